@@ -1,0 +1,52 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Failures that a caller can act on.
+var (
+	// ErrConflict is matched by every [*ConflictError].
+	ErrConflict = errors.New("storage: the key is not in the expected state")
+	// ErrCompacted: the asked revision is below the kept history; read the
+	// newest state instead.
+	ErrCompacted = errors.New("storage: the revision has been compacted")
+	// ErrFuture: the asked revision has not been assigned yet.
+	ErrFuture = errors.New("storage: the revision lies in the future")
+	// ErrLagged: a cursor fell too far behind; watch again from its last revision.
+	ErrLagged = errors.New("storage: the watcher is too far behind")
+	// ErrClosed: the store or cursor has been closed.
+	ErrClosed = errors.New("storage: closed")
+	// ErrPoisoned: the log failed once; the store acknowledges nothing any more
+	// and must be reopened, which recovers all that was acknowledged.
+	ErrPoisoned = errors.New("storage: the log has failed; restart to recover what was acknowledged")
+)
+
+// ConflictError reports that a write's expectation did not hold.
+type ConflictError struct {
+	Key    Key
+	Expect Revision
+	// Current is the version found; nil when the key does not exist.
+	Current *Record
+}
+
+func (e *ConflictError) Error() string {
+	found := "it does not exist"
+	if e.Current != nil {
+		found = fmt.Sprintf("it is at revision %d", e.Current.Modified)
+	}
+	switch e.Expect {
+	case Absent:
+		return fmt.Sprintf("storage: create %s: %s", e.Key, found)
+	case Whatever:
+		return fmt.Sprintf("storage: change %s: %s", e.Key, found)
+	}
+	return fmt.Sprintf("storage: change %s expected at revision %d: %s", e.Key, e.Expect, found)
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }

@@ -1,0 +1,205 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage keeps versioned bytes under one global revision: the contract
+// that an API server needs from its database, and the stores that fulfil it.
+//
+// Every write gets the next revision. A [View] is a consistent snapshot at one
+// revision; a [Cursor] replays the writes after a revision, in order, without
+// gaps. What any of them shows is durable: a write is acknowledged, read and
+// watched only after it would survive a crash of the machine.
+//
+// Keys live in buckets, one per resource ("stable.example.com/crontabs"); views
+// and cursors never need to look beyond their bucket.
+package storage
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+)
+
+// Revision counts the writes of a store. It starts at 1 with the first write,
+// is global to the store, strictly increasing, and never reused.
+type Revision int64
+
+// Expectations of a [Write] other than a concrete revision.
+const (
+	// Absent expects that the key does not exist.
+	Absent Revision = 0
+	// Whatever accepts any current state of the key.
+	Whatever Revision = -1
+)
+
+// Key names one value: a bucket and the name in it. For API objects the name is
+// "namespace/name", or "name" in a cluster-scoped bucket.
+type Key struct {
+	Bucket string
+	Name   string
+}
+
+// String returns bucket and name joined by a slash.
+func (k Key) String() string { return k.Bucket + "/" + k.Name }
+
+// Record is one version of one key. It is immutable and shared: nobody may
+// write to Value. Its identity is stable while any reader holds it, so what is
+// derived from it can be remembered on it with [Record.Derive].
+type Record struct {
+	Key Key
+	// Value holds the bytes as written, with the revision stamped in where the
+	// write asked for it. For a deletion it is the last value, stamped with the
+	// revision of the deletion.
+	Value []byte
+	// Created is the revision that brought the key into being.
+	Created Revision
+	// Modified is the revision of this version.
+	Modified Revision
+	// Stamp is the offset of the stamped decimal digits of Modified in Value;
+	// 0 means none.
+	Stamp int
+
+	derived atomic.Pointer[any]
+}
+
+// Derive returns the value remembered on the record, computing it with build on
+// first use. What build returns must depend on the record alone, be immutable,
+// and may be computed more than once when callers race: the first one stays.
+func (r *Record) Derive(build func(*Record) any) any {
+	if v := r.derived.Load(); v != nil {
+		return *v
+	}
+	v := build(r)
+	if r.derived.CompareAndSwap(nil, &v) {
+		return v
+	}
+	return *r.derived.Load()
+}
+
+// Write asks for one change of one key.
+type Write struct {
+	Key Key
+	// Value is the new value; nil deletes the key. The store keeps the slice.
+	Value []byte
+	// Stamp is the offset in Value at which the store inserts the decimal
+	// digits of the revision it assigns; 0 inserts nothing.
+	Stamp int
+	// Expect is the revision the key must have: [Absent], [Whatever] or the
+	// Modified revision of the version that the change was computed from.
+	Expect Revision
+}
+
+// Event is one committed write as a watcher sees it.
+type Event struct {
+	// Record is the new version; for a deletion the final one (see Record.Value).
+	Record *Record
+	// Previous is the version before it; nil for a creation.
+	Previous *Record
+	// Deleted tells a deletion.
+	Deleted bool
+}
+
+// Batch is what a cursor yields: the next events in revision order and the
+// revision up to which the cursor has seen everything, so that
+// every event of its range at or below Revision has been delivered.
+type Batch struct {
+	Events   []Event
+	Revision Revision
+}
+
+// View is a consistent snapshot of a store at one revision. It is safe for
+// concurrent use and costs nothing to keep, except that it pins its records.
+type View interface {
+	// Revision of the snapshot.
+	Revision() Revision
+	// Get returns the version of key, or nil when it does not exist.
+	Get(key Key) *Record
+	// Ascend yields the records of a bucket whose name has the prefix and is
+	// not below start, in byte order of the names.
+	Ascend(bucket, prefix, start string) iter.Seq[*Record]
+	// Count tells how many records Ascend would yield, in at most logarithmic
+	// time for an empty prefix or one that ends in a slash.
+	Count(bucket, prefix, start string) int
+	// Buckets yields the names of the buckets that hold records, in byte order.
+	Buckets() iter.Seq[string]
+}
+
+// Viewer opens snapshots.
+type Viewer interface {
+	// View returns the snapshot at a revision, or the newest durable one for 0.
+	// It fails with [ErrCompacted] below the history and with [ErrFuture] above
+	// the newest revision. A store that is not alone with its data (etcd) uses
+	// ctx to learn the newest revision.
+	View(ctx context.Context, at Revision) (View, error)
+}
+
+// Committer changes the store.
+type Committer interface {
+	// Commit applies one write and returns its record once it is durable.
+	// An expectation that does not hold fails with a [*ConflictError]; deleting
+	// an absent key with [Whatever] fails with one as well. When ctx ends first
+	// the outcome is unknown.
+	Commit(ctx context.Context, w Write) (*Record, error)
+}
+
+// Range selects what a cursor follows.
+type Range struct {
+	// Bucket to follow; empty follows all buckets.
+	Bucket string
+	// Prefix of the names in the bucket.
+	Prefix string
+}
+
+// Watcher follows the store.
+type Watcher interface {
+	// Watch returns a cursor over the events of a range with revisions above
+	// after. It fails with [ErrCompacted] when the history no longer reaches
+	// back to after, and with [ErrFuture] when after was never assigned.
+	Watch(r Range, after Revision) (Cursor, error)
+}
+
+// Cursor is one reader's place in the history. Its methods are for one
+// goroutine at a time, except Close. It holds no goroutine and no buffer:
+// a slow reader costs nothing but its place.
+type Cursor interface {
+	// Next waits for at least one event. It fails with [ErrLagged] once the
+	// reader is so far behind that the store gives up on it, early enough that
+	// a new Watch from the last Batch.Revision still succeeds, and with
+	// [ErrClosed] after Close of the cursor or the store.
+	Next(ctx context.Context) (Batch, error)
+	// Poll returns what is there at once, possibly no events but a newer
+	// Revision. Errors are those of Next.
+	Poll() (Batch, error)
+	// Close releases the cursor and wakes a waiting Next. It is idempotent.
+	Close()
+}
+
+// Keeper runs the store's own life.
+type Keeper interface {
+	// Compact forgets the history below a revision: views and watches from
+	// before it fail with [ErrCompacted]. Compacting what is gone is no error.
+	Compact(ctx context.Context, below Revision) error
+	// Health returns nil while the store acknowledges writes, and what is wrong
+	// and what to do about it when it no longer does (see [ErrPoisoned]).
+	Health() error
+	// Close flushes and releases everything. It is idempotent and waits.
+	Close() error
+}
+
+// Store is a versioned key-value store. All methods are safe for concurrent
+// use. Revision assignment, the log, the in-memory state and the hand-off to
+// cursors are one ordered path: what a cursor reports as its Revision can
+// never overtake an event.
+type Store interface {
+	Viewer
+	Committer
+	Watcher
+	Keeper
+}
+
+// Forker is a store that can be copied in constant time.
+type Forker interface {
+	// Fork returns an independent store with the same contents and revision,
+	// sharing all records. The history before the fork is not carried over:
+	// watches can start at the revision of the fork.
+	Fork() Store
+}
