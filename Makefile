@@ -1,0 +1,32 @@
+# Copyright The Steer Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test race lint ci crash bench oracle
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: ## see a control plane and an operator at work
+	go run ./cmd/steer demo
+
+test: ## what the README says
+	go test ./...
+
+race: ## the same with the race detector
+	go test -race ./...
+
+lint: ## vet and golangci-lint
+	.ci/run vet lint
+
+ci: ## all that a change must pass
+	.ci/run
+
+crash: ## the long crash and kill suites of the store
+	STEER_CRASH_ROUNDS=10000 STEER_KILLS=300 go test -timeout 30m ./storage/...
+
+bench: ## side by side with the peers (builds them once, about ten minutes)
+	cd bench && go run ./cmd/sidebyside
+
+oracle: ## record the answers of the real kube-apiserver anew
+	cd oracle && go run ./cmd/record

@@ -1,0 +1,138 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steer_test
+
+import (
+	"bytes"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// arrows says which of our folders a folder may import, beside what those may
+// import in turn. It is the table of ARCHITECTURE.md.
+var arrows = map[string][]string{
+	"storage":      {},
+	"apiserver":    {"storage"},
+	"controlplane": {"apiserver", "storage"},
+
+	"client":     {},
+	"trace":      {},
+	"queue":      {"trace"},
+	"cache":      {"client"},
+	"controller": {"cache", "queue", "client", "trace"},
+	"webhook":    {"client", "trace"},
+	"manager":    {"controller", "webhook", "cache", "queue", "client", "trace"},
+	".":          {"manager", "controller"},
+
+	"generate":  {},
+	"scaffold":  {"generate"},
+	"steertest": {"controlplane", "manager", "client"},
+	"sim":       {"steertest", "controlplane", "manager"},
+	"dashboard": {"manager", "trace"},
+
+	// An operator links the front door and the runtime half, never the server half.
+	"examples": {"."},
+	// The command line and what proves the house may import everything.
+	"cmd": {"dashboard", "sim", "steertest", "scaffold", "generate", "controlplane", "manager", ".", "examples"},
+}
+
+// allowed is the closure of arrows for one folder.
+func allowed(folder string) map[string]bool {
+	seen := map[string]bool{folder: true}
+	var visit func(string)
+	visit = func(f string) {
+		for _, next := range arrows[f] {
+			if !seen[next] {
+				seen[next] = true
+				visit(next)
+			}
+		}
+	}
+	visit(folder)
+	return seen
+}
+
+func TestImportArrowsPointDown(t *testing.T) {
+	t.Parallel()
+	for _, file := range goFiles(t) {
+		folder := topFolder(file.path)
+		if _, known := arrows[folder]; !known {
+			t.Errorf("%s: the folder %q has no row in the table of arrows (house_arrows_test.go) and ARCHITECTURE.md", file.path, folder)
+			continue
+		}
+		ok := allowed(folder)
+		for _, imp := range file.imports() {
+			rel, ours := strings.CutPrefix(imp, modulePath)
+			if !ours {
+				continue
+			}
+			target := topFolder(strings.TrimPrefix(rel, "/") + "/x.go")
+			external := strings.HasSuffix(file.path, "_test.go") && strings.HasSuffix(file.syntax.Name.Name, "_test")
+			if ok[target] || external && target == "steertest" {
+				continue
+			}
+			t.Errorf("%s imports %s: %s may import only %s", file.path, imp, folder, strings.Join(sortedKeys(ok), ", "))
+		}
+	}
+}
+
+func TestExamplesDoNotLinkTheServerHalf(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range goList(t, "-deps", "-f", "{{.ImportPath}}", "./examples/...") {
+		for _, server := range []string{"storage", "apiserver", "controlplane"} {
+			if full := modulePath + "/" + server; pkg == full || strings.HasPrefix(pkg, full+"/") {
+				t.Errorf("an example links %s: operators link the runtime half alone", pkg)
+			}
+		}
+	}
+}
+
+// maxOperatorPackages bounds the third-party packages of a minimal operator.
+const maxOperatorPackages = 200
+
+func TestMinimalOperatorIsLight(t *testing.T) {
+	t.Parallel()
+	var third []string
+	for _, pkg := range goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./examples/replicas") {
+		if pkg != "" && pkg != modulePath && !strings.HasPrefix(pkg, modulePath+"/") {
+			third = append(third, pkg)
+		}
+	}
+	if len(third) == 0 {
+		t.Fatal("go list names no third-party package: the measurement is broken")
+	}
+	t.Logf("examples/replicas compiles %d third-party packages:\n%s", len(third), strings.Join(third, "\n"))
+	if len(third) >= maxOperatorPackages {
+		t.Errorf("examples/replicas compiles %d third-party packages, want fewer than %d", len(third), maxOperatorPackages)
+	}
+	for _, heavy := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery", "k8s.io/client-go/dynamic", "google.golang.org/grpc", "go.opentelemetry.io/otel/sdk"} {
+		if i := slices.IndexFunc(third, func(p string) bool { return p == heavy || strings.HasPrefix(p, heavy+"/") }); i >= 0 {
+			t.Errorf("examples/replicas links %s", third[i])
+		}
+	}
+}
+
+func topFolder(file string) string {
+	dir := path.Dir(file)
+	if dir == "." {
+		return "."
+	}
+	top, _, _ := strings.Cut(dir, "/")
+	return top
+}
+
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return strings.Fields(string(out))
+}
