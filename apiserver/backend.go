@@ -1,0 +1,63 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// The capabilities of a [Resource.Backend] or [Subresource.Backend]. Objects go
+// in and out in the version of the request; errors are *errors.StatusError of
+// apimachinery, any other error is answered with 500. Bodies are decoded,
+// normalised, admitted and validated before a backend sees them.
+type (
+	// Getter reads one object.
+	Getter interface {
+		Get(ctx context.Context, r *Request) (Object, error)
+	}
+	// Lister reads the objects of a namespace, or all of them.
+	Lister interface {
+		List(ctx context.Context, r *Request, options *internalversion.ListOptions) (*List, error)
+	}
+	// Watcher follows the objects. The sequence ends when ctx does.
+	Watcher interface {
+		Watch(ctx context.Context, r *Request, options *internalversion.ListOptions) (iter.Seq2[WatchEvent, error], error)
+	}
+	// Creater stores, or just answers, a new object.
+	Creater interface {
+		Create(ctx context.Context, r *Request, obj Object, options *metav1.CreateOptions) (Object, error)
+	}
+	// Updater replaces the current object by what change makes of it. It calls
+	// change again when somebody else wrote in between.
+	Updater interface {
+		Update(ctx context.Context, r *Request, change func(current Object) (Object, error), options *metav1.UpdateOptions) (Object, error)
+	}
+	// Deleter removes an object and returns its last state; gone is false when
+	// it stays for now.
+	Deleter interface {
+		Delete(ctx context.Context, r *Request, options *metav1.DeleteOptions) (last Object, gone bool, err error)
+	}
+	// Connecter takes the whole HTTP exchange over, for any method.
+	Connecter interface {
+		Connect(ctx context.Context, r *Request, w http.ResponseWriter, h *http.Request)
+	}
+)
+
+// List is what a [Lister] returns.
+type List struct {
+	metav1.ListMeta
+	Items []Object
+}
+
+// WatchEvent is one event of a [Watcher].
+type WatchEvent struct {
+	Type   kwatch.EventType
+	Object Object
+}

@@ -1,0 +1,78 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Options of a server. Only Store is required.
+type Options struct {
+	// Store holds the objects. The server does not close it.
+	Store storage.Store
+	// Authenticator of requests that come in through [Server.Handler]. nil:
+	// everybody is system:anonymous.
+	Authenticator auth.Authenticator
+	// Authorizer of all requests. nil: only the group system:masters may do
+	// anything, and everybody may read health, version and discovery.
+	Authorizer auth.Authorizer
+	// Admission of writes. nil: none.
+	Admission Admission
+	// Entropy of the answers. nil: [RandomEntropy].
+	Entropy Entropy
+	// Limits of requests; the zero value is the usual ones.
+	Limits Limits
+	// Version of Steer as shown in /version. Empty: "devel".
+	Version string
+	// Metrics receives the server's metrics and is what /metrics shows. nil: a
+	// registry of its own.
+	Metrics *prometheus.Registry
+	// Checks are the health checks beside the built-in ones, by name.
+	Checks []Check
+	// CacheBytes bounds the memory for encoded forms other than the stored one:
+	// other versions, protobuf, tables. 0: 64 MiB. Negative: none are kept.
+	CacheBytes int64
+	// Log receives failures that no client sees. nil: discarded.
+	Log *slog.Logger
+}
+
+// Limits bound what requests may cost. For each field 0 means the default in
+// brackets and a negative value no limit.
+type Limits struct {
+	// BodyBytes of one request [3 MiB]; more is answered with 413.
+	BodyBytes int64
+	// Reads and Writes in flight [400, 200], watches not counted; more are
+	// answered with 429.
+	Reads, Writes int
+	// WatchesPerUser at once [10000]; more are answered with 429.
+	WatchesPerUser int
+	// PatchOperations of one JSON patch [10000].
+	PatchOperations int
+	// Depth of nesting in a request body [10000].
+	Depth int
+	// RequestTimeout of everything but watches and connections [60s].
+	RequestTimeout time.Duration
+	// MinWatch is the shortest life of a watch without timeoutSeconds [30m];
+	// each gets a random life between it and its double.
+	MinWatch time.Duration
+	// BookmarkEvery is how often an idle watch that allows it gets one [1m].
+	BookmarkEvery time.Duration
+}
+
+// Check is one health check.
+type Check struct {
+	// Name of its path below /livez and /readyz.
+	Name string
+	// Run returns nil when all is well.
+	Run func() error
+	// ReadyOnly keeps it out of /livez: its failure takes the server out of
+	// service, but a restart would not help.
+	ReadyOnly bool
+}

@@ -1,0 +1,200 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Object is one API object: a typed built-in or an *unstructured.Unstructured.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Resource is everything the server needs to know to serve one resource. It is
+// a value: build it, install it with [Server.Install], and change it by
+// installing another one in its place. Once installed nobody may write to it.
+type Resource struct {
+	Names
+	// Storage says where and how objects are kept. Unused with a Backend.
+	Storage Storage
+	// Versions are the versions of the objects, in the order of preference.
+	Versions []Version
+	// Convert returns the objects in another version, in the same order. It may
+	// do network I/O and may fail; it must not change its input. nil sets
+	// apiVersion on a copy, which is only right for unstructured objects.
+	Convert func(ctx context.Context, objects []Object, version string) ([]Object, error)
+	// Backend answers the verbs in place of the store. It implements any of
+	// [Getter], [Lister], [Watcher], [Creater], [Updater], [Deleter] and
+	// [Connecter]; the resource has exactly those verbs. nil: the store.
+	Backend any
+	// Update rules of the resource.
+	Update UpdateRules
+	// Deletion rules of the resource.
+	Deletion DeletionRules
+	// Committed runs after a change is durable and before its request is
+	// answered; an error fails the request, but not the change. nil: nothing.
+	Committed func(ctx context.Context, change Change) error
+}
+
+// Names are a resource's names. All but ShortNames and Categories are required.
+type Names struct {
+	Group      string // "" for the core group
+	Plural     string // the name in paths
+	Singular   string
+	Kind       string
+	ListKind   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+}
+
+// GroupResource returns the group and plural name.
+func (n *Names) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: n.Group, Resource: n.Plural}
+}
+
+// GroupVersionKind returns the kind in a version.
+func (n *Names) GroupVersionKind(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: n.Group, Version: version, Kind: n.Kind}
+}
+
+// Storage is the identity of a resource's objects in the store. They are kept
+// as the JSON of one version, exactly as it goes over the wire.
+type Storage struct {
+	// Bucket of the keys; "group/plural" by custom.
+	Bucket string
+	// Version in which objects are written.
+	Version string
+	// Since is the revision from which on everything in the bucket was written
+	// under this very definition, in the storage version, and so can be sent as
+	// it lies. Older records are decoded, converted and normalised on the way
+	// out. 0: all of them can be sent as they lie.
+	Since storage.Revision
+}
+
+// Version is one version of a resource's objects and the rules that hold for
+// requests made in it.
+type Version struct {
+	// Name, such as "v1".
+	Name string
+	// Unserved hides the version: it exists for storage and conversion only.
+	Unserved bool
+	// Deprecation is sent as a warning with every answer; empty for none.
+	Deprecation string
+	// New returns an empty typed object; nil means unstructured objects.
+	New func() Object
+	// Strategy of creates and updates; required.
+	Strategy Strategy
+	// Ownership tracks managedFields; nil tracks none, and apply answers 501.
+	Ownership Ownership
+	// Printer makes the rows of tables; nil prints name and age.
+	Printer Printer
+	// Selectable lists what field selectors may name besides metadata.name and
+	// metadata.namespace.
+	Selectable []SelectableField
+	// Subresources, such as status and scale.
+	Subresources []Subresource
+	// Schema describes the objects for OpenAPI; nil leaves them undescribed.
+	Schema *spec.Schema
+	// StrategicMerge allows strategic merge patches; typed objects only.
+	StrategicMerge bool
+}
+
+// SelectableField is a field that selectors may name.
+type SelectableField struct {
+	// Path as written in selectors, such as "spec.nodeName".
+	Path string
+	// Value reads it from an object of this version; an absent field is "".
+	Value func(Object) string
+	// Keys is the path as JSON keys when the value is a scalar leaf of the
+	// object; with it, selection needs no decoding. nil: use Value.
+	Keys []string
+}
+
+// Subresource is one path below an object. Set exactly one of Strategy, Scale
+// and Backend.
+type Subresource struct {
+	// Name as in the path, such as "status".
+	Name string
+	// Strategy makes it a partial view of the object itself, of the same kind,
+	// with its own rules: get, update and patch. /status is one of these.
+	Strategy Strategy
+	// Ownership of its updates; nil tracks none.
+	Ownership Ownership
+	// Scale makes it an autoscaling/v1 Scale of the object.
+	Scale Scaler
+	// Backend answers its verbs; see [Resource.Backend].
+	Backend any
+	// Kind of the bodies of a Backend.
+	Kind schema.GroupVersionKind
+	// New returns an empty body of that kind.
+	New func() Object
+}
+
+// UpdateRules say which updates a resource admits.
+type UpdateRules struct {
+	// Unconditional admits updates without a resourceVersion.
+	Unconditional bool
+	// Creates lets a PUT of an absent object create it.
+	Creates bool
+}
+
+// DeletionRules say how objects of a resource go away.
+type DeletionRules struct {
+	// Propagation when the request does not say: Background or Orphan; empty is
+	// Background.
+	Propagation metav1.DeletionPropagation
+	// Uncollectable resources are not garbage collected: propagation policies
+	// leave no finalizer on them.
+	Uncollectable bool
+	// Grace returns the seconds an object is kept after it was marked, given
+	// what the request asks for (nil: nothing). nil: always 0.
+	Grace func(obj Object, asked *int64) int64
+	// Mark may change an object that is being marked as deleted and stays for
+	// now. It is called once, with deletionTimestamp set. nil: nothing.
+	Mark func(obj Object)
+	// Holds tells whether something besides metadata.finalizers keeps a marked
+	// object, such as a namespace's spec.finalizers. nil: nothing.
+	Holds func(obj Object) bool
+}
+
+// Change is one durable change, as [Resource.Committed] sees it.
+type Change struct {
+	// Request that caused it.
+	Request *Request
+	// Object in the version of the request; for a deletion the final state.
+	Object Object
+	// Old is the state before; nil for a creation.
+	Old Object
+	// Deleted tells that the object is gone.
+	Deleted bool
+	// Revision of the change.
+	Revision storage.Revision
+}
+
+// Scaler reads and writes the replica counts of an object.
+type Scaler interface {
+	// Replicas returns the wished and the actual count and the selector of the
+	// replicas in string form.
+	Replicas(obj Object) (spec, status int32, selector string, err error)
+	// SetReplicas changes the wished count.
+	SetReplicas(obj Object, replicas int32) error
+}
+
+// Printer turns objects into table cells.
+type Printer interface {
+	// Columns of the table, in order.
+	Columns() []metav1.TableColumnDefinition
+	// Cells of one object, one per column.
+	Cells(obj Object) ([]any, error)
+}
