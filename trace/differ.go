@@ -1,0 +1,299 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// maxPaths is how many paths a [Differ] names before it stops looking.
+const maxPaths = 4
+
+// Differ names the fields in which two versions of an object differ. It keeps
+// one plan per Go type, so share one Differ. The zero value is ready; it is safe
+// for concurrent use.
+type Differ struct {
+	plans sync.Map // reflect.Type to *plan
+}
+
+// Changed returns the paths of the fields that differ, joined by commas, in the
+// order of the type: "spec.replicas,metadata.labels[app]". It names at most
+// four and ends the list with "..." when there are more. Resource version,
+// generation and managed fields are left out, since they change with everything
+// else. Both values must be of one type: pointers to structs, or unstructured
+// objects. Anything else has no paths. It never holds a value.
+func (d *Differ) Changed(before, after any) string {
+	walk := walk{differ: d}
+	if a, ok := content(before); ok {
+		b, ok := content(after)
+		if !ok {
+			return ""
+		}
+		walk.value(reflect.ValueOf(a), reflect.ValueOf(b))
+		return strings.Join(walk.paths, ",")
+	}
+	a, b := reflect.ValueOf(before), reflect.ValueOf(after)
+	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() {
+		return ""
+	}
+	walk.value(a, b)
+	return strings.Join(walk.paths, ",")
+}
+
+// content returns the fields of an unstructured object.
+func content(object any) (map[string]any, bool) {
+	if v := reflect.ValueOf(object); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, false
+	}
+	u, ok := object.(interface{ UnstructuredContent() map[string]any })
+	if !ok {
+		return nil, false
+	}
+	return u.UnstructuredContent(), true
+}
+
+// firstFields cuts every path of a list at its first field.
+func firstFields(list string) string {
+	if list == "" {
+		return ""
+	}
+	var out string
+	for path := range strings.SplitSeq(list, ",") {
+		if i := strings.IndexAny(path, ".["); i > 0 && path[0] != '.' {
+			path = path[:i]
+		}
+		out = mergePaths(out, path)
+	}
+	return out
+}
+
+// plan says how values of one type are compared.
+type plan struct {
+	// opaque values write their own JSON and are compared by it when they are
+	// not deeply equal: times, quantities, raw extensions.
+	opaque bool
+	// plain values hold no pointers and are compared with ==.
+	plain  bool
+	fields []field
+}
+
+type field struct {
+	index int
+	name  string // empty for an inlined struct
+}
+
+var marshaler = reflect.TypeFor[json.Marshaler]()
+
+func (d *Differ) plan(t reflect.Type) *plan {
+	if p, ok := d.plans.Load(t); ok {
+		return p.(*plan)
+	}
+	p := &plan{}
+	switch t.Kind() {
+	case reflect.Struct:
+		p.opaque = t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !f.IsExported() || name == "-" {
+				continue
+			}
+			if name == "" && !f.Anonymous {
+				name = f.Name
+			}
+			p.fields = append(p.fields, field{i, name})
+		}
+	case reflect.Bool, reflect.String,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Float32, reflect.Float64:
+		p.plain = true
+	}
+	stored, _ := d.plans.LoadOrStore(t, p)
+	return stored.(*plan)
+}
+
+// walk is one comparison: the path to the values at hand, and the paths found.
+type walk struct {
+	differ *Differ
+	at     []step
+	paths  []string
+}
+
+// step is one part of a path: a field, a key of a map, or an index.
+type step struct {
+	name  string
+	index int
+	kind  stepKind
+}
+
+type stepKind uint8
+
+const (
+	stepField stepKind = iota
+	stepKey
+	stepIndex
+)
+
+func (w *walk) path() string {
+	var b strings.Builder
+	for i, s := range w.at {
+		switch s.kind {
+		case stepField:
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.name)
+		case stepKey:
+			b.WriteString("[" + s.name + "]")
+		case stepIndex:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		}
+	}
+	return b.String()
+}
+
+// full tells that no more paths are wanted.
+func (w *walk) full() bool { return len(w.paths) > maxPaths }
+
+// differs notes the path at hand.
+func (w *walk) differs() {
+	switch {
+	case len(w.at) == 0:
+	case len(w.paths) == maxPaths:
+		w.paths = append(w.paths, "...")
+	default:
+		w.paths = append(w.paths, w.path())
+	}
+}
+
+// below compares two values one step further down.
+func (w *walk) below(s step, a, b reflect.Value) {
+	w.at = append(w.at, s)
+	if !w.skipped() {
+		switch {
+		case w.full():
+		case !a.IsValid() || !b.IsValid():
+			w.differs()
+		default:
+			w.value(a, b)
+		}
+	}
+	w.at = w.at[:len(w.at)-1]
+}
+
+// skipped tells the fields that change with everything else.
+func (w *walk) skipped() bool {
+	if len(w.at) != 2 || w.at[0].name != "metadata" {
+		return false
+	}
+	switch w.at[1].name {
+	case "resourceVersion", "generation", "managedFields":
+		return true
+	}
+	return false
+}
+
+// value compares two values of one static type.
+func (w *walk) value(a, b reflect.Value) {
+	switch a.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		switch {
+		case a.IsNil() || b.IsNil():
+			if a.IsNil() != b.IsNil() {
+				w.differs()
+			}
+		case a.Kind() == reflect.Pointer && a.Pointer() == b.Pointer():
+		case a.Elem().Type() != b.Elem().Type():
+			w.differs()
+		default:
+			w.value(a.Elem(), b.Elem())
+		}
+	case reflect.Struct:
+		p := w.differ.plan(a.Type())
+		if p.opaque {
+			if !sameJSON(a.Interface(), b.Interface()) {
+				w.differs()
+			}
+			return
+		}
+		for _, f := range p.fields {
+			if f.name == "" {
+				w.value(a.Field(f.index), b.Field(f.index))
+				continue
+			}
+			w.below(step{name: f.name}, a.Field(f.index), b.Field(f.index))
+		}
+	case reflect.Map:
+		w.mapping(a, b)
+	case reflect.Slice, reflect.Array:
+		w.sequence(a, b)
+	default:
+		if w.differ.plan(a.Type()).plain && !a.Equal(b) {
+			w.differs()
+		}
+	}
+}
+
+func (w *walk) mapping(a, b reflect.Value) {
+	if a.Len() == 0 && b.Len() == 0 || a.Pointer() == b.Pointer() {
+		return
+	}
+	if a.Type().Key().Kind() != reflect.String {
+		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			w.differs()
+		}
+		return
+	}
+	// Objects without a type are maps all the way down: their keys are fields.
+	kind := stepKey
+	if a.Type().Elem().Kind() == reflect.Interface {
+		kind = stepField
+	}
+	keys := make(map[string]reflect.Value, a.Len())
+	for _, m := range []reflect.Value{a, b} {
+		for _, k := range m.MapKeys() {
+			keys[k.String()] = k
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		k := keys[name]
+		w.below(step{name: name, kind: kind}, a.MapIndex(k), b.MapIndex(k))
+	}
+}
+
+func (w *walk) sequence(a, b reflect.Value) {
+	switch {
+	case a.Len() != b.Len():
+		w.differs()
+	case a.Kind() == reflect.Slice && (a.Len() == 0 || a.Pointer() == b.Pointer()):
+	case a.Type().Elem().Kind() == reflect.Uint8:
+		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			w.differs()
+		}
+	default:
+		for i := range a.Len() {
+			w.below(step{index: i, kind: stepIndex}, a.Index(i), b.Index(i))
+		}
+	}
+}
+
+func sameJSON(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false
+	}
+	y, err := json.Marshal(b)
+	return err == nil && bytes.Equal(x, y)
+}

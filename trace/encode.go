@@ -1,0 +1,158 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"encoding/binary"
+	"time"
+	"unicode/utf8"
+)
+
+// The encoded form of a record: the start with its causes, then any number of
+// accesses, then the end. Numbers are varints, strings carry their length. Bytes
+// without pointers cost the garbage collector nothing, however many are kept.
+const (
+	tagAccess = 1
+	tagEnd    = 2
+)
+
+// buffer is a record being written.
+type buffer struct{ b []byte }
+
+func (w *buffer) uint(n uint64) { w.b = binary.AppendUvarint(w.b, n) }
+
+func (w *buffer) string(s string) {
+	if len(s) > maxText {
+		s = s[:maxText]
+		for !utf8.ValidString(s[len(s)-min(len(s), utf8.UTFMax):]) && len(s) > maxText-utf8.UTFMax {
+			s = s[:len(s)-1]
+		}
+	}
+	w.uint(uint64(len(s)))
+	w.b = append(w.b, s...)
+}
+
+func (w *buffer) object(o *Object) {
+	w.string(o.Group)
+	w.string(o.Kind)
+	w.string(o.Namespace)
+	w.string(o.Name)
+}
+
+func (w *buffer) start(id ID, s *Start) {
+	w.uint(uint64(id))
+	w.string(s.Controller)
+	w.object(&s.Object)
+	w.string(s.Request)
+	w.uint(uint64(s.Began.UnixNano()))
+	w.uint(uint64(s.Waited))
+	w.uint(uint64(s.Retries))
+	if s.Causes == nil || s.Causes.total == 0 {
+		w.uint(0)
+		return
+	}
+	w.uint(uint64(s.Causes.total))
+	w.uint(uint64(1 + len(s.Causes.more)))
+	w.cause(&s.Causes.first)
+	for i := range s.Causes.more {
+		w.cause(&s.Causes.more[(s.Causes.oldest+i)%len(s.Causes.more)])
+	}
+}
+
+func (w *buffer) cause(c *Cause) {
+	w.b = append(w.b, byte(c.Type))
+	w.object(&c.Object)
+	w.string(c.Revision)
+	if c.secret() {
+		w.string(firstFields(c.Changed))
+	} else {
+		w.string(c.Changed)
+	}
+	w.uint(uint64(c.Count))
+}
+
+func (w *buffer) access(a *Access) {
+	cached := byte(0)
+	if a.Cached {
+		cached = 1
+	}
+	w.b = append(w.b, tagAccess, byte(a.Verb), cached)
+	w.object(&a.Object)
+	w.string(a.Subresource)
+	w.string(a.Revision)
+	w.uint(uint64(a.Items))
+	w.string(a.Error)
+}
+
+func (w *buffer) end(e *End, omitted int, text string) {
+	w.b = append(w.b, tagEnd, byte(e.Outcome))
+	w.uint(uint64(e.Took))
+	w.uint(uint64(e.After))
+	w.uint(uint64(omitted))
+	w.string(text)
+}
+
+// decoder reads what buffer wrote. It trusts its input, which never leaves the
+// process.
+type decoder struct{ b []byte }
+
+func (r *decoder) uint() uint64 {
+	n, size := binary.Uvarint(r.b)
+	r.b = r.b[size:]
+	return n
+}
+
+func (r *decoder) byte() byte {
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+func (r *decoder) string() string {
+	n := r.uint()
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}
+
+func (r *decoder) object() Object {
+	return Object{Group: r.string(), Kind: r.string(), Namespace: r.string(), Name: r.string()}
+}
+
+func decode(b []byte) Record {
+	r := decoder{b}
+	rec := Record{
+		ID:         ID(r.uint()),
+		Controller: r.string(),
+		Object:     r.object(),
+		Request:    r.string(),
+		Began:      time.Unix(0, int64(r.uint())),
+		Waited:     time.Duration(r.uint()),
+		Retries:    int(r.uint()),
+		Adds:       int(r.uint()),
+	}
+	if rec.Adds > 0 {
+		rec.Causes = make([]Cause, r.uint())
+		for i := range rec.Causes {
+			rec.Causes[i] = Cause{Type: CauseType(r.byte()), Object: r.object(), Revision: r.string(), Changed: r.string(), Count: int(r.uint())}
+		}
+	}
+	for r.byte() == tagAccess {
+		a := Access{
+			Verb: Verb(r.byte()), Cached: r.byte() == 1, Object: r.object(), Subresource: r.string(),
+			Revision: r.string(), Items: int(r.uint()), Error: r.string(),
+		}
+		if a.Verb.Reads() {
+			rec.Reads = append(rec.Reads, a)
+		} else {
+			rec.Writes = append(rec.Writes, a)
+		}
+	}
+	rec.Outcome = Outcome(r.byte())
+	rec.Took = time.Duration(r.uint())
+	rec.After = time.Duration(r.uint())
+	rec.Omitted = int(r.uint())
+	rec.Error = r.string()
+	return rec
+}
