@@ -1,0 +1,112 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	kjson "sigs.k8s.io/json"
+)
+
+// FuzzMergeAgreesWithTheLibrary compares with the library that API servers use.
+func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
+	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"b":null,"c":[{"d":null}]}}`))
+	f.Add([]byte(`{"a":[1],"b":null}`), []byte(`{"a":{"x":{"y":null}},"b":[null,{"z":null}]}`))
+	f.Add([]byte(`{"a":{"b":{}}}`), []byte(`{"a":[{"x":null}]}`))
+	f.Fuzz(func(t *testing.T, doc, body []byte) {
+		var current map[string]any
+		if kjson.UnmarshalCaseSensitivePreserveInts(doc, &current) != nil || current == nil {
+			return
+		}
+		p, err := Parse(mergeType, body, Options{})
+		if err != nil {
+			return
+		}
+		canonical := []byte(encode(t, current))
+		patched, err := p.Apply(current)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent map[string]any // duplicate members make the library's answer depend on it
+		if found, err := kjson.UnmarshalStrict(body, &sent); err != nil || len(found) > 0 {
+			return
+		}
+		want, err := jsonpatch.MergePatch(canonical, body)
+		if err != nil {
+			return
+		}
+		if diff := cmp.Diff(object(t, string(want)), object(t, encode(t, patched))); diff != "" {
+			t.Errorf("doc %s patch %s (-library +ours):\n%s", doc, body, diff)
+		}
+	})
+}
+
+// FuzzJSONAgreesWithTheLibrary compares verdicts and results; texts that compare
+// equal after decoding but not byte by byte are the one difference allowed, so
+// that test operations are left out.
+func FuzzJSONAgreesWithTheLibrary(f *testing.F) {
+	f.Add([]byte(`{"a":[1,{"b":2}],"c":{}}`), []byte(`[{"op":"move","from":"/a/1/b","path":"/c/d"},{"op":"add","path":"/a/-1","value":[]},{"op":"copy","from":"/a","path":"/a/0"}]`))
+	f.Add([]byte(`{"a":[[1],[2]]}`), []byte(`[{"op":"remove","path":"/a/-1"},{"op":"replace","path":"/a/0/0","value":null}]`))
+	f.Add([]byte(`{"":{"":1}}`), []byte(`[{"op":"add","path":"x//","value":{"~1":1}},{"op":"remove","path":"/~1"}]`))
+	f.Fuzz(func(t *testing.T, doc, body []byte) {
+		var current map[string]any
+		if kjson.UnmarshalCaseSensitivePreserveInts(doc, &current) != nil || current == nil {
+			return
+		}
+		parsed, err := Parse(jsonType, body, Options{Strict: true})
+		if err != nil {
+			return
+		}
+		p := parsed.(*jsonPatch)
+		for _, op := range p.operations {
+			if op.Op == "" || op.Op == "test" || op.Op == "replace" && (op.Path == nil || *op.Path == "") {
+				return // encoded again they differ, or the library panics
+			}
+		}
+		canonical := []byte(encode(t, current))
+		patched, err := p.Apply(current)
+		if len(p.findings) > 0 {
+			return
+		}
+		library, libraryErr := jsonpatch.DecodePatch([]byte(encode(t, p.operations)))
+		if libraryErr != nil {
+			return
+		}
+		want, libraryErr := library.Apply(canonical)
+		if (err == nil) != (libraryErr == nil) {
+			t.Fatalf("doc %s patch %s: ours %v, library %v", doc, body, err, libraryErr)
+		}
+		if err != nil {
+			if err.Error() != libraryErr.Error() {
+				t.Errorf("doc %s patch %s:\nours    %v\nlibrary %v", doc, body, err, libraryErr)
+			}
+			return
+		}
+		if diff := cmp.Diff(object(t, string(want)), object(t, encode(t, patched))); diff != "" {
+			t.Errorf("doc %s patch %s (-library +ours):\n%s", doc, body, diff)
+		}
+	})
+}
+
+func FuzzStrategicNeverPanics(f *testing.F) {
+	schema := podSchema(f)
+	f.Add([]byte(`{"spec":{"containers":[{"name":"a"}]}}`), []byte(`{"spec":{"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"a","$patch":"replace"}]}}`))
+	f.Add([]byte(`{"metadata":{"finalizers":["a"]}}`), []byte(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"],"finalizers":[null]}}`))
+	f.Add([]byte(`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`), []byte(`{"spec":{"volumes":[{"$retainKeys":["name"],"name":"v"}]}}`))
+	f.Fuzz(func(t *testing.T, doc, body []byte) {
+		var current map[string]any
+		if kjson.UnmarshalCaseSensitivePreserveInts(doc, &current) != nil || current == nil {
+			return
+		}
+		p, err := Parse(strategicType, body, Options{Strict: true, Schema: schema})
+		if err != nil {
+			return
+		}
+		if _, err := p.Apply(current); err == nil {
+			encode(t, current)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+)
+
+// mergePatch is a JSON merge patch: members of the patch replace members of the
+// document, null removes, objects merge.
+//
+// Lists replace lists as a whole, with one habit of the API server that RFC 7396
+// does not ask for: members that are null vanish from objects inside a list too,
+// unless the list replaces an object.
+type mergePatch struct {
+	findings
+	body map[string]any
+}
+
+func parseMerge(body []byte, o Options) (Patch, error) {
+	p := &mergePatch{}
+	var err error
+	if p.body, p.findings, err = decodeObject(body, o.Strict); err != nil {
+		return nil, badRequest("error decoding patch: %v", err)
+	}
+	if p.body == nil {
+		return nil, badRequest("Invalid JSON Patch")
+	}
+	return p, nil
+}
+
+func (p *mergePatch) Apply(doc map[string]any) (map[string]any, error) {
+	if doc == nil {
+		doc = map[string]any{}
+	}
+	merge(doc, p.body)
+	return doc, nil
+}
+
+func merge(doc, patch map[string]any) {
+	for key, value := range patch {
+		if value == nil {
+			delete(doc, key)
+			continue
+		}
+		current, isObject := doc[key].(map[string]any)
+		switch value := value.(type) {
+		case map[string]any:
+			if isObject {
+				merge(current, value)
+			} else {
+				doc[key] = withoutNulls(value)
+			}
+		default:
+			if isObject {
+				doc[key] = runtime.DeepCopyJSONValue(value)
+			} else {
+				doc[key] = withoutNulls(value)
+			}
+		}
+	}
+}
+
+// withoutNulls copies a value and leaves out members of objects that are null.
+func withoutNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for k, v := range value {
+			if v != nil {
+				out[k] = withoutNulls(v)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, v := range value {
+			out[i] = withoutNulls(v)
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+// decodeObject reads a JSON object the way objects are read: member names are
+// case-sensitive and whole numbers stay whole.
+func decodeObject(body []byte, strict bool) (map[string]any, []error, error) {
+	var out map[string]any
+	if strict {
+		found, err := kjson.UnmarshalStrict(body, &out)
+		return out, found, err
+	}
+	return out, nil, kjson.UnmarshalCaseSensitivePreserveInts(body, &out)
+}

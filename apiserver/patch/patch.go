@@ -1,0 +1,94 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package patch applies the patch formats of the Kubernetes API to decoded
+// objects: JSON patch (RFC 6902), JSON merge patch (RFC 7396) and strategic
+// merge patch.
+//
+// [Parse] checks a request body once; the [Patch] it returns is immutable and
+// can be applied to as many revisions of an object as a write needs. Server-side
+// apply, the fourth format, is field ownership rather than a patch and lives in
+// the package apply beside this one.
+//
+// The package has no I/O and no state. Failures are API status errors, with the
+// codes and texts that clients see from a Kubernetes API server: a body that
+// cannot be parsed is a 400, a patch of too many operations a 413, a format that
+// the object does not support a 415, a patch that does not fit the object a 422.
+//
+// What the patched object may contain is not checked here: unknown fields of the
+// object are found by the decoder that reads the result. Fields that are wrong in
+// the patch itself (duplicates, unknown members of a JSON patch operation) are
+// reported by [Patch.Strict].
+package patch
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// Limits of a patch where [Options] does not say otherwise.
+const (
+	DefaultMaxOperations = 10_000
+	DefaultMaxCopyBytes  = 3 << 20
+)
+
+// maxDepth is how deep a patched object may nest: the depth at which JSON
+// decoders give up. A longer chain could be written but never be read again.
+const maxDepth = 10_000
+
+// Patch is a parsed patch. It is immutable and safe for concurrent use.
+type Patch interface {
+	// Apply returns doc with the patch applied. It takes doc over: the result
+	// may share memory with it, and after a failure doc is in an undefined
+	// state. It never shares memory with the patch.
+	//
+	// doc holds what a JSON decoder of Kubernetes produces: map[string]any,
+	// []any, string, bool, int64, float64 and nil.
+	Apply(doc map[string]any) (map[string]any, error)
+
+	// Strict lists duplicate and unknown fields of the patch body in the order
+	// in which they occur. It is empty unless [Options.Strict] was set.
+	Strict() []error
+}
+
+// Options of [Parse]. The zero value is right for custom resources with
+// fieldValidation=Ignore.
+type Options struct {
+	// Strict asks for the findings of [Patch.Strict]; it is meant for the field
+	// validation levels Strict and Warn.
+	Strict bool
+
+	// Schema says how strategic merge patches treat the lists and maps of the
+	// object's Go type (see strategicpatch.NewPatchMetaFromStruct; build it once
+	// per type). Nil: the object does not support strategic merge patch.
+	Schema strategicpatch.LookupPatchMeta
+
+	// MaxOperations bounds the operations of a JSON patch.
+	// 0 means DefaultMaxOperations.
+	MaxOperations int
+
+	// MaxCopyBytes bounds how many bytes the copy operations of one JSON patch
+	// may add to the object altogether. 0 means DefaultMaxCopyBytes.
+	MaxCopyBytes int
+}
+
+// Parse reads the body of a patch request of the given type. Types other than
+// JSON patch, merge patch and (with a schema) strategic merge patch are refused
+// as unsupported media types.
+func Parse(t types.PatchType, body []byte, o Options) (Patch, error) {
+	switch {
+	case t == types.JSONPatchType:
+		return parseJSON(body, o)
+	case t == types.MergePatchType:
+		return parseMerge(body, o)
+	case t == types.StrategicMergePatchType && o.Schema != nil:
+		return parseStrategic(body, o)
+	default:
+		return nil, unsupported(o)
+	}
+}
+
+// findings are the strict errors of a patch body.
+type findings []error
+
+func (f findings) Strict() []error { return f }

@@ -1,0 +1,45 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// strategicPatch is a merge patch that merges lists by the keys in the tags of
+// the object's Go type.
+type strategicPatch struct {
+	findings
+	body   map[string]any
+	schema strategicpatch.LookupPatchMeta
+}
+
+func parseStrategic(body []byte, o Options) (Patch, error) {
+	p := &strategicPatch{schema: o.Schema}
+	var err error
+	if p.body, p.findings, err = decodeObject(body, o.Strict); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return p, nil
+}
+
+func (p *strategicPatch) Apply(doc map[string]any) (out map[string]any, err error) {
+	// The library takes the types of list elements on trust and panics on a patch
+	// such as {"finalizers": [null]}; that is a patch which does not fit.
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, unprocessable(fmt.Errorf("the strategic merge patch does not fit the type of the object: %v", r))
+		}
+	}()
+	// The merge removes directives from the patch while it works, hence the copy.
+	out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(doc, runtime.DeepCopyJSON(p.body), p.schema)
+	if err != nil {
+		return nil, strategicError(err)
+	}
+	return out, nil
+}
