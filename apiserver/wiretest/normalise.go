@@ -1,0 +1,293 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wiretest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// shownHeaders are part of every answer that carries them.
+var shownHeaders = []string{"Content-Type", "Location", "Retry-After", "Warning"}
+
+var (
+	uidPattern  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	agePattern  = regexp.MustCompile(`^(\d+(ms|s|m|h|d))+$`)
+	rewrites    = []struct {
+		pattern *regexp.Regexp
+		with    string
+	}{
+		{regexp.MustCompile(`127\.0\.0\.1:\d+`), "<host>"},
+		{regexp.MustCompile(`too old resource version: \d+ \(\d+\)`), "too old resource version: <rv> (<rv>)"},
+		{regexp.MustCompile(`Too large resource version: (\d+), current: \d+`), "Too large resource version: $1, current: <rv>"},
+		{regexp.MustCompile(`in record \(\d+\)`), "in record (<rv>)"},
+	}
+)
+
+// normaliser turns the answers of one run into text that does not depend on
+// the server's clock, randomness or earlier life.
+type normaliser struct {
+	// source is the text of the script: what it spells out itself stays.
+	source string
+	uids   map[string]string
+	// named counts the uids seen under one name.
+	named     map[string]int
+	generated map[string]string
+	// versions are the resource versions of an object by its uid, in the order
+	// seen.
+	versions map[string][]string
+}
+
+func newNormaliser(script *Script) *normaliser {
+	var source strings.Builder
+	for _, step := range script.Steps {
+		source.WriteString(step.source)
+	}
+	return &normaliser{
+		source:    source.String(),
+		uids:      map[string]string{},
+		named:     map[string]int{},
+		generated: map[string]string{},
+		versions:  map[string][]string{},
+	}
+}
+
+func (n *normaliser) answer(step *Step, r *reply) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d %s\n", r.code, http.StatusText(r.code))
+	for _, name := range append(slices.Clone(shownHeaders), step.headers...) {
+		for _, value := range r.header.Values(name) {
+			fmt.Fprintf(&out, "%s: %s\n", name, n.headerValue(name, value))
+		}
+	}
+	out.WriteString("\n")
+	switch {
+	case r.stream:
+		for _, event := range r.events {
+			out.WriteString(n.document(step, event))
+			out.WriteString("---\n")
+		}
+		if r.ended {
+			out.WriteString("(closed by the server)\n")
+		} else if step.events == 0 || len(r.events) < step.events {
+			out.WriteString("(still open)\n")
+		}
+	case r.value != nil:
+		out.WriteString(n.document(step, r.value))
+	case r.raw != "":
+		out.WriteString(strings.TrimRight(n.text(r.raw), "\n") + "\n")
+	}
+	return out.String()
+}
+
+func (n *normaliser) headerValue(name, value string) string {
+	switch http.CanonicalHeaderKey(name) {
+	case "Etag", "Audit-Id", "Date", "Last-Modified":
+		return "<" + strings.ToLower(name) + ">"
+	}
+	return n.text(value)
+}
+
+func (n *normaliser) document(step *Step, value any) string {
+	n.learn(value)
+	value = n.walk(value, "")
+	for _, f := range step.where {
+		value = f.apply(value)
+	}
+	if step.keep != nil {
+		value = keepOnly(value, step.keep)
+	}
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("(cannot be written as YAML: %v)\n", err)
+	}
+	return string(text)
+}
+
+// learn remembers the identities and versions of all objects in value, in a
+// fixed order.
+func (n *normaliser) learn(value any) {
+	switch typed := value.(type) {
+	case []any:
+		for _, element := range typed {
+			n.learn(element)
+		}
+	case map[string]any:
+		n.learnMeta(typed)
+		for _, key := range slices.Sorted(maps.Keys(typed)) {
+			n.learn(typed[key])
+		}
+	}
+}
+
+func (n *normaliser) learnMeta(meta map[string]any) {
+	name, _ := meta["name"].(string)
+	prefix, _ := meta["generateName"].(string)
+	if prefix != "" && len(name) == len(prefix)+5 && strings.HasPrefix(name, prefix) && n.generated[name] == "" {
+		n.generated[name] = fmt.Sprintf("%s<generated %d>", prefix, len(n.generated)+1)
+	}
+	uid, _ := meta["uid"].(string)
+	_, born := meta["creationTimestamp"]
+	if uid == "" || !born || strings.Contains(n.source, uid) {
+		return
+	}
+	if n.uids[uid] == "" {
+		shown := cmp.Or(n.generated[name], name)
+		n.named[shown]++
+		token := "<uid " + shown + ">"
+		if again := n.named[shown]; again > 1 {
+			token = fmt.Sprintf("<uid %s %d>", shown, again)
+		}
+		n.uids[uid] = token
+	}
+	if version, _ := meta["resourceVersion"].(string); version != "" && !slices.Contains(n.versions[uid], version) {
+		n.versions[uid] = append(n.versions[uid], version)
+	}
+}
+
+func (n *normaliser) walk(value any, key string) any {
+	switch typed := value.(type) {
+	case string:
+		if key == "cells" && agePattern.MatchString(typed) {
+			return "<age>"
+		}
+		return n.text(typed)
+	case []any:
+		if key == "managedFields" {
+			return n.managedFields(typed)
+		}
+		changed := make([]any, len(typed))
+		for i, element := range typed {
+			changed[i] = n.walk(element, key)
+		}
+		return changed
+	case map[string]any:
+		changed := make(map[string]any, len(typed))
+		for name, child := range typed {
+			switch {
+			case name == "resourceVersion":
+				changed[name] = n.version(typed, child)
+			case name == "continue" && child != "":
+				changed[name] = "<continue>"
+			default:
+				changed[n.text(name)] = n.walk(child, name)
+			}
+		}
+		n.checkListVersion(typed, changed)
+		return changed
+	}
+	return value
+}
+
+// version names a resource version by its place in the life of its object.
+func (n *normaliser) version(meta map[string]any, value any) any {
+	version, ok := value.(string)
+	if !ok || version == "" || version == "0" {
+		return value
+	}
+	uid, _ := meta["uid"].(string)
+	seen := n.versions[uid]
+	at := slices.Index(seen, version)
+	if uid == "" || at < 0 {
+		return "<rv>"
+	}
+	token := fmt.Sprintf("<rv %d>", at+1)
+	if at > 0 && number(seen[at]) < number(seen[at-1]) {
+		token += " (went backwards)"
+	}
+	return token
+}
+
+// checkListVersion marks a list whose version is older than one of its items.
+func (n *normaliser) checkListVersion(list, changed map[string]any) {
+	items, ok := list["items"].([]any)
+	if !ok {
+		return
+	}
+	meta, ok := list["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	version, _ := meta["resourceVersion"].(string)
+	for _, found := range parsePath("metadata.resourceVersion").find(items) {
+		if item, _ := found.(string); version != "" && number(item) > number(version) {
+			changed["metadata"].(map[string]any)["resourceVersion"] = "<rv> (older than an item)"
+		}
+	}
+}
+
+func number(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// managedFields writes one line per entry, in an order that does not depend on
+// the clock.
+func (n *normaliser) managedFields(entries []any) any {
+	lines := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		object, ok := entry.(map[string]any)
+		if !ok {
+			return entries
+		}
+		fields, err := json.Marshal(object["fieldsV1"])
+		if err != nil {
+			return entries
+		}
+		line := fmt.Sprintf("%v %v %v", object["manager"], object["operation"], object["apiVersion"])
+		if sub, ok := object["subresource"]; ok {
+			line += fmt.Sprintf(" /%v", sub)
+		}
+		if _, ok := object["time"]; !ok {
+			line += " (no time)"
+		}
+		if kind := object["fieldsType"]; kind != "FieldsV1" {
+			line += fmt.Sprintf(" (fieldsType %v)", kind)
+		}
+		lines = append(lines, n.text(line+" "+strings.ReplaceAll(strings.ReplaceAll(string(fields), `\"`, `'`), `"`, "")))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// text replaces what differs from run to run inside a string.
+func (n *normaliser) text(s string) string {
+	s = uidPattern.ReplaceAllStringFunc(s, func(uid string) string {
+		if strings.Contains(n.source, uid) {
+			return uid
+		}
+		return cmp.Or(n.uids[uid], "<uid>")
+	})
+	for name, token := range n.generated {
+		s = strings.ReplaceAll(s, name, token)
+	}
+	s = timePattern.ReplaceAllStringFunc(s, func(stamp string) string {
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil || time.Since(at).Abs() > 48*time.Hour {
+			return stamp
+		}
+		if strings.Contains(stamp, ".") {
+			return "<microtime>"
+		}
+		return "<time>"
+	})
+	for _, rewrite := range rewrites {
+		s = rewrite.pattern.ReplaceAllString(s, rewrite.with)
+	}
+	return s
+}

@@ -1,0 +1,252 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wiretest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// UserAgent is sent by requests that name none; servers derive the field
+// manager from it.
+const UserAgent = "oracle/1.0 (wiretest)"
+
+// Target is the server to talk to.
+type Target struct {
+	// Client sends the requests. Required.
+	Client *http.Client
+	// Base is the URL before the target of a request, without a final slash.
+	Base string
+	// Token, when not empty, is sent as bearer token by requests that carry no
+	// Authorization header of their own. A request with "Authorization: none"
+	// is sent without any.
+	Token string
+	// Compact drops the server's history up to now, so that old resource
+	// versions are gone. Nil means that the server cannot; requests with
+	// @compact then fail.
+	Compact func(context.Context) error
+	// Patience bounds how long a request with @until is repeated.
+	// 0 means 30 seconds.
+	Patience time.Duration
+	// StreamWait bounds how long a watch may stay silent before it is given up.
+	// 0 means 10 seconds.
+	StreamWait time.Duration
+}
+
+// Answer is what a server said to one request of a script.
+type Answer struct {
+	Step *Step
+	// Text is the normalised answer.
+	Text string
+	// Failed says that a @setup request did not succeed.
+	Failed bool
+}
+
+// Run sends the requests of a script in order and returns one answer for each.
+// A request that could not be sent has an answer that says so; the others
+// follow all the same. The error is only for a cancelled context.
+func (t *Target) Run(ctx context.Context, script *Script) ([]Answer, error) {
+	r := &runner{target: t, norm: newNormaliser(script), vars: map[string]string{}}
+	answers := make([]Answer, 0, len(script.Steps))
+	for _, step := range script.Steps {
+		answer := r.run(ctx, step)
+		if err := ctx.Err(); err != nil {
+			return answers, fmt.Errorf("conversation %s, request %s: %w", script.Name, step.Name, err)
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// runner holds what one run remembers between requests.
+type runner struct {
+	target *Target
+	norm   *normaliser
+	vars   map[string]string
+}
+
+func (r *runner) run(ctx context.Context, step *Step) Answer {
+	if step.compact {
+		if r.target.Compact == nil {
+			return Answer{Step: step, Text: "(the server cannot be asked to compact)\n"}
+		}
+		if err := r.target.Compact(ctx); err != nil {
+			return Answer{Step: step, Text: fmt.Sprintf("(compaction failed: %v)\n", err)}
+		}
+	}
+	reply, err := r.exchangeUntil(ctx, step)
+	if err != nil {
+		return Answer{Step: step, Text: fmt.Sprintf("(no answer: %s)\n", r.norm.text(err.Error()))}
+	}
+	for _, c := range step.captures {
+		if found := c.path.find(reply.captured()); len(found) > 0 {
+			r.vars[c.name] = fmt.Sprint(found[len(found)-1])
+		}
+	}
+	text := r.norm.answer(step, reply)
+	if step.setup {
+		if reply.code < 400 {
+			return Answer{Step: step, Text: "(done)\n"}
+		}
+		return Answer{Step: step, Text: text, Failed: true}
+	}
+	return Answer{Step: step, Text: text}
+}
+
+// exchangeUntil repeats the request until its condition holds or patience ends;
+// the last answer counts either way.
+func (r *runner) exchangeUntil(ctx context.Context, step *Step) (*reply, error) {
+	deadline := time.Now().Add(cmp.Or(r.target.Patience, 30*time.Second))
+	pause := time.NewTicker(50 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		reply, err := r.exchange(ctx, step)
+		if step.until == nil || err == nil && step.until.holds(reply) || time.Now().After(deadline) {
+			return reply, err
+		}
+		select {
+		case <-ctx.Done():
+			return reply, ctx.Err()
+		case <-pause.C:
+		}
+	}
+}
+
+func (c *condition) holds(reply *reply) bool {
+	switch {
+	case c.code != 0:
+		return reply.code == c.code
+	case c.text != "":
+		return strings.Contains(reply.raw, c.text)
+	}
+	for _, found := range c.path.find(reply.captured()) {
+		if c.value == "" || fmt.Sprint(found) == c.value {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *runner) exchange(ctx context.Context, step *Step) (*reply, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	request, err := r.request(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	wait := cmp.Or(r.target.StreamWait, 10*time.Second)
+	silence := time.AfterFunc(wait, cancel)
+	defer silence.Stop()
+
+	response, err := r.target.Client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if isWatch(request.URL) && response.StatusCode == http.StatusOK {
+		return readStream(response, step.events, func() { silence.Reset(wait) })
+	}
+	return readReply(response)
+}
+
+// isWatch reports whether a successful answer is a stream of events.
+func isWatch(u *url.URL) bool {
+	watch := u.Query().Get("watch")
+	on, err := strconv.ParseBool(watch)
+	return watch != "" && (err != nil || on) || strings.Contains(u.Path, "/watch/")
+}
+
+func (r *runner) request(ctx context.Context, step *Step) (*http.Request, error) {
+	target := strings.ReplaceAll(r.expand(step.Target), " ", "%20")
+	body, kind, err := r.body(step)
+	if err != nil {
+		return nil, err
+	}
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, step.Method, r.target.Base+target, reader)
+	if err != nil {
+		return nil, err
+	}
+	for key, values := range step.Header {
+		for _, value := range values {
+			request.Header.Add(key, r.expand(value))
+		}
+	}
+	if kind != "" && request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", kind)
+	}
+	if request.Header.Get("User-Agent") == "" {
+		request.Header.Set("User-Agent", UserAgent)
+	}
+	if request.Header.Get("Accept") == "" {
+		request.Header.Set("Accept", "application/json")
+	}
+	switch request.Header.Get("Authorization") {
+	case "":
+		if r.target.Token != "" {
+			request.Header.Set("Authorization", "Bearer "+r.target.Token)
+		}
+	case "none":
+		request.Header.Del("Authorization")
+	}
+	return request, nil
+}
+
+// body returns the bytes to send and their default media type.
+func (r *runner) body(step *Step) ([]byte, string, error) {
+	if step.Body == "" {
+		return nil, "", nil
+	}
+	text := r.expand(step.Body)
+	kind := step.Header.Get("Content-Type")
+	switch {
+	case step.raw:
+		return []byte(text), "application/json", nil
+	case step.protobuf:
+		data, err := encodeProtobuf([]byte(text))
+		return data, protobufType, err
+	case strings.HasSuffix(strings.Split(kind, ";")[0], "yaml"):
+		return []byte(text), kind, nil
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	return data, "application/json", err
+}
+
+var (
+	variable = regexp.MustCompile(`\$\{([a-zA-Z0-9_]+)\}`)
+	padding  = regexp.MustCompile(`\$\{(\d+) times ([^}]*)\}`)
+)
+
+// expand puts captured values in, and "${N times TEXT}" as N copies of TEXT. A
+// variable without a value stays visible.
+func (r *runner) expand(text string) string {
+	text = padding.ReplaceAllStringFunc(text, func(match string) string {
+		parts := padding.FindStringSubmatch(match)
+		n, err := strconv.Atoi(parts[1])
+		if err != nil {
+			return match
+		}
+		return strings.Repeat(parts[2], n)
+	})
+	return variable.ReplaceAllStringFunc(text, func(match string) string {
+		if value, ok := r.vars[match[2:len(match)-1]]; ok {
+			return value
+		}
+		return match
+	})
+}

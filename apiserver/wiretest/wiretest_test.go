@@ -1,0 +1,160 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wiretest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/steer-dev/steer/apiserver/wiretest"
+)
+
+const conversation = `What a server says, made comparable.
+-- create --
+POST /things?x=1
+@capture rv = metadata.resourceVersion
+
+kind: Thing
+metadata: {generateName: a-}
+-- again --
+PUT /things/${rv}
+
+kind: Thing
+-- list --
+GET /things
+@keep metadata items.metadata.name
+@where items kind=Thing
+-- watch --
+GET /things?watch=1
+@events 2
+`
+
+// fakeServer answers like a server with a clock, random names and history.
+func fakeServer(seed int) http.Handler {
+	uid := fmt.Sprintf("11111111-2222-3333-4444-%012d", seed)
+	thing := func(rv int) string {
+		return fmt.Sprintf(`{"kind":"Thing","metadata":{"name":"a-bcd%02d","generateName":"a-","uid":%q,"creationTimestamp":%q,"resourceVersion":"%d"}}`,
+			seed, uid, time.Now().UTC().Format(time.RFC3339), rv)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, thing(seed))
+		case r.Method == http.MethodPut && r.URL.Path == fmt.Sprintf("/things/%d", seed):
+			fmt.Fprint(w, thing(seed+7))
+		case r.URL.Query().Has("watch"):
+			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n"+`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d"}}}`, thing(seed+7), seed+9)
+		default:
+			fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"},"items":[%s,{"kind":"Other","metadata":{"name":"b"}}]}`, seed+8, thing(seed+7))
+		}
+	})
+}
+
+func replay(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	script, err := wiretest.Parse("things", []byte(conversation))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := wiretest.Target{Client: server.Client(), Base: server.URL}
+	answers, err := target.Run(t.Context(), script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range answers {
+		answer.Step.Answer = answer.Text
+	}
+	return string(script.Format())
+}
+
+func TestAnswersOfTwoServersThatBehaveAlikeAreEqual(t *testing.T) {
+	t.Parallel()
+	first, second := replay(t, fakeServer(11)), replay(t, fakeServer(57))
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Error(diff)
+	}
+	for _, want := range []string{"name: a-<generated 1>", "uid: <uid a-<generated 1>>", "resourceVersion: <rv 2>", "creationTimestamp: <time>", "type: BOOKMARK"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the answers lack %q:\n%s", want, first)
+		}
+	}
+	if strings.Contains(first, "Other") || strings.Contains(first, "name: b") {
+		t.Errorf("@where and @keep left too much:\n%s", first)
+	}
+}
+
+func TestAListOlderThanItsItemsIsMarked(t *testing.T) {
+	t.Parallel()
+	got := replay(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"metadata":{"resourceVersion":"4"},"items":[{"kind":"Thing","metadata":{"name":"x","resourceVersion":"5"}}]}`)
+	}))
+	if !strings.Contains(got, "older than an item") {
+		t.Error(got)
+	}
+}
+
+func TestAWatchThatStaysOpenIsGivenUp(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"type":"ADDED"}`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	script, err := wiretest.Parse("s", []byte("-- w --\nGET /x?watch=true\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := wiretest.Target{Client: server.Client(), Base: server.URL, StreamWait: 50 * time.Millisecond}
+	answers, err := target.Run(context.Background(), script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "type: ADDED\n---\n(still open)\n"; !strings.HasSuffix(answers[0].Text, want) {
+		t.Errorf("got %q, want suffix %q", answers[0].Text, want)
+	}
+}
+
+func TestTheLedgerOnlyShrinks(t *testing.T) {
+	t.Parallel()
+	script := &wiretest.Script{Name: "s"}
+	ledger := &wiretest.Ledger{
+		Intended: map[string]string{"s/own": "because"},
+		Pending:  map[string]string{"s/late": "soon"},
+	}
+	for _, test := range []struct {
+		name, got string
+		want      wiretest.Verdict
+	}{
+		{"plain", "real", wiretest.Same},
+		{"plain", "other", wiretest.Differs},
+		{"late", "other", wiretest.Pending},
+		{"late", "real", wiretest.Mended},
+		{"own", "ours", wiretest.Intended},
+		{"own", "other", wiretest.Differs},
+		{"own", "real", wiretest.Mended},
+	} {
+		step := &wiretest.Step{Name: test.name, Answer: "real", Own: "ours"}
+		if got, _ := ledger.Judge(script, wiretest.Answer{Step: step, Text: test.got}); got != test.want {
+			t.Errorf("%s answered %q: verdict %d, want %d", test.name, test.got, got, test.want)
+		}
+	}
+	if got := ledger.Unknown([]*wiretest.Script{script}); len(got) != 2 {
+		t.Errorf("unknown entries: %v, want both", got)
+	}
+}

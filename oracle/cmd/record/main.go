@@ -1,0 +1,107 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command record runs the conversations of testdata against the reference
+// server and writes its answers into them. With -check it only compares.
+//
+//	go build -o bin ./cmd/... && STEER_PEER_BIN=bin go run ./cmd/record [-run REGEXP] [-check]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/steer-dev/steer/apiserver/wiretest"
+	"github.com/steer-dev/steer/oracle/peer"
+)
+
+func main() {
+	dir := flag.String("dir", "testdata", "directory of the conversations")
+	pattern := flag.String("run", "", "only conversations whose name matches")
+	check := flag.Bool("check", false, "compare, write nothing")
+	verbose := flag.Bool("v", false, "show what the servers log")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := record(ctx, *dir, *pattern, *check, *verbose); err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(1)
+	}
+}
+
+func record(ctx context.Context, dir, pattern string, check, verbose bool) (err error) {
+	match, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	scripts, err := wiretest.Load(dir)
+	if err != nil {
+		return err
+	}
+	var log io.Writer
+	if verbose {
+		log = os.Stderr
+	}
+	server, err := peer.Start(ctx, peer.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	fmt.Printf("reference server ready after %v\n", server.Started.Round(time.Millisecond))
+
+	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact}
+	changed := 0
+	for _, script := range scripts {
+		if !match.MatchString(script.Name) {
+			continue
+		}
+		begin := time.Now()
+		answers, err := target.Run(ctx, script)
+		if err != nil {
+			return err
+		}
+		differs := take(answers, !check)
+		fmt.Printf("%-24s %3d requests %3d changed %6.1fs\n", script.Name, len(answers), differs, time.Since(begin).Seconds())
+		changed += differs
+		if check {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, script.Name+".txtar"), script.Format(), 0o644); err != nil {
+			return err
+		}
+	}
+	if check && changed > 0 {
+		return fmt.Errorf("%d answers differ from the recorded ones", changed)
+	}
+	return nil
+}
+
+// take puts the answers into their steps, or prints them, and returns how many
+// are new.
+func take(answers []wiretest.Answer, keep bool) int {
+	changed := 0
+	for _, answer := range answers {
+		if answer.Failed {
+			fmt.Printf("  setup %s failed: %s\n", answer.Step.Name, answer.Text)
+		}
+		if answer.Text == answer.Step.Answer {
+			continue
+		}
+		changed++
+		if keep {
+			answer.Step.Answer = answer.Text
+		} else {
+			fmt.Printf("  %s answers now:\n%s\n", answer.Step.Name, answer.Text)
+		}
+	}
+	return changed
+}
