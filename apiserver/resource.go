@@ -15,7 +15,9 @@ import (
 )
 
 // Object is one API object: a typed built-in or an *unstructured.Unstructured.
-type Object interface {
+// It is an alias so that packages below this one, which do not know it, can
+// implement the interfaces here.
+type Object = interface {
 	runtime.Object
 	metav1.Object
 }
