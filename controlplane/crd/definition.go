@@ -1,0 +1,228 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// Bucket holds the definitions in the store.
+const Bucket = "apiextensions.k8s.io/customresourcedefinitions"
+
+// definitionStrategy holds the rules of definitions.
+type definitionStrategy struct{ of *Definitions }
+
+// definitionStatusStrategy holds the rules of their status subresource.
+type definitionStatusStrategy struct{ of *Definitions }
+
+var (
+	_ apiserver.Strategy = definitionStrategy{}
+	_ apiserver.Strategy = definitionStatusStrategy{}
+)
+
+// Normalize sets defaults.
+func (definitionStrategy) Normalize(obj apiserver.Object) ([]string, error) {
+	v1.SetObjectDefaults_CustomResourceDefinition(obj.(*v1.CustomResourceDefinition))
+	return nil, nil
+}
+
+// Normalize sets defaults.
+func (s definitionStatusStrategy) Normalize(obj apiserver.Object) ([]string, error) {
+	return definitionStrategy(s).Normalize(obj)
+}
+
+// Prepare keeps the status, remembers the storage version, counts the
+// generation and settles names and conditions.
+func (s definitionStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+	crd := obj.(*v1.CustomResourceDefinition)
+	if old == nil {
+		crd.Status = v1.CustomResourceDefinitionStatus{}
+		crd.Generation = 1
+	} else {
+		before := old.(*v1.CustomResourceDefinition)
+		crd.Status = *before.Status.DeepCopy()
+		crd.Generation = before.Generation
+		if !equality.Semantic.DeepEqual(before.Spec, crd.Spec) {
+			crd.Generation = before.Generation + 1
+		}
+	}
+	if storage := storageVersion(crd); storage != "" && !slices.Contains(crd.Status.StoredVersions, storage) {
+		crd.Status.StoredVersions = append(crd.Status.StoredVersions, storage)
+	}
+	settle(crd, s.of.takenBeside(crd))
+}
+
+// Prepare keeps the spec.
+func (s definitionStatusStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+	crd, before := obj.(*v1.CustomResourceDefinition), old.(*v1.CustomResourceDefinition)
+	crd.Spec = *before.Spec.DeepCopy()
+	crd.Generation = before.Generation
+	settle(crd, s.of.takenBeside(crd))
+}
+
+// storageVersion returns the version that objects are stored in, or "".
+func storageVersion(crd *v1.CustomResourceDefinition) string {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return crd.Spec.Versions[i].Name
+		}
+	}
+	return ""
+}
+
+// Validate checks a definition. A new one that equals one that has passed
+// before is not checked again.
+func (s definitionStrategy) Validate(ctx context.Context, obj, old apiserver.Object) (errs field.ErrorList) {
+	crd := obj.(*v1.CustomResourceDefinition)
+	if old != nil {
+		return validateWith(crd, old, func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
+			return definitions.ValidateCustomResourceDefinitionUpdate(ctx, crd, old)
+		})
+	}
+	content := struct {
+		Name     string
+		Approval string
+		Spec     *v1.CustomResourceDefinitionSpec
+	}{crd.Name, crd.Annotations[v1.KubeAPIApprovedAnnotation], &crd.Spec}
+	s.of.options.Schemas.once(content, func() bool {
+		errs = validateWith(crd, nil, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
+			return definitions.ValidateCustomResourceDefinition(ctx, crd)
+		})
+		return len(errs) == 0
+	})
+	return errs
+}
+
+// Validate checks the status of a definition.
+func (definitionStatusStrategy) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+	return validateWith(obj.(*v1.CustomResourceDefinition), old, definitions.ValidateUpdateCustomResourceDefinitionStatus)
+}
+
+// validateWith runs a check that works on the internal form of definitions.
+func validateWith(crd *v1.CustomResourceDefinition, old apiserver.Object, check func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList) field.ErrorList {
+	var internal, before apiextensions.CustomResourceDefinition
+	if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	if old != nil {
+		if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(old.(*v1.CustomResourceDefinition), &before, nil); err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
+	}
+	return check(&internal, &before)
+}
+
+// Warnings tells about formats that mean nothing and about what is stored but
+// not acted upon.
+func (definitionStrategy) Warnings(_ context.Context, obj, old apiserver.Object) []string {
+	crd := obj.(*v1.CustomResourceDefinition)
+	var known []string
+	converted := false
+	if old != nil {
+		before := old.(*v1.CustomResourceDefinition)
+		known = unknownFormats(before)
+		converted = usesWebhook(before)
+	}
+	var out []string
+	for _, format := range unknownFormats(crd) {
+		if !slices.Contains(known, format) {
+			out = append(out, fmt.Sprintf("unrecognized format %q", format))
+		}
+	}
+	if usesWebhook(crd) && !converted {
+		out = append(out, "spec.conversion.strategy: the conversion webhook is stored but not called yet: objects can be read and written in the storage version only")
+	}
+	return out
+}
+
+// Warnings of status updates: none.
+func (definitionStatusStrategy) Warnings(context.Context, apiserver.Object, apiserver.Object) []string {
+	return nil
+}
+
+func usesWebhook(crd *v1.CustomResourceDefinition) bool {
+	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == v1.WebhookConverter
+}
+
+// unknownFormats returns the values of format that validation does not know.
+func unknownFormats(crd *v1.CustomResourceDefinition) []string {
+	var out []string
+	supported := environment.DefaultCompatibilityVersion()
+	for i := range crd.Spec.Versions {
+		s := crd.Spec.Versions[i].Schema
+		if s == nil {
+			continue
+		}
+		visit(s.OpenAPIV3Schema, func(p *v1.JSONSchemaProps) {
+			if p.Format == "" {
+				return
+			}
+			out = append(out, validation.GetUnrecognizedFormats(&spec.Schema{SchemaProps: spec.SchemaProps{Format: p.Format, Type: []string{p.Type}}}, supported)...)
+		})
+	}
+	return out
+}
+
+// visit calls see for a schema and every schema in it, properties by name.
+func visit(s *v1.JSONSchemaProps, see func(*v1.JSONSchemaProps)) {
+	if s == nil {
+		return
+	}
+	see(s)
+	for _, list := range [][]v1.JSONSchemaProps{s.AllOf, s.OneOf, s.AnyOf} {
+		for i := range list {
+			visit(&list[i], see)
+		}
+	}
+	visit(s.Not, see)
+	if s.Items != nil {
+		visit(s.Items.Schema, see)
+		for i := range s.Items.JSONSchemas {
+			visit(&s.Items.JSONSchemas[i], see)
+		}
+	}
+	for _, more := range []*v1.JSONSchemaPropsOrBool{s.AdditionalProperties, s.AdditionalItems} {
+		if more != nil {
+			visit(more.Schema, see)
+		}
+	}
+	for _, table := range []map[string]v1.JSONSchemaProps{s.Properties, s.PatternProperties, s.Definitions} {
+		for _, name := range sortedKeys(table) {
+			p := table[name]
+			visit(&p, see)
+		}
+	}
+}
+
+// holds keeps a definition that is deleted for the first time, so that mark can
+// give it the finalizer that from then on keeps it.
+func holds(obj apiserver.Object) bool {
+	return apihelpers.FindCRDCondition(obj.(*v1.CustomResourceDefinition), v1.Terminating) == nil
+}
+
+// mark gives a definition that is being deleted what makes its objects go first.
+func mark(obj apiserver.Object) {
+	crd := obj.(*v1.CustomResourceDefinition)
+	if !apihelpers.CRDHasFinalizer(crd, v1.CustomResourceCleanupFinalizer) {
+		crd.Finalizers = append(crd.Finalizers, v1.CustomResourceCleanupFinalizer)
+	}
+	apihelpers.SetCRDCondition(crd, v1.CustomResourceDefinitionCondition{
+		Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending",
+		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	})
+}

@@ -1,0 +1,338 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Options of [New]. All but Builtin are required.
+type Options struct {
+	// Server that custom resources are installed into.
+	Server *apiserver.Server
+	// Store of the server.
+	Store storage.Store
+	// Transport carries requests to the server as the server's own user.
+	Transport http.RoundTripper
+	// Schemas compiles and remembers schemas.
+	Schemas *Schemas
+	// Builtin tells the resources that definitions cannot take over: those stay
+	// stored, but what is built in is served. nil: none.
+	Builtin func(schema.GroupResource) bool
+}
+
+// Definitions serves custom resource definitions and their objects.
+type Definitions struct {
+	options Options
+
+	mu      sync.RWMutex
+	entries map[string]*entry // by name of the definition
+	changes uint64
+}
+
+// entry is one stored definition.
+type entry struct {
+	// crd as stored at revision. It is shared: nobody may change it.
+	crd      *v1.CustomResourceDefinition
+	revision storage.Revision
+	// serving identifies what is installed; zero when nothing is.
+	serving  digest
+	resource *apiserver.Resource
+}
+
+// New returns definitions that know of nothing yet.
+func New(o Options) *Definitions { return &Definitions{options: o, entries: map[string]*entry{}} }
+
+// Resource returns the resource that serves the definitions themselves.
+func (d *Definitions) Resource() *apiserver.Resource {
+	return &apiserver.Resource{
+		Names: apiserver.Names{
+			Group: v1.GroupName, Plural: "customresourcedefinitions", Singular: "customresourcedefinition",
+			Kind: "CustomResourceDefinition", ListKind: "CustomResourceDefinitionList",
+			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+		},
+		Storage: apiserver.Storage{Bucket: Bucket, Version: "v1"},
+		Versions: []apiserver.Version{{
+			Name:           "v1",
+			New:            func() apiserver.Object { return &v1.CustomResourceDefinition{} },
+			Strategy:       definitionStrategy{d},
+			Subresources:   []apiserver.Subresource{{Name: "status", Strategy: definitionStatusStrategy{d}}},
+			Printer:        definitionPrinter{},
+			StrategicMerge: true,
+		}},
+		Deletion:  apiserver.DeletionRules{Holds: holds, Mark: mark},
+		Committed: d.committed,
+	}
+}
+
+// Load installs what the store holds. It is called once, before the first
+// request is served.
+func (d *Definitions) Load(ctx context.Context) error {
+	view, err := d.options.Store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("crd: load the definitions: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for rec := range view.Ascend(Bucket, "", "") {
+		errs = append(errs, d.syncLocked(rec.Key.Name, rec, rec.Modified))
+	}
+	return errors.Join(errs...)
+}
+
+// Resources returns the custom resources that are served, by bucket.
+func (d *Definitions) Resources() []*apiserver.Resource {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var out []*apiserver.Resource
+	for _, e := range d.entries {
+		if e.resource != nil {
+			out = append(out, e.resource)
+		}
+	}
+	slices.SortFunc(out, func(a, b *apiserver.Resource) int { return cmp.Compare(a.Storage.Bucket, b.Storage.Bucket) })
+	return out
+}
+
+// Generation changes whenever what is served does.
+func (d *Definitions) Generation() uint64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.changes
+}
+
+// takenBeside returns the names that the other definitions of a group have.
+func (d *Definitions) takenBeside(crd *v1.CustomResourceDefinition) taken {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var others []*v1.CustomResourceDefinition
+	for name, e := range d.entries {
+		if name != crd.Name && e.crd.Spec.Group == crd.Spec.Group {
+			others = append(others, e.crd)
+		}
+	}
+	return takenBy(others)
+}
+
+// committed follows a change of a definition before its request is answered.
+func (d *Definitions) committed(ctx context.Context, change apiserver.Change) error {
+	follow, err := d.sync(ctx, change.Object.GetName(), change.Revision)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range follow {
+		errs = append(errs, d.resettle(ctx, f))
+	}
+	return errors.Join(errs...)
+}
+
+// resettlement asks that the names of a definition are settled anew.
+type resettlement struct {
+	name string
+	// patch of its status.
+	patch string
+}
+
+const (
+	// askAgain changes nothing by itself.
+	askAgain = "{}"
+	// giveUp takes back all names, so that only those that are free are given.
+	giveUp = `{"status":{"acceptedNames":{"plural":"","singular":null,"kind":"","listKind":null,"shortNames":null,"categories":null},"conditions":null}}`
+)
+
+// sync brings what is served in line with what is stored under a name, whatever
+// the order in which changes report. It returns what has to be settled anew:
+// definitions of the group that wait for a name, when this change may have
+// released one, and this one, when another took its names in the same moment.
+func (d *Definitions) sync(ctx context.Context, name string, at storage.Revision) ([]resettlement, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	view, err := d.options.Store.View(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("crd: read definition %s: %w", name, err)
+	}
+	before := d.entries[name]
+	rec := view.Get(storage.Key{Bucket: Bucket, Name: name})
+	since := at
+	if before != nil {
+		// Writes under the old definition may still be on their way.
+		since = max(since, view.Revision())
+	}
+	if err := d.syncLocked(name, rec, since); err != nil {
+		return nil, err
+	}
+	after := d.entries[name]
+	if after != nil && d.clashes(after) {
+		return []resettlement{{name, giveUp}}, nil
+	}
+	if before == nil || (after != nil && namesEqual(&before.crd.Status.AcceptedNames, &after.crd.Status.AcceptedNames)) {
+		return nil, nil
+	}
+	var follow []resettlement
+	for _, other := range sortedKeys(d.entries) {
+		e := d.entries[other]
+		if other != name && e.crd.Spec.Group == before.crd.Spec.Group && !apihelpers.IsCRDConditionTrue(e.crd, v1.NamesAccepted) {
+			follow = append(follow, resettlement{other, askAgain})
+		}
+	}
+	return follow, nil
+}
+
+// clashes tells whether a definition that is not served yet has accepted names
+// that a served one has as well.
+func (d *Definitions) clashes(e *entry) bool {
+	if e.resource != nil {
+		return false
+	}
+	var served []*v1.CustomResourceDefinition
+	for _, o := range d.entries {
+		if o.resource != nil && o.crd.Spec.Group == e.crd.Spec.Group {
+			served = append(served, o.crd)
+		}
+	}
+	used, n := takenBy(served), &e.crd.Status.AcceptedNames
+	return used.resources[n.Plural] || used.resources[n.Singular] || used.kinds[n.Kind] || used.kinds[n.ListKind] ||
+		slices.ContainsFunc(n.ShortNames, func(s string) bool { return used.resources[s] })
+}
+
+func (d *Definitions) syncLocked(name string, rec *storage.Record, since storage.Revision) error {
+	before := d.entries[name]
+	if rec == nil {
+		if before != nil {
+			d.uninstall(before)
+			delete(d.entries, name)
+		}
+		return nil
+	}
+	if before != nil && before.revision >= rec.Modified {
+		return nil
+	}
+	crd := &v1.CustomResourceDefinition{}
+	if err := json.Unmarshal(rec.Value, crd); err != nil {
+		return fmt.Errorf("crd: decode the stored definition %s: %w", name, err)
+	}
+	e := &entry{crd: crd, revision: rec.Modified}
+	if before != nil {
+		e.serving, e.resource = before.serving, before.resource
+	}
+	d.entries[name] = e
+	return d.install(e, since)
+}
+
+// install serves a definition as it is now, unless that is what is served.
+func (d *Definitions) install(e *entry, since storage.Revision) error {
+	crd := e.crd
+	if !apihelpers.IsCRDConditionTrue(crd, v1.Established) || d.builtin(crd) || d.clashes(e) {
+		d.uninstall(e)
+		return nil
+	}
+	encoded, err := json.Marshal(struct {
+		Spec  *v1.CustomResourceDefinitionSpec
+		Names *v1.CustomResourceDefinitionNames
+		Last  bool
+	}{&crd.Spec, &crd.Status.AcceptedNames, terminating(crd) && !servesAny(crd)})
+	if err != nil {
+		return fmt.Errorf("crd: encode definition %s: %w", crd.Name, err)
+	}
+	serving := digest(sha256.Sum256(encoded))
+	if e.resource != nil && serving == e.serving {
+		return nil
+	}
+	resource, err := d.customResource(crd, since)
+	if err != nil {
+		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
+	}
+	if err := d.options.Server.Install(resource); err != nil {
+		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
+	}
+	e.serving, e.resource = serving, resource
+	d.changes++
+	return nil
+}
+
+func (d *Definitions) uninstall(e *entry) {
+	if e.resource == nil {
+		return
+	}
+	d.options.Server.Remove(e.resource.Group, e.resource.Plural)
+	e.resource, e.serving = nil, digest{}
+	d.changes++
+}
+
+func (d *Definitions) builtin(crd *v1.CustomResourceDefinition) bool {
+	return d.options.Builtin != nil && d.options.Builtin(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+}
+
+// resettle makes a definition ask again for the names that it wants.
+func (d *Definitions) resettle(ctx context.Context, what resettlement) error {
+	name := what.name
+	path := "https://in-process/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + name + "/status"
+	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPatch, path, strings.NewReader(what.patch))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	response, err := d.options.Transport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("crd: reconsider the names of %s: %w", name, err)
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	if response.StatusCode >= 300 && response.StatusCode != http.StatusNotFound {
+		return fmt.Errorf("crd: reconsider the names of %s: %s: %s", name, response.Status, body)
+	}
+	return nil
+}
+
+// Admit refuses to create objects of a definition that is going away.
+func (d *Definitions) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
+	if r.Operation != apiserver.Create || r.Subresource != "" {
+		return nil
+	}
+	gr := r.Resource.GroupResource()
+	d.mu.RLock()
+	e := d.entries[gr.Resource+"."+gr.Group]
+	d.mu.RUnlock()
+	if e == nil || !terminating(e.crd) {
+		return nil
+	}
+	return apierrors.NewForbidden(gr, r.Object.GetName(), errors.New("create not allowed while custom resource definition is terminating"))
+}
+
+// Validate admits everything: [Definitions.Admit] has decided.
+func (d *Definitions) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+var _ apiserver.Admission = (*Definitions)(nil)
+
+func terminating(crd *v1.CustomResourceDefinition) bool {
+	return apihelpers.IsCRDConditionTrue(crd, v1.Terminating)
+}
+
+func namesEqual(a, b *v1.CustomResourceDefinitionNames) bool {
+	return a.Plural == b.Plural && a.Singular == b.Singular && a.Kind == b.Kind && a.ListKind == b.ListKind &&
+		slices.Equal(a.ShortNames, b.ShortNames)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

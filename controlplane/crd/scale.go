@@ -1,0 +1,100 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// scale reads and writes replica counts at the paths that a definition names.
+// A nil scale checks nothing.
+type scale struct {
+	specPath, statusPath, selectorPath string // as written in the definition
+}
+
+var _ apiserver.Scaler = (*scale)(nil)
+
+func newScale(s *v1.CustomResourceSubresourceScale) *scale {
+	if s == nil {
+		return nil
+	}
+	out := &scale{specPath: s.SpecReplicasPath, statusPath: s.StatusReplicasPath}
+	if s.LabelSelectorPath != nil {
+		out.selectorPath = *s.LabelSelectorPath
+	}
+	return out
+}
+
+// fieldsOf splits a path such as ".spec.replicas".
+func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+
+// Replicas implements [apiserver.Scaler]. An object without a wished count has
+// no scale.
+func (s *scale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+	content := obj.(*unstructured.Unstructured).Object
+	wished, found, err := unstructured.NestedInt64(content, fieldsOf(s.specPath)...)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	if !found {
+		return 0, 0, "", apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", s.specPath))
+	}
+	actual, _, err := unstructured.NestedInt64(content, fieldsOf(s.statusPath)...)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	if s.selectorPath != "" {
+		if selector, _, err = unstructured.NestedString(content, fieldsOf(s.selectorPath)...); err != nil {
+			return 0, 0, "", err
+		}
+	}
+	return int32(wished), int32(actual), selector, nil
+}
+
+// SetReplicas implements [apiserver.Scaler].
+func (s *scale) SetReplicas(obj apiserver.Object, replicas int32) error {
+	return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), fieldsOf(s.specPath)...)
+}
+
+func (s *scale) validateSpec(content map[string]any) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	return validateCount(content, s.specPath)
+}
+
+func (s *scale) validateStatus(content map[string]any) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	errs := validateCount(content, s.statusPath)
+	if s.selectorPath != "" {
+		if selector, _, err := unstructured.NestedString(content, fieldsOf(s.selectorPath)...); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(s.selectorPath), selector, err.Error()))
+		}
+	}
+	return errs
+}
+
+func validateCount(content map[string]any, path string) field.ErrorList {
+	count, _, err := unstructured.NestedInt64(content, fieldsOf(path)...)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(field.NewPath(path), count, err.Error())}
+	case count < 0:
+		return field.ErrorList{field.Invalid(field.NewPath(path), count, "should be a non-negative integer")}
+	case count > math.MaxInt32:
+		return field.ErrorList{field.Invalid(field.NewPath(path), count, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32))}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// Schemas remembers compiled schemas by their content, so that control planes
+// which serve the same definitions compile them once. It keeps at most a fixed
+// number of them and drops the oldest. It is safe for concurrent use.
+type Schemas struct {
+	mu      sync.Mutex
+	schemas map[digest]*Schema
+	order   []digest
+	valid   map[digest]struct{}
+}
+
+type digest [sha256.Size]byte
+
+// keptSchemas bounds a Schemas: enough for the definitions of several large
+// projects at once.
+const keptSchemas = 1024
+
+// NewSchemas returns an empty set of schemas.
+func NewSchemas() *Schemas {
+	return &Schemas{schemas: map[digest]*Schema{}, valid: map[digest]struct{}{}}
+}
+
+// Schema is the schema of one version of a custom resource. What is derived
+// from it is derived on first use. It is immutable and safe for concurrent use.
+type Schema struct {
+	props      *apiextensions.JSONSchemaProps // nil without a schema
+	structural func() (*schema.Structural, error)
+	rules      func() *cel.Validator
+	validators func() (*validators, error)
+}
+
+// validators check values against the schema.
+type validators struct {
+	object validation.SchemaValidator
+	// status checks the value of the status field; nil when it has no schema.
+	status validation.SchemaValidator
+}
+
+// Of returns the schema of a version of a definition.
+func (s *Schemas) Of(version *v1.CustomResourceDefinitionVersion) (*Schema, error) {
+	encoded, err := json.Marshal(version.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("crd: encode the schema of version %s: %w", version.Name, err)
+	}
+	id := digest(sha256.Sum256(encoded))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.schemas[id]; known != nil {
+		return known, nil
+	}
+	compiled, err := newSchema(version.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("crd: schema of version %s: %w", version.Name, err)
+	}
+	if len(s.order) == keptSchemas {
+		delete(s.schemas, s.order[0])
+		s.order = s.order[1:]
+	}
+	s.schemas[id] = compiled
+	s.order = append(s.order, id)
+	return compiled, nil
+}
+
+// once runs check unless something with the same content has passed it before.
+// Only successes are remembered.
+func (s *Schemas) once(content any, check func() bool) {
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		check()
+		return
+	}
+	id := digest(sha256.Sum256(encoded))
+	s.mu.Lock()
+	_, known := s.valid[id]
+	s.mu.Unlock()
+	if known || !check() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.valid) >= keptSchemas {
+		clear(s.valid)
+	}
+	s.valid[id] = struct{}{}
+}
+
+func newSchema(in *v1.CustomResourceValidation) (*Schema, error) {
+	s := &Schema{}
+	if in != nil && in.OpenAPIV3Schema != nil {
+		var internal apiextensions.CustomResourceValidation
+		if err := v1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(in, &internal, nil); err != nil {
+			return nil, err
+		}
+		s.props = internal.OpenAPIV3Schema
+	}
+	s.structural = sync.OnceValues(s.buildStructural)
+	s.rules = sync.OnceValue(s.buildRules)
+	s.validators = sync.OnceValues(s.buildValidators)
+	return s, nil
+}
+
+// Structural returns the structural form with pruned defaults, nil without a
+// schema. It is shared: nobody may change it.
+func (s *Schema) Structural() (*schema.Structural, error) { return s.structural() }
+
+func (s *Schema) buildStructural() (*schema.Structural, error) {
+	if s.props == nil {
+		return nil, nil
+	}
+	structural, err := schema.NewStructural(s.props)
+	if err != nil {
+		return nil, err
+	}
+	// The structural form shares its defaults with what it was made from.
+	structural = structural.DeepCopy()
+	if err := defaulting.PruneDefaults(structural); err != nil {
+		return nil, err
+	}
+	return structural, nil
+}
+
+func (s *Schema) buildRules() *cel.Validator {
+	structural, err := s.structural()
+	if err != nil || structural == nil {
+		return nil
+	}
+	return cel.NewValidator(structural, true, celconfig.PerCallLimit)
+}
+
+func (s *Schema) buildValidators() (*validators, error) {
+	object, _, err := validation.NewSchemaValidator(s.props)
+	if err != nil {
+		return nil, err
+	}
+	v := &validators{object: object}
+	if s.props != nil {
+		if status, ok := s.props.Properties["status"]; ok {
+			if v.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,294 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// strategy holds the rules of one version of a custom resource.
+type strategy struct {
+	kind   kschema.GroupVersionKind
+	schema *Schema
+	// hasStatus tells that status is a subresource.
+	hasStatus bool
+	scale     *scale
+}
+
+// statusStrategy holds the rules of its status subresource.
+type statusStrategy struct{ *strategy }
+
+var (
+	_ apiserver.Strategy = (*strategy)(nil)
+	_ apiserver.Strategy = statusStrategy{}
+)
+
+// Normalize coerces metadata, prunes what the schema does not know, drops nulls
+// that it does not allow, and sets defaults.
+func (s *strategy) Normalize(obj apiserver.Object) ([]string, error) {
+	content := obj.(*unstructured.Unstructured).Object
+	structural, err := s.schema.Structural()
+	if err != nil {
+		return nil, err
+	}
+	kind, hasKind, err := unstructured.NestedString(content, "kind")
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, hasVersion, err := unstructured.NestedString(content, "apiVersion")
+	if err != nil {
+		return nil, err
+	}
+	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil, err
+	}
+	unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+	defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
+	coerceErr, dropped := objectmeta.CoerceWithOptions(nil, content, structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	if coerceErr != nil {
+		return nil, coerceErr
+	}
+	unknown = append(unknown, dropped...)
+	// Pruning knows nothing of type and object metadata.
+	if hasKind {
+		content["kind"] = kind
+	}
+	if hasVersion {
+		content["apiVersion"] = apiVersion
+	}
+	if hasMeta {
+		if err := objectmeta.SetObjectMeta(content, meta); err != nil {
+			return nil, err
+		}
+	}
+	defaulting.Default(content, structural)
+	return unknown, nil
+}
+
+// Prepare keeps status out of the hands of those who write the object when it
+// is a subresource, and counts the generation.
+func (s *strategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+	content := obj.(*unstructured.Unstructured).Object
+	if old == nil {
+		if s.hasStatus {
+			delete(content, "status")
+		}
+		obj.SetGeneration(1)
+		return
+	}
+	before := old.(*unstructured.Unstructured).Object
+	if s.hasStatus {
+		keep(content, before, "status")
+	}
+	obj.SetGeneration(old.GetGeneration())
+	if !equalBeyondMetadata(content, before) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+// Prepare takes everything but status and managedFields from the old object.
+func (s statusStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+	u := obj.(*unstructured.Unstructured)
+	managed := u.GetManagedFields()
+	status := map[string]any{}
+	keep(status, u.Object, "status")
+	u.Object = old.(*unstructured.Unstructured).DeepCopy().Object
+	u.SetManagedFields(managed)
+	keep(u.Object, status, "status")
+}
+
+// keep gives a field of into the state that it has in from, absence included.
+func keep(into, from map[string]any, name string) {
+	if value, ok := from[name]; ok {
+		into[name] = value
+	} else {
+		delete(into, name)
+	}
+}
+
+func equalBeyondMetadata(a, b map[string]any) bool {
+	return covers(a, b) && covers(b, a)
+}
+
+// covers tells whether every field of b but metadata has the same value in a.
+func covers(a, b map[string]any) bool {
+	for name, value := range b {
+		if name == "metadata" {
+			continue
+		}
+		if other, ok := a[name]; !ok || !equality.Semantic.DeepEqual(other, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// Validate checks the object against schema, list types and rules. Whatever an
+// update leaves as it was is not held against it.
+func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
+	content := obj.(*unstructured.Unstructured).Object
+	if errs := s.validateType(content); len(errs) > 0 {
+		return errs
+	}
+	structural, v, err := s.compiled()
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	var errs field.ErrorList
+	var before map[string]any
+	var correlated *common.CorrelatedObject
+	if old == nil {
+		errs = append(errs, validation.ValidateCustomResource(nil, content, v.object)...)
+	} else {
+		before = old.(*unstructured.Unstructured).Object
+		correlated = common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
+		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, content, before, v.object, validation.WithRatcheting(correlated))...)
+	}
+	errs = append(errs, s.scale.validateSpec(content)...)
+	errs = append(errs, s.scale.validateStatus(content)...)
+	errs = append(errs, objectmeta.Validate(nil, content, structural, false)...)
+	return append(errs, s.validateInvariants(ctx, structural, content, before, correlated, errs)...)
+}
+
+// Validate checks the schema of status alone, but list types and rules of the
+// whole object.
+func (s statusStrategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
+	content, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
+	if errs := s.validateType(content); len(errs) > 0 {
+		return errs
+	}
+	structural, v, err := s.compiled()
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	correlated := common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
+	var errs field.ErrorList
+	if status, ok := content["status"]; ok && v.status != nil {
+		var options []validation.ValidationOption
+		if structural != nil {
+			options = append(options, validation.WithRatcheting(correlated.Key("status")))
+		}
+		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, before["status"], v.status, options...)...)
+	}
+	errs = append(errs, s.scale.validateStatus(content)...)
+	return append(errs, s.validateInvariants(ctx, structural, content, before, correlated, errs)...)
+}
+
+// compiled returns the forms of the schema that validation needs.
+func (s *strategy) compiled() (*schema.Structural, *validators, error) {
+	structural, err := s.schema.Structural()
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := s.schema.validators()
+	return structural, v, err
+}
+
+func (s *strategy) validateType(content map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	u := unstructured.Unstructured{Object: content}
+	if kind := u.GetKind(); kind != s.kind.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+s.kind.Kind))
+	}
+	if want, got := s.kind.GroupVersion().String(), u.GetAPIVersion(); got != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, "must be "+want))
+	}
+	return errs
+}
+
+// validateInvariants checks what holds between several fields: uniqueness in
+// lists, and the rules unless found has errors that would make them misfire.
+func (s *strategy) validateInvariants(ctx context.Context, structural *schema.Structural, content, before map[string]any, correlated *common.CorrelatedObject, found field.ErrorList) field.ErrorList {
+	errs := listtype.ValidateListSetsAndMaps(nil, structural, content)
+	if len(errs) > 0 && before != nil && len(listtype.ValidateListSetsAndMaps(nil, structural, before)) > 0 {
+		errs = nil
+	}
+	rules := s.schema.rules()
+	if rules == nil {
+		return errs
+	}
+	if blocking(found) || blocking(errs) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+	}
+	var old any
+	var options []cel.Option
+	if before != nil {
+		old = before
+		options = append(options, cel.WithRatcheting(correlated))
+	}
+	broken, _ := rules.Validate(ctx, nil, structural, content, old, celconfig.RuntimeCELCostBudget, options...)
+	return append(errs, broken...)
+}
+
+// blocking tells whether an error means that values do not have the types that
+// rules count on.
+func blocking(errs field.ErrorList) bool {
+	return slices.ContainsFunc(errs, func(e *field.Error) bool {
+		switch e.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return true
+		}
+		return false
+	})
+}
+
+// Warnings tells about finalizers whose names are not qualified by a domain.
+func (s *strategy) Warnings(_ context.Context, obj, old apiserver.Object) []string {
+	var known []string
+	if old != nil {
+		known = old.GetFinalizers()
+	}
+	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(known, f) })
+	slices.Sort(added)
+	var warnings []string
+	for _, f := range slices.Compact(added) {
+		warnings = append(warnings, finalizerWarnings(f)...)
+	}
+	return warnings
+}
+
+// Warnings of status updates: none.
+func (statusStrategy) Warnings(context.Context, apiserver.Object, apiserver.Object) []string {
+	return nil
+}
+
+func finalizerWarnings(name string) []string {
+	const path = "metadata.finalizers"
+	var out []string
+	for _, message := range utilvalidation.IsQualifiedName(name) {
+		out = append(out, fmt.Sprintf("%s: %q: %s", path, name, message))
+	}
+	switch {
+	case strings.Contains(name, "/"):
+	case name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents, name == "kubernetes":
+	case strings.Contains(name, "."):
+		out = append(out, fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", path, name))
+	default:
+		out = append(out, fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", path, name))
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Object is the metadata of a stored object that decides over its life. It is
+// shared and must not be changed.
+type Object struct {
+	UID        types.UID
+	Owners     []metav1.OwnerReference
+	Finalizers []string
+	// Deleting tells that the object has a deletion timestamp.
+	Deleting bool
+}
+
+// Decoder reads the metadata of a stored object. It returns nil for a record
+// that is not an object; controllers leave those alone.
+type Decoder func(*storage.Record) *Object
+
+// Has tells whether the object carries a finalizer.
+func (o *Object) Has(finalizer string) bool { return slices.Contains(o.Finalizers, finalizer) }
+
+// Without returns the finalizers of the object but one, never nil.
+func (o *Object) Without(finalizer string) []string {
+	rest := make([]string, 0, len(o.Finalizers))
+	for _, f := range o.Finalizers {
+		if f != finalizer {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}

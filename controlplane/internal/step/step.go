@@ -1,0 +1,98 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package step drives the built-in controllers of a control plane.
+//
+// A [Controller] never acts by itself. It keeps an index of what is stored,
+// fed one committed write at a time, and is asked in turns which requests the
+// state at one revision calls for. A [Runner] reads the store's history, asks
+// the controllers, and sends their requests through the API server under the
+// controllers' own identities, so that authorisation, admission and field
+// ownership hold for them as for anybody else.
+//
+// The same controllers are therefore driven by a loop in production, by one
+// call after another in a test, and by a scheduler in a simulation.
+package step
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Controller is one built-in controller. Its methods are called from one
+// goroutine at a time. Given the same calls it returns the same requests.
+type Controller interface {
+	// Name tells the controller in logs.
+	Name() string
+	// Reset forgets the index and builds it from a snapshot; everything in the
+	// snapshot is looked at again.
+	Reset(view storage.View)
+	// Observe applies one committed write to the index and remembers what has
+	// to be looked at again because of it.
+	Observe(event storage.Event)
+	// Step looks at what is due and returns the requests that the snapshot, which
+	// has the revision of the last observed write, calls for, in a fixed order.
+	// The result is empty when the state is as it should be.
+	Step(view storage.View, now time.Time) []Request
+	// Report tells the outcome of a request that Step returned. After an error
+	// the subject of the request is looked at again in the next step.
+	Report(request Request, err error)
+}
+
+// Subject is what a request is about, for the controller that asked for it.
+type Subject struct {
+	// Key of the object whose state called for the request.
+	Key storage.Key
+	// Detail distinguishes requests for one object.
+	Detail string
+}
+
+// Request is one call of the API that a controller asks for.
+type Request struct {
+	// User is the name of the identity that the request is sent under.
+	User string
+	// Method is the HTTP method.
+	Method string
+	// Path is the URL path of an object, collection or subresource.
+	Path string
+	// Query holds the parameters of the URL.
+	Query url.Values
+	// ContentType of the body.
+	ContentType string
+	// Body is sent as it is; nil sends none.
+	Body []byte
+	// Subject names what the request is about.
+	Subject Subject
+}
+
+// Identities of the built-in controllers, as a full cluster names them.
+const (
+	GarbageCollector    = "system:serviceaccount:kube-system:generic-garbage-collector"
+	NamespaceController = "system:serviceaccount:kube-system:namespace-controller"
+	APIServer           = "system:apiserver"
+)
+
+// Content types of the bodies that controllers send.
+const (
+	JSON       = "application/json"
+	MergePatch = "application/merge-patch+json"
+)
+
+// Delete returns the request that deletes what is at path with options, given
+// as a JSON encoded DeleteOptions.
+func Delete(user, path string, options []byte, about Subject) Request {
+	return Request{User: user, Method: http.MethodDelete, Path: path, ContentType: JSON, Body: options, Subject: about}
+}
+
+// Put returns the request that replaces what is at path.
+func Put(user, path string, object []byte, about Subject) Request {
+	return Request{User: user, Method: http.MethodPut, Path: path, ContentType: JSON, Body: object, Subject: about}
+}
+
+// Patch returns the request that merges a JSON document into what is at path.
+func Patch(user, path string, patch []byte, about Subject) Request {
+	return Request{User: user, Method: http.MethodPatch, Path: path, ContentType: MergePatch, Body: patch, Subject: about}
+}
