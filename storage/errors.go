@@ -21,6 +21,11 @@ var (
 	ErrLagged = errors.New("storage: the watcher is too far behind")
 	// ErrClosed: the store or cursor has been closed.
 	ErrClosed = errors.New("storage: closed")
+	// ErrInvalid: the write is malformed, whatever the state of the store.
+	ErrInvalid = errors.New("storage: invalid write")
+	// ErrFull: there is no space for the log. Nothing of the write was kept;
+	// writes succeed again once space has been freed.
+	ErrFull = errors.New("storage: no space left for the log; free some and write again")
 	// ErrPoisoned: the log failed once; the store acknowledges nothing any more
 	// and must be reopened, which recovers all that was acknowledged.
 	ErrPoisoned = errors.New("storage: the log has failed; restart to recover what was acknowledged")

@@ -31,6 +31,14 @@ const (
 	Whatever Revision = -1
 )
 
+// Bounds of a write, in bytes.
+const (
+	// MaxKey bounds the bucket and the name of a key.
+	MaxKey = 4 << 10
+	// MaxValue bounds a value.
+	MaxValue = 16 << 20
+)
+
 // Key names one value: a bucket and the name in it. For API objects the name is
 // "namespace/name", or "name" in a cluster-scoped bucket.
 type Key struct {

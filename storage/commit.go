@@ -1,0 +1,276 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+)
+
+// Change is one committed write as a [Journal] keeps it.
+type Change struct {
+	Revision Revision
+	Time     time.Time
+	Key      Key
+	// Value is the stamped value; nil is a deletion.
+	Value []byte
+	// Stamp is the offset of the digits of Revision in Value; 0 means none.
+	Stamp int
+}
+
+// Journal makes the writes of a [Memory] store durable.
+type Journal interface {
+	// Append makes changes durable, all of them or none, before it returns. Their
+	// revisions follow those of the call before. It is called by one goroutine at
+	// a time and not after Close. An error that is [ErrFull] promises that
+	// nothing was kept and the next call may succeed; any other error means that
+	// the outcome is unknown, and Append is never called again.
+	Append(changes []Change) error
+	// Close releases the journal after the last Append.
+	Close() error
+}
+
+// NewJournaled returns a store whose writes are durable in a journal. The past
+// yields what the journal has kept beyond the revision of o.From, in order; it
+// becomes the history.
+func NewJournaled(j Journal, past iter.Seq2[Change, error], o MemoryOptions) (*Memory, error) {
+	m := NewMemory(o)
+	for c, err := range past {
+		if err != nil {
+			return nil, err
+		}
+		current := m.records.get(c.Key)
+		if c.Revision != m.revision+1 || c.Value == nil && current == nil {
+			return nil, fmt.Errorf("storage: the journal continues revision %d with revision %d of %s, which does not follow", m.revision, c.Revision, c.Key)
+		}
+		m.apply(change(current, c), c.Time)
+	}
+	m.commits.journal = j
+	return m, nil
+}
+
+// maxGroup bounds the bytes of one group of writes.
+const maxGroup = 4 << 20
+
+// commits is the ordered path of a store with a journal: writes that arrive
+// while a group is being made durable form the next group. There is no
+// goroutine for it: the writer at the head of the queue leads the group for all
+// who wait, then hands the lead to the next one.
+type commits struct {
+	journal Journal
+
+	mu      sync.Mutex
+	waiting []*commit
+	leading bool // somebody leads a group
+	closed  bool
+	idle    chan struct{} // closed when the last lead ends after closed
+	closing sync.Once
+	err     error // of closing
+}
+
+// commit is one write on its way. Its state is guarded by commits.mu.
+type commit struct {
+	write  Write
+	state  commitState
+	signal chan struct{} // told once when waiting ends
+	record *Record
+	err    error
+}
+
+type commitState int
+
+const (
+	// commitWaiting: in the queue; it may still be withdrawn.
+	commitWaiting commitState = iota
+	// commitLeading: out of the queue, at the head of the group it leads.
+	commitLeading
+	// commitFollowing: in a group that somebody leads.
+	commitFollowing
+	// commitDone: record and err are set.
+	commitDone
+)
+
+// commit carries one write through the ordered path.
+func (cs *commits) commit(ctx context.Context, m *Memory, w Write) (*Record, error) {
+	c := &commit{write: w}
+	cs.mu.Lock()
+	if cs.closed {
+		cs.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if cs.leading {
+		c.signal = make(chan struct{}, 1)
+		cs.waiting = append(cs.waiting, c)
+		cs.mu.Unlock()
+		if err := cs.wait(ctx, c); err != nil {
+			return nil, err
+		}
+	} else {
+		cs.leading = true
+		c.state = commitLeading
+		cs.mu.Unlock()
+	}
+	if c.state == commitLeading {
+		cs.lead(m, c)
+	}
+	return c.record, c.err
+}
+
+// wait returns when the write is done or has to lead, or fails when ctx ends
+// before. A write that is withdrawn from the queue has no effect.
+func (cs *commits) wait(ctx context.Context, c *commit) error {
+	select {
+	case <-c.signal:
+		return nil
+	case <-ctx.Done():
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch c.state {
+	case commitWaiting:
+		for i, other := range cs.waiting {
+			if other == c {
+				cs.waiting = append(cs.waiting[:i], cs.waiting[i+1:]...)
+				break
+			}
+		}
+		return ctx.Err()
+	case commitFollowing:
+		return ctx.Err()
+	}
+	return nil // leading or done: it is ours to finish
+}
+
+// lead commits a group that begins with c and hands the lead on.
+func (cs *commits) lead(m *Memory, c *commit) {
+	cs.mu.Lock()
+	group, size := []*commit{c}, len(c.write.Value)
+	for len(cs.waiting) > 0 && size < maxGroup {
+		next := cs.waiting[0]
+		cs.waiting = cs.waiting[1:]
+		next.state = commitFollowing
+		group = append(group, next)
+		size += len(next.write.Value)
+	}
+	cs.mu.Unlock()
+
+	m.commitGroup(group)
+
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range group {
+		c.state = commitDone
+	}
+	for _, follower := range group[1:] {
+		follower.signal <- struct{}{}
+	}
+	if len(cs.waiting) > 0 {
+		next := cs.waiting[0]
+		cs.waiting = cs.waiting[1:]
+		next.state = commitLeading
+		next.signal <- struct{}{}
+		return
+	}
+	cs.leading = false
+	if cs.closed {
+		close(cs.idle)
+	}
+}
+
+// close lets the writes that wait finish, closes the journal and then calls
+// shut.
+func (cs *commits) close(shut func()) error {
+	cs.closing.Do(func() {
+		cs.mu.Lock()
+		cs.closed = true
+		cs.idle = make(chan struct{})
+		if !cs.leading {
+			close(cs.idle)
+		}
+		cs.mu.Unlock()
+		<-cs.idle
+		if cs.journal != nil {
+			cs.err = cs.journal.Close()
+		}
+		shut()
+	})
+	return cs.err
+}
+
+// commitGroup evaluates writes one after the other, each on the outcome of
+// those before it, makes them durable together and applies them. One group is
+// under way at a time; nothing of it shows before it is durable.
+func (m *Memory) commitGroup(group []*commit) {
+	now := time.Now()
+	events, err := m.evaluate(group)
+	if err == nil && len(events) > 0 {
+		changes := make([]Change, len(events))
+		for i, e := range events {
+			changes[i] = Change{Revision: e.Record.Modified, Time: now, Key: e.Record.Key, Value: e.Record.Value, Stamp: e.Record.Stamp}
+			if e.Deleted {
+				changes[i].Value, changes[i].Stamp = nil, 0
+			}
+		}
+		err = m.commits.journal.Append(changes)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		if !errors.Is(err, ErrFull) && m.failed == nil {
+			err = fmt.Errorf("%w: %w", ErrPoisoned, err)
+			m.failed = err
+		}
+		m.trouble = err
+		for _, c := range group {
+			c.record, c.err = nil, err
+		}
+		return
+	}
+	if len(events) > 0 {
+		m.trouble = nil
+	}
+	for _, e := range events {
+		m.apply(e, now)
+	}
+}
+
+// evaluate computes the events of a group and sets the outcomes of its members.
+func (m *Memory) evaluate(group []*commit) ([]Event, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.failed != nil {
+		return nil, m.failed
+	}
+	var (
+		events  = make([]Event, 0, len(group))
+		pending map[Key]*Record // what the group has done so far
+	)
+	for _, c := range group {
+		current, ok := pending[c.write.Key]
+		if !ok {
+			current = m.records.get(c.write.Key)
+		}
+		e, err := c.write.on(current, m.revision+Revision(len(events))+1)
+		if err != nil {
+			c.err = err
+			continue
+		}
+		events = append(events, e)
+		c.record = e.Record
+		if len(group) > 1 {
+			if pending == nil {
+				pending = make(map[Key]*Record, len(group))
+			}
+			pending[c.write.Key] = e.Record
+			if e.Deleted {
+				pending[c.write.Key] = nil
+			}
+		}
+	}
+	return events, nil
+}

@@ -1,0 +1,132 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// maxBatch bounds the events of one batch.
+const maxBatch = 512
+
+// cursor is a revision in the history of a [Memory] store.
+type cursor struct {
+	store  *Memory
+	prefix string
+	feed   *feed // nil for all buckets
+	topics *topics
+	topic  *topic
+
+	// seen is the revision up to which everything has been delivered.
+	seen Revision
+	// settled tells that the cursor once was near the newest revision. One that
+	// begins far behind is given the chance to catch up.
+	settled bool
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// Next implements [Cursor].
+func (c *cursor) Next(ctx context.Context) (Batch, error) {
+	for {
+		b, wake, err := c.collect(true)
+		if err != nil || len(b.Events) > 0 {
+			return b, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Batch{}, err
+		}
+		select {
+		case <-wake.fired:
+			// Nothing of the topic has happened while it was armed.
+			c.seen = max(c.seen, wake.at-1)
+		case <-c.closed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Poll implements [Cursor].
+func (c *cursor) Poll() (Batch, error) {
+	b, _, err := c.collect(false)
+	return b, err
+}
+
+// collect returns the next events and, if there are none and arm is set, what
+// the next one fires.
+func (c *cursor) collect(arm bool) (Batch, *wake, error) {
+	m := c.store
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	select {
+	case <-c.closed:
+		return Batch{}, nil, ErrClosed
+	default:
+	}
+	if m.closed {
+		return Batch{}, nil, ErrClosed
+	}
+	var b Batch
+	if c.topic.last > c.seen {
+		if err := c.lagging(); err != nil {
+			return Batch{}, nil, err
+		}
+		b.Events = c.unread()
+	}
+	if len(b.Events) < maxBatch {
+		c.seen = m.revision
+		c.settled = true
+	} else {
+		c.seen = b.Events[maxBatch-1].Record.Modified
+	}
+	b.Revision = c.seen
+	if arm && len(b.Events) == 0 {
+		return b, c.topic.arm(), nil
+	}
+	return b, nil, nil
+}
+
+// unread returns the next events of the range.
+func (c *cursor) unread() []Event {
+	var events []Event
+	c.store.history.next(c.feed, c.seen, func(e *entry) bool {
+		if strings.HasPrefix(e.Record.Key.Name, c.prefix) {
+			events = append(events, e.Event)
+		}
+		return len(events) < maxBatch
+	})
+	return events
+}
+
+// lagging tells whether the cursor has lost events, or is about to.
+func (c *cursor) lagging() error {
+	h := &c.store.history
+	if c.seen < h.reach(c.feed) {
+		return fmt.Errorf("read on after revision %d: %w", c.seen, ErrCompacted)
+	}
+	late := false
+	h.next(c.feed, c.seen, func(e *entry) bool {
+		late = e.Record.Modified <= h.lag
+		return false
+	})
+	if late && c.settled {
+		return fmt.Errorf("read on after revision %d: %w", c.seen, ErrLagged)
+	}
+	c.settled = c.settled || !late
+	return nil
+}
+
+// Close implements [Cursor].
+func (c *cursor) Close() {
+	c.closing.Do(func() {
+		close(c.closed)
+		c.store.mu.Lock()
+		defer c.store.mu.Unlock()
+		c.topics.leave(c.topic)
+	})
+}

@@ -1,0 +1,368 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a kept event costs beside the values that it alone keeps alive.
+const (
+	entryCost  = 64
+	recordCost = 160
+)
+
+// How views at old revisions are found: a root is kept every rootSpacing
+// revisions (or a quarter of the records, if that is more, so that the roots of
+// a full history share most of their nodes), and so are the last recentViews
+// views that were computed, for readers that page through one.
+const (
+	rootSpacing = 4096
+	recentViews = 4
+)
+
+// history keeps the newest events of a store within an age and a size. It has
+// one entry per revision; every bucket has an index of the revisions that
+// touched it. All methods need the store's lock; those that change, the
+// exclusive one.
+type history struct {
+	maxAge   time.Duration
+	maxBytes int
+
+	// entries holds the events of the revisions (base, base+len].
+	entries ring[entry]
+	base    Revision
+	bytes   int
+	// The entries (lag, newest] fill three quarters of the bounds. A reader
+	// whose next event is at or below lag is about to lose it.
+	lag      Revision
+	lagBytes int
+
+	// floor is where the history begins for everybody: the revision the store
+	// began with or was compacted to.
+	floor Revision
+	feeds map[string]*feed
+	all   topics
+
+	// roots are snapshots at some revisions above base, oldest first, from which
+	// older views are computed; recent are views computed that way.
+	roots  []*view
+	recent []*view
+}
+
+type entry struct {
+	Event
+	at time.Duration // since the Unix epoch
+}
+
+// cost is what forgetting the entry frees: the version it replaced and, for a
+// deletion, the final one.
+func (e *entry) cost() int {
+	n := entryCost
+	if e.Previous != nil {
+		n += recordCost + len(e.Previous.Value)
+	}
+	if e.Deleted {
+		n += recordCost + len(e.Record.Value)
+	}
+	return n
+}
+
+// feed is what the history knows of one bucket.
+type feed struct {
+	// revisions holds the kept revisions that touched the bucket.
+	revisions ring[Revision]
+	// dropped is the newest one that is not kept any more.
+	dropped Revision
+	topics  topics
+}
+
+// newest returns the newest revision that touched the bucket, 0 for none.
+func (f *feed) newest() Revision {
+	if n := f.revisions.len(); n > 0 {
+		return *f.revisions.at(n - 1)
+	}
+	return f.dropped
+}
+
+func newHistory(base Revision, maxAge time.Duration, maxBytes int) history {
+	return history{maxAge: maxAge, maxBytes: maxBytes, base: base, lag: base, floor: base}
+}
+
+func (h *history) newest() Revision { return h.base + Revision(h.entries.len()) }
+
+func (h *history) entry(rev Revision) *entry { return h.entries.at(int(rev - h.base - 1)) }
+
+// append adds the event of the next revision and wakes those who wait for it.
+func (h *history) append(e Event, at time.Time) {
+	ent := entry{Event: e, at: time.Duration(at.UnixNano())}
+	h.entries.push(ent)
+	cost := ent.cost()
+	h.bytes += cost
+	h.lagBytes += cost
+
+	f := h.feed(e.Record.Key.Bucket)
+	f.revisions.push(e.Record.Modified)
+	f.topics.publish(e.Record.Key.Name, e.Record.Modified)
+	h.all.publish(e.Record.Key.Name, e.Record.Modified)
+	h.trim(at)
+}
+
+// trim forgets what is beyond the bounds.
+func (h *history) trim(now time.Time) {
+	at := time.Duration(now.UnixNano())
+	for h.base < h.newest() && (h.bytes > h.maxBytes || at-h.entry(h.base+1).at > h.maxAge) {
+		h.drop()
+	}
+	for h.lag < h.newest() && (h.lagBytes > h.maxBytes/4*3 || at-h.entry(h.lag+1).at > h.maxAge/4*3) {
+		h.lag++
+		h.lagBytes -= h.entry(h.lag).cost()
+	}
+}
+
+// drop forgets the oldest entry.
+func (h *history) drop() {
+	e := h.entries.pop()
+	cost := e.cost()
+	h.base++
+	h.bytes -= cost
+	if h.lag < h.base {
+		h.lag = h.base
+		h.lagBytes -= cost
+	}
+	f := h.feeds[e.Record.Key.Bucket]
+	f.dropped = f.revisions.pop()
+	for len(h.roots) > 0 && h.roots[0].revision < h.base {
+		h.roots[0] = nil
+		h.roots = h.roots[1:]
+	}
+	h.recent = slices.DeleteFunc(h.recent, func(v *view) bool { return v.revision < h.base })
+}
+
+// compact forgets everything at and below a revision that has been assigned.
+func (h *history) compact(below Revision) {
+	for h.base < below {
+		h.drop()
+	}
+	h.floor = max(h.floor, below)
+}
+
+func (h *history) feed(bucket string) *feed {
+	f := h.feeds[bucket]
+	if f == nil {
+		if h.feeds == nil {
+			h.feeds = map[string]*feed{}
+		}
+		f = &feed{}
+		h.feeds[bucket] = f
+	}
+	return f
+}
+
+// reach returns the oldest revision after which nothing of the range has been
+// forgotten.
+func (h *history) reach(f *feed) Revision {
+	if f == nil {
+		return h.base
+	}
+	return max(h.floor, f.dropped)
+}
+
+// next calls yield with the kept events of a bucket (of all, for a nil feed)
+// above a revision, in order, until it returns false.
+func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
+	if f == nil {
+		for rev := above + 1; rev <= h.newest(); rev++ {
+			if !yield(h.entry(rev)) {
+				return
+			}
+		}
+		return
+	}
+	n := f.revisions.len()
+	for i := sort.Search(n, func(i int) bool { return *f.revisions.at(i) > above }); i < n; i++ {
+		if !yield(h.entry(*f.revisions.at(i))) {
+			return
+		}
+	}
+}
+
+// wantsRoot tells whether a root is due at a revision.
+func (h *history) wantsRoot(rev Revision, r *records) bool {
+	last := h.base
+	if n := len(h.roots); n > 0 {
+		last = h.roots[n-1].revision
+	}
+	return rev-last >= rootSpacing && rev-last >= Revision(r.size/4)
+}
+
+// rootAbove returns the nearest kept view at or above a revision, newest being
+// the furthest, and the events to take back from it.
+func (h *history) rootAbove(at Revision, newest *view) (*view, []Event) {
+	root := newest
+	for _, views := range [][]*view{h.roots, h.recent} {
+		for _, v := range views {
+			if v.revision >= at && v.revision < root.revision {
+				root = v
+			}
+		}
+	}
+	undo := make([]Event, 0, root.revision-at)
+	for rev := at + 1; rev <= root.revision; rev++ {
+		undo = append(undo, h.entry(rev).Event)
+	}
+	return root, undo
+}
+
+// remember keeps a view that was computed.
+func (h *history) remember(v *view) {
+	if v.revision < h.base {
+		return
+	}
+	if len(h.recent) == recentViews {
+		h.recent = slices.Delete(h.recent, 0, 1)
+	}
+	h.recent = append(h.recent, v)
+}
+
+// wakeAll wakes every cursor that waits.
+func (h *history) wakeAll() {
+	h.all.wakeAll()
+	for _, f := range h.feeds {
+		f.topics.wakeAll()
+	}
+}
+
+// topics are the places where cursors wait, by the part of the names that they
+// ask for, up to its last slash. A write wakes the topics of its name, not
+// those of other namespaces.
+type topics struct {
+	byPrefix map[string]*topic
+}
+
+// topic is where the cursors of one prefix wait.
+type topic struct {
+	prefix  string
+	cursors int
+	// last is the newest revision that concerns the topic.
+	last Revision
+
+	// arming guards wake among readers, who hold the store's lock shared.
+	arming sync.Mutex
+	wake   *wake
+}
+
+// wake is closed by the first event after it was made, at that revision: who
+// waited for it has missed nothing before.
+type wake struct {
+	fired chan struct{}
+	at    Revision
+}
+
+// join returns the topic of a prefix for one more cursor.
+func (ts *topics) join(prefix string, last Revision) *topic {
+	prefix = prefix[:strings.LastIndexByte(prefix, '/')+1]
+	t := ts.byPrefix[prefix]
+	if t == nil {
+		if ts.byPrefix == nil {
+			ts.byPrefix = map[string]*topic{}
+		}
+		t = &topic{prefix: prefix, last: last}
+		ts.byPrefix[prefix] = t
+	}
+	t.cursors++
+	return t
+}
+
+func (ts *topics) leave(t *topic) {
+	if t.cursors--; t.cursors == 0 {
+		delete(ts.byPrefix, t.prefix)
+	}
+}
+
+func (ts *topics) publish(name string, rev Revision) {
+	if len(ts.byPrefix) == 0 {
+		return
+	}
+	for i := 0; ; {
+		if t := ts.byPrefix[name[:i]]; t != nil {
+			t.publish(rev)
+		}
+		slash := strings.IndexByte(name[i:], '/')
+		if slash < 0 {
+			return
+		}
+		i += slash + 1
+	}
+}
+
+func (t *topic) publish(rev Revision) {
+	t.last = rev
+	if t.wake != nil {
+		t.wake.at = rev
+		close(t.wake.fired)
+		t.wake = nil
+	}
+}
+
+func (ts *topics) wakeAll() {
+	for _, t := range ts.byPrefix {
+		t.publish(t.last)
+	}
+}
+
+// arm returns what the next event of the topic closes.
+func (t *topic) arm() *wake {
+	t.arming.Lock()
+	defer t.arming.Unlock()
+	if t.wake == nil {
+		t.wake = &wake{fired: make(chan struct{})}
+	}
+	return t.wake
+}
+
+// ring is a queue that reuses its space and gives it back when it shrinks.
+type ring[T any] struct {
+	items []T // a power of two long, or nil
+	head  int
+	n     int
+}
+
+func (r *ring[T]) len() int { return r.n }
+
+// at returns the i-th oldest item.
+func (r *ring[T]) at(i int) *T { return &r.items[(r.head+i)&(len(r.items)-1)] }
+
+func (r *ring[T]) push(v T) {
+	if r.n == len(r.items) {
+		r.resize(max(4, 2*r.n))
+	}
+	r.n++
+	*r.at(r.n - 1) = v
+}
+
+func (r *ring[T]) pop() T {
+	p := r.at(0)
+	v := *p
+	var zero T
+	*p = zero
+	r.head = (r.head + 1) & (len(r.items) - 1)
+	r.n--
+	if len(r.items) > 64 && r.n < len(r.items)/4 {
+		r.resize(len(r.items) / 2)
+	}
+	return v
+}
+
+func (r *ring[T]) resize(size int) {
+	items := make([]T, size)
+	for i := range r.n {
+		items[i] = *r.at(i)
+	}
+	r.items, r.head = items, 0
+}
