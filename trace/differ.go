@@ -90,8 +90,6 @@ type field struct {
 	name  string // empty for an inlined struct
 }
 
-var marshaler = reflect.TypeFor[json.Marshaler]()
-
 func (d *Differ) plan(t reflect.Type) *plan {
 	if p, ok := d.plans.Load(t); ok {
 		return p.(*plan)
@@ -99,6 +97,7 @@ func (d *Differ) plan(t reflect.Type) *plan {
 	p := &plan{}
 	switch t.Kind() {
 	case reflect.Struct:
+		marshaler := reflect.TypeFor[json.Marshaler]()
 		p.opaque = t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
 		for i := range t.NumField() {
 			f := t.Field(i)

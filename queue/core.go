@@ -1,0 +1,321 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/steer-dev/steer/trace"
+)
+
+// core is the queue as a state machine: it has no clock, no lock and no
+// goroutine. Times are nanoseconds since an arbitrary start and must not
+// decrease from call to call.
+//
+// A key is in at most one heap. Its pending state tells whether and when it
+// wants to run next; whether it runs now is independent of that:
+//
+//	idle ----add after d----> delayed --due, or add now--> ready --take--> idle, running
+//	  \---------add now-------------------------------------^
+//
+// A ready key that still runs is in no heap: it enters when it is done.
+type core[K comparable] struct {
+	entries map[K]*entry[K]
+	ready   heap[K] // by deadline
+	delayed heap[K] // by due time
+	running []*entry[K]
+	depth   []Depth
+	order   uint64
+	free    []*entry[K]
+
+	ageStep int64
+	adds    uint64
+	retries uint64
+}
+
+// maxFree bounds the entries that are kept for reuse.
+const maxFree = 256
+
+// maxDepths bounds the priorities that are counted although no key has them.
+const maxDepths = 16
+
+type pending uint8
+
+const (
+	idle pending = iota
+	delayed
+	ready
+)
+
+// entry is what the queue knows about one key. A key without an entry is idle,
+// does not run and has not failed.
+type entry[K comparable] struct {
+	key      K
+	pending  pending
+	priority int   // of the pending run
+	since    int64 // delayed: when it is due; ready: since when it is
+	place    int   // in the heap of its pending state
+
+	runs        bool
+	runningAt   int // place in core.running
+	started     int64
+	runPriority int
+
+	failures int
+	causes   trace.Causes // of the pending run
+	current  trace.Causes // of the run in progress
+}
+
+func newCore[K comparable](ageStep time.Duration) core[K] {
+	return core[K]{entries: map[K]*entry[K]{}, ageStep: int64(ageStep)}
+}
+
+// deadline orders ready keys: a point of priority is worth one age step of
+// waiting. It is fixed when a key becomes ready, and what comes later has later
+// deadlines, so everything is taken in the end.
+func (c *core[K]) deadline(e *entry[K]) int64 {
+	return e.since - int64(e.priority)*c.ageStep
+}
+
+// add wants key to run at the given time and reports whether a key entered the
+// ready heap.
+func (c *core[K]) add(now, at int64, key K, priority int, cause *trace.Cause) bool {
+	e := c.entry(key)
+	priority = max(min(priority, math.MaxInt32), math.MinInt32)
+	switch {
+	case e.pending == idle:
+		e.priority = priority
+		e.since = at
+		c.adds++
+		defer e.causes.Add(*cause)
+		if at > now {
+			e.pending = delayed
+			c.push(&c.delayed, e, at)
+			return false
+		}
+		return c.makeReady(e, now)
+	case e.pending == delayed && at <= now:
+		c.delayed.remove(e)
+		if onlyTimed(&e.causes) {
+			e.causes.Reset() // its time has not come: it is not why the key runs
+		}
+		e.causes.Add(*cause)
+		e.priority = max(e.priority, priority)
+		return c.makeReady(e, now)
+	case e.pending == delayed:
+		e.causes.Add(*cause)
+		e.priority = max(e.priority, priority)
+		if at < e.since {
+			c.delayed.remove(e)
+			e.since = at
+			c.push(&c.delayed, e, at)
+		}
+	case e.pending == ready:
+		if at > now && timed(cause) {
+			return false // it runs before that, and decides anew
+		}
+		e.causes.Add(*cause)
+		c.raise(e, priority)
+	}
+	return false
+}
+
+// makeReady moves the entry from whatever it was pending to ready since then.
+func (c *core[K]) makeReady(e *entry[K], since int64) bool {
+	e.pending = ready
+	e.since = since
+	c.count(e.priority, 1)
+	if e.runs {
+		return false
+	}
+	c.push(&c.ready, e, c.deadline(e))
+	return true
+}
+
+// raise gives a ready entry a higher priority.
+func (c *core[K]) raise(e *entry[K], priority int) {
+	if priority <= e.priority {
+		return
+	}
+	c.count(e.priority, -1)
+	c.count(priority, 1)
+	e.priority = priority
+	if !e.runs {
+		c.ready.remove(e)
+		c.push(&c.ready, e, c.deadline(e))
+	}
+}
+
+// promote makes the delayed keys ready whose time has come and returns how many
+// entered the ready heap.
+func (c *core[K]) promote(now int64) (entered int) {
+	for len(c.delayed.nodes) > 0 && c.delayed.nodes[0].at <= now {
+		e := c.delayed.nodes[0].entry
+		c.delayed.remove(e)
+		if c.makeReady(e, e.since) {
+			entered++
+		}
+	}
+	return entered
+}
+
+// due returns when the next delayed key becomes ready.
+func (c *core[K]) due() (int64, bool) {
+	if len(c.delayed.nodes) == 0 {
+		return 0, false
+	}
+	return c.delayed.nodes[0].at, true
+}
+
+// take starts the next key, or returns nil when none is ready.
+func (c *core[K]) take(now int64) *entry[K] {
+	if len(c.ready.nodes) == 0 {
+		return nil
+	}
+	e := c.ready.nodes[0].entry
+	c.ready.remove(e)
+	c.count(e.priority, -1)
+	e.pending = idle
+	e.runs = true
+	e.started = now
+	e.runPriority = e.priority
+	e.runningAt = len(c.running)
+	c.running = append(c.running, e)
+	e.current, e.causes = e.causes, e.current
+	return e
+}
+
+// done ends the run of key. It reports how long it ran, whether it ran at all,
+// and whether the key entered the ready heap again.
+func (c *core[K]) done(now int64, key K) (ran time.Duration, ok, entered bool) {
+	e := c.entries[key]
+	if e == nil || !e.runs {
+		return 0, false, false
+	}
+	e.runs = false
+	last := len(c.running) - 1
+	c.running[e.runningAt] = c.running[last]
+	c.running[e.runningAt].runningAt = e.runningAt
+	c.running[last] = nil
+	c.running = c.running[:last]
+	ran = time.Duration(now - e.started)
+	e.current.Reset()
+	if e.pending == ready {
+		c.push(&c.ready, e, c.deadline(e))
+		return ran, true, true
+	}
+	c.release(e)
+	return ran, true, false
+}
+
+// fail counts a failure of key in a row and returns how many there were.
+func (c *core[K]) fail(key K) int {
+	e := c.entry(key)
+	e.failures++
+	return e.failures
+}
+
+// forget ends the row of failures.
+func (c *core[K]) forget(key K) {
+	if e := c.entries[key]; e != nil {
+		e.failures = 0
+		c.release(e)
+	}
+}
+
+// drop forgets everything that is pending; runs in progress go on.
+func (c *core[K]) drop() {
+	for _, e := range c.entries {
+		if e.pending == ready {
+			c.count(e.priority, -1)
+		}
+		e.pending = idle
+		e.causes.Reset()
+		c.release(e)
+	}
+	c.ready.nodes, c.delayed.nodes = nil, nil
+}
+
+// dropDelayed forgets what is not ready yet.
+func (c *core[K]) dropDelayed() {
+	for len(c.delayed.nodes) > 0 {
+		e := c.delayed.nodes[0].entry
+		c.delayed.remove(e)
+		e.pending = idle
+		e.causes.Reset()
+		c.release(e)
+	}
+}
+
+// waiting counts the keys that will run without a further add: ready ones,
+// including those that wait for their own run to end.
+func (c *core[K]) waiting() (n int) {
+	for _, d := range c.depth {
+		n += d.Keys
+	}
+	return n
+}
+
+// entry returns the entry of key and makes one if need be.
+func (c *core[K]) entry(key K) *entry[K] {
+	if e := c.entries[key]; e != nil {
+		return e
+	}
+	var e *entry[K]
+	if n := len(c.free); n > 0 {
+		e = c.free[n-1]
+		c.free[n-1] = nil
+		c.free = c.free[:n-1]
+	} else {
+		e = &entry[K]{}
+	}
+	e.key = key
+	c.entries[key] = e
+	return e
+}
+
+// release removes an entry that tells nothing any more.
+func (c *core[K]) release(e *entry[K]) {
+	if e.pending != idle || e.runs || e.failures > 0 {
+		return
+	}
+	delete(c.entries, e.key)
+	if len(c.free) < maxFree {
+		var zero K
+		e.key = zero
+		c.free = append(c.free, e)
+	}
+}
+
+func (c *core[K]) push(h *heap[K], e *entry[K], at int64) {
+	c.order++
+	h.push(e, at, c.order)
+}
+
+func (c *core[K]) count(priority, n int) {
+	for i := range c.depth {
+		if c.depth[i].Priority == priority {
+			c.depth[i].Keys += n
+			if c.depth[i].Keys == 0 && len(c.depth) > maxDepths {
+				c.depth = slices.Delete(c.depth, i, i+1)
+			}
+			return
+		}
+	}
+	c.depth = append(c.depth, Depth{Priority: priority, Keys: n})
+}
+
+// onlyTimed tells that nothing but the passing of time is behind a pending run.
+func onlyTimed(causes *trace.Causes) bool {
+	for c := range causes.All() {
+		if !timed(&c) {
+			return false
+		}
+	}
+	return true
+}
+
+func timed(c *trace.Cause) bool { return c.Type == trace.Delayed || c.Type == trace.Retried }

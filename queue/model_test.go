@@ -1,0 +1,233 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/steer-dev/steer/trace"
+)
+
+// model is the queue as one would explain it: it searches all keys at every
+// step.
+type model struct {
+	keys map[int]*modelKey
+}
+
+type modelKey struct {
+	wanted   bool
+	at       int64 // when it is or became ready
+	priority int
+	adds     int
+	runs     bool
+}
+
+const modelStep = 10
+
+func (m *model) key(k int) *modelKey {
+	if m.keys[k] == nil {
+		m.keys[k] = &modelKey{}
+	}
+	return m.keys[k]
+}
+
+func (m *model) add(now, at int64, k, priority int) {
+	e := m.key(k)
+	switch {
+	case !e.wanted:
+		*e = modelKey{wanted: true, at: at, priority: priority, runs: e.runs}
+	case e.at > now: // delayed: the earliest add wins
+		e.at = min(e.at, at)
+		e.priority = max(e.priority, priority)
+	default: // ready: its place among the ready ones can only improve
+		e.priority = max(e.priority, priority)
+	}
+	e.adds++
+}
+
+// best returns the smallest deadline of what may run now.
+func (m *model) best(now int64) (deadline int64, ok bool) {
+	for _, e := range m.keys {
+		if e.wanted && !e.runs && e.at <= now {
+			if d := e.at - int64(e.priority)*modelStep; !ok || d < deadline {
+				deadline, ok = d, true
+			}
+		}
+	}
+	return deadline, ok
+}
+
+// runModel drives core and model through one history of operations.
+func runModel(t *testing.T, next func() (byte, bool)) {
+	c := newCore[int](modelStep)
+	m := model{keys: map[int]*modelKey{}}
+	now := int64(0)
+	running := map[int]bool{}
+	take := func() bool {
+		c.promote(now)
+		e := c.take(now)
+		deadline, ok := m.best(now)
+		if e == nil {
+			if ok {
+				t.Fatalf("at %d nothing is ready, the model knows better", now)
+			}
+			return false
+		}
+		k := e.key
+		want := m.keys[k]
+		switch {
+		case running[k]:
+			t.Fatalf("key %d runs twice at once", k)
+		case want == nil || !want.wanted || want.at > now:
+			t.Fatalf("key %d runs at %d although nobody asked", k, now)
+		case want.at-int64(want.priority)*modelStep != deadline:
+			t.Fatalf("key %d with deadline %d runs before one with %d", k, want.at-int64(want.priority)*modelStep, deadline)
+		case e.since != want.at || e.runPriority != want.priority:
+			t.Fatalf("key %d is ready since %d with priority %d, not %d with %d", k, e.since, e.runPriority, want.at, want.priority)
+		case e.current.Total() != want.adds:
+			t.Fatalf("key %d ran for %d causes, not %d", k, e.current.Total(), want.adds)
+		}
+		want.wanted, want.runs = false, true
+		running[k] = true
+		return true
+	}
+	done := func(k int) {
+		_, ok, _ := c.done(now, k)
+		if ok != running[k] {
+			t.Fatalf("done of key %d: running is %v", k, ok)
+		}
+		delete(running, k)
+		m.key(k).runs = false
+	}
+	for {
+		op, ok := next()
+		arg, ok2 := next()
+		if !ok || !ok2 {
+			break
+		}
+		k, priority := int(arg)%7, int(arg)/7%5-2
+		switch op % 6 {
+		case 0:
+			c.promote(now)
+			c.add(now, now, k, priority, &trace.Cause{})
+			m.add(now, now, k, priority)
+		case 1:
+			c.promote(now)
+			at := now + 1 + int64(arg)%40
+			c.add(now, at, k, priority, &trace.Cause{})
+			m.add(now, at, k, priority)
+		case 2:
+			take()
+		case 3:
+			done(k)
+		case 4:
+			now += int64(arg) % 16
+		case 5:
+			m.key(k)
+			if arg%2 == 0 {
+				c.fail(k)
+			} else {
+				c.forget(k)
+			}
+		}
+		check(t, &c)
+	}
+	// Nothing is lost: once time has passed, everything wanted runs, once.
+	now += 1000
+	for k := range running {
+		done(k)
+	}
+	for take() {
+	}
+	for k, e := range m.keys {
+		if e.wanted {
+			t.Fatalf("key %d was lost", k)
+		}
+		if running[k] {
+			done(k)
+		}
+		c.forget(k)
+	}
+	if len(c.entries) != 0 || c.waiting() != 0 {
+		t.Fatalf("%d entries and %d waiting are left over", len(c.entries), c.waiting())
+	}
+}
+
+// check holds the invariants of the state machine.
+func check(t *testing.T, c *core[int]) {
+	t.Helper()
+	inHeaps := 0
+	for _, h := range []*heap[int]{&c.ready, &c.delayed} {
+		for i := range h.nodes {
+			inHeaps++
+			if h.nodes[i].entry.place != i {
+				t.Fatalf("the entry at %d believes to be at %d", i, h.nodes[i].entry.place)
+			}
+			if i > 0 && h.nodes[i].before(&h.nodes[(i-1)/4]) {
+				t.Fatalf("node %d lies below a later one", i)
+			}
+		}
+	}
+	want, waiting := 0, 0
+	for _, e := range c.entries {
+		if e.pending == delayed || e.pending == ready && !e.runs {
+			want++
+		}
+		if e.pending == ready {
+			waiting++
+		}
+	}
+	if inHeaps != want || c.waiting() != waiting {
+		t.Fatalf("heaps hold %d of %d, depth says %d of %d", inHeaps, want, c.waiting(), waiting)
+	}
+}
+
+func TestRandomHistoriesAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		left := 2000
+		runModel(t, func() (byte, bool) {
+			left--
+			return byte(r.Uint32()), left > 0
+		})
+	}
+}
+
+func FuzzQueue(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 0, 0, 1, 3, 1, 2, 0})
+	f.Add([]byte{1, 9, 4, 15, 0, 9, 2, 0, 1, 9, 3, 2})
+	f.Fuzz(func(t *testing.T, history []byte) {
+		runModel(t, func() (byte, bool) {
+			if len(history) == 0 {
+				return 0, false
+			}
+			b := history[0]
+			history = history[1:]
+			return b, true
+		})
+	})
+}
+
+func TestWaitingOutweighsPriority(t *testing.T) {
+	t.Parallel()
+	c := newCore[int](time.Duration(modelStep))
+	c.add(0, 0, -1, LowPriority, &trace.Cause{})
+	for now := int64(1); ; now++ {
+		c.add(now, now, int(now), 0, &trace.Cause{})
+		e := c.take(now)
+		if e.key == -1 {
+			if want := int64(-LowPriority * modelStep); now < want-1 || now > want+1 {
+				t.Errorf("the low priority ran at %d, not at %d", now, want)
+			}
+			return
+		}
+		if now > 2*-LowPriority*modelStep {
+			t.Fatal("the low priority starves")
+		}
+		c.done(now, e.key)
+	}
+}
