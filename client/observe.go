@@ -1,0 +1,94 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Verb is what a call does, in the words of Kubernetes' authorization.
+type Verb string
+
+// The verbs of a Client. Apply is authorized as patch but is a verb here.
+const (
+	VerbGet       Verb = "get"
+	VerbList      Verb = "list"
+	VerbWatch     Verb = "watch"
+	VerbCreate    Verb = "create"
+	VerbUpdate    Verb = "update"
+	VerbPatch     Verb = "patch"
+	VerbApply     Verb = "apply"
+	VerbDelete    Verb = "delete"
+	VerbDeleteAll Verb = "deletecollection"
+)
+
+// Writes says that the verb may change an object.
+func (v Verb) Writes() bool { return v != VerbGet && v != VerbList && v != VerbWatch }
+
+// Origin says where the answer of a read came from.
+type Origin uint8
+
+const (
+	// OriginServer is an answer of the API server.
+	OriginServer Origin = iota
+	// OriginCache is an answer of a local copy.
+	OriginCache
+	// OriginOverlay is an answer that contains own writes which the watch has
+	// not delivered yet.
+	OriginOverlay
+)
+
+// Call is one call of a Client as an Observer sees it.
+type Call struct {
+	Verb        Verb
+	GVK         schema.GroupVersionKind
+	Key         ObjectKey // Name is empty for list, watch and deletecollection
+	SubResource string
+	DryRun      bool
+
+	// The rest is known when the call has finished.
+
+	Origin Origin
+	// ResourceVersion is the revision of what was read or written; for a list
+	// that of the list. Empty where the server did not say.
+	ResourceVersion string
+	// Object is what was read or written, nil for lists and watches or when
+	// there is none. It belongs to the caller: do not keep or change it.
+	Object runtime.Object
+	// Items is the number of objects in a list.
+	Items int
+	Err   error
+	Start time.Time
+	End   time.Time
+}
+
+// Observer is told of every finished call, on the goroutine of the call and
+// with its context. It must be fast and must not call the client. The flight
+// recorder plugs in here; caches report their reads to it as well.
+type Observer func(ctx context.Context, call *Call)
+
+type observerKey struct{}
+
+type observers struct {
+	observe Observer
+	outer   *observers
+}
+
+// WithObserver makes observe see the calls made with the returned context, on
+// top of the observers already there.
+func WithObserver(ctx context.Context, observe Observer) context.Context {
+	outer, _ := ctx.Value(observerKey{}).(*observers)
+	return context.WithValue(ctx, observerKey{}, &observers{observe, outer})
+}
+
+func notifyContext(ctx context.Context, call *Call) {
+	o, _ := ctx.Value(observerKey{}).(*observers)
+	for ; o != nil; o = o.outer {
+		o.observe(ctx, call)
+	}
+}
