@@ -43,7 +43,3 @@ func (s schedule) last(since, now time.Time) time.Time {
 }
 
 // next returns the first due time after now; false when there is none.
-func (s schedule) next(now time.Time) (time.Time, bool) {
-	t := s.Next(now.UTC())
-	return t, !t.IsZero()
-}
