@@ -1,0 +1,182 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gc collects objects whose owners are gone.
+//
+// The [Collector] is a [step.Controller]: it looks at owner references,
+// deletion timestamps and the finalizers orphan and foregroundDeletion, and
+// answers with the deletions and patches that they call for:
+//
+//   - an object all of whose owners are absent is deleted, in the background
+//     unless its own finalizers say otherwise;
+//   - an object that has a living owner loses its references to absent ones;
+//   - an owner that is deleted in the foreground waits for the dependents that
+//     block it, which are deleted; then its finalizer is removed;
+//   - the dependents of an orphaning owner lose their references to it; then its
+//     finalizer is removed.
+//
+// An owner is what apiVersion, kind, name and uid of a reference say, in the
+// namespace of the dependent or without one; a reference across namespaces
+// therefore counts as absent. An object with an owner of a kind that is not
+// served, and a cluster-scoped one with a namespaced owner, are left alone.
+package gc
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Collector is the garbage collector.
+type Collector struct {
+	catalog step.Catalog
+	decode  step.Decoder
+	index   *index
+	// due holds what has to be looked at in the next step.
+	due step.KeySet
+	// stuck holds objects with owners of a kind that is not served, to be
+	// looked at again when other kinds are.
+	stuck      step.KeySet
+	generation uint64
+}
+
+var _ step.Controller = (*Collector)(nil)
+
+// New returns a collector for the resources of a catalog.
+func New(catalog step.Catalog, decode step.Decoder) *Collector {
+	return &Collector{catalog: catalog, decode: decode, index: newIndex(), due: step.KeySet{}, stuck: step.KeySet{}}
+}
+
+// Name implements [step.Controller].
+func (c *Collector) Name() string { return "garbage collector" }
+
+// Reset implements [step.Controller].
+func (c *Collector) Reset(view storage.View) {
+	c.index, c.due, c.stuck = newIndex(), step.KeySet{}, step.KeySet{}
+	for bucket := range view.Buckets() {
+		for rec := range view.Ascend(bucket, "", "") {
+			if obj := c.decode(rec); obj != nil {
+				c.index.put(rec.Key, obj)
+				c.consider(rec.Key, obj)
+			}
+		}
+	}
+}
+
+// Observe implements [step.Controller].
+func (c *Collector) Observe(e storage.Event) {
+	key := e.Record.Key
+	obj := c.decode(e.Record)
+	if obj == nil {
+		return
+	}
+	var before *step.Object
+	if e.Previous != nil {
+		before = c.decode(e.Previous)
+	}
+	if e.Deleted {
+		c.index.remove(key)
+	} else {
+		c.index.put(key, obj)
+		c.consider(key, obj)
+	}
+	// What waits for this object: its dependents, and the owners that it blocks.
+	for _, state := range []*step.Object{before, obj} {
+		if state == nil {
+			continue
+		}
+		c.due.Add(c.index.dependentsOf(state.UID)...)
+		for _, ref := range state.Owners {
+			if owner, ok := c.ownerKey(key, ref); ok {
+				c.due.Add(owner)
+			}
+		}
+	}
+}
+
+// consider makes an object due when its own state may call for something.
+func (c *Collector) consider(key storage.Key, obj *step.Object) {
+	if len(obj.Owners) > 0 || obj.Deleting {
+		c.due.Add(key)
+	}
+}
+
+// ownerKey returns where the owner that a reference names would be stored.
+func (c *Collector) ownerKey(dependent storage.Key, ref metav1.OwnerReference) (storage.Key, bool) {
+	r, ok := c.catalog.Kind(ref.APIVersion, ref.Kind)
+	if !ok {
+		return storage.Key{}, false
+	}
+	namespace, _ := step.SplitName(dependent.Name)
+	if r.Namespaced && namespace == "" {
+		return storage.Key{}, false
+	}
+	return r.Key(namespace, ref.Name), true
+}
+
+// Step implements [step.Controller].
+func (c *Collector) Step(view storage.View, _ time.Time) []step.Request {
+	if g := c.catalog.Generation(); g != c.generation {
+		c.generation = g
+		c.due.Add(c.stuck.Sorted()...)
+		clear(c.stuck)
+	}
+	var out []step.Request
+	for _, key := range c.due.Sorted() {
+		out = append(out, c.look(view, key)...)
+	}
+	clear(c.due)
+	return out
+}
+
+// Report implements [step.Controller]. What was refused is looked at again.
+func (c *Collector) Report(r step.Request, err error) {
+	if err != nil {
+		c.due.Add(r.Subject.Key)
+	}
+}
+
+// get returns the metadata of a stored object, or nil.
+func (c *Collector) get(view storage.View, key storage.Key) (*storage.Record, *step.Object) {
+	rec := view.Get(key)
+	if rec == nil {
+		return nil, nil
+	}
+	return rec, c.decode(rec)
+}
+
+// dependents returns the objects that refer to an owner by everything, its
+// place included, in the order of their keys.
+func (c *Collector) dependents(view storage.View, owner storage.Key, uid types.UID) []dependent {
+	var out []dependent
+	for _, key := range c.index.dependentsOf(uid) {
+		rec, obj := c.get(view, key)
+		if obj == nil {
+			continue
+		}
+		for _, ref := range obj.Owners {
+			if ref.UID != uid {
+				continue
+			}
+			if at, ok := c.ownerKey(key, ref); ok && at == owner {
+				out = append(out, dependent{key: key, record: rec, object: obj, blocks: ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// dependent is an object seen from one of its owners.
+type dependent struct {
+	key    storage.Key
+	record *storage.Record
+	object *step.Object
+	// blocks tells that the owner has to wait for it when it is deleted in the
+	// foreground.
+	blocks bool
+}
