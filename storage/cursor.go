@@ -43,7 +43,7 @@ func (c *cursor) Next(ctx context.Context) (Batch, error) {
 		}
 		select {
 		case <-wake.fired:
-			// Nothing of the topic has happened while it was armed.
+			// Nothing of the topic happened before, so there is no need to look.
 			c.seen = max(c.seen, wake.at-1)
 		case <-c.closed:
 		case <-ctx.Done():
@@ -73,10 +73,10 @@ func (c *cursor) collect(arm bool) (Batch, *wake, error) {
 	}
 	var b Batch
 	if c.topic.last > c.seen {
-		if err := c.lagging(); err != nil {
+		b.Events = c.unread()
+		if err := c.lagging(b.Events); err != nil {
 			return Batch{}, nil, err
 		}
-		b.Events = c.unread()
 	}
 	if len(b.Events) < maxBatch {
 		c.seen = m.revision
@@ -103,17 +103,13 @@ func (c *cursor) unread() []Event {
 	return events
 }
 
-// lagging tells whether the cursor has lost events, or is about to.
-func (c *cursor) lagging() error {
-	h := &c.store.history
-	if c.seen < h.reach(c.feed) {
+// lagging tells whether the cursor has lost events of its topic, or is about to
+// lose those that it has not read.
+func (c *cursor) lagging(unread []Event) error {
+	if c.seen < c.topic.dropped {
 		return fmt.Errorf("read on after revision %d: %w", c.seen, ErrCompacted)
 	}
-	late := false
-	h.next(c.feed, c.seen, func(e *entry) bool {
-		late = e.Record.Modified <= h.lag
-		return false
-	})
+	late := len(unread) > 0 && unread[0].Record.Modified <= c.store.history.lag
 	if late && c.settled {
 		return fmt.Errorf("read on after revision %d: %w", c.seen, ErrLagged)
 	}

@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -108,8 +109,12 @@ func (h *history) append(e Event, at time.Time) {
 
 	f := h.feed(e.Record.Key.Bucket)
 	f.revisions.push(e.Record.Modified)
-	f.topics.publish(e.Record.Key.Name, e.Record.Modified)
-	h.all.publish(e.Record.Key.Name, e.Record.Modified)
+	for t := range f.topics.of(e.Record.Key.Name) {
+		t.publish(e.Record.Modified)
+	}
+	for t := range h.all.of(e.Record.Key.Name) {
+		t.publish(e.Record.Modified)
+	}
 	h.trim(at)
 }
 
@@ -137,6 +142,13 @@ func (h *history) drop() {
 	}
 	f := h.feeds[e.Record.Key.Bucket]
 	f.dropped = f.revisions.pop()
+	name := e.Record.Key.Name
+	for t := range f.topics.of(name) {
+		t.dropped = h.base
+	}
+	for t := range h.all.of(name) {
+		t.dropped = h.base
+	}
 	for len(h.roots) > 0 && h.roots[0].revision < h.base {
 		h.roots[0] = nil
 		h.roots = h.roots[1:]
@@ -177,7 +189,7 @@ func (h *history) reach(f *feed) Revision {
 // above a revision, in order, until it returns false.
 func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
 	if f == nil {
-		for rev := above + 1; rev <= h.newest(); rev++ {
+		for rev := max(above, h.base) + 1; rev <= h.newest(); rev++ {
 			if !yield(h.entry(rev)) {
 				return
 			}
@@ -249,8 +261,9 @@ type topics struct {
 type topic struct {
 	prefix  string
 	cursors int
-	// last is the newest revision that concerns the topic.
-	last Revision
+	// last is the newest revision that concerns the topic, dropped the newest one
+	// that is not kept any more.
+	last, dropped Revision
 
 	// arming guards wake among readers, who hold the store's lock shared.
 	arming sync.Mutex
@@ -265,14 +278,14 @@ type wake struct {
 }
 
 // join returns the topic of a prefix for one more cursor.
-func (ts *topics) join(prefix string, last Revision) *topic {
+func (ts *topics) join(prefix string, last, dropped Revision) *topic {
 	prefix = prefix[:strings.LastIndexByte(prefix, '/')+1]
 	t := ts.byPrefix[prefix]
 	if t == nil {
 		if ts.byPrefix == nil {
 			ts.byPrefix = map[string]*topic{}
 		}
-		t = &topic{prefix: prefix, last: last}
+		t = &topic{prefix: prefix, last: last, dropped: dropped}
 		ts.byPrefix[prefix] = t
 	}
 	t.cursors++
@@ -285,19 +298,22 @@ func (ts *topics) leave(t *topic) {
 	}
 }
 
-func (ts *topics) publish(name string, rev Revision) {
-	if len(ts.byPrefix) == 0 {
-		return
-	}
-	for i := 0; ; {
-		if t := ts.byPrefix[name[:i]]; t != nil {
-			t.publish(rev)
-		}
-		slash := strings.IndexByte(name[i:], '/')
-		if slash < 0 {
+// of yields the topics that a name concerns.
+func (ts *topics) of(name string) iter.Seq[*topic] {
+	return func(yield func(*topic) bool) {
+		if len(ts.byPrefix) == 0 {
 			return
 		}
-		i += slash + 1
+		for i := 0; ; {
+			if t := ts.byPrefix[name[:i]]; t != nil && !yield(t) {
+				return
+			}
+			slash := strings.IndexByte(name[i:], '/')
+			if slash < 0 {
+				return
+			}
+			i += slash + 1
+		}
 	}
 }
 

@@ -249,12 +249,13 @@ func (m *Memory) Watch(r Range, after Revision) (Cursor, error) {
 		f = m.history.feed(r.Bucket)
 		topics, last = &f.topics, f.newest()
 	}
-	if err := m.reachable(after, m.history.reach(f)); err != nil {
+	reach := m.history.reach(f)
+	if err := m.reachable(after, reach); err != nil {
 		return nil, fmt.Errorf("watch %s/%s after revision %d: %w", r.Bucket, r.Prefix, after, err)
 	}
 	return &cursor{
 		store: m, prefix: r.Prefix, feed: f, topics: topics,
-		topic: topics.join(r.Prefix, last), seen: after, closed: make(chan struct{}),
+		topic: topics.join(r.Prefix, last, reach), seen: after, closed: make(chan struct{}),
 	}, nil
 }
 
