@@ -1,0 +1,227 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apply keeps track of who set which field of an object, in
+// metadata.managedFields, and merges applied configurations by that record:
+// server-side apply.
+//
+// A [Manager] serves one endpoint: the objects of a kind in one version, or their
+// status subresource. It is built from the [Types] of the kind, which say how
+// lists and maps merge:
+//
+//	types := apply.FromOpenAPI(func() map[string]*spec.Schema { ... })
+//	widgets := apply.New(apply.Endpoint{Kind: widgetV1, Types: types})
+//	obj, err = widgets.Update(live, obj, apply.ManagerName(options.FieldManager, userAgent))
+//	obj, err = widgets.Apply(live, configuration, "my-controller", false)
+//
+// Nothing is parsed before the first write: types and managers build themselves
+// when first used, so that making them for a thousand kinds costs nothing.
+//
+// The merge itself is structured-merge-diff in the composition that API servers
+// use, so that conflicts, ownership and the record agree byte for byte. Times in
+// the record come from the clock of the process, in whole seconds.
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Object is an API object, typed or unstructured.
+type Object = interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Endpoint says what a [Manager] is for. Kind and Types are required.
+type Endpoint struct {
+	// Kind of the objects as they come and go.
+	Kind schema.GroupVersionKind
+
+	// Types knows the fields of the kind, in all versions.
+	Types *Types
+
+	// Subresource of the endpoint, such as "status"; empty for the object itself.
+	Subresource string
+
+	// Resets lists the fields that writes through this endpoint cannot change,
+	// whoever sends them, by API version such as "apps/v1": they are never
+	// attributed to the writer. nil: none.
+	Resets map[string]*fieldpath.Set
+
+	// Versions are the other API versions of the kind. Entries of the record in
+	// any further version are dropped. nil: Kind is the only version.
+	Versions []schema.GroupVersion
+
+	// Convert returns an object in another of Versions. The object may be
+	// unstructured even if New is set. nil: versions differ in apiVersion alone.
+	Convert func(obj Object, to schema.GroupVersion) (Object, error)
+
+	// New returns an empty typed object; nil: objects are unstructured.
+	New func() Object
+}
+
+// Manager attributes the fields of the objects of one endpoint. It is safe for
+// concurrent use.
+type Manager struct {
+	binding *binding
+	fields  func() (*managedfields.FieldManager, error)
+}
+
+// New returns the manager of an endpoint.
+func New(e Endpoint) *Manager {
+	b := &binding{Endpoint: e}
+	return &Manager{binding: b, fields: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+		var filters map[fieldpath.APIVersion]fieldpath.Filter
+		if len(e.Resets) > 0 {
+			filters = map[fieldpath.APIVersion]fieldpath.Filter{}
+			for version, set := range e.Resets {
+				filters[fieldpath.APIVersion(version)] = fieldpath.NewExcludeSetFilter(set)
+			}
+		}
+		return managedfields.NewDefaultCRDFieldManager(b, b, b, b, e.Kind, e.Kind.GroupVersion(), e.Subresource, filters)
+	})}
+}
+
+// Update attributes to manager what differs between live and obj and returns obj
+// with its record set. For a creation live is an empty object. obj may be
+// changed, live is not.
+//
+// It never fails because of the object: one that does not fit its schema is
+// returned without a record, for validation to refuse.
+func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
+	fields, err := m.fields()
+	if err != nil {
+		return nil, fmt.Errorf("track fields of %v: %w", m.binding.Kind, err)
+	}
+	entries, err := m.update(fields, live, obj, manager)
+	if err != nil {
+		entries = nil
+	}
+	obj.SetManagedFields(entries)
+	return obj, nil
+}
+
+// update returns the record of obj. It looks at the differences only, unless
+// they would have to be converted to another version, which takes whole objects.
+func (m *Manager) update(fields *managedfields.FieldManager, live, obj Object, manager string) ([]metav1.ManagedFieldsEntry, error) {
+	before, after := live, obj
+	if m.binding.Endpoint.Convert == nil || m.inOneVersion(live) && m.inOneVersion(obj) {
+		liveDiff, objDiff, err := m.binding.trim(live, obj)
+		if err != nil {
+			return nil, err
+		}
+		before, after = liveDiff, objDiff
+	}
+	out, err := fields.Update(before, after, manager)
+	if err != nil {
+		return nil, err
+	}
+	return out.(Object).GetManagedFields(), nil
+}
+
+// inOneVersion tells whether an object and its record are in the version of the
+// endpoint.
+func (m *Manager) inOneVersion(obj Object) bool {
+	own := m.binding.Kind.GroupVersion()
+	if version := obj.GetObjectKind().GroupVersionKind().GroupVersion(); version != own && !version.Empty() {
+		return false
+	}
+	for _, entry := range obj.GetManagedFields() {
+		if entry.APIVersion != own.String() {
+			return false
+		}
+	}
+	return true
+}
+
+// Apply merges the applied configuration, an unstructured object, into live and
+// returns the result with its record set. live, which is left alone, is an empty
+// object if the apply creates.
+//
+// When the configuration changes neither object nor ownership the result equals
+// live, times included. Fields that others own are a conflict, an error with
+// status 409 and one cause per field, unless force is set; managedFields in the
+// configuration, or another kind than that of the endpoint, are a 400.
+func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
+	fields, err := m.fields()
+	if err != nil {
+		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
+	}
+	out, err := fields.Apply(live, applied, manager, force)
+	if err != nil {
+		return nil, err
+	}
+	return m.typed(out)
+}
+
+// typed turns what the merge returns into the form in which objects are used.
+func (m *Manager) typed(obj runtime.Object) (Object, error) {
+	u, isUnstructured := obj.(*unstructured.Unstructured)
+	if !isUnstructured || m.binding.Endpoint.New == nil {
+		return obj.(Object), nil
+	}
+	out := m.binding.Endpoint.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		return nil, fmt.Errorf("read merged %s: %w", m.binding.Kind.Kind, err)
+	}
+	return out, nil
+}
+
+// binding shows an endpoint to the merge library: it converts between versions,
+// makes empty objects and (not) defaults.
+type binding struct{ Endpoint }
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (b *binding) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	to, ok := target.(schema.GroupVersion)
+	if !ok {
+		return nil, fmt.Errorf("convert %s: unexpected target %v", b.Kind.Kind, target)
+	}
+	from := in.GetObjectKind().GroupVersionKind().GroupVersion()
+	if from.Version == "" || from == to {
+		return in, nil
+	}
+	if to != b.Kind.GroupVersion() && !slices.Contains(b.Versions, to) {
+		return nil, runtime.NewNotRegisteredErrForKind("the versions of "+b.Kind.Kind, to.WithKind(b.Kind.Kind))
+	}
+	obj, ok := in.(Object)
+	if !ok {
+		return nil, fmt.Errorf("convert %s: %T is no API object", b.Kind.Kind, in)
+	}
+	if b.Endpoint.Convert != nil {
+		return b.Endpoint.Convert(obj, to)
+	}
+	out := in.DeepCopyObject()
+	out.GetObjectKind().SetGroupVersionKind(to.WithKind(b.Kind.Kind))
+	return out, nil
+}
+
+// Convert implements runtime.ObjectConvertor; the merge has no use for it.
+func (b *binding) Convert(_, _, _ any) error {
+	return fmt.Errorf("conversion in place is not supported")
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor; the merge has no use for it.
+func (b *binding) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
+	return "", "", fmt.Errorf("field labels are not supported")
+}
+
+// New implements runtime.ObjectCreater.
+func (b *binding) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
+
+// Default implements runtime.ObjectDefaulter. Defaults are set by whoever stores
+// the result, after ownership was decided: nobody owns a default.
+func (b *binding) Default(runtime.Object) {}

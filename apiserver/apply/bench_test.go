@@ -1,0 +1,79 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// large is a widget of about 2 KB.
+func large(b *testing.B, colour string) *unstructured.Unstructured {
+	var ports strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&ports, "  - {name: port-%d, port: %d, note: %q}\n", i, i, strings.Repeat("n", 30))
+	}
+	u := widget(b, fmt.Sprintf("metadata: {labels: {app: x, tier: z}}\nspec:\n  colour: %s\n  tags: [a, b, c]\n  ports:\n%s", colour, ports.String()))
+	u.SetUID("1")
+	return u
+}
+
+func BenchmarkCreate(b *testing.B) {
+	m, _ := endpoints(b)
+	obj := large(b, "red")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.Update(empty(), obj.DeepCopy(), "bench"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	m, _ := endpoints(b)
+	live := mustUpdate(b, m, empty(), large(b, "red"), "creator")
+	next := large(b, "blue")
+	next.SetManagedFields(live.GetManagedFields())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.Update(live, next.DeepCopy(), "bench"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkStatusUpdate(b *testing.B) {
+	m, status := endpoints(b)
+	live := mustUpdate(b, m, empty(), large(b, "red"), "creator")
+	next := live.DeepCopy()
+	next.Object["status"] = map[string]any{"ready": int64(1)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := status.Update(live, next.DeepCopy(), "bench"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkApply(b *testing.B) {
+	m, _ := endpoints(b)
+	configuration := large(b, "red")
+	live, err := m.Apply(empty(), configuration, "bench", false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, next := range map[string]*unstructured.Unstructured{"change": large(b, "blue"), "noop": configuration} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.Apply(live, next, "bench", false); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

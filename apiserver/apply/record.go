@@ -1,0 +1,82 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+)
+
+// maxManagerName is the longest name of a manager, in bytes.
+const maxManagerName = 128
+
+// ManagerName returns the name under which a write is recorded: what the client
+// asked for with the fieldManager option, or else its User-Agent up to the first
+// slash, without characters that cannot be printed.
+func ManagerName(option, userAgent string) string {
+	if option != "" {
+		return option
+	}
+	name, _, _ := strings.Cut(userAgent, "/")
+	var out strings.Builder
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			continue
+		}
+		if out.Len()+utf8.RuneLen(r) > maxManagerName {
+			break
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// KeepTimes gives obj the record of old if they differ in nothing but the times
+// of the record: a write that changes nothing must not be recorded either, or it
+// would not be recognised as one. It compares everything but resourceVersion and
+// leaves old alone.
+func KeepTimes(old, obj Object) {
+	before, after := old.GetManagedFields(), obj.GetManagedFields()
+	if len(before) != len(after) {
+		return
+	}
+	same := true
+	for i := range before {
+		a, b := before[i], after[i]
+		same = same && a.Time.Equal(b.Time)
+		a.Time, b.Time = nil, nil
+		if !equality.Semantic.DeepEqual(a, b) {
+			return
+		}
+	}
+	if same {
+		return
+	}
+	revision := obj.GetResourceVersion()
+	obj.SetManagedFields(before)
+	obj.SetResourceVersion(old.GetResourceVersion())
+	if !equality.Semantic.DeepEqual(old, obj) {
+		obj.SetManagedFields(after)
+	}
+	obj.SetResourceVersion(revision)
+}
+
+// Restore puts the record before back if what is in obj now cannot be read, as
+// happens when an outdated mutating webhook has been at it. It returns the
+// warning for the client, empty if the record is fine.
+func Restore(obj Object, before []metav1.ManagedFieldsEntry) (warning string) {
+	err := managedfields.ValidateManagedFields(obj.GetManagedFields())
+	if err == nil {
+		return ""
+	}
+	obj.SetManagedFields(before)
+	return fmt.Sprintf(".metadata.managedFields was in an invalid state after admission; "+
+		"this could be caused by an outdated mutating admission controller; please fix your requests: %v", err)
+}

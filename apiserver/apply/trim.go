@@ -1,0 +1,157 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// difference is what remains of one of two objects when all that is equal in
+// both is left out. Who owns what after an update follows from the differences
+// alone, and a write seldom changes much of an object; a status update, for
+// example, keeps the whole spec out of the merge library's sight.
+//
+// It is an API object with the metadata that the record needs: uid and
+// managedFields. Its content shares memory with the object it comes from.
+type difference struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	content map[string]any
+}
+
+// DeepCopyObject implements runtime.Object.
+func (d *difference) DeepCopyObject() runtime.Object {
+	out := &difference{TypeMeta: d.TypeMeta, content: runtime.DeepCopyJSON(d.content)}
+	d.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return out
+}
+
+// trim returns the differences between two objects of the endpoint's version.
+func (b *binding) trim(live, obj Object) (*difference, *difference, error) {
+	before, err := b.content(live)
+	if err != nil {
+		return nil, nil, err
+	}
+	after, err := b.content(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	before, after = differences(before, after)
+	wrap := func(content map[string]any, full Object) *difference {
+		content["apiVersion"], content["kind"] = b.Kind.ToAPIVersionAndKind()
+		d := &difference{content: content}
+		d.SetGroupVersionKind(b.Kind)
+		d.UID, d.ManagedFields = full.GetUID(), full.GetManagedFields()
+		return d
+	}
+	return wrap(before, live), wrap(after, obj), nil
+}
+
+// content returns the JSON of an object, without copying where it can.
+func (b *binding) content(obj Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object, nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// differences copies two maps without the members that are equal in both.
+func differences(a, b map[string]any) (map[string]any, map[string]any) {
+	outA, outB := map[string]any{}, map[string]any{}
+	for key, valueB := range b {
+		valueA, both := a[key]
+		switch {
+		case !both:
+			outB[key] = valueB
+		case !equal(valueA, valueB):
+			outA[key], outB[key] = differing(valueA, valueB)
+		}
+	}
+	for key, valueA := range a {
+		if _, both := b[key]; !both {
+			outA[key] = valueA
+		}
+	}
+	return outA, outB
+}
+
+// differing trims two values that are known to differ. Lists lose elements that
+// are equal objects at equal places: the rest of the elements stays whole,
+// because it may be identified by any of its members.
+func differing(a, b any) (any, any) {
+	switch a := a.(type) {
+	case map[string]any:
+		if b, ok := b.(map[string]any); ok {
+			return pair(differences(a, b))
+		}
+	case []any:
+		b, ok := b.([]any)
+		if !ok {
+			break
+		}
+		var outA, outB []any
+		for i := range max(len(a), len(b)) {
+			if i < len(a) && i < len(b) {
+				if _, isMap := a[i].(map[string]any); isMap && equal(a[i], b[i]) {
+					continue
+				}
+			}
+			if i < len(a) {
+				outA = append(outA, a[i])
+			}
+			if i < len(b) {
+				outB = append(outB, b[i])
+			}
+		}
+		return list(outA), list(outB)
+	}
+	return a, b
+}
+
+func pair(a, b map[string]any) (any, any) { return a, b }
+
+// list keeps an empty list a list: without elements is not the same as absent.
+func list(elements []any) any {
+	if elements == nil {
+		return []any{}
+	}
+	return elements
+}
+
+// equal compares JSON values.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
+			return false
+		}
+		for k, v := range a {
+			w, ok := b[k]
+			if !ok || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
+			return false
+		}
+		for i := range a {
+			if !equal(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		switch b.(type) {
+		case map[string]any, []any:
+			return false
+		}
+		return a == b
+	}
+}
