@@ -1,0 +1,444 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package load reads Go packages as generators need them: the syntax of the
+// packages asked for, and the types of exactly those declarations that something
+// reaches.
+//
+// An ordinary operator imports a thousand packages; its API types reach a dozen.
+// So nothing is loaded because it is imported, only because a needed type names
+// it:
+//
+//  1. [Load] finds the root packages and parses them without function bodies.
+//  2. The caller looks at them and calls [Program.Need] for the types it will ask
+//     about; the program follows type expressions from there, cutting each file it
+//     meets into declarations and parsing only the needed ones.
+//  3. [Program.Check] gives what was gathered to go/types, so that every question
+//     about types is answered by the language's own rules.
+//
+// Where packages lie is the business of a [Resolver].
+package load
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"go/types"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/steer-dev/steer/generate/markers"
+)
+
+// Program is a set of root packages and what their types reach. The methods of a
+// program that has been checked are safe for concurrent use.
+type Program struct {
+	Fset  *token.FileSet
+	Roots []*Package
+	// Collector reads the markers; set it before the first question about them.
+	Collector *markers.Collector
+
+	resolver Resolver
+	methods  []string
+	byDir    map[string]*Package
+	byPath   map[string]*Package // roots only: they win over other copies
+	byTypes  map[*types.Package]*Package
+	pending  []*typeDecl
+	wanted   []reference // types whose sections are parsed next
+	missing  []error     // imports that the resolver could not follow
+
+	mu       sync.Mutex
+	problems []Problem
+	marked   []Problem
+}
+
+// Problem is a mistake in the source, at its place.
+type Problem struct {
+	Pos     token.Position
+	Message string
+	// Lenient marks what other tools let pass.
+	Lenient bool
+}
+
+func (p Problem) String() string {
+	if !p.Pos.IsValid() {
+		return p.Message
+	}
+	return p.Pos.String() + ": " + p.Message
+}
+
+// Package is a Go package, or for all but the roots the part of it that is needed.
+type Package struct {
+	Path, Name, Dir string
+	Root            bool
+	// Files of a root are all its files; of another package the parts of its
+	// files that are needed.
+	Files []*File
+	// Types and Info are set by [Program.Check].
+	Types *types.Package
+	Info  *types.Info
+
+	program *Program
+	listed  *Listed
+	sources []*source
+	types   map[string]*typeDecl
+	imports map[string]*Package // by import path
+	checked bool
+}
+
+// File is a parsed file or a part of one.
+type File struct {
+	*ast.File
+	Path   string
+	Source []byte
+
+	imports map[string]*ast.ImportSpec // resolved so far, by the name used in this file
+	used    map[*ast.ImportSpec]bool
+	needed  []ast.Decl
+	once    sync.Once
+	markers *markers.File
+}
+
+// TypeDecl is the declaration of a type in the source.
+type TypeDecl struct {
+	Package *Package
+	File    *File
+	Decl    *ast.GenDecl
+	Spec    *ast.TypeSpec
+}
+
+// Doc is the declaration's doc comment.
+func (d *TypeDecl) Doc() *ast.CommentGroup {
+	if d.Spec.Doc == nil && !d.Decl.Lparen.IsValid() {
+		return d.Decl.Doc
+	}
+	return d.Spec.Doc
+}
+
+type typeDecl struct {
+	TypeDecl
+	needed bool
+}
+
+// source is a file of a package that is not a root: cut up, parsed where needed.
+type source struct {
+	path    string
+	text    []byte
+	outline *outline
+	taken   map[int]bool // sections parsed or about to be
+	wanted  []int        // sections to parse next
+}
+
+// Load finds and parses the root packages. Methods are the names of the methods
+// that the caller will look for on types; all others are left out. Mistakes in the
+// source are recorded as problems, not returned.
+func Load(ctx context.Context, resolver Resolver, patterns []string, methods ...string) (*Program, error) {
+	p := &Program{
+		Fset: token.NewFileSet(), resolver: resolver, methods: methods,
+		byDir: map[string]*Package{}, byPath: map[string]*Package{}, byTypes: map[*types.Package]*Package{},
+	}
+	roots, err := resolver.Roots(ctx, patterns)
+	if err != nil {
+		return nil, err
+	}
+	for _, listed := range roots {
+		if p.byDir[listed.Dir] != nil {
+			continue
+		}
+		pkg := p.add(listed)
+		pkg.Root = true
+		p.byPath[listed.Path] = pkg
+		p.Roots = append(p.Roots, pkg)
+	}
+	for _, pkg := range p.Roots {
+		p.parseRoot(pkg)
+	}
+	return p, nil
+}
+
+// Problemf records a mistake at a position.
+func (p *Program) Problemf(pos token.Pos, format string, args ...any) {
+	p.problem(p.Fset.Position(pos), fmt.Sprintf(format, args...))
+}
+
+func (p *Program) problem(pos token.Position, message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problems = append(p.problems, Problem{Pos: pos, Message: message})
+}
+
+// Problems returns what was recorded so far, in source order, each once.
+func (p *Program) Problems() []Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slices.SortStableFunc(p.problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Pos.Filename, b.Pos.Filename), cmp.Compare(a.Pos.Offset, b.Pos.Offset), strings.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(slices.Clone(p.problems))
+}
+
+// Packages returns every package that was touched, roots first, then by path.
+func (p *Program) Packages() []*Package {
+	all := slices.Clone(p.Roots)
+	for _, pkg := range p.byDir {
+		if !pkg.Root {
+			all = append(all, pkg)
+		}
+	}
+	slices.SortStableFunc(all[len(p.Roots):], func(a, b *Package) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Dir, b.Dir))
+	})
+	return all
+}
+
+// Inputs are the directories and files that the program was read from.
+func (p *Program) Inputs() (dirs, files []string) {
+	for _, pkg := range p.Packages() {
+		dirs = append(dirs, pkg.Dir)
+		files = append(files, pkg.listed.Files...)
+	}
+	return dirs, files
+}
+
+func (p *Program) add(listed *Listed) *Package {
+	if pkg := p.byDir[listed.Dir]; pkg != nil {
+		return pkg
+	}
+	pkg := &Package{Path: listed.Path, Dir: listed.Dir, program: p, listed: listed, types: map[string]*typeDecl{}, imports: map[string]*Package{}}
+	p.byDir[listed.Dir] = pkg
+	return pkg
+}
+
+func (p *Program) parseRoot(pkg *Package) {
+	for _, name := range pkg.listed.Files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			p.problem(token.Position{Filename: name, Line: 1}, err.Error())
+			continue
+		}
+		blanked := text
+		if o, err := outlineOf(text); err == nil {
+			var bodies [][2]int
+			for _, sec := range o.sections {
+				if sec.body[1] > 0 {
+					bodies = append(bodies, sec.body)
+				}
+			}
+			blanked = blank(text, [][2]int{{0, len(text)}}, bodies)
+		}
+		if file := p.parse(pkg, name, blanked); file != nil {
+			file.Source = text
+		}
+	}
+}
+
+// parse parses a file or what was left of it, and indexes its types.
+func (p *Program) parse(pkg *Package, name string, text []byte) *File {
+	parsed, err := parser.ParseFile(p.Fset, name, text, parser.ParseComments|parser.SkipObjectResolution|parser.AllErrors)
+	if err != nil {
+		if list, ok := err.(scanner.ErrorList); ok {
+			for _, e := range list {
+				p.problem(e.Pos, e.Msg)
+			}
+		} else {
+			p.problem(token.Position{Filename: name, Line: 1}, err.Error())
+		}
+		return nil
+	}
+	file := &File{File: parsed, Path: name, Source: text, imports: map[string]*ast.ImportSpec{}, used: map[*ast.ImportSpec]bool{}}
+	if pkg.Name == "" {
+		pkg.Name = parsed.Name.Name
+	}
+	pkg.Files = append(pkg.Files, file)
+	for _, decl := range parsed.Decls {
+		if gen, ok := decl.(*ast.GenDecl); ok && gen.Tok == token.TYPE {
+			for _, spec := range gen.Specs {
+				spec := spec.(*ast.TypeSpec)
+				pkg.types[spec.Name.Name] = &typeDecl{TypeDecl: TypeDecl{Package: pkg, File: file, Decl: gen, Spec: spec}}
+			}
+		}
+	}
+	return file
+}
+
+// Decls returns the type declarations of a root, in source order.
+func (pkg *Package) Decls() []*TypeDecl {
+	var all []*TypeDecl
+	for _, file := range pkg.Files {
+		for _, decl := range file.Decls {
+			if gen, ok := decl.(*ast.GenDecl); ok && gen.Tok == token.TYPE {
+				for _, spec := range gen.Specs {
+					all = append(all, &TypeDecl{Package: pkg, File: file, Decl: gen, Spec: spec.(*ast.TypeSpec)})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Decl returns the declaration of a needed type, nil if there is none.
+func (pkg *Package) Decl(name string) *TypeDecl {
+	if decl := pkg.types[name]; decl != nil {
+		return &decl.TypeDecl
+	}
+	return nil
+}
+
+// Of returns the package that holds an object of the type checker.
+func (p *Program) Of(pkg *types.Package, from *Package) *Package {
+	if pkg == nil {
+		return from
+	}
+	return p.byTypes[pkg]
+}
+
+// ImportPath returns the path that a name stands for in a file, "" if none.
+func (pkg *Package) ImportPath(file *File, name string) string {
+	if spec := pkg.importSpec(file, name); spec != nil {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		return imported
+	}
+	return ""
+}
+
+// importSpec finds the import that a name stands for. Names are only known for
+// sure once the imported package is read, so the likely candidates go first and
+// the unlikely ones are only read when none of them fits.
+func (pkg *Package) importSpec(file *File, name string) *ast.ImportSpec {
+	if spec, known := file.imports[name]; known {
+		return spec
+	}
+	var unlikely []*ast.ImportSpec
+	var missing []error
+	check := func(spec *ast.ImportSpec) bool {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		if imported == "unsafe" {
+			return name == "unsafe"
+		}
+		target, err := pkg.Import(imported)
+		if err != nil {
+			missing = append(missing, err)
+			return false
+		}
+		return target.name() == name
+	}
+	for _, spec := range file.File.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		switch {
+		case spec.Name != nil && spec.Name.Name == name:
+			file.imports[name] = spec
+			return spec
+		case spec.Name != nil:
+		case plausible(imported, name):
+			if check(spec) {
+				file.imports[name] = spec
+				return spec
+			}
+		default:
+			unlikely = append(unlikely, spec)
+		}
+	}
+	for _, spec := range unlikely {
+		if check(spec) {
+			file.imports[name] = spec
+			return spec
+		}
+	}
+	file.imports[name] = nil
+	pkg.program.missing = append(pkg.program.missing, missing...)
+	return nil
+}
+
+// plausible reports whether a package at the path is likely to have the name.
+func plausible(imported, name string) bool {
+	base := path.Base(imported)
+	if len(base) > 1 && base[0] == 'v' && base[1] >= '0' && base[1] <= '9' {
+		return base == name || strings.Contains(path.Base(path.Dir(imported)), name)
+	}
+	return strings.Contains(base, name)
+}
+
+// Import returns the package that an import path means inside this one.
+func (pkg *Package) Import(imported string) (*Package, error) {
+	if found := pkg.imports[imported]; found != nil {
+		return found, nil
+	}
+	p := pkg.program
+	if root := p.byPath[imported]; root != nil {
+		pkg.imports[imported] = root
+		return root, nil
+	}
+	listed, err := p.resolver.Import(imported, pkg.listed)
+	if err != nil {
+		return nil, err
+	}
+	found := p.add(listed)
+	pkg.imports[imported] = found
+	return found, nil
+}
+
+// name is the package's name as its first file states it.
+func (pkg *Package) name() string {
+	if pkg.Name == "" && len(pkg.listed.Files) > 0 {
+		if head, err := readHead(pkg.listed.Files[0]); err == nil {
+			pkg.Name = packageName(head)
+		}
+		if pkg.Name == "" {
+			pkg.open()
+		}
+	}
+	return pkg.Name
+}
+
+// open reads and cuts up the files of a package that is not a root.
+func (pkg *Package) open() {
+	if pkg.Root || pkg.sources != nil {
+		return
+	}
+	for _, name := range pkg.listed.Files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			pkg.program.problem(token.Position{Filename: name, Line: 1}, err.Error())
+			continue
+		}
+		pkg.sources = append(pkg.sources, &source{path: name, text: text, taken: map[int]bool{}})
+	}
+	// Generated code is looked at last: it is long, and rarely declares types
+	// that an API reaches.
+	slices.SortStableFunc(pkg.sources, func(a, b *source) int {
+		return cmp.Compare(generated(a), generated(b))
+	})
+	if pkg.Name == "" && len(pkg.sources) > 0 {
+		if o := pkg.sources[0].cut(); o != nil {
+			pkg.Name = o.name
+		}
+	}
+}
+
+func generated(s *source) int {
+	if bytes.Contains(s.text[:min(len(s.text), 4096)], []byte("DO NOT EDIT")) {
+		return 1
+	}
+	return 0
+}
+
+// cut outlines the file on first use.
+func (s *source) cut() *outline {
+	if s.outline == nil {
+		o, err := outlineOf(s.text)
+		if err != nil {
+			o = parsedOutline(s.path, s.text)
+		}
+		s.outline = o
+	}
+	return s.outline
+}
