@@ -1,0 +1,246 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manager runs many controllers as one process: it owns the client,
+// the cache and the flight recorder that they share, starts and stops
+// everything in order, takes part in leader election, and answers probes and
+// scrapes.
+//
+//	m, err := manager.New(cfg, manager.Options{Name: "crontab-operator", Scheme: scheme})
+//	err = controller.Add(m, &Reconciler{Client: m.Client()})
+//	err = m.Start(ctx) // until ctx ends or a part fails
+//
+// Several managers live in one process without knowing of each other.
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/trace"
+)
+
+// Manager is made by [New], filled with Add, and run once with Start. Its
+// methods are safe for concurrent use.
+type Manager struct {
+	opts     Options
+	direct   *client.Direct // fenced
+	unfenced client.Client  // the leader lease's own
+	cached   client.Client
+	cache    *cache.Cache
+	recorder *trace.Recorder
+	metrics  *metrics
+	healthz  *checks
+	readyz   *checks
+	leader   *leader
+	servers  servers
+	elected  chan struct{}
+
+	mu      sync.Mutex
+	names   map[string]bool
+	parts   [2][]controller.Runnable // by whether the leader alone runs them
+	live    [2]*launched             // nil until they run
+	started bool
+}
+
+// New makes a manager of the cluster that cfg names. Nothing is sent and
+// nothing runs before Start.
+func New(cfg *rest.Config, opts Options) (*Manager, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		opts:     opts,
+		recorder: trace.NewRecorder(opts.Recorder),
+		metrics:  newMetrics(),
+		healthz:  newChecks("/healthz"),
+		readyz:   newChecks("/readyz"),
+		elected:  make(chan struct{}),
+		names:    map[string]bool{},
+	}
+	live := client.Options{
+		Scheme: opts.Scheme, FieldOwner: opts.Name,
+		OnAttempt: m.metrics.attempt, Log: opts.Log,
+	}
+	unfenced, err := client.New(cfg, live)
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	m.unfenced = unfenced
+	live.Mapper = unfenced.Mapper()
+	live.BeforeWrite = m.fence
+	if m.direct, err = client.New(cfg, live); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if opts.Cache.Metrics == nil {
+		opts.Cache.Metrics = m.metrics
+	}
+	if m.cache, err = cache.New(m.direct, opts.Cache); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	m.cached = cache.NewClient(m.direct, m.cache)
+	if opts.Election.Enabled {
+		m.leader = newLeader(m.unfenced, opts.Election, opts.Log)
+	}
+	if err := m.healthz.add("ping", func(*http.Request) error { return nil }); err != nil {
+		return nil, err
+	}
+	if err := m.readyz.add("caches", m.cachesSynced); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Client reads from the cache and writes through, with its own writes visible
+// at once. After a lost leadership its writes fail with [ErrNotLeader].
+func (m *Manager) Client() client.Client { return m.cached }
+
+// Live is like Client but reads from the API server.
+func (m *Manager) Live() client.Client { return m.direct }
+
+// Cache of what controllers read.
+func (m *Manager) Cache() *cache.Cache { return m.cache }
+
+// Scheme of the Go types.
+func (m *Manager) Scheme() *runtime.Scheme { return m.opts.Scheme }
+
+// Log of the operator.
+func (m *Manager) Log() *slog.Logger { return m.opts.Log }
+
+// Base implements controller.Manager.
+func (m *Manager) Base() controller.Base {
+	return controller.Base{
+		Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
+		Metrics: m.metrics.controller,
+	}
+}
+
+// Recorder of reconciles.
+func (m *Manager) Recorder() *trace.Recorder { return m.recorder }
+
+// Registry of the metrics that /metrics shows, for own ones beside them.
+func (m *Manager) Registry() *prometheus.Registry { return m.metrics.registry }
+
+// Elected is closed when this process leads, or at Start without election.
+func (m *Manager) Elected() <-chan struct{} { return m.elected }
+
+// AddHealthCheck adds a liveness check, served below /healthz.
+func (m *Manager) AddHealthCheck(name string, check Check) error { return m.healthz.add(name, check) }
+
+// AddReadyCheck adds a readiness check, served below /readyz.
+func (m *Manager) AddReadyCheck(name string, check Check) error { return m.readyz.add(name, check) }
+
+// Start runs everything until ctx ends or a part fails, and returns when the
+// last part has returned. It returns nil when ctx ended it; otherwise what
+// failed. A manager starts once.
+//
+// The order is: servers, caches until they are synced, runnables that do not
+// need leadership, leader election, the others. The end is the reverse, and
+// the lease is released only after the leader's runnables have returned.
+func (m *Manager) Start(ctx context.Context) error {
+	m.mu.Lock()
+	if m.started {
+		m.mu.Unlock()
+		return errors.New("manager: started twice; make a new one")
+	}
+	m.started = true
+	m.mu.Unlock()
+
+	// Parts fail into run: the first failure ends all of them.
+	run, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	err := m.run(run, fail)
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		err = nil
+	}
+	return err
+}
+
+func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) (err error) {
+	if err := m.servers.start(m); err != nil {
+		return err
+	}
+	defer m.servers.stop()
+
+	if err := m.cache.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("manager: start caches: %w", err)
+	}
+	defer m.cache.Stop()
+	if err := m.cache.WaitForSync(ctx); err != nil {
+		return fmt.Errorf("manager: sync caches: %w", err)
+	}
+
+	rest := m.launch(ctx, fail, always)
+	led := m.lead(ctx, fail)
+	<-ctx.Done()
+
+	grace, cancel := m.grace()
+	defer cancel()
+	return errors.Join(context.Cause(ctx), led.join(grace), rest.join(grace))
+}
+
+// lead launches the leader's runnables, after winning the election if there is
+// one. The returned group ends when they have returned and the lease is given up.
+func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group {
+	if m.leader == nil {
+		defer close(m.elected)
+		return m.launch(ctx, fail, leading)
+	}
+	election := newGroup()
+	// A fresh group takes it.
+	_ = election.run("leader election", func() {
+		m.metrics.master(m.opts.Election.Lease, false)
+		defer m.metrics.master(m.opts.Election.Lease, false)
+		err := m.leader.run(ctx, func() *group {
+			m.metrics.master(m.opts.Election.Lease, true)
+			defer close(m.elected)
+			return m.launch(ctx, fail, leading)
+		})
+		if err != nil {
+			fail(err)
+		}
+	})
+	election.seal()
+	return election
+}
+
+// fence refuses writes after the leadership was lost, also when nobody has
+// noticed yet because the process was paused.
+func (m *Manager) fence(context.Context, *client.Call) error {
+	if m.leader == nil || m.leader.entitled() {
+		return nil
+	}
+	return ErrNotLeader
+}
+
+// cachesSynced is the readiness check of all informers.
+func (m *Manager) cachesSynced(*http.Request) error {
+	for _, s := range m.cache.Informers() {
+		if !s.Synced {
+			if s.Err != nil {
+				return fmt.Errorf("the cache of %s is not synced (%s): %w", s.GVK.Kind, s.State, s.Err)
+			}
+			return fmt.Errorf("the cache of %s is not synced: %s", s.GVK.Kind, s.State)
+		}
+	}
+	return nil
+}
+
+func (m *Manager) grace() (context.Context, context.CancelFunc) {
+	if m.opts.StopGrace < 0 {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithTimeout(context.Background(), m.opts.StopGrace)
+}

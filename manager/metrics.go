@@ -1,0 +1,130 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/client/wire"
+)
+
+// metrics are the Prometheus metrics of one manager, under the names that
+// dashboards and alerts written for controller-runtime and client-go ask for.
+type metrics struct {
+	registry *prometheus.Registry
+
+	requests     *prometheus.CounterVec
+	requestTime  *prometheus.HistogramVec
+	limited      *prometheus.HistogramVec
+	requestSize  *prometheus.HistogramVec
+	responseSize *prometheus.HistogramVec
+	retries      *prometheus.CounterVec
+
+	queued     *prometheus.GaugeVec
+	revision   *prometheus.GaugeVec
+	processing *prometheus.HistogramVec
+	undeclared *prometheus.CounterVec
+
+	leading     *prometheus.GaugeVec
+	controllers *controllerMetrics
+}
+
+// requestBuckets are those of Kubernetes components, in seconds.
+func requestBuckets() []float64 {
+	return []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60}
+}
+
+func sizeBuckets() []float64 {
+	return []float64{256, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20}
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	kind := []string{"name", "group", "version", "resource"}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+
+		requests:     counter("rest_client_requests_total", "Requests to the API server.", "code", "method", "host"),
+		requestTime:  histogram("rest_client_request_duration_seconds", "Time until the answer's header.", requestBuckets(), "verb", "host"),
+		limited:      histogram("rest_client_rate_limiter_duration_seconds", "Time spent in the client-side rate limiter.", requestBuckets(), "verb", "host"),
+		requestSize:  histogram("rest_client_request_size_bytes", "Bytes of request bodies.", sizeBuckets(), "verb", "host"),
+		responseSize: histogram("rest_client_response_size_bytes", "Bytes of answers.", sizeBuckets(), "verb", "host"),
+		retries:      counter("rest_client_request_retries_total", "Requests sent again.", "code", "verb", "host"),
+
+		queued:     gauge("informer_queued_items", "Changes decoded but not yet in the store.", kind...),
+		revision:   gauge("informer_store_resource_version", "Newest revision in the store, its 15 low digits.", kind...),
+		processing: histogram("informer_processing_latency_seconds", "Time to store changes and call the handlers.", prometheus.ExponentialBuckets(1e-6, 10, 8), kind...),
+		undeclared: counter("steer_cache_undeclared_reads_total", "Live reads of kinds that no controller declared.", "group", "version", "resource"),
+
+		leading: gauge("leader_election_master_status", "1 while this process leads, 0 while it waits.", "name"),
+	}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.requests, m.requestTime, m.limited, m.requestSize, m.responseSize, m.retries,
+		m.queued, m.revision, m.processing, m.undeclared, m.leading,
+	)
+	m.controllers = newControllerMetrics(m.registry)
+	return m
+}
+
+func (m *metrics) master(lease string, leads bool) {
+	value := 0.0
+	if leads {
+		value = 1
+	}
+	m.leading.WithLabelValues(lease).Set(value)
+}
+
+// attempt is the client's hook for round trips.
+func (m *metrics) attempt(a wire.Attempt) {
+	m.requests.WithLabelValues(a.Code, a.Method, a.Host).Inc()
+	m.requestTime.WithLabelValues(a.Verb, a.Host).Observe(a.Took.Seconds())
+	m.requestSize.WithLabelValues(a.Verb, a.Host).Observe(float64(a.RequestBytes))
+	if a.Waited > 0 {
+		m.limited.WithLabelValues(a.Verb, a.Host).Observe(a.Waited.Seconds())
+	}
+	if a.ResponseBytes >= 0 {
+		m.responseSize.WithLabelValues(a.Verb, a.Host).Observe(float64(a.ResponseBytes))
+	}
+	if a.Retry > 0 {
+		m.retries.WithLabelValues(a.Code, a.Verb, a.Host).Inc()
+	}
+}
+
+// The metrics are a cache.Metrics; the informer's name is its resource.
+var _ cache.Metrics = (*metrics)(nil)
+
+// QueuedItems implements cache.Metrics.
+func (m *metrics) QueuedItems(k cache.MetricKind, n int) {
+	m.queued.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Set(float64(n))
+}
+
+// StoreResourceVersion implements cache.Metrics.
+func (m *metrics) StoreResourceVersion(k cache.MetricKind, revision uint64) {
+	const digits = 1e15 // a float64 holds 15 digits exactly
+	m.revision.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Set(float64(revision % uint64(digits)))
+}
+
+// Processed implements cache.Metrics.
+func (m *metrics) Processed(k cache.MetricKind, _ int, took time.Duration) {
+	m.processing.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Observe(took.Seconds())
+}
+
+// UndeclaredRead implements cache.Metrics.
+func (m *metrics) UndeclaredRead(k cache.MetricKind) {
+	m.undeclared.WithLabelValues(k.Group, k.Version, k.Resource).Inc()
+}

@@ -1,0 +1,132 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/manager/election"
+	"github.com/steer-dev/steer/trace"
+)
+
+// Options of [New].
+type Options struct {
+	// Name of the operator: the field owner of its writes, the reporting
+	// controller of its events, the default name of its lease. Required; a DNS
+	// label such as "crontab-operator".
+	Name string
+	// Scheme knows the Go types of the kinds that controllers use; see
+	// client.NewScheme. Required.
+	Scheme *runtime.Scheme
+	// Cache of what controllers read. Its Observe and Log are set by the manager
+	// unless given.
+	Cache cache.Options
+	// Election makes the manager wait for leadership before controllers run.
+	Election Election
+	// Metrics server.
+	Metrics Metrics
+	// HealthAddress of /healthz and /readyz; empty serves neither, ":0" takes
+	// any free port.
+	HealthAddress string
+	// Recorder of reconciles: its memory.
+	Recorder trace.Options
+	// StopGrace is how long the runnables may take to return after they were
+	// told to stop. Default 30 s; negative waits for ever.
+	StopGrace time.Duration
+	// Log takes what the operator's owner should know. Default slog.Default().
+	Log *slog.Logger
+}
+
+// Election settings.
+type Election struct {
+	// Enabled turns leader election on.
+	Enabled bool
+	// Lease name; default the manager's name.
+	Lease string
+	// Namespace of the lease; default the one the process runs in. Outside a
+	// cluster it must be given.
+	Namespace string
+	// Identity of this process; default hostname and a random suffix.
+	Identity string
+	// Timing of the lease; the zero value is 15 s, 10 s, 2 s.
+	Timing election.Timing
+}
+
+// Metrics settings.
+type Metrics struct {
+	// Address of /metrics; empty serves none, ":0" takes any free port.
+	Address string
+	// Handlers are served beside /metrics, by path.
+	Handlers map[string]http.Handler
+}
+
+// Failures that a caller can act on.
+var (
+	// ErrNotLeader is returned by writes after the leadership was lost; nothing
+	// was sent.
+	ErrNotLeader = errors.New("manager: this process does not lead any more; the write was not sent")
+	// ErrLostLease ends Start when the leadership was lost. Restart the process.
+	ErrLostLease = errors.New("manager: the leader lease was lost; restart to take part again")
+	// ErrStopping refuses what is added to a manager that is stopping.
+	ErrStopping = errors.New("manager: stopping")
+	// ErrStopTimeout ends Start when a runnable did not return in time.
+	ErrStopTimeout = errors.New("manager: a runnable did not return within the stop grace")
+)
+
+const (
+	defaultStopGrace = 30 * time.Second
+	// namespaceFile names the Pod's namespace inside a cluster.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Name == "" {
+		return o, errors.New("manager: Options.Name is required: it owns the fields that the operator writes")
+	}
+	if o.Scheme == nil {
+		return o, errors.New("manager: Options.Scheme is required: client.NewScheme(v1.AddToScheme, ...)")
+	}
+	o.StopGrace = cmp.Or(o.StopGrace, defaultStopGrace)
+	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Cache.Log = cmp.Or(o.Cache.Log, o.Log)
+	if !o.Election.Enabled {
+		return o, nil
+	}
+	var err error
+	if o.Election.Timing, err = o.Election.Timing.WithDefaults(); err != nil {
+		return o, err
+	}
+	o.Election.Lease = cmp.Or(o.Election.Lease, o.Name)
+	if o.Election.Namespace == "" {
+		data, err := os.ReadFile(namespaceFile)
+		if err != nil {
+			return o, fmt.Errorf("manager: leader election outside a cluster needs Options.Election.Namespace: %w", err)
+		}
+		o.Election.Namespace = strings.TrimSpace(string(data))
+	}
+	if o.Election.Identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return o, fmt.Errorf("manager: leader election needs Options.Election.Identity: %w", err)
+		}
+		var suffix [8]byte
+		if _, err := rand.Read(suffix[:]); err != nil {
+			return o, fmt.Errorf("manager: election identity: %w", err)
+		}
+		o.Election.Identity = host + "_" + hex.EncodeToString(suffix[:])
+	}
+	return o, nil
+}
