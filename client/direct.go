@@ -182,7 +182,7 @@ func (c *call) end(ctx context.Context, err error) error {
 	if c.d.opts.Observe != nil {
 		c.d.opts.Observe(ctx, &c.Call)
 	}
-	notifyContext(ctx, &c.Call)
+	Notify(ctx, &c.Call)
 	return err
 }
 

@@ -86,7 +86,9 @@ func WithObserver(ctx context.Context, observe Observer) context.Context {
 	return context.WithValue(ctx, observerKey{}, &observers{observe, outer})
 }
 
-func notifyContext(ctx context.Context, call *Call) {
+// Notify tells the observers of ctx of a finished call. Clients that answer by
+// themselves, such as a cache, call it for every read that they answer.
+func Notify(ctx context.Context, call *Call) {
 	o, _ := ctx.Value(observerKey{}).(*observers)
 	for ; o != nil; o = o.outer {
 		o.observe(ctx, call)
