@@ -1,0 +1,116 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package steer is the front door of an operator: what its main needs.
+//
+//	func main() {
+//		steer.Main(steer.Operator{
+//			Name:   "crontab-operator",
+//			Scheme: steer.Scheme{v1.AddToScheme, batchv1.AddToScheme},
+//			Setup: func(ctx context.Context, m *manager.Manager) error {
+//				return controller.Add(m, &Reconciler{Client: m.Client()})
+//			},
+//		})
+//	}
+//
+// Flags, configuration, signals, logging, probes, metrics and leader election
+// come with it, under the names that kubebuilder projects and their manifests
+// use.
+package steer
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/manager"
+)
+
+// Scheme lists the AddToScheme functions of the API packages whose Go types an
+// operator uses.
+type Scheme []func(*runtime.Scheme) error
+
+// Operator is a program that reconciles.
+type Operator struct {
+	// Name of the operator, such as "crontab-operator"; see
+	// manager.Options.Name. Required.
+	Name string
+	// Scheme of its Go types.
+	Scheme Scheme
+	// Setup adds the controllers. It runs once, before anything starts.
+	Setup func(ctx context.Context, m *manager.Manager) error
+	// Flags registers flags of the operator's own beside the standard ones; nil
+	// registers none.
+	Flags func(*flag.FlagSet)
+	// Configure changes the manager's options after flags and environment have
+	// been read; nil changes nothing.
+	Configure func(*manager.Options)
+	// Config of the cluster, in place of what flags and environment say; nil
+	// means them. Tests and in-process control planes set it.
+	Config *rest.Config
+}
+
+// Main runs the operator with the arguments of the process until SIGINT or
+// SIGTERM, and exits: with status 0 when it was told to stop, 2 when the
+// arguments are wrong, 1 otherwise. A second signal exits at once.
+func Main(op Operator) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Once ctx is done the default handling is back: a second signal kills.
+	context.AfterFunc(ctx, stop)
+	switch err := Run(ctx, os.Args[1:], op); {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	case errors.Is(err, ErrUsage):
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	default:
+		slog.Error("the operator ended", "operator", op.Name, "error", err)
+		os.Exit(1)
+	}
+}
+
+// ErrUsage is wrapped by errors about flags and arguments.
+var ErrUsage = errors.New("usage")
+
+// Run is Main without a process around it: it returns when ctx ends, with nil,
+// or when the operator fails.
+func Run(ctx context.Context, args []string, op Operator) error {
+	if op.Name == "" || op.Setup == nil {
+		return errors.New("steer: Operator.Name and Operator.Setup are required")
+	}
+	scheme, err := client.NewScheme(op.Scheme...)
+	if err != nil {
+		return fmt.Errorf("steer: %w", err)
+	}
+	s, err := parseFlags(args, op)
+	if err != nil {
+		return err
+	}
+	cfg := op.Config
+	if cfg == nil {
+		if cfg, err = s.config(); err != nil {
+			return err
+		}
+	}
+	opts := s.options(op.Name, scheme)
+	if op.Configure != nil {
+		op.Configure(&opts)
+	}
+	m, err := manager.New(cfg, opts)
+	if err != nil {
+		return err
+	}
+	if err := op.Setup(ctx, m); err != nil {
+		return fmt.Errorf("steer: set up %s: %w", op.Name, err)
+	}
+	return m.Start(ctx)
+}
