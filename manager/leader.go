@@ -31,11 +31,11 @@ type leader struct {
 	deadline atomic.Int64
 }
 
-func newLeader(c client.Client, opts Election, log *slog.Logger) *leader {
+func newLeader(c client.Client, opts Election, identity string, log *slog.Logger) *leader {
 	return &leader{
 		client: c, opts: opts,
-		log:       log.With("lease", opts.Namespace+"/"+opts.Lease, "identity", opts.Identity),
-		candidate: election.NewCandidate(opts.Identity, opts.Timing),
+		log:       log.With("lease", opts.Namespace+"/"+opts.Lease, "identity", identity),
+		candidate: election.NewCandidate(identity, opts.Timing),
 	}
 }
 

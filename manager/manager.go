@@ -36,10 +36,10 @@ import (
 type Manager struct {
 	opts     Options
 	direct   *client.Direct // fenced
-	unfenced client.Client  // the leader lease's own
 	cached   client.Client
 	cache    *cache.Cache
 	recorder *trace.Recorder
+	events   *recorder
 	metrics  *metrics
 	healthz  *checks
 	readyz   *checks
@@ -70,18 +70,22 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		elected:  make(chan struct{}),
 		names:    map[string]bool{},
 	}
+	// The manager writes leases and events whether the operator knows them or not.
+	own := runtime.NewScheme()
+	if err := addManagerKinds(own); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
 	live := client.Options{
 		Scheme: opts.Scheme, FieldOwner: opts.Name,
 		OnAttempt: m.metrics.attempt, Log: opts.Log,
 	}
-	unfenced, err := client.New(cfg, live)
-	if err != nil {
-		return nil, fmt.Errorf("manager: %w", err)
-	}
-	m.unfenced = unfenced
-	live.Mapper = unfenced.Mapper()
 	live.BeforeWrite = m.fence
 	if m.direct, err = client.New(cfg, live); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	live.Scheme, live.BeforeWrite, live.Mapper = own, nil, m.direct.Mapper()
+	unfenced, err := client.New(cfg, live)
+	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if opts.Cache.Metrics == nil {
@@ -91,8 +95,12 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.cached = cache.NewClient(m.direct, m.cache)
+	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
+	if err := m.Add(m.events); err != nil {
+		return nil, err
+	}
 	if opts.Election.Enabled {
-		m.leader = newLeader(m.unfenced, opts.Election, opts.Log)
+		m.leader = newLeader(unfenced, opts.Election, opts.Instance, opts.Log)
 	}
 	if err := m.healthz.add("ping", func(*http.Request) error { return nil }); err != nil {
 		return nil, err
@@ -123,7 +131,7 @@ func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 func (m *Manager) Base() controller.Base {
 	return controller.Base{
 		Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
-		Metrics: m.metrics.controller,
+		Events: m.events, Metrics: m.metrics.controller,
 	}
 }
 

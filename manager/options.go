@@ -28,6 +28,10 @@ type Options struct {
 	// controller of its events, the default name of its lease. Required; a DNS
 	// label such as "crontab-operator".
 	Name string
+	// Instance is this process among those of the operator: the identity in the
+	// lease, the reporting instance of events. Default the host's name and a
+	// random suffix.
+	Instance string
 	// Scheme knows the Go types of the kinds that controllers use; see
 	// client.NewScheme. Required.
 	Scheme *runtime.Scheme
@@ -59,8 +63,6 @@ type Election struct {
 	// Namespace of the lease; default the one the process runs in. Outside a
 	// cluster it must be given.
 	Namespace string
-	// Identity of this process; default hostname and a random suffix.
-	Identity string
 	// Timing of the lease; the zero value is 15 s, 10 s, 2 s.
 	Timing election.Timing
 }
@@ -102,6 +104,17 @@ func (o Options) withDefaults() (Options, error) {
 	o.StopGrace = cmp.Or(o.StopGrace, defaultStopGrace)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.Cache.Log = cmp.Or(o.Cache.Log, o.Log)
+	if o.Instance == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return o, fmt.Errorf("manager: Options.Instance is needed where the host has no name: %w", err)
+		}
+		var suffix [8]byte
+		if _, err := rand.Read(suffix[:]); err != nil {
+			return o, fmt.Errorf("manager: instance: %w", err)
+		}
+		o.Instance = host + "_" + hex.EncodeToString(suffix[:])
+	}
 	if !o.Election.Enabled {
 		return o, nil
 	}
@@ -116,17 +129,6 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("manager: leader election outside a cluster needs Options.Election.Namespace: %w", err)
 		}
 		o.Election.Namespace = strings.TrimSpace(string(data))
-	}
-	if o.Election.Identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return o, fmt.Errorf("manager: leader election needs Options.Election.Identity: %w", err)
-		}
-		var suffix [8]byte
-		if _, err := rand.Read(suffix[:]); err != nil {
-			return o, fmt.Errorf("manager: election identity: %w", err)
-		}
-		o.Election.Identity = host + "_" + hex.EncodeToString(suffix[:])
 	}
 	return o, nil
 }

@@ -1,0 +1,241 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"math/bits"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+)
+
+const (
+	// eventBacklog is how many notes may wait to be sent; more are dropped.
+	eventBacklog = 1024
+	// seriesEnd is the silence after which a repetition is a new event.
+	seriesEnd = 6 * time.Minute
+	// maxNote bounds an event's text, in bytes; the API refuses more.
+	maxNote = 1024
+)
+
+// recorder sends notes as events of events.k8s.io/v1. What repeats becomes a
+// series: its count is written at 2, 4, 8, ... occurrences, so that a hot loop
+// costs a logarithm.
+type recorder struct {
+	client   client.Client
+	scheme   *runtime.Scheme // of the objects that events are about
+	operator string          // field owner and reporting controller's default
+	instance string
+	log      *slog.Logger
+	notes    chan note
+	series   map[seriesKey]*series
+}
+
+// note is a controller.Note, resolved where it was made: the object may change
+// before it is sent.
+type note struct {
+	key  seriesKey
+	text string
+	at   time.Time
+}
+
+type seriesKey struct {
+	regarding, related         corev1.ObjectReference
+	warning                    bool
+	reason, action, controller string
+}
+
+type series struct {
+	namespace, name string
+	count           int32
+	last            time.Time
+}
+
+func newRecorder(c client.Client, scheme *runtime.Scheme, operator, instance string, log *slog.Logger) *recorder {
+	return &recorder{
+		client: c, scheme: scheme, operator: operator, instance: instance, log: log,
+		notes: make(chan note, eventBacklog), series: map[seriesKey]*series{},
+	}
+}
+
+// Record implements controller.EventRecorder.
+func (r *recorder) Record(n controller.Note) {
+	key := seriesKey{warning: n.Warning, reason: n.Reason, action: n.Action, controller: n.Controller}
+	if key.action == "" {
+		key.action = n.Reason
+	}
+	if key.controller == "" {
+		key.controller = r.operator
+	}
+	var ok bool
+	if key.regarding, ok = r.reference(n.Regarding); !ok {
+		return
+	}
+	if n.Related != nil {
+		key.related, _ = r.reference(n.Related)
+	}
+	select {
+	case r.notes <- note{key: key, text: cut(n.Text, maxNote), at: time.Now()}:
+	default:
+		r.log.Warn("an event was dropped because too many wait", "reason", n.Reason, "regarding", client.ObjectKeyFromObject(n.Regarding))
+	}
+}
+
+func (r *recorder) reference(obj client.Object) (corev1.ObjectReference, bool) {
+	gvk, err := client.KindOf(r.scheme, obj)
+	if err != nil {
+		r.log.Warn("an event was dropped", "error", err)
+		return corev1.ObjectReference{}, false
+	}
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+		UID: obj.GetUID(),
+	}, true
+}
+
+// Start implements controller.Runnable: it sends until ctx ends, and then what
+// still waits.
+func (r *recorder) Start(ctx context.Context) error {
+	prune := time.NewTicker(seriesEnd)
+	defer prune.Stop()
+	for {
+		select {
+		case n := <-r.notes:
+			r.send(ctx, n)
+		case now := <-prune.C:
+			for key, s := range r.series {
+				if now.Sub(s.last) > seriesEnd {
+					delete(r.series, key)
+				}
+			}
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			for {
+				select {
+				case n := <-r.notes:
+					r.send(last, n)
+				default:
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// NeedLeaderElection implements controller.LeaderElected.
+func (*recorder) NeedLeaderElection() bool { return false }
+
+// Name implements controller.Named.
+func (*recorder) Name() string { return "event recorder" }
+
+func (r *recorder) send(ctx context.Context, n note) {
+	s := r.series[n.key]
+	if s != nil && n.at.Sub(s.last) <= seriesEnd {
+		s.count++
+		s.last = n.at
+		if bits.OnesCount32(uint32(s.count)) != 1 {
+			return
+		}
+		err := r.extend(ctx, s)
+		if !apierrors.IsNotFound(err) {
+			r.report(err)
+			return
+		}
+		// The event has expired on the server: this one starts a new series.
+	}
+	s, err := r.create(ctx, n)
+	r.report(err)
+	if err == nil {
+		r.series[n.key] = s
+	}
+}
+
+func (r *recorder) create(ctx context.Context, n note) (*series, error) {
+	var suffix [8]byte
+	if _, err := rand.Read(suffix[:]); err != nil {
+		return nil, err
+	}
+	// The name keeps within 253 characters and starts with what it is about.
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: n.key.regarding.Namespace,
+			Name:      cut(n.key.regarding.Name, 236) + "." + hex.EncodeToString(suffix[:]),
+		},
+		EventTime:           metav1.NewMicroTime(n.at),
+		ReportingController: n.key.controller,
+		ReportingInstance:   cut(r.instance, 128),
+		Action:              n.key.action,
+		Reason:              n.key.reason,
+		Regarding:           n.key.regarding,
+		Note:                n.text,
+		Type:                corev1.EventTypeNormal,
+	}
+	if event.Namespace == "" {
+		event.Namespace = metav1.NamespaceDefault
+	}
+	if n.key.warning {
+		event.Type = corev1.EventTypeWarning
+	}
+	if n.key.related != (corev1.ObjectReference{}) {
+		event.Related = &n.key.related
+	}
+	if err := r.client.Create(ctx, event); err != nil {
+		return nil, err
+	}
+	return &series{namespace: event.Namespace, name: event.Name, count: 1, last: n.at}, nil
+}
+
+func (r *recorder) extend(ctx context.Context, s *series) error {
+	body, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}})
+	if err != nil {
+		return err
+	}
+	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}}
+	return r.client.Patch(ctx, event, client.RawPatch(types.MergePatchType, body))
+}
+
+func (r *recorder) report(err error) {
+	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return
+	}
+	r.log.Warn("an event could not be written", "error", err,
+		"advice", "the service account needs create and patch on events.events.k8s.io")
+}
+
+// cut shortens s to at most n bytes without breaking a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// addManagerKinds makes the scheme know the kinds that the manager itself writes.
+func addManagerKinds(s *runtime.Scheme) error {
+	for _, add := range []func(*runtime.Scheme) error{eventsv1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
