@@ -26,12 +26,13 @@
 // A request is a line with method and target, then headers and directives in
 // any order, then an empty line and the body. A body is written in YAML and
 // sent as JSON, unless its Content-Type says otherwise. ${name} stands for a
-// captured value everywhere in a request. Directives:
+// captured value everywhere in a request, ${N times |TEXT|} for N copies of TEXT.
+// Directives:
 //
 //	@capture NAME = PATH     remember a field of the answer
 //	@header NAME...          show these response headers too
 //	@keep PATH...            show only these fields of the answer
-//	@where LIST FIELD=VALUE  show only the matching elements of a list
+//	@where LIST PATH=VALUE   show only the matching elements of a list
 //	@until CODE              repeat the request until it answers with CODE
 //	@until PATH=VALUE        repeat it until the field has the value
 //	@until ~TEXT             repeat it until the answer contains the text

@@ -32,6 +32,9 @@ var (
 		{regexp.MustCompile(`127\.0\.0\.1:\d+`), "<host>"},
 		{regexp.MustCompile(`too old resource version: \d+ \(\d+\)`), "too old resource version: <rv> (<rv>)"},
 		{regexp.MustCompile(`Too large resource version: (\d+), current: \d+`), "Too large resource version: $1, current: <rv>"},
+		{regexp.MustCompile(`stream ID \d+`), "stream ID <id>"},
+		{regexp.MustCompile(`(\\?"managedFields\\?":\[).*?(\],\\?"name)`), "$1<managed fields>$2"},
+		{regexp.MustCompile(`(\\?"resourceVersion\\?":\\?")\d+`), "$1<rv>"},
 		{regexp.MustCompile(`in record \(\d+\)`), "in record (<rv>)"},
 	}
 )
@@ -186,6 +189,8 @@ func (n *normaliser) walk(value any, key string) any {
 			}
 		}
 		n.checkListVersion(typed, changed)
+		sortCauses(changed)
+		sortResources(changed)
 		return changed
 	}
 	return value
@@ -234,6 +239,45 @@ func number(version string) uint64 {
 		return 0
 	}
 	return n
+}
+
+// sortResources orders the resources of one version in discovery, which
+// servers write in the random order in which they were defined.
+func sortResources(list map[string]any) {
+	resources, ok := list["resources"].([]any)
+	if !ok || list["kind"] != "APIResourceList" {
+		return
+	}
+	name := func(resource any) string {
+		object, _ := resource.(map[string]any)
+		return fmt.Sprint(object["name"])
+	}
+	slices.SortStableFunc(resources, func(a, b any) int { return strings.Compare(name(a), name(b)) })
+}
+
+// sortCauses orders the causes of a Status, and the same list in its message:
+// schema validation visits fields in random order.
+func sortCauses(status map[string]any) {
+	message, _ := status["message"].(string)
+	details, _ := status["details"].(map[string]any)
+	causes, _ := details["causes"].([]any)
+	if len(causes) < 2 {
+		return
+	}
+	line := func(cause any) string {
+		object, _ := cause.(map[string]any)
+		return fmt.Sprintf("%v: %v", object["field"], object["message"])
+	}
+	join := func() string {
+		lines := make([]string, len(causes))
+		for i, cause := range causes {
+			lines[i] = line(cause)
+		}
+		return "[" + strings.Join(lines, ", ") + "]"
+	}
+	before := join()
+	slices.SortFunc(causes, func(a, b any) int { return strings.Compare(line(a), line(b)) })
+	status["message"] = strings.Replace(message, before, join(), 1)
 }
 
 // managedFields writes one line per entry, in an order that does not depend on

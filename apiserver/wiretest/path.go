@@ -57,8 +57,12 @@ func (s segment) picks(element any) bool {
 	if s.field == "" {
 		return true
 	}
-	object, ok := element.(map[string]any)
-	return ok && fmt.Sprint(object[s.field]) == s.value
+	for _, found := range parsePath(s.field).find(element) {
+		if fmt.Sprint(found) == s.value {
+			return true
+		}
+	}
+	return false
 }
 
 // find returns the values at the path.

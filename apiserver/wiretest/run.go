@@ -229,10 +229,10 @@ func (r *runner) body(step *Step) ([]byte, string, error) {
 
 var (
 	variable = regexp.MustCompile(`\$\{([a-zA-Z0-9_]+)\}`)
-	padding  = regexp.MustCompile(`\$\{(\d+) times ([^}]*)\}`)
+	padding  = regexp.MustCompile(`\$\{(\d+) times \|(.*?)\|\}`)
 )
 
-// expand puts captured values in, and "${N times TEXT}" as N copies of TEXT. A
+// expand puts captured values in, and "${N times |TEXT|}" as N copies of TEXT. A
 // variable without a value stays visible.
 func (r *runner) expand(text string) string {
 	text = padding.ReplaceAllStringFunc(text, func(match string) string {
