@@ -19,24 +19,19 @@ import (
 )
 
 // shownHeaders are part of every answer that carries them.
-var shownHeaders = []string{"Content-Type", "Location", "Retry-After", "Warning"}
+const shownHeaders = "Content-Type Location Retry-After Warning"
 
 var (
-	uidPattern  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	agePattern  = regexp.MustCompile(`^(\d+(ms|s|m|h|d))+$`)
-	rewrites    = []struct {
-		pattern *regexp.Regexp
-		with    string
-	}{
-		{regexp.MustCompile(`127\.0\.0\.1:\d+`), "<host>"},
-		{regexp.MustCompile(`too old resource version: \d+ \(\d+\)`), "too old resource version: <rv> (<rv>)"},
-		{regexp.MustCompile(`Too large resource version: (\d+), current: \d+`), "Too large resource version: $1, current: <rv>"},
-		{regexp.MustCompile(`stream ID \d+`), "stream ID <id>"},
-		{regexp.MustCompile(`(\\?"managedFields\\?":\[).*?(\],\\?"name)`), "$1<managed fields>$2"},
-		{regexp.MustCompile(`(\\?"resourceVersion\\?":\\?")\d+`), "$1<rv>"},
-		{regexp.MustCompile(`in record \(\d+\)`), "in record (<rv>)"},
-	}
+	uidPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	timePattern   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	agePattern    = regexp.MustCompile(`^(\d+(ms|s|m|h|d))+$`)
+	hostPort      = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	tooOld        = regexp.MustCompile(`too old resource version: \d+ \(\d+\)`)
+	tooLarge      = regexp.MustCompile(`Too large resource version: (\d+), current: \d+`)
+	streamID      = regexp.MustCompile(`stream ID \d+`)
+	dumpedFields  = regexp.MustCompile(`(\\?"managedFields\\?":\[).*?(\],\\?"name)`)
+	dumpedVersion = regexp.MustCompile(`(\\?"resourceVersion\\?":\\?")\d+`)
+	recordVersion = regexp.MustCompile(`in record \(\d+\)`)
 )
 
 // normaliser turns the answers of one run into text that does not depend on
@@ -70,7 +65,7 @@ func newNormaliser(script *Script) *normaliser {
 func (n *normaliser) answer(step *Step, r *reply) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d %s\n", r.code, http.StatusText(r.code))
-	for _, name := range append(slices.Clone(shownHeaders), step.headers...) {
+	for _, name := range append(strings.Fields(shownHeaders), step.headers...) {
 		for _, value := range r.header.Values(name) {
 			fmt.Fprintf(&out, "%s: %s\n", name, n.headerValue(name, value))
 		}
@@ -330,8 +325,12 @@ func (n *normaliser) text(s string) string {
 		}
 		return "<time>"
 	})
-	for _, rewrite := range rewrites {
-		s = rewrite.pattern.ReplaceAllString(s, rewrite.with)
-	}
+	s = hostPort.ReplaceAllString(s, "<host>")
+	s = tooOld.ReplaceAllString(s, "too old resource version: <rv> (<rv>)")
+	s = tooLarge.ReplaceAllString(s, "Too large resource version: $1, current: <rv>")
+	s = streamID.ReplaceAllString(s, "stream ID <id>")
+	s = dumpedFields.ReplaceAllString(s, "$1<managed fields>$2")
+	s = dumpedVersion.ReplaceAllString(s, "$1<rv>")
+	s = recordVersion.ReplaceAllString(s, "in record (<rv>)")
 	return s
 }
