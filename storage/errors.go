@@ -26,6 +26,8 @@ var (
 	// ErrFull: there is no space for the log. Nothing of the write was kept;
 	// writes succeed again once space has been freed.
 	ErrFull = errors.New("storage: no space left for the log; free some and write again")
+	// ErrCorrupt is matched by every [*CorruptError].
+	ErrCorrupt = errors.New("storage: corrupt data")
 	// ErrPoisoned: the log failed once; the store acknowledges nothing any more
 	// and must be reopened, which recovers all that was acknowledged.
 	ErrPoisoned = errors.New("storage: the log has failed; restart to recover what was acknowledged")
@@ -55,3 +57,24 @@ func (e *ConflictError) Error() string {
 
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// CorruptError reports data that cannot be what was written. Nothing is ever
+// repaired by guessing: what to do is to bring back a copy.
+type CorruptError struct {
+	// File is the damaged file; empty for a stream.
+	File string
+	// Offset is where the damage begins, in bytes.
+	Offset int64
+	// Reason says what is wrong.
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	if e.File == "" {
+		return fmt.Sprintf("storage: the snapshot is corrupt at offset %d: %s", e.Offset, e.Reason)
+	}
+	return fmt.Sprintf("storage: %s is corrupt at offset %d: %s; check the disk, keep a copy of the directory, and restore the last snapshot into a new one", e.File, e.Offset, e.Reason)
+}
+
+// Is makes errors.Is(err, ErrCorrupt) true.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }

@@ -213,11 +213,19 @@ func change(current *Record, c Change) Event {
 		rec.Key.Name = strings.Clone(c.Key.Name)
 	}
 	if c.Value == nil {
-		old := len(strconv.FormatInt(int64(current.Modified), 10))
 		rec.Stamp = current.Stamp
-		rec.Value = stamp(current.Value, current.Stamp, old, c.Revision)
+		rec.Value = stamp(current.Value, current.Stamp, digits(current.Modified), c.Revision)
 	}
 	return Event{Record: rec, Previous: current, Deleted: c.Value == nil}
+}
+
+// digits counts the decimal digits of a revision.
+func digits(rev Revision) int {
+	n := 1
+	for ; rev >= 10; rev /= 10 {
+		n++
+	}
+	return n
 }
 
 // stamp returns value with the old bytes at an offset replaced by the digits of

@@ -1,0 +1,227 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package frame is the shape of the files that a store writes: a header and
+// checksummed frames, numbered in ascending order.
+//
+//	file    = header *frame
+//	header  = magic(8) version(4) 0(4) first(8) salt(8) crc(4) 0(4)
+//	frame   = length(4) crc(4) number(8) payload(length) padding to 8 bytes
+//
+// All numbers are little-endian. The checksums are CRC-32C; that of a frame
+// covers the salt of its file, so that a frame is never taken for one of another
+// file, whatever the values in it say. A frame without payload ends the file on
+// purpose; a header of zeros is space that was never written.
+package frame
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// Sizes in bytes.
+const (
+	HeaderSize = 40
+	frameSize  = 16
+	align      = 8
+	// MaxPayload bounds a frame, and what a damaged length can make a reader
+	// allocate.
+	MaxPayload = 64 << 20
+)
+
+// Kind is the magic of a kind of file.
+type Kind string
+
+// The kinds.
+const (
+	Log      Kind = "steerlog"
+	Snapshot Kind = "steersnp"
+)
+
+// version is the version of the format above.
+const version = 1
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Header begins a file.
+type Header struct {
+	Kind Kind
+	// First is the number of the first revision in a log, or the revision of a
+	// snapshot.
+	First uint64
+	// Salt is random.
+	Salt uint64
+}
+
+// Append appends the header to b.
+func (h Header) Append(b []byte) []byte {
+	start := len(b)
+	b = append(b, h.Kind...)
+	b = binary.LittleEndian.AppendUint32(b, version)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint64(b, h.First)
+	b = binary.LittleEndian.AppendUint64(b, h.Salt)
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	return binary.LittleEndian.AppendUint32(b, 0)
+}
+
+// HeaderError says why something is no header of a file.
+type HeaderError string
+
+func (e HeaderError) Error() string { return string(e) }
+
+// VersionError is the version of a file that a newer program wrote.
+type VersionError uint32
+
+func (e VersionError) Error() string {
+	return fmt.Sprintf("the file has format version %d, this program knows %d; use a newer program", uint32(e), version)
+}
+
+// ParseHeader reads the header at the beginning of b. It fails with a
+// [HeaderError] or a [VersionError].
+func ParseHeader(b []byte, kind Kind) (Header, error) {
+	if len(b) < HeaderSize {
+		return Header{}, HeaderError(fmt.Sprintf("it has %d bytes, fewer than a header", len(b)))
+	}
+	h := Header{
+		Kind:  Kind(b[:8]),
+		First: binary.LittleEndian.Uint64(b[16:]),
+		Salt:  binary.LittleEndian.Uint64(b[24:]),
+	}
+	switch v := binary.LittleEndian.Uint32(b[8:]); {
+	case h.Kind != kind:
+		return Header{}, HeaderError(fmt.Sprintf("it begins with %q, not with %q", string(b[:8]), kind))
+	case crc32.Checksum(b[:32], castagnoli) != binary.LittleEndian.Uint32(b[32:]):
+		return Header{}, HeaderError("the checksum of its header is wrong")
+	case v != version:
+		return Header{}, VersionError(v)
+	}
+	return h, nil
+}
+
+// Begin appends the place of a frame's header. The payload follows, then End.
+func Begin(b []byte) []byte { return append(b, make([]byte, frameSize)...) }
+
+// End completes the frame that Begin started at an offset.
+func (h Header) End(b []byte, start int, number uint64) []byte {
+	length := len(b) - start - frameSize
+	binary.LittleEndian.PutUint32(b[start:], uint32(length))
+	binary.LittleEndian.PutUint64(b[start+8:], number)
+	binary.LittleEndian.PutUint32(b[start+4:], h.checksum(b[start:start+frameSize], b[start+frameSize:]))
+	return append(b, make([]byte, -length&(align-1))...)
+}
+
+func (h Header) checksum(head, payload []byte) uint32 {
+	var b [20]byte
+	binary.LittleEndian.PutUint64(b[:], h.Salt)
+	copy(b[8:], head[:4])
+	copy(b[12:], head[8:16])
+	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, payload)
+}
+
+// Errors of [Reader.Next] beside those of reading.
+var (
+	// ErrEnd: the file was ended on purpose.
+	ErrEnd = errors.New("end of file mark")
+	// ErrBlank: the file ends, or continues with zeros.
+	ErrBlank = errors.New("nothing was written here")
+	// ErrBad: what follows is no frame.
+	ErrBad = errors.New("the checksum is wrong")
+)
+
+// Reader reads the frames of a file in order.
+type Reader struct {
+	Header
+	// Offset is that of the next frame.
+	Offset int64
+
+	r       io.Reader
+	payload []byte
+}
+
+// NewReader reads the header of a file. Beside errors of reading, it fails as
+// [ParseHeader] does.
+func NewReader(r io.Reader, kind Kind) (*Reader, error) {
+	b := make([]byte, HeaderSize)
+	n, err := io.ReadFull(r, b)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, err
+	}
+	h, err := ParseHeader(b[:n], kind)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{Header: h, Offset: HeaderSize, r: r}, nil
+}
+
+// Next returns the next frame; the payload is valid until the next call.
+func (r *Reader) Next() (number uint64, payload []byte, err error) {
+	var head [frameSize]byte
+	n, err := io.ReadFull(r.r, head[:])
+	switch {
+	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
+		return 0, nil, err
+	case head == [frameSize]byte{}:
+		return 0, nil, ErrBlank
+	case n < frameSize:
+		return 0, nil, ErrBad
+	}
+	length := int(binary.LittleEndian.Uint32(head[:]))
+	number = binary.LittleEndian.Uint64(head[8:])
+	if length > MaxPayload {
+		return 0, nil, ErrBad
+	}
+	padded := length + -length&(align-1)
+	if err := r.fill(padded); err != nil {
+		return 0, nil, err
+	}
+	payload = r.payload[:length]
+	if r.checksum(head[:], payload) != binary.LittleEndian.Uint32(head[4:]) {
+		return 0, nil, ErrBad
+	}
+	r.Offset += int64(frameSize + padded)
+	if length == 0 {
+		return number, nil, ErrEnd
+	}
+	return number, payload, nil
+}
+
+// fill reads n bytes, allocating no more than twice what there is.
+func (r *Reader) fill(n int) error {
+	r.payload = r.payload[:0]
+	for len(r.payload) < n {
+		have := len(r.payload)
+		step := min(n-have, max(64<<10, have))
+		r.payload = append(r.payload, make([]byte, step)...)
+		_, err := io.ReadFull(r.r, r.payload[have:])
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return ErrBad
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Find returns the offset of the first whole frame in b with a number above
+// some other, or -1. It is how damage in the middle of a file is told from a
+// torn end.
+func (h Header) Find(b []byte, above uint64) int {
+	for at := 0; at+frameSize <= len(b); at += align {
+		length := int(binary.LittleEndian.Uint32(b[at:]))
+		number := binary.LittleEndian.Uint64(b[at+8:])
+		// An end mark repeats the last number.
+		if number < above || length == 0 && number == 0 || length > len(b)-at-frameSize {
+			continue
+		}
+		head, payload := b[at:at+frameSize], b[at+frameSize:at+frameSize+length]
+		if h.checksum(head, payload) == binary.LittleEndian.Uint32(head[4:]) {
+			return at
+		}
+	}
+	return -1
+}

@@ -1,0 +1,236 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/internal/vfs"
+)
+
+// crashRounds returns the number of rounds: 600, or STEER_CRASH_ROUNDS.
+func crashRounds(t *testing.T) int {
+	if s := os.Getenv("STEER_CRASH_ROUNDS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return 600
+}
+
+// Every round is a life of a store in several sessions on a hostile file system.
+// Each session ends at a random operation on the file system: in a crash of the
+// machine, in a crash of the process, after an error of the disk, or cleanly.
+// What the next one finds is checked against what was acknowledged and seen.
+func TestNothingAcknowledgedIsLostInCrashes(t *testing.T) {
+	t.Parallel()
+	const parallel = 4
+	rounds := crashRounds(t)
+	for p := range parallel {
+		t.Run(fmt.Sprint("part ", p), func(t *testing.T) {
+			t.Parallel()
+			for seed := p; seed < rounds; seed += parallel {
+				l := &life{T: t, seed: seed, rng: rand.New(rand.NewPCG(uint64(seed), 7)), dir: vfs.NewCrash(), acked: map[storage.Key]outcome{}}
+				for l.session = range 4 {
+					l.live()
+				}
+			}
+		})
+	}
+}
+
+// life is what the test knows of a store.
+type life struct {
+	*testing.T
+	seed, session int
+	rng           *rand.Rand
+	dir           *vfs.Crash
+
+	mu       sync.Mutex
+	acked    map[storage.Key]outcome // the newest acknowledged write of each key
+	inFlight map[storage.Key]string  // writes of which the outcome is unknown
+	newest   storage.Revision        // the newest revision that anybody was shown
+	writes   atomic.Int64
+}
+
+type outcome struct {
+	revision storage.Revision
+	value    string // empty for a deletion
+}
+
+func (l *life) failf(format string, args ...any) {
+	l.Helper()
+	l.Fatalf("seed %d, session %d: %s", l.seed, l.session, fmt.Sprintf(format, args...))
+}
+
+var errCrashed = errors.New("the machine has crashed")
+
+// live opens the store, checks it, works until the end comes, and leaves the
+// directory as that left it.
+func (l *life) live() {
+	var ops, end atomic.Int64
+	end.Store(int64(l.rng.IntN(120)))
+	kind := l.rng.IntN(5)
+	l.dir.Inject = func(op vfs.Op, name string) error {
+		n := ops.Add(1)
+		switch {
+		case kind <= 2 && n > end.Load():
+			return errCrashed
+		case kind == 3 && n == end.Load():
+			return syscall.EIO
+		case kind == 4 && n > end.Load() && n < end.Load()+5 && op == vfs.OpWrite:
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	s, err := open(l.dir, Options{CheckpointBytes: []int64{-1, 4 << 10}[l.rng.IntN(2)]})
+	if err == nil {
+		l.check(s)
+		l.work(s)
+		s.Close() // may fail, as the machine has crashed
+	} else if !errors.Is(err, errCrashed) && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) {
+		l.failf("open: %v", err)
+	}
+	l.dir.Inject = nil
+	if kind == 1 {
+		l.dir = l.dir.Kill()
+	} else if kind != 4 {
+		l.dir = l.dir.PowerLoss(l.rng)
+	}
+}
+
+// check compares what recovery found with what is known, and makes that the new
+// knowledge.
+func (l *life) check(s *Store) {
+	v, err := s.View(context.Background(), 0)
+	if err != nil {
+		l.failf("view: %v", err)
+	}
+	if v.Revision() < l.newest {
+		l.failf("recovered revision %d, but %d was shown", v.Revision(), l.newest)
+	}
+	for i := range crashKeys {
+		k := crashKey(i)
+		rec, want := v.Get(k), l.acked[k]
+		unknown, isUnknown := l.inFlight[k]
+		got := outcome{}
+		if rec != nil {
+			got = outcome{rec.Modified, string(rec.Value)}
+		}
+		switch {
+		case rec == nil && want.value == "", got == want:
+		case isUnknown && got.value == l.stamped(unknown, got.revision) && (rec == nil || got.revision > want.revision):
+		default:
+			l.failf("%s: found %+v, acknowledged %+v, in flight %q", k, got, want, unknown)
+		}
+		l.acked[k] = got
+	}
+	l.checkHistory(s, v)
+	l.inFlight = map[storage.Key]string{}
+	l.newest = v.Revision()
+}
+
+// checkHistory checks that the history that was recovered leads to the state.
+func (l *life) checkHistory(s *Store, v storage.View) {
+	for after := v.Revision(); after >= 0; after-- {
+		c, err := s.Watch(storage.Range{}, after)
+		if err != nil {
+			return // compacted: what is kept was checked
+		}
+		b, err := c.Poll()
+		c.Close()
+		if err != nil || b.Revision != v.Revision() || len(b.Events) != int(v.Revision()-after) {
+			l.failf("history after %d: %d events up to %d, %v", after, len(b.Events), b.Revision, err)
+		}
+	}
+}
+
+const crashKeys = 12
+
+func crashKey(i int) storage.Key {
+	return storage.Key{Bucket: fmt.Sprint("b", i%2), Name: fmt.Sprint("ns/", i)}
+}
+
+// stamped returns the value as it is stored.
+func (l *life) stamped(value string, rev storage.Revision) string {
+	return strings.Replace(value, "rv=", fmt.Sprintf("rv=%d", rev), 1)
+}
+
+// work writes with some writers, a watcher and checkpoints until it fails.
+func (l *life) work(s *Store) {
+	writers := 1 + l.rng.IntN(4)
+	var wg sync.WaitGroup
+	for w := range writers {
+		rng := rand.New(rand.NewPCG(l.rng.Uint64(), 0))
+		wg.Go(func() {
+			for range 5 + rng.IntN(20) {
+				i := rng.IntN(crashKeys/writers)*writers + w // every key has one writer
+				if !l.write(s, rng, crashKey(i)) {
+					return
+				}
+				if rng.IntN(25) == 0 {
+					s.Checkpoint(context.Background()) // may fail
+				}
+			}
+		})
+	}
+	wg.Wait()
+	c, err := s.Watch(storage.Range{}, l.newest)
+	if err == nil {
+		b, _ := c.Poll()
+		l.newest = max(l.newest, b.Revision)
+		c.Close()
+	}
+	if v, err := s.View(context.Background(), 0); err == nil {
+		l.newest = max(l.newest, v.Revision())
+	}
+}
+
+// write makes one write and tells whether there may be another.
+func (l *life) write(s *Store, rng *rand.Rand, k storage.Key) bool {
+	w := storage.Write{Key: k, Expect: storage.Whatever}
+	value := ""
+	l.mu.Lock()
+	exists := l.acked[k].value != ""
+	l.mu.Unlock()
+	if !exists || rng.IntN(4) > 0 {
+		value = fmt.Sprintf("rv=;%d;%s", l.writes.Add(1), strings.Repeat("x", rng.IntN(200)))
+		if rng.IntN(20) == 0 {
+			value += strings.Repeat("y", 2*minAhead)
+		}
+		w.Value, w.Stamp = []byte(value), 3
+	}
+	rec, err := s.Commit(context.Background(), w)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil:
+		l.newest = max(l.newest, rec.Modified)
+		l.acked[k] = outcome{rec.Modified, l.stamped(value, rec.Modified)}
+		return true
+	case errors.Is(err, storage.ErrFull):
+		return true // nothing was kept
+	case errors.Is(err, storage.ErrPoisoned):
+		l.inFlight[k] = value
+		if s.Health() == nil {
+			l.Errorf("seed %d: a poisoned store is healthy", l.seed)
+		}
+		return false
+	}
+	l.Errorf("seed %d, session %d: write %s: %v", l.seed, l.session, k, err)
+	return false
+}
