@@ -21,6 +21,10 @@ const maxPaths = 4
 // one plan per Go type, so share one Differ. The zero value is ready; it is safe
 // for concurrent use.
 type Differ struct {
+	// Without is a field of the object that is left out as well, "status" for
+	// instance.
+	Without string
+
 	plans sync.Map // reflect.Type to *plan
 }
 
@@ -191,6 +195,9 @@ func (w *walk) below(s step, a, b reflect.Value) {
 
 // skipped tells the fields that change with everything else.
 func (w *walk) skipped() bool {
+	if len(w.at) == 1 {
+		return w.at[0].name == w.differ.Without
+	}
 	if len(w.at) != 2 || w.at[0].name != "metadata" {
 		return false
 	}

@@ -66,6 +66,20 @@ func TestDifferNamesTheChangedFields(t *testing.T) {
 	}
 }
 
+func TestDifferLeavesAFieldOut(t *testing.T) {
+	t.Parallel()
+	d := trace.Differ{Without: "status"}
+	before, after := pod(), pod()
+	after.Status.Phase = "Running"
+	if got := d.Changed(before, after); got != "" {
+		t.Errorf("got %q", got)
+	}
+	after.Spec.NodeName = "n"
+	if got := d.Changed(before, after); got != "spec.nodeName" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestDifferReadsUnstructuredObjects(t *testing.T) {
 	t.Parallel()
 	object := func(replicas int64, rv string) *unstructured.Unstructured {

@@ -1,0 +1,220 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/trace"
+)
+
+// attempt is the context of one call of a reconciler. It carries the record of
+// the flight recorder and the log, and knows which object is being worked on.
+// It is one allocation and is not reused, so that what outlives the call cannot
+// disturb another one.
+type attempt struct {
+	context.Context // of the controller, possibly with a deadline
+	// stopping is the context of the controller.
+	stopping context.Context
+	record   trace.Active
+	shared   *shared
+	object   trace.Object
+	request  string
+	children *applied
+
+	once sync.Once
+	log  *slog.Logger
+
+	mu sync.Mutex
+	// current is the object that the reconciler works on, before is the server's
+	// version of it: what current is compared with.
+	current, before client.Object
+}
+
+type attemptKey struct{}
+
+// Value implements context.Context.
+func (a *attempt) Value(key any) any {
+	switch key {
+	case attemptKey{}:
+		return a
+	case trace.Key():
+		return &a.record
+	}
+	return a.Context.Value(key)
+}
+
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// logger makes the log of the attempt when somebody first wants it.
+func (a *attempt) logger() *slog.Logger {
+	a.once.Do(func() {
+		log := a.shared.log
+		if a.request != "" {
+			log = log.With("request", a.request)
+		} else {
+			if a.object.Kind != "" {
+				log = log.With(slog.Group(a.object.Kind, "namespace", a.object.Namespace, "name", a.object.Name))
+			}
+			log = log.With("namespace", a.object.Namespace, "name", a.object.Name)
+		}
+		a.log = log.With("reconcileID", a.record.ID().String())
+	})
+	return a.log
+}
+
+// work makes obj the object of the attempt.
+func (a *attempt) work(obj client.Object) {
+	a.mu.Lock()
+	a.current, a.before = obj, copyOf(obj)
+	a.mu.Unlock()
+}
+
+// revised tells the attempt that the server's version of its object has changed
+// in a way that both versions take over.
+func (a *attempt) revised(change func(client.Object)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current != nil {
+		change(a.current)
+		change(a.before)
+	}
+}
+
+// noted takes an answer of the server that was written into the object itself,
+// by a call of the reconciler: differences count from there on.
+func (a *attempt) noted(call *client.Call) {
+	obj, ok := call.Object.(client.Object)
+	if !ok || call.Err != nil || call.DryRun {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current != nil && obj == a.current {
+		a.before = copyOf(obj)
+	}
+}
+
+func (a *attempt) versions() (before, current client.Object) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.before, a.current
+}
+
+func copyOf(obj client.Object) client.Object { return obj.DeepCopyObject().(client.Object) }
+
+// observe is the [client.Observer] of all contexts that a controller hands out.
+func observe(ctx context.Context, call *client.Call) {
+	a := attemptOf(ctx)
+	if a == nil {
+		return
+	}
+	a.noted(call)
+	verb := verbOf(call.Verb)
+	if verb == 0 {
+		return
+	}
+	access := trace.Access{
+		Verb: verb,
+		Object: trace.Object{
+			Group: call.GVK.Group, Kind: call.GVK.Kind,
+			Namespace: call.Key.Namespace, Name: call.Key.Name,
+		},
+		Subresource: call.SubResource,
+		Revision:    call.ResourceVersion,
+		Items:       call.Items,
+		Cached:      call.Origin != client.OriginServer,
+	}
+	if call.Err != nil {
+		access.Error = call.Err.Error()
+	}
+	a.record.Note(access)
+}
+
+func verbOf(v client.Verb) trace.Verb {
+	switch v {
+	case client.VerbGet:
+		return trace.Get
+	case client.VerbList:
+		return trace.List
+	case client.VerbCreate:
+		return trace.Create
+	case client.VerbUpdate:
+		return trace.Update
+	case client.VerbPatch:
+		return trace.Patch
+	case client.VerbApply:
+		return trace.Apply
+	case client.VerbDelete:
+		return trace.Delete
+	case client.VerbDeleteAll:
+		return trace.DeleteAllOf
+	}
+	return 0
+}
+
+type logKey struct{}
+
+// Log returns the log of the reconcile that ctx belongs to: its lines carry the
+// controller, the object and the reconcile's id. Elsewhere it is slog.Default().
+func Log(ctx context.Context) *slog.Logger {
+	if a := attemptOf(ctx); a != nil {
+		return a.logger()
+	}
+	if log, ok := ctx.Value(logKey{}).(*slog.Logger); ok {
+		return log
+	}
+	return slog.Default()
+}
+
+// ReconcileID returns the id of the reconcile that ctx belongs to, 0 elsewhere.
+func ReconcileID(ctx context.Context) trace.ID {
+	if a := attemptOf(ctx); a != nil {
+		return a.record.ID()
+	}
+	return 0
+}
+
+// Emit sends an event for users from within a reconcile. Emit on transitions,
+// not in every reconcile: changes of the condition Ready are told without it.
+// Regarding is the object of the reconcile unless it is set.
+func Emit(ctx context.Context, note Note) {
+	a := attemptOf(ctx)
+	if a == nil || a.shared.base.Events == nil {
+		return
+	}
+	if note.Regarding == nil {
+		_, note.Regarding = a.versions()
+	}
+	if note.Regarding == nil {
+		return
+	}
+	if note.Action == "" {
+		note.Action = note.Reason
+	}
+	note.Controller = a.shared.name
+	a.shared.base.Events.Record(note)
+}
+
+// statusTimeout bounds the write of a status after the time of its attempt ran
+// out.
+const statusTimeout = 10 * time.Second
+
+// beyondDeadline returns a context for what must be done even though the time of
+// the attempt is over. It still belongs to the attempt.
+func (a *attempt) beyondDeadline() (context.Context, context.CancelFunc) {
+	if a.Err() == nil {
+		return a, func() {}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a), statusTimeout)
+	stop := context.AfterFunc(a.stopping, cancel)
+	return ctx, func() { stop(); cancel() }
+}

@@ -1,0 +1,264 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/queue"
+	"github.com/steer-dev/steer/trace"
+)
+
+// syncReport is how long a controller waits for its sources before it says
+// which one it is waiting for, again and again.
+const syncReport = 10 * time.Second
+
+// shared is what a controller knows whatever its requests are.
+type shared struct {
+	name string
+	base Base
+	log  *slog.Logger
+	// gvk is the reconciled kind; empty for controllers of other requests.
+	gvk schema.GroupVersionKind
+	// scope of gvk is found out at the start when needScope is set.
+	scope     scope
+	needScope bool
+}
+
+// controller is the engine behind [Add]: sources fill a queue, workers empty it.
+type controller[K comparable] struct {
+	shared      *shared
+	concurrency int
+	timeout     time.Duration
+	everywhere  bool
+	sources     []Source[K]
+	queue       *queue.Queue[K]
+	instruments Instruments
+	// process handles one request; describe names it for log and trace.
+	process  func(a *attempt, key K) (Result, error)
+	describe func(key K) (trace.Object, string)
+	started  atomic.Bool
+}
+
+var (
+	_ LeaderElected = (*controller[Request])(nil)
+	_ Named         = (*controller[Request])(nil)
+	_ Measured      = (*controller[Request])(nil)
+)
+
+// Name implements Named.
+func (c *controller[K]) Name() string { return c.shared.name }
+
+// NeedLeaderElection implements LeaderElected.
+func (c *controller[K]) NeedLeaderElection() bool { return !c.everywhere }
+
+// Concurrency implements Measured.
+func (c *controller[K]) Concurrency() int { return c.concurrency }
+
+// Stats implements Measured.
+func (c *controller[K]) Stats() queue.Stats { return c.queue.Stats() }
+
+// Start implements Runnable: it starts the sources, waits until they are in
+// sync, reconciles until ctx ends, and returns when the last worker has.
+func (c *controller[K]) Start(ctx context.Context) error {
+	if c.started.Swap(true) {
+		return fmt.Errorf("controller %s has been started before: it runs once", c.shared.name)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer c.stopSources()
+	defer c.queue.Close()
+	ctx = client.WithObserver(ctx, observe)
+	ctx = context.WithValue(ctx, logKey{}, c.shared.log)
+
+	if c.shared.needScope && !c.findScope(ctx) {
+		return nil
+	}
+	for _, source := range c.sources {
+		if err := source.Start(ctx, c.queue.Add); err != nil {
+			return fmt.Errorf("controller %s: start source: %w", c.shared.name, err)
+		}
+	}
+	for _, source := range c.sources {
+		if !c.waitForSync(ctx, source) {
+			return nil
+		}
+	}
+	c.shared.log.Info("Starting workers", "worker count", c.concurrency)
+	var workers sync.WaitGroup
+	for range c.concurrency {
+		workers.Go(func() { c.work(ctx) })
+	}
+	<-ctx.Done()
+	c.queue.Close()
+	workers.Wait()
+	c.shared.log.Info("All workers finished")
+	return nil
+}
+
+func (c *controller[K]) stopSources() {
+	for _, source := range c.sources {
+		source.Stop()
+	}
+}
+
+// findScope asks the server for the scope of the reconciled kind until it knows,
+// and reports false when ctx ends before.
+func (c *controller[K]) findScope(ctx context.Context) bool {
+	backoff := queue.Exponential(100*time.Millisecond, syncReport)
+	for n := 1; ; n++ {
+		resource, err := c.shared.base.Client.Mapper().ForKind(ctx, c.shared.gvk)
+		if err == nil {
+			c.shared.scope.namespaced = resource.Namespaced
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		c.shared.log.Warn("The controller waits for the kind that it reconciles", "error", err)
+		select {
+		case <-time.After(backoff(n)):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// waitForSync waits for a source, says what it waits for, and reports false when
+// ctx ends before.
+func (c *controller[K]) waitForSync(ctx context.Context, source Source[K]) bool {
+	for ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, syncReport)
+		err := source.WaitForSync(bounded)
+		cancel()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			c.shared.log.Warn("The controller waits for a source", "error", err)
+			if bounded.Err() == nil { // it failed before its time
+				select {
+				case <-time.After(syncReport):
+				case <-ctx.Done():
+				}
+			}
+		}
+	}
+	return false
+}
+
+// work is one worker.
+func (c *controller[K]) work(ctx context.Context) {
+	for item, ok := c.queue.Get(); ok; item, ok = c.queue.Get() {
+		c.run(ctx, &item)
+		c.queue.Done(item.Key)
+	}
+}
+
+// run makes one attempt and settles what comes of it.
+func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
+	object, request := c.describe(item.Key)
+	began := time.Now()
+	a := &attempt{Context: ctx, stopping: ctx, shared: c.shared, object: object, request: request}
+	c.shared.base.Trace.Begin(&a.record, trace.Start{
+		Controller: c.shared.name, Object: object, Request: request, Began: began,
+		Waited: item.Waited, Retries: item.Failures, Causes: item.Causes,
+	})
+	var timedOut bool
+	result, err := c.attempt(a, item.Key, &timedOut)
+	took := time.Since(began)
+	outcome, after := c.settle(ctx, a, item, result, err, timedOut)
+	a.record.End(trace.End{Outcome: outcome, Took: took, After: after, Err: err})
+	if c.instruments != nil {
+		c.instruments.Reconciled(outcome, took)
+	}
+}
+
+// attempt calls the reconciler. A panic becomes an error.
+func (c *controller[K]) attempt(a *attempt, key K, timedOut *bool) (result Result, err error) {
+	if c.timeout > 0 {
+		parent := a.Context
+		bounded, cancel := context.WithTimeout(parent, c.timeout)
+		a.Context = bounded
+		defer func() {
+			*timedOut = err != nil && parent.Err() == nil && errors.Is(bounded.Err(), context.DeadlineExceeded)
+			cancel()
+		}()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			result, err = Result{}, &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return c.process(a, key)
+}
+
+// settle tells the queue, and whoever reads the log, how an attempt ended.
+func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item[K], result Result, err error, timedOut bool) (trace.Outcome, time.Duration) {
+	if err == nil {
+		return c.settleResult(item, result)
+	}
+	var panicked *PanicError
+	outcome := trace.Failed
+	switch {
+	case errors.As(err, &panicked):
+		outcome = trace.Panicked
+		a.logger().Error("Observed a panic", "panic", fmt.Sprint(panicked.Value), "stack", string(panicked.Stack))
+	case ctx.Err() != nil:
+		return trace.Stopped, 0
+	case IsTerminal(err):
+		c.queue.Forget(item.Key)
+		a.logger().Error("Reconciler error", "error", err)
+		return trace.Terminal, 0
+	case timedOut:
+		outcome = trace.TimedOut
+	case isQuiet(err):
+		outcome = trace.Conflicted
+	}
+	order := queue.Order{Priority: item.Priority}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		order.After = time.Duration(seconds) * time.Second
+	}
+	after, ok := c.queue.Retry(item.Key, order)
+	switch {
+	case !ok:
+		a.logger().Error("Reconciler error, given up until something changes", "error", err, "attempts", item.Failures+1)
+		return trace.GaveUp, 0
+	case outcome == trace.Conflicted:
+		a.logger().Debug("Somebody else was faster; retrying", "error", err)
+	case outcome != trace.Panicked:
+		a.logger().Error("Reconciler error", "error", err, "retryIn", after)
+	}
+	return outcome, after
+}
+
+func (c *controller[K]) settleResult(item *queue.Item[K], result Result) (trace.Outcome, time.Duration) {
+	switch result.kind {
+	case resultRetry:
+		after, ok := c.queue.Retry(item.Key, queue.Order{Priority: item.Priority})
+		if !ok {
+			return trace.GaveUp, 0
+		}
+		return trace.Again, after
+	case resultAfter:
+		c.queue.Forget(item.Key)
+		c.queue.Add(item.Key, queue.Order{
+			After: result.after, Priority: item.Priority, Cause: trace.Cause{Type: trace.Delayed},
+		})
+		return trace.Requeued, result.after
+	}
+	c.queue.Forget(item.Key)
+	return trace.Done, 0
+}

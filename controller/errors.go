@@ -1,0 +1,70 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Terminal marks an error that no retry can mend: it is logged and counted, and
+// the object is left alone until something changes. Terminal(nil) is nil.
+func Terminal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &terminalError{err}
+}
+
+// IsTerminal tells whether err, or what it wraps, is marked by [Terminal].
+func IsTerminal(err error) bool {
+	var t *terminalError
+	return errors.As(err, &t)
+}
+
+type terminalError struct{ err error }
+
+func (e *terminalError) Error() string { return "terminal error: " + e.err.Error() }
+func (e *terminalError) Unwrap() error { return e.err }
+
+// PanicError is a panic of a reconciler, as an error.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value when it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ChangedError reports that a reconciler changed more of its object than the
+// status.
+type ChangedError struct {
+	// Object is the kind and the key.
+	Object string
+	// Fields are the paths, joined by commas.
+	Fields string
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("%s of %s was changed in place: only the status is written for a reconciler; write the rest with the client (Patch or Apply), or change a DeepCopy", e.Fields, e.Object)
+}
+
+// waitingError is a state that passes by itself: retried like a conflict.
+type waitingError struct{ what string }
+
+func (e *waitingError) Error() string { return e.what }
+
+// isQuiet tells the errors that are part of normal operation: somebody else was
+// faster.
+func isQuiet(err error) bool {
+	var waiting *waitingError
+	return apierrors.IsConflict(err) || errors.As(err, &waiting)
+}

@@ -1,0 +1,129 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
+)
+
+// InventoryAnnotation is the prefix of the annotations that list the children of
+// an object; the names of the controller and the set follow.
+const InventoryAnnotation = "inventory.steer.dev/"
+
+// maxInventory bounds one annotation, in bytes; all annotations of an object
+// together may have twice as much.
+const maxInventory = 128 << 10
+
+// childRef names a child.
+type childRef struct {
+	GVK schema.GroupVersionKind
+	Key types.NamespacedName
+}
+
+func (r childRef) String() string {
+	if r.Key.Namespace == "" {
+		return r.GVK.Kind + " " + r.Key.Name
+	}
+	return r.GVK.Kind + " " + r.Key.String()
+}
+
+// inventory is the list of the children of a set, as it is written in an
+// annotation of the owner: a JSON list of "group/version/Kind/namespace/name".
+type inventory struct {
+	set     string
+	refs    []childRef
+	changed bool
+}
+
+func readInventory(owner client.Object, set string) (inventory, error) {
+	inv := inventory{set: set}
+	text := owner.GetAnnotations()[InventoryAnnotation+set]
+	if text == "" {
+		return inv, nil
+	}
+	var list []string
+	err := json.Unmarshal([]byte(text), &list)
+	for _, entry := range list {
+		parts := strings.Split(entry, "/")
+		if len(parts) != 5 {
+			err = fmt.Errorf("%q is not group/version/Kind/namespace/name", entry)
+			break
+		}
+		inv.refs = append(inv.refs, childRef{
+			GVK: schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]},
+			Key: types.NamespacedName{Namespace: parts[3], Name: parts[4]},
+		})
+	}
+	if err != nil {
+		return inv, fmt.Errorf("children %s: read annotation %s: %w: repair it, or remove it and delete what is left over by hand", set, InventoryAnnotation+set, err)
+	}
+	return inv, nil
+}
+
+// include adds what is not in the list.
+func (inv *inventory) include(refs []childRef) error {
+	for _, ref := range refs {
+		switch i := inv.find(ref); {
+		case i < 0:
+			inv.refs = append(inv.refs, ref)
+			inv.changed = true
+		case inv.refs[i] != ref:
+			inv.refs[i] = ref // another version of the same kind
+			inv.changed = true
+		}
+	}
+	_, value, err := inv.encode()
+	if err == nil && value != nil && len(*value) > maxInventory {
+		err = fmt.Errorf("children %s: %d children do not fit into the inventory of one object: split the set, or give the object a middle layer", inv.set, len(inv.refs))
+	}
+	return err
+}
+
+// beyond returns what is in the list and not among the wanted.
+func (inv *inventory) beyond(wanted map[childRef]bool) (out []childRef) {
+	for _, ref := range inv.refs {
+		if !wanted[ref] {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+func (inv *inventory) remove(ref childRef) {
+	if i := inv.find(ref); i >= 0 {
+		inv.refs = slices.Delete(inv.refs, i, i+1)
+		inv.changed = true
+	}
+}
+
+// find looks for a child; another version of its kind is the same child.
+func (inv *inventory) find(ref childRef) int {
+	return slices.IndexFunc(inv.refs, func(r childRef) bool {
+		return r.Key == ref.Key && r.GVK.GroupKind() == ref.GVK.GroupKind()
+	})
+}
+
+// encode returns the annotation and its value, nil when the list is empty.
+func (inv *inventory) encode() (annotation string, value *string, err error) {
+	annotation = InventoryAnnotation + inv.set
+	if len(inv.refs) == 0 {
+		return annotation, nil, nil
+	}
+	list := make([]string, len(inv.refs))
+	for i, r := range inv.refs {
+		list[i] = strings.Join([]string{r.GVK.Group, r.GVK.Version, r.GVK.Kind, r.Key.Namespace, r.Key.Name}, "/")
+	}
+	slices.Sort(list)
+	data, err := json.Marshal(list)
+	text := string(data)
+	return annotation, &text, err
+}

@@ -1,0 +1,159 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/trace"
+)
+
+// objects handles the requests of a controller of a kind: it reads the object
+// and sends it where its state belongs.
+type objects struct {
+	shared     *shared
+	of         reflect.Type // the struct
+	reconcile  func(ctx context.Context, obj client.Object) (Result, error)
+	finalizers []finalizer
+	retired    []string
+	onGone     func(ctx context.Context, req Request) error
+	differ     trace.Differ
+	status     statusWriter
+	applied    appliedChildren
+}
+
+func (o *objects) describe(key Request) (trace.Object, string) {
+	return trace.Object{Group: o.shared.gvk.Group, Kind: o.shared.gvk.Kind, Namespace: key.Namespace, Name: key.Name}, ""
+}
+
+// empty is a new object of the kind.
+func (o *objects) empty() client.Object {
+	obj := reflect.New(o.of).Interface().(client.Object)
+	obj.GetObjectKind().SetGroupVersionKind(o.shared.gvk)
+	return obj
+}
+
+// process reads the object of a request. There are three cases: the object is
+// gone, it is being deleted, or it is to be reconciled.
+func (o *objects) process(a *attempt, key Request) (Result, error) {
+	obj := o.empty()
+	err := o.shared.base.Client.Get(a, key.NamespacedName, obj)
+	switch {
+	case apierrors.IsNotFound(err):
+		o.applied.forget(key)
+		if o.onGone != nil {
+			return Done(), o.onGone(a, key)
+		}
+		return Done(), nil
+	case err != nil:
+		return Result{}, err
+	}
+	a.children = o.applied.of(key)
+	if err := o.retire(a, obj); err != nil {
+		return Result{}, err
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return o.finalize(a, obj)
+	}
+	if err := o.hold(a, obj); err != nil {
+		return Result{}, err
+	}
+	return o.call(a, obj, o.reconcile, func(result Result) ending {
+		if result.finished() {
+			return observed
+		}
+		return unobserved
+	})
+}
+
+// ending says what a result means for the status.
+type ending uint8
+
+const (
+	// unobserved: not finished; the status is written.
+	unobserved ending = iota
+	// observed: finished; the status is written with the observed generation.
+	observed
+	// unread: the object goes, nobody will read its status.
+	unread
+)
+
+// call lets a function work on the object and writes the status that it left,
+// also when it failed. end tells what the result of a success means.
+func (o *objects) call(a *attempt, obj client.Object, fn func(context.Context, client.Object) (Result, error), end func(Result) ending) (Result, error) {
+	a.work(obj)
+	result, err := fn(a, obj)
+	before, _ := a.versions()
+	if fields := o.differ.Changed(before, obj); fields != "" {
+		err = errors.Join(err, &ChangedError{Object: fmt.Sprint(o.shared.gvk.Kind, " ", client.ObjectKeyFromObject(obj)), Fields: fields})
+	}
+	ended := unobserved
+	if err == nil {
+		ended = end(result)
+	}
+	if ended == unread || a.stopping.Err() != nil { // nobody reads it, or nothing can be written any more
+		return result, err
+	}
+	ctx, cancel := a.beyondDeadline()
+	defer cancel()
+	if statusErr := o.status.write(ctx, o.shared, before, obj, ended == observed); statusErr != nil {
+		err = errors.Join(err, fmt.Errorf("write status: %w", statusErr))
+	}
+	return result, err
+}
+
+// hold puts the missing finalizers on the object before it is first worked on.
+func (o *objects) hold(a *attempt, obj client.Object) error {
+	names := slices.Clone(obj.GetFinalizers())
+	for _, f := range o.finalizers {
+		if !slices.Contains(names, f.name) {
+			names = append(names, f.name)
+		}
+	}
+	return o.setFinalizers(a, obj, names)
+}
+
+// retire takes the retired finalizers off.
+func (o *objects) retire(a *attempt, obj client.Object) error {
+	if len(o.retired) == 0 {
+		return nil
+	}
+	names := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(name string) bool {
+		return slices.Contains(o.retired, name)
+	})
+	return o.setFinalizers(a, obj, names)
+}
+
+// appliedChildren remembers per object what was applied for it. It is safe for
+// concurrent use.
+type appliedChildren struct {
+	mu    sync.Mutex
+	byKey map[Request]*applied
+}
+
+func (c *appliedChildren) of(key Request) *applied {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil {
+		c.byKey = map[Request]*applied{}
+	}
+	if c.byKey[key] == nil {
+		c.byKey[key] = &applied{}
+	}
+	return c.byKey[key]
+}
+
+func (c *appliedChildren) forget(key Request) {
+	c.mu.Lock()
+	delete(c.byKey, key)
+	c.mu.Unlock()
+}

@@ -1,0 +1,194 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/queue"
+)
+
+// Option adjusts a controller. Options that do not fit the reconciler are
+// refused by [Add].
+type Option func(*settings)
+
+// settings are what options set. The zero value is the default.
+type settings struct {
+	name        string
+	gvk         schema.GroupVersionKind
+	concurrency int
+	timeout     time.Duration
+	backoff     queue.Backoff
+	maxRetries  int
+	everywhere  bool
+	onGone      func(context.Context, Request) error
+	finalizers  []finalizer
+	retired     []string
+	where       []predicateOf
+	sources     []sourceMaker
+}
+
+// predicateOf is a predicate that is typed where it is made.
+type predicateOf struct {
+	of   reflect.Type
+	keep Predicate[client.Object]
+}
+
+// sourceMaker makes a Source[K] for the K of the controller; it returns any
+// because an option cannot know K.
+type sourceMaker func(s *shared, base Base) (source any, err error)
+
+// Name names the controller, in logs, metrics and as field manager. It must be
+// unique in its manager. Without it the name is that of the kind, in lower
+// case; controllers of requests must have one.
+func Name(name string) Option { return func(s *settings) { s.name = name } }
+
+// OfKind says which kind a reconciler of unstructured or metadata-only objects
+// reconciles.
+func OfKind(gvk schema.GroupVersionKind) Option { return func(s *settings) { s.gvk = gvk } }
+
+// Concurrency is how many objects are reconciled at once; 1 without it.
+func Concurrency(n int) Option { return func(s *settings) { s.concurrency = n } }
+
+// Timeout bounds every call of the reconciler; its context ends then. There is
+// no bound without it.
+func Timeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
+
+// RateLimit sets the back-off of failures: base after the first, doubled up to
+// limit. Without it, and for zeros, 5 ms and 5 minutes.
+func RateLimit(base, limit time.Duration) Option {
+	return func(s *settings) { s.backoff = queue.Exponential(base, limit) }
+}
+
+// MaxRetries gives an object up after n retries in a row failed, until something
+// changes. Without it retries never end.
+func MaxRetries(n int) Option { return func(s *settings) { s.maxRetries = n } }
+
+// OnEveryReplica runs the controller without leader election, for work that
+// every replica of the operator does for itself.
+func OnEveryReplica() Option { return func(s *settings) { s.everywhere = true } }
+
+// OnGone is called instead of Reconcile when the object of a request does not
+// exist any more, to forget what is remembered of it. It cannot rely on being
+// called: the operator may not run when an object goes. Use Finalizer for
+// cleanup that must happen.
+func OnGone(fn func(ctx context.Context, req Request) error) Option {
+	return func(s *settings) { s.onGone = fn }
+}
+
+// Where filters the events of the reconciled kind itself. An event is dropped
+// unless all predicates keep it.
+func Where[T client.Object](predicates ...Predicate[T]) Option {
+	keep := untyped(All(predicates...))
+	return func(s *settings) { s.where = append(s.where, predicateOf{reflect.TypeFor[T](), keep}) }
+}
+
+// untyped makes a typed predicate fit a source whose type is not known.
+func untyped[T client.Object](p Predicate[T]) Predicate[client.Object] {
+	return func(e Event[client.Object]) bool {
+		typed, ok := retyped[T](e)
+		return ok && p(typed)
+	}
+}
+
+// Owns watches a kind of children and requests their controlling owner.
+func Owns[T client.Object](predicates ...Predicate[T]) Option {
+	keep := untyped(All(predicates...))
+	return func(s *settings) {
+		s.sources = append(s.sources, func(shared *shared, base Base) (any, error) {
+			if shared.gvk.Kind == "" {
+				return nil, fmt.Errorf("Owns[%v]: only a reconciler of objects has owners; use Watches", reflect.TypeFor[T]())
+			}
+			obj, err := newObject[T]()
+			if err != nil {
+				return nil, err
+			}
+			shared.needScope = true
+			return Kind(base.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope), keep)
+		})
+	}
+}
+
+// OwnsKind is Owns for a kind without a Go type: the children are held as
+// metadata only.
+func OwnsKind(gvk schema.GroupVersionKind) Option {
+	return func(s *settings) {
+		s.sources = append(s.sources, func(shared *shared, base Base) (any, error) {
+			if shared.gvk.Kind == "" {
+				return nil, fmt.Errorf("OwnsKind(%v): only a reconciler of objects has owners; use From", gvk)
+			}
+			shared.needScope = true
+			return Kind(base.Informers, client.Object(client.NewMetadata(gvk)), owner(shared.gvk.GroupKind(), &shared.scope))
+		})
+	}
+}
+
+// Watches watches another kind and requests what the handler makes of its
+// events:
+//
+//	controller.Watches(controller.Map(r.requestsForSecret))
+func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ...Predicate[T]) Option {
+	return func(s *settings) {
+		s.sources = append(s.sources, func(_ *shared, base Base) (any, error) {
+			obj, err := newObject[T]()
+			if err != nil {
+				return nil, err
+			}
+			return Kind(base.Informers, obj, handler, predicates...)
+		})
+	}
+}
+
+// From takes requests from a source: [Channel], [Poll], a [Kind] of another
+// cluster, or one of your own.
+func From[K comparable](source Source[K]) Option {
+	return func(s *settings) {
+		s.sources = append(s.sources, func(*shared, Base) (any, error) { return source, nil })
+	}
+}
+
+// Finalizer makes the controller hold back the deletion of its objects until fn
+// has cleaned up. The name is put on every object before it is first
+// reconciled. Once the object is being deleted, fn is called instead of
+// Reconcile, until it returns [Done]; then the name is taken off. Several
+// finalizers run one after the other, in the order of the options. What fn
+// changes in the status is written as for Reconcile.
+func Finalizer[T client.Object](name string, fn func(ctx context.Context, obj T) (Result, error)) Option {
+	return func(s *settings) {
+		s.finalizers = append(s.finalizers, finalizer{
+			name: name, of: reflect.TypeFor[T](),
+			call: func(ctx context.Context, obj client.Object) (Result, error) { return fn(ctx, obj.(T)) },
+		})
+	}
+}
+
+// RetiredFinalizer takes a finalizer that former versions of the operator used
+// off every object that has it, without any cleanup.
+func RetiredFinalizer(name string) Option {
+	return func(s *settings) { s.retired = append(s.retired, name) }
+}
+
+// newObject makes an empty object of a Go type.
+func newObject[T client.Object]() (T, error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		var none T
+		return none, fmt.Errorf("%v is not a pointer to a Go type of a kind", t)
+	}
+	obj := reflect.New(t.Elem()).Interface().(T)
+	switch client.Object(obj).(type) {
+	case *metav1.PartialObjectMetadata:
+		return obj, fmt.Errorf("%v does not say which kind is meant: use OwnsKind, or From with a Kind of client.NewMetadata(gvk)", t)
+	case interface{ UnstructuredContent() map[string]any }:
+		return obj, fmt.Errorf("%v does not say which kind is meant: use From with a Kind of client.NewUnstructured(gvk)", t)
+	}
+	return obj, nil
+}
