@@ -1,0 +1,73 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package negotiate_test
+
+import (
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+)
+
+func TestChoosesTheAnswer(t *testing.T) {
+	t.Parallel()
+	custom := negotiate.Offer{Shapes: true}
+	builtin := negotiate.Offer{Shapes: true, Protobuf: true}
+	stream := negotiate.Offer{Shapes: true, Stream: true}
+	for name, c := range map[string]struct {
+		accept string
+		offer  negotiate.Offer
+		want   negotiate.Choice
+		fails  string
+	}{
+		"nothing asked": {"", custom, negotiate.Choice{}, ""},
+		"anything":      {"*/*", custom, negotiate.Choice{}, ""},
+		"yaml":          {"application/yaml", custom, negotiate.Choice{Media: negotiate.YAML}, ""},
+		"protobuf of custom resources falls back": {
+			"application/vnd.kubernetes.protobuf,application/json", custom, negotiate.Choice{}, ""},
+		"protobuf of built-ins": {
+			"application/vnd.kubernetes.protobuf,application/json", builtin, negotiate.Choice{Media: negotiate.Protobuf}, ""},
+		"protobuf metadata of custom resources": {
+			"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", custom,
+			negotiate.Choice{Media: negotiate.Protobuf, Shape: negotiate.MetadataList, MetaVersion: "v1"}, ""},
+		"tables as kubectl asks": {
+			"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", custom,
+			negotiate.Choice{Shape: negotiate.Table, MetaVersion: "v1"}, ""},
+		"unknown": {"text/csv", custom, negotiate.Choice{},
+			"only the following media types are accepted: application/json, application/yaml"},
+		"yaml stream": {"application/yaml", stream, negotiate.Choice{},
+			"only the following media types are accepted: application/json;stream=watch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &http.Request{Header: http.Header{}}
+			if c.accept != "" {
+				r.Header.Set("Accept", c.accept)
+			}
+			got, err := negotiate.Output(r, c.offer)
+			if (err != nil) != (c.fails != "") || err != nil && err.Error() != c.fails {
+				t.Fatalf("error %v, want %q", err, c.fails)
+			}
+			if err != nil && apierrors.ReasonForError(err) != "NotAcceptable" {
+				t.Errorf("reason %s", apierrors.ReasonForError(err))
+			}
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRefusesUnknownBodies(t *testing.T) {
+	t.Parallel()
+	if media, err := negotiate.Input("application/yaml; charset=utf-8", negotiate.Offer{}); err != nil || media != negotiate.YAML {
+		t.Errorf("yaml: %v, %v", media, err)
+	}
+	_, err := negotiate.Input("application/vnd.kubernetes.protobuf", negotiate.Offer{})
+	if !apierrors.IsUnsupportedMediaType(err) {
+		t.Errorf("protobuf of a custom resource: %v", err)
+	}
+}

@@ -1,0 +1,203 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire reads and builds API objects as JSON bytes without decoding
+// them. It trusts its input to be JSON that an encoder produced; on anything
+// else its functions find nothing, but never panic.
+package wire
+
+import (
+	"encoding/json"
+	"iter"
+	"unsafe"
+)
+
+// Find returns the raw value under a path of object keys: what lies in
+// value[start:end]. With no keys it is the whole value.
+func Find(value []byte, keys ...string) (start, end int, ok bool) {
+	start = skipSpace(value, 0)
+	end = len(value)
+	for _, key := range keys {
+		found := false
+		for k, span := range fields(value, start) {
+			if k == key {
+				start, end, found = span.start, span.end, true
+				break
+			}
+		}
+		if !found {
+			return 0, 0, false
+		}
+	}
+	return start, end, start < len(value)
+}
+
+// Raw is Find with the bytes.
+func Raw(value []byte, keys ...string) []byte {
+	start, end, ok := Find(value, keys...)
+	if !ok {
+		return nil
+	}
+	return value[start:end]
+}
+
+// String returns the string under a path, and "" when there is none.
+func String(value []byte, keys ...string) string {
+	start, _, ok := Find(value, keys...)
+	if !ok || value[start] != '"' {
+		return ""
+	}
+	s, _, _ := text(value, start)
+	return s
+}
+
+// Scalar returns the string, number or boolean under a path in string form, as
+// field selectors compare it; "" when there is none.
+func Scalar(value []byte, keys ...string) string {
+	raw := Raw(value, keys...)
+	if len(raw) == 0 {
+		return ""
+	}
+	switch raw[0] {
+	case '"':
+		s, _, _ := text(raw, 0)
+		return s
+	case '{', '[', 'n':
+		return ""
+	}
+	return string(raw)
+}
+
+type span struct{ start, end int }
+
+// fields yields the keys of the object at start and where their values lie.
+func fields(value []byte, start int) iter.Seq2[string, span] {
+	return func(yield func(string, span) bool) {
+		if start >= len(value) || value[start] != '{' {
+			return
+		}
+		for i := skipSpace(value, start+1); i < len(value) && value[i] == '"'; {
+			key, next, ok := text(value, i)
+			if !ok {
+				return
+			}
+			i = skipSpace(value, next)
+			if i >= len(value) || value[i] != ':' {
+				return
+			}
+			i = skipSpace(value, i+1)
+			end := skip(value, i)
+			if end < 0 || !yield(key, span{i, end}) {
+				return
+			}
+			i = skipSpace(value, end)
+			if i >= len(value) || value[i] != ',' {
+				return
+			}
+			i = skipSpace(value, i+1)
+		}
+	}
+}
+
+// elements yields where the elements of the array at start lie.
+func elements(value []byte, start int) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		if start >= len(value) || value[start] != '[' {
+			return
+		}
+		for i := skipSpace(value, start+1); i < len(value) && value[i] != ']'; {
+			end := skip(value, i)
+			if end < 0 || !yield(span{i, end}) {
+				return
+			}
+			i = skipSpace(value, end)
+			if i >= len(value) || value[i] != ',' {
+				return
+			}
+			i = skipSpace(value, i+1)
+		}
+	}
+}
+
+func skipSpace(value []byte, i int) int {
+	for i < len(value) && (value[i] == ' ' || value[i] == '\n' || value[i] == '\t' || value[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skip returns the end of the value that starts at i, or -1.
+func skip(value []byte, i int) int {
+	if i >= len(value) {
+		return -1
+	}
+	switch value[i] {
+	case '"':
+		return skipText(value, i)
+	case '{', '[':
+		depth := 0
+		for i < len(value) {
+			switch value[i] {
+			case '"':
+				if i = skipText(value, i); i < 0 {
+					return -1
+				}
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+		return -1
+	}
+	start := i
+	for i < len(value) {
+		switch value[i] {
+		case ',', '}', ']', ' ', '\n', '\t', '\r':
+			if i == start {
+				return -1
+			}
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+func skipText(value []byte, i int) int {
+	for i++; i < len(value); i++ {
+		switch value[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// text returns the string literal at i. Without escapes it shares the memory of
+// value, which its owner promises never to change.
+func text(value []byte, i int) (s string, end int, ok bool) {
+	end = skipText(value, i)
+	if end < 0 {
+		return "", 0, false
+	}
+	inner := value[i+1 : end-1]
+	for _, c := range inner {
+		if c == '\\' {
+			if json.Unmarshal(value[i:end], &s) != nil {
+				return "", 0, false
+			}
+			return s, end, true
+		}
+	}
+	if len(inner) == 0 {
+		return "", end, true
+	}
+	return unsafe.String(&inner[0], len(inner)), end, true
+}

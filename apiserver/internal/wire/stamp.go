@@ -1,0 +1,68 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+	"strconv"
+)
+
+// ErrNoRevision tells that an object to be stored has no place for its revision.
+var ErrNoRevision = errors.New("wire: the encoded object has no metadata.resourceVersion")
+
+// Placeholder is the resourceVersion that an object must be encoded with
+// before Open.
+const Placeholder = "0"
+
+// Open takes the placeholder revision out of an encoded object and returns
+// the bytes without it and the offset at which a revision goes in. It reuses
+// the memory of value.
+func Open(value []byte) (opened []byte, stamp int, err error) {
+	start, end, ok := Find(value, "metadata", "resourceVersion")
+	if !ok || end-start != len(Placeholder)+2 {
+		return nil, 0, ErrNoRevision
+	}
+	stamp = start + 1
+	return append(value[:stamp], value[end-1:]...), stamp, nil
+}
+
+// Restamp returns a copy of an object with another revision: digits beginning
+// at stamp are replaced.
+func Restamp(value []byte, stamp int, revision int64) []byte {
+	end := stamp
+	for end < len(value) && value[end] >= '0' && value[end] <= '9' {
+		end++
+	}
+	out := make([]byte, 0, len(value)+20)
+	out = append(out, value[:stamp]...)
+	out = strconv.AppendInt(out, revision, 10)
+	return append(out, value[end:]...)
+}
+
+// Untyped returns an encoded object without its leading type, as items of typed
+// lists have it; other objects are returned as they are. The result is a prefix
+// to write and the rest of value to write after it.
+func Untyped(value []byte) (open string, rest []byte) {
+	i, seen := 1, 0
+	for seen < 2 {
+		key, next, ok := textAt(value, i)
+		if !ok || (key != "kind" && key != "apiVersion") || next >= len(value) || value[next] != ':' {
+			return "", value
+		}
+		end := skip(value, next+1)
+		if end < 0 || end >= len(value) || value[end] != ',' {
+			return "", value
+		}
+		i = end + 1
+		seen++
+	}
+	return "{", value[i:]
+}
+
+func textAt(value []byte, i int) (string, int, bool) {
+	if i >= len(value) || value[i] != '"' {
+		return "", 0, false
+	}
+	return text(value, i)
+}
