@@ -55,8 +55,6 @@ type Limits struct {
 	WatchesPerUser int
 	// PatchOperations of one JSON patch [10000].
 	PatchOperations int
-	// Depth of nesting in a request body [10000].
-	Depth int
 	// RequestTimeout of everything but watches and connections [60s].
 	RequestTimeout time.Duration
 	// MinWatch is the shortest life of a watch without timeoutSeconds [30m];
@@ -64,6 +62,28 @@ type Limits struct {
 	MinWatch time.Duration
 	// BookmarkEvery is how often an idle watch that allows it gets one [1m].
 	BookmarkEvery time.Duration
+}
+
+// withDefaults fills in the defaults; what has no limit becomes 0.
+func (l Limits) withDefaults() Limits {
+	l.BodyBytes = limit(l.BodyBytes, 3<<20)
+	l.Reads, l.Writes = limit(l.Reads, 400), limit(l.Writes, 200)
+	l.WatchesPerUser = limit(l.WatchesPerUser, 10_000)
+	l.PatchOperations = limit(l.PatchOperations, 10_000)
+	l.RequestTimeout = limit(l.RequestTimeout, time.Minute)
+	l.MinWatch = limit(l.MinWatch, 30*time.Minute)
+	l.BookmarkEvery = limit(l.BookmarkEvery, time.Minute)
+	return l
+}
+
+func limit[N ~int | ~int64](given, usual N) N {
+	switch {
+	case given == 0:
+		return usual
+	case given < 0:
+		return 0
+	}
+	return given
 }
 
 // Check is one health check.

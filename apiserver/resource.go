@@ -31,6 +31,9 @@ type Resource struct {
 	Storage Storage
 	// Versions are the versions of the objects, in the order of preference.
 	Versions []Version
+	// NameRule returns what is wrong with a name, or with the prefix of a
+	// generated one. nil: names are DNS subdomains.
+	NameRule func(name string, prefix bool) []string
 	// Convert returns the objects in another version, in the same order. It may
 	// do network I/O and may fail; it must not change its input. nil sets
 	// apiVersion on a copy, which is only right for unstructured objects.
@@ -165,6 +168,9 @@ type DeletionRules struct {
 	// Mark may change an object that is being marked as deleted and stays for
 	// now. It is called once, with deletionTimestamp set. nil: nothing.
 	Mark func(obj Object)
+	// ReturnsObject answers a finished deletion with the object in place of a
+	// Status.
+	ReturnsObject bool
 	// Holds tells whether something besides metadata.finalizers keeps a marked
 	// object, such as a namespace's spec.finalizers. nil: nothing.
 	Holds func(obj Object) bool

@@ -6,41 +6,234 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/internal/inprocess"
+	"github.com/steer-dev/steer/storage"
 )
 
-var errSoon = errors.New("apiserver: not implemented yet")
-
-type warnings struct{}
-
-func (*warnings) add(string) {}
-
-// Server serves resources.
+// Server serves resources. All methods are safe for concurrent use.
 type Server struct {
 	options Options
+	store   storage.Store
+	entropy Entropy
+	limits  Limits
+	metrics *metrics
+	forms   *forms
+	gate    *gate
+
+	mu    sync.Mutex // serialises changes of table
+	table atomic.Pointer[table]
+
+	stopping context.Context // done once Stop was called
+	stop     context.CancelFunc
 }
 
-// New returns a server without resources.
-func New(options Options) (*Server, error) { return &Server{options: options}, nil }
+// table is what is served at one moment. It is immutable.
+type table struct {
+	resources map[schema.GroupResource]*installed
+	handlers  map[string]http.Handler
+	// generation counts the changes of resources.
+	generation int64
+}
+
+// installed is a resource while it is served.
+type installed struct {
+	*Resource
+	versions map[string]*Version
+	// gone is done once the resource was replaced or removed.
+	gone   context.Context
+	remove context.CancelFunc
+}
+
+// New returns a server without resources. It starts nothing; to end the
+// requests under way, call Stop.
+func New(options Options) (*Server, error) {
+	if options.Store == nil {
+		return nil, errors.New("apiserver: Options.Store is required: give it a store, for example memory.New()")
+	}
+	if options.Entropy == nil {
+		options.Entropy = RandomEntropy()
+	}
+	if options.Authenticator == nil {
+		options.Authenticator = auth.AsAnonymous{}
+	}
+	if options.Authorizer == nil {
+		options.Authorizer = auth.Authorizers{auth.AllowMasters{}, auth.AllowPaths{
+			"/healthz", "/livez", "/readyz", "/version", "/version/", "/api", "/api/*", "/apis", "/apis/*", "/openapi/*",
+		}}
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		options: options, store: options.Store, entropy: options.Entropy,
+		limits: options.Limits.withDefaults(),
+		forms:  newForms(options.CacheBytes),
+	}
+	s.gate = newGate(s.limits)
+	s.metrics = newMetrics(options.Metrics, s)
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.table.Store(&table{resources: map[schema.GroupResource]*installed{}, handlers: map[string]http.Handler{}})
+	s.mountBuiltins()
+	return s, nil
+}
 
 // Install adds a resource, or replaces the one of the same group and plural
 // name, whose watches then end. It is visible to the next request.
-func (s *Server) Install(r *Resource) error { return errSoon }
+func (s *Server) Install(r *Resource) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	in := &installed{Resource: r, versions: make(map[string]*Version, len(r.Versions))}
+	in.gone, in.remove = context.WithCancel(s.stopping)
+	for i := range r.Versions {
+		in.versions[r.Versions[i].Name] = &r.Versions[i]
+	}
+	var replaced *installed
+	s.change(func(t *table) {
+		replaced = t.resources[r.GroupResource()]
+		t.resources[r.GroupResource()] = in
+		t.generation++
+	})
+	if replaced != nil {
+		replaced.remove()
+	}
+	return nil
+}
 
-// Remove takes a resource away and ends its watches.
-func (s *Server) Remove(group, plural string) {}
+// Remove takes a resource away and ends its watches. Removing what is not there
+// is no error.
+func (s *Server) Remove(group, plural string) {
+	var removed *installed
+	s.change(func(t *table) {
+		gr := schema.GroupResource{Group: group, Resource: plural}
+		removed = t.resources[gr]
+		delete(t.resources, gr)
+		t.generation++
+	})
+	if removed != nil {
+		removed.remove()
+	}
+}
 
-// Handle mounts a handler at a path outside the resource API, or below it when
-// the path ends in a slash. It runs behind the whole chain.
-func (s *Server) Handle(path string, h http.Handler) {}
+// Handle mounts a handler at a path outside the resource API; a path that ends
+// in a slash covers all below it. It runs behind the whole chain. A nil handler
+// takes the path away.
+func (s *Server) Handle(path string, h http.Handler) {
+	s.change(func(t *table) {
+		if h == nil {
+			delete(t.handlers, path)
+			return
+		}
+		t.handlers[path] = h
+	})
+}
 
-// Handler returns the HTTP side of the server.
-func (s *Server) Handler() http.Handler { return http.NotFoundHandler() }
+func (s *Server) change(edit func(*table)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.table.Load()
+	next := &table{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), generation: old.generation}
+	edit(next)
+	s.table.Store(next)
+}
 
-// RoundTripper returns an in-process transport whose requests run as user.
-func (s *Server) RoundTripper(user *auth.User) http.RoundTripper { return nil }
+// handler finds the mounted handler of a path.
+func (t *table) handler(path string) http.Handler {
+	if h := t.handlers[path]; h != nil {
+		return h
+	}
+	for {
+		cut := strings.LastIndexByte(strings.TrimSuffix(path, "/"), '/')
+		if cut < 0 {
+			return nil
+		}
+		path = path[:cut+1]
+		if h := t.handlers[path]; h != nil {
+			return h
+		}
+	}
+}
 
-// Stop ends all watches, refuses new requests and waits for those in flight.
-func (s *Server) Stop(ctx context.Context) error { return nil }
+// Resources returns what is served, ordered by group and name.
+func (s *Server) Resources() []*Resource {
+	t := s.table.Load()
+	all := make([]*Resource, 0, len(t.resources))
+	for _, in := range t.resources {
+		all = append(all, in.Resource)
+	}
+	slices.SortFunc(all, func(a, b *Resource) int {
+		return strings.Compare(a.Group+"\x00"+a.Plural, b.Group+"\x00"+b.Plural)
+	})
+	return all
+}
+
+// Handler returns the HTTP side of the server. Users are found by the
+// authenticator.
+func (s *Server) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r) })
+}
+
+// RoundTripper returns an in-process transport. Its requests run as user, for
+// whatever credentials they carry, and pass everything else on the way that
+// requests over the network pass: limits, impersonation, authorization,
+// admission. Answers stream, and nothing blocks on sockets, so that it works
+// inside a testing/synctest bubble. A nil user is anonymous.
+func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
+	if user == nil {
+		user = &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
+	}
+	return &inprocess.Transport{
+		Handler: s.Handler(),
+		Context: func(ctx context.Context) context.Context { return auth.WithUser(ctx, user) },
+		Streams: s.streams,
+	}
+}
+
+// Stop ends all watches cleanly, refuses new requests with 503 and waits for
+// those under way, or for ctx. It is idempotent.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stop()
+	return s.gate.drain(ctx)
+}
+
+// check refuses resources that could not be served.
+func (r *Resource) check() error {
+	name := r.Plural + "." + r.Group
+	switch {
+	case r.Plural == "" || r.Kind == "" || r.Singular == "" || r.ListKind == "":
+		return fmt.Errorf("apiserver: install %s: Plural, Singular, Kind and ListKind are required", name)
+	case len(r.Versions) == 0:
+		return fmt.Errorf("apiserver: install %s: it has no versions", name)
+	case r.Backend == nil && r.Storage.Bucket == "":
+		return fmt.Errorf("apiserver: install %s: Storage.Bucket is required without a Backend", name)
+	}
+	stored := r.Backend != nil
+	seen := map[string]bool{}
+	for i := range r.Versions {
+		v := &r.Versions[i]
+		if v.Strategy == nil {
+			return fmt.Errorf("apiserver: install %s: version %s has no Strategy", name, v.Name)
+		}
+		if seen[v.Name] {
+			return fmt.Errorf("apiserver: install %s: version %s is listed twice", name, v.Name)
+		}
+		seen[v.Name] = true
+		stored = stored || v.Name == r.Storage.Version
+	}
+	if !stored {
+		return fmt.Errorf("apiserver: install %s: the storage version %q is not one of its versions", name, r.Storage.Version)
+	}
+	return nil
+}

@@ -5,6 +5,8 @@ package apiserver
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -124,6 +126,11 @@ type Request struct {
 	UserAgent string
 
 	warnings *warnings
+	http     *http.Request
+	values   url.Values // of the query; see query
+	target   target
+	in       *installed
+	sub      *Subresource
 }
 
 // Warn adds a Warning header to the answer; repeated texts are sent once.

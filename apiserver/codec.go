@@ -1,0 +1,294 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/storage"
+)
+
+var emptyKind schema.GroupVersionKind
+
+// typed tells whether objects of a version have a Go type.
+func (v *Version) typed() bool { return v.New != nil }
+
+// new returns an empty object.
+func (v *Version) new() Object {
+	if v.New != nil {
+		return v.New()
+	}
+	return &unstructured.Unstructured{Object: map[string]any{}}
+}
+
+// decode reads JSON that this server has written.
+func (v *Version) decode(value []byte) (Object, error) {
+	if v.New == nil {
+		content := map[string]any{}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
+			return nil, err
+		}
+		return &unstructured.Unstructured{Object: content}, nil
+	}
+	obj := v.New()
+	return obj, kjson.UnmarshalCaseSensitivePreserveInts(value, obj)
+}
+
+// readBody returns the body of a request, within the limit.
+func (s *Server) readBody(req *Request) ([]byte, error) {
+	defer func() { _ = req.http.Body.Close() }()
+	limit := s.limits.BodyBytes
+	var from io.Reader = req.http.Body
+	if limit > 0 {
+		from = io.LimitReader(from, limit+1)
+	}
+	size := req.http.ContentLength
+	if size < 0 || limit > 0 && size > limit {
+		size = 512
+	}
+	buffer := make([]byte, 0, size+1)
+	for {
+		n, err := from.Read(buffer[len(buffer):cap(buffer)])
+		buffer = buffer[:len(buffer)+n]
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			var tooLarge *http.MaxBytesError
+			if errors.As(err, &tooLarge) {
+				return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", tooLarge.Limit))
+			}
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the body could not be read: %v", err))
+		}
+		if len(buffer) == cap(buffer) {
+			buffer = append(buffer, 0)[:len(buffer)]
+		}
+	}
+	if limit > 0 && int64(len(buffer)) > limit {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", limit))
+	}
+	return buffer, nil
+}
+
+// decoder reads the bodies of one kind.
+type decoder struct {
+	kind schema.GroupVersionKind
+	v    *Version
+	// directive is the fieldValidation of the request.
+	directive string
+}
+
+func (d *decoder) strict() bool { return d.directive != metav1.FieldValidationIgnore }
+
+// body decodes a request body, brings it into shape, and answers its unknown
+// and duplicate fields as the directive says.
+func (d *decoder) body(req *Request, media negotiate.Media, data []byte) (Object, error) {
+	obj, gvk, findings, err := d.decode(media, data)
+	if err != nil {
+		return nil, d.refuse(gvk, err, data)
+	}
+	unknown, err := d.v.Strategy.Normalize(obj)
+	if err != nil {
+		return nil, d.refuse(gvk, err, data)
+	}
+	if d.strict() {
+		for _, path := range unknown {
+			findings = append(findings, fmt.Errorf("unknown field %q", path))
+		}
+	}
+	if len(findings) > 0 {
+		if d.directive == metav1.FieldValidationStrict {
+			return nil, d.refuse(gvk, runtime.NewStrictDecodingError(findings), data)
+		}
+		warnFindings(req, findings)
+	}
+	if gvk.GroupVersion() != d.kind.GroupVersion() {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), d.kind.GroupVersion()))
+	}
+	return obj, nil
+}
+
+// warnFindings turns what strict decoding found into warnings.
+func warnFindings(req *Request, findings []error) {
+	for _, f := range findings {
+		text := f.Error()
+		for _, prefix := range []string{"error converting YAML to JSON: yaml: unmarshal errors:\n", "yaml: unmarshal errors:\n"} {
+			text = strings.TrimPrefix(text, prefix)
+		}
+		for _, line := range strings.Split(text, "\n") {
+			req.Warn(strings.TrimSpace(line))
+		}
+	}
+}
+
+// decode reads a body without judging it.
+func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk schema.GroupVersionKind, findings []error, err error) {
+	if media == negotiate.Protobuf {
+		obj, gvk, err := d.proto(data)
+		return obj, gvk, nil, err
+	}
+	if media == negotiate.YAML {
+		text := data
+		if data, err = yaml.YAMLToJSON(text); err != nil {
+			return nil, gvk, nil, err
+		}
+		if d.strict() {
+			if _, err := yaml.YAMLToJSONStrict(text); err != nil {
+				findings = append(findings, err)
+			}
+		}
+	}
+	var meta struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
+		return nil, gvk, nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	gv, err := schema.ParseGroupVersion(meta.APIVersion)
+	if err != nil {
+		return nil, gvk, nil, err
+	}
+	gvk = gv.WithKind(meta.Kind)
+	if d.v.typed() {
+		gvk = withDefaults(gvk, d.kind)
+		if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {
+			return nil, gvk, nil, fmt.Errorf("no kind %q is registered for version %q at this path", gvk.Kind, gvk.GroupVersion())
+		}
+	}
+	obj := d.v.new()
+	var into any = obj
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		into = &u.Object
+	}
+	if d.strict() {
+		more, err := kjson.UnmarshalStrict(data, into)
+		if err != nil {
+			return nil, gvk, nil, err
+		}
+		findings = append(findings, more...)
+	} else if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
+		return nil, gvk, nil, err
+	}
+	if !d.v.typed() {
+		if gvk.Kind == "" {
+			return nil, gvk, nil, runtime.NewMissingKindErrWithBody(string(data))
+		}
+		if gvk.Version == "" {
+			return nil, gvk, nil, runtime.NewMissingVersionErr(string(data))
+		}
+		return obj, gvk, findings, nil
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, gvk, findings, nil
+}
+
+func (d *decoder) proto(data []byte) (Object, schema.GroupVersionKind, error) {
+	rest, ok := wire.Enveloped(data)
+	if !ok {
+		return nil, emptyKind, errors.New("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+	}
+	unknown := &runtime.Unknown{}
+	if err := unknown.Unmarshal(rest); err != nil {
+		return nil, emptyKind, err
+	}
+	gvk := withDefaults(unknown.GroupVersionKind(), d.kind)
+	if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {
+		return nil, gvk, fmt.Errorf("no kind %q is registered for version %q at this path", gvk.Kind, gvk.GroupVersion())
+	}
+	obj := d.v.new()
+	m, ok := obj.(protoMarshaler)
+	if !ok {
+		return nil, gvk, fmt.Errorf("%s has no protobuf form", gvk.Kind)
+	}
+	if err := m.Unmarshal(unknown.Raw); err != nil {
+		return nil, gvk, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, gvk, nil
+}
+
+func withDefaults(gvk, usual schema.GroupVersionKind) schema.GroupVersionKind {
+	if gvk.Kind == "" {
+		gvk.Kind = usual.Kind
+	}
+	if gvk.Version == "" && gvk.Group == "" {
+		gvk.Group, gvk.Version = usual.Group, usual.Version
+	}
+	if gvk.Version == "" && gvk.Group == usual.Group {
+		gvk.Version = usual.Version
+	}
+	return gvk
+}
+
+// refuse is the 400 for a body that cannot be used.
+func (d *decoder) refuse(gvk schema.GroupVersionKind, err error, data []byte) error {
+	if gvk.Kind != "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, d.kind.Kind, err))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", d.kind.Kind, err, summary(data)))
+}
+
+// summary shows the beginning of a body.
+func summary(data []byte) string {
+	const most = 30
+	if len(data) == 0 {
+		return "<empty>"
+	}
+	end, more := len(data), ""
+	if end > most {
+		end, more = most, " ..."
+	}
+	if data[0] == '{' {
+		return string(data[:end]) + more
+	}
+	return hex.EncodeToString(data[:end]) + more
+}
+
+// seal encodes an object for the store: in the storage version, with the place
+// for its revision. It takes the object over.
+func (s *Server) seal(ctx context.Context, in *installed, v *Version, obj Object) (value []byte, stamp int, err error) {
+	obj.SetSelfLink("")
+	if v.Name != in.Storage.Version {
+		converted, err := in.convert(ctx, []Object{obj}, in.versions[in.Storage.Version])
+		if err != nil {
+			return nil, 0, err
+		}
+		obj = converted[0]
+	}
+	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
+	obj.SetResourceVersion(wire.Placeholder)
+	encoded, err := encode(obj)
+	if err != nil {
+		return nil, 0, apierrors.NewInternalError(fmt.Errorf("encode %s %q: %w", in.Kind, obj.GetName(), err))
+	}
+	return wire.Open(encoded)
+}
+
+// transient makes a record of an object that is not, or not yet, in the store:
+// the answer of a dry run or a backend.
+func (s *Server) transient(in *installed, v *Version, obj Object) (*storage.Record, error) {
+	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
+	value, err := encode(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return &storage.Record{Value: value, Modified: 1<<63 - 1}, nil
+}

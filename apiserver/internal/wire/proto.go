@@ -1,0 +1,53 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "encoding/binary"
+
+// protoPrefix marks protobuf that says its own type.
+const protoPrefix = "k8s\x00"
+
+// Envelope wraps the protobuf of an object so that it says its type.
+func Envelope(apiVersion, kind string, raw []byte) []byte {
+	typeMeta := AppendString(nil, 1, apiVersion)
+	typeMeta = AppendString(typeMeta, 2, kind)
+	out := make([]byte, 0, len(protoPrefix)+len(typeMeta)+len(raw)+24)
+	out = append(out, protoPrefix...)
+	out = AppendBytes(out, 1, typeMeta)
+	out = AppendBytes(out, 2, raw)
+	// contentEncoding and contentType are always written, empty.
+	return append(out, 3<<3|2, 0, 4<<3|2, 0)
+}
+
+// Enveloped returns what follows the mark of protobuf that says its own type.
+func Enveloped(data []byte) ([]byte, bool) {
+	if len(data) < len(protoPrefix) || string(data[:len(protoPrefix)]) != protoPrefix {
+		return nil, false
+	}
+	return data[len(protoPrefix):], true
+}
+
+// AppendBytes appends a length-delimited protobuf field.
+func AppendBytes(out []byte, field int, value []byte) []byte {
+	out = binary.AppendUvarint(out, uint64(field)<<3|2)
+	out = binary.AppendUvarint(out, uint64(len(value)))
+	return append(out, value...)
+}
+
+// AppendString appends a string field.
+func AppendString(out []byte, field int, value string) []byte {
+	out = binary.AppendUvarint(out, uint64(field)<<3|2)
+	out = binary.AppendUvarint(out, uint64(len(value)))
+	return append(out, value...)
+}
+
+// EventFrame returns one length-delimited protobuf watch event around an
+// object in its envelope.
+func EventFrame(eventType string, object []byte) []byte {
+	raw := AppendBytes(nil, 1, object)
+	event := AppendString(make([]byte, 0, len(raw)+len(eventType)+16), 1, eventType)
+	event = AppendBytes(event, 2, raw)
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, len(event)+4), uint32(len(event)))
+	return append(out, event...)
+}

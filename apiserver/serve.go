@@ -1,0 +1,389 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// serve is the way of every request: identify it, find out who asks, whether
+// there is room, whether they may, and answer.
+func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	req := s.newRequest(r)
+	w := &responseWriter{ResponseWriter: hw, warnings: req.warnings}
+	header := w.Header()
+	audit := r.Header.Get("Audit-Id")
+	if audit == "" {
+		audit = string(s.entropy.UID())
+	}
+	header.Set("Audit-Id", audit)
+	header.Set("Cache-Control", "no-cache, private")
+	defer func() {
+		if v := recover(); v != nil {
+			s.recovered(w, req, v)
+		}
+		s.metrics.observe(req, w, time.Since(start))
+	}()
+	if err := s.admitted(w, r, req); err != nil {
+		s.fail(w, req, err)
+	}
+}
+
+// recovered answers for a handler that panicked: a half-sent answer is aborted,
+// so that nobody takes it for a whole one.
+func (s *Server) recovered(w *responseWriter, req *Request, v any) {
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	s.options.Log.Error("a request handler panicked", "verb", req.Verb, "path", req.Path, "panic", v, "stack", string(debug.Stack()))
+	if w.code != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	s.fail(w, req, apierrors.NewInternalError(fmt.Errorf("the server panicked while handling the request: %v", v)))
+}
+
+// admitted runs the checks of the chain and then the handler.
+func (s *Server) admitted(w *responseWriter, r *http.Request, req *Request) error {
+	user := auth.UserFrom(r.Context())
+	if user == nil {
+		var err error
+		if user, err = s.options.Authenticator.Authenticate(r); err != nil || user == nil {
+			return apierrors.NewUnauthorized("Unauthorized")
+		}
+		if !user.In(auth.Authenticated) && !user.In(auth.Unauthenticated) {
+			known := *user
+			known.Groups = append(append([]string{}, user.Groups...), auth.Authenticated)
+			user = &known
+		}
+	}
+	req.User = user
+	if err := s.impersonate(r, req); err != nil {
+		return err
+	}
+	leave, err := s.gate.enter(req)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := s.authorize(r.Context(), req, req.Verb); err != nil {
+		return err
+	}
+	ctx := context.WithValue(auth.WithUser(r.Context(), req.User), requestKey{}, req)
+	if !req.longRunning() {
+		timeout, err := s.timeout(req)
+		if err != nil {
+			return err
+		}
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+	}
+	return s.dispatch(ctx, w, req)
+}
+
+// timeout of a request: what it asks for, up to the server's own.
+func (s *Server) timeout(req *Request) (time.Duration, error) {
+	usual := s.limits.RequestTimeout
+	if !strings.Contains(req.http.URL.RawQuery, "timeout=") {
+		return usual, nil
+	}
+	asked := req.query().Get("timeout")
+	if asked == "" {
+		return usual, nil
+	}
+	d, err := time.ParseDuration(asked)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - time: %s", err.Error()[len("time: "):]))
+	}
+	if d <= 0 || usual > 0 && d > usual {
+		return usual, nil
+	}
+	return d, nil
+}
+
+func (s *Server) impersonate(r *http.Request, req *Request) error {
+	as, needs, err := auth.Impersonation(r, req.User)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if as == nil {
+		return nil
+	}
+	for _, need := range needs {
+		if err := s.decide(r.Context(), need); err != nil {
+			return err
+		}
+	}
+	req.User = as
+	clean := r.Clone(r.Context())
+	auth.StripImpersonation(clean.Header)
+	req.http = clean
+	return nil
+}
+
+// authorize asks whether a request may be done with a verb, and returns the
+// 403 when not.
+func (s *Server) authorize(ctx context.Context, req *Request, verb string) error {
+	a := &auth.Attributes{User: req.User, Verb: verb, Path: req.Path}
+	if t := &req.target; t.resource {
+		a.ResourceRequest = true
+		a.Group, a.Version, a.Resource, a.Subresource = t.group, t.version, t.plural, t.subresource
+		a.Namespace, a.Name = req.Namespace, req.Name
+	}
+	return s.decide(ctx, a)
+}
+
+func (s *Server) decide(ctx context.Context, a *auth.Attributes) error {
+	decision, reason, err := s.options.Authorizer.Authorize(ctx, a)
+	if decision == auth.Allow {
+		return nil
+	}
+	if err != nil && reason == "" {
+		reason = err.Error()
+	}
+	message := forbidden(a)
+	if reason != "" {
+		message += ": " + reason
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message))
+}
+
+// forbidden is the sentence that clients show.
+func forbidden(a *auth.Attributes) string {
+	var text string
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	switch {
+	case !a.ResourceRequest:
+		text = fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
+	case a.Namespace != "":
+		text = fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", a.User.Name, a.Verb, resource, a.Group, a.Namespace)
+	default:
+		text = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", a.User.Name, a.Verb, resource, a.Group)
+	}
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}
+
+// dispatch runs what answers the request.
+func (s *Server) dispatch(ctx context.Context, w *responseWriter, req *Request) error {
+	if req.in == nil {
+		if h := s.table.Load().handler(req.Path); h != nil {
+			h.ServeHTTP(w, req.http.WithContext(ctx))
+			return nil
+		}
+		// Clients tell an unknown path from an unknown object by this form.
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return nil
+	}
+	if text := req.Version.Deprecation; text != "" {
+		req.Warn(text)
+	}
+	answer := s.verbOf(req)
+	if answer == nil {
+		return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
+	}
+	return answer(ctx, w, req)
+}
+
+type answerer func(ctx context.Context, w *responseWriter, req *Request) error
+
+// verbOf returns the handler of a request, nil when its verb is not served.
+func (s *Server) verbOf(req *Request) answerer {
+	if sub := req.sub; sub != nil {
+		switch {
+		case sub.Backend != nil:
+			return s.computed(req, sub.Backend)
+		case req.Name == "":
+			return nil
+		case req.Verb == "get":
+			return s.get
+		case req.Verb == "update":
+			return s.update
+		case req.Verb == "patch":
+			return s.patch
+		}
+		return nil
+	}
+	if req.in.Backend != nil {
+		return s.computed(req, req.in.Backend)
+	}
+	switch req.Verb {
+	case "get":
+		return s.get
+	case "list":
+		return s.list
+	case "watch":
+		return s.watch
+	case "create":
+		if req.Name != "" {
+			return nil
+		}
+		return s.create
+	case "update":
+		if req.Name == "" {
+			return nil
+		}
+		return s.update
+	case "patch":
+		if req.Name == "" {
+			return nil
+		}
+		return s.patch
+	case "delete":
+		return s.delete
+	case "deletecollection":
+		return s.deleteCollection
+	}
+	return nil
+}
+
+// fail answers with the Status of an error.
+func (s *Server) fail(w *responseWriter, req *Request, err error) {
+	if w.code != 0 {
+		s.options.Log.Error("an answer was cut short", "verb", req.Verb, "path", req.Path, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	status := s.statusOf(req, err)
+	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(d.RetryAfterSeconds))
+	}
+	s.answerStatus(w, req, int(status.Code), status)
+}
+
+// statusOf classifies an error.
+func (s *Server) statusOf(req *Request, err error) *metav1.Status {
+	var known apierrors.APIStatus
+	status := metav1.Status{}
+	switch {
+	case errors.As(err, &known):
+		status = known.Status()
+	case errors.Is(err, context.DeadlineExceeded):
+		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within the allotted timeout of %s", s.limits.RequestTimeout), 0).ErrStatus
+	default:
+		if !errors.Is(err, context.Canceled) {
+			s.options.Log.Error("a request failed", "verb", req.Verb, "path", req.Path, "error", err)
+		}
+		status.Message = err.Error()
+	}
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return &status
+}
+
+// responseWriter knows what was sent, and sends the warnings with the headers.
+type responseWriter struct {
+	http.ResponseWriter
+	warnings *warnings
+	code     int
+	bytes    int64
+}
+
+func (w *responseWriter) WriteHeader(code int) {
+	if w.code == 0 && code >= 200 {
+		w.code = code
+		w.warnings.send(w.Header())
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *responseWriter) Write(p []byte) (int, error) {
+	if w.code == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Flush implements http.Flusher.
+func (w *responseWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Unwrap gives http.ResponseController the writer beneath.
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Bounds of the warnings of one answer, in runes.
+const (
+	maxWarnings = 4096
+	maxWarning  = 256
+)
+
+// warnings collects the warnings of one answer, each text once.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+	runes int
+}
+
+func (l *warnings) add(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, known := range l.texts {
+		if known == text {
+			return
+		}
+	}
+	l.runes += len([]rune(text))
+	l.texts = append(l.texts, text)
+}
+
+// send puts the warnings into headers; when they are too long together, long
+// ones are cut, and when that is not enough, the last ones are left out.
+func (l *warnings) send(h http.Header) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sent := 0
+	for _, text := range l.texts {
+		if l.runes > maxWarnings {
+			if runes := []rune(text); len(runes) > maxWarning {
+				text = string(runes[:maxWarning])
+			}
+		}
+		if sent += len([]rune(text)); sent > maxWarnings {
+			return
+		}
+		h.Add("Warning", "299 - "+quoteWarning(text))
+	}
+}
+
+// quoteWarning makes an HTTP quoted-string of a text.
+func quoteWarning(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
