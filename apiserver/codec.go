@@ -25,7 +25,6 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-var emptyKind schema.GroupVersionKind
 
 // typed tells whether objects of a version have a Go type.
 func (v *Version) typed() bool { return v.New != nil }
@@ -189,7 +188,7 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 	}
 	if !d.v.typed() {
 		if gvk.Kind == "" {
-			return nil, gvk, nil, runtime.NewMissingKindErrWithBody(string(data))
+			return nil, gvk, nil, runtime.NewMissingKindErr(string(data))
 		}
 		if gvk.Version == "" {
 			return nil, gvk, nil, runtime.NewMissingVersionErr(string(data))
@@ -203,11 +202,11 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 func (d *decoder) proto(data []byte) (Object, schema.GroupVersionKind, error) {
 	rest, ok := wire.Enveloped(data)
 	if !ok {
-		return nil, emptyKind, errors.New("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+		return nil, schema.GroupVersionKind{}, errors.New("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
 	}
 	unknown := &runtime.Unknown{}
 	if err := unknown.Unmarshal(rest); err != nil {
-		return nil, emptyKind, err
+		return nil, schema.GroupVersionKind{}, err
 	}
 	gvk := withDefaults(unknown.GroupVersionKind(), d.kind)
 	if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {

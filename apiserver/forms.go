@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
@@ -212,7 +213,7 @@ func marshalProto(obj Object) ([]byte, error) {
 	}
 	// The envelope carries the type; the object itself does not.
 	kind := obj.GetObjectKind().GroupVersionKind()
-	obj.GetObjectKind().SetGroupVersionKind(emptyKind)
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	defer obj.GetObjectKind().SetGroupVersionKind(kind)
 	return m.Marshal()
 }

@@ -31,6 +31,7 @@ type Server struct {
 	metrics *metrics
 	forms   *forms
 	gate    *gate
+	scale   *installed // what Scale objects are read and written as
 
 	mu    sync.Mutex // serialises changes of table
 	table atomic.Pointer[table]
@@ -80,6 +81,7 @@ func New(options Options) (*Server, error) {
 		options: options, store: options.Store, entropy: options.Entropy,
 		limits: options.Limits.withDefaults(),
 		forms:  newForms(options.CacheBytes),
+		scale:  newScaleKind(),
 	}
 	s.gate = newGate(s.limits)
 	s.metrics = newMetrics(options.Metrics, s)

@@ -1,0 +1,157 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// wipeSystemFields removes what only the server sets.
+func wipeSystemFields(obj Object) {
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetUID("")
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetSelfLink("")
+}
+
+// fillSystemFields makes an object that does not exist yet somebody.
+func (s *Server) fillSystemFields(obj Object) {
+	obj.SetCreationTimestamp(now())
+	obj.SetUID(s.entropy.UID())
+}
+
+// now is the time as objects carry it: in whole seconds.
+func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
+
+// The lengths of a generated name.
+const (
+	maxNameLength    = 63
+	suffixLength     = 5
+	maxPrefixLength  = maxNameLength - suffixLength
+	maxNameAttempts  = 8
+	maxManagerLength = 128
+)
+
+func (s *Server) generateName(prefix string) string {
+	if len(prefix) > maxPrefixLength {
+		prefix = prefix[:maxPrefixLength]
+	}
+	return prefix + s.entropy.Suffix(suffixLength)
+}
+
+// settleNamespace gives an object the namespace of its request.
+func settleNamespace(req *Request, in *installed, obj Object) error {
+	namespace := req.Namespace
+	if !in.Namespaced {
+		namespace = ""
+	}
+	switch obj.GetNamespace() {
+	case namespace:
+	case "":
+		obj.SetNamespace(namespace)
+	default:
+		if namespace != "" {
+			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		}
+		obj.SetNamespace("")
+	}
+	return nil
+}
+
+func checkName(req *Request, obj Object) error {
+	if obj.GetName() != req.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), req.Name))
+	}
+	return nil
+}
+
+const (
+	duplicateOwners = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
+	duplicateAfter  = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
+)
+
+// dedupOwners removes repeated owner references, with a warning.
+func dedupOwners(req *Request, obj Object, warning string) {
+	refs := obj.GetOwnerReferences()
+	if len(refs) < 2 {
+		return
+	}
+	var kept []metav1.OwnerReference
+	var repeated []string
+	seen := map[types.UID]bool{}
+	for _, ref := range refs {
+		if seen[ref.UID] && containsOwner(kept, ref) {
+			repeated = append(repeated, string(ref.UID))
+			continue
+		}
+		seen[ref.UID] = true
+		kept = append(kept, ref)
+	}
+	if len(repeated) > 0 {
+		req.Warn(fmt.Sprintf(warning, strings.Join(repeated, ", ")))
+		obj.SetOwnerReferences(kept)
+	}
+}
+
+func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {
+	for _, r := range refs {
+		if apiequality.Semantic.DeepEqual(r, ref) {
+			return true
+		}
+	}
+	return false
+}
+
+// validateMetadata checks what all objects have in common. old is nil for a
+// creation.
+func (in *installed) validateMetadata(v *Version, obj, old Object) field.ErrorList {
+	var errs field.ErrorList
+	if !v.typed() {
+		kind := in.GroupVersionKind(v.Name)
+		if got := obj.GetObjectKind().GroupVersionKind(); got != kind {
+			if got.Kind != kind.Kind {
+				errs = append(errs, field.Invalid(field.NewPath("kind"), got.Kind, "must be "+kind.Kind))
+			}
+			if got.GroupVersion() != kind.GroupVersion() {
+				errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got.GroupVersion().String(), "must be "+kind.GroupVersion().String()))
+			}
+		}
+	}
+	rule := in.NameRule
+	if rule == nil {
+		rule = apivalidation.NameIsDNSSubdomain
+	}
+	path := field.NewPath("metadata")
+	errs = append(errs, apivalidation.ValidateObjectMetaAccessor(obj, in.Namespaced, rule, path)...)
+	if old != nil {
+		errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
+	}
+	return errs
+}
+
+// keepSystemFields carries over what an update cannot change.
+func keepSystemFields(obj, old Object) {
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	if created := old.GetCreationTimestamp(); !created.IsZero() {
+		obj.SetCreationTimestamp(created)
+	}
+	if deleted := old.GetDeletionTimestamp(); deleted != nil {
+		obj.SetDeletionTimestamp(deleted)
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(grace)
+	}
+}

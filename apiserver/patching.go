@@ -1,0 +1,282 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/patch"
+	"github.com/steer-dev/steer/storage"
+)
+
+// patch answers a PATCH of an object or a subresource of it.
+func (s *Server) patch(ctx context.Context, w *responseWriter, req *Request) error {
+	t := types.PatchType(mediaType(req.http))
+	if supported := req.patchTypes(); !slices.Contains(supported, string(t)) {
+		return negotiate.Unsupported(supported)
+	}
+	choice, err := negotiate.Output(req.http, req.answerOffer())
+	if err != nil {
+		return err
+	}
+	data, err := s.readBody(req)
+	if err != nil {
+		return err
+	}
+	options, err := patchOptions(req, t)
+	if err != nil {
+		return err
+	}
+	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
+	p := &patching{
+		wr: wr, kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, strategy: wr.strategy, ownership: wr.ownership,
+		directive: directive(options.FieldValidation), body: data,
+	}
+	if req.sub != nil && req.sub.Scale != nil {
+		return s.patchScale(ctx, w, req, choice, p, t, options)
+	}
+	if err := p.parse(t, options); err != nil {
+		return err
+	}
+	wr.creates = p.applied != nil && req.sub == nil
+	rec, created, err := wr.replace(ctx, func(ctx context.Context, old Object, rec *storage.Record) (Object, error) {
+		obj, err := p.change(ctx, old, rec)
+		if err != nil {
+			return nil, err
+		}
+		if old == nil {
+			return wr.prepareApplied(ctx, obj)
+		}
+		return wr.admitRevision(ctx, obj, old)
+	})
+	if err != nil {
+		return err
+	}
+	return s.answerRecord(ctx, w, req, choice, codeOf(created), req.in, req.Version, rec)
+}
+
+// mediaType is the Content-Type without its parameters.
+func mediaType(r *http.Request) string {
+	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.TrimSpace(contentType)
+}
+
+// patchTypes are the formats that a resource supports.
+func (req *Request) patchTypes() []string {
+	out := []string{string(types.JSONPatchType), string(types.MergePatchType)}
+	if req.Version.StrategicMerge {
+		out = append(out, string(types.StrategicMergePatchType))
+	}
+	return append(out, string(types.ApplyYAMLPatchType))
+}
+
+// patching turns the current object into the wished one.
+type patching struct {
+	wr        *write
+	kind      schema.GroupVersionKind
+	v         *Version
+	strategy  Strategy
+	ownership Ownership
+	directive string
+	body      []byte
+
+	// Either a patch, or an applied configuration.
+	patch    patch.Patch
+	applied  *unstructured.Unstructured
+	findings []error // of the configuration
+	force    bool
+}
+
+// parse reads the patch.
+func (p *patching) parse(t types.PatchType, options *metav1.PatchOptions) (err error) {
+	if t == types.ApplyYAMLPatchType {
+		return p.parseApplied(options)
+	}
+	o := patch.Options{Strict: p.directive != metav1.FieldValidationIgnore, MaxOperations: p.wr.s.limits.PatchOperations}
+	if p.v.StrategicMerge && p.v.typed() {
+		if o.Schema, err = strategicpatch.NewPatchMetaFromStruct(p.v.New()); err != nil {
+			return err
+		}
+	}
+	p.patch, err = patch.Parse(t, p.body, o)
+	return err
+}
+
+func (p *patching) parseApplied(options *metav1.PatchOptions) error {
+	if p.ownership == nil {
+		return apierrors.NewGenericServerResponse(501, "apply", schema.GroupResource{Group: p.kind.Group, Resource: p.kind.Kind}, "",
+			"this server does not track the fields of this kind, so nothing can be applied to it", 0, false)
+	}
+	if p.directive != metav1.FieldValidationIgnore {
+		if _, err := yaml.YAMLToJSONStrict(p.body); err != nil {
+			if _, lenient := yaml.YAMLToJSON(p.body); lenient == nil {
+				p.findings = []error{err}
+			}
+		}
+	}
+	raw, err := yaml.YAMLToJSON(p.body)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	p.applied = &unstructured.Unstructured{Object: map[string]any{}}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &p.applied.Object); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	if p.applied.Object == nil {
+		p.applied.Object = map[string]any{}
+	}
+	p.force = options.Force != nil && *options.Force
+	return nil
+}
+
+// change returns what the patch makes of an object; rec is the record that old
+// was read from, or nil.
+func (p *patching) change(ctx context.Context, old Object, rec *storage.Record) (obj Object, err error) {
+	if p.applied != nil {
+		obj, err = p.apply(old)
+	} else {
+		obj, err = p.patched(ctx, old, rec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if old == nil && obj.GetUID() != "" {
+		return nil, apierrors.NewConflict(p.wr.in.GroupResource(), p.wr.req.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
+	}
+	if err := settleNamespace(p.wr.req, p.wr.in, obj); err != nil {
+		return nil, err
+	}
+	return obj, checkName(p.wr.req, obj)
+}
+
+// apply merges the applied configuration.
+func (p *patching) apply(old Object) (Object, error) {
+	if old == nil {
+		old = p.v.new()
+		old.GetObjectKind().SetGroupVersionKind(p.kind)
+	}
+	obj, err := p.ownership.Apply(old, p.applied.DeepCopy(), p.wr.manager, p.force)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.strategy.Normalize(obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if len(p.findings) > 0 {
+		if p.directive == metav1.FieldValidationStrict {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", p.findings[0]))
+		}
+		warnFindings(p.wr.req, p.findings)
+	}
+	return obj, nil
+}
+
+// patched applies a patch to the JSON of an object.
+func (p *patching) patched(ctx context.Context, old Object, rec *storage.Record) (Object, error) {
+	value, err := p.json(ctx, old, rec)
+	if err != nil {
+		return nil, err
+	}
+	doc := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &doc); err != nil {
+		return nil, err
+	}
+	if doc, err = p.patch.Apply(doc); err != nil {
+		return nil, err
+	}
+	findings := slices.Clone(p.patch.Strict())
+	obj, more, err := p.decode(doc)
+	if err != nil {
+		return nil, p.refuse(doc, err)
+	}
+	if p.directive != metav1.FieldValidationIgnore {
+		findings = append(findings, more...)
+	}
+	if len(findings) > 0 {
+		if p.directive == metav1.FieldValidationStrict {
+			return nil, p.refuse(doc, runtime.NewStrictDecodingError(findings))
+		}
+		warnFindings(p.wr.req, findings)
+	}
+	if p.ownership == nil {
+		return obj, nil
+	}
+	return p.ownership.Update(old, obj, p.wr.manager)
+}
+
+// json is the object to be patched.
+func (p *patching) json(ctx context.Context, old Object, rec *storage.Record) ([]byte, error) {
+	if rec != nil {
+		return p.wr.s.jsonOf(ctx, p.wr.in, p.v, rec)
+	}
+	return encode(old)
+}
+
+// decode makes an object of a patched document, and finds its unknown fields.
+func (p *patching) decode(doc map[string]any) (Object, []error, error) {
+	var obj Object
+	var findings []error
+	if p.v.typed() {
+		raw, err := json.Marshal(doc)
+		if err != nil {
+			return nil, nil, err
+		}
+		obj = p.v.New()
+		if findings, err = kjson.UnmarshalStrict(raw, obj); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		u := &unstructured.Unstructured{Object: doc}
+		if u.GetKind() == "" {
+			return nil, nil, runtime.NewMissingKindErr("patched object")
+		}
+		obj = u
+	}
+	unknown, err := p.strategy.Normalize(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, path := range unknown {
+		findings = append(findings, fmt.Errorf("unknown field %q", path))
+	}
+	return obj, findings, nil
+}
+
+// refuse is the 422 for a patch whose outcome is not an object of the kind.
+func (p *patching) refuse(doc map[string]any, err error) error {
+	shown, encodeErr := json.Marshal(doc)
+	if encodeErr != nil {
+		return encodeErr
+	}
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(shown), err.Error())})
+}
+
+// prepareApplied does what comes before an applied object is created; its
+// ownership is recorded already.
+func (wr *write) prepareApplied(ctx context.Context, obj Object) (Object, error) {
+	obj, err := wr.admit(ctx, obj, nil)
+	if err != nil {
+		return nil, err
+	}
+	wipeSystemFields(obj)
+	dedupOwners(wr.req, obj, duplicateAfter)
+	return obj, nil
+}

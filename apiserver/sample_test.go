@@ -1,0 +1,207 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/storage"
+)
+
+var (
+	admin   = &auth.User{Name: "admin", Groups: []string{auth.Masters, auth.Authenticated}}
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
+
+// widgetRules are those of a custom resource with a status subresource: spec and
+// status are kept, other fields are unknown; spec.size defaults to 1 and is at
+// most 10.
+type widgetRules struct{ status bool }
+
+func content(obj apiserver.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
+
+func (widgetRules) Normalize(obj apiserver.Object) (unknown []string, err error) {
+	c := content(obj)
+	for k := range c {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, k) {
+			unknown = append(unknown, k)
+			delete(c, k)
+		}
+	}
+	slices.Sort(unknown)
+	if spec, ok := c["spec"].(map[string]any); ok && spec["size"] == nil {
+		spec["size"] = int64(1)
+	}
+	return unknown, nil
+}
+
+func (r widgetRules) Prepare(_ context.Context, obj, old apiserver.Object) {
+	c := content(obj)
+	if old == nil {
+		delete(c, "status")
+		obj.SetGeneration(1)
+		return
+	}
+	was := content(old)
+	if r.status {
+		meta := obj.GetManagedFields()
+		status := c["status"]
+		for k := range c {
+			delete(c, k)
+		}
+		for k, v := range (old.DeepCopyObject().(*unstructured.Unstructured)).Object {
+			c[k] = v
+		}
+		c["status"] = status
+		obj.SetManagedFields(meta)
+		return
+	}
+	delete(c, "status")
+	if status, ok := was["status"]; ok {
+		c["status"] = status
+	}
+	if !equalJSON(c["spec"], was["spec"]) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+func equalJSON(a, b any) bool {
+	x := unstructured.Unstructured{Object: map[string]any{"v": a}}
+	y := unstructured.Unstructured{Object: map[string]any{"v": b}}
+	p, _ := x.MarshalJSON()
+	q, _ := y.MarshalJSON()
+	return string(p) == string(q)
+}
+
+func (widgetRules) Validate(_ context.Context, obj, _ apiserver.Object) field.ErrorList {
+	size, _, _ := unstructured.NestedInt64(content(obj), "spec", "size")
+	if size > 10 {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "size"), size, "should be less than or equal to 10")}
+	}
+	return nil
+}
+
+func (widgetRules) Warnings(context.Context, apiserver.Object, apiserver.Object) []string { return nil }
+
+type widgetScale struct{}
+
+func (widgetScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+	size, _, err := unstructured.NestedInt64(content(obj), "spec", "size")
+	return int32(size), 0, "app=widget", err
+}
+
+func (widgetScale) SetReplicas(obj apiserver.Object, replicas int32) error {
+	return unstructured.SetNestedField(content(obj), int64(replicas), "spec", "size")
+}
+
+func widgetVersion(name string) apiserver.Version {
+	kind := schema.GroupVersionKind{Group: "example.com", Version: name, Kind: "Widget"}
+	types := apply.Deduced()
+	return apiserver.Version{
+		Name: name, Strategy: widgetRules{},
+		Ownership:  apply.New(apply.Endpoint{Kind: kind, Types: types}),
+		Selectable: []apiserver.SelectableField{{Path: "spec.colour", Keys: []string{"spec", "colour"}, Value: colourOf}},
+		Subresources: []apiserver.Subresource{
+			{Name: "status", Strategy: widgetRules{status: true}, Ownership: apply.New(apply.Endpoint{Kind: kind, Types: types, Subresource: "status"})},
+			{Name: "scale", Scale: widgetScale{}},
+		},
+	}
+}
+
+func colourOf(obj apiserver.Object) string {
+	s, _, _ := unstructured.NestedString(content(obj), "spec", "colour")
+	return s
+}
+
+func widgetResource() *apiserver.Resource {
+	return &apiserver.Resource{
+		Names: apiserver.Names{
+			Group: "example.com", Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
+			ShortNames: []string{"wd"}, Categories: []string{"all"}, Namespaced: true,
+		},
+		Storage:  apiserver.Storage{Bucket: "example.com/widgets", Version: "v1"},
+		Versions: []apiserver.Version{widgetVersion("v1"), widgetVersion("v2")},
+	}
+}
+
+// configRules are those of a built-in kind without any.
+type configRules struct{}
+
+func (configRules) Normalize(apiserver.Object) ([]string, error)                          { return nil, nil }
+func (configRules) Prepare(context.Context, apiserver.Object, apiserver.Object)           {}
+func (configRules) Warnings(context.Context, apiserver.Object, apiserver.Object) []string { return nil }
+func (configRules) Validate(context.Context, apiserver.Object, apiserver.Object) field.ErrorList {
+	return nil
+}
+
+func configMapResource() *apiserver.Resource {
+	return &apiserver.Resource{
+		Names:    apiserver.Names{Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true},
+		Storage:  apiserver.Storage{Bucket: "configmaps", Version: "v1"},
+		Versions: []apiserver.Version{{Name: "v1", New: func() apiserver.Object { return &corev1.ConfigMap{} }, Strategy: configRules{}, StrategicMerge: true}},
+		Update:   apiserver.UpdateRules{Unconditional: true},
+	}
+}
+
+// newServer serves widgets and config maps from memory.
+func newServer(t testing.TB, edit ...func(*apiserver.Options)) *apiserver.Server {
+	t.Helper()
+	options := apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{}), Entropy: apiserver.SeededEntropy(1)}
+	for _, e := range edit {
+		e(&options)
+	}
+	s, err := apiserver.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*apiserver.Resource{widgetResource(), configMapResource()} {
+		if err := s.Install(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		_ = options.Store.Close()
+	})
+	return s
+}
+
+func config(s *apiserver.Server) *rest.Config {
+	return &rest.Config{Host: "https://steer.invalid", Transport: s.RoundTripper(admin), QPS: -1}
+}
+
+func dynamicClient(t testing.TB, s *apiserver.Server) dynamic.Interface {
+	t.Helper()
+	c, err := dynamic.NewForConfig(config(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func widget(name string, edit ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": name, "namespace": "default"},
+		"spec":     map[string]any{"colour": "red"},
+	}}
+	for _, e := range edit {
+		e(u)
+	}
+	return u
+}

@@ -1,0 +1,220 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/storage"
+)
+
+// ScaleOwnership is what the Ownership of a [Subresource] with a Scale may
+// implement beside: it carries the record over between an object and its Scale.
+type ScaleOwnership interface {
+	Ownership
+	ToScale(parent []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error)
+	ToParent(parent, scale []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error)
+}
+
+// newScaleKind describes Scale as if it were a resource, for the decoding and
+// encoding of it.
+func newScaleKind() *installed {
+	r := &Resource{
+		Names:    Names{Group: "autoscaling", Plural: "scales", Singular: "scale", Kind: "Scale", ListKind: "ScaleList", Namespaced: true},
+		Versions: []Version{{Name: "v1", New: func() Object { return &autoscalingv1.Scale{} }, Strategy: anything{}, Printer: scalePrinter{}}},
+		Storage:  Storage{Version: "v1"},
+	}
+	return &installed{Resource: r, versions: map[string]*Version{"v1": &r.Versions[0]}}
+}
+
+// anything is the strategy of kinds whose rules are elsewhere.
+type anything struct{}
+
+func (anything) Normalize(Object) ([]string, error)                       { return nil, nil }
+func (anything) Prepare(context.Context, Object, Object)                  {}
+func (anything) Validate(context.Context, Object, Object) field.ErrorList { return nil }
+func (anything) Warnings(context.Context, Object, Object) []string        { return nil }
+
+type scalePrinter struct{}
+
+func (scalePrinter) Columns() []metav1.TableColumnDefinition {
+	doc := metav1.ObjectMeta{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: doc["name"]},
+		{Name: "Desired", Type: "integer", Description: autoscalingv1.ScaleSpec{}.SwaggerDoc()["replicas"]},
+		{Name: "Available", Type: "integer", Description: autoscalingv1.ScaleStatus{}.SwaggerDoc()["replicas"]},
+	}
+}
+
+func (scalePrinter) Cells(obj Object) ([]any, error) {
+	scale := obj.(*autoscalingv1.Scale)
+	return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas)}, nil
+}
+
+// answerOffer is what a request can be answered with.
+func (req *Request) answerOffer() negotiate.Offer {
+	offer := req.offer()
+	if req.sub != nil && req.sub.Scale != nil {
+		offer.Protobuf = true
+	}
+	return offer
+}
+
+// scaleOf shows an object as a Scale.
+func (req *Request) scaleOf(obj Object) (*autoscalingv1.Scale, error) {
+	spec, status, selector, err := req.sub.Scale.Replicas(obj)
+	if err != nil {
+		return nil, err
+	}
+	scale := &autoscalingv1.Scale{
+		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
+			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: spec},
+		Status: autoscalingv1.ScaleStatus{Replicas: status, Selector: selector},
+	}
+	return scale, nil
+}
+
+func (s *Server) answerScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, code int, obj Object) error {
+	scale, err := req.scaleOf(obj)
+	if err != nil {
+		return err
+	}
+	v := &s.scale.Versions[0]
+	rec, err := s.transient(s.scale, v, scale)
+	if err != nil {
+		return err
+	}
+	return s.answerRecord(ctx, w, req, choice, code, s.scale, v, rec)
+}
+
+// updateScale answers a PUT of a Scale.
+func (s *Server) updateScale(ctx context.Context, w *responseWriter, req *Request) error {
+	choice, err := negotiate.Output(req.http, req.answerOffer())
+	if err != nil {
+		return err
+	}
+	data, err := s.readBody(req)
+	if err != nil {
+		return err
+	}
+	options, err := updateOptions(req)
+	if err != nil {
+		return err
+	}
+	media, err := negotiate.Input(req.http.Header.Get("Content-Type"), negotiate.Offer{Protobuf: true})
+	if err != nil {
+		return err
+	}
+	v := &s.scale.Versions[0]
+	d := &decoder{kind: s.scale.GroupVersionKind(v.Name), v: v, directive: directive(options.FieldValidation)}
+	obj, err := d.body(req, media, data)
+	if err != nil {
+		return err
+	}
+	if err := settleNamespace(req, req.in, obj); err != nil {
+		return err
+	}
+	if err := checkName(req, obj); err != nil {
+		return err
+	}
+	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
+	return s.writeScale(ctx, w, req, choice, wr, func(_ context.Context, old *autoscalingv1.Scale) (Object, error) {
+		wished := obj.DeepCopyObject().(Object)
+		if req.sub.Ownership == nil {
+			return wished, nil
+		}
+		return req.sub.Ownership.Update(old, wished, wr.manager)
+	})
+}
+
+// patchScale answers a PATCH of a Scale.
+func (s *Server) patchScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
+	p.v, p.kind = &s.scale.Versions[0], s.scale.GroupVersionKind("v1")
+	p.strategy, p.ownership = anything{}, req.sub.Ownership
+	if err := p.parse(t, options); err != nil {
+		return err
+	}
+	return s.writeScale(ctx, w, req, choice, p.wr, func(ctx context.Context, old *autoscalingv1.Scale) (Object, error) {
+		return p.change(ctx, old, nil)
+	})
+}
+
+// writeScale carries a change of a Scale over to the object.
+func (s *Server) writeScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, wr *write, change func(context.Context, *autoscalingv1.Scale) (Object, error)) error {
+	record, _ := req.sub.Ownership.(ScaleOwnership)
+	rec, _, err := wr.replace(ctx, func(ctx context.Context, old Object, _ *storage.Record) (Object, error) {
+		scale, err := req.scaleOf(old)
+		if err != nil {
+			return nil, err
+		}
+		if record != nil {
+			if scale.ManagedFields, err = record.ToScale(old.GetManagedFields()); err != nil {
+				return nil, err
+			}
+		}
+		changed, err := change(ctx, scale)
+		if err != nil {
+			return nil, err
+		}
+		if changed, err = wr.admitScale(ctx, changed, scale); err != nil {
+			return nil, err
+		}
+		wished, ok := changed.(*autoscalingv1.Scale)
+		if !ok {
+			return nil, apierrors.NewInternalError(errors.New("admission replaced the Scale by something else"))
+		}
+		if wished.Spec.Replicas < 0 {
+			return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), wished.Name, field.ErrorList{
+				field.Invalid(field.NewPath("spec", "replicas"), wished.Spec.Replicas, "must be greater than or equal to 0"),
+			})
+		}
+		obj := old.DeepCopyObject().(Object)
+		if err := req.sub.Scale.SetReplicas(obj, wished.Spec.Replicas); err != nil {
+			return nil, err
+		}
+		if wished.ResourceVersion != "" {
+			obj.SetResourceVersion(wished.ResourceVersion)
+		}
+		if wished.UID != "" {
+			obj.SetUID(wished.UID)
+		}
+		if record != nil {
+			entries, err := record.ToParent(old.GetManagedFields(), wished.ManagedFields)
+			if err != nil {
+				return nil, err
+			}
+			obj.SetManagedFields(entries)
+		}
+		return obj, nil
+	})
+	if err != nil {
+		return err
+	}
+	obj, err := s.object(ctx, req.in, req.Version, rec)
+	if err != nil {
+		return err
+	}
+	return s.answerScale(ctx, w, req, choice, 200, obj)
+}
+
+func (wr *write) admitScale(ctx context.Context, scale, old Object) (Object, error) {
+	if wr.s.options.Admission == nil {
+		return scale, nil
+	}
+	a := wr.admission(scale, old)
+	err := wr.s.options.Admission.Admit(ctx, a)
+	return a.Object, err
+}

@@ -1,0 +1,331 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/storage"
+)
+
+// answerRecord answers one object in the form that was chosen.
+func (s *Server) answerRecord(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, code int, in *installed, v *Version, rec *storage.Record) error {
+	b := &body{}
+	switch choice.Shape {
+	case negotiate.MetadataList:
+		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
+	case negotiate.Table:
+		t, err := s.tableOf(ctx, req, choice, in, v, []*storage.Record{rec})
+		if err != nil {
+			return err
+		}
+		t.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
+		return s.answerTable(w, req, choice, code, t)
+	}
+	object, err := s.object1(ctx, choice, in, v, rec)
+	if err != nil {
+		return err
+	}
+	b.add(object)
+	if choice.Media == negotiate.Protobuf {
+		return s.send(w, req, code, choice.Media.ContentType(), b)
+	}
+	return s.sendJSON(w, req, code, choice, b)
+}
+
+// object1 returns one object, whole or its metadata, with its type: as JSON or
+// as protobuf in its envelope.
+func (s *Server) object1(ctx context.Context, choice negotiate.Choice, in *installed, v *Version, rec *storage.Record) ([]byte, error) {
+	whole := choice.Shape == negotiate.Whole
+	if choice.Media == negotiate.Protobuf {
+		if !whole {
+			raw, err := s.metadataProtoOf(ctx, in, v, rec)
+			return wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw), err
+		}
+		raw, err := s.protoOf(ctx, in, v, rec)
+		return wire.Envelope(in.apiVersion(v), in.Kind, raw), err
+	}
+	value, err := s.jsonOf(ctx, in, v, rec)
+	if err != nil || whole {
+		return value, err
+	}
+	return metadataJSON(choice, value), nil
+}
+
+func metaVersion(choice negotiate.Choice) string {
+	return metav1.GroupName + "/" + choice.MetaVersion
+}
+
+// metadataJSON is the PartialObjectMetadata of an object.
+func metadataJSON(choice negotiate.Choice, value []byte) []byte {
+	metadata := wire.Raw(value, "metadata")
+	if metadata == nil {
+		metadata = []byte("{}")
+	}
+	version := metaVersion(choice)
+	out := make([]byte, 0, len(metadata)+len(version)+64)
+	out = append(out, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
+	out = append(out, version...)
+	out = append(out, `","metadata":`...)
+	out = append(out, metadata...)
+	return append(out, '}')
+}
+
+// answerList answers a page of objects in the form that was chosen.
+func (s *Server) answerList(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, p *page) error {
+	in, v := req.in, req.Version
+	switch choice.Shape {
+	case negotiate.Metadata:
+		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%s)", in.ListKind))
+	case negotiate.Table:
+		t, err := s.tableOf(ctx, req, choice, in, v, p.records)
+		if err != nil {
+			return err
+		}
+		t.ListMeta = p.meta()
+		return s.answerTable(w, req, choice, 200, t)
+	}
+	if err := s.warm(ctx, in, v, p.records); err != nil {
+		return err
+	}
+	kind, apiVersion := in.ListKind, in.apiVersion(v)
+	if choice.Shape == negotiate.MetadataList {
+		kind, apiVersion = "PartialObjectMetadataList", metaVersion(choice)
+	}
+	if choice.Media == negotiate.Protobuf {
+		return s.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
+	}
+	b := &body{parts: make([][]byte, 0, 2*len(p.records)+2)}
+	b.add(p.open(kind, apiVersion, !v.typed() && choice.Shape == negotiate.Whole))
+	comma := []byte(",")
+	for i, rec := range p.records {
+		if i > 0 {
+			b.add(comma)
+		}
+		value, err := s.jsonOf(ctx, in, v, rec)
+		if err != nil {
+			return err
+		}
+		switch {
+		case choice.Shape == negotiate.MetadataList:
+			b.add(metadataJSON(choice, value))
+		case v.typed():
+			open, rest := wire.Untyped(value)
+			b.addString(open)
+			b.add(rest)
+		default:
+			b.add(value)
+		}
+	}
+	b.addString("]}")
+	return s.sendJSON(w, req, 200, choice, b)
+}
+
+// meta is the metadata of a page.
+func (p *page) meta() metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: strconv.FormatInt(int64(p.revision), 10), Continue: p.token, RemainingItemCount: p.remaining}
+}
+
+// open is the JSON of a list up to its first item. Lists of custom resources
+// have always carried an empty continue.
+func (p *page) open(kind, apiVersion string, custom bool) []byte {
+	out := make([]byte, 0, 128)
+	out = append(out, `{"kind":`...)
+	out = strconv.AppendQuote(out, kind)
+	out = append(out, `,"apiVersion":`...)
+	out = strconv.AppendQuote(out, apiVersion)
+	out = append(out, `,"metadata":{"resourceVersion":"`...)
+	out = strconv.AppendInt(out, int64(p.revision), 10)
+	out = append(out, '"')
+	if p.token != "" || custom {
+		out = append(out, `,"continue":"`...)
+		out = append(out, p.token...)
+		out = append(out, '"')
+	}
+	if p.remaining != nil {
+		out = append(out, `,"remainingItemCount":`...)
+		out = strconv.AppendInt(out, *p.remaining, 10)
+	}
+	return append(out, `},"items":[`...)
+}
+
+func (s *Server) answerProtoList(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, p *page, kind, apiVersion string) error {
+	meta := p.meta()
+	raw, err := meta.Marshal()
+	if err != nil {
+		return err
+	}
+	list := wire.AppendBytes(nil, 1, raw)
+	for _, rec := range p.records {
+		var item []byte
+		if choice.Shape == negotiate.MetadataList {
+			item, err = s.metadataProtoOf(ctx, req.in, req.Version, rec)
+		} else {
+			item, err = s.protoOf(ctx, req.in, req.Version, rec)
+		}
+		if err != nil {
+			return err
+		}
+		list = wire.AppendBytes(list, 2, item)
+	}
+	b := &body{}
+	b.add(wire.Envelope(apiVersion, kind, list))
+	return s.send(w, req, 200, choice.Media.ContentType(), b)
+}
+
+// warm converts all records that need it in one call, so that a conversion over
+// the network does not happen once per item.
+func (s *Server) warm(ctx context.Context, in *installed, v *Version, records []*storage.Record) error {
+	if in.Convert == nil {
+		return nil
+	}
+	var cold []*storage.Record
+	for _, rec := range records {
+		if !in.asStored(rec, v) && !project(rec).has(v, formJSON) {
+			cold = append(cold, rec)
+		}
+	}
+	if len(cold) < 2 {
+		return nil
+	}
+	objects, err := s.objects(ctx, in, v, cold)
+	if err != nil {
+		return err
+	}
+	for i, obj := range objects {
+		if _, err := s.forms.get(cold[i], v, formJSON, func() ([]byte, error) { return encode(obj) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *projection) has(v *Version, kind formKind) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.forms {
+		if f.version == v && f.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// tableOf prints records.
+func (s *Server) tableOf(ctx context.Context, req *Request, choice negotiate.Choice, in *installed, v *Version, records []*storage.Record) (*metav1.Table, error) {
+	options := &metav1.TableOptions{}
+	if err := parameters(req, options); err != nil {
+		return nil, err
+	}
+	if errs := metavalidation.ValidateTableOptions(options); len(errs) > 0 {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
+	}
+	printer := v.Printer
+	if printer == nil {
+		printer = plainPrinter{}
+	}
+	t := &metav1.Table{
+		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(choice)},
+		ColumnDefinitions: printer.Columns(),
+		Rows:              make([]metav1.TableRow, 0, len(records)),
+	}
+	objects, err := s.objects(ctx, in, v, records)
+	if err != nil {
+		return nil, err
+	}
+	for i, obj := range objects {
+		cells, err := printer.Cells(obj)
+		if err != nil {
+			return nil, err
+		}
+		row := metav1.TableRow{Cells: cells}
+		if options.IncludeObject != metav1.IncludeNone {
+			value, err := s.jsonOf(ctx, in, v, records[i])
+			if err != nil {
+				return nil, err
+			}
+			if options.IncludeObject != metav1.IncludeObject {
+				value = metadataJSON(choice, value)
+			}
+			row.Object = runtime.RawExtension{Raw: value}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, nil
+}
+
+func (s *Server) answerTable(w *responseWriter, req *Request, choice negotiate.Choice, code int, t *metav1.Table) error {
+	raw, err := tableJSON(t)
+	if err != nil {
+		return err
+	}
+	b := &body{}
+	b.add(raw)
+	return s.sendJSON(w, req, code, choice, b)
+}
+
+// tableJSON encodes a table without checking the objects in it again.
+func tableJSON(t *metav1.Table) ([]byte, error) {
+	head := *t
+	head.Rows = []metav1.TableRow{}
+	raw, err := json.Marshal(&head)
+	if err != nil {
+		return nil, err
+	}
+	raw = bytes.TrimSuffix(raw, []byte("]}"))
+	for i := range t.Rows {
+		row := &t.Rows[i]
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		cells, err := json.Marshal(row.Cells)
+		if err != nil {
+			return nil, err
+		}
+		raw = append(raw, `{"cells":`...)
+		raw = append(raw, cells...)
+		if len(row.Conditions) > 0 {
+			conditions, err := json.Marshal(row.Conditions)
+			if err != nil {
+				return nil, err
+			}
+			raw = append(raw, `,"conditions":`...)
+			raw = append(raw, conditions...)
+		}
+		raw = append(raw, `,"object":`...)
+		if row.Object.Raw == nil {
+			raw = append(raw, "null"...)
+		}
+		raw = append(raw, row.Object.Raw...)
+		raw = append(raw, '}')
+	}
+	return append(raw, "]}"...), nil
+}
+
+// plainPrinter prints what every object has.
+type plainPrinter struct{}
+
+func (plainPrinter) Columns() []metav1.TableColumnDefinition {
+	doc := metav1.ObjectMeta{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: doc["name"]},
+		{Name: "Created At", Type: "date", Description: doc["creationTimestamp"]},
+	}
+}
+
+func (plainPrinter) Cells(obj Object) ([]any, error) {
+	return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}, nil
+}

@@ -1,0 +1,213 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watch is the protocol of a watch as a state machine without I/O.
+//
+// Its owner feeds it what the store yields and what the clock says, and sends
+// the frames that come out. A stream goes through these states:
+//
+//	Starting ──Start──> Live ──Fail, Finish──> Ended
+//
+// Start emits the present objects as ADDED where the request asks for them, and
+// then, if asked, the bookmark that ends them. Batch turns changes into ADDED,
+// MODIFIED and DELETED as the selected set gains, keeps and loses an object,
+// which is not the same as what happened to the object. Tick emits bookmarks
+// when they are due. Fail and Finish emit the last frame.
+package watch
+
+import (
+	"iter"
+	"time"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Type of a frame, as it goes over the wire.
+type Type string
+
+// The types.
+const (
+	Added    Type = "ADDED"
+	Modified Type = "MODIFIED"
+	Deleted  Type = "DELETED"
+	Bookmark Type = "BOOKMARK"
+	Error    Type = "ERROR"
+)
+
+// Frame is one event to send.
+type Frame struct {
+	Type Type
+	// Record to show; nil for bookmarks and errors.
+	Record *storage.Record
+	// Revision of a bookmark; otherwise, when not 0, the resourceVersion to
+	// show in place of the record's own.
+	Revision storage.Revision
+	// InitialEnd marks the bookmark that ends the initial events.
+	InitialEnd bool
+	// Err is what an Error frame tells.
+	Err error
+}
+
+// State of a stream.
+type State int
+
+// The states.
+const (
+	Starting State = iota
+	Live
+	Ended
+)
+
+// Options of a stream.
+type Options struct {
+	// Matches tells whether a record is in the selected set. nil: all are.
+	Matches func(*storage.Record) bool
+	// After is the revision that the client has seen; changes up to it are not
+	// sent. Unused with Initial.
+	After storage.Revision
+	// Initial asks for the present objects first.
+	Initial bool
+	// InitialEnd asks for a bookmark after them.
+	InitialEnd bool
+	// Bookmarks is the time between bookmarks; 0 sends none.
+	Bookmarks time.Duration
+}
+
+// Stream is one watch. It is for one goroutine at a time.
+type Stream struct {
+	options Options
+	state   State
+	// sent is the revision that the client knows of.
+	sent storage.Revision
+	// reached is the revision up to which everything has been sent.
+	reached storage.Revision
+	due     time.Time
+	frames  []Frame
+}
+
+// New returns a stream in the state Starting.
+func New(options Options) *Stream {
+	return &Stream{options: options, reached: options.After, sent: options.After}
+}
+
+// State returns the state.
+func (s *Stream) State() State { return s.state }
+
+// Reached returns the revision from which a cursor has to continue.
+func (s *Stream) Reached() storage.Revision { return s.reached }
+
+// Due returns when Tick has something to do; zero for never.
+func (s *Stream) Due() time.Time { return s.due }
+
+// Start begins the stream and yields its first frames. present are the records
+// at a revision, in the order in which they are to be sent; it is not read
+// without Initial. The stream is Live when the sequence ends.
+func (s *Stream) Start(now time.Time, at storage.Revision, present iter.Seq[*storage.Record]) iter.Seq[Frame] {
+	return func(yield func(Frame) bool) {
+		if s.state != Starting {
+			return
+		}
+		s.state = Live
+		if s.options.Bookmarks > 0 {
+			s.due = now.Add(s.options.Bookmarks)
+		}
+		if !s.options.Initial {
+			return
+		}
+		for rec := range present {
+			if s.matches(rec) && !yield(Frame{Type: Added, Record: rec}) {
+				s.state = Ended
+				return
+			}
+		}
+		s.reached = at
+		if s.options.InitialEnd {
+			s.sent = at
+			yield(Frame{Type: Bookmark, Revision: at, InitialEnd: true})
+		}
+	}
+}
+
+// Batch returns the frames of a batch of changes. They are valid until the next
+// call.
+func (s *Stream) Batch(b storage.Batch) []Frame {
+	s.frames = s.frames[:0]
+	if s.state != Live {
+		return nil
+	}
+	for i := range b.Events {
+		e := &b.Events[i]
+		if e.Record.Modified <= s.reached {
+			continue
+		}
+		if frame, ok := s.frame(e); ok {
+			s.frames = append(s.frames, frame)
+			s.sent = e.Record.Modified
+		}
+	}
+	s.reached = max(s.reached, b.Revision)
+	return s.frames
+}
+
+// frame tells what a change means for the selected set.
+func (s *Stream) frame(e *storage.Event) (Frame, bool) {
+	is := !e.Deleted && s.matches(e.Record)
+	was := e.Previous != nil && s.matches(e.Previous)
+	switch {
+	case is && was:
+		return Frame{Type: Modified, Record: e.Record}, true
+	case is:
+		return Frame{Type: Added, Record: e.Record}, true
+	case was && e.Deleted:
+		// The final record is the last state under the deletion's revision.
+		return Frame{Type: Deleted, Record: e.Record}, true
+	case was:
+		return Frame{Type: Deleted, Record: e.Previous, Revision: e.Record.Modified}, true
+	}
+	return Frame{}, false
+}
+
+func (s *Stream) matches(rec *storage.Record) bool {
+	return s.options.Matches == nil || s.options.Matches(rec)
+}
+
+// Tick returns the bookmark that is due, if any. A stream that has nothing new
+// to tell repeats its revision: the bookmark also says that the watch lives.
+func (s *Stream) Tick(now time.Time) (Frame, bool) {
+	if s.state != Live || s.due.IsZero() || now.Before(s.due) {
+		return Frame{}, false
+	}
+	s.due = now.Add(s.options.Bookmarks)
+	return s.bookmark()
+}
+
+func (s *Stream) bookmark() (Frame, bool) {
+	if s.reached == 0 {
+		return Frame{}, false // there is no revision to name yet
+	}
+	s.sent = s.reached
+	return Frame{Type: Bookmark, Revision: s.reached}, true
+}
+
+// Finish ends the stream in order: with a last bookmark, if it has them and
+// there is something new to tell, so that the client resumes from there.
+func (s *Stream) Finish() (Frame, bool) {
+	if s.state != Live {
+		s.state = Ended
+		return Frame{}, false
+	}
+	s.state = Ended
+	if s.due.IsZero() || s.sent >= s.reached {
+		return Frame{}, false
+	}
+	return s.bookmark()
+}
+
+// Fail ends the stream with an error frame.
+func (s *Stream) Fail(err error) (Frame, bool) {
+	if s.state == Ended {
+		return Frame{}, false
+	}
+	s.state = Ended
+	return Frame{Type: Error, Err: err}, true
+}
