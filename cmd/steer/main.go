@@ -61,6 +61,8 @@ func newRootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
+		newUpCommand(),
+		newSnapshotCommand(),
 		newVersionCommand(),
 	)
 	return root

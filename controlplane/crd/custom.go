@@ -41,8 +41,12 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, since sto
 	if usesWebhook(crd) {
 		r.Convert = refuseConversion(crd)
 	}
+	owners, err := d.ownershipOf(crd)
+	if err != nil {
+		return nil, err
+	}
 	for _, i := range versionsByPreference(crd) {
-		v, err := d.customVersion(crd, &crd.Spec.Versions[i])
+		v, err := d.customVersion(crd, &crd.Spec.Versions[i], owners)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +70,7 @@ func versionsByPreference(crd *v1.CustomResourceDefinition) []int {
 	return out
 }
 
-func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion) (apiserver.Version, error) {
+func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, owners *ownership) (apiserver.Version, error) {
 	schema, err := d.options.Schemas.Of(v)
 	if err != nil {
 		return apiserver.Version{}, err
@@ -79,6 +83,8 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		// the API, so one version stays within reach.
 		Unserved:   !v.Served && !(v.Storage && terminating(crd) && !servesAny(crd)),
 		Strategy:   s,
+		Ownership:  owners.object(v.Name),
+		Schema:     schema.OpenAPI(),
 		Printer:    newPrinter(v.AdditionalPrinterColumns),
 		Selectable: selectableFields(v.SelectableFields),
 	}
@@ -89,10 +95,10 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		s.hasStatus = sub.Status != nil
 		s.scale = newScale(sub.Scale)
 		if s.hasStatus {
-			out.Subresources = append(out.Subresources, apiserver.Subresource{Name: "status", Strategy: statusStrategy{s}})
+			out.Subresources = append(out.Subresources, apiserver.Subresource{Name: "status", Strategy: statusStrategy{s}, Ownership: owners.status(v.Name)})
 		}
 		if s.scale != nil {
-			out.Subresources = append(out.Subresources, apiserver.Subresource{Name: "scale", Scale: s.scale})
+			out.Subresources = append(out.Subresources, apiserver.Subresource{Name: "scale", Scale: s.scale, Ownership: owners.scale(v.Name)})
 		}
 	}
 	return out, nil

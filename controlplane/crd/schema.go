@@ -16,6 +16,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/steer-dev/steer/apiserver/apply"
 )
 
 // Schemas remembers compiled schemas by their content, so that control planes
@@ -25,6 +28,7 @@ type Schemas struct {
 	mu      sync.Mutex
 	schemas map[digest]*Schema
 	order   []digest
+	types   map[digest]*apply.Types
 	valid   map[digest]struct{}
 }
 
@@ -36,15 +40,17 @@ const keptSchemas = 1024
 
 // NewSchemas returns an empty set of schemas.
 func NewSchemas() *Schemas {
-	return &Schemas{schemas: map[digest]*Schema{}, valid: map[digest]struct{}{}}
+	return &Schemas{schemas: map[digest]*Schema{}, types: map[digest]*apply.Types{}, valid: map[digest]struct{}{}}
 }
 
 // Schema is the schema of one version of a custom resource. What is derived
 // from it is derived on first use. It is immutable and safe for concurrent use.
 type Schema struct {
+	id         digest
 	props      *apiextensions.JSONSchemaProps // nil without a schema
 	structural func() (*schema.Structural, error)
 	rules      func() *cel.Validator
+	openapi    func() *spec.Schema
 	validators func() (*validators, error)
 }
 
@@ -71,6 +77,7 @@ func (s *Schemas) Of(version *v1.CustomResourceDefinitionVersion) (*Schema, erro
 	if err != nil {
 		return nil, fmt.Errorf("crd: schema of version %s: %w", version.Name, err)
 	}
+	compiled.id = id
 	if len(s.order) == keptSchemas {
 		delete(s.schemas, s.order[0])
 		s.order = s.order[1:]
@@ -113,6 +120,7 @@ func newSchema(in *v1.CustomResourceValidation) (*Schema, error) {
 		s.props = internal.OpenAPIV3Schema
 	}
 	s.structural = sync.OnceValues(s.buildStructural)
+	s.openapi = sync.OnceValue(s.buildOpenAPI)
 	s.rules = sync.OnceValue(s.buildRules)
 	s.validators = sync.OnceValues(s.buildValidators)
 	return s, nil
@@ -136,6 +144,18 @@ func (s *Schema) buildStructural() (*schema.Structural, error) {
 		return nil, err
 	}
 	return structural, nil
+}
+
+// OpenAPI returns the schema as OpenAPI v3 has it, nil without one. It is
+// shared: nobody may change it.
+func (s *Schema) OpenAPI() *spec.Schema { return s.openapi() }
+
+func (s *Schema) buildOpenAPI() *spec.Schema {
+	structural, err := s.structural()
+	if err != nil || structural == nil {
+		return nil
+	}
+	return structural.ToKubeOpenAPI()
 }
 
 func (s *Schema) buildRules() *cel.Validator {

@@ -173,7 +173,7 @@ type content struct {
 	resource step.Resource
 	// total objects, and how many of those nobody has deleted yet.
 	total, untouched int
-	// finalizers of the deleted ones, with their numbers.
+	// finalizers, with the number of objects that carry them.
 	finalizers map[string]int
 }
 

@@ -1,0 +1,192 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/steer-dev/steer/controlplane"
+)
+
+// shutdownTimeout is how long requests in flight may take when steer up stops.
+const shutdownTimeout = 5 * time.Second
+
+// upOptions are the flags of steer up.
+type upOptions struct {
+	dataDir    string
+	inMemory   bool
+	listen     string
+	kubeconfig string
+	tokenFile  string
+	verbose    bool
+}
+
+func newUpCommand() *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run a Kubernetes control plane",
+		Long: `Run a Kubernetes control plane until it is interrupted.
+
+It keeps its data, its keys and a kubeconfig in the data directory, by default
+$XDG_STATE_HOME/steer or ~/.local/state/steer. What it has acknowledged survives
+a crash of the process and of the machine.`,
+		Example: `  steer up
+  steer up --in-memory --listen 127.0.0.1:0
+  steer up --kubeconfig ~/.kube/config    # and use kubectl as it is`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dataDir, "data-dir", "", "directory for data, keys and kubeconfig (default $XDG_STATE_HOME/steer or ~/.local/state/steer)")
+	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
+	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
+	cmd.MarkFlagsMutuallyExclusive("data-dir", "in-memory")
+	return cmd
+}
+
+// up runs a control plane until ctx ends.
+func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
+	options := controlplane.Options{Listen: o.listen, Version: moduleVersion()}
+	if o.verbose {
+		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	if err := readTokenFile(&options, o.tokenFile); err != nil {
+		return err
+	}
+	home, cleanup, err := upHome(o, &options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cleanup()) }()
+	if err := addressIsFree(o.listen); err != nil {
+		return explain(err, o.listen, home)
+	}
+	plane, err := controlplane.New(options)
+	if err != nil {
+		return explain(err, o.listen, home)
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, plane.Stop(stop))
+	}()
+	if err := plane.Start(ctx); err != nil {
+		return explain(err, o.listen, home)
+	}
+	kubeconfig := o.kubeconfig
+	if kubeconfig == "" {
+		kubeconfig = filepath.Join(home, "kubeconfig")
+	}
+	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
+		return explain(err, o.listen, home)
+	}
+	where := "in memory, gone when it stops"
+	if !o.inMemory {
+		where = "data in " + home
+	}
+	fmt.Fprintf(out, `steer is up at %s (Kubernetes API 1.36), %s
+
+  export KUBECONFIG=%s
+  kubectl get namespaces
+
+Stop it with Ctrl-C.
+`, plane.URL(), where, kubeconfig)
+	<-ctx.Done()
+	return nil
+}
+
+// upHome returns the directory that belongs to this run and how to clean it up.
+func upHome(o upOptions, options *controlplane.Options) (string, func() error, error) {
+	if o.inMemory {
+		if o.kubeconfig != "" {
+			return "", func() error { return nil }, nil
+		}
+		dir, err := os.MkdirTemp("", "steer-")
+		if err != nil {
+			return "", nil, fmt.Errorf("cannot make a directory for the kubeconfig: %w; name a file with --kubeconfig", err)
+		}
+		return dir, func() error { return os.RemoveAll(dir) }, nil
+	}
+	dir := o.dataDir
+	if dir == "" {
+		var err error
+		if dir, err = defaultDataDir(); err != nil {
+			return "", nil, err
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot find the data directory %s: %w; name it with its whole path", dir, err)
+	}
+	options.DataDir = dir
+	return dir, func() error { return nil }, nil
+}
+
+// defaultDataDir is where the data goes when nobody says.
+func defaultDataDir() (string, error) {
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "steer"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", errors.New("there is no home directory to keep the data in: choose a directory with --data-dir, or keep nothing with --in-memory")
+	}
+	return filepath.Join(home, ".local", "state", "steer"), nil
+}
+
+func readTokenFile(options *controlplane.Options, path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the token file: %w", err)
+	}
+	defer file.Close()
+	options.Tokens, err = controlplane.ReadTokens(file)
+	return err
+}
+
+// addressIsFree finds out about a busy port before anything is written.
+func addressIsFree(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// explain says in one line what is wrong and what to do about it.
+func explain(err error, listen, home string) error {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use by another program: stop that, or choose another address with --listen, such as 127.0.0.1:0", listen)
+	case errors.As(err, &op) && op.Op == "listen":
+		return fmt.Errorf("cannot listen on %s: %w; choose another address with --listen", listen, op.Err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%w: choose a directory that you may write to with --data-dir, or keep nothing with --in-memory", err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w: make room in %s, or choose another directory with --data-dir", err, home)
+	}
+	return err
+}

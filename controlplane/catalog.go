@@ -1,0 +1,121 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/crd"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// catalog tells the built-in controllers what the plane serves.
+type catalog struct {
+	builtin     []*apiserver.Resource
+	definitions *crd.Definitions
+
+	mu         sync.Mutex
+	generation uint64
+	known      *resources
+}
+
+// resources is what was served at one generation.
+type resources struct {
+	byKind   map[schema.GroupVersionKind]step.Resource
+	byBucket map[string]step.Resource
+	sorted   []step.Resource
+}
+
+var _ step.Catalog = (*catalog)(nil)
+
+// Kind implements [step.Catalog].
+func (c *catalog) Kind(apiVersion, kind string) (step.Resource, bool) {
+	r, ok := c.current().byKind[schema.FromAPIVersionAndKind(apiVersion, kind)]
+	return r, ok
+}
+
+// Bucket implements [step.Catalog].
+func (c *catalog) Bucket(name string) (step.Resource, bool) {
+	r, ok := c.current().byBucket[name]
+	return r, ok
+}
+
+// Resources implements [step.Catalog].
+func (c *catalog) Resources() iter.Seq[step.Resource] { return slices.Values(c.current().sorted) }
+
+// Generation implements [step.Catalog].
+func (c *catalog) Generation() uint64 { return c.definitions.Generation() }
+
+func (c *catalog) current() *resources {
+	now := c.definitions.Generation()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known != nil && c.generation == now {
+		return c.known
+	}
+	k := &resources{byKind: map[schema.GroupVersionKind]step.Resource{}, byBucket: map[string]step.Resource{}}
+	for _, r := range slices.Concat(c.builtin, c.definitions.Resources()) {
+		k.add(r)
+	}
+	slices.SortFunc(k.sorted, func(a, b step.Resource) int { return cmp.Compare(a.Bucket, b.Bucket) })
+	c.known, c.generation = k, now
+	return k
+}
+
+// add takes in a resource that keeps objects, under its first served version.
+func (k *resources) add(r *apiserver.Resource) {
+	if r.Backend != nil {
+		return
+	}
+	var first *step.Resource
+	for i := range r.Versions {
+		v := &r.Versions[i]
+		if v.Unserved {
+			continue
+		}
+		s := step.Resource{
+			Bucket: r.Storage.Bucket, Group: r.Group, Version: v.Name,
+			Plural: r.Plural, Kind: r.Kind, Namespaced: r.Namespaced,
+		}
+		k.byKind[r.GroupVersionKind(v.Name)] = s
+		if first == nil {
+			first = &s
+		}
+	}
+	if first == nil {
+		return
+	}
+	if _, shared := k.byBucket[first.Bucket]; shared {
+		return // two groups serve the same objects; one of them is enough
+	}
+	k.byBucket[first.Bucket] = *first
+	k.sorted = append(k.sorted, *first)
+}
+
+// lifeOf reads what decides over the life of a stored object.
+func lifeOf(rec *storage.Record) *step.Object {
+	var o struct {
+		Metadata struct {
+			UID               types.UID               `json:"uid"`
+			OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+			Finalizers        []string                `json:"finalizers"`
+			DeletionTimestamp *string                 `json:"deletionTimestamp"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(rec.Value, &o); err != nil || o.Metadata.UID == "" {
+		return nil
+	}
+	m := &o.Metadata
+	return &step.Object{UID: m.UID, Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil}
+}

@@ -1,0 +1,108 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"crypto/sha256"
+	"io"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/steer-dev/steer/apiserver/apply"
+)
+
+// ownership makes the trackers of field ownership of one definition.
+type ownership struct {
+	kind     schema.GroupKind
+	types    *apply.Types
+	versions []schema.GroupVersion
+	// owned and set are the fields that a write to the object, or to its status,
+	// cannot change, by API version.
+	owned, set map[string]*fieldpath.Set
+	// replicas is where each API version counts its replicas.
+	replicas map[string]fieldpath.Path
+}
+
+func (d *Definitions) ownershipOf(crd *v1.CustomResourceDefinition) (*ownership, error) {
+	o := &ownership{
+		kind:  schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind},
+		owned: map[string]*fieldpath.Set{}, set: map[string]*fieldpath.Set{}, replicas: map[string]fieldpath.Path{},
+	}
+	schemas := map[string]*Schema{}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		s, err := d.options.Schemas.Of(v)
+		if err != nil {
+			return nil, err
+		}
+		schemas[v.Name] = s
+		gv := schema.GroupVersion{Group: o.kind.Group, Version: v.Name}
+		o.versions = append(o.versions, gv)
+		if v.Subresources == nil {
+			continue
+		}
+		if v.Subresources.Status != nil {
+			o.owned[gv.String()] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+			o.set[gv.String()] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+		}
+		if v.Subresources.Scale != nil {
+			var path fieldpath.Path
+			for _, name := range fieldsOf(v.Subresources.Scale.SpecReplicasPath) {
+				path = append(path, fieldpath.PathElement{FieldName: &name})
+			}
+			o.replicas[gv.String()] = path
+		}
+	}
+	o.types = d.options.Schemas.typesOf(o.kind, schemas)
+	return o, nil
+}
+
+// object returns the tracker for writes to objects in a version.
+func (o *ownership) object(version string) *apply.Manager {
+	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, Resets: o.owned, Versions: o.versions})
+}
+
+// status returns the tracker for writes to their status.
+func (o *ownership) status(version string) *apply.Manager {
+	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, Resets: o.set, Versions: o.versions, Subresource: "status"})
+}
+
+// scale returns the tracker for writes to their scale.
+func (o *ownership) scale(version string) *apply.Scale {
+	return apply.NewScale(schema.GroupVersion{Group: o.kind.Group, Version: version}, o.replicas)
+}
+
+// typesOf returns the merge types of a kind in all its versions.
+func (s *Schemas) typesOf(kind schema.GroupKind, versions map[string]*Schema) *apply.Types {
+	hash := sha256.New()
+	names := sortedKeys(versions)
+	for _, part := range []string{kind.Group, kind.Kind} {
+		_, _ = io.WriteString(hash, part+"\x00") // a hash does not fail
+	}
+	for _, name := range names {
+		_, _ = io.WriteString(hash, name+"\x00")
+		_, _ = hash.Write(versions[name].id[:])
+	}
+	id := digest(hash.Sum(nil))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.types[id]; known != nil {
+		return known
+	}
+	if len(s.types) >= keptSchemas {
+		clear(s.types)
+	}
+	types := apply.FromOpenAPI(func() map[string]*spec.Schema {
+		definitions := map[string]*spec.Schema{apply.ObjectMetaName: apply.ObjectMeta()}
+		for _, name := range names {
+			definitions[kind.Group+"."+name+"."+kind.Kind] = apply.Kind(kind.WithVersion(name), versions[name].OpenAPI())
+		}
+		return definitions
+	})
+	s.types[id] = types
+	return types
+}

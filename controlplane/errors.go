@@ -1,0 +1,23 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import "errors"
+
+// Failures that a caller can act on.
+var (
+	// ErrStopped: the plane has been stopped; make a new one.
+	ErrStopped = errors.New("controlplane: stopped")
+	// ErrNoListener: what was asked for needs a network address; set
+	// Options.Listen and call Start first.
+	ErrNoListener = errors.New("controlplane: no network listener: set Options.Listen and call Start first")
+	// ErrUnprotected: the plane would let strangers write. Listen on a loopback
+	// address, or do not authorize system:anonymous.
+	ErrUnprotected = errors.New("controlplane: refusing to listen beyond this machine while anybody may write: use a loopback address such as 127.0.0.1:6443, or an authorizer that does not let system:anonymous write")
+	// ErrNotForkable: only planes in memory or with their own data directory can
+	// be copied.
+	ErrNotForkable = errors.New("controlplane: this store cannot be forked")
+	// ErrTestKeys: the keys are the published ones for deterministic tests.
+	ErrTestKeys = errors.New("controlplane: refusing to serve with the test keys, which everybody knows: remove them and let new ones be made")
+)

@@ -1,0 +1,225 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Keys are the secrets of a plane: a certificate authority that signs the
+// certificates of its server and of its users. They always come from the
+// operating system's randomness or from outside, never from Options.Entropy.
+type Keys struct {
+	// CA is the certificate of the authority.
+	CA *x509.Certificate
+	// Signer is its private key.
+	Signer crypto.Signer
+}
+
+const (
+	caLifetime   = 10 * 365 * 24 * time.Hour
+	leafLifetime = 365 * 24 * time.Hour
+	// clockSkew is how far back certificates are valid, for clients whose clock
+	// is behind.
+	clockSkew = time.Hour
+)
+
+// NewKeys makes new keys.
+func NewKeys() (*Keys, error) {
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: make the key of the certificate authority: %w", err)
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return signCA(signer, serial, "steer", now.Add(-clockSkew), now.Add(caLifetime))
+}
+
+// testKeysName is the common name that gives the test keys away.
+const testKeysName = "steer test authority, known to everybody"
+
+// TestKeys returns the same keys every time. They are for deterministic runs
+// inside one process; a plane with a listener refuses them.
+func TestKeys() (*Keys, error) {
+	seed := sha256.Sum256([]byte(testKeysName))
+	signer := ed25519.NewKeyFromSeed(seed[:])
+	from := time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC)
+	return signCA(signer, big.NewInt(1), testKeysName, from, from.AddDate(200, 0, 0))
+}
+
+func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Time) (*Keys, error) {
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: from, NotAfter: to,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		IsCA:     true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
+	}
+	ca, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
+	}
+	return &Keys{CA: ca, Signer: signer}, nil
+}
+
+// areForTests tells the keys of [TestKeys].
+func (k *Keys) areForTests() bool { return k.CA.Subject.CommonName == testKeysName }
+
+// OpenKeys returns the keys kept in a directory, which is made, with new keys,
+// when it holds none. Private files have mode 0600, the directory 0700.
+func OpenKeys(dir string) (*Keys, error) {
+	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
+	certPEM, certErr := os.ReadFile(certFile)
+	keyPEM, keyErr := os.ReadFile(keyFile)
+	switch {
+	case errors.Is(keyErr, fs.ErrNotExist):
+		// The key is written last: without one there is nothing to lose.
+		return createKeys(dir, certFile, keyFile)
+	case certErr != nil || keyErr != nil:
+		return nil, fmt.Errorf("controlplane: read the keys: %w", errors.Join(certErr, keyErr))
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: the keys in %s are damaged: %w; restore them, or remove both files and hand out the new kubeconfig", dir, err)
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !pair.Leaf.IsCA {
+		return nil, fmt.Errorf("controlplane: %s is not a certificate authority; remove it together with %s", certFile, keyFile)
+	}
+	return &Keys{CA: pair.Leaf, Signer: signer}, nil
+}
+
+func createKeys(dir, certFile, keyFile string) (*Keys, error) {
+	keys, err := NewKeys()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("controlplane: make the directory for the keys: %w", err)
+	}
+	key, err := encodeKey(keys.Signer)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(certFile, encodeCertificate(keys.CA.Raw), 0o600); err != nil {
+		return nil, err
+	}
+	if err := writeFile(keyFile, key, 0o600); err != nil {
+		return nil, err
+	}
+	return keys, nil
+}
+
+// CertificatePEM returns the certificate of the authority, which clients trust.
+func (k *Keys) CertificatePEM() []byte { return encodeCertificate(k.CA.Raw) }
+
+// pool returns the authority as the only root.
+func (k *Keys) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(k.CA)
+	return pool
+}
+
+// issue signs a certificate for a new key.
+func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("controlplane: make a key: %w", err)
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: subject,
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(leafLifetime),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, k.CA, key.Public(), k.Signer)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("controlplane: sign a certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("controlplane: sign a certificate: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+func newSerial() (*big.Int, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: make a serial number: %w", err)
+	}
+	return serial, nil
+}
+
+func encodeCertificate(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func encodeKey(key crypto.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: encode a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// writeFile replaces a file in one step: readers see the old content or the new
+// one, never a part.
+func writeFile(path string, content []byte, mode fs.FileMode) (err error) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+		return os.Chmod(path, mode)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("controlplane: write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temp.Name()) // the first error is the one to report
+		}
+	}()
+	_, writeErr := temp.Write(content)
+	if err := errors.Join(writeErr, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+		return fmt.Errorf("controlplane: write %s: %w", path, err)
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return fmt.Errorf("controlplane: write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// Bounds of a connection.
+const (
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 90 * time.Second
+	maxHeaderBytes = 1 << 20
+	maxStreams     = 250
+	pingAfter      = 30 * time.Second
+	pingTimeout    = 15 * time.Second
+	// renewBefore is how long before its end a serving certificate is replaced.
+	renewBefore = 30 * 24 * time.Hour
+)
+
+// listener serves a handler over TLS.
+type listener struct {
+	net    net.Listener
+	server *http.Server
+	done   chan error
+}
+
+// listen takes the address and begins to serve on it.
+func listen(ctx context.Context, address string, hosts []string, keys *Keys, handler http.Handler, log *slog.Logger) (*listener, error) {
+	if keys.areForTests() {
+		return nil, ErrTestKeys
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: listen on %s: %w", address, err)
+	}
+	certificates := &servingCertificate{keys: keys, hosts: servingHosts(l.Addr(), hosts)}
+	if _, err := certificates.get(nil); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	out := &listener{net: l, done: make(chan error, 1), server: &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		TLSConfig: &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: certificates.get,
+			// Whether a certificate is good is for the authenticator to say, so
+			// that the answer to a bad one is a Status.
+			ClientAuth: tls.RequestClientCert,
+			ClientCAs:  keys.pool(),
+		},
+	}}
+	go func() { out.done <- out.server.ServeTLS(l, "", "") }()
+	return out, nil
+}
+
+// close stops serving. Requests get until ctx ends.
+func (l *listener) close(ctx context.Context) error {
+	err := l.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("controlplane: some requests did not end in time: %w", err), l.server.Close())
+	}
+	if served := <-l.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// servingCertificate is the certificate of a listener, renewed before it ends.
+type servingCertificate struct {
+	keys  *Keys
+	hosts []string
+
+	mu      sync.Mutex
+	current *tls.Certificate
+}
+
+func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || time.Until(s.current.Leaf.NotAfter) < renewBefore {
+		issued, err := s.keys.issue(pkix.Name{CommonName: "steer"}, s.hosts, x509.ExtKeyUsageServerAuth)
+		if err != nil {
+			return nil, err
+		}
+		s.current = &issued
+	}
+	return s.current, nil
+}
+
+// servingHosts returns the names that clients use for a listener.
+func servingHosts(addr net.Addr, more []string) []string {
+	hosts := []string{
+		"localhost", "127.0.0.1", "::1",
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
+		hosts = append(hosts, tcp.IP.String())
+	}
+	return append(hosts, more...)
+}
+
+// url returns where clients on this machine find the listener.
+func (l *listener) url() string {
+	tcp := l.net.Addr().(*net.TCPAddr)
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "https://" + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+}
+
+// mayListen refuses addresses that other machines reach when strangers may
+// write.
+func mayListen(ctx context.Context, address string, authorizer auth.Authorizer) error {
+	if onlyLocal(address) || authorizer == nil {
+		return nil
+	}
+	decision, _, err := authorizer.Authorize(ctx, &auth.Attributes{
+		User: &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}},
+		Verb: "create", ResourceRequest: true, Version: "v1", Resource: "configmaps", Namespace: "default",
+	})
+	if err != nil {
+		return fmt.Errorf("controlplane: ask the authorizer: %w", err)
+	}
+	if decision == auth.Allow {
+		return ErrUnprotected
+	}
+	return nil
+}
+
+// onlyLocal tells whether only this machine reaches an address.
+func onlyLocal(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

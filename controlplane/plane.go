@@ -1,0 +1,276 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/crd"
+	"github.com/steer-dev/steer/controlplane/gc"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Plane is a control plane. Its methods are safe for concurrent use.
+type Plane struct {
+	options Options
+	store   storage.Store
+	owned   bool // whether Stop closes the store
+	server  *apiserver.Server
+	runner  *step.Runner
+	keys    func() (*Keys, error)
+
+	mu       sync.Mutex
+	state    state
+	listener *listener
+	cancel   context.CancelFunc // ends the loop of the controllers
+	loop     chan struct{}      // closed when it has ended
+	stopped  error
+}
+
+// state of a plane's life.
+type state int
+
+const (
+	serving state = iota // in process only
+	started
+	stopped
+)
+
+// sharedSchemas lets the planes of a process compile a schema once.
+var sharedSchemas = sync.OnceValue(crd.NewSchemas)
+
+// New opens the store and returns a plane that serves in process. It has no
+// goroutine of its own until it is started.
+func New(o Options) (*Plane, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Entropy == nil {
+		o.Entropy = apiserver.RandomEntropy()
+	}
+	p := &Plane{options: o, store: o.Store}
+	if p.store == nil {
+		store, err := openStore(o.DataDir)
+		if err != nil {
+			return nil, err
+		}
+		p.store, p.owned = store, true
+	}
+	if err := p.assemble(); err != nil {
+		return nil, errors.Join(err, p.closeStore())
+	}
+	return p, nil
+}
+
+// assemble puts the parts of the plane together over its store.
+func (p *Plane) assemble() error {
+	o := &p.options
+	p.keys = sync.OnceValues(func() (*Keys, error) {
+		switch {
+		case o.Keys != nil:
+			return o.Keys, nil
+		case o.DataDir != "":
+			return OpenKeys(filepath.Join(o.DataDir, "pki"))
+		}
+		return NewKeys()
+	})
+	builtin := builtinResources()
+	admission := apiserver.Admissions{namespace.Lifecycle{Store: p.store}}
+	refusal := &lateAdmission{}
+	admission = append(admission, refusal)
+	if o.Admission != nil {
+		admission = append(admission, o.Admission)
+	}
+	server, err := apiserver.New(apiserver.Options{
+		Store: p.store, Authenticator: authenticator{keys: p.keys, tokens: o.Tokens}, Authorizer: o.Authorizer, Admission: admission,
+		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
+		Checks: []apiserver.Check{{Name: "store", Run: p.store.Health}},
+	})
+	if err != nil {
+		return fmt.Errorf("controlplane: make the server: %w", err)
+	}
+	p.server = server
+	server.Handle(SnapshotPath, http.HandlerFunc(p.serveSnapshot))
+	definitions := crd.New(crd.Options{
+		Server: server, Store: p.store, Schemas: sharedSchemas(),
+		Transport: server.RoundTripper(identity(step.APIServer)),
+		Builtin:   servedBy(builtin),
+	})
+	refusal.Admission = definitions
+	builtin = append(builtin, definitions.Resource())
+	for _, r := range builtin {
+		if err := server.Install(r); err != nil {
+			return fmt.Errorf("controlplane: serve %s: %w", r.GroupResource(), err)
+		}
+	}
+	ctx := context.Background()
+	if err := definitions.Load(ctx); err != nil {
+		return err
+	}
+	if err := p.ensureNamespaces(ctx); err != nil {
+		return err
+	}
+	served := &catalog{builtin: builtin, definitions: definitions}
+	p.runner = step.NewRunner(p.store, p.send, o.Log,
+		gc.New(served, lifeOf),
+		namespace.New(served, lifeOf),
+		crd.NewCleaner(served, lifeOf),
+	)
+	return nil
+}
+
+// lateAdmission is filled in once the server that it is part of exists.
+type lateAdmission struct{ apiserver.Admission }
+
+func servedBy(builtin []*apiserver.Resource) func(schema.GroupResource) bool {
+	served := map[schema.GroupResource]bool{}
+	for _, r := range builtin {
+		served[r.GroupResource()] = true
+	}
+	return func(gr schema.GroupResource) bool { return served[gr] }
+}
+
+// Start listens, if asked to, and runs the built-in controllers. It returns when
+// the plane is ready; ctx bounds only that. Starting twice is no error.
+func (p *Plane) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch p.state {
+	case started:
+		return nil
+	case stopped:
+		return ErrStopped
+	}
+	if p.options.Listen != "" {
+		if err := p.listen(ctx); err != nil {
+			return err
+		}
+	}
+	p.state = started
+	if p.options.ManualControllers {
+		return nil
+	}
+	loop, cancel := context.WithCancel(context.Background())
+	p.cancel, p.loop = cancel, make(chan struct{})
+	go func() {
+		defer close(p.loop)
+		if err := p.runner.Run(loop); err != nil && loop.Err() == nil {
+			p.options.Log.Error("the built-in controllers have stopped", "err", err)
+		}
+	}()
+	return nil
+}
+
+func (p *Plane) listen(ctx context.Context) error {
+	if err := mayListen(ctx, p.options.Listen, p.options.Authorizer); err != nil {
+		return err
+	}
+	keys, err := p.keys()
+	if err != nil {
+		return err
+	}
+	p.listener, err = listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.Handler(), p.options.Log)
+	return err
+}
+
+// Stop ends watches, waits for the requests in flight until ctx ends, joins
+// everything that runs and closes the store. Stopping twice returns the same.
+func (p *Plane) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == stopped {
+		return p.stopped
+	}
+	p.state = stopped
+	if p.cancel != nil {
+		p.cancel()
+		<-p.loop
+	}
+	p.runner.Close()
+	errs := []error{p.server.Stop(ctx)}
+	if p.listener != nil {
+		errs = append(errs, p.listener.close(ctx))
+	}
+	p.stopped = errors.Join(append(errs, p.closeStore())...)
+	return p.stopped
+}
+
+func (p *Plane) closeStore() error {
+	if !p.owned {
+		return nil
+	}
+	return p.store.Close()
+}
+
+// Fork returns an independent plane with the same objects: not started, in
+// memory, under the same options otherwise. It takes no longer for more objects.
+func (p *Plane) Fork() (*Plane, error) {
+	forker, ok := p.store.(storage.Forker)
+	if !ok {
+		return nil, ErrNotForkable
+	}
+	o := p.options
+	o.DataDir, o.Listen, o.Metrics = "", "", nil
+	// The copy goes its own way, but always the same one.
+	seed := fnv.New64a()
+	_, _ = seed.Write([]byte(o.Entropy.UID())) // a hash does not fail
+	o.Entropy = apiserver.SeededEntropy(seed.Sum64())
+	o.Store = forker.Fork()
+	fork, err := New(o)
+	if err != nil {
+		return nil, errors.Join(err, o.Store.Close())
+	}
+	fork.owned = true
+	return fork, nil
+}
+
+// Step lets every built-in controller act once on what it sees, and returns how
+// many requests that took: 0 when all is settled. It is for planes with
+// Options.ManualControllers.
+func (p *Plane) Step(ctx context.Context) (int, error) { return p.runner.Advance(ctx) }
+
+// Settle steps until nothing is left to do.
+func (p *Plane) Settle(ctx context.Context) (int, error) { return p.runner.Settle(ctx) }
+
+// URL returns where the listener is, such as "https://127.0.0.1:6443", or "".
+func (p *Plane) URL() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener == nil {
+		return ""
+	}
+	return p.listener.url()
+}
+
+// Handler returns the HTTP side of the plane, for listeners of the caller's own.
+func (p *Plane) Handler() http.Handler { return p.server.Handler() }
+
+// RESTConfig returns a client configuration for the administrator, whose
+// requests reach the plane without a socket.
+func (p *Plane) RESTConfig() *rest.Config {
+	return p.RESTConfigFor(&auth.User{Name: adminName, Groups: []string{auth.Masters, auth.Authenticated}})
+}
+
+// RESTConfigFor returns the same for another user.
+func (p *Plane) RESTConfigFor(user *auth.User) *rest.Config {
+	return &rest.Config{
+		Host:      "https://in-process.invalid",
+		Transport: p.server.RoundTripper(user),
+		QPS:       -1, // the server has limits of its own
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+)
+
+// identity returns the user that a part of the plane acts as. Until roles are
+// enforced, all of them are masters.
+func identity(name string) *auth.User {
+	groups := []string{auth.Masters, auth.Authenticated}
+	if rest, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok {
+		namespace, _, _ := strings.Cut(rest, ":")
+		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	}
+	return &auth.User{Name: name, Groups: groups}
+}
+
+// userAgent is how the parts of a plane present themselves; it names them as
+// field managers.
+func userAgent(user string) string {
+	if user == step.APIServer {
+		return "kube-apiserver"
+	}
+	return "kube-controller-manager"
+}
+
+// send carries out one request of a built-in controller. Deleting what is gone
+// counts as done.
+func (p *Plane) send(ctx context.Context, r step.Request) error {
+	var body io.Reader
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, "https://in-process.invalid"+r.Path, body)
+	if err != nil {
+		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
+	}
+	request.URL.RawQuery = r.Query.Encode()
+	request.Header.Set("User-Agent", userAgent(r.User))
+	if r.Body != nil {
+		request.Header.Set("Content-Type", r.ContentType)
+	}
+	response, err := p.server.RoundTripper(identity(r.User)).RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
+	case response.StatusCode < 300, response.StatusCode == http.StatusNotFound && r.Method == http.MethodDelete:
+		return nil
+	}
+	return &refusedError{request: r, status: response.StatusCode, message: messageOf(answer)}
+}
+
+// refusedError is a request that the server refused.
+type refusedError struct {
+	request step.Request
+	status  int
+	message string
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%s %s: %d: %s", e.request.Method, e.request.Path, e.status, e.message)
+}
+
+// messageOf returns the message of a Status, or the answer as it is.
+func messageOf(answer []byte) string {
+	var status struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(answer, &status) == nil && status.Message != "" {
+		return status.Message
+	}
+	return string(answer)
+}
