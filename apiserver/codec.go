@@ -25,7 +25,6 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-
 // typed tells whether objects of a version have a Go type.
 func (v *Version) typed() bool { return v.New != nil }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
 )
@@ -173,7 +174,7 @@ func (c *computing) watch(ctx context.Context, w *responseWriter, req *Request, 
 	}
 	out := &watchWriter{s: c.s, w: w, req: req, choice: choice, printer: c.v.Printer}
 	if out.printer == nil {
-		out.printer = plainPrinter{}
+		out.printer = table.Default()
 	}
 	if err := out.open(); err != nil {
 		return nil

@@ -186,7 +186,12 @@ func forbidden(a *auth.Attributes) string {
 // dispatch runs what answers the request.
 func (s *Server) dispatch(ctx context.Context, w *responseWriter, req *Request) error {
 	if req.in == nil {
-		if h := s.table.Load().handler(req.Path); h != nil {
+		t := s.table.Load()
+		h := t.handler(req.Path)
+		if h == nil && !req.target.resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
+			h = t.discovery()
+		}
+		if h != nil {
 			h.ServeHTTP(w, req.http.WithContext(ctx))
 			return nil
 		}

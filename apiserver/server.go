@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/discovery"
 	"github.com/steer-dev/steer/apiserver/internal/inprocess"
 	"github.com/steer-dev/steer/storage"
 )
@@ -34,18 +34,18 @@ type Server struct {
 	scale   *installed // what Scale objects are read and written as
 
 	mu    sync.Mutex // serialises changes of table
-	table atomic.Pointer[table]
+	table atomic.Pointer[served]
 
 	stopping context.Context // done once Stop was called
 	stop     context.CancelFunc
 }
 
-// table is what is served at one moment. It is immutable.
-type table struct {
+// served is what is served at one moment. It is immutable.
+type served struct {
 	resources map[schema.GroupResource]*installed
 	handlers  map[string]http.Handler
-	// generation counts the changes of resources.
-	generation int64
+	// discovery tells clients about the resources.
+	discovery func() *discovery.Documents
 }
 
 // installed is a resource while it is served.
@@ -86,7 +86,9 @@ func New(options Options) (*Server, error) {
 	s.gate = newGate(s.limits)
 	s.metrics = newMetrics(options.Metrics, s)
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.table.Store(&table{resources: map[schema.GroupResource]*installed{}, handlers: map[string]http.Handler{}})
+	empty := &served{resources: map[schema.GroupResource]*installed{}, handlers: map[string]http.Handler{}}
+	empty.discovery = empty.documents()
+	s.table.Store(empty)
 	s.mountBuiltins()
 	return s, nil
 }
@@ -103,10 +105,10 @@ func (s *Server) Install(r *Resource) error {
 		in.versions[r.Versions[i].Name] = &r.Versions[i]
 	}
 	var replaced *installed
-	s.change(func(t *table) {
+	s.change(func(t *served) {
 		replaced = t.resources[r.GroupResource()]
 		t.resources[r.GroupResource()] = in
-		t.generation++
+		t.discovery = t.documents()
 	})
 	if replaced != nil {
 		replaced.remove()
@@ -118,11 +120,11 @@ func (s *Server) Install(r *Resource) error {
 // is no error.
 func (s *Server) Remove(group, plural string) {
 	var removed *installed
-	s.change(func(t *table) {
+	s.change(func(t *served) {
 		gr := schema.GroupResource{Group: group, Resource: plural}
 		removed = t.resources[gr]
 		delete(t.resources, gr)
-		t.generation++
+		t.discovery = t.documents()
 	})
 	if removed != nil {
 		removed.remove()
@@ -133,7 +135,7 @@ func (s *Server) Remove(group, plural string) {
 // in a slash covers all below it. It runs behind the whole chain. A nil handler
 // takes the path away.
 func (s *Server) Handle(path string, h http.Handler) {
-	s.change(func(t *table) {
+	s.change(func(t *served) {
 		if h == nil {
 			delete(t.handlers, path)
 			return
@@ -142,17 +144,17 @@ func (s *Server) Handle(path string, h http.Handler) {
 	})
 }
 
-func (s *Server) change(edit func(*table)) {
+func (s *Server) change(edit func(*served)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.table.Load()
-	next := &table{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), generation: old.generation}
+	next := &served{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), discovery: old.discovery}
 	edit(next)
 	s.table.Store(next)
 }
 
 // handler finds the mounted handler of a path.
-func (t *table) handler(path string) http.Handler {
+func (t *served) handler(path string) http.Handler {
 	if h := t.handlers[path]; h != nil {
 		return h
 	}
@@ -170,14 +172,11 @@ func (t *table) handler(path string) http.Handler {
 
 // Resources returns what is served, ordered by group and name.
 func (s *Server) Resources() []*Resource {
-	t := s.table.Load()
-	all := make([]*Resource, 0, len(t.resources))
-	for _, in := range t.resources {
-		all = append(all, in.Resource)
+	ordered := s.table.Load().ordered()
+	all := make([]*Resource, len(ordered))
+	for i, in := range ordered {
+		all[i] = in.Resource
 	}
-	slices.SortFunc(all, func(a, b *Resource) int {
-		return strings.Compare(a.Group+"\x00"+a.Plural, b.Group+"\x00"+b.Plural)
-	})
 	return all
 }
 

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -235,7 +235,7 @@ func (s *Server) tableOf(ctx context.Context, req *Request, choice negotiate.Cho
 	}
 	printer := v.Printer
 	if printer == nil {
-		printer = plainPrinter{}
+		printer = table.Default()
 	}
 	t := &metav1.Table{
 		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(choice)},
@@ -313,19 +313,4 @@ func tableJSON(t *metav1.Table) ([]byte, error) {
 		raw = append(raw, '}')
 	}
 	return append(raw, "]}"...), nil
-}
-
-// plainPrinter prints what every object has.
-type plainPrinter struct{}
-
-func (plainPrinter) Columns() []metav1.TableColumnDefinition {
-	doc := metav1.ObjectMeta{}.SwaggerDoc()
-	return []metav1.TableColumnDefinition{
-		{Name: "Name", Type: "string", Format: "name", Description: doc["name"]},
-		{Name: "Created At", Type: "date", Description: doc["creationTimestamp"]},
-	}
-}
-
-func (plainPrinter) Cells(obj Object) ([]any, error) {
-	return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
 )
@@ -42,7 +43,7 @@ func (s *Server) watch(ctx context.Context, w *responseWriter, req *Request) err
 	out := &watchWriter{s: s, w: w, req: req, choice: choice}
 	if choice.Shape == negotiate.Table {
 		if out.printer = req.Version.Printer; out.printer == nil {
-			out.printer = plainPrinter{}
+			out.printer = table.Default()
 		}
 	}
 	run := &watching{s: s, sel: sel, out: out, replaced: req.in.gone}

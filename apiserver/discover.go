@@ -1,0 +1,100 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver/discovery"
+)
+
+// documents returns the discovery documents of a table; the first caller makes
+// them.
+func (t *served) documents() func() *discovery.Documents {
+	return sync.OnceValue(func() *discovery.Documents {
+		var out []discovery.Resource
+		for _, in := range t.ordered() {
+			for i := range in.Versions {
+				if v := &in.Versions[i]; !v.Unserved {
+					out = append(out, in.discovered(v))
+				}
+			}
+		}
+		return discovery.New(out, discovery.Options{})
+	})
+}
+
+// ordered returns the resources by group and name.
+func (t *served) ordered() []*installed {
+	all := make([]*installed, 0, len(t.resources))
+	for _, in := range t.resources {
+		all = append(all, in)
+	}
+	slices.SortFunc(all, func(a, b *installed) int {
+		return strings.Compare(a.Group+"\x00"+a.Plural, b.Group+"\x00"+b.Plural)
+	})
+	return all
+}
+
+// discovered is what clients are told about a resource.
+func (in *installed) discovered(v *Version) discovery.Resource {
+	r := discovery.Resource{
+		Group: in.Group, Version: v.Name, Plural: in.Plural, Singular: in.Singular, Kind: in.Kind,
+		ShortNames: in.ShortNames, Categories: in.Categories, Namespaced: in.Namespaced, Verbs: in.verbs(v),
+	}
+	if in.Backend == nil {
+		r.StorageVersion = in.Storage.Version
+	}
+	for i := range v.Subresources {
+		sub := &v.Subresources[i]
+		d := discovery.Subresource{Name: sub.Name, Kind: schema.GroupVersionKind{Kind: in.Kind}, Verbs: []string{"get", "patch", "update"}}
+		switch {
+		case sub.Scale != nil:
+			d.Kind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+		case sub.Backend != nil:
+			d.Kind, d.Verbs = sub.Kind, capabilities(sub.Backend)
+		}
+		r.Subresources = append(r.Subresources, d)
+	}
+	return r
+}
+
+// verbs of a resource, in the order that clients have always been told.
+func (in *installed) verbs(v *Version) []string {
+	switch {
+	case in.Backend != nil:
+		return capabilities(in.Backend)
+	case v.typed():
+		return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	}
+	return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+}
+
+// capabilities are the verbs that a backend implements.
+func capabilities(backend any) []string {
+	var verbs []string
+	add := func(has bool, names ...string) {
+		if has {
+			verbs = append(verbs, names...)
+		}
+	}
+	_, connects := backend.(Connecter)
+	_, creates := backend.(Creater)
+	_, deletes := backend.(Deleter)
+	_, gets := backend.(Getter)
+	_, lists := backend.(Lister)
+	_, updates := backend.(Updater)
+	_, watches := backend.(Watcher)
+	add(creates || connects, "create")
+	add(deletes, "delete")
+	add(gets || connects, "get")
+	add(lists, "list")
+	add(updates, "patch", "update")
+	add(watches, "watch")
+	return verbs
+}
