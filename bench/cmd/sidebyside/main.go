@@ -1,0 +1,131 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command sidebyside runs Steer and its peers in turn on this machine and
+// prints medians and ratios.
+//
+//	go run ./cmd/sidebyside [--only server] [--quick] [--json FILE] [--chart FILE]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/steer-dev/steer/bench/report"
+	"github.com/steer-dev/steer/bench/server"
+)
+
+// settings are the flags.
+type settings struct {
+	only, json, chart, peer, root string
+	quick                         bool
+	rounds                        int
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.only, "only", "", "run one group: server, weight or runtime (default: all)")
+	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
+	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
+	flag.StringVar(&s.peer, "peer", os.Getenv("STEER_PEER_BIN"), "directory with the binaries of module oracle (peer, kube-apiserver, etcd)")
+	flag.StringVar(&s.root, "root", "..", "directory of the main module")
+	flag.BoolVar(&s.quick, "quick", false, "a tenth of the work, once")
+	flag.IntVar(&s.rounds, "rounds", 0, "how often each side runs (default: 3, or 1 with -quick)")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	defer cancel()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "sidebyside:", err)
+		os.Exit(1)
+	}
+}
+
+// groups in the order in which they run.
+func groups() []struct {
+	name string
+	run  func(context.Context, settings, *report.Report) error
+} {
+	return []struct {
+		name string
+		run  func(context.Context, settings, *report.Report) error
+	}{
+		{"server", runServer},
+	}
+}
+
+func run(ctx context.Context, s settings) error {
+	out := report.New(time.Now())
+	var failed []error
+	ran := false
+	for _, g := range groups() {
+		if s.only != "" && s.only != g.name {
+			continue
+		}
+		ran = true
+		if err := g.run(ctx, s, out); err != nil {
+			failed = append(failed, fmt.Errorf("group %s: %w", g.name, err)) // the others still count
+		}
+	}
+	if !ran {
+		var names []string
+		for _, g := range groups() {
+			names = append(names, g.name)
+		}
+		return fmt.Errorf("no group %q; there are %s", s.only, strings.Join(names, ", "))
+	}
+	failed = append(failed, out.WriteTable(os.Stdout), write(s.json, out.WriteJSON), write(s.chart, out.WriteChart))
+	return errors.Join(failed...)
+}
+
+// write creates a file; no name means that nobody asked for it.
+func write(name string, content func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(content(file), file.Close())
+}
+
+func runServer(ctx context.Context, s settings, out *report.Report) (err error) {
+	dir, err := os.MkdirTemp("", "steer-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary := filepath.Join(dir, "steer")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/steer")
+	build.Dir, build.Stderr = s.root, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build steer: %w", err)
+	}
+	scale := server.Full()
+	if s.quick {
+		scale = server.Quick()
+	}
+	if s.rounds > 0 {
+		scale.Rounds = s.rounds
+	}
+	var peer server.Subject
+	if kubernetes := (server.Kubernetes{Binaries: s.peer}); kubernetes.Built() {
+		peer = kubernetes
+	} else {
+		out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin ./cmd/...` in oracle/ and pass -peer oracle/bin")
+	}
+	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, peer, scale)
+}

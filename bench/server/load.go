@@ -1,0 +1,128 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	collection = "/apis/bench.example.com/v1/namespaces/default/items"
+	jsonType   = "application/json"
+	mergeType  = "application/merge-patch+json"
+	applyType  = "application/apply-patch+yaml"
+)
+
+// definition is the resource of all loads: status, a few typed fields, room
+// for a payload.
+const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+"metadata":{"name":"items.bench.example.com"},"spec":{"group":"bench.example.com","scope":"Namespaced",
+"names":{"plural":"items","singular":"item","kind":"Item"},"versions":[{"name":"v1","served":true,"storage":true,
+"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
+"spec":{"type":"object","properties":{"replicas":{"type":"integer"},"image":{"type":"string"},
+"payload":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}}}}}},
+"status":{"type":"object","properties":{"ready":{"type":"integer"},"phase":{"type":"string"}}}}}}}]}}`
+
+// object returns an item of about 2 KB.
+func object(name string, replicas int) []byte {
+	var payload strings.Builder
+	for i := range 16 {
+		if i > 0 {
+			payload.WriteByte(',')
+		}
+		fmt.Fprintf(&payload, `{"name":"setting-%02d","value":%q}`, i, strings.Repeat("v", 80))
+	}
+	return fmt.Appendf(nil, `{"apiVersion":"bench.example.com/v1","kind":"Item","metadata":{"name":%q,"namespace":"default",`+
+		`"labels":{"app":"bench","shard":"s%d"}},"spec":{"replicas":%d,"image":"registry.example.com/app:1.2.3","payload":[%s]}}`,
+		name, replicas%10, replicas, payload.String())
+}
+
+// outcome is what a load did.
+type outcome struct {
+	rate float64
+	// latencies are sorted.
+	latencies []time.Duration
+}
+
+func (o outcome) percentile(p float64) float64 {
+	if len(o.latencies) == 0 {
+		return 0
+	}
+	return o.latencies[min(int(p*float64(len(o.latencies))), len(o.latencies)-1)].Seconds() * 1000
+}
+
+// drive spreads n calls of work over the clients and waits for all of them.
+func drive(ctx context.Context, clients []*Client, n int, work func(ctx context.Context, c *Client, i int) error) (outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	latencies := make([]time.Duration, n)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	begin := time.Now()
+	for _, client := range clients {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				start := time.Now()
+				if err := work(ctx, client, i); err != nil {
+					cancel(err)
+					return
+				}
+				latencies[i] = time.Since(start)
+			}
+		})
+	}
+	group.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return outcome{}, err
+	}
+	rate := float64(n) / time.Since(begin).Seconds()
+	slices.Sort(latencies)
+	return outcome{rate, latencies}, nil
+}
+
+// prepare defines the resource and returns how long it took until the first
+// object was created.
+func prepare(ctx context.Context, c *Client) (time.Duration, error) {
+	begin := time.Now()
+	if _, err := c.Do(ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", jsonType, []byte(definition)); err != nil {
+		return 0, err
+	}
+	for {
+		_, err := c.Do(ctx, http.MethodPost, collection, jsonType, object("first", 1))
+		if err == nil {
+			return time.Since(begin), nil
+		}
+		if time.Since(begin) > 30*time.Second {
+			return 0, fmt.Errorf("the custom resource is not served: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// version returns the resource version of an object or list.
+func version(data []byte) (string, error) {
+	var head struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	err := json.Unmarshal(data, &head)
+	return head.Metadata.ResourceVersion, err
+}

@@ -1,0 +1,82 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Steer is `steer up` with a data directory: durable, TLS, a real port.
+type Steer struct {
+	// Binary is the built command.
+	Binary string
+}
+
+// Start implements [Subject].
+func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
+	dir, err := os.MkdirTemp("", "steer-bench-")
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	begin := time.Now()
+	command := exec.Command(s.Binary, "up", "--data-dir", filepath.Join(dir, "data"),
+		"--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig)
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	stop := func() error { return errors.Join(stopProcess(command), os.RemoveAll(dir)) }
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		instance, err := s.reach(ctx, kubeconfig)
+		if err == nil {
+			instance.PIDs, instance.Ready, instance.stop = []int{command.Process.Pid}, time.Since(begin), stop
+			return instance, nil
+		}
+		select {
+		case <-ctx.Done():
+			text, _ := os.ReadFile(log.Name()) // the log helps; without it the error stands alone
+			return nil, errors.Join(fmt.Errorf("steer up is not ready: %w: %s", err, text), stop())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// reach asks /readyz once, with what the kubeconfig says.
+func (s Steer) reach(ctx context.Context, kubeconfig string) (*Instance, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	secure, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	if secure == nil {
+		secure = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	instance := &Instance{URL: config.Host, TLS: secure, Token: config.BearerToken}
+	client := instance.NewClient()
+	defer client.Close()
+	_, err = client.Do(ctx, http.MethodGet, "/readyz", "", nil)
+	return instance, err
+}
