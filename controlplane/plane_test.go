@@ -6,7 +6,6 @@ package controlplane_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -113,7 +113,10 @@ func (a *api) refused(method, path, body string) string {
 	if code < 300 {
 		a.tb.Fatalf("%s %s succeeded: %s", method, path, answer)
 	}
-	var status struct{ Reason, Message string }
+	var status struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	}
 	if err := json.Unmarshal(answer, &status); err != nil {
 		return fmt.Sprintf("%d %s", code, answer)
 	}
