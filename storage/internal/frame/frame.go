@@ -15,6 +15,7 @@
 package frame
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func ParseHeader(b []byte, kind Kind) (Header, error) {
 	switch v := binary.LittleEndian.Uint32(b[8:]); {
 	case h.Kind != kind:
 		return Header{}, HeaderError(fmt.Sprintf("it begins with %q, not with %q", string(b[:8]), kind))
-	case crc32.Checksum(b[:32], castagnoli) != binary.LittleEndian.Uint32(b[32:]):
+	case crc32.Checksum(b[:32], castagnoli) != binary.LittleEndian.Uint32(b[32:]), !blank(b[36:HeaderSize]):
 		return Header{}, HeaderError("the checksum of its header is wrong")
 	case v != version:
 		return Header{}, VersionError(v)
@@ -111,8 +112,11 @@ func (h Header) End(b []byte, start int, number uint64) []byte {
 	binary.LittleEndian.PutUint32(b[start:], uint32(length))
 	binary.LittleEndian.PutUint64(b[start+8:], number)
 	binary.LittleEndian.PutUint32(b[start+4:], h.checksum(b[start:start+frameSize], b[start+frameSize:]))
-	return append(b, make([]byte, -length&(align-1))...)
+	return append(b, make([]byte, padded(length)-length)...)
 }
+
+// padded rounds a length up.
+func padded(length int) int { return (length + align - 1) &^ (align - 1) }
 
 func (h Header) checksum(head, payload []byte) uint32 {
 	var b [20]byte
@@ -120,6 +124,11 @@ func (h Header) checksum(head, payload []byte) uint32 {
 	copy(b[8:], head[:4])
 	copy(b[12:], head[8:16])
 	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, payload)
+}
+
+// whole tells whether a frame is as it was written.
+func (h Header) whole(head, payload, padding []byte) bool {
+	return h.checksum(head, payload) == binary.LittleEndian.Uint32(head[4:]) && blank(padding)
 }
 
 // Errors of [Reader.Next] beside those of reading.
@@ -174,20 +183,23 @@ func (r *Reader) Next() (number uint64, payload []byte, err error) {
 	if length > MaxPayload {
 		return 0, nil, ErrBad
 	}
-	padded := length + -length&(align-1)
-	if err := r.fill(padded); err != nil {
+	size := padded(length)
+	if err := r.fill(size); err != nil {
 		return 0, nil, err
 	}
 	payload = r.payload[:length]
-	if r.checksum(head[:], payload) != binary.LittleEndian.Uint32(head[4:]) {
+	if !r.whole(head[:], payload, r.payload[length:]) {
 		return 0, nil, ErrBad
 	}
-	r.Offset += int64(frameSize + padded)
+	r.Offset += int64(frameSize + size)
 	if length == 0 {
 		return number, nil, ErrEnd
 	}
 	return number, payload, nil
 }
+
+// blank tells whether b is all zeros.
+func blank(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // fill reads n bytes, allocating no more than twice what there is.
 func (r *Reader) fill(n int) error {
@@ -212,14 +224,14 @@ func (r *Reader) fill(n int) error {
 // torn end.
 func (h Header) Find(b []byte, above uint64) int {
 	for at := 0; at+frameSize <= len(b); at += align {
-		length := int(binary.LittleEndian.Uint32(b[at:]))
-		number := binary.LittleEndian.Uint64(b[at+8:])
+		head, rest := b[at:at+frameSize], b[at+frameSize:]
+		length := int(binary.LittleEndian.Uint32(head))
+		number := binary.LittleEndian.Uint64(head[8:])
 		// An end mark repeats the last number.
-		if number < above || length == 0 && number == 0 || length > len(b)-at-frameSize {
+		if number < above || length == 0 && number == 0 || padded(length) > len(rest) {
 			continue
 		}
-		head, payload := b[at:at+frameSize], b[at+frameSize:at+frameSize+length]
-		if h.checksum(head, payload) == binary.LittleEndian.Uint32(head[4:]) {
+		if h.whole(head, rest[:length], rest[length:padded(length)]) {
 			return at
 		}
 	}
