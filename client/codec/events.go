@@ -4,26 +4,22 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// maxFrame bounds one protobuf frame, as the API server does.
+// maxFrame bounds one protobuf frame.
 const maxFrame = 64 << 20
-
-// Options of decoding streams.
-type Options struct {
-	// DropManagedFields leaves metadata.managedFields out.
-	DropManagedFields bool
-}
 
 // Events reads a watch. The object of an ERROR event is a *metav1.Status.
 type Events struct {
@@ -32,31 +28,106 @@ type Events struct {
 
 // NewEvents reads the events of body, whose objects are what newItem makes.
 func NewEvents(contentType string, body io.Reader, gvk schema.GroupVersionKind, newItem func() runtime.Object, opts Options) *Events {
-	d := &itemDecoder{gvk: gvk, newItem: newItem, opts: opts}
+	d := newItemDecoder(gvk, newItem, opts)
 	if strings.HasPrefix(contentType, Protobuf) {
-		return &Events{(&protoEvents{r: body, d: d}).next}
+		p := &protoEvents{r: body, d: d}
+		return &Events{p.next}
 	}
-	return &Events{newJSONEvents(body, d).next}
+	j := &jsonEvents{d.openJSON(body), d}
+	return &Events{j.next}
 }
 
 // Next waits for the next event. At the end of the stream the error is io.EOF;
-// a stream cut in the middle of an event gives io.ErrUnexpectedEOF.
+// a stream cut in the middle of an event gives io.ErrUnexpectedEOF. After an
+// error the stream is of no use.
 func (e *Events) Next() (watch.Event, error) { return e.next() }
 
-// itemDecoder makes the objects of a stream.
-type itemDecoder struct {
-	gvk     schema.GroupVersionKind
-	newItem func() runtime.Object
-	opts    Options
+// jsonEvents reads {"type":...,"object":...} after one another.
+type jsonEvents struct {
+	dec *jsontext.Decoder
+	d   *itemDecoder
 }
 
-func (d *itemDecoder) finish(obj runtime.Object) {
-	obj.GetObjectKind().SetGroupVersionKind(d.gvk)
-	if d.opts.DropManagedFields {
-		if m, ok := obj.(metav1.Object); ok {
-			m.SetManagedFields(nil)
+func (j *jsonEvents) next() (e watch.Event, err error) {
+	tok, err := j.dec.ReadToken()
+	if err != nil {
+		return e, err
+	}
+	if tok.Kind() != '{' {
+		return e, errors.New("a watch event is not a JSON object")
+	}
+	var early []byte // the object, when it comes before the type
+	for j.dec.PeekKind() != '}' {
+		name, err := j.d.u.name()
+		if err != nil {
+			return e, j.d.explain(err)
+		}
+		switch name {
+		case "type":
+			raw, err := j.dec.ReadValue()
+			if err != nil {
+				return e, j.d.explain(err)
+			}
+			if raw.Kind() == '"' {
+				e.Type = eventType(raw)
+			}
+		case "object":
+			if e.Type == "" {
+				raw, err := j.dec.ReadValue()
+				if err != nil {
+					return e, j.d.explain(err)
+				}
+				early = bytes.Clone(raw)
+			} else if e.Object, err = j.object(e.Type); err != nil {
+				return e, err
+			}
+		default:
+			if err := j.dec.SkipValue(); err != nil {
+				return e, j.d.explain(err)
+			}
 		}
 	}
+	if _, err := j.dec.ReadToken(); err != nil {
+		return e, j.d.explain(err)
+	}
+	if early != nil {
+		late := &jsonEvents{d: newItemDecoder(j.d.gvk, j.d.newItem, j.d.opts)}
+		late.dec = late.d.openJSON(bytes.NewReader(early))
+		e.Object, err = late.object(e.Type)
+	}
+	if err == nil && e.Object == nil {
+		err = errors.New("a watch event without an object")
+	}
+	return e, err
+}
+
+func (j *jsonEvents) object(t watch.EventType) (runtime.Object, error) {
+	if t != watch.Error {
+		return j.d.fromJSON()
+	}
+	raw, err := j.dec.ReadValue()
+	if err != nil {
+		return nil, j.d.explain(err)
+	}
+	status := &metav1.Status{}
+	return status, unmarshalJSON(raw, status)
+}
+
+// eventType spares the usual types an allocation.
+func eventType(raw jsontext.Value) watch.EventType {
+	switch string(raw) {
+	case `"ADDED"`:
+		return watch.Added
+	case `"MODIFIED"`:
+		return watch.Modified
+	case `"DELETED"`:
+		return watch.Deleted
+	case `"BOOKMARK"`:
+		return watch.Bookmark
+	case `"ERROR"`:
+		return watch.Error
+	}
+	return watch.EventType(unquote(raw))
 }
 
 // protoEvents reads length-prefixed frames, each a WatchEvent whose object is
@@ -86,35 +157,27 @@ func (p *protoEvents) next() (watch.Event, error) {
 		}
 		return watch.Event{}, err
 	}
-	var e metav1.WatchEvent
-	if err := e.Unmarshal(p.frame); err != nil {
-		return watch.Event{}, fmt.Errorf("decode watch event: %w", err)
+	// WatchEvent is {1: type, 2: RawExtension{1: raw}}; walking it saves the
+	// copies that its Unmarshal makes.
+	var e watch.Event
+	var body []byte
+	for rest := p.frame; len(rest) > 0; {
+		var number, wireType int
+		var content []byte
+		var err error
+		if number, wireType, content, _, rest, err = nextField(rest); err != nil {
+			return e, fmt.Errorf("decode watch event: %w", err)
+		}
+		switch {
+		case number == 1 && wireType == wireBytes:
+			e.Type = watch.EventType(content)
+		case number == 2 && wireType == wireBytes:
+			if number, _, body, _, _, err = nextField(content); err != nil || number != 1 {
+				return e, fmt.Errorf("decode watch event: %w", errProtobuf)
+			}
+		}
 	}
-	obj, err := p.d.protobuf(watch.EventType(e.Type), e.Object.Raw)
-	return watch.Event{Type: watch.EventType(e.Type), Object: obj}, err
-}
-
-func (d *itemDecoder) protobuf(eventType watch.EventType, body []byte) (runtime.Object, error) {
-	raw, err := unwrap(body)
-	if err != nil {
-		return nil, err
-	}
-	if eventType == watch.Error {
-		status := &metav1.Status{}
-		return status, status.Unmarshal(raw)
-	}
-	return d.message(raw)
-}
-
-func (d *itemDecoder) message(raw []byte) (runtime.Object, error) {
-	obj := d.newItem()
-	m, ok := obj.(message)
-	if !ok {
-		return nil, fmt.Errorf("%T has no protobuf form, but the server sent one", obj)
-	}
-	if err := m.Unmarshal(raw); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", d.gvk.Kind, err)
-	}
-	d.finish(obj)
-	return obj, nil
+	var err error
+	e.Object, err = p.d.fromProtobuf(e.Type, body)
+	return e, err
 }
