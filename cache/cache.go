@@ -4,16 +4,43 @@
 // Package cache keeps local copies of what an operator watches: reflectors fill
 // indexed stores, handlers are told of changes, and reads are answered from
 // memory.
+//
+//	live, err := client.New(cfg, client.Options{Scheme: scheme})
+//	c, err := cache.New(live, cache.Options{})
+//	jobs, err := c.Informer(&batchv1.Job{})   // declared: watched from Start on
+//	jobs.AddHandler(func(e cache.Event) { ... })
+//	err = c.Start(ctx)
+//	err = c.WaitForSync(ctx)
+//	cl := cache.NewClient(live, c)            // reads from c, writes through live
+//
+// Guarantees. Events of one object come in order; any may be merged with later
+// ones, and after an interruption deletions are inferred from a list. Reads
+// through NewClient see the own writes made through it, whatever the watch has
+// delivered. Objects from Get and List are private copies; those of events and
+// of Lister.All are shared and must not be changed. A watch that fails, for
+// whatever reason, is retried for as long as the cache runs, and Status says
+// why and what to do.
+//
+// The cache works without controllers: Informer and Lister are the shared
+// informer factory and the typed listers of client-go in another coat.
 package cache
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
-
-var errNotYet = errors.New("package cache is not implemented yet")
 
 // Cache holds the informers of one API server.
 //
@@ -23,46 +50,324 @@ var errNotYet = errors.New("package cache is not implemented yet")
 // handlers; Stop returns when the last goroutine has. Start and Stop are
 // idempotent, and a stopped cache stays stopped.
 type Cache struct {
-	live *client.Direct
-	opts Options
+	live    *client.Direct
+	opts    Options
+	log     *slog.Logger
+	server  *serverVersion
+	kinds   map[schema.GroupVersionKind]KindOptions
+	stopped chan struct{} // closed by Stop
+
+	mu        sync.RWMutex
+	informers map[place]*shared
+	indexes   map[place]map[string]IndexFunc
+	ctx       context.Context // of Start; nil before
+	cancel    context.CancelFunc
+	ended     bool
+	told      map[place]bool // undeclared reads that have been logged
 }
+
+var (
+	_ client.Reader = (*Cache)(nil)
+	_ Informers     = (*Cache)(nil)
+)
 
 // New makes a cache of the server that live talks to. Nothing is sent.
 func New(live *client.Direct, opts Options) (*Cache, error) {
-	return &Cache{live: live, opts: opts}, nil
+	if opts.PageSize <= 0 {
+		opts.PageSize = 500
+	}
+	if opts.IdleTimeout <= 0 {
+		opts.IdleTimeout = 5 * time.Minute
+	}
+	c := &Cache{
+		live: live, opts: opts, log: opts.Log, server: &serverVersion{conn: live.Conn()},
+		kinds: map[schema.GroupVersionKind]KindOptions{}, stopped: make(chan struct{}),
+		informers: map[place]*shared{}, indexes: map[place]map[string]IndexFunc{}, told: map[place]bool{},
+	}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	for _, k := range opts.ByKind {
+		if k.Object == nil {
+			return nil, errors.New("make cache: KindOptions need an Object that says the kind")
+		}
+		gvk, err := client.KindOf(live.Scheme(), k.Object)
+		if err != nil {
+			return nil, fmt.Errorf("make cache: %w", err)
+		}
+		if _, twice := c.kinds[gvk]; twice {
+			return nil, fmt.Errorf("make cache: two KindOptions for %s", gvk)
+		}
+		c.kinds[gvk] = k
+	}
+	return c, nil
+}
+
+func (c *Cache) optionsFor(p place) kindOptions {
+	k := c.kinds[p.gvk]
+	o := kindOptions{
+		namespaces: c.opts.Namespaces, transform: c.opts.Transform, resync: c.opts.Resync,
+		managedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
+		labels:        k.Labels, selection: client.ListOptions{LabelSelector: k.Labels, FieldSelector: k.Fields},
+	}
+	if k.Namespaces != nil {
+		o.namespaces = k.Namespaces
+	}
+	if k.Transform != nil {
+		o.transform = k.Transform
+	}
+	if k.Resync != 0 {
+		o.resync = k.Resync
+	}
+	o.namespaces = slices.Compact(slices.Sorted(slices.Values(o.namespaces)))
+	if slices.Contains(o.namespaces, "") {
+		o.namespaces = nil
+	}
+	return o
 }
 
 // Start begins the watches. It does not wait for them.
-func (c *Cache) Start(ctx context.Context) error { return errNotYet }
+func (c *Cache) Start(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return fmt.Errorf("start cache: %w", ErrStopped)
+	}
+	if c.ctx != nil {
+		return nil
+	}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	for _, s := range c.informers {
+		s.start(c.ctx)
+	}
+	return nil
+}
+
+func (c *Cache) started() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.ctx != nil
+}
 
 // WaitForSync waits until every declared kind has synced; the error of a ctx
 // that ends first says which kinds have not, why, and what to do.
-func (c *Cache) WaitForSync(ctx context.Context) error { return errNotYet }
-
-// Stop ends everything and returns when it has ended.
-func (c *Cache) Stop() {}
-
-// Informer implements Informers.
-func (c *Cache) Informer(obj client.Object) (Informer, error) { return nil, errNotYet }
-
-// Informers is the status of every informer, in order of kind.
-func (c *Cache) Informers() []Status { return nil }
-
-// Get implements client.Reader: a private copy from the local store.
-func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return errNotYet
+func (c *Cache) WaitForSync(ctx context.Context) error {
+	var errs []error
+	for _, s := range c.all() {
+		if err := s.waitForSync(ctx); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
-// List implements client.Reader: private copies from the local store.
-func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return errNotYet
+// Stop ends everything and returns when it has ended.
+func (c *Cache) Stop() {
+	c.mu.Lock()
+	if !c.ended {
+		c.ended = true
+		close(c.stopped)
+		if c.cancel != nil {
+			c.cancel()
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range c.all() {
+		s.stop()
+	}
+}
+
+// all is every informer in order of kind.
+func (c *Cache) all() []*shared {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make([]*shared, 0, len(c.informers))
+	for _, s := range c.informers {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *shared) int {
+		if n := strings.Compare(a.place.gvk.String(), b.place.gvk.String()); n != 0 {
+			return n
+		}
+		return int(a.place.form) - int(b.place.form)
+	})
+	return all
+}
+
+// Informers is the status of every informer, in order of kind.
+func (c *Cache) Informers() []Status {
+	var out []Status
+	for _, s := range c.all() {
+		out = append(out, s.status())
+	}
+	return out
+}
+
+// Informer implements Informers.
+func (c *Cache) Informer(obj client.Object) (Informer, error) {
+	gvk, err := client.KindOf(c.live.Scheme(), obj)
+	if err != nil {
+		return nil, fmt.Errorf("informer: %w", err)
+	}
+	p := place{gvk, formOf(obj)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, ErrStopped)
+	}
+	s := c.findLocked(p)
+	if s == nil {
+		if s, err = newShared(c, p); err != nil {
+			return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
+		}
+		for field, fn := range c.indexes[p] {
+			if err := s.store.AddIndex(fieldIndex(field), fn); err != nil {
+				return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
+			}
+		}
+		c.informers[p] = s
+		if c.ctx != nil {
+			s.start(c.ctx)
+		}
+	}
+	s.holds++
+	return &hold{s: s}, nil
+}
+
+// findLocked is the informer that can answer for p, or nil.
+func (c *Cache) findLocked(p place) *shared {
+	for _, f := range p.form.covers() {
+		if s := c.informers[place{p.gvk, f}]; s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// of is every informer of the kind.
+func (c *Cache) of(gvk schema.GroupVersionKind) []*shared {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var out []*shared
+	for _, f := range []form{typed, untyped, metadata} {
+		if s := c.informers[place{gvk, f}]; s != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// release gives a hold back; the last one ends the watch.
+func (c *Cache) release(s *shared) {
+	c.mu.Lock()
+	s.holds--
+	last := s.holds == 0
+	if last && c.informers[s.place] == s {
+		delete(c.informers, s.place)
+	}
+	c.mu.Unlock()
+	if last {
+		s.stop()
+	}
 }
 
 // IndexField makes client.MatchingFields{field: value} work for cached reads of
 // obj's kind. It may be called at any time, once per field.
-func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error { return errNotYet }
+func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error {
+	gvk, err := client.KindOf(c.live.Scheme(), obj)
+	if err != nil {
+		return fmt.Errorf("index %s: %w", field, err)
+	}
+	p := place{gvk, formOf(obj)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, taken := c.indexes[p][field]; taken {
+		return fmt.Errorf("index %s of %s: it exists already: index a field once, where the controller is set up", field, gvk.Kind)
+	}
+	if c.indexes[p] == nil {
+		c.indexes[p] = map[string]IndexFunc{}
+	}
+	c.indexes[p][field] = fn
+	if s := c.informers[p]; s != nil {
+		return s.store.AddIndex(fieldIndex(field), fn)
+	}
+	return nil
+}
 
-// NewClient is a Client that reads from c and writes through live. Its writes
-// are visible to c's reads at once, unless Options.NoReadYourWrites is set. live
-// may be wrapped (interceptors, fences); it must talk to c's server.
-func NewClient(live client.Client, c *Cache) client.Client { return live }
+func fieldIndex(field string) string { return "field/" + field }
+
+// hold implements Informer.
+type hold struct {
+	s  *shared
+	mu sync.Mutex
+	// registered are the handlers added through this hold.
+	registered []*registration
+	closed     bool
+}
+
+func (h *hold) register(r *registration) Registration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		r.stop()
+		return r
+	}
+	h.registered = append(h.registered, r)
+	h.s.add(r)
+	return r
+}
+
+func (h *hold) AddHandler(fn Handler) Registration {
+	return h.register(&registration{informer: h.s, handler: fn})
+}
+
+func (h *hold) AddEventHandler(handler ResourceEventHandler, opts EventHandlerOptions) Registration {
+	r := &registration{informer: h.s}
+	r.buffer = newBuffer(handler, opts, func(p any) {
+		h.s.cache.log.Error("event handler panicked; the event is lost to it", "kind", h.s.place.gvk.String(), "panic", p)
+	})
+	return h.register(r)
+}
+
+func (h *hold) HasSynced() bool { return h.s.isSynced() }
+
+func (h *hold) WaitForSync(ctx context.Context) error { return h.s.waitForSync(ctx) }
+
+func (h *hold) Status() Status { return h.s.status() }
+
+func (h *hold) Close() {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return
+	}
+	h.closed = true
+	registered := h.registered
+	h.registered = nil
+	h.mu.Unlock()
+	for _, r := range registered {
+		r.Remove()
+	}
+	h.s.cache.release(h.s)
+}
+
+// KeyOf is obj's key in the notation of client-go's stores: "namespace/name",
+// or "name" for cluster-scoped kinds.
+func KeyOf(obj client.Object) string {
+	if ns := obj.GetNamespace(); ns != "" {
+		return ns + "/" + obj.GetName()
+	}
+	return obj.GetName()
+}
+
+// OwnedBy selects, in lists answered by a cache, the objects that name the
+// owner with this uid among their owner references.
+func OwnedBy(owner client.Object) client.ListOption { return ownedBy(owner.GetUID()) }
+
+type ownedBy string
+
+func (o ownedBy) ApplyToList(to *client.ListOptions) {
+	client.MatchingFields{store.OwnerIndex: string(o)}.ApplyToList(to)
+}
+
+func typeName(obj any) string { return strings.TrimPrefix(reflect.TypeOf(obj).String(), "*") }

@@ -66,13 +66,12 @@ type Options struct {
 	// IdleTimeout is how long a watch may stay silent, bookmarks included,
 	// before its connection is taken for dead and made anew; 0 means 5 minutes.
 	IdleTimeout time.Duration
-	// DetectMutation checks that shared objects are not changed, and panics at
-	// the next write or Stop after one was. It doubles memory: for tests.
+	// DetectMutation checks that shared objects are not changed, and panics when
+	// the object is next replaced, or at Stop, after one was. It doubles memory:
+	// for tests.
 	DetectMutation bool
 	// Metrics of informers; nil means none.
 	Metrics Metrics
-	// Observe is told of reads answered by the cache; see client.Observer.
-	Observe client.Observer
 	// Log takes what an operator should know. Nil means slog.Default().
 	Log *slog.Logger
 }

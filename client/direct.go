@@ -136,6 +136,7 @@ type call struct {
 	d        *Direct
 	resource mapping.Resource
 	query    url.Values
+	sent     bool
 }
 
 // begin resolves obj's kind and resource and asks BeforeWrite.
@@ -174,15 +175,13 @@ func (c *call) end(ctx context.Context, err error) error {
 		err = fmt.Errorf("%s %s: %w", c.Verb, c.what(), err)
 	}
 	c.Err, c.End = err, time.Now()
+	c.BeforeWire = err != nil && !c.sent
 	if err == nil && c.ResourceVersion == "" && c.Object != nil {
 		if m, ok := c.Object.(metav1.Object); ok {
 			c.ResourceVersion = m.GetResourceVersion()
 		}
 	}
-	if c.d.opts.Observe != nil {
-		c.d.opts.Observe(ctx, &c.Call)
-	}
-	Notify(ctx, &c.Call)
+	c.d.Observe(ctx, &c.Call)
 	return err
 }
 
@@ -237,6 +236,7 @@ func (c *call) send(ctx context.Context, method, contentType string, body any, i
 			}
 			req.Body = data
 		}
+		c.sent = true
 		resp, err := c.d.conn.Do(ctx, req)
 		if err != nil {
 			again := c.d.RefusedProtobuf(into, gvk, err)

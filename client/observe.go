@@ -63,8 +63,10 @@ type Call struct {
 	// Items is the number of objects in a list.
 	Items int
 	Err   error
-	Start time.Time
-	End   time.Time
+	// BeforeWire says that Err came up before anything was sent.
+	BeforeWire bool
+	Start      time.Time
+	End        time.Time
 }
 
 // Observer is told of every finished call, on the goroutine of the call and
@@ -84,6 +86,20 @@ type observers struct {
 func WithObserver(ctx context.Context, observe Observer) context.Context {
 	outer, _ := ctx.Value(observerKey{}).(*observers)
 	return context.WithValue(ctx, observerKey{}, &observers{observe, outer})
+}
+
+// Observed says that somebody wants to know of calls made with ctx.
+func (d *Direct) Observed(ctx context.Context) bool {
+	return d.opts.Observe != nil || ctx.Value(observerKey{}) != nil
+}
+
+// Observe tells the observers of a finished call. Caches report with it the
+// reads they answer.
+func (d *Direct) Observe(ctx context.Context, call *Call) {
+	if d.opts.Observe != nil {
+		d.opts.Observe(ctx, call)
+	}
+	Notify(ctx, call)
 }
 
 // Notify tells the observers of ctx of a finished call. Clients that answer by

@@ -1,0 +1,241 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/steer-dev/steer/cache/internal/store"
+	"github.com/steer-dev/steer/client"
+)
+
+// NewClient is a Client that reads from c and writes through live. Its writes
+// are visible to c's reads at once, unless Options.NoReadYourWrites is set. live
+// may be wrapped (interceptors, fences); it must talk to c's server.
+func NewClient(live client.Client, c *Cache) client.Client { return &delegating{live, c} }
+
+type delegating struct {
+	client.Client // live
+	cache         *Cache
+}
+
+func (d *delegating) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return d.cache.get(ctx, d.Client, key, obj, opts)
+}
+
+func (d *delegating) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return d.cache.list(ctx, d.Client, list, opts)
+}
+
+// seen makes the overlay see the writes made with ctx.
+func (d *delegating) seen(ctx context.Context) context.Context {
+	if d.cache.opts.NoReadYourWrites {
+		return ctx
+	}
+	return client.WithObserver(ctx, d.cache.wrote)
+}
+
+func (d *delegating) Create(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
+	return d.Client.Create(d.seen(ctx), obj, opts...)
+}
+
+func (d *delegating) Update(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
+	return d.Client.Update(d.seen(ctx), obj, opts...)
+}
+
+func (d *delegating) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.WriteOption) error {
+	return d.Client.Patch(d.seen(ctx), obj, patch, opts...)
+}
+
+func (d *delegating) Apply(ctx context.Context, obj any, opts ...client.WriteOption) error {
+	return d.Client.Apply(d.seen(ctx), obj, opts...)
+}
+
+func (d *delegating) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	return d.Client.Delete(d.seen(ctx), obj, opts...)
+}
+
+func (d *delegating) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	return d.Client.DeleteAllOf(d.seen(ctx), obj, opts...)
+}
+
+func (d *delegating) Status() client.StatusWriter { return d.SubResource("status") }
+
+func (d *delegating) SubResource(name string) client.SubResourceClient {
+	return delegatingSub{d.Client.SubResource(name), d}
+}
+
+type delegatingSub struct {
+	client.SubResourceClient
+	d *delegating
+}
+
+func (s delegatingSub) Create(ctx context.Context, obj, sub client.Object, opts ...client.WriteOption) error {
+	return s.SubResourceClient.Create(s.d.seen(ctx), obj, sub, opts...)
+}
+
+func (s delegatingSub) Update(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
+	return s.SubResourceClient.Update(s.d.seen(ctx), obj, opts...)
+}
+
+func (s delegatingSub) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.WriteOption) error {
+	return s.SubResourceClient.Patch(s.d.seen(ctx), obj, patch, opts...)
+}
+
+func (s delegatingSub) Apply(ctx context.Context, obj any, opts ...client.WriteOption) error {
+	return s.SubResourceClient.Apply(s.d.seen(ctx), obj, opts...)
+}
+
+// wrote feeds the overlay; it is a client.Observer.
+func (c *Cache) wrote(_ context.Context, call *client.Call) {
+	if !call.Verb.Writes() || call.DryRun {
+		return
+	}
+	for _, s := range c.of(call.GVK) {
+		s.wrote(call)
+	}
+}
+
+// wrote notes what a write has done to s's objects.
+func (s *shared) wrote(call *client.Call) {
+	if call.Err != nil {
+		// The answer may have got lost on its way: then only the server knows.
+		var status apierrors.APIStatus
+		if call.Key.Name != "" && !errors.As(call.Err, &status) && !call.BeforeWire {
+			s.note(store.Own{Key: call.Key, Unknown: true})
+		}
+		return
+	}
+	if call.Verb == client.VerbDeleteAll {
+		s.deletedAll(call)
+		return
+	}
+	obj, _ := call.Object.(client.Object)
+	switch {
+	case call.Verb == client.VerbDelete && (obj == nil || isFinal(obj)):
+		s.noteDeletion(call, obj)
+	case obj == nil || call.SubResource != "" && obj.GetObjectKind().GroupVersionKind() != call.GVK:
+		// The write has changed the object, but the answer is something else.
+		own := store.Own{Key: call.Key, Unknown: true}
+		if obj != nil && call.ResourceVersion != "" {
+			own.UID, own.Revision = obj.GetUID(), call.ResourceVersion
+		}
+		s.note(own)
+	case obj.GetDeletionTimestamp() != nil && isFinal(obj):
+		s.noteDeletion(call, obj) // the last finalizer is off
+	default:
+		s.noteObject(obj)
+	}
+}
+
+// isFinal says that an object in the answer of a write does not exist any more.
+func isFinal(obj client.Object) bool {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+}
+
+func (s *shared) noteDeletion(call *client.Call, obj client.Object) {
+	own := store.Own{Key: call.Key}
+	if obj != nil {
+		own.UID, own.Floor = obj.GetUID(), obj.GetResourceVersion()
+	} else if status, ok := call.Object.(*metav1.Status); ok && status.Details != nil {
+		own.UID = status.Details.UID
+	}
+	s.note(own)
+}
+
+// noteObject notes a new version of an object.
+func (s *shared) noteObject(obj client.Object) {
+	own := store.Own{Key: client.ObjectKeyFromObject(obj), UID: obj.GetUID(), Revision: obj.GetResourceVersion()}
+	switch s.selects(obj) {
+	case selected:
+		own.Object = s.stored(obj)
+		own.Unknown = own.Object == nil
+	case unclear:
+		own.Unknown = true
+	}
+	s.note(own)
+}
+
+func (s *shared) note(own store.Own) {
+	if s.watches(own.Key.Namespace) {
+		s.store.Write(own)
+	}
+}
+
+// stored is a private copy of obj as the store would hold it, or nil.
+func (s *shared) stored(obj client.Object) client.Object {
+	own, ok := s.place.adapt(obj, s.newItem)
+	if !ok {
+		return nil
+	}
+	if !s.options.managedFields {
+		own.SetManagedFields(nil)
+	}
+	if s.options.transform != nil {
+		var err error
+		if own, err = s.options.transform(own); err != nil {
+			return nil
+		}
+	}
+	return own
+}
+
+// resolve tells the store what a live read has found.
+func (s *shared) resolve(key client.ObjectKey, obj client.Object) {
+	if s.selects(obj) == selected {
+		if own := s.stored(obj); own != nil {
+			s.store.Resolve(key, own)
+		}
+	}
+}
+
+// deletedAll notes that objects may be gone: which ones, only the server knows.
+func (s *shared) deletedAll(call *client.Call) {
+	var objects []client.Object
+	if list, ok := call.Object.(*metav1.PartialObjectMetadataList); ok {
+		for i := range list.Items {
+			objects = append(objects, &list.Items[i])
+		}
+	} else {
+		objects, _ = s.store.Select(store.Query{Namespace: call.Key.Namespace}, nil)
+	}
+	for _, obj := range objects {
+		s.note(store.Own{Key: client.ObjectKeyFromObject(obj), UID: obj.GetUID(), Unknown: true})
+	}
+}
+
+type verdict uint8
+
+const (
+	selected verdict = iota
+	rejected
+	unclear
+)
+
+// selects says whether obj is part of what s watches.
+func (s *shared) selects(obj client.Object) verdict {
+	if l := s.options.labels; l != nil && !l.Matches(labels.Set(obj.GetLabels())) {
+		return rejected
+	}
+	f := s.options.selection.FieldSelector
+	if f == nil || f.Empty() {
+		return selected
+	}
+	for _, r := range f.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+			return unclear
+		}
+	}
+	if !f.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}) {
+		return rejected
+	}
+	return selected
+}

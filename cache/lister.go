@@ -1,0 +1,107 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/cache/internal/store"
+	"github.com/steer-dev/steer/client"
+)
+
+// Lister reads one kind with its Go type. Its reads follow the same rules as
+// those of the Cache.
+type Lister[T client.Object] struct {
+	cache *Cache
+	place place
+	blank func() T
+}
+
+// NewLister makes a lister of T, which is a pointer to a Go type of the scheme.
+// It does not declare the kind: Cache.Informer does.
+func NewLister[T client.Object](c *Cache) (*Lister[T], error) {
+	var zero T
+	switch any(zero).(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return nil, fmt.Errorf("lister of %T: only Go types say their kind; use Cache.List", zero)
+	}
+	gvk, err := client.KindOf(c.live.Scheme(), zero)
+	if err != nil {
+		return nil, fmt.Errorf("lister: %w", err)
+	}
+	p := place{gvk, typed}
+	newItem, err := p.newItem(c.live.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("lister: %w", err)
+	}
+	return &Lister[T]{cache: c, place: p, blank: func() T { return newItem().(T) }}, nil
+}
+
+// Get is a private copy of the object.
+func (l *Lister[T]) Get(ctx context.Context, key client.ObjectKey) (T, error) {
+	obj := l.blank()
+	if err := l.cache.Get(ctx, key, obj); err != nil {
+		var none T
+		return none, err
+	}
+	return obj, nil
+}
+
+// List is private copies, in order of namespace and name.
+func (l *Lister[T]) List(ctx context.Context, opts ...client.ListOption) ([]T, error) {
+	shared, err := l.All(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	var out []T
+	for obj := range shared {
+		out = append(out, obj.DeepCopyObject().(T))
+	}
+	return out, nil
+}
+
+// All is a read-only view, in order of namespace and name, of the moment of the
+// call: the objects are the cache's own. Never change them; DeepCopy what is to
+// be changed. It does not read live: an undeclared kind, and a moment in which
+// only the server knows the effect of an own write, are errors; List the kind
+// through a Client where that matters.
+func (l *Lister[T]) All(ctx context.Context, opts ...client.ListOption) (iter.Seq[T], error) {
+	o := client.ResolveList(opts)
+	l.cache.mu.RLock()
+	s := l.cache.informers[l.place]
+	l.cache.mu.RUnlock()
+	if s == nil || !s.watches(o.Namespace) {
+		missing := ""
+		if s != nil {
+			missing = o.Namespace
+		}
+		var zero T
+		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, &NotDeclaredError{GVK: l.place.gvk, Namespace: missing, Declare: fmt.Sprintf("Informer(&%s{})", typeName(zero))})
+	}
+	if err := s.waitForSync(ctx); err != nil {
+		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, err)
+	}
+	found, answer, err := s.find(&o)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, err)
+	}
+	if answer == store.Unknown {
+		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, ErrUnknown)
+	}
+	if o.Limit > 0 && int64(len(found)) > o.Limit {
+		found = found[:o.Limit]
+	}
+	return func(yield func(T) bool) {
+		for _, obj := range found {
+			if t, ok := obj.(T); ok && !yield(t) {
+				return
+			}
+		}
+	}, nil
+}

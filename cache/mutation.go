@@ -1,0 +1,61 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/cache/internal/store"
+	"github.com/steer-dev/steer/client"
+)
+
+// mutationDetector keeps a copy of every shared object and panics when the
+// object differs from it.
+type mutationDetector struct {
+	on     bool
+	mu     sync.Mutex
+	copies map[client.Object]runtime.Object
+}
+
+// note remembers the new object of a change and checks the one it replaces.
+func (d *mutationDetector) note(c store.Change) {
+	if !d.on {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.Old != nil {
+		d.compare(c.Old)
+		delete(d.copies, c.Old)
+	}
+	if c.New != nil {
+		if d.copies == nil {
+			d.copies = map[client.Object]runtime.Object{}
+		}
+		d.copies[c.New] = c.New.DeepCopyObject()
+	}
+}
+
+// check compares every object with its copy.
+func (d *mutationDetector) check() {
+	if !d.on {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for obj := range d.copies {
+		d.compare(obj)
+	}
+}
+
+func (d *mutationDetector) compare(obj client.Object) {
+	if was, ok := d.copies[obj]; ok && !equality.Semantic.DeepEqual(was, obj) {
+		panic(fmt.Sprintf("a shared object of the cache was changed: %T %s: DeepCopy what a handler, Lister.All or a transform gave before changing it\n was %+v\n is  %+v",
+			obj, client.ObjectKeyFromObject(obj), was, obj))
+	}
+}

@@ -1,0 +1,342 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/steer-dev/steer/cache/internal/store"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/codec"
+)
+
+// labelIndexFrom is the number of objects from which an index of a label pays.
+const labelIndexFrom = 128
+
+// Get implements client.Reader: a private copy from the local store. Own writes
+// are visible if they went through a Client of NewClient.
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.get(ctx, c.live, key, obj, opts)
+}
+
+// List implements client.Reader: private copies from the local store, in order
+// of namespace and name. Field selectors know metadata.name,
+// metadata.namespace and the fields of IndexField.
+func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.list(ctx, c.live, list, opts)
+}
+
+func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKey, obj client.Object, opts []client.GetOption) error {
+	var o client.GetOptions
+	if len(opts) > 0 {
+		o = client.ResolveGet(opts)
+	}
+	if o.Live {
+		return live.Get(ctx, key, obj, opts...)
+	}
+	gvk, err := client.KindOf(c.live.Scheme(), obj)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", key, err)
+	}
+	s, err := c.informerFor(ctx, place{gvk, formOf(obj)}, key.Namespace, obj)
+	if err != nil {
+		return fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
+	}
+	if s == nil || o.AtLeast != "" && !s.store.Reached(key.Namespace, o.AtLeast) {
+		return live.Get(ctx, key, obj, opts...)
+	}
+	found, answer := s.store.Get(key)
+	switch {
+	case answer == store.Unknown:
+		if err := live.Get(ctx, key, obj, client.Live); err != nil {
+			return err
+		}
+		s.resolve(key, obj)
+		return nil
+	case found == nil:
+		err = apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: s.resourceName()}, key.Name)
+		err = fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
+	default:
+		err = copyInto(obj, found)
+	}
+	if c.live.Observed(ctx) {
+		c.observe(ctx, client.VerbGet, gvk, key, answer, err, obj, "", 0)
+	}
+	return err
+}
+
+func (c *Cache) list(ctx context.Context, live client.Reader, list client.ObjectList, opts []client.ListOption) error {
+	o := client.ResolveList(opts)
+	if o.Live {
+		return live.List(ctx, list, opts...)
+	}
+	gvk, err := client.ItemKindOf(c.live.Scheme(), list)
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	s, err := c.informerFor(ctx, place{gvk, formOf(list)}, o.Namespace, list)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	if s == nil || o.AtLeast != "" && !s.store.Reached(o.Namespace, o.AtLeast) {
+		return live.List(ctx, list, opts...)
+	}
+	mark := s.store.Mark()
+	revision, _ := s.store.Revision()
+	found, answer, err := s.find(&o)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	if answer == store.Unknown {
+		if err := live.List(ctx, list, append(slices.Clip(opts), client.ListOption(client.Live))...); err != nil {
+			return err
+		}
+		s.store.ResolveList(o.Namespace, mark, list.GetResourceVersion())
+		return nil
+	}
+	next := ""
+	if o.Limit > 0 && int64(len(found)) > o.Limit {
+		found = found[:o.Limit]
+		next = continueAfter(found[len(found)-1])
+	}
+	if err := setItems(list, found); err != nil {
+		return fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	list.SetResourceVersion(revision)
+	list.SetContinue(next)
+	list.SetRemainingItemCount(nil)
+	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if c.live.Observed(ctx) {
+		c.observe(ctx, client.VerbList, gvk, client.ObjectKey{Namespace: o.Namespace}, answer, nil, nil, revision, len(found))
+	}
+	return nil
+}
+
+func (c *Cache) observe(ctx context.Context, verb client.Verb, gvk schema.GroupVersionKind, key client.ObjectKey, answer store.Answer, err error, obj client.Object, revision string, items int) {
+	now := time.Now()
+	call := client.Call{Verb: verb, GVK: gvk, Key: key, Origin: client.OriginCache, ResourceVersion: revision, Items: items, Err: err, Start: now, End: now}
+	if answer == store.Merged {
+		call.Origin = client.OriginOverlay
+	}
+	if obj != nil && err == nil {
+		call.Object, call.ResourceVersion = obj, obj.GetResourceVersion()
+	}
+	c.live.Observe(ctx, &call)
+}
+
+// informerFor is the synced informer that answers for p in namespace; nil means
+// that the read is to be live.
+func (c *Cache) informerFor(ctx context.Context, p place, namespace string, asked any) (*shared, error) {
+	c.mu.RLock()
+	s := c.findLocked(p)
+	c.mu.RUnlock()
+	if s == nil && c.opts.Undeclared == UndeclaredWatch {
+		// The hold is never closed: the watch lasts as long as the cache.
+		h, err := c.Informer(p.sample(c.live.Scheme()))
+		if err != nil {
+			return nil, err
+		}
+		s = h.(*hold).s
+	}
+	if s == nil || !s.watches(namespace) {
+		missing := ""
+		if s != nil {
+			missing = namespace
+		}
+		return nil, c.undeclared(ctx, p, missing, asked)
+	}
+	if s.isSynced() {
+		return s, nil
+	}
+	return s, s.waitForSync(ctx)
+}
+
+// watches says that namespace is part of what s watches. A list of all
+// namespaces by a cache of some gives what those hold.
+func (s *shared) watches(namespace string) bool {
+	return namespace == "" || len(s.options.namespaces) == 0 || slices.Contains(s.options.namespaces, namespace)
+}
+
+// undeclared is the error, or the one log line, of a read of something that is
+// not watched.
+func (c *Cache) undeclared(ctx context.Context, p place, namespace string, asked any) error {
+	declare := fmt.Sprintf("Informer(&%s{})", strings.TrimSuffix(typeName(asked), "List"))
+	if c.opts.Undeclared == UndeclaredError || namespace != "" && c.opts.Undeclared == UndeclaredWatch {
+		return &NotDeclaredError{GVK: p.gvk, Namespace: namespace, Declare: declare}
+	}
+	if m := c.opts.Metrics; m != nil {
+		m.UndeclaredRead(MetricKind{Group: p.gvk.Group, Version: p.gvk.Version, Resource: strings.ToLower(p.gvk.Kind)})
+	}
+	c.mu.Lock()
+	told := c.told[p]
+	c.told[p] = true
+	c.mu.Unlock()
+	if !told {
+		resource := strings.ToLower(p.gvk.Kind) + "s"
+		if r, err := c.live.Mapper().ForKind(ctx, p.gvk); err == nil {
+			resource = r.GVR.Resource
+		}
+		c.log.InfoContext(ctx, "reads of this kind go to the API server: the cache does not watch it",
+			"kind", p.gvk.String(), "namespace", namespace, "declare", declare, "rbac", rbacRule("ClusterRole", p.gvk.Group, resource))
+	}
+	return nil
+}
+
+// find answers a list from the store.
+func (s *shared) find(o *client.ListOptions) ([]client.Object, store.Answer, error) {
+	if err := o.Err(); err != nil {
+		return nil, store.Committed, err
+	}
+	q := store.Query{Namespace: o.Namespace}
+	var checks []func(client.Object) bool
+	if sel := o.LabelSelector; sel != nil && !sel.Empty() {
+		s.labelTerms(sel, &q)
+		checks = append(checks, func(obj client.Object) bool { return sel.Matches(labels.Set(obj.GetLabels())) })
+	}
+	if sel := o.FieldSelector; sel != nil && !sel.Empty() {
+		more, err := s.fieldTerms(sel.Requirements(), &q)
+		if err != nil {
+			return nil, store.Committed, err
+		}
+		checks = append(checks, more...)
+	}
+	if o.Continue != "" {
+		after, err := continueKey(o.Continue)
+		if err != nil {
+			return nil, store.Committed, err
+		}
+		checks = append(checks, func(obj client.Object) bool {
+			if ns := obj.GetNamespace(); ns != after.Namespace {
+				return ns > after.Namespace
+			}
+			return obj.GetName() > after.Name
+		})
+	}
+	switch len(checks) {
+	case 0:
+	case 1:
+		q.Match = checks[0]
+	default:
+		q.Match = func(obj client.Object) bool {
+			for _, check := range checks {
+				if !check(obj) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	found, answer := s.store.Select(q, nil)
+	return found, answer, nil
+}
+
+// labelTerms narrows q by the labels that must have one value.
+func (s *shared) labelTerms(sel labels.Selector, q *store.Query) {
+	if objects, _ := s.store.Len(); objects < labelIndexFrom {
+		return
+	}
+	requirements, _ := sel.Requirements()
+	for _, r := range requirements {
+		if op := r.Operator(); op != selection.Equals && op != selection.DoubleEquals && op != selection.In || r.Values().Len() != 1 {
+			continue
+		}
+		label := r.Key()
+		s.store.EnsureIndex(store.LabelIndex(label), func(obj client.Object) []string {
+			if v, ok := obj.GetLabels()[label]; ok {
+				return []string{v}
+			}
+			return nil
+		})
+		q.Terms = append(q.Terms, store.Term{Index: store.LabelIndex(label), Value: r.Values().UnsortedList()[0]})
+	}
+}
+
+func (s *shared) fieldTerms(requirements fields.Requirements, q *store.Query) ([]func(client.Object) bool, error) {
+	var checks []func(client.Object) bool
+	for _, r := range requirements {
+		not := r.Operator == selection.NotEquals
+		switch {
+		case r.Field == "metadata.name":
+			checks = append(checks, func(obj client.Object) bool { return (obj.GetName() == r.Value) != not })
+		case r.Field == "metadata.namespace", r.Field == store.OwnerIndex:
+			q.Terms = append(q.Terms, store.Term{Index: r.Field, Value: r.Value, Not: not})
+		case s.store.HasIndex(fieldIndex(r.Field)):
+			q.Terms = append(q.Terms, store.Term{Index: fieldIndex(r.Field), Value: r.Value, Not: not})
+		default:
+			return nil, fmt.Errorf("there is no index of the field %q: call Cache.IndexField for it, or read with client.Live if the server can select by it", r.Field)
+		}
+	}
+	return checks, nil
+}
+
+// setItems fills list with private copies.
+func setItems(list client.ObjectList, found []client.Object) error {
+	items, err := codec.ItemsOf(list)
+	if err != nil {
+		return err
+	}
+	elem := items.Type().Elem()
+	out := reflect.MakeSlice(items.Type(), len(found), len(found))
+	for i, shared := range found {
+		at := out.Index(i)
+		if elem.Kind() == reflect.Pointer {
+			at.Set(reflect.New(elem.Elem()))
+		} else {
+			at = at.Addr()
+		}
+		to, ok := at.Interface().(client.Object)
+		if !ok {
+			return fmt.Errorf("items of %T are not objects", list)
+		}
+		if err := copyInto(to, shared); err != nil {
+			return err
+		}
+	}
+	items.Set(out)
+	return nil
+}
+
+// A continue token of a cached list is the key of the last object.
+func continueAfter(last client.Object) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("cache/" + last.GetNamespace() + "/" + last.GetName()))
+}
+
+func continueKey(token string) (client.ObjectKey, error) {
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	rest, ok := strings.CutPrefix(string(data), "cache/")
+	namespace, name, cut := strings.Cut(rest, "/")
+	if err != nil || !ok || !cut {
+		return client.ObjectKey{}, fmt.Errorf("the continue token is not one of a cached list: start the list again")
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}, nil
+}
+
+// sample is an object that says p.
+func (p place) sample(scheme *runtime.Scheme) client.Object {
+	switch p.form {
+	case metadata:
+		return client.NewMetadata(p.gvk)
+	case untyped:
+		return client.NewUnstructured(p.gvk)
+	}
+	obj, err := client.NewObject(scheme, p.gvk)
+	if err != nil {
+		return &metav1.PartialObjectMetadata{} // Informer explains
+	}
+	return obj
+}

@@ -1,0 +1,192 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// registration is a handler in an informer.
+type registration struct {
+	informer *shared
+	handler  Handler
+	buffer   *buffer // of a foreign handler; nil for our own
+	removed  atomic.Bool
+	once     sync.Once
+}
+
+// call shows e to the handler. A panic ends the event, not the watch.
+func (r *registration) call(e Event) {
+	if r.removed.Load() {
+		return
+	}
+	if r.buffer != nil {
+		r.buffer.put(e)
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.informer.cache.log.Error("event handler panicked; the event is lost to it",
+				"kind", r.informer.place.gvk.String(), "event", e.Type.String(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	r.handler(e)
+}
+
+// HasSynced implements Registration.
+func (r *registration) HasSynced() bool {
+	if !r.informer.isSynced() {
+		return false
+	}
+	// The informer is synced inside the commit that called the handlers, so
+	// only a buffer can be behind.
+	return r.buffer == nil || r.buffer.drained()
+}
+
+// Remove implements Registration.
+func (r *registration) Remove() {
+	r.removed.Store(true)
+	r.once.Do(func() {
+		if r.buffer != nil {
+			r.buffer.close() // a committer blocked on it must not stay so
+		}
+		r.informer.remove(r)
+	})
+}
+
+// stop ends the goroutine of a foreign handler.
+func (r *registration) stop() {
+	r.removed.Store(true)
+	if r.buffer != nil {
+		r.buffer.close()
+		<-r.buffer.done
+	}
+}
+
+// buffer carries events to a foreign handler on a goroutine of its own.
+type buffer struct {
+	handler   ResourceEventHandler
+	tombstone func(key string, obj any) any
+	limit     int
+	report    func(p any)
+	done      chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	changed sync.Cond
+	events  []Event
+	busy    bool
+	closed  bool
+	// everSynced remembers that the buffer ran empty after the informer synced.
+	everSynced bool
+}
+
+func newBuffer(h ResourceEventHandler, opts EventHandlerOptions, report func(any)) *buffer {
+	b := &buffer{handler: h, tombstone: opts.Tombstone, limit: opts.Buffer, report: report, done: make(chan struct{})}
+	if b.limit <= 0 {
+		b.limit = 1024
+	}
+	if b.tombstone == nil {
+		b.tombstone = func(key string, obj any) any { return DeletedFinalStateUnknown{Key: key, Obj: obj} }
+	}
+	b.changed.L = &b.mu
+	go b.run()
+	return b
+}
+
+// put appends e. While the buffer is full an update is merged into a waiting
+// add or update of the same object, and anything else waits for room.
+func (b *buffer) put(e Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.events) >= b.limit && !b.closed {
+		if e.Type == Updated && b.merge(e) {
+			return
+		}
+		b.changed.Wait()
+	}
+	if b.closed {
+		return
+	}
+	b.events = append(b.events, e)
+	b.changed.Broadcast()
+}
+
+func (b *buffer) merge(e Event) bool {
+	for i := len(b.events) - 1; i >= 0; i-- {
+		waiting := &b.events[i]
+		if waiting.Object.GetName() != e.Object.GetName() || waiting.Object.GetNamespace() != e.Object.GetNamespace() {
+			continue
+		}
+		if waiting.Type == Deleted {
+			return false
+		}
+		waiting.Object = e.Object
+		waiting.Resync = waiting.Resync && e.Resync
+		return true
+	}
+	return false
+}
+
+func (b *buffer) run() {
+	defer close(b.done)
+	for {
+		b.mu.Lock()
+		b.busy = false
+		b.changed.Broadcast()
+		for len(b.events) == 0 && !b.closed {
+			b.changed.Wait()
+		}
+		if b.closed {
+			b.mu.Unlock()
+			return
+		}
+		events := b.events
+		b.events, b.busy = nil, true
+		b.mu.Unlock()
+		for i := range events {
+			b.deliver(events[i])
+		}
+	}
+}
+
+func (b *buffer) deliver(e Event) {
+	b.mu.Lock()
+	closed := b.closed
+	b.mu.Unlock()
+	if closed {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			b.report(p)
+		}
+	}()
+	switch {
+	case e.Type == Added:
+		b.handler.OnAdd(e.Object, e.Initial)
+	case e.Type == Updated:
+		b.handler.OnUpdate(e.Old, e.Object)
+	case e.Inferred:
+		b.handler.OnDelete(b.tombstone(KeyOf(e.Object), e.Object))
+	default:
+		b.handler.OnDelete(e.Object)
+	}
+}
+
+// drained says that everything so far has been delivered.
+func (b *buffer) drained() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.everSynced = b.everSynced || len(b.events) == 0 && !b.busy
+	return b.everSynced
+}
+
+func (b *buffer) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.changed.Broadcast()
+}

@@ -1,0 +1,335 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/steer-dev/steer/cache/internal/reflector"
+	"github.com/steer-dev/steer/cache/internal/store"
+	"github.com/steer-dev/steer/client"
+)
+
+// queueLength is the most deltas decoded but not committed; a full queue holds
+// the decoders, and through them the server, back.
+const queueLength = 1024
+
+// batchLength is the most deltas committed under one lock.
+const batchLength = 256
+
+// shared is an informer: the watches of one kind, its store and its handlers.
+//
+// Two goroutines lie between a socket and a handler: a reflector per watch
+// decodes, one committer applies to the store and calls handlers.
+type shared struct {
+	place   place
+	cache   *Cache
+	options kindOptions
+	store   *store.Store
+	sources []*source
+	newItem func() client.Object
+
+	queue  chan store.Delta
+	synced chan struct{} // closed when every watch has had a complete list
+
+	// commit is held while deltas are applied and handlers called: whoever has
+	// it sees store and handlers agree.
+	commit   sync.Mutex
+	handlers []*registration // replaced, never changed
+	lists    []bool          // by scope: a list has been completed
+
+	mu      sync.Mutex
+	holds   int
+	reports []reflector.Report
+	logged  []string // by scope: the last error logged
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	mutated mutationDetector
+}
+
+// kindOptions are Options and KindOptions, resolved.
+type kindOptions struct {
+	namespaces    []string
+	selection     client.ListOptions
+	labels        labels.Selector
+	transform     Transform
+	managedFields bool
+	resync        time.Duration
+}
+
+func newShared(c *Cache, p place) (*shared, error) {
+	newItem, err := p.newItem(c.live.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	options := c.optionsFor(p)
+	namespaces := options.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	s := &shared{
+		place: p, cache: c, options: options, newItem: newItem,
+		store: store.New(namespaces...),
+		queue: make(chan store.Delta, queueLength), synced: make(chan struct{}),
+		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), logged: make([]string, len(namespaces)),
+	}
+	s.mutated.on = c.opts.DetectMutation
+	for _, ns := range namespaces {
+		src := &source{
+			live: c.live, server: c.server, sync: c.opts.InitialSync, gvk: p.gvk, newItem: newItem,
+			namespace: ns, selection: options.selection,
+		}
+		src.codec.DropManagedFields = !options.managedFields
+		s.sources = append(s.sources, src)
+	}
+	return s, nil
+}
+
+// start begins the watches; the end of ctx, or stop, ends them.
+func (s *shared) start(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		return
+	}
+	ctx, s.cancel = context.WithCancel(ctx)
+	for i, src := range s.sources {
+		r := reflector.New(reflector.Config{
+			Source: src, Sink: s, Scope: i, PageSize: s.cache.opts.PageSize, IdleTimeout: s.cache.opts.IdleTimeout,
+			Random: rand.Float64, Transform: s.options.transform,
+			Report: func(r reflector.Report) { s.report(ctx, i, r) },
+		})
+		s.done.Go(func() { r.Run(ctx) })
+	}
+	s.done.Go(func() { s.run(ctx) })
+}
+
+// stop ends the watches and returns when their goroutines have.
+func (s *shared) stop() {
+	s.mu.Lock()
+	cancel := s.cancel
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	s.done.Wait()
+	s.commit.Lock()
+	handlers := s.handlers
+	s.handlers = nil
+	s.commit.Unlock()
+	for _, r := range handlers {
+		r.stop()
+	}
+	s.mutated.check()
+}
+
+// Push implements reflector.Sink.
+func (s *shared) Push(ctx context.Context, d store.Delta) error {
+	select {
+	case s.queue <- d:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Mark implements reflector.Sink.
+func (s *shared) Mark() uint64 { return s.store.Mark() }
+
+// run is the committer.
+func (s *shared) run(ctx context.Context) {
+	var resync <-chan time.Time
+	if s.options.resync > 0 {
+		ticker := time.NewTicker(s.options.resync)
+		defer ticker.Stop()
+		resync = ticker.C
+	}
+	var (
+		batch   = make([]store.Delta, 0, batchLength)
+		changes []store.Change
+	)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-resync:
+			s.resync()
+			continue
+		case d := <-s.queue:
+			batch = append(batch[:0], d)
+		}
+		for len(batch) < batchLength {
+			select {
+			case d := <-s.queue:
+				batch = append(batch, d)
+				continue
+			default:
+			}
+			break
+		}
+		changes = s.apply(batch, changes[:0])
+		clear(batch)
+		clear(changes)
+	}
+}
+
+// apply commits a batch and calls the handlers.
+func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Change {
+	start := time.Now()
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	changes = s.store.Commit(batch, changes)
+	for i := range changes {
+		s.mutated.note(changes[i])
+		s.dispatch(eventOf(&changes[i]))
+	}
+	for i := range batch {
+		if batch[i].Op == store.ListEnd && !s.lists[batch[i].Scope] {
+			s.lists[batch[i].Scope] = true
+			if !slices.Contains(s.lists, false) {
+				close(s.synced)
+			}
+		}
+	}
+	if m := s.cache.opts.Metrics; m != nil {
+		kind := s.metricKind()
+		_, revision := s.store.Revision()
+		m.QueuedItems(kind, len(s.queue))
+		m.StoreResourceVersion(kind, revision)
+		m.Processed(kind, len(changes), time.Since(start))
+	}
+	return changes
+}
+
+func eventOf(c *store.Change) Event {
+	switch {
+	case c.Old == nil:
+		return Event{Type: Added, Object: c.New}
+	case c.New == nil:
+		return Event{Type: Deleted, Object: c.Old, Inferred: c.Inferred}
+	}
+	return Event{Type: Updated, Object: c.New, Old: c.Old}
+}
+
+func (s *shared) dispatch(e Event) {
+	e.Initial = e.Type == Added && !s.isSynced()
+	for _, r := range s.handlers {
+		r.call(e)
+	}
+}
+
+// resync shows every object again.
+func (s *shared) resync() {
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	if len(s.handlers) == 0 {
+		return
+	}
+	for _, obj := range s.store.All() {
+		s.dispatch(Event{Type: Updated, Object: obj, Old: obj, Resync: true})
+	}
+}
+
+func (s *shared) isSynced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// waitForSync waits; the error of an early end tells what is wrong.
+func (s *shared) waitForSync(ctx context.Context) error {
+	if s.isSynced() {
+		return nil
+	}
+	if !s.cache.started() {
+		return fmt.Errorf("cache of %s: %w", s.place.gvk.Kind, ErrNotStarted)
+	}
+	select {
+	case <-s.synced:
+		return nil
+	case <-s.cache.stopped:
+		return fmt.Errorf("cache of %s: %w", s.place.gvk.Kind, ErrStopped)
+	case <-ctx.Done():
+		return &NotSyncedError{Status: s.status(), Cause: context.Cause(ctx)}
+	}
+}
+
+// add registers fn and shows it what is there.
+func (s *shared) add(r *registration) {
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	for _, obj := range s.store.All() {
+		r.call(Event{Type: Added, Object: obj, Initial: true})
+	}
+	s.handlers = append(slices.Clone(s.handlers), r)
+}
+
+// remove takes r out and returns when it is not running any more.
+func (s *shared) remove(r *registration) {
+	s.commit.Lock()
+	s.handlers = slices.DeleteFunc(slices.Clone(s.handlers), func(h *registration) bool { return h == r })
+	s.commit.Unlock()
+	r.stop()
+}
+
+// report takes a reflector's state, and logs what is wrong once.
+func (s *shared) report(ctx context.Context, scope int, r reflector.Report) {
+	r.Err = s.advise(scope, r.Err)
+	s.mu.Lock()
+	s.reports[scope] = r
+	message := ""
+	if r.Err != nil && ctx.Err() == nil {
+		message = r.Err.Error()
+	}
+	again := s.logged[scope] == message
+	was := s.logged[scope]
+	s.logged[scope] = message
+	s.mu.Unlock()
+	switch {
+	case again:
+	case message != "":
+		s.cache.log.WarnContext(ctx, "watch is interrupted", "kind", s.place.gvk.String(), "state", r.State.String(), "retry", r.Delay, "err", message)
+	case was != "" && r.State == reflector.Watching:
+		s.cache.log.InfoContext(ctx, "watch is well again", "kind", s.place.gvk.String())
+	}
+}
+
+func (s *shared) status() Status {
+	objects, own := s.store.Len()
+	revision, _ := s.store.Revision()
+	st := Status{GVK: s.place.gvk, Synced: s.isSynced(), Objects: objects, Overlay: own, ResourceVersion: revision, State: "not started"}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel == nil {
+		return st
+	}
+	worst := 0
+	for i, r := range s.reports {
+		st.Restarts += r.Restarts
+		st.Relists += r.Relists
+		if r.Err != nil && s.reports[worst].Err == nil || s.reports[worst].Err == nil && r.State < s.reports[worst].State {
+			worst = i
+		}
+	}
+	st.State, st.Err = s.reports[worst].State.String(), s.reports[worst].Err
+	if st.Err != nil {
+		st.Namespace = s.sources[worst].namespace
+	}
+	return st
+}
+
+func (s *shared) metricKind() MetricKind {
+	gvr := s.sources[0].gvk
+	return MetricKind{Group: gvr.Group, Version: gvr.Version, Resource: s.resourceName()}
+}
