@@ -63,6 +63,8 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newUpCommand(),
 		newSnapshotCommand(),
+		newDemoCommand(),
+		newDevCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -1,0 +1,192 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/steer-dev/steer"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/examples/crontab"
+	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
+	"github.com/steer-dev/steer/manager"
+)
+
+func newDemoCommand() *cobra.Command {
+	var dataDir string
+	var exit bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch an operator at work on a control plane in this process",
+		Long: `Starts a control plane, installs the CronTab of the Kubernetes documentation, runs
+its operator, and shows each reconcile as it happens: what caused it, what it
+read and wrote, how it ended. It moves the operator's clock to the next due time
+instead of waiting for it. Afterwards it stays up for kubectl.`,
+		Example: `  steer demo
+  steer demo --exit                  # end by itself; status 0 only if everything converged
+  steer demo --data-dir ./demo-data  # keep the data`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d := &demo{out: newPrinter(os.Stdout), dataDir: dataDir, exit: exit}
+			return d.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`folder` to keep the data in; default memory")
+	cmd.Flags().BoolVar(&exit, "exit", false, "end by itself after the last step")
+	return cmd
+}
+
+// demo is one run: a control plane, the crontab operator, and a script.
+type demo struct {
+	out     *printer
+	dataDir string
+	exit    bool
+
+	plane      *controlplane.Plane
+	kubeconfig string
+	client     client.Client // live
+	clock      demoClock
+}
+
+func (d *demo) run(ctx context.Context) (err error) {
+	began := time.Now()
+	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", DataDir: d.dataDir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	d.plane = plane
+	took := time.Since(began)
+
+	dir, err := os.MkdirTemp("", "steer-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	d.kubeconfig = filepath.Join(dir, "kubeconfig")
+	if err := plane.WriteKubeconfig(d.kubeconfig); err != nil {
+		return err
+	}
+	scheme, err := client.NewScheme(v1.AddToScheme, batchv1.AddToScheme)
+	if err != nil {
+		return err
+	}
+	if d.client, err = client.New(plane.RESTConfig(), client.Options{Scheme: scheme, FieldOwner: "demo"}); err != nil {
+		return err
+	}
+	d.out.title("A Kubernetes control plane is up in this process")
+	d.out.line("ready in %s; kubeconfig %s", took.Round(100*time.Microsecond), d.kubeconfig)
+	if err := d.install(ctx); err != nil {
+		return err
+	}
+
+	d.clock.moved = make(chan controller.Request)
+	operator := d.startOperator(ctx)
+	defer func() { err = errors.Join(err, operator.stop()) }()
+
+	if err := d.script(operator.ctx); err != nil {
+		if ctx.Err() == nil {
+			return err
+		}
+		return &exitError{status: 130, message: "interrupted before the demo was over"}
+	}
+	if d.exit {
+		return nil
+	}
+	d.stayUp()
+	<-operator.ctx.Done()
+	if ctx.Err() != nil {
+		return nil // asked to stop, and did
+	}
+	return nil
+}
+
+// stayUp tells what there is to try.
+func (d *demo) stayUp() {
+	d.out.title("It stays up until Ctrl-C. Try, in another terminal:")
+	d.out.line("export KUBECONFIG=%s", d.kubeconfig)
+	d.out.line("kubectl get crontabs,jobs")
+	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"replicas":5}}'`, sampleName)
+	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"cronSpec":"soon"}}' && kubectl describe crontab %s`, sampleName, sampleName)
+}
+
+// operatorRun is the operator while it runs.
+type operatorRun struct {
+	ctx    context.Context //nolint:containedctx // ends when the operator does
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+	err    error
+}
+
+// startOperator runs the crontab operator and prints its reconciles.
+func (d *demo) startOperator(ctx context.Context) *operatorRun {
+	run := &operatorRun{}
+	run.ctx, run.cancel = context.WithCancel(ctx)
+	op := crontab.Operator(crontab.Clock{Now: d.clock.now, Moved: d.clock.moved})
+	op.Config = d.plane.RESTConfig()
+	op.Configure = func(o *manager.Options) {
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	}
+	setup := op.Setup
+	op.Setup = func(ctx context.Context, m *manager.Manager) error {
+		records := m.Recorder().Follow(run.ctx)
+		run.ended.Go(func() {
+			for r := range records {
+				d.out.reconcile(r)
+			}
+		})
+		return setup(ctx, m)
+	}
+	run.ended.Go(func() {
+		defer run.cancel()
+		run.err = steer.Run(run.ctx, []string{"--health-probe-bind-address=0"}, op)
+	})
+	return run
+}
+
+// stop ends the operator and returns why it ended, if not because of this.
+func (r *operatorRun) stop() error {
+	r.cancel()
+	r.ended.Wait()
+	return r.err
+}
+
+// demoClock is a clock that can be moved forward.
+type demoClock struct {
+	moved chan controller.Request
+
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *demoClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+// moveTo moves the clock to a later time and wakes the reconcile of an object.
+func (c *demoClock) moveTo(ctx context.Context, t time.Time, wake controller.Request) error {
+	c.mu.Lock()
+	c.ahead = max(c.ahead, time.Until(t))
+	c.mu.Unlock()
+	select {
+	case c.moved <- wake:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("demo: the operator took no notice of the clock: %w", context.Cause(ctx))
+	}
+}

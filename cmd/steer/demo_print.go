@@ -1,0 +1,99 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/steer-dev/steer/trace"
+)
+
+// printer writes what the demo shows, whole blocks at a time; colours only on a
+// terminal that wants them.
+type printer struct {
+	mu    sync.Mutex
+	w     io.Writer
+	color bool
+	step  int
+}
+
+func newPrinter(f *os.File) *printer {
+	_, plain := os.LookupEnv("NO_COLOR")
+	return &printer{w: f, color: !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+}
+
+// ANSI styles.
+const (
+	bold  = "1"
+	faint = "2"
+	red   = "31"
+	green = "32"
+	cyan  = "36"
+)
+
+func (p *printer) style(style, text string) string {
+	if !p.color {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// title starts a step.
+func (p *printer) title(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.step++
+	fmt.Fprintf(p.w, "\n%s\n", p.style(bold, fmt.Sprintf("%d. %s", p.step, fmt.Sprintf(format, args...))))
+}
+
+// line says something about the step.
+func (p *printer) line(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.w, "   %s\n", fmt.Sprintf(format, args...))
+}
+
+// reconcile shows one reconcile: cause, reads, writes, outcome.
+func (p *printer) reconcile(r trace.Record) {
+	outcome := r.Outcome.String()
+	if r.After > 0 {
+		outcome += ", again in " + r.After.Round(time.Second).String()
+	}
+	style := green
+	switch r.Outcome {
+	case trace.Failed, trace.Terminal, trace.Panicked, trace.TimedOut, trace.GaveUp:
+		style = red
+	}
+	if r.Error != "" {
+		outcome += ": " + r.Error
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.w, "     %s %s\n", p.style(cyan, "reconcile "+r.Object.String()), p.style(faint, "in "+r.Took.Round(10*time.Microsecond).String()))
+	p.row("because", join(r.Causes))
+	p.row("read", join(r.Reads))
+	p.row("wrote", join(r.Writes))
+	p.row("outcome", p.style(style, outcome))
+}
+
+func (p *printer) row(name, text string) {
+	if text != "" {
+		fmt.Fprintf(p.w, "       %s %s\n", p.style(faint, fmt.Sprintf("%-7s", name)), text)
+	}
+}
+
+func join[T fmt.Stringer](items []T) string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = item.String()
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,245 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/examples/crontab"
+	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
+)
+
+const (
+	sampleName = "my-new-cron-object"
+	// stepTimeout bounds every step; they take milliseconds.
+	stepTimeout = 30 * time.Second
+)
+
+// sampleKey names the CronTab of the demo.
+func sampleKey() client.ObjectKey {
+	return client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: sampleName}
+}
+
+// install applies the CRD, and removes what an earlier demo left in the data
+// folder: its clock was ahead of this one's.
+func (d *demo) install(ctx context.Context) error {
+	began := time.Now()
+	if err := d.apply(ctx, crontab.CRDFile); err != nil {
+		return err
+	}
+	d.out.line("CRD crontabs.stable.example.com installed and served in %s", time.Since(began).Round(100*time.Microsecond))
+	return nil
+}
+
+// script runs the steps one after the other; each waits until the cluster shows
+// what it is about.
+func (d *demo) script(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		d.clean, d.create, d.runDue, d.finishRun, d.scale, d.prune, d.remove, d.createAgain,
+	} {
+		bounded, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("demo: the step did not converge within %s", stepTimeout))
+		err := step(bounded)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) clean(ctx context.Context) error {
+	ct := &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: sampleName}}
+	if err := d.client.Delete(ctx, ct); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	d.out.title("An earlier demo left a CronTab in the data folder: delete it")
+	return d.gone(ctx)
+}
+
+func (d *demo) create(ctx context.Context) error {
+	d.out.title("Apply the sample: a CronTab for every minute of Sunday and Friday")
+	if err := d.apply(ctx, crontab.SampleFile); err != nil {
+		return err
+	}
+	_, err := await.Object(ctx, d.client, sampleKey(), await.Ready[*v1.CronTab])
+	return err
+}
+
+func (d *demo) runDue(ctx context.Context) error {
+	due, err := d.moveToNext(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = d.crontab(ctx, func(ct *v1.CronTab) bool {
+		return len(ct.Status.Active) == 1 && ct.Status.LastScheduleTime.Equal(&metav1.Time{Time: due})
+	})
+	return err
+}
+
+func (d *demo) finishRun(ctx context.Context) error {
+	d.out.title("The Job finishes (nothing runs Pods here: the demo reports it in their place)")
+	if err := d.finishJobs(ctx); err != nil {
+		return err
+	}
+	_, err := d.crontab(ctx, func(ct *v1.CronTab) bool { return len(ct.Status.Active) == 0 })
+	return err
+}
+
+func (d *demo) scale(ctx context.Context) error {
+	if _, err := d.moveToNext(ctx); err != nil {
+		return err
+	}
+	if _, err := d.jobs(ctx, func(jobs []batchv1.Job) bool { return len(active(jobs)) == 1 }); err != nil {
+		return err
+	}
+	d.out.title("Scale it to 3 replicas while a Job runs")
+	if err := d.patch(ctx, `{"spec":{"replicas":3}}`); err != nil {
+		return err
+	}
+	_, err := d.jobs(ctx, func(jobs []batchv1.Job) bool {
+		running := active(jobs)
+		return len(running) == 1 && running[0].Spec.Parallelism != nil && *running[0].Spec.Parallelism == 3
+	})
+	return err
+}
+
+func (d *demo) prune(ctx context.Context) error {
+	d.out.title("Four more runs: only the last three finished Jobs are kept")
+	for range 4 {
+		if err := d.finishJobs(ctx); err != nil {
+			return err
+		}
+		if _, err := d.move(ctx); err != nil {
+			return err
+		}
+		if _, err := d.jobs(ctx, func(jobs []batchv1.Job) bool { return len(active(jobs)) == 1 }); err != nil {
+			return err
+		}
+	}
+	_, err := d.jobs(ctx, func(jobs []batchv1.Job) bool { return len(jobs) == 4 })
+	return err
+}
+
+func (d *demo) remove(ctx context.Context) error {
+	d.out.title("Delete it: the finalizer suspends what runs, the garbage collector takes the Jobs")
+	ct := &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: sampleName}}
+	if err := d.client.Delete(ctx, ct); err != nil {
+		return err
+	}
+	return d.gone(ctx)
+}
+
+func (d *demo) createAgain(ctx context.Context) error {
+	d.out.title("Converged. Apply the sample once more, to play with")
+	return d.create(ctx)
+}
+
+// gone waits until the CronTab and its Jobs do not exist.
+func (d *demo) gone(ctx context.Context) error {
+	if _, err := await.Object(ctx, d.client, sampleKey(), await.Gone[*v1.CronTab]); err != nil {
+		return err
+	}
+	d.out.line("the CronTab is gone")
+	if _, err := d.jobs(ctx, func(jobs []batchv1.Job) bool { return len(jobs) == 0 }); err != nil {
+		return err
+	}
+	d.out.line("its Jobs are collected")
+	return nil
+}
+
+// moveToNext moves the clock to the next due time, and says so.
+func (d *demo) moveToNext(ctx context.Context) (time.Time, error) {
+	now := d.clock.now()
+	due, err := d.due(ctx)
+	if err != nil {
+		return due, err
+	}
+	d.out.title("Move the operator's clock %s ahead, to %s", due.Sub(now).Round(time.Second), due.Format("Monday 15:04 MST"))
+	return d.move(ctx)
+}
+
+func (d *demo) move(ctx context.Context) (time.Time, error) {
+	due, err := d.due(ctx)
+	if err != nil {
+		return due, err
+	}
+	return due, d.clock.moveTo(ctx, due, controller.Request{NamespacedName: sampleKey()})
+}
+
+func (d *demo) due(ctx context.Context) (time.Time, error) {
+	var ct v1.CronTab
+	if err := d.client.Get(ctx, sampleKey(), &ct); err != nil {
+		return time.Time{}, err
+	}
+	return crontab.NextDue(ct.Spec.CronSpec, d.clock.now())
+}
+
+func (d *demo) crontab(ctx context.Context, condition func(*v1.CronTab) bool) (*v1.CronTab, error) {
+	return await.Object(ctx, d.client, sampleKey(), func(ct *v1.CronTab) bool { return ct != nil && condition(ct) })
+}
+
+func (d *demo) jobs(ctx context.Context, condition func([]batchv1.Job) bool) (*batchv1.JobList, error) {
+	return await.List(ctx, d.client, func(l *batchv1.JobList) bool { return condition(l.Items) }, client.InNamespace(metav1.NamespaceDefault))
+}
+
+func active(jobs []batchv1.Job) []batchv1.Job {
+	var out []batchv1.Job
+	for _, job := range jobs {
+		if job.Status.CompletionTime == nil {
+			out = append(out, job)
+		}
+	}
+	return out
+}
+
+// finishJobs reports every running Job as complete, like its controller would.
+func (d *demo) finishJobs(ctx context.Context) error {
+	var jobs batchv1.JobList
+	if err := d.client.List(ctx, &jobs, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return err
+	}
+	now := metav1.Now()
+	for _, job := range active(jobs.Items) {
+		job.Status.StartTime, job.Status.CompletionTime = &job.CreationTimestamp, &now
+		job.Status.Succeeded = 1
+		for _, t := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+				Type: t, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastProbeTime: now, LastTransitionTime: now,
+			})
+		}
+		if err := d.client.Status().Update(ctx, &job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) patch(ctx context.Context, body string) error {
+	ct := &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: sampleName}}
+	return d.client.Patch(ctx, ct, client.RawPatch(types.MergePatchType, []byte(body)))
+}
+
+// apply applies one of the example's files.
+func (d *demo) apply(ctx context.Context, file string) error {
+	data, err := crontab.Config.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	objects, err := manifest.Parse(file, data)
+	if err != nil {
+		return err
+	}
+	return manifest.Apply(ctx, d.client, "", objects)
+}

@@ -1,0 +1,129 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/controlplane"
+)
+
+func newDevCommand() *cobra.Command {
+	var crds []string
+	cmd := &cobra.Command{
+		Use:   "dev [--crds DIR]... -- COMMAND [ARG...]",
+		Short: "Run a command against a control plane of its own",
+		Long: `Starts a control plane in memory, applies the CRDs, and runs the command with
+KUBECONFIG pointing at it. Everything ends with the command, whose exit status
+becomes that of steer. The command gets no input from the terminal.`,
+		Example: `  steer dev --crds config/crd/bases -- go run ./cmd
+  steer dev -- kubectl get namespaces`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return dev(cmd.Context(), crds, args) },
+	}
+	cmd.Flags().StringArrayVar(&crds, "crds", nil, "`file or folder` of CustomResourceDefinitions to apply first; may be repeated")
+	return cmd
+}
+
+func dev(ctx context.Context, crds, command []string) (err error) {
+	objects, err := manifest.Read(crds...)
+	if err != nil {
+		return err
+	}
+	// Found before anything starts, so that a typo costs nothing.
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return fmt.Errorf("dev: %w", err)
+	}
+	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+
+	dir, err := os.MkdirTemp("", "steer-dev-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
+		return err
+	}
+	c, err := client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"})
+	if err != nil {
+		return err
+	}
+	if err := manifest.Apply(ctx, c, "", objects); err != nil {
+		return err
+	}
+	return runCommand(ctx, program, command, "KUBECONFIG="+kubeconfig)
+}
+
+// runCommand runs the command in a process group of its own and passes signals
+// on to all of it: `go run` and its like do not hand them to their child.
+func runCommand(ctx context.Context, program string, command []string, env ...string) error {
+	child := &exec.Cmd{
+		Path: program, Args: command, Stdout: os.Stdout, Stderr: os.Stderr,
+		Env:         append(os.Environ(), env...),
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	// A background process group that reads from a terminal is stopped by it.
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		child.Stdin = os.Stdin
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return fmt.Errorf("dev: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- child.Wait() }()
+
+	ended := ctx.Done()
+	for {
+		select {
+		case err := <-done:
+			// Grandchildren that outlived the command end with it.
+			_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL)
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return &exitError{status: exitStatus(exit)}
+			}
+			return err
+		case s := <-signals:
+			_ = syscall.Kill(-child.Process.Pid, s.(syscall.Signal))
+		case <-ended:
+			// A cancelled context that no signal explains.
+			ended = nil
+			_ = syscall.Kill(-child.Process.Pid, syscall.SIGTERM)
+		}
+	}
+}
+
+// exitStatus is what a shell would report.
+func exitStatus(exit *exec.ExitError) int {
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}

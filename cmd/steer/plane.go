@@ -1,0 +1,32 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/steer-dev/steer/controlplane"
+)
+
+// stopGrace is how long a control plane may take to stop.
+const stopGrace = 10 * time.Second
+
+// startPlane starts a control plane; the returned function stops it.
+func startPlane(ctx context.Context, o controlplane.Options) (*controlplane.Plane, func() error, error) {
+	plane, err := controlplane.New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := func() error {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+		defer cancel()
+		return plane.Stop(grace)
+	}
+	if err := plane.Start(ctx); err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return plane, stop, nil
+}
