@@ -84,7 +84,7 @@ func harmless(gen *ast.GenDecl, spec *ast.ValueSpec, i int) bool {
 	switch v := spec.Values[i].(type) {
 	case *ast.CallExpr:
 		switch typeName(v.Fun) {
-		case "errors.New", "fmt.Errorf", "sync.OnceValue", "sync.OnceValues", "sync.OnceFunc", "regexp.MustCompile":
+		case "errors.New", "fmt.Errorf", "sync.OnceValue", "sync.OnceValues", "sync.OnceFunc", "regexp.MustCompile", "reflect.TypeFor", "crc32.MakeTable":
 			return true
 		}
 	case *ast.CompositeLit:
