@@ -1,0 +1,254 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+)
+
+// pages is the reconciler of the tests: one ConfigMap per page.
+func pages(set controller.Children[*corev1.ConfigMap]) controller.Func[*Web] {
+	return func(ctx context.Context, w *Web) (controller.Result, error) {
+		var desired []*corev1.ConfigMap
+		for _, page := range w.Spec.Pages {
+			desired = append(desired, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: page}, Data: map[string]string{"page": page}})
+		}
+		if err := set.Apply(ctx, w, desired); err != nil {
+			return controller.Result{}, err
+		}
+		w.Status.Ready = len(desired)
+		for _, c := range desired {
+			if c.UID == "" {
+				return controller.Result{}, errors.New("a child is not what the server has")
+			}
+		}
+		return controller.Done(), nil
+	}
+}
+
+func (m *manager) configMaps(t *testing.T) (names []string) {
+	t.Helper()
+	var list corev1.ConfigMapList
+	if err := m.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list.Items {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func withPages(pages ...string) *Web {
+	w := web("a")
+	w.Spec.Pages = pages
+	return w
+}
+
+const annotation = controller.InventoryAnnotation + "web.configmap"
+
+func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
+	t.Parallel()
+	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *manager) {
+		m.create(t, withPages("one", "two"))
+		synctest.Wait()
+		// The inventory is written before the children, the status after.
+		if diff := cmp.Diff([]string{"patch Web a", "apply ConfigMap one", "apply ConfigMap two", "patch Web/status a"}, m.log()); diff != "" {
+			t.Error(diff)
+		}
+		w := m.web(t, "a")
+		if got := w.Annotations[annotation]; got != `["/v1/ConfigMap/default/one","/v1/ConfigMap/default/two"]` {
+			t.Errorf("inventory %s", got)
+		}
+		var one corev1.ConfigMap
+		if err := m.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "one"}, &one); err != nil {
+			t.Fatal(err)
+		}
+		if ref := metav1.GetControllerOf(&one); ref == nil || ref.UID != w.UID || ref.Kind != "Web" || ref.APIVersion != "example.com/v1" {
+			t.Errorf("owner %+v", ref)
+		}
+
+		m.forgetLog()
+		m.update(t, "a", func(w *Web) { w.Spec.Pages = []string{"two", "three"} })
+		synctest.Wait()
+		want := []string{"update Web a", "patch Web a", "apply ConfigMap three", "delete ConfigMap one", "patch Web a", "patch Web/status a"}
+		if diff := cmp.Diff(want, m.log()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"three", "two"}, m.configMaps(t)); diff != "" {
+			t.Error(diff)
+		}
+		if got := m.web(t, "a").Status; got.Ready != 2 || got.ObservedGeneration != 2 {
+			t.Errorf("%+v", got)
+		}
+	}, controller.Owns[*corev1.ConfigMap]())
+}
+
+func TestAChildThatSomebodyChangedIsMended(t *testing.T) {
+	t.Parallel()
+	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *manager) {
+		m.create(t, withPages("one"))
+		synctest.Wait()
+		var one corev1.ConfigMap
+		key := client.ObjectKey{Namespace: "default", Name: "one"}
+		if err := m.Get(t.Context(), key, &one); err != nil {
+			t.Fatal(err)
+		}
+		one.Data["page"] = "vandalised"
+		if err := m.Update(t.Context(), &one); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := m.Get(t.Context(), key, &one); err != nil || one.Data["page"] != "one" {
+			t.Errorf("%v %v", one.Data, err)
+		}
+		m.delete(t, &one)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"one"}, m.configMaps(t)); diff != "" {
+			t.Error(diff)
+		}
+	}, controller.Owns[*corev1.ConfigMap]())
+}
+
+func TestNothingIsPrunedBeforeEverythingIsApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager()
+		var mended atomic.Bool
+		m.intercept = func(verb client.Verb, _ string, key client.ObjectKey, _ string) error {
+			if !mended.Load() && verb == client.VerbApply && key.Name == "two" {
+				return errors.New("quota exceeded")
+			}
+			return nil
+		}
+		if err := controller.Add(m, pages(controller.Children[*corev1.ConfigMap]{}), controller.Owns[*corev1.ConfigMap]()); err != nil {
+			t.Fatal(err)
+		}
+		m.start(t)
+		defer m.end()
+		m.create(t, withPages("one"))
+		synctest.Wait()
+		m.update(t, "a", func(w *Web) { w.Spec.Pages = []string{"two"} })
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"one"}, m.configMaps(t)); diff != "" {
+			t.Error(diff)
+		}
+		if got := m.web(t, "a").Annotations[annotation]; !strings.Contains(got, "one") || !strings.Contains(got, "two") {
+			t.Errorf("inventory %s", got)
+		}
+		mended.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"two"}, m.configMaps(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestOnlyOwnChildrenAreTouched(t *testing.T) {
+	t.Parallel()
+	yes := true
+	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *manager) {
+		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theirs", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Other", Name: "x", UID: "foreign", Controller: &yes},
+		}}}
+		m.create(t, theirs)
+		w := withPages("theirs")
+		m.create(t, w)
+		synctest.Wait()
+		if r := m.records()[0]; !strings.Contains(r.Error, "ConfigMap default/theirs exists and has another controlling owner") {
+			t.Error(r.Error)
+		}
+		// It is in the inventory, but it was never ours: it is not deleted.
+		m.update(t, "a", func(w *Web) { w.Spec.Pages = nil })
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"theirs"}, m.configMaps(t)); diff != "" {
+			t.Error(diff)
+		}
+		if got, ok := m.web(t, "a").Annotations[annotation]; ok {
+			t.Errorf("inventory %s", got)
+		}
+	})
+}
+
+func TestAFinalizerDeletesChildrenWithoutOwnerReference(t *testing.T) {
+	t.Parallel()
+	elsewhere := controller.Children[*corev1.ConfigMap]{Name: "elsewhere"}
+	run(t, func(ctx context.Context, w *Web) (controller.Result, error) {
+		return controller.Done(), elsewhere.Apply(ctx, w, []*corev1.ConfigMap{
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "far", Finalizers: []string{"example.com/slow"}}},
+		})
+	}, func(t *testing.T, m *manager) {
+		w := web("a")
+		m.create(t, w)
+		synctest.Wait()
+		var far corev1.ConfigMap
+		key := client.ObjectKey{Namespace: "other", Name: "far"}
+		if err := m.Get(t.Context(), key, &far); err != nil || len(far.OwnerReferences) != 0 || far.Annotations[controller.OwnerAnnotation] == "" {
+			t.Fatalf("%v %+v", err, far.ObjectMeta)
+		}
+		m.delete(t, w)
+		synctest.Wait()
+		if m.gone("a") {
+			t.Fatal("the owner went before its child")
+		}
+		if err := m.Get(t.Context(), key, &far); err != nil || far.DeletionTimestamp == nil {
+			t.Fatalf("%v %+v", err, far.ObjectMeta)
+		}
+		far.Finalizers = nil
+		if err := m.Update(t.Context(), &far); err != nil {
+			t.Fatal(err)
+		}
+		m.update(t, "a", func(w *Web) { w.Labels = map[string]string{"x": "y"} }) // any event will do
+		synctest.Wait()
+		if !m.gone("a") || !apierrors.IsNotFound(m.Get(t.Context(), key, &far)) {
+			t.Error("something is left over", m.records())
+		}
+	}, controller.Finalizer("example.com/children", func(ctx context.Context, w *Web) (controller.Result, error) {
+		return elsewhere.Delete(ctx, w)
+	}))
+}
+
+func TestChildrenRefuseMisuse(t *testing.T) {
+	t.Parallel()
+	var set controller.Children[*corev1.ConfigMap]
+	if err := set.Apply(t.Context(), web("a"), nil); err == nil || !strings.Contains(err.Error(), "does not belong to a reconcile") {
+		t.Error(err)
+	}
+	desired := map[string][]*corev1.ConfigMap{
+		"has no name":      {{}},
+		"is desired twice": {{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, {ObjectMeta: metav1.ObjectMeta{Name: "x"}}},
+	}
+	run(t, func(ctx context.Context, w *Web) (controller.Result, error) {
+		for want, children := range desired {
+			if err := set.Apply(ctx, w, children); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("want %q, got %v", want, err)
+			}
+		}
+		if err := set.Apply(ctx, web("b"), nil); err == nil || !strings.Contains(err.Error(), "must be the object that is being reconciled") {
+			t.Error(err)
+		}
+		return controller.Wait(), nil
+	}, func(t *testing.T, m *manager) {
+		m.create(t, web("a"))
+		synctest.Wait()
+		if slices.Contains(m.log(), "apply ConfigMap x") {
+			t.Error(m.log())
+		}
+	})
+}
