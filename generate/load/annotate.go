@@ -56,12 +56,3 @@ func (p *Program) MarkerProblems(strict bool) []Problem {
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(p.marked), func(problem Problem) bool { return problem.Lenient && !strict })
 }
-
-// Output is a file that a generator made of a program.
-type Output struct {
-	// Package is the package that the file belongs to; nil for configuration.
-	Package *Package
-	// Name is the file's path below the place where the output goes.
-	Name string
-	Data []byte
-}

@@ -180,10 +180,15 @@ func (p *Program) problem(pos token.Position, message string) {
 func (p *Program) Problems() []Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slices.SortStableFunc(p.problems, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.Pos.Filename, b.Pos.Filename), cmp.Compare(a.Pos.Offset, b.Pos.Offset), strings.Compare(a.Message, b.Message))
+	return Sort(slices.Clone(p.problems))
+}
+
+// Sort puts problems into source order and drops repetitions.
+func Sort(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Pos.Filename, b.Pos.Filename), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column), strings.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(slices.Clone(p.problems))
+	return slices.Compact(problems)
 }
 
 // Packages returns every package that was touched, roots first, then by path.

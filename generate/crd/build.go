@@ -1,0 +1,385 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/markers"
+)
+
+// builder makes the schema of each type on first use.
+type builder struct {
+	program *load.Program
+	options *Options
+	rules   ruleSet
+	schemas map[Ref]*Schema
+}
+
+// schemaOf returns the schema of a type. While a type is being built, references
+// to it find an empty schema, which is filled in later.
+func (b *builder) schemaOf(ref Ref) *Schema {
+	if s := b.schemas[ref]; s != nil {
+		return s
+	}
+	s := known(ref.Package.Path, ref.Name, b.options.EmbeddedMetadata)
+	if s != nil {
+		b.schemas[ref] = s
+		return s
+	}
+	s = &Schema{}
+	b.schemas[ref] = s
+	decl := ref.Package.Decl(ref.Name)
+	if decl == nil {
+		b.program.Problemf(token.NoPos, "unknown type %s.%s", ref.Package.Path, ref.Name)
+		return s
+	}
+	*s = *b.declaration(decl)
+	return s
+}
+
+// scope is what surrounds a type expression.
+type scope struct {
+	*builder
+	pkg  *load.Package
+	decl *load.TypeDecl // nil below pointers, slices, maps and fields
+}
+
+// declaration makes the schema of a declared type. A type that marshals itself
+// says by a Type marker what it looks like; one that marshals to text is a string.
+func (b *builder) declaration(decl *load.TypeDecl) *Schema {
+	c := &scope{builder: b, pkg: decl.Package, decl: decl}
+	set := b.program.TypeMarkers(decl)
+	if obj := decl.Package.Types.Scope().Lookup(decl.Spec.Name.Name); obj != nil {
+		switch {
+		case implements(obj.Type(), "MarshalJSON"):
+			s := &Schema{pos: decl.Spec.Pos()}
+			if set.Has(validation + "Type") {
+				c.apply(set, markers.Type, s, decl.Spec.Type)
+				return s
+			}
+		case implements(obj.Type(), "MarshalText"):
+			s := &Schema{Type: "string", pos: decl.Spec.Pos()}
+			c.apply(set, markers.Type, s, decl.Spec.Type)
+			if s.Type != "string" {
+				b.program.Problemf(decl.Spec.Type.Pos(), "%q implements encoding.TextMarshaler but its schema type is not string: %q", decl.Spec.Name.Name, s.Type)
+			}
+			return s
+		}
+	}
+	return c.expr(decl.Spec.Type)
+}
+
+// implements reports whether a type or a pointer to it has func NAME() ([]byte,
+// error).
+func implements(t types.Type, method string) bool {
+	obj, _, _ := types.LookupFieldOrMethod(t, true, nil, method)
+	fn, ok := obj.(*types.Func)
+	if !ok {
+		return false
+	}
+	signature := fn.Signature()
+	results := signature.Results()
+	return signature.Params().Len() == 0 && results.Len() == 2 &&
+		types.Identical(results.At(0).Type(), types.NewSlice(types.Typ[types.Uint8])) &&
+		types.Identical(results.At(1).Type(), types.Universe.Lookup("error").Type())
+}
+
+// expr makes the schema of a type expression. The documentation and markers of
+// the declaration in scope belong to it.
+func (c *scope) expr(expr ast.Expr) *Schema {
+	var s *Schema
+	switch x := expr.(type) {
+	case *ast.Ident:
+		s = c.ident(x)
+	case *ast.SelectorExpr:
+		s = c.selector(x)
+	case *ast.ArrayType:
+		s = c.array(x)
+	case *ast.MapType:
+		s = c.mapping(x)
+	case *ast.StarExpr:
+		s = c.inner().expr(x.X)
+	case *ast.StructType:
+		s = c.structure(x)
+	case *ast.InterfaceType:
+		return c.fail(expr, "interface types have no schema; use a named type or apiextensionsv1.JSON")
+	default:
+		return c.fail(expr, "unsupported type expression %s", types.ExprString(expr))
+	}
+	if s.pos == token.NoPos {
+		s.pos = expr.Pos()
+	}
+	s.Description = ""
+	if c.decl != nil {
+		s.Description = markers.Doc(c.decl.Doc())
+		c.apply(c.program.TypeMarkers(c.decl), markers.Type, s, expr)
+	}
+	return s
+}
+
+// inner is the scope inside a type expression, where no declaration's markers hold.
+func (c *scope) inner() *scope { return &scope{builder: c.builder, pkg: c.pkg} }
+
+func (c *scope) fail(at ast.Node, format string, args ...any) *Schema {
+	c.program.Problemf(at.Pos(), format, args...)
+	return &Schema{pos: at.Pos()}
+}
+
+// ident is a basic type or a named type of this package, or one that a dot import
+// brings.
+func (c *scope) ident(ident *ast.Ident) *Schema {
+	t := c.pkg.Info.TypeOf(ident)
+	if t == nil || t == types.Typ[types.Invalid] {
+		return c.fail(ident, "unknown type %s", ident.Name)
+	}
+	if alias, ok := t.(*types.Alias); ok && ident.Name != "any" {
+		t = alias.Rhs()
+	}
+	switch t := t.(type) {
+	case *types.Basic:
+		s := c.basic(ident, t)
+		if t.Name() != ident.Name { // an alias of a basic type
+			s.Ref = &Ref{c.pkg, ident.Name}
+		}
+		return s
+	case *types.Interface:
+		return c.fail(ident, "%s is an interface, which has no schema; use a named type or apiextensionsv1.JSON", ident.Name)
+	case interface{ Obj() *types.TypeName }:
+		name := t.Obj()
+		if name.Pkg() == nil {
+			return c.fail(ident, "%s is an interface, which has no schema; use a named type or apiextensionsv1.JSON", ident.Name)
+		}
+		s, ref := c.reference(name)
+		if _, basic := types.Unalias(name.Type()).Underlying().(*types.Basic); basic && ref != nil {
+			of := c.schemaOf(*ref)
+			s.Type, s.Format = of.Type, of.Format
+		}
+		return s
+	}
+	return c.fail(ident, "%s stands for %s, which is not supported here: declare a named type", ident.Name, t)
+}
+
+// selector is a named type of another package.
+func (c *scope) selector(sel *ast.SelectorExpr) *Schema {
+	t := c.pkg.Info.TypeOf(sel)
+	if t == nil || t == types.Typ[types.Invalid] {
+		return c.fail(sel, "unknown type %s", types.ExprString(sel))
+	}
+	named, ok := t.(interface{ Obj() *types.TypeName })
+	if !ok {
+		return c.fail(sel, "%s is not a named type, which has no schema; use a named type or apiextensionsv1.JSON", types.ExprString(sel))
+	}
+	s, _ := c.reference(named.Obj())
+	return s
+}
+
+// reference is a schema that refers to a named type. Lists and maps say so, so
+// that markers at the place of use can tell.
+func (c *scope) reference(name *types.TypeName) (*Schema, *Ref) {
+	pkg := c.program.Of(name.Pkg(), c.pkg)
+	if pkg == nil {
+		c.program.Problemf(token.NoPos, "package %s of type %s was not loaded", name.Pkg().Path(), name.Name())
+		return &Schema{}, nil
+	}
+	ref := &Ref{pkg, name.Name()}
+	s := &Schema{Ref: ref}
+	switch types.Unalias(name.Type()).Underlying().(type) {
+	case *types.Slice:
+		s.Type = "array"
+	case *types.Map:
+		s.Type = "object"
+	}
+	c.schemaOf(*ref)
+	return s, ref
+}
+
+func (c *scope) basic(at ast.Node, t *types.Basic) *Schema {
+	s := &Schema{pos: at.Pos()}
+	switch info := t.Info(); {
+	case info&types.IsBoolean != 0:
+		s.Type = "boolean"
+	case info&types.IsString != 0:
+		s.Type = "string"
+	case info&types.IsInteger != 0:
+		s.Type = "integer"
+	case info&types.IsFloat != 0:
+		if !c.options.AllowDangerousTypes {
+			return c.fail(at, "floats differ between languages and should not be used in an API: serialise as a string, use resource.Quantity, or allow them with crd:allowDangerousTypes=true")
+		}
+		s.Type = "number"
+	default:
+		return c.fail(at, "unsupported type %q", t)
+	}
+	switch t.Kind() {
+	case types.Int32, types.Uint32:
+		s.Format = "int32"
+	case types.Int64, types.Uint64:
+		s.Format = "int64"
+	}
+	return s
+}
+
+func (c *scope) array(array *ast.ArrayType) *Schema {
+	if array.Len == nil && c.pkg.Info.TypeOf(array.Elt) == types.Universe.Lookup("byte").Type() {
+		return &Schema{Type: "string", Format: "byte"}
+	}
+	return &Schema{Type: "array", Items: c.inner().expr(array.Elt)}
+}
+
+func (c *scope) mapping(m *ast.MapType) *Schema {
+	key := c.pkg.Info.TypeOf(m.Key)
+	if key == nil {
+		return c.fail(m.Key, "unknown type %s", types.ExprString(m.Key))
+	}
+	if basic, ok := key.Underlying().(*types.Basic); (!ok || basic.Info()&types.IsString == 0) && !implements(key, "MarshalText") {
+		return c.fail(m.Key, "map keys must be strings or implement encoding.TextMarshaler, not %s", key)
+	}
+	switch m.Value.(type) {
+	case *ast.InterfaceType:
+		return c.fail(m.Value, "interface types have no schema; use a named type or apiextensionsv1.JSON")
+	case *ast.StructType:
+		return c.fail(m.Value, "inline struct types are not supported, use a named type instead")
+	}
+	return &Schema{Type: "object", Additional: c.inner().expr(m.Value)}
+}
+
+// structure makes the schema of a struct. Embedded structs become parts of its
+// allOf.
+func (c *scope) structure(x *ast.StructType) *Schema {
+	s := &Schema{Type: "object", Properties: map[string]*Schema{}, pos: x.Pos()}
+	if c.decl == nil || c.decl.Spec.Type != x {
+		c.program.Problemf(x.Pos(), "inline struct types are not supported, use a named type instead")
+		return s
+	}
+	set := c.program.TypeMarkers(c.decl)
+	oneOf, err := oneOfFields(set)
+	if err != nil {
+		c.program.Problemf(x.Pos(), "%v", err)
+		return s
+	}
+	optional := c.program.PackageMarkers(c.pkg).Has(validation + "Optional")
+	var immutable []string
+	for _, field := range x.Fields.List {
+		for _, name := range fieldNames(field) {
+			if name != "" && c.options.IgnoreUnexportedFields && !ast.IsExported(name) {
+				continue
+			}
+			f, ok := c.field(field, name)
+			if !ok {
+				continue
+			}
+			if why := f.required(optional); why != "" {
+				if slices.Contains(oneOf, f.name) {
+					c.program.Problemf(field.Pos(), "field %s takes part in a one-of rule and %s", f.name, why)
+					return s
+				}
+				s.Required = append(s.Required, f.name)
+			}
+			property := c.property(field, f.set)
+			if f.inline {
+				s.AllOf = append(s.AllOf, property)
+				continue
+			}
+			if f.set.Has("k8s:immutable") {
+				immutable = append(immutable, f.name)
+			}
+			s.Properties[f.name] = property
+		}
+	}
+	slices.Sort(s.Required)
+	for _, name := range immutable {
+		if !slices.Contains(s.Required, name) {
+			s.Validations = append(s.Validations, Validation{
+				Rule:    fmt.Sprintf("!has(oldSelf.%s) || has(self.%s)", name, name),
+				Message: fmt.Sprintf("field %s is immutable once set", name),
+			})
+		}
+	}
+	return s
+}
+
+func (c *scope) property(field *ast.Field, set markers.Set) *Schema {
+	s := &Schema{}
+	if !set.Has(validation + "Schemaless") {
+		s = c.inner().expr(field.Type)
+	}
+	s.pos = field.Pos()
+	s.Description = markers.Doc(field.Doc)
+	c.apply(set, markers.Field, s, field)
+	return s
+}
+
+// jsonField is a struct field as encoding/json sees it.
+type jsonField struct {
+	name      string
+	inline    bool
+	omitEmpty bool
+	set       markers.Set
+}
+
+func (c *scope) field(field *ast.Field, goName string) (jsonField, bool) {
+	f := jsonField{set: c.program.FieldMarkers(c.decl, field)}
+	tag, tagged := jsonTag(field)
+	if !tagged {
+		c.program.Problemf(field.Pos(), "field %q of type %q has no json tag", goName, c.decl.Spec.Name.Name)
+		return f, false
+	}
+	options := strings.Split(tag, ",")
+	if len(options) == 1 && options[0] == "-" {
+		return f, false
+	}
+	f.name = options[0]
+	f.inline = f.name == "" || slices.Contains(options[1:], "inline")
+	f.omitEmpty = slices.Contains(options[1:], "omitempty") || slices.Contains(options[1:], "omitzero")
+	return f, true
+}
+
+// required says why a field must be set, "" if it need not be.
+func (f jsonField) required(optionalByDefault bool) string {
+	switch {
+	case f.set.Has(validation + "Optional"):
+		return ""
+	case f.set.Has(validation + "Required"):
+		return "cannot be marked as required"
+	case f.set.Has("optional"), f.set.Has("k8s:optional"):
+		return ""
+	case f.set.Has("required"), f.set.Has("k8s:required"):
+		return "cannot be marked as required"
+	case optionalByDefault || f.inline || f.omitEmpty:
+		return ""
+	}
+	return "must have the omitempty or omitzero option"
+}
+
+// fieldNames returns the names that a field declares, "" for an embedded one.
+func fieldNames(field *ast.Field) []string {
+	if len(field.Names) == 0 {
+		return []string{""}
+	}
+	names := make([]string, len(field.Names))
+	for i, name := range field.Names {
+		names[i] = name.Name
+	}
+	return names
+}
+
+func jsonTag(field *ast.Field) (tag string, ok bool) {
+	if field.Tag == nil {
+		return "", false
+	}
+	text, err := strconv.Unquote(field.Tag.Value)
+	if err != nil {
+		return "", false
+	}
+	return reflect.StructTag(text).Lookup("json")
+}

@@ -1,0 +1,238 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strings"
+
+	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/markers"
+)
+
+// metaPath is the package whose TypeMeta and ObjectMeta make a struct a kind.
+const metaPath = "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ToolVersion is the version of controller-gen whose output is matched; it is
+// written into an annotation as that tool does.
+const ToolVersion = "v0.23.0"
+
+// Options are the arguments of the generator on the command line. The zero value
+// is the default of each.
+type Options struct {
+	IgnoreUnexportedFields bool     `marker:",optional" help:"Skip struct fields that are not exported instead of refusing those without json tags."`
+	AllowDangerousTypes    bool     `marker:",optional" help:"Allow float32 and float64."`
+	MaxDescLen             *int     `help:"Shorten descriptions to this many bytes, at a sentence or word; 0 removes them."`
+	CRDVersions            []string `marker:"crdVersions,optional" help:"The API versions of the definition itself; v1 is the only one left."`
+	EmbeddedMetadata       bool     `marker:"generateEmbeddedObjectMeta,optional" help:"Give embedded metadata (in templates) a schema, so that it is not pruned."`
+	HeaderFile             string   `marker:",optional" help:"A file to put before each definition, for example a licence."`
+	Year                   string   `marker:",optional" help:"What replaces \" YEAR\" in the header."`
+	PreserveUnknownFields  *bool    `marker:"deprecatedV1beta1CompatibilityPreserveUnknownFields" help:"Set spec.preserveUnknownFields, for definitions that began as v1beta1."`
+	OmitToolVersion        bool     `marker:",optional" help:"Leave out the annotation with the tool's version."`
+}
+
+// Generator makes a definition of every kind in the roots of a program.
+type Generator struct {
+	Options Options
+	// Strict refuses what other tools let pass, and understands the markers
+	// that they do not have.
+	Strict bool
+}
+
+// Markers are the definitions of the markers that the generator reads.
+func Markers() []*markers.Definition {
+	defs := slices.Concat(specMarkers(), optInMarkers())
+	for _, r := range rules() {
+		defs = append(defs, r.def)
+	}
+	return defs
+}
+
+// Kind is a type that is a Kubernetes kind.
+type Kind struct {
+	Group, Version string
+	*load.TypeDecl
+}
+
+// Kinds finds the kinds in the roots of a program: structs that embed TypeMeta
+// and ObjectMeta.
+func Kinds(p *load.Program) []Kind {
+	var kinds []Kind
+	for _, pkg := range p.Roots {
+		set := p.PackageMarkers(pkg)
+		if set.Has("kubebuilder:skip") {
+			continue
+		}
+		group, version := GroupVersion(p, pkg)
+		for _, decl := range pkg.Decls() {
+			if isKind(pkg, decl) {
+				kinds = append(kinds, Kind{group, version, decl})
+			}
+		}
+	}
+	return kinds
+}
+
+// GroupVersion is the API group and version of a package; both are empty for a
+// package without a group.
+func GroupVersion(p *load.Program, pkg *load.Package) (group, version string) {
+	set := p.PackageMarkers(pkg)
+	group, ok := markers.First[string](set, "groupName")
+	if !ok {
+		return "", ""
+	}
+	version, ok = markers.First[string](set, "versionName")
+	if !ok {
+		version = pkg.Name
+	}
+	return group, version
+}
+
+func isKind(pkg *load.Package, decl *load.TypeDecl) bool {
+	x, ok := decl.Spec.Type.(*ast.StructType)
+	if !ok {
+		return false
+	}
+	var typeMeta, objectMeta bool
+	for _, field := range x.Fields.List {
+		if len(field.Names) > 0 {
+			continue
+		}
+		var name, path string
+		switch t := field.Type.(type) {
+		case *ast.SelectorExpr:
+			x, ok := t.X.(*ast.Ident)
+			if !ok {
+				continue
+			}
+			if name = t.Sel.Name; name == "TypeMeta" || name == "ObjectMeta" {
+				path = pkg.ImportPath(decl.File, x.Name)
+			}
+		case *ast.Ident: // of a dot import
+			if name = t.Name; name == "TypeMeta" || name == "ObjectMeta" {
+				path = pkg.ImportPath(decl.File, ".")
+			}
+		}
+		if path != metaPath {
+			continue
+		}
+		typeMeta = typeMeta || name == "TypeMeta"
+		objectMeta = objectMeta || name == "ObjectMeta"
+	}
+	return typeMeta && objectMeta
+}
+
+// Need asks the program for the kinds' types.
+func (g *Generator) Need(p *load.Program) {
+	for _, kind := range Kinds(p) {
+		p.Need(kind.Package, kind.Spec.Name.Name)
+	}
+}
+
+// Generate makes the definitions. What is wrong with the source is recorded in
+// the program.
+func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
+	for _, v := range g.Options.CRDVersions {
+		if v != "v1" {
+			return nil, fmt.Errorf("crd: definitions of apiextensions.k8s.io/%s cannot be made: crdVersions can only be v1", v)
+		}
+	}
+	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)
+	if err != nil {
+		return nil, err
+	}
+	s := newSchemas(p, &g.Options)
+	emitter := newEmitter(g.Options.MaxDescLen)
+	var outputs []load.Output
+	for _, d := range g.definitions(p, s) {
+		outputs = append(outputs, load.Output{
+			Name: fmt.Sprintf("%s_%s.yaml", d.group, d.plural),
+			Data: slices.Concat([]byte(header), []byte("---\n"), emitter.definition(d)),
+		})
+	}
+	return outputs, nil
+}
+
+// schemas makes flat schemas of types.
+type schemas struct {
+	builder   *builder
+	resolver  *resolver
+	flattener *flattener
+}
+
+func newSchemas(p *load.Program, options *Options) *schemas {
+	b := &builder{program: p, options: options, rules: rules(), schemas: map[Ref]*Schema{}}
+	return &schemas{
+		builder:  b,
+		resolver: &resolver{schemaOf: b.schemaOf, done: map[Ref]*Schema{}},
+		flattener: &flattener{done: map[*Schema]*Schema{}, conflict: func(at *Schema, a, c string) {
+			p.Problemf(at.pos, "the type is said to be both %s and %s", a, c)
+		}},
+	}
+}
+
+func (s *schemas) flat(ref Ref) *Schema { return s.flattener.schema(s.resolver.root(ref)) }
+
+// definitions makes a definition for each group and kind, sorted by kind, then
+// group.
+func (g *Generator) definitions(p *load.Program, s *schemas) []*definition {
+	byName := map[string][]Kind{}
+	var names []string
+	for _, kind := range Kinds(p) {
+		name := kind.Spec.Name.Name
+		if kind.Group != "" {
+			name += "." + kind.Group
+		}
+		if byName[name] == nil {
+			names = append(names, name)
+		}
+		byName[name] = append(byName[name], kind)
+	}
+	slices.Sort(names)
+	var all []*definition
+	for _, name := range names {
+		kinds := byName[name]
+		d := newDefinition(kinds[0].Group, kinds[0].Spec.Name.Name)
+		d.preserveUnknownField = g.Options.PreserveUnknownFields
+		for _, kind := range kinds {
+			set := p.TypeMarkers(kind.TypeDecl)
+			if set.Has("kubebuilder:skipversion") {
+				continue
+			}
+			flat := s.flat(Ref{kind.Package, kind.Spec.Name.Name})
+			d.versions = append(d.versions, version{name: kind.Version, served: true, schema: plainMetadata(flat), decl: kind.TypeDecl})
+			d.apply(p, set, &d.versions[len(d.versions)-1])
+		}
+		if len(d.versions) == 0 {
+			continue
+		}
+		slices.SortStableFunc(d.versions, func(a, b version) int { return strings.Compare(a.name, b.name) })
+		if len(d.versions) == 1 {
+			d.versions[0].storage = true
+		}
+		if !g.Options.OmitToolVersion {
+			set(&d.annotations, "controller-gen.kubebuilder.io/version", ToolVersion)
+		}
+		d.check(p, g.Strict)
+		all = append(all, d)
+	}
+	return all
+}
+
+// plainMetadata gives the metadata of the object itself the only schema that the
+// API server accepts.
+func plainMetadata(s *Schema) *Schema {
+	if s.Properties["metadata"] == nil {
+		return s
+	}
+	out := s.copy()
+	out.Properties = make(map[string]*Schema, len(s.Properties))
+	for name, property := range s.Properties {
+		out.Properties[name] = property
+	}
+	out.Properties["metadata"] = &Schema{Type: "object"}
+	return out
+}

@@ -1,0 +1,95 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/steer-dev/steer/generate/crd"
+	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/object"
+	"github.com/steer-dev/steer/generate/rbac"
+	"github.com/steer-dev/steer/generate/webhook"
+)
+
+// generator makes outputs of a program.
+type generator interface {
+	// Need asks the program for the types that Generate will look at.
+	Need(p *load.Program)
+	// Generate makes the outputs. Mistakes in the source are recorded in the
+	// program; an error is about something else. It runs beside other
+	// generators.
+	Generate(p *load.Program) ([]load.Output, error)
+}
+
+// newGenerator makes a generator of its options.
+func newGenerator(options any, mode Mode) generator {
+	switch options := options.(type) {
+	case crd.Options:
+		return &crd.Generator{Options: options, Strict: mode == Steer}
+	case object.Options:
+		return &object.Generator{Options: options}
+	case rbac.Options:
+		return &rbac.Generator{Options: options}
+	case webhook.Options:
+		return &webhook.Generator{Options: options}
+	}
+	panic(fmt.Sprintf("generate: no generator has options %T", options))
+}
+
+// markersOf returns the markers that a generator reads.
+func markersOf(name string) []*markers.Definition {
+	switch name {
+	case "crd":
+		return crd.Markers()
+	case "object":
+		return object.Markers()
+	case "rbac":
+		return rbac.Markers()
+	case "webhook":
+		return webhook.Markers()
+	}
+	return nil
+}
+
+// names are the generators in the order in which they run by default.
+var names = [...]string{"crd", "object", "rbac", "webhook"}
+
+// wanted returns the generators that the markers in the roots ask for, with the
+// options that kubebuilder projects give them.
+func wanted(p *load.Program, dir string) []named {
+	var found []named
+	add := func(name string, options any) {
+		found = append(found, named{name, newGenerator(options, Steer)})
+	}
+	for _, kind := range crd.Kinds(p) {
+		if kind.Group != "" {
+			add("crd", crd.Options{})
+			break
+		}
+	}
+	if object.Wanted(p) {
+		add("object", object.Options{HeaderFile: boilerplate(dir)})
+	}
+	if rbac.Wanted(p) {
+		add("rbac", rbac.Options{RoleName: "manager-role"})
+	}
+	if webhook.Wanted(p) {
+		add("webhook", webhook.Options{})
+	}
+	return found
+}
+
+// boilerplate is the licence header that kubebuilder projects keep for generated
+// code, "" if there is none.
+func boilerplate(dir string) string {
+	file := filepath.Join(dir, "hack", "boilerplate.go.txt")
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
+}

@@ -1,0 +1,123 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/steer-dev/steer/generate/crd"
+	"github.com/steer-dev/steer/generate/markers"
+)
+
+// CompatibleVersion is the version of controller-gen whose behaviour is matched.
+const CompatibleVersion = crd.ToolVersion
+
+// MarkerHelp prints the markers of the request's generators, or of all: 1 a line
+// each, 2 with their arguments, 3 with the arguments' help, 4 as JSON.
+func (r *Request) MarkerHelp(w io.Writer, level int) error {
+	var defs []*markers.Definition
+	for _, name := range names {
+		if len(r.generators) == 0 || r.has(name) {
+			defs = append(defs, markersOf(name)...)
+		}
+	}
+	return printHelp(w, markers.NewRegistry(defs...).All(), level)
+}
+
+func (r *Request) has(name string) bool {
+	for _, g := range r.generators {
+		if g.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// OptionHelp prints what may stand on the command line.
+func OptionHelp(w io.Writer, level int) error { return printHelp(w, options().All(), level) }
+
+func printHelp(w io.Writer, defs []*markers.Definition, level int) error {
+	if level >= 4 {
+		return json.NewEncoder(w).Encode(describe(defs))
+	}
+	var out strings.Builder
+	category := "\x00"
+	for _, def := range defs {
+		if def.Help.Category != category {
+			category = def.Help.Category
+			fmt.Fprintf(&out, "\n%s\n\n", category)
+		}
+		fmt.Fprintf(&out, "+%-60s %-8s %s", def.Name+shape(def), def.Target, def.Help.Summary)
+		if def.Help.Deprecated != "" {
+			fmt.Fprintf(&out, " (deprecated: use +%s)", def.Help.Deprecated)
+		}
+		out.WriteByte('\n')
+		if level < 2 || def.Anonymous() {
+			continue
+		}
+		for _, arg := range def.Args {
+			fmt.Fprintf(&out, "      %s=<%s>", arg.Name, &arg)
+			if arg.Optional {
+				out.WriteString(" (optional)")
+			}
+			if level >= 3 && arg.Help != "" {
+				fmt.Fprintf(&out, "\n          %s", arg.Help)
+			}
+			out.WriteByte('\n')
+		}
+	}
+	_, err := io.WriteString(w, strings.TrimPrefix(out.String(), "\n"))
+	return err
+}
+
+// shape is the form of a marker's arguments.
+func shape(def *markers.Definition) string {
+	switch {
+	case len(def.Args) == 0:
+		return ""
+	case def.Anonymous():
+		return "=<" + def.Args[0].String() + ">"
+	}
+	var required []string
+	for _, arg := range def.Args {
+		if !arg.Optional {
+			required = append(required, arg.Name+"=")
+		}
+	}
+	if len(required) == 0 {
+		return ":..."
+	}
+	return ":" + strings.Join(required, ",")
+}
+
+type markerHelp struct {
+	Name       string    `json:"name"`
+	Category   string    `json:"category,omitempty"`
+	Target     string    `json:"target"`
+	Summary    string    `json:"summary"`
+	Deprecated string    `json:"deprecatedInFavorOf,omitempty"`
+	Arguments  []argHelp `json:"arguments,omitempty"`
+}
+
+type argHelp struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Optional bool   `json:"optional"`
+	Help     string `json:"help,omitempty"`
+}
+
+func describe(defs []*markers.Definition) []markerHelp {
+	list := make([]markerHelp, len(defs))
+	for i, def := range defs {
+		h := markerHelp{Name: def.Name, Category: def.Help.Category, Target: def.Target.String(), Summary: def.Help.Summary, Deprecated: def.Help.Deprecated}
+		for _, arg := range def.Args {
+			h.Arguments = append(h.Arguments, argHelp{arg.Name, arg.String(), arg.Optional, arg.Help})
+		}
+		list[i] = h
+	}
+	return list
+}

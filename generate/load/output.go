@@ -1,0 +1,32 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Output is a file that a generator made of a program.
+type Output struct {
+	// Package is the package that the file belongs to; nil for configuration.
+	Package *Package
+	// Name is the file's path below the place where the output goes.
+	Name string
+	Data []byte
+}
+
+// Header reads the file that goes before an output, "" if none is named, and puts
+// the year in.
+func Header(file, year string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read header: %w", err)
+	}
+	return strings.ReplaceAll(string(text), " YEAR", " "+year), nil
+}
