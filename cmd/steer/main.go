@@ -27,6 +27,9 @@ func run(ctx context.Context, args []string) int {
 	defer stop()
 
 	root := newRootCommand()
+	if isCompatible(os.Args[0]) {
+		root = newCompatibleCommand()
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
@@ -65,6 +68,7 @@ func newRootCommand() *cobra.Command {
 		newSnapshotCommand(),
 		newDemoCommand(),
 		newDevCommand(),
+		newGenerateCommand(),
 		newVersionCommand(),
 	)
 	return root
