@@ -170,13 +170,14 @@ func (m *Manager) Start(ctx context.Context) error {
 	run, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	err := m.run(run, fail)
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		err = nil
+	if ctx.Err() != nil {
+		return err // it was told to end
 	}
-	return err
+	return errors.Join(context.Cause(run), err)
 }
 
-func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) (err error) {
+// run is Start without the reason of the end.
+func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
 	if err := m.servers.start(m); err != nil {
 		return err
 	}
@@ -187,6 +188,9 @@ func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) (err er
 	}
 	defer m.cache.Stop()
 	if err := m.cache.WaitForSync(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return fmt.Errorf("manager: sync caches: %w", err)
 	}
 
@@ -196,7 +200,7 @@ func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) (err er
 
 	grace, cancel := m.grace()
 	defer cancel()
-	return errors.Join(context.Cause(ctx), led.join(grace), rest.join(grace))
+	return errors.Join(led.join(grace), rest.join(grace))
 }
 
 // lead launches the leader's runnables, after winning the election if there is
