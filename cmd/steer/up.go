@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage/local"
 )
 
 // shutdownTimeout is how long requests in flight may take when steer up stops.
@@ -59,12 +60,14 @@ a crash of the process and of the machine.`,
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
-	cmd.MarkFlagsMutuallyExclusive("data-dir", "in-memory")
 	return cmd
 }
 
 // up runs a control plane until ctx ends.
 func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
+	if o.inMemory && o.dataDir != "" {
+		return errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
+	}
 	options := controlplane.Options{Listen: o.listen, Version: moduleVersion()}
 	if o.verbose {
 		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -178,15 +181,25 @@ func addressIsFree(address string) error {
 // explain says in one line what is wrong and what to do about it.
 func explain(err error, listen, home string) error {
 	var op *net.OpError
+	var inUse *local.InUseError
+	var path *fs.PathError
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s is in use by another program: stop that, or choose another address with --listen, such as 127.0.0.1:0", listen)
 	case errors.As(err, &op) && op.Op == "listen":
-		return fmt.Errorf("cannot listen on %s: %w; choose another address with --listen", listen, op.Err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("%w: choose a directory that you may write to with --data-dir, or keep nothing with --in-memory", err)
+		return fmt.Errorf("cannot listen on %s: %w: choose another address with --listen", listen, op.Err)
+	case errors.As(err, &inUse):
+		return fmt.Errorf("the data directory %s is in use by another process: stop that, or choose another one with --data-dir", home)
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%w: make room in %s, or choose another directory with --data-dir", err, home)
+		return fmt.Errorf("the disk is full: make room for the data directory %s, or choose another one with --data-dir", home)
+	case errors.As(err, &path) && isUnusable(path.Err):
+		return fmt.Errorf("cannot use the data directory %s: %s: %w: choose another one with --data-dir, or keep nothing with --in-memory", home, path.Path, path.Err)
 	}
 	return err
+}
+
+// isUnusable tells the errors of directories that cannot be made or written to.
+func isUnusable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR)
 }
