@@ -42,7 +42,7 @@ func pages(set controller.Children[*corev1.ConfigMap]) controller.Func[*Web] {
 	}
 }
 
-func (m *manager) configMaps(t *testing.T) (names []string) {
+func (m *fake) configMaps(t *testing.T) (names []string) {
 	t.Helper()
 	var list corev1.ConfigMapList
 	if err := m.List(t.Context(), &list); err != nil {
@@ -64,7 +64,7 @@ const annotation = controller.InventoryAnnotation + "web.configmap"
 
 func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
 	t.Parallel()
-	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *manager) {
+	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *fake) {
 		m.create(t, withPages("one", "two"))
 		synctest.Wait()
 		// The inventory is written before the children, the status after.
@@ -101,7 +101,7 @@ func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
 
 func TestAChildThatSomebodyChangedIsMended(t *testing.T) {
 	t.Parallel()
-	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *manager) {
+	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *fake) {
 		m.create(t, withPages("one"))
 		synctest.Wait()
 		var one corev1.ConfigMap
@@ -128,7 +128,7 @@ func TestAChildThatSomebodyChangedIsMended(t *testing.T) {
 func TestNothingIsPrunedBeforeEverythingIsApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager()
+		m := newFake()
 		var mended atomic.Bool
 		m.intercept = func(verb client.Verb, _ string, key client.ObjectKey, _ string) error {
 			if !mended.Load() && verb == client.VerbApply && key.Name == "two" {
@@ -163,7 +163,7 @@ func TestNothingIsPrunedBeforeEverythingIsApplied(t *testing.T) {
 func TestOnlyOwnChildrenAreTouched(t *testing.T) {
 	t.Parallel()
 	yes := true
-	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *manager) {
+	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *fake) {
 		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theirs", OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "Other", Name: "x", UID: "foreign", Controller: &yes},
 		}}}
@@ -193,7 +193,7 @@ func TestAFinalizerDeletesChildrenWithoutOwnerReference(t *testing.T) {
 		return controller.Done(), elsewhere.Apply(ctx, w, []*corev1.ConfigMap{
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "far", Finalizers: []string{"example.com/slow"}}},
 		})
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		w := web("a")
 		m.create(t, w)
 		synctest.Wait()
@@ -244,7 +244,7 @@ func TestChildrenRefuseMisuse(t *testing.T) {
 			t.Error(err)
 		}
 		return controller.Wait(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		if slices.Contains(m.log(), "apply ConfigMap x") {

@@ -35,7 +35,7 @@ func TestTheKindIsInferredAndItsObjectsAreReconciled(t *testing.T) {
 		}
 		w.Status.Ready = w.Spec.Replicas
 		return controller.Done(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		if got := m.web(t, "a").Status; got.Ready != 1 || got.ObservedGeneration != 1 {
@@ -63,7 +63,7 @@ func TestRequestReconcilersTakeAnyComparableType(t *testing.T) {
 	t.Parallel()
 	type shard struct{ n int }
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager()
+		m := newFake()
 		signals := make(chan shard)
 		polls := 0
 		var got []shard
@@ -117,7 +117,7 @@ func TestResultsDecideWhenToComeBack(t *testing.T) {
 		result := results[0]
 		results = results[1:]
 		return result, nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		start = time.Now()
 		m.create(t, web("a"))
 		time.Sleep(24 * time.Hour)
@@ -137,7 +137,7 @@ func TestErrorsAreRetriedUntilGivenUp(t *testing.T) {
 	t.Parallel()
 	run(t, func(context.Context, *Web) (controller.Result, error) {
 		return controller.Done(), errors.New("no luck")
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -160,7 +160,7 @@ func TestTerminalErrorsWaitForAChange(t *testing.T) {
 	t.Parallel()
 	run(t, func(context.Context, *Web) (controller.Result, error) {
 		return controller.Done(), controller.Terminal(errors.New("the spec is wrong"))
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestAPanicIsAnErrorOfItsOwn(t *testing.T) {
 			panic("at the disco")
 		}
 		return controller.Done(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -201,7 +201,7 @@ func TestConflictsAreRetriedQuietly(t *testing.T) {
 			return controller.Done(), fmt.Errorf("mine: %w", conflict(w.GroupVersionKind(), types.NamespacedName{Name: "other"}))
 		}
 		return controller.Done(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -226,7 +226,7 @@ func TestTheTimeoutEndsTheContextAndCounts(t *testing.T) {
 		<-ctx.Done()
 		w.Status.Note = "too slow"
 		return controller.Done(), ctx.Err()
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
@@ -248,7 +248,7 @@ func TestOwnersAreRequestedByTheirChildren(t *testing.T) {
 		}}}
 	}
 	run(t, func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil },
-		func(t *testing.T, m *manager) {
+		func(t *testing.T, m *fake) {
 			a, b := web("a"), web("b")
 			m.create(t, a, b)
 			synctest.Wait()
@@ -270,7 +270,7 @@ func TestPredicatesDropEvents(t *testing.T) {
 	run(t, func(_ context.Context, w *Web) (controller.Result, error) {
 		w.Status.Ready = w.Spec.Replicas
 		return controller.Done(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		m.update(t, "a", func(w *Web) { w.Labels = map[string]string{"x": "y"} })
@@ -287,7 +287,7 @@ func TestObjectsThatAreNoMoreAreTold(t *testing.T) {
 	t.Parallel()
 	var gone []controller.Request
 	run(t, func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil },
-		func(t *testing.T, m *manager) {
+		func(t *testing.T, m *fake) {
 			w := web("a")
 			m.create(t, w)
 			synctest.Wait()
@@ -319,7 +319,7 @@ func TestWorkersRunAtOnceButNeverForOneObject(t *testing.T) {
 		at.Add(-1)
 		busy[w.Name].Add(-1)
 		return controller.Wait(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"), web("b"), web("c"))
 		for range 10 {
 			time.Sleep(300 * time.Millisecond)
@@ -339,7 +339,7 @@ func TestStoppingEndsARunningReconcile(t *testing.T) {
 		<-ctx.Done()
 		w.Status.Note = "never written"
 		return controller.Done(), ctx.Err()
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		m.end()
@@ -355,20 +355,20 @@ func TestAddRefusesWhatCannotWork(t *testing.T) {
 	requests := controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) { return controller.Done(), nil })
 	cleanup := func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil }
 	unknown := controller.Func[*corev1.Pod](func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Done(), nil })
-	add := func(options ...controller.Option) error { return controller.Add(newManager(), objects, options...) }
+	add := func(options ...controller.Option) error { return controller.Add(newFake(), objects, options...) }
 	for want, err := range map[string]error{
 		"needs a name like example.com/cleanup":      add(controller.Finalizer("cleanup", cleanup)),
 		"is there twice":                             add(controller.Finalizer("example.com/a", cleanup), controller.Finalizer("example.com/a", cleanup)),
 		"in use and retired":                         add(controller.Finalizer("example.com/a", cleanup), controller.RetiredFinalizer("example.com/a")),
 		"takes a *v1.ConfigMap, but Reconcile a":     add(controller.Where(controller.LabelsChanged[*corev1.ConfigMap])),
-		"add corev1.AddToScheme(scheme)":             controller.Add(newManager(), unknown),
-		"add controller.Name":                        controller.Add(newManager(), requests, controller.Watches(controller.Self[*Web]())),
-		"nothing would ever request":                 controller.Add(newManager(), requests, controller.Name("x")),
-		"a finalizer needs a reconciler of objects":  controller.Add(newManager(), requests, controller.Name("x"), controller.Finalizer("example.com/a", cleanup)),
-		"only a reconciler of objects has owners":    controller.Add(newManager(), requests, controller.Name("x"), controller.Owns[*corev1.ConfigMap]()),
+		"add corev1.AddToScheme(scheme)":             controller.Add(newFake(), unknown),
+		"add controller.Name":                        controller.Add(newFake(), requests, controller.Watches(controller.Self[*Web]())),
+		"nothing would ever request":                 controller.Add(newFake(), requests, controller.Name("x")),
+		"a finalizer needs a reconciler of objects":  controller.Add(newFake(), requests, controller.Name("x"), controller.Finalizer("example.com/a", cleanup)),
+		"only a reconciler of objects has owners":    controller.Add(newFake(), requests, controller.Name("x"), controller.Owns[*corev1.ConfigMap]()),
 		"a source makes other requests":              add(controller.From(controller.Channel(make(chan int)))),
 		"contradicts":                                add(controller.OfKind(metav1.SchemeGroupVersion.WithKind("Other"))),
-		"OnGone needs a reconciler of objects":       controller.Add(newManager(), requests, controller.Name("x"), controller.OnGone(nil), controller.OnGone(func(context.Context, controller.Request) error { return nil })),
+		"OnGone needs a reconciler of objects":       controller.Add(newFake(), requests, controller.Name("x"), controller.OnGone(nil), controller.OnGone(func(context.Context, controller.Request) error { return nil })),
 		"does not say which kind is meant: use Owns": add(controller.Owns[*metav1.PartialObjectMetadata]()),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -380,7 +380,7 @@ func TestAddRefusesWhatCannotWork(t *testing.T) {
 func TestTwoControllersOnOneKindShareTheStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager()
+		m := newFake()
 		half := func(condition string) controller.Func[*Web] {
 			return func(ctx context.Context, w *Web) (controller.Result, error) {
 				time.Sleep(time.Second) // both have read the same revision

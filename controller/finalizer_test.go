@@ -17,7 +17,7 @@ import (
 	"github.com/steer-dev/steer/controller"
 )
 
-func (m *manager) delete(t *testing.T, obj client.Object) {
+func (m *fake) delete(t *testing.T, obj client.Object) {
 	t.Helper()
 	if err := m.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func (m *manager) delete(t *testing.T, obj client.Object) {
 	m.forgetLog()
 }
 
-func (m *manager) gone(name string) bool {
+func (m *fake) gone(name string) bool {
 	return apierrors.IsNotFound(m.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, &Web{}))
 }
 
@@ -49,7 +49,7 @@ func TestAFinalizerHoldsTheObjectUntilItIsDone(t *testing.T) {
 			t.Error(diff)
 		}
 		return controller.Wait(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		w := web("a")
 		m.create(t, w)
 		synctest.Wait()
@@ -80,7 +80,7 @@ func TestAFailingCleanupKeepsTheObject(t *testing.T) {
 	t.Parallel()
 	n := 0
 	run(t, func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil },
-		func(t *testing.T, m *manager) {
+		func(t *testing.T, m *fake) {
 			w := web("a")
 			m.create(t, w)
 			synctest.Wait()
@@ -113,7 +113,7 @@ func TestSeveralFinalizersRunInOrder(t *testing.T) {
 		})
 	}
 	run(t, func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil },
-		func(t *testing.T, m *manager) {
+		func(t *testing.T, m *fake) {
 			w := web("a")
 			m.create(t, w)
 			synctest.Wait()
@@ -128,7 +128,7 @@ func TestSeveralFinalizersRunInOrder(t *testing.T) {
 func TestFinalizersOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	run(t, func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil },
-		func(t *testing.T, m *manager) {
+		func(t *testing.T, m *fake) {
 			w := web("a")
 			w.Finalizers = []string{"example.com/theirs"}
 			m.create(t, w)
@@ -146,7 +146,7 @@ func TestFinalizersOfOthersAreLeftAlone(t *testing.T) {
 func TestARetiredFinalizerIsTakenOff(t *testing.T) {
 	t.Parallel()
 	run(t, func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil },
-		func(t *testing.T, m *manager) {
+		func(t *testing.T, m *fake) {
 			live, going := web("live"), web("going")
 			live.Finalizers, going.Finalizers = []string{"example.com/old"}, []string{"example.com/old"}
 			m.create(t, live)
@@ -168,7 +168,7 @@ func TestARetiredFinalizerIsTakenOff(t *testing.T) {
 func TestAFinalizerConflictIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager()
+		m := newFake()
 		failed := false
 		m.intercept = func(verb client.Verb, kind string, key client.ObjectKey, sub string) error {
 			if verb == client.VerbPatch && sub == "" && !failed {

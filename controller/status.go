@@ -40,6 +40,9 @@ func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client
 	if finished {
 		setObservedGeneration(obj, before.GetGeneration())
 	}
+	if sameStatus(before, obj) {
+		return nil
+	}
 	was, ok, err := statusOf(before)
 	if !ok || err != nil {
 		return err
@@ -146,6 +149,17 @@ func statusOf(obj client.Object) (map[string]any, bool, error) {
 		err = fmt.Errorf("encode status of %T: %w", obj, err)
 	}
 	return status, true, err
+}
+
+// sameStatus tells cheaply that nothing has changed. It may miss that two forms
+// say the same.
+func sameStatus(before, obj client.Object) bool {
+	if a, ok := before.(interface{ UnstructuredContent() map[string]any }); ok {
+		b, ok := obj.(interface{ UnstructuredContent() map[string]any })
+		return ok && reflect.DeepEqual(a.UnstructuredContent()["status"], b.UnstructuredContent()["status"])
+	}
+	a, b := reflect.ValueOf(before).Elem().FieldByName("Status"), reflect.ValueOf(obj).Elem().FieldByName("Status")
+	return a.IsValid() && b.IsValid() && reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 // setObservedGeneration sets status.observedGeneration where the type has it, or

@@ -26,7 +26,7 @@ func TestTheStatusIsWrittenAlsoWhenReconcileFails(t *testing.T) {
 	run(t, func(_ context.Context, w *Web) (controller.Result, error) {
 		w.Status.Note = "half way"
 		return controller.Done(), controller.Terminal(errors.New("stuck"))
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		if got := m.web(t, "a").Status; got.Note != "half way" || got.ObservedGeneration != 0 {
@@ -43,7 +43,7 @@ func TestOnlyAFinishedAttemptObservesTheGeneration(t *testing.T) {
 		t.Run(result.String(), func(t *testing.T) {
 			t.Parallel()
 			run(t, func(context.Context, *Web) (controller.Result, error) { return result, nil },
-				func(t *testing.T, m *manager) {
+				func(t *testing.T, m *fake) {
 					m.create(t, web("a"))
 					synctest.Wait()
 					if got := m.web(t, "a").Status.ObservedGeneration; got != want {
@@ -60,7 +60,7 @@ func TestAnUnchangedStatusIsNotWritten(t *testing.T) {
 		w.Status.Ready = 1
 		controller.SetReady(w, &w.Status.Conditions, "Fine", "")
 		return controller.Done(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		m.update(t, "a", func(w *Web) { w.Labels = map[string]string{"x": "y"} })
@@ -74,7 +74,7 @@ func TestAnUnchangedStatusIsNotWritten(t *testing.T) {
 func TestAStatusConflictIsReadAgainAndMerged(t *testing.T) {
 	t.Parallel()
 	n := 0
-	var m *manager
+	var m *fake
 	run(t, func(ctx context.Context, w *Web) (controller.Result, error) {
 		if n++; n > 1 {
 			return controller.Wait(), nil
@@ -89,7 +89,7 @@ func TestAStatusConflictIsReadAgainAndMerged(t *testing.T) {
 		w.Status.Note = "mine"
 		controller.SetCondition(w, &w.Status.Conditions, metav1.Condition{Type: "Mine", Status: metav1.ConditionTrue, Reason: "Fine"})
 		return controller.Done(), nil
-	}, func(t *testing.T, running *manager) {
+	}, func(t *testing.T, running *fake) {
 		m = running
 		m.create(t, web("a"))
 		synctest.Wait()
@@ -120,7 +120,7 @@ func TestChangingMoreThanTheStatusIsAnErrorThatNamesTheField(t *testing.T) {
 		w.Labels = map[string]string{"x": "y"}
 		w.Status.Note = "kept"
 		return controller.Done(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		r := m.records()[0]
@@ -135,7 +135,7 @@ func TestChangingMoreThanTheStatusIsAnErrorThatNamesTheField(t *testing.T) {
 
 func TestWritingTheObjectWithTheClientIsNoChangeInPlace(t *testing.T) {
 	t.Parallel()
-	var m *manager
+	var m *fake
 	run(t, func(ctx context.Context, w *Web) (controller.Result, error) {
 		if w.Spec.Replicas == 1 {
 			w.Spec.Replicas = 2
@@ -145,7 +145,7 @@ func TestWritingTheObjectWithTheClientIsNoChangeInPlace(t *testing.T) {
 		}
 		w.Status.Ready = w.Spec.Replicas
 		return controller.Done(), nil
-	}, func(t *testing.T, running *manager) {
+	}, func(t *testing.T, running *fake) {
 		m = running
 		m.create(t, web("a"))
 		synctest.Wait()
@@ -161,7 +161,7 @@ func TestWritingTheObjectWithTheClientIsNoChangeInPlace(t *testing.T) {
 func TestAKindWithoutStatusSubresourceIsWrittenWithOneWarning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager()
+		m := newFake()
 		m.noStatus["Web"] = true
 		err := controller.Add(m, controller.Func[*Web](func(_ context.Context, w *Web) (controller.Result, error) {
 			w.Status.Ready = w.Spec.Replicas
@@ -201,7 +201,7 @@ func TestReadyTransitionsAreEventsForUsers(t *testing.T) {
 			controller.SetStalled(w, &w.Status.Conditions, "Down", "no such page")
 		}
 		return controller.Done(), nil
-	}, func(t *testing.T, m *manager) {
+	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		for n := range 3 {
 			synctest.Wait()
@@ -221,7 +221,7 @@ func TestReadyTransitionsAreEventsForUsers(t *testing.T) {
 func TestUnstructuredObjectsAreReconciledByKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager()
+		m := newFake()
 		gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}
 		err := controller.Add(m, controller.Func[*unstructured.Unstructured](func(_ context.Context, u *unstructured.Unstructured) (controller.Result, error) {
 			return controller.Done(), unstructured.SetNestedField(u.Object, "seen", "status", "note")

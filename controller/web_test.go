@@ -49,8 +49,24 @@ func (w *Web) DeepCopyObject() runtime.Object {
 	return &out
 }
 
+type WebList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Web `json:"items"`
+}
+
+func (l *WebList) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = nil
+	for i := range l.Items {
+		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*Web))
+	}
+	return &out
+}
+
 func addWeb(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(schema.GroupVersion{Group: "example.com", Version: "v1"}, &Web{})
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	scheme.AddKnownTypes(gv, &Web{}, &WebList{})
 	return nil
 }
 
@@ -63,8 +79,8 @@ func web(name string) *Web {
 	return &Web{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: WebSpec{Replicas: 1}}
 }
 
-// manager is a controller.Manager over a server.
-type manager struct {
+// fake is a controller.Manager over a server.
+type fake struct {
 	*server
 	recorder *trace.Recorder
 	slog     *slog.Logger
@@ -77,26 +93,26 @@ type manager struct {
 	done  sync.WaitGroup
 }
 
-func newManager() *manager {
+func newFake() *fake {
 	lines := &logs{}
-	return &manager{
+	return &fake{
 		server: newServer(addWeb, addCore), recorder: trace.NewRecorder(trace.Options{}),
 		slog: slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})), lines: lines, events: &events{},
 	}
 }
 
-func (m *manager) Base() controller.Base {
+func (m *fake) Base() controller.Base {
 	return controller.Base{Client: m.server, Informers: m.server, Trace: m.recorder, Log: m.slog, Events: m.events}
 }
 
-func (m *manager) Add(r controller.Runnable) error {
+func (m *fake) Add(r controller.Runnable) error {
 	m.parts = append(m.parts, r)
 	return nil
 }
 
 // start runs what was added, until the end of the test. It must be called in a
 // bubble.
-func (m *manager) start(t *testing.T) {
+func (m *fake) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m.stop = cancel
 	for _, r := range m.parts {
@@ -109,22 +125,22 @@ func (m *manager) start(t *testing.T) {
 	synctest.Wait()
 }
 
-func (m *manager) end() {
+func (m *fake) end() {
 	m.stop()
 	m.done.Wait()
 }
 
 // records returns the reconciles so far.
-func (m *manager) records() []trace.Record { return slices.Collect(m.recorder.Records()) }
+func (m *fake) records() []trace.Record { return slices.Collect(m.recorder.Records()) }
 
-func (m *manager) outcomes() (out []string) {
+func (m *fake) outcomes() (out []string) {
 	for _, r := range m.records() {
 		out = append(out, r.Outcome.String())
 	}
 	return out
 }
 
-func (m *manager) web(t *testing.T, name string) *Web {
+func (m *fake) web(t *testing.T, name string) *Web {
 	t.Helper()
 	w := &Web{}
 	if err := m.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, w); err != nil {
@@ -133,7 +149,7 @@ func (m *manager) web(t *testing.T, name string) *Web {
 	return w
 }
 
-func (m *manager) create(t *testing.T, objs ...client.Object) {
+func (m *fake) create(t *testing.T, objs ...client.Object) {
 	t.Helper()
 	for _, obj := range objs {
 		if err := m.Create(t.Context(), obj); err != nil {
@@ -143,7 +159,7 @@ func (m *manager) create(t *testing.T, objs ...client.Object) {
 	m.forgetLog()
 }
 
-func (m *manager) update(t *testing.T, name string, change func(*Web)) {
+func (m *fake) update(t *testing.T, name string, change func(*Web)) {
 	t.Helper()
 	w := m.web(t, name)
 	change(w)
@@ -153,10 +169,10 @@ func (m *manager) update(t *testing.T, name string, change func(*Web)) {
 }
 
 // run adds a reconciler of Webs and runs it in a bubble while the test goes on.
-func run(t *testing.T, reconcile controller.Func[*Web], test func(t *testing.T, m *manager), options ...controller.Option) {
+func run(t *testing.T, reconcile controller.Func[*Web], test func(t *testing.T, m *fake), options ...controller.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager()
+		m := newFake()
 		if err := controller.Add(m, reconcile, options...); err != nil {
 			t.Fatal(err)
 		}
