@@ -45,8 +45,9 @@ func NewJournaled(j Journal, past iter.Seq2[Change, error], o MemoryOptions) (*M
 			return nil, err
 		}
 		current := m.records.get(c.Key)
-		if c.Revision != m.revision+1 || c.Value == nil && current == nil {
-			return nil, fmt.Errorf("storage: the journal continues revision %d with revision %d of %s, which does not follow", m.revision, c.Revision, c.Key)
+		w := Write{Key: c.Key, Value: c.Value, Stamp: c.Stamp, Expect: Whatever}
+		if c.Revision != m.revision+1 || c.Value == nil && current == nil || w.check() != nil || !stamped(c.Value, c.Stamp, c.Revision) {
+			return nil, &CorruptError{File: "the journal", Reason: fmt.Sprintf("revision %d is continued by revision %d of %q, which does not follow", m.revision, c.Revision, c.Key)}
 		}
 		m.apply(change(current, c), c.Time)
 	}

@@ -228,6 +228,11 @@ func digits(rev Revision) int {
 	return n
 }
 
+// stamped tells whether a value can have the digits of a revision at an offset.
+func stamped(value []byte, offset int, rev Revision) bool {
+	return offset == 0 || offset+digits(rev) <= len(value)
+}
+
 // stamp returns value with the old bytes at an offset replaced by the digits of
 // a revision; offset 0 returns it as it is.
 func stamp(value []byte, offset, old int, rev Revision) []byte {

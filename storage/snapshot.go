@@ -143,7 +143,7 @@ func loadRecord(f *frame.Fields, bucket string, newest Revision) (*Record, error
 	rec.Value = append(make([]byte, 0, len(value)), value...)
 	w := Write{Key: rec.Key, Value: rec.Value, Stamp: rec.Stamp, Expect: Whatever}
 	if w.check() != nil || rec.Created < 1 || rec.Modified < rec.Created || newest < rec.Modified ||
-		rec.Stamp > 0 && rec.Stamp+digits(rec.Modified) > len(rec.Value) {
+		!stamped(rec.Value, rec.Stamp, rec.Modified) {
 		return nil, errRecord
 	}
 	return rec, nil

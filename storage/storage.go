@@ -11,6 +11,29 @@
 //
 // Keys live in buckets, one per resource ("stable.example.com/crontabs"); views
 // and cursors never need to look beyond their bucket.
+//
+// [NewMemory] makes a volatile store, in microseconds and without a goroutine;
+// package local has the durable one, which is the memory store with a [Journal].
+// [Save] and [Load] turn a view into a stream and back. Package storagetest
+// proves that a store, these or another, keeps the contract:
+//
+//	s := storage.NewMemory(storage.MemoryOptions{})
+//	rec, err := s.Commit(ctx, storage.Write{
+//		Key:   storage.Key{Bucket: "example.com/widgets", Name: "default/one"},
+//		Value: object, // the revision is inserted at Stamp
+//		Stamp: offset, Expect: storage.Absent,
+//	})
+//	view, err := s.View(ctx, 0)
+//	cursor, err := s.Watch(storage.Range{Bucket: "example.com/widgets"}, view.Revision())
+//	batch, err := cursor.Next(ctx)
+//
+// # Guarantees
+//
+// Writes are linearizable, and so are reads of the newest view. A write that
+// returned is durable. A cursor yields every event of its range exactly once and
+// in order, and its revision never overtakes one. The history is bounded, and a
+// reader that cannot keep up is told so while it can still resume. Old views
+// are exact. Each sentence is a test in storagetest or beside its store.
 package storage
 
 import (
@@ -124,8 +147,7 @@ type View interface {
 	// Ascend yields the records of a bucket whose name has the prefix and is
 	// not below start, in byte order of the names.
 	Ascend(bucket, prefix, start string) iter.Seq[*Record]
-	// Count tells how many records Ascend would yield, in at most logarithmic
-	// time for an empty prefix or one that ends in a slash.
+	// Count tells how many records Ascend would yield, without visiting them.
 	Count(bucket, prefix, start string) int
 	// Buckets yields the names of the buckets that hold records, in byte order.
 	Buckets() iter.Seq[string]
@@ -171,8 +193,10 @@ type Watcher interface {
 type Cursor interface {
 	// Next waits for at least one event. It fails with [ErrLagged] once the
 	// reader is so far behind that the store gives up on it, early enough that
-	// a new Watch from the last Batch.Revision still succeeds, and with
-	// [ErrClosed] after Close of the cursor or the store.
+	// a new Watch from the last Batch.Revision still succeeds; with
+	// [ErrCompacted] if the reader stayed away until its events were forgotten;
+	// and with [ErrClosed] after Close of the cursor or the store. What there
+	// is comes before the end of ctx.
 	Next(ctx context.Context) (Batch, error)
 	// Poll returns what is there at once, possibly no events but a newer
 	// Revision. Errors are those of Next.

@@ -152,11 +152,13 @@ func TestMissingSegmentsAreNoticed(t *testing.T) {
 		put(t, s, name)
 		s.Close()
 	}
-	for _, gone := range logs(t, dir)[:2] {
+	segments := logs(t, dir)
+	for i, gone := range segments[:2] {
 		damaged := dir.Kill()
 		damaged.Remove(gone)
-		if _, err := open(damaged, Options{}); !errors.Is(err, storage.ErrCorrupt) {
-			t.Errorf("without %s: got error %v, want ErrCorrupt", gone, err)
+		_, err := open(damaged, Options{})
+		if corrupt, ok := errors.AsType[*storage.CorruptError](err); !ok || corrupt.File != segments[i+1] {
+			t.Errorf("without %s: got error %v, want a CorruptError of %s", gone, err, segments[i+1])
 		}
 	}
 }

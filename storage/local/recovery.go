@@ -272,9 +272,6 @@ func decode(payload []byte, after, last uint64) ([]storage.Change, error) {
 		default:
 			f.Fail()
 		}
-		if c.Stamp < 0 || c.Stamp > len(c.Value) {
-			f.Fail()
-		}
 		if f.Err() != nil {
 			break
 		}
