@@ -161,7 +161,7 @@ func (f *flattener) merge(dst, src *Schema) {
 	m.same(&dst.MinProperties, src.MinProperties, &dstRest.MinProperties, &srcRest.MinProperties)
 	m.same(&dst.MaxProperties, src.MaxProperties, &dstRest.MaxProperties, &srcRest.MaxProperties)
 	switch {
-	case src.Default == nil:
+	case src.Default == nil, len(dst.Default) > 0 && &dst.Default[0] == &src.Default[0]: // of the same field
 	case dst.Default == nil:
 		dst.Default = src.Default
 	default:

@@ -58,22 +58,24 @@ type Kind struct {
 }
 
 // Kinds finds the kinds in the roots of a program: structs that embed TypeMeta
-// and ObjectMeta.
+// and ObjectMeta, and what has the same name in another version of the group.
 func Kinds(p *load.Program) []Kind {
 	var kinds []Kind
+	type groupKind struct{ group, kind string }
+	found := map[groupKind]bool{}
 	for _, pkg := range p.Roots {
-		set := p.PackageMarkers(pkg)
-		if set.Has("kubebuilder:skip") {
+		if p.PackageMarkers(pkg).Has("kubebuilder:skip") {
 			continue
 		}
 		group, version := GroupVersion(p, pkg)
 		for _, decl := range pkg.Decls() {
+			kinds = append(kinds, Kind{group, version, decl})
 			if isKind(pkg, decl) {
-				kinds = append(kinds, Kind{group, version, decl})
+				found[groupKind{group, decl.Spec.Name.Name}] = true
 			}
 		}
 	}
-	return kinds
+	return slices.DeleteFunc(kinds, func(k Kind) bool { return !found[groupKind{k.Group, k.Spec.Name.Name}] })
 }
 
 // GroupVersion is the API group and version of a package; both are empty for a

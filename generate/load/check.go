@@ -55,7 +55,7 @@ func (p *Program) check(pkg *Package, report bool) {
 			if imported == "unsafe" {
 				continue
 			}
-			target, err := pkg.Import(imported)
+			target, err := pkg.follow(imported)
 			if err != nil {
 				if pkg.Root {
 					p.Problemf(spec.Pos(), "cannot import %q: %v", imported, err)

@@ -56,7 +56,8 @@ type Program struct {
 	wanted   []reference // types whose sections are parsed next
 	missing  []error     // imports that the resolver could not follow
 
-	mu       sync.Mutex
+	loading  sync.Mutex // held by the exported methods that may read packages
+	mu       sync.Mutex // guards what follows
 	problems []Problem
 	marked   []Problem
 }
@@ -308,6 +309,8 @@ func (p *Program) Of(pkg *types.Package, from *Package) *Package {
 
 // ImportPath returns the path that a name stands for in a file, "" if none.
 func (pkg *Package) ImportPath(file *File, name string) string {
+	pkg.program.loading.Lock()
+	defer pkg.program.loading.Unlock()
 	if spec := pkg.importSpec(file, name); spec != nil {
 		imported, _ := strconv.Unquote(spec.Path.Value)
 		return imported
@@ -329,7 +332,7 @@ func (pkg *Package) importSpec(file *File, name string) *ast.ImportSpec {
 		if imported == "unsafe" {
 			return name == "unsafe"
 		}
-		target, err := pkg.Import(imported)
+		target, err := pkg.follow(imported)
 		if err != nil {
 			missing = append(missing, err)
 			return false
@@ -374,6 +377,12 @@ func plausible(imported, name string) bool {
 
 // Import returns the package that an import path means inside this one.
 func (pkg *Package) Import(imported string) (*Package, error) {
+	pkg.program.loading.Lock()
+	defer pkg.program.loading.Unlock()
+	return pkg.follow(imported)
+}
+
+func (pkg *Package) follow(imported string) (*Package, error) {
 	if found := pkg.imports[imported]; found != nil {
 		return found, nil
 	}
@@ -389,6 +398,13 @@ func (pkg *Package) Import(imported string) (*Package, error) {
 	found := p.add(listed)
 	pkg.imports[imported] = found
 	return found, nil
+}
+
+// GoName is the name in the package's package clause.
+func (pkg *Package) GoName() string {
+	pkg.program.loading.Lock()
+	defer pkg.program.loading.Unlock()
+	return pkg.name()
 }
 
 // name is the package's name as its first file states it.

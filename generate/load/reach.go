@@ -338,7 +338,7 @@ func (r *references) expr(expr ast.Expr) {
 			}
 			r.file.used[spec] = true
 			imported, _ := strconv.Unquote(spec.Path.Value)
-			target, err := r.pkg.Import(imported)
+			target, err := r.pkg.follow(imported)
 			switch {
 			case imported == "unsafe":
 			case err != nil:
@@ -363,7 +363,7 @@ func (r *references) name(name string) {
 		if spec.Name != nil && spec.Name.Name == "." {
 			r.file.used[spec] = true
 			imported, _ := strconv.Unquote(spec.Path.Value)
-			if target, err := r.pkg.Import(imported); err == nil {
+			if target, err := r.pkg.follow(imported); err == nil {
 				r.program.need(target, name)
 			}
 		}

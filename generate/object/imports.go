@@ -84,7 +84,7 @@ func (i *imports) direct(imported string) string {
 		for _, spec := range file.Imports {
 			if spec.Path.Value == strconv.Quote(imported) {
 				if target, err := i.pkg.Import(imported); err == nil {
-					return target.Types.Name()
+					return target.GoName()
 				}
 			}
 		}
