@@ -91,6 +91,8 @@ type decoder struct {
 	v    *Version
 	// directive is the fieldValidation of the request.
 	directive string
+	// known tells whether the server has a kind.
+	known func(schema.GroupVersionKind) bool
 }
 
 func (d *decoder) strict() bool { return d.directive != metav1.FieldValidationIgnore }
@@ -168,7 +170,7 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 	if d.v.typed() {
 		gvk = withDefaults(gvk, d.kind)
 		if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {
-			return nil, gvk, nil, fmt.Errorf("no kind %q is registered for version %q at this path", gvk.Kind, gvk.GroupVersion())
+			return nil, gvk, nil, d.mismatch(gvk)
 		}
 	}
 	obj := d.v.new()
@@ -189,9 +191,6 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 		if gvk.Kind == "" {
 			return nil, gvk, nil, runtime.NewMissingKindErr(string(data))
 		}
-		if gvk.Version == "" {
-			return nil, gvk, nil, runtime.NewMissingVersionErr(string(data))
-		}
 		return obj, gvk, findings, nil
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -209,7 +208,7 @@ func (d *decoder) proto(data []byte) (Object, schema.GroupVersionKind, error) {
 	}
 	gvk := withDefaults(unknown.GroupVersionKind(), d.kind)
 	if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {
-		return nil, gvk, fmt.Errorf("no kind %q is registered for version %q at this path", gvk.Kind, gvk.GroupVersion())
+		return nil, gvk, d.mismatch(gvk)
 	}
 	obj := d.v.new()
 	m, ok := obj.(protoMarshaler)
@@ -234,6 +233,31 @@ func withDefaults(gvk, usual schema.GroupVersionKind) schema.GroupVersionKind {
 		gvk.Version = usual.Version
 	}
 	return gvk
+}
+
+// schemeName is what messages call the place where kinds are known.
+const schemeName = "pkg/runtime/scheme.go:111"
+
+// mismatch tells that a body is of another kind.
+func (d *decoder) mismatch(gvk schema.GroupVersionKind) error {
+	if d.known == nil || !d.known(gvk) {
+		return runtime.NewNotRegisteredErrForKind(schemeName, gvk)
+	}
+	home := "core"
+	if d.kind.Group != "" {
+		home, _, _ = strings.Cut(d.kind.Group, ".")
+	}
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", gvk.Version, gvk.Kind, home, d.kind.Kind)
+}
+
+// known tells whether anything of a kind is served.
+func (s *Server) known(gvk schema.GroupVersionKind) bool {
+	for _, in := range s.table.Load().resources {
+		if in.Group == gvk.Group && in.Kind == gvk.Kind && in.versions[gvk.Version] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // refuse is the 400 for a body that cannot be used.
@@ -270,6 +294,9 @@ func (s *Server) seal(ctx context.Context, in *installed, v *Version, obj Object
 			return nil, 0, err
 		}
 		obj = converted[0]
+		if _, err := in.versions[in.Storage.Version].Strategy.Normalize(obj); err != nil {
+			return nil, 0, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
+		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
 	obj.SetResourceVersion(wire.Placeholder)

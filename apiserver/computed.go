@@ -216,7 +216,7 @@ func (c *computing) create(ctx context.Context, w *responseWriter, req *Request,
 	if err != nil {
 		return err
 	}
-	d := &decoder{kind: c.in.GroupVersionKind(c.v.Name), v: c.v, directive: directive(options.FieldValidation)}
+	d := &decoder{kind: c.in.GroupVersionKind(c.v.Name), v: c.v, directive: directive(options.FieldValidation), known: c.s.known}
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (c *computing) create(ctx context.Context, w *responseWriter, req *Request,
 	}
 	wr.strategy.Prepare(ctx, obj, nil)
 	if errs := wr.strategy.Validate(ctx, obj, nil); len(errs) > 0 {
-		return apierrors.NewInvalid(c.in.groupKind(), obj.GetName(), errs)
+		return apierrors.NewInvalid(c.in.groupKind(obj), obj.GetName(), errs)
 	}
 	for _, text := range wr.strategy.Warnings(ctx, obj, nil) {
 		req.Warn(text)
@@ -288,7 +288,7 @@ func (c *computing) update(ctx context.Context, w *responseWriter, req *Request,
 		if err != nil {
 			return err
 		}
-		d := &decoder{kind: c.in.GroupVersionKind(c.v.Name), v: c.v, directive: directive(options.FieldValidation)}
+		d := &decoder{kind: c.in.GroupVersionKind(c.v.Name), v: c.v, directive: directive(options.FieldValidation), known: c.s.known}
 		obj, err := d.body(req, media, data)
 		if err != nil {
 			return err
@@ -314,7 +314,7 @@ func (c *computing) update(ctx context.Context, w *responseWriter, req *Request,
 		}
 		wr.strategy.Prepare(ctx, obj, old)
 		if errs := wr.strategy.Validate(ctx, obj, old); len(errs) > 0 {
-			return nil, apierrors.NewInvalid(c.in.groupKind(), obj.GetName(), errs)
+			return nil, apierrors.NewInvalid(c.in.groupKind(obj), obj.GetName(), errs)
 		}
 		return obj, wr.validated(ctx, obj, old)
 	}, options)

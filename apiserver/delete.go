@@ -71,11 +71,15 @@ func decodeDeleteOptions(req *Request, data []byte, o *metav1.DeleteOptions) err
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
+	var meta metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err))
+	}
+	if meta.Kind != "" && meta.Kind != "DeleteOptions" {
+		return apierrors.NewBadRequest(runtime.NewNotRegisteredErrForKind(schemeName, meta.GroupVersionKind()).Error())
+	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, o); err != nil {
 		return apierrors.NewBadRequest(err.Error())
-	}
-	if o.Kind != "" && o.Kind != "DeleteOptions" {
-		return apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
 	}
 	return nil
 }
@@ -254,14 +258,15 @@ func (d *deletion) mark(obj Object) marked {
 		at := metav1.NewTime(now().Add(time.Duration(seconds) * time.Second))
 		obj.SetDeletionTimestamp(&at)
 	}
-	obj.SetDeletionGracePeriodSeconds(&seconds)
-	if first {
-		if generation := obj.GetGeneration(); generation > 0 {
-			obj.SetGeneration(generation + 1)
-		}
-		if rules.Mark != nil {
+	if rules.Mark != nil {
+		if first {
 			rules.Mark(obj)
 		}
+		return marked{stays: true}
+	}
+	obj.SetDeletionGracePeriodSeconds(&seconds)
+	if generation := obj.GetGeneration(); first && generation > 0 {
+		obj.SetGeneration(generation + 1)
 	}
 	return marked{stays: true}
 }

@@ -53,6 +53,9 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]
 		d := discovery.Subresource{Name: sub.Name, Kind: schema.GroupVersionKind{Kind: in.Kind}, Verbs: []string{"get", "patch", "update"}}
+		if sub.Verbs != nil {
+			d.Verbs = sub.Verbs
+		}
 		switch {
 		case sub.Scale != nil:
 			d.Kind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
@@ -69,6 +72,8 @@ func (in *installed) verbs(v *Version) []string {
 	switch {
 	case in.Backend != nil:
 		return capabilities(in.Backend)
+	case in.Deletion.OneByOne:
+		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	case v.typed():
 		return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	}

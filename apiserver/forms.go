@@ -269,8 +269,8 @@ func (s *Server) objects(ctx context.Context, in *installed, v *Version, recs []
 			return nil, err
 		}
 		for j, p := range positions {
-			if _, err := v.Strategy.Normalize(converted[j]); err != nil {
-				return nil, apierrors.NewInternalError(fmt.Errorf("convert %s: %w", recs[p].Key, err))
+			if v.Prune != nil {
+				v.Prune(converted[j])
 			}
 			out[p] = converted[j]
 		}

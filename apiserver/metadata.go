@@ -70,6 +70,9 @@ func settleNamespace(req *Request, in *installed, obj Object) error {
 }
 
 func checkName(req *Request, obj Object) error {
+	if obj.GetName() == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", req.Name))
+	}
 	if obj.GetName() != req.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), req.Name))
 	}
@@ -115,19 +118,8 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 
 // validateMetadata checks what all objects have in common. old is nil for a
 // creation.
-func (in *installed) validateMetadata(v *Version, obj, old Object) field.ErrorList {
+func (in *installed) validateMetadata(obj, old Object) field.ErrorList {
 	var errs field.ErrorList
-	if !v.typed() {
-		kind := in.GroupVersionKind(v.Name)
-		if got := obj.GetObjectKind().GroupVersionKind(); got != kind {
-			if got.Kind != kind.Kind {
-				errs = append(errs, field.Invalid(field.NewPath("kind"), got.Kind, "must be "+kind.Kind))
-			}
-			if got.GroupVersion() != kind.GroupVersion() {
-				errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got.GroupVersion().String(), "must be "+kind.GroupVersion().String()))
-			}
-		}
-	}
 	rule := in.NameRule
 	if rule == nil {
 		rule = apivalidation.NameIsDNSSubdomain
@@ -135,6 +127,8 @@ func (in *installed) validateMetadata(v *Version, obj, old Object) field.ErrorLi
 	path := field.NewPath("metadata")
 	errs = append(errs, apivalidation.ValidateObjectMetaAccessor(obj, in.Namespaced, rule, path)...)
 	if old != nil {
+		// Twice, as clients have always been told.
+		errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
 		errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
 	}
 	return errs

@@ -32,7 +32,7 @@ func (s *Server) create(ctx context.Context, w *responseWriter, req *Request) er
 	if err != nil {
 		return err
 	}
-	d := &decoder{kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, directive: directive(options.FieldValidation)}
+	d := &decoder{kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, directive: directive(options.FieldValidation), known: s.known}
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *Server) update(ctx context.Context, w *responseWriter, req *Request) er
 	if err != nil {
 		return err
 	}
-	d := &decoder{kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, directive: directive(options.FieldValidation)}
+	d := &decoder{kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, directive: directive(options.FieldValidation), known: s.known}
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return err

@@ -99,10 +99,11 @@ type patching struct {
 	body      []byte
 
 	// Either a patch, or an applied configuration.
-	patch    patch.Patch
-	applied  *unstructured.Unstructured
-	findings []error // of the configuration
-	force    bool
+	patch     patch.Patch
+	strategic bool
+	applied   *unstructured.Unstructured
+	findings  []error // of the configuration
+	force     bool
 }
 
 // parse reads the patch.
@@ -116,6 +117,7 @@ func (p *patching) parse(t types.PatchType, options *metav1.PatchOptions) (err e
 			return err
 		}
 	}
+	p.strategic = t == types.StrategicMergePatchType
 	p.patch, err = patch.Parse(t, p.body, o)
 	return err
 }
@@ -134,7 +136,7 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 	}
 	raw, err := yaml.YAMLToJSON(p.body)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: error converting YAML to JSON: %v", err))
 	}
 	p.applied = &unstructured.Unstructured{Object: map[string]any{}}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &p.applied.Object); err != nil {
@@ -205,14 +207,14 @@ func (p *patching) patched(ctx context.Context, old Object, rec *storage.Record)
 	findings := slices.Clone(p.patch.Strict())
 	obj, more, err := p.decode(doc)
 	if err != nil {
-		return nil, p.refuse(doc, err)
+		return nil, p.refuse(value, err)
 	}
 	if p.directive != metav1.FieldValidationIgnore {
 		findings = append(findings, more...)
 	}
 	if len(findings) > 0 {
 		if p.directive == metav1.FieldValidationStrict {
-			return nil, p.refuse(doc, runtime.NewStrictDecodingError(findings))
+			return nil, p.refuse(value, runtime.NewStrictDecodingError(findings))
 		}
 		warnFindings(p.wr.req, findings)
 	}
@@ -234,7 +236,16 @@ func (p *patching) json(ctx context.Context, old Object, rec *storage.Record) ([
 func (p *patching) decode(doc map[string]any) (Object, []error, error) {
 	var obj Object
 	var findings []error
-	if p.v.typed() {
+	switch {
+	case p.strategic && p.v.typed():
+		obj = p.v.New()
+		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, obj, true)
+		if strict, ok := runtime.AsStrictDecodingError(err); ok {
+			findings = strict.Errors()
+		} else if err != nil {
+			return nil, nil, err
+		}
+	case p.v.typed():
 		raw, err := json.Marshal(doc)
 		if err != nil {
 			return nil, nil, err
@@ -243,7 +254,7 @@ func (p *patching) decode(doc map[string]any) (Object, []error, error) {
 		if findings, err = kjson.UnmarshalStrict(raw, obj); err != nil {
 			return nil, nil, err
 		}
-	} else {
+	default:
 		u := &unstructured.Unstructured{Object: doc}
 		if u.GetKind() == "" {
 			return nil, nil, runtime.NewMissingKindErr("patched object")
@@ -261,12 +272,32 @@ func (p *patching) decode(doc map[string]any) (Object, []error, error) {
 }
 
 // refuse is the 422 for a patch whose outcome is not an object of the kind.
-func (p *patching) refuse(doc map[string]any, err error) error {
-	shown, encodeErr := json.Marshal(doc)
-	if encodeErr != nil {
-		return encodeErr
+// It shows the outcome before it was brought into shape, or a strategic patch
+// itself.
+func (p *patching) refuse(original []byte, err error) error {
+	doc := map[string]any{}
+	source := original
+	if p.strategic {
+		source = p.body
 	}
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(shown), err.Error())})
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(source, &doc); err != nil {
+		return err
+	}
+	var shown string
+	if p.strategic {
+		shown = fmt.Sprintf("%+v", doc)
+	} else {
+		patched, patchErr := p.patch.Apply(doc)
+		if patchErr != nil {
+			return patchErr
+		}
+		raw, encodeErr := json.Marshal(patched)
+		if encodeErr != nil {
+			return encodeErr
+		}
+		shown = string(raw)
+	}
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }
 
 // prepareApplied does what comes before an applied object is created; its

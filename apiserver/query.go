@@ -132,6 +132,9 @@ func newSelection(req *Request, o *internalversion.ListOptions) (*selection, err
 		case "metadata.namespace":
 		default:
 			selectable, ok := req.Version.selectable(r.Field)
+			if !ok && req.Version.typed() && len(req.Version.Selectable) == 0 {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q", r.Field, "metadata.name", "metadata.namespace"))
+			}
 			if !ok {
 				return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", r.Field))
 			}

@@ -38,7 +38,7 @@ func (s *Server) get(ctx context.Context, w *responseWriter, req *Request) error
 	}
 	at, err := parseRevision(options.ResourceVersion)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+		return err // a 500, as clients have always been told
 	}
 	view, err := s.fresh(ctx, at)
 	if err != nil {

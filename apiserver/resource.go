@@ -100,6 +100,10 @@ type Version struct {
 	New func() Object
 	// Strategy of creates and updates; required.
 	Strategy Strategy
+	// Prune removes fields that the schema does not know from an object that
+	// was converted to this version for a reader. Unlike Strategy.Normalize it
+	// sets no defaults: nobody has written them. nil: nothing.
+	Prune func(obj Object)
 	// Ownership tracks managedFields; nil tracks none, and apply answers 501.
 	Ownership Ownership
 	// Printer makes the rows of tables; nil prints name and age.
@@ -134,7 +138,10 @@ type Subresource struct {
 	// Strategy makes it a partial view of the object itself, of the same kind,
 	// with its own rules: get, update and patch. /status is one of these.
 	Strategy Strategy
-	// Ownership of its updates; nil tracks none.
+	// Verbs of a Strategy; nil: get, patch and update.
+	Verbs []string
+	// Ownership of its updates; nil tracks none. That of a Scale may also
+	// implement [ScaleOwnership].
 	Ownership Ownership
 	// Scale makes it an autoscaling/v1 Scale of the object.
 	Scale Scaler
@@ -165,9 +172,12 @@ type DeletionRules struct {
 	// Grace returns the seconds an object is kept after it was marked, given
 	// what the request asks for (nil: nothing). nil: always 0.
 	Grace func(obj Object, asked *int64) int64
-	// Mark may change an object that is being marked as deleted and stays for
-	// now. It is called once, with deletionTimestamp set. nil: nothing.
+	// Mark replaces how an object that stays for now is marked as deleted. It is
+	// called once, with deletionTimestamp set. nil: deletionGracePeriodSeconds
+	// is set and the generation counted up.
 	Mark func(obj Object)
+	// OneByOne refuses to delete whole collections.
+	OneByOne bool
 	// ReturnsObject answers a finished deletion with the object in place of a
 	// Status.
 	ReturnsObject bool

@@ -163,9 +163,6 @@ func (s *Server) newRequest(r *http.Request) *Request {
 				req.sub = sub
 			}
 		}
-		if req.sub == nil {
-			req.in, req.Resource, req.Version = nil, nil, nil
-		}
 	}
 	return req
 }

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"math"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,16 +76,23 @@ func (req *Request) scaleOf(obj Object) (*autoscalingv1.Scale, error) {
 	if err != nil {
 		return nil, err
 	}
-	scale := &autoscalingv1.Scale{
+	scale := req.scaleMeta(obj)
+	scale.Spec.Replicas, scale.Status.Replicas, scale.Status.Selector = spec, status, selector
+	return scale, nil
+}
+
+// unset is the count of a Scale whose object has none.
+const unset = math.MinInt32
+
+// scaleMeta is a Scale with nothing but the identity of its object.
+func (req *Request) scaleMeta(obj Object) *autoscalingv1.Scale {
+	return &autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
 			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
 		},
-		Spec:   autoscalingv1.ScaleSpec{Replicas: spec},
-		Status: autoscalingv1.ScaleStatus{Replicas: status, Selector: selector},
 	}
-	return scale, nil
 }
 
 func (s *Server) answerScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, code int, obj Object) error {
@@ -119,7 +127,7 @@ func (s *Server) updateScale(ctx context.Context, w *responseWriter, req *Reques
 		return err
 	}
 	v := &s.scale.Versions[0]
-	d := &decoder{kind: s.scale.GroupVersionKind(v.Name), v: v, directive: directive(options.FieldValidation)}
+	d := &decoder{kind: s.scale.GroupVersionKind(v.Name), v: v, directive: directive(options.FieldValidation), known: s.known}
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return err
@@ -156,10 +164,13 @@ func (s *Server) patchScale(ctx context.Context, w *responseWriter, req *Request
 func (s *Server) writeScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, wr *write, change func(context.Context, *autoscalingv1.Scale) (Object, error)) error {
 	record, _ := req.sub.Ownership.(ScaleOwnership)
 	rec, _, err := wr.replace(ctx, func(ctx context.Context, old Object, _ *storage.Record) (Object, error) {
-		scale, err := req.scaleOf(old)
-		if err != nil {
-			return nil, err
+		scale, missing := req.scaleOf(old)
+		if missing != nil {
+			// Without a count there is nothing to read, but one can be set.
+			scale = req.scaleMeta(old)
+			scale.Spec.Replicas = unset
 		}
+		var err error
 		if record != nil {
 			if scale.ManagedFields, err = record.ToScale(old.GetManagedFields()); err != nil {
 				return nil, err
@@ -176,7 +187,11 @@ func (s *Server) writeScale(ctx context.Context, w *responseWriter, req *Request
 		if !ok {
 			return nil, apierrors.NewInternalError(errors.New("admission replaced the Scale by something else"))
 		}
-		if wished.Spec.Replicas < 0 {
+		if wished.Spec.Replicas == unset {
+			return nil, missing
+		}
+		// The strategy of a custom resource knows its own field by name.
+		if wished.Spec.Replicas < 0 && req.Version.typed() {
 			return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), wished.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "replicas"), wished.Spec.Replicas, "must be greater than or equal to 0"),
 			})

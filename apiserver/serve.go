@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -189,24 +190,61 @@ func (s *Server) dispatch(ctx context.Context, w *responseWriter, req *Request) 
 		t := s.table.Load()
 		h := t.handler(req.Path)
 		if h == nil && !req.target.resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
+			if version, core := strings.CutPrefix(req.Path, "/api/"); core && !t.serves("", strings.Trim(version, "/")) {
+				return noSuchResource()
+			}
 			h = t.discovery()
 		}
 		if h != nil {
 			h.ServeHTTP(w, req.http.WithContext(ctx))
 			return nil
 		}
-		// Clients tell an unknown path from an unknown object by this form.
-		http.Error(w, "404 page not found", http.StatusNotFound)
-		return nil
+		return s.unknownPath(w, req)
+	}
+	if req.Subresource != "" && req.sub == nil {
+		if req.Version.typed() {
+			return noSuchResource()
+		}
+		return apierrors.NewNotFound(req.groupResource(), req.Name)
 	}
 	if text := req.Version.Deprecation; text != "" {
 		req.Warn(text)
 	}
 	answer := s.verbOf(req)
-	if answer == nil {
-		return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
+	switch {
+	case answer != nil:
+		return answer(ctx, w, req)
+	case req.Version.typed() || req.in.Backend != nil:
+		return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false)
+	case req.Name == "" && (req.Verb == "update" || req.Verb == "patch"):
+		return apierrors.NewBadRequest("name must be provided")
 	}
-	return answer(ctx, w, req)
+	return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
+}
+
+// unknownPath answers for a path that nothing serves: as text, by which clients
+// tell it from an unknown object, except among the built-in kinds.
+func (s *Server) unknownPath(w *responseWriter, req *Request) error {
+	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
+	if builtin || req.target.resource && s.table.Load().serves(req.target.group, req.target.version) {
+		return noSuchResource()
+	}
+	http.Error(w, "404 page not found", http.StatusNotFound)
+	return nil
+}
+
+// serves tells whether a version of a group has built-in kinds.
+func (t *served) serves(group, version string) bool {
+	for _, in := range t.resources {
+		if v := in.versions[version]; v != nil && in.Group == group && v.typed() && !v.Unserved {
+			return true
+		}
+	}
+	return false
+}
+
+func noSuchResource() error {
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
 }
 
 type answerer func(ctx context.Context, w *responseWriter, req *Request) error
@@ -217,7 +255,7 @@ func (s *Server) verbOf(req *Request) answerer {
 		switch {
 		case sub.Backend != nil:
 			return s.computed(req, sub.Backend)
-		case req.Name == "":
+		case req.Name == "" || sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
 			return nil
 		case req.Verb == "get":
 			return s.get
@@ -231,6 +269,9 @@ func (s *Server) verbOf(req *Request) answerer {
 	if req.in.Backend != nil {
 		return s.computed(req, req.in.Backend)
 	}
+	if req.http.Method == http.MethodHead && req.Version.typed() {
+		return nil
+	}
 	switch req.Verb {
 	case "get":
 		return s.get
@@ -239,7 +280,7 @@ func (s *Server) verbOf(req *Request) answerer {
 	case "watch":
 		return s.watch
 	case "create":
-		if req.Name != "" {
+		if req.Name != "" && req.Version.typed() {
 			return nil
 		}
 		return s.create
@@ -256,6 +297,9 @@ func (s *Server) verbOf(req *Request) answerer {
 	case "delete":
 		return s.delete
 	case "deletecollection":
+		if req.in.Deletion.OneByOne {
+			return nil
+		}
 		return s.deleteCollection
 	}
 	return nil

@@ -38,7 +38,7 @@ func (s *Server) watch(ctx context.Context, w *responseWriter, req *Request) err
 	sel.s = s
 	after, err := parseRevision(options.ResourceVersion)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+		return err // a 500, as clients have always been told
 	}
 	out := &watchWriter{s: s, w: w, req: req, choice: choice}
 	if choice.Shape == negotiate.Table {

@@ -114,7 +114,7 @@ func (wr *write) validated(ctx context.Context, obj, old Object) error {
 		}
 		was, err := wr.req.scaleOf(old)
 		if err != nil {
-			return err
+			was = wr.req.scaleMeta(old) // it had no count before
 		}
 		obj, old = scale, was
 	}
@@ -133,9 +133,9 @@ func (wr *write) insert(ctx context.Context, obj Object) (*storage.Record, error
 	}
 	obj.SetGeneration(0)
 	wr.strategy.Prepare(ctx, obj, nil)
-	errs := append(in.validateMetadata(wr.v, obj, nil), wr.strategy.Validate(ctx, obj, nil)...)
+	errs := append(in.validateMetadata(obj, nil), wr.strategy.Validate(ctx, obj, nil)...)
 	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(in.groupKind(), obj.GetName(), errs)
+		return nil, apierrors.NewInvalid(in.groupKind(obj), obj.GetName(), errs)
 	}
 	for _, text := range wr.strategy.Warnings(ctx, obj, nil) {
 		wr.req.Warn(text)
@@ -143,9 +143,10 @@ func (wr *write) insert(ctx context.Context, obj Object) (*storage.Record, error
 	if err := wr.validated(ctx, obj, nil); err != nil {
 		return nil, err
 	}
-	if obj.GetResourceVersion() != "" {
+	if obj.GetResourceVersion() != "" && !wr.creates {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
+	obj.SetResourceVersion("")
 	key := in.key(obj.GetNamespace(), obj.GetName())
 	if wr.dryRun {
 		view, err := s.store.View(ctx, 0)
@@ -201,8 +202,13 @@ func (in *installed) exists(obj Object, current *storage.Record) error {
 	return err
 }
 
-func (r *Resource) groupKind() schema.GroupKind {
-	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
+// groupKind names the kind in a refusal: the one that the object claims to be.
+func (r *Resource) groupKind(obj Object) schema.GroupKind {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = r.Kind
+	}
+	return schema.GroupKind{Group: r.Group, Kind: kind}
 }
 
 // replace makes change of the current object and stores the outcome, again on
@@ -269,9 +275,9 @@ func (wr *write) replaceAt(ctx context.Context, current *storage.Record, change 
 	obj.SetGeneration(old.GetGeneration())
 	wr.strategy.Prepare(ctx, obj, old)
 	keepSystemFields(obj, old)
-	errs := append(in.validateMetadata(wr.v, obj, old), wr.strategy.Validate(ctx, obj, old)...)
+	errs := append(in.validateMetadata(obj, old), wr.strategy.Validate(ctx, obj, old)...)
 	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(in.groupKind(), obj.GetName(), errs)
+		return nil, apierrors.NewInvalid(in.groupKind(obj), obj.GetName(), errs)
 	}
 	for _, text := range wr.strategy.Warnings(ctx, obj, old) {
 		wr.req.Warn(text)
@@ -310,7 +316,8 @@ func (wr *write) replaceAt(ctx context.Context, current *storage.Record, change 
 // from.
 func (wr *write) checkRevision(obj, old Object) error {
 	gr := wr.in.GroupResource()
-	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
+	// Of a patch the uid is part of the outcome, and validated like the rest.
+	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && wr.req.Verb == "update" {
 		return apierrors.NewConflict(gr, wr.req.Name, fmt.Errorf(
 			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
 			wr.in.registryKey(old), uid, old.GetUID()))
@@ -326,7 +333,7 @@ func (wr *write) checkRevision(obj, old Object) error {
 		obj.SetResourceVersion(old.GetResourceVersion())
 	default:
 		if _, err := parseRevision(obj.GetResourceVersion()); err != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+			return errors.Unwrap(err)
 		}
 		return apierrors.NewConflict(gr, wr.req.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}

@@ -292,3 +292,11 @@ func finalizerWarnings(name string) []string {
 	}
 	return out
 }
+
+// prune removes what the schema does not know from an object that was converted
+// from another version.
+func (s *strategy) prune(obj apiserver.Object) {
+	if structural, err := s.schema.Structural(); err == nil {
+		pruning.Prune(obj.(*unstructured.Unstructured).Object, structural, true)
+	}
+}

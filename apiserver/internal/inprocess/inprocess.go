@@ -50,6 +50,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w.WriteHeader(http.StatusOK)
 	_ = served.Body.Close()
+	if r.Method == http.MethodHead {
+		w.data = nil
+	}
 	body := &reader{data: w.data}
 	return w.response(r, body, int64(len(w.data))), nil
 }

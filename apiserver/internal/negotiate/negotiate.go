@@ -174,7 +174,7 @@ func accepted(offer Offer) []string {
 	var types []string
 	for _, media := range []Media{JSON, YAML, Protobuf} {
 		switch {
-		case media == Protobuf && !offer.Protobuf, media == YAML && offer.Stream:
+		case media == YAML && offer.Stream:
 		case offer.Stream:
 			types = append(types, media.ContentType()+";stream=watch")
 		default:

@@ -37,9 +37,9 @@ func TestChoosesTheAnswer(t *testing.T) {
 			"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", custom,
 			negotiate.Choice{Shape: negotiate.Table, MetaVersion: "v1"}, ""},
 		"unknown": {"text/csv", custom, negotiate.Choice{},
-			"only the following media types are accepted: application/json, application/yaml"},
+			"only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		"yaml stream": {"application/yaml", stream, negotiate.Choice{},
-			"only the following media types are accepted: application/json;stream=watch"},
+			"only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
