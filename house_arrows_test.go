@@ -70,7 +70,7 @@ func TestImportArrowsPointDown(t *testing.T) {
 			if !ours {
 				continue
 			}
-			target := topFolder(strings.TrimPrefix(rel, "/") + "/x.go")
+			target := topFolder(path.Join(strings.TrimPrefix(rel, "/"), "x.go"))
 			external := strings.HasSuffix(file.path, "_test.go") && strings.HasSuffix(file.syntax.Name.Name, "_test")
 			if ok[target] || external && target == "steertest" {
 				continue

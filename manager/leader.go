@@ -13,10 +13,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager/election"
 )
+
+// past is a deadline that every clock has passed.
+const past = 1
 
 // leader keeps one lease: it moves the records that an election.Candidate asks
 // for between the candidate and the API server.
@@ -45,19 +49,26 @@ func newLeader(c client.Client, opts Election, identity string, log *slog.Logger
 func (l *leader) run(ctx context.Context, elected func() *group) error {
 	holder := ""
 	quit := ctx.Done()
+	var changes watcher
+	defer changes.stop()
 	for {
 		was := l.candidate.State()
 		l.attempt(context.WithoutCancel(ctx))
 		switch state := l.candidate.State(); {
 		case state == election.Lost:
+			l.deadline.Store(past)
 			l.log.Error("lost the leader lease")
 			return ErrLostLease
 		case state == election.Leading && was != election.Leading:
 			l.log.Info("leading")
+			changes.stop()
 			quit = elected().ended
 		case state == election.Following && l.candidate.Holder() != holder:
 			holder = l.candidate.Holder()
 			l.log.Info("waiting for the leader lease", "holder", holder)
+		}
+		if l.candidate.State() == election.Following {
+			changes.start(ctx, l)
 		}
 		timer := time.NewTimer(l.candidate.Pause(rand.Float64()))
 		select {
@@ -65,9 +76,58 @@ func (l *leader) run(ctx context.Context, elected func() *group) error {
 			timer.Stop()
 			l.release(context.WithoutCancel(ctx))
 			return nil
+		case <-changes.released():
 		case <-timer.C:
 		}
+		timer.Stop()
 	}
+}
+
+// watcher tells a follower of a released lease at once, where it may watch;
+// where it may not, the regular attempts find out.
+type watcher struct {
+	stream watch.Interface
+	free   chan struct{}
+}
+
+func (w *watcher) start(ctx context.Context, l *leader) {
+	if w.stream != nil {
+		return
+	}
+	stream, err := l.client.Watch(ctx, &coordinationv1.LeaseList{},
+		client.InNamespace(l.opts.Namespace), client.MatchingFields{"metadata.name": l.opts.Lease})
+	if err != nil {
+		return
+	}
+	free := make(chan struct{}, 1)
+	w.stream, w.free = stream, free
+	go func() {
+		defer close(free)
+		for event := range stream.ResultChan() {
+			lease, ok := event.Object.(*coordinationv1.Lease)
+			if !ok || event.Type != watch.Deleted && recordOf(lease).Holder != "" {
+				continue
+			}
+			select {
+			case free <- struct{}{}:
+			default: // told already
+			}
+		}
+	}()
+}
+
+// released yields when the lease was given up or deleted, and never without a
+// watch.
+func (w *watcher) released() <-chan struct{} { return w.free }
+
+func (w *watcher) stop() {
+	if w.stream == nil {
+		return
+	}
+	w.stream.Stop()
+	for range w.free { // until the goroutine has ended
+	}
+	*w = watcher{}
 }
 
 // entitled tells whether writes may go out: always before the first election,
@@ -142,7 +202,7 @@ func (l *leader) release(ctx context.Context) {
 	if record == nil {
 		return
 	}
-	l.deadline.Store(1)
+	l.deadline.Store(past)
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Timing.Renew)
 	defer cancel()
 	if err := l.write(ctx, record, false); err != nil {
