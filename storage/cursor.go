@@ -107,7 +107,7 @@ func (c *cursor) unread() []Event {
 // lose those that it has not read.
 func (c *cursor) lagging(unread []Event) error {
 	if c.seen < c.topic.dropped {
-		return fmt.Errorf("read on after revision %d: %w", c.seen, ErrCompacted)
+		return fmt.Errorf("read on after revision %d: %w: %w", c.seen, ErrLagged, ErrCompacted)
 	}
 	late := len(unread) > 0 && unread[0].Record.Modified <= c.store.history.lag
 	if late && c.settled {

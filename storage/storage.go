@@ -193,10 +193,10 @@ type Watcher interface {
 type Cursor interface {
 	// Next waits for at least one event. It fails with [ErrLagged] once the
 	// reader is so far behind that the store gives up on it, early enough that
-	// a new Watch from the last Batch.Revision still succeeds; with
-	// [ErrCompacted] if the reader stayed away until its events were forgotten;
-	// and with [ErrClosed] after Close of the cursor or the store. What there
-	// is comes before the end of ctx.
+	// a new Watch from the last Batch.Revision still succeeds. Only if the reader
+	// stayed away until its events were forgotten, the error matches
+	// [ErrCompacted] as well. It fails with [ErrClosed] after Close of the cursor
+	// or the store. What there is comes before the end of ctx.
 	Next(ctx context.Context) (Batch, error)
 	// Poll returns what is there at once, possibly no events but a newer
 	// Revision. Errors are those of Next.

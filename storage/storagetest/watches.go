@@ -135,6 +135,20 @@ var watches = []check{
 		_, err := t.Watch(storage.Range{Bucket: "b"}, 2)
 		t.wantErr(err, storage.ErrFuture)
 	}},
+	{"a cursor whose events were compacted away has lagged", func(t *tester) {
+		lost, quiet := t.watch(storage.Range{Bucket: "b"}, 0), t.watch(storage.Range{Bucket: "c"}, 0)
+		t.put("b", "a", "1")
+		t.put("b", "a", "2")
+		if err := t.Compact(context.Background(), 2); err != nil {
+			t.Fatal(err)
+		}
+		_, err := lost.Poll()
+		t.wantErr(err, storage.ErrLagged)
+		t.wantErr(err, storage.ErrCompacted)
+		if b, err := quiet.Poll(); err != nil || b.Revision != 2 {
+			t.Fatalf("a cursor that lost nothing: %v, %v", b, err)
+		}
+	}},
 	{"many cursors each see everything exactly once", func(t *tester) {
 		const writes = 500
 		var wg sync.WaitGroup
