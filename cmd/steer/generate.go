@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -20,11 +21,15 @@ import (
 // controller-gen does.
 const compatibleName = "controller-gen"
 
+// memoryLimit is the heap size above which garbage is collected after all.
+const memoryLimit = 1 << 30
+
 // generateFlags are the flags of the generate command.
 type generateFlags struct {
 	tags          []string
 	check         bool
 	lenient       bool
+	always        bool
 	loader        string
 	dir           string
 	whichMarkers  int
@@ -53,6 +58,7 @@ kubebuilder projects have. Files are replaced only when they change, all or none
 	f := cmd.Flags()
 	f.BoolVar(&flags.check, "check", false, "write nothing; print what would change and exit 1 if anything would")
 	f.BoolVar(&flags.lenient, "lenient", false, "accept markers that nothing reads and type errors that do not matter")
+	f.BoolVar(&flags.always, "always", false, "run even if nothing changed since the last run")
 	f.StringVar(&flags.loader, "loader", "auto", "how packages are found: auto, fast or go (ask the go command)")
 	f.StringVar(&flags.dir, "dir", "", "the directory to work in (default: the current one)")
 	flags.shared(cmd)
@@ -109,6 +115,14 @@ func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mo
 	}
 	request.Tags, request.Loader, request.Dir = g.tags, g.loader, g.dir
 	request.Lenient = request.Lenient || g.lenient
+	cache := cacheDir()
+	if !g.always && request.Unchanged(cache) {
+		return nil
+	}
+	// One run allocates a few hundred megabytes at most and ends: collecting on
+	// the way is half its time.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(memoryLimit)
 	result, err := generate.Run(ctx, request)
 	var wrong *generate.SourceError
 	if errors.As(err, &wrong) {
@@ -136,7 +150,20 @@ func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mo
 	if err := result.Print(stdout); err != nil {
 		return err
 	}
-	return generate.Apply(changes)
+	if err := generate.Apply(changes); err != nil {
+		return err
+	}
+	request.Remember(cache, result)
+	return nil
+}
+
+// cacheDir holds the records of earlier runs.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "steer", "generate")
 }
 
 // relative shortens paths below the working directory.

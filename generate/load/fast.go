@@ -32,6 +32,7 @@ type Fast struct {
 	modules  map[string]*module // by directory of the go.mod file
 	byDir    map[string]*Listed
 	absent   map[string]bool // directories without a package
+	walked   []string        // directories that trees were looked for in
 }
 
 // module is a main module and where its dependencies lie.
@@ -69,14 +70,29 @@ func NewFast(build Build) (*Fast, error) {
 	}, nil
 }
 
-// Inputs are the go.mod, go.work and modules.txt files that were read.
-func (f *Fast) Inputs() []string {
-	var inputs []string
+// Inputs are what a different answer could come from: the directories that were
+// searched for packages, and the files that say where modules are.
+func (f *Fast) Inputs() (dirs, files []string) {
 	for _, m := range f.modules {
-		inputs = append(inputs, m.inputs...)
+		files = append(files, m.inputs...)
 	}
-	slices.Sort(inputs)
-	return slices.Compact(inputs)
+	return f.walked, files
+}
+
+// Immutable reports whether a path lies in the Go tree or the module cache, where
+// nothing changes under a name.
+func (f *Fast) Immutable(path string) bool {
+	for _, dir := range []string{filepath.Join(f.env.root, "src"), f.env.modCache} {
+		if strings.HasPrefix(path, dir+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Environment is what the answers depend on besides files.
+func (f *Fast) Environment() []string {
+	return []string{f.env.root, f.env.modCache, f.selector.goos, f.selector.goarch, f.env.get("GOFLAGS"), f.env.get("GOWORK")}
 }
 
 // Roots implements [Resolver].
@@ -165,6 +181,7 @@ func (f *Fast) tree(top string, nested bool) ([]*Listed, error) {
 				return fs.SkipDir
 			}
 		}
+		f.walked = append(f.walked, dir)
 		pkg, err := f.inDir(dir)
 		if errors.Is(err, ErrNoFiles) {
 			return nil

@@ -91,6 +91,7 @@ type Package struct {
 	program *Program
 	listed  *Listed
 	sources []*source
+	indices [2]map[string]location // of the types in written and in generated files
 	types   map[string]*typeDecl
 	imports map[string]*Package // by import path
 	checked bool
@@ -135,8 +136,15 @@ type source struct {
 	path    string
 	text    []byte
 	outline *outline
-	taken   map[int]bool // sections parsed or about to be
-	wanted  []int        // sections to parse next
+	taken   map[int]bool   // sections parsed or about to be
+	wanted  []int          // sections to parse next
+	methods map[string]int // sections of the methods looked for, by "Receiver.Method"
+}
+
+// location is where a declaration is in a package that is not a root.
+type location struct {
+	source  *source
+	section int
 }
 
 // Load finds and parses the root packages. Methods are the names of the methods
@@ -433,11 +441,6 @@ func (pkg *Package) open() {
 		}
 		pkg.sources = append(pkg.sources, &source{path: name, text: text, taken: map[int]bool{}})
 	}
-	// Generated code is looked at last: it is long, and rarely declares types
-	// that an API reaches.
-	slices.SortStableFunc(pkg.sources, func(a, b *source) int {
-		return cmp.Compare(generated(a), generated(b))
-	})
 	if pkg.Name == "" && len(pkg.sources) > 0 {
 		if o := pkg.sources[0].cut(); o != nil {
 			pkg.Name = o.name
@@ -445,11 +448,54 @@ func (pkg *Package) open() {
 	}
 }
 
-func generated(s *source) int {
-	if bytes.Contains(s.text[:min(len(s.text), 4096)], []byte("DO NOT EDIT")) {
-		return 1
+// index returns where types are declared, in files that were written by hand or in
+// generated ones. The latter are looked at last: they are long, and rarely declare
+// types that an API reaches.
+func (pkg *Package) index(generated bool) map[string]location {
+	which := 0
+	if generated {
+		which = 1
 	}
-	return 0
+	if pkg.indices[which] == nil {
+		index := map[string]location{}
+		for _, s := range pkg.sources {
+			if s.generated() != generated {
+				continue
+			}
+			for i, sec := range s.cut().sections {
+				if sec.kind == token.TYPE {
+					for _, name := range sec.names {
+						index[name] = location{s, i}
+					}
+				}
+			}
+		}
+		pkg.indices[which] = index
+	}
+	return pkg.indices[which]
+}
+
+func (s *source) generated() bool {
+	return bytes.Contains(s.text[:min(len(s.text), 4096)], []byte("DO NOT EDIT"))
+}
+
+// methodIndex returns where methods with the given names are declared. A file
+// without any of them is not even cut up.
+func (s *source) methodIndex(names []string) map[string]int {
+	if s.methods == nil {
+		s.methods = map[string]int{}
+		for _, name := range names {
+			if !bytes.Contains(s.text, []byte(") "+name+"(")) {
+				continue
+			}
+			for i, sec := range s.cut().sections {
+				if sec.kind == token.FUNC && sec.recv != "" && sec.names[0] == name {
+					s.methods[sec.recv+"."+name] = i
+				}
+			}
+		}
+	}
+	return s.methods
 }
 
 // cut outlines the file on first use.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
 	"strconv"
 )
@@ -66,17 +67,15 @@ func (p *Program) need(pkg *Package, name string) {
 		p.needConst(pkg, name)
 		return
 	}
+	if !ast.IsExported(name) && types.Universe.Lookup(name) != nil {
+		return
+	}
 	pkg.open()
-	for _, s := range pkg.sources {
-		if !bytes.Contains(s.text, []byte(name)) {
-			continue
-		}
-		for i, sec := range s.cut().sections {
-			if sec.kind == token.TYPE && slices.Contains(sec.names, name) {
-				s.want(i)
-				p.wanted = append(p.wanted, reference{pkg, name})
-				return
-			}
+	for _, generated := range []bool{false, true} {
+		if at, ok := pkg.index(generated)[name]; ok {
+			at.source.want(at.section)
+			p.wanted = append(p.wanted, reference{pkg, name})
+			return
 		}
 	}
 	p.needConst(pkg, name)
@@ -86,6 +85,9 @@ func (p *Program) need(pkg *Package, name string) {
 // length of an array does. Which of them cannot be told without parsing, and they
 // are few.
 func (p *Program) needConst(pkg *Package, name string) {
+	if !ast.IsExported(name) && types.Universe.Lookup(name) != nil {
+		return
+	}
 	if pkg.Root {
 		for _, file := range pkg.Files {
 			for _, decl := range file.Decls {
@@ -258,15 +260,10 @@ func (p *Program) methodsOf(pkg *Package, receiver string) {
 		}
 		return
 	}
-	for _, s := range pkg.sources {
-		for _, method := range p.methods {
-			if !bytes.Contains(s.text, []byte(") "+method+"(")) {
-				continue
-			}
-			for i, sec := range s.cut().sections {
-				if sec.kind == token.FUNC && sec.recv == receiver && sec.names[0] == method {
-					s.want(i)
-				}
+	for _, method := range p.methods {
+		for _, s := range pkg.sources {
+			if at, ok := s.methodIndex(p.methods)[receiver+"."+method]; ok {
+				s.want(at)
 			}
 		}
 	}

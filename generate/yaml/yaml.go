@@ -327,14 +327,17 @@ func plain(text string) bool {
 		if c >= '0' && c <= '9' && strings.IndexFunc(text, unicode.IsLetter) < 0 && !strings.ContainsAny(text, " /") {
 			break
 		}
-	case strings.IndexByte("tTfFyYnNoO~<", c) >= 0:
-		if len(text) > 5 {
-			return true
-		}
 	default:
-		return true
+		return !slices.Contains(words[:], text)
 	}
 	return marshal(text)[0] != '"'
+}
+
+// words are those that YAML 1.1 takes for booleans, null and merges.
+var words = [...]string{
+	"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE",
+	"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE",
+	"~", "null", "Null", "NULL", "<<",
 }
 
 // marshal is the library's word on a text that stands alone.
