@@ -52,12 +52,13 @@ type Server struct {
 	watchList bool
 	minor     string
 	requests  []string
+	snapshots map[uint64]map[string]object // of lists read in pages
 	changed   chan struct{} // closed and replaced at every change
 }
 
 // New makes an empty server that serves ConfigMaps.
 func New() *Server {
-	return &Server{objects: map[string]object{}, watches: map[*watchBody]struct{}{}, minor: "36", changed: make(chan struct{}), rev: 100}
+	return &Server{objects: map[string]object{}, watches: map[*watchBody]struct{}{}, minor: "36", snapshots: map[uint64]map[string]object{}, changed: make(chan struct{}), rev: 100}
 }
 
 // Config is a config whose transport is the server.
@@ -388,31 +389,43 @@ func (s *Server) collection(r *http.Request, resource, namespace string) *http.R
 	case q.Get("watch") != "":
 		return s.watch(r, resource, namespace)
 	}
-	prefix := resource + "/"
-	if namespace != "" {
-		prefix += namespace + "/"
-	}
+	prefix := prefixOf(resource, namespace)
 	var keys []string
-	after, snapshot, _ := strings.Cut(q.Get("continue"), "@")
-	if snapshot != "" && snapshot < strconv.FormatUint(s.floor, 10) {
-		return Refuse(http.StatusGone, metav1.StatusReasonExpired, "the continue token is too old")
+	objects, rev := s.objects, s.rev
+	after, snapshot, paged := strings.Cut(q.Get("continue"), "@")
+	if paged {
+		rev, _ = strconv.ParseUint(snapshot, 10, 64)
+		objects = s.snapshots[rev]
+		if rev < s.floor {
+			return Refuse(http.StatusGone, metav1.StatusReasonExpired, "the continue token is too old")
+		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(s.objects)) {
+	for _, k := range slices.Sorted(maps.Keys(objects)) {
 		if strings.HasPrefix(k, prefix) && k > after {
 			keys = append(keys, k)
 		}
 	}
-	meta := object{"resourceVersion": strconv.FormatUint(s.rev, 10)}
+	meta := object{"resourceVersion": strconv.FormatUint(rev, 10)}
 	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 && len(keys) > limit {
 		keys = keys[:limit]
-		meta["continue"] = fmt.Sprintf("%s@%d", keys[limit-1], s.rev)
+		meta["continue"] = fmt.Sprintf("%s@%d", keys[limit-1], rev)
+		if !paged {
+			s.snapshots[rev] = maps.Clone(objects)
+		}
 	}
 	items := []any{}
 	for _, k := range keys {
-		items = append(items, s.objects[k])
+		items = append(items, objects[k])
 	}
 	apiVersion, kind := kindOf(resource)
 	return JSON(200, object{"apiVersion": apiVersion, "kind": kind + "List", "metadata": meta, "items": items})
+}
+
+func prefixOf(resource, namespace string) string {
+	if namespace == "" {
+		return resource + "/"
+	}
+	return resource + "/" + namespace + "/"
 }
 
 func (s *Server) watch(r *http.Request, resource, namespace string) *http.Response {
@@ -423,7 +436,7 @@ func (s *Server) watch(r *http.Request, resource, namespace string) *http.Respon
 			return Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden")
 		}
 		for _, k := range slices.Sorted(maps.Keys(s.objects)) {
-			if res, _, _ := strings.Cut(k, "/"); res == resource {
+			if strings.HasPrefix(k, prefixOf(resource, namespace)) {
 				w.write("ADDED", s.objects[k])
 			}
 		}
