@@ -119,7 +119,7 @@ func claim(dir string) (io.Closer, error) {
 // open opens the store in a directory that is this process's own.
 func open(dir vfs.Dir, o Options) (*Store, error) {
 	if err := checkFormat(dir); err != nil {
-		return nil, err
+		return nil, full(err)
 	}
 	found, err := survey(dir)
 	if err != nil {
@@ -142,7 +142,7 @@ func open(dir vfs.Dir, o Options) (*Store, error) {
 		return nil, err
 	}
 	if err := r.finish(); err != nil {
-		return nil, err
+		return nil, full(err)
 	}
 	l.begin(memory, found, r)
 	return &Store{Memory: memory, log: l}, nil
@@ -191,7 +191,7 @@ func restore(dir vfs.Dir, v storage.View) error {
 	}
 	// The format is written last: without it, nobody takes this for a store.
 	if _, err := writeCheckpoint(context.Background(), dir, v); err != nil {
-		return err
+		return full(err)
 	}
-	return writeFormat(dir)
+	return full(writeFormat(dir))
 }

@@ -89,8 +89,8 @@ func (l *log) append(changes []storage.Change) error {
 	return nil
 }
 
-// full classifies the failure of a step that keeps nothing: what cannot be
-// begun can be tried again.
+// full classifies the failure of a step that leaves things as they were: for
+// want of space, it can be tried again.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
