@@ -1,0 +1,189 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/table"
+)
+
+func batchKinds() []*apiserver.Resource {
+	type job = *batchv1.Job
+	return []*apiserver.Resource{
+		kind[batchv1.Job, job]{
+			group: "batch", version: "v1", plural: "jobs", categories: []string{"all"}, family: podFamily(),
+			status: true, generations: true, unconditional: true,
+			defaults: func(j job) {
+				defaultJobSpec(&j.Spec)
+				fill(&j.Spec.Parallelism, int32(1))
+			},
+			prepare:  prepareJob,
+			validate: validateJob,
+			columns:  columns(nil, "Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
+			row:      jobRow,
+			selectable: []selectable[job]{
+				{path: "status.successful", value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
+			},
+			deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan},
+		}.resource(),
+		kind[batchv1.CronJob, *batchv1.CronJob]{
+			group: "batch", version: "v1", plural: "cronjobs", short: []string{"cj"}, categories: []string{"all"}, family: podFamily(),
+			status: true, generations: true, unconditional: true,
+			defaults: defaultCronJob,
+			validate: validateCronJob,
+			columns: columns(nil, "Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
+				"Containers*", "Images*", "Selector*"),
+			row: func(c *batchv1.CronJob) []any {
+				names, images := containerText(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
+				last := none
+				if c.Status.LastScheduleTime != nil {
+					last = table.Age(*c.Status.LastScheduleTime)
+				}
+				suspended := "False"
+				if value(c.Spec.Suspend) {
+					suspended = "True"
+				}
+				return []any{
+					c.Name, c.Spec.Schedule, orNone(value(c.Spec.TimeZone)), suspended, count(c.Status.Active), last, age(c),
+					names, images, selectorText(c.Spec.JobTemplate.Spec.Selector),
+				}
+			},
+		}.resource(),
+	}
+}
+
+// defaultJobSpec fills in a Job; the Job template of a CronJob stays as it is.
+func defaultJobSpec(s *batchv1.JobSpec) {
+	if s.Completions == nil && s.Parallelism == nil {
+		s.Completions, s.Parallelism = new(int32), new(int32)
+		*s.Completions, *s.Parallelism = 1, 1
+	}
+	if s.BackoffLimit == nil {
+		n := int32(6)
+		if s.BackoffLimitPerIndex != nil {
+			n = 1<<31 - 1
+		}
+		s.BackoffLimit = &n
+	}
+	fill(&s.CompletionMode, batchv1.NonIndexedCompletion)
+	fill(&s.Suspend, false)
+	fill(&s.ManualSelector, false)
+	if s.PodFailurePolicy != nil {
+		for i := range s.PodFailurePolicy.Rules {
+			for j := range s.PodFailurePolicy.Rules[i].OnPodConditions {
+				orDefault(&s.PodFailurePolicy.Rules[i].OnPodConditions[j].Status, corev1.ConditionTrue)
+			}
+		}
+	}
+	if s.PodReplacementPolicy == nil {
+		policy := batchv1.TerminatingOrFailed
+		if s.PodFailurePolicy != nil {
+			policy = batchv1.Failed
+		}
+		s.PodReplacementPolicy = &policy
+	}
+	defaultPodTemplate(&s.Template)
+}
+
+// prepareJob makes the selector of a new Job, and labels its Pods for it, unless
+// the client takes care of that. A Job without labels has those of its Pods.
+func prepareJob(_ context.Context, j, old *batchv1.Job) {
+	if old == nil && !value(j.Spec.ManualSelector) {
+		selectOwnPods(j)
+	}
+	if len(j.Labels) == 0 && len(j.Spec.Template.Labels) > 0 {
+		j.Labels = maps.Clone(j.Spec.Template.Labels)
+	}
+}
+
+func selectOwnPods(j *batchv1.Job) {
+	if j.Spec.Template.Labels == nil {
+		j.Spec.Template.Labels = map[string]string{}
+	}
+	for key, v := range map[string]string{
+		batchv1.JobNameLabel: j.Name, "job-name": j.Name,
+		batchv1.ControllerUidLabel: string(j.UID), "controller-uid": string(j.UID),
+	} {
+		if _, taken := j.Spec.Template.Labels[key]; !taken {
+			j.Spec.Template.Labels[key] = v
+		}
+	}
+	if j.Spec.Selector == nil {
+		j.Spec.Selector = &metav1.LabelSelector{}
+	}
+	if j.Spec.Selector.MatchLabels == nil {
+		j.Spec.Selector.MatchLabels = map[string]string{}
+	}
+	if _, taken := j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !taken {
+		j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel] = string(j.UID)
+	}
+}
+
+func defaultCronJob(c *batchv1.CronJob) {
+	orDefault(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
+	fill(&c.Spec.Suspend, false)
+	fill(&c.Spec.SuccessfulJobsHistoryLimit, int32(3))
+	fill(&c.Spec.FailedJobsHistoryLimit, int32(1))
+	// The rest of the template is filled in when a Job is made of it.
+	defaultPodTemplate(&c.Spec.JobTemplate.Spec.Template)
+}
+
+func jobRow(j *batchv1.Job) []any {
+	completions := ""
+	switch {
+	case j.Spec.Completions != nil:
+		completions = fraction(j.Status.Succeeded, *j.Spec.Completions)
+	case value(j.Spec.Parallelism) > 1:
+		completions = fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, *j.Spec.Parallelism)
+	default:
+		completions = fraction(j.Status.Succeeded, 1)
+	}
+	took := ""
+	switch {
+	case j.Status.StartTime == nil:
+	case j.Status.CompletionTime == nil:
+		took = duration.HumanDuration(time.Since(j.Status.StartTime.Time))
+	default:
+		took = duration.HumanDuration(j.Status.CompletionTime.Sub(j.Status.StartTime.Time))
+	}
+	names, images := containerText(j.Spec.Template.Spec.Containers)
+	return []any{j.Name, jobStatus(j), completions, took, age(j), names, images, selectorText(j.Spec.Selector)}
+}
+
+func jobStatus(j *batchv1.Job) string {
+	has := func(t batchv1.JobConditionType) bool {
+		for _, c := range j.Status.Conditions {
+			if c.Type == t && c.Status == corev1.ConditionTrue {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has(batchv1.JobComplete):
+		return "Complete"
+	case has(batchv1.JobFailed):
+		return "Failed"
+	case j.DeletionTimestamp != nil:
+		return "Terminating"
+	case has(batchv1.JobSuspended):
+		return "Suspended"
+	case has(batchv1.JobFailureTarget):
+		return "FailureTarget"
+	case has(batchv1.JobSuccessCriteriaMet):
+		return "SuccessCriteriaMet"
+	default:
+		return "Running"
+	}
+}

@@ -1,0 +1,46 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package core describes the built-in kinds of Kubernetes to an API server:
+// names, scope, verbs, defaults, rules of create and update, tables, field
+// selectors, subresources.
+//
+// [Resources] returns them all. The values are immutable and shared by every
+// server of the process; nothing is parsed, generated or reflected upon until a
+// kind is first written.
+//
+// A kind is one entry in the table of its group (see workloads.go for the
+// richest): a [kind] value with the Go type of k8s.io/api and what is special
+// about it. What all kinds have in common is in strategy.go. docs/kinds.md says
+// which rules of Kubernetes each kind has and which it does not have yet.
+package core
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// Resources returns the built-in kinds. The slice belongs to the caller, the
+// resources must not be changed.
+func Resources() []*apiserver.Resource { return slices.Clone(resources()) }
+
+var resources = sync.OnceValue(func() []*apiserver.Resource {
+	return slices.Concat(
+		namespaceKinds(),
+		configKinds(),
+		eventKinds(),
+		podKinds(),
+		workloadKinds(),
+		batchKinds(),
+		serviceKinds(),
+		volumeKinds(),
+		nodeKinds(),
+		networkKinds(),
+		policyKinds(),
+		scalingKinds(),
+		rbacKinds(),
+		admissionKinds(),
+	)
+})

@@ -1,0 +1,192 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// defaultMode of files in volumes.
+const defaultMode int32 = 0o644
+
+// defaultPod fills in a Pod. Some defaults are for Pods alone, not for the
+// templates of workloads.
+func defaultPod(p *corev1.Pod) {
+	fill(&p.Spec.EnableServiceLinks, true)
+	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			requestLimits(&containers[i].Resources)
+		}
+	}
+	if p.Spec.Resources != nil {
+		requestLimits(p.Spec.Resources)
+	}
+	defaultPodSpec(&p.Spec)
+	if p.Spec.HostNetwork {
+		for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+			for i := range containers {
+				for j := range containers[i].Ports {
+					orDefault(&containers[i].Ports[j].HostPort, containers[i].Ports[j].ContainerPort)
+				}
+			}
+		}
+	}
+}
+
+// requestLimits requests what is limited, where nothing else is asked for.
+func requestLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, ok := r.Requests[name]; ok {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit.DeepCopy()
+	}
+}
+
+func defaultPodTemplate(t *corev1.PodTemplateSpec) { defaultPodSpec(&t.Spec) }
+
+func defaultPodSpec(s *corev1.PodSpec) {
+	orDefault(&s.DNSPolicy, corev1.DNSClusterFirst)
+	orDefault(&s.RestartPolicy, corev1.RestartPolicyAlways)
+	orDefault(&s.SchedulerName, corev1.DefaultSchedulerName)
+	fill(&s.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
+	if s.SecurityContext == nil {
+		s.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	// serviceAccount is the old name of serviceAccountName; both are kept alike.
+	if s.ServiceAccountName == "" {
+		s.ServiceAccountName = s.DeprecatedServiceAccount
+	}
+	s.DeprecatedServiceAccount = s.ServiceAccountName
+	for i := range s.InitContainers {
+		defaultContainer(&s.InitContainers[i])
+	}
+	for i := range s.Containers {
+		defaultContainer(&s.Containers[i])
+	}
+	for i := range s.EphemeralContainers {
+		c := corev1.Container(s.EphemeralContainers[i].EphemeralContainerCommon)
+		defaultContainer(&c)
+		s.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(c)
+	}
+	for i := range s.Volumes {
+		defaultVolume(&s.Volumes[i].VolumeSource)
+	}
+}
+
+func defaultContainer(c *corev1.Container) {
+	if c.ImagePullPolicy == "" {
+		c.ImagePullPolicy = corev1.PullIfNotPresent
+		if isLatest(c.Image) {
+			c.ImagePullPolicy = corev1.PullAlways
+		}
+	}
+	orDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	orDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	for i := range c.Ports {
+		orDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
+			orDefault(&from.FieldRef.APIVersion, "v1")
+		}
+		if from := c.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
+			fill(&from.FileKeyRef.Optional, false)
+		}
+	}
+	for _, p := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if p != nil {
+			defaultProbe(p)
+		}
+	}
+	if c.Lifecycle != nil {
+		for _, h := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if h != nil && h.HTTPGet != nil {
+				defaultHTTPGet(h.HTTPGet)
+			}
+		}
+	}
+}
+
+// isLatest tells whether an image name means the newest image there is.
+func isLatest(image string) bool {
+	name := image[strings.LastIndexByte(image, '/')+1:]
+	name, _, hasDigest := strings.Cut(name, "@")
+	_, tag, hasTag := strings.Cut(name, ":")
+	return tag == "latest" || !hasTag && !hasDigest
+}
+
+func defaultProbe(p *corev1.Probe) {
+	orDefault(&p.TimeoutSeconds, 1)
+	orDefault(&p.PeriodSeconds, 10)
+	orDefault(&p.SuccessThreshold, 1)
+	orDefault(&p.FailureThreshold, 3)
+	if p.HTTPGet != nil {
+		defaultHTTPGet(p.HTTPGet)
+	}
+	if p.GRPC != nil {
+		fill(&p.GRPC.Service, "")
+	}
+}
+
+func defaultHTTPGet(a *corev1.HTTPGetAction) {
+	orDefault(&a.Path, "/")
+	orDefault(&a.Scheme, corev1.URISchemeHTTP)
+}
+
+func defaultVolume(v *corev1.VolumeSource) {
+	if *v == (corev1.VolumeSource{}) {
+		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+	}
+	switch {
+	case v.Secret != nil:
+		fill(&v.Secret.DefaultMode, defaultMode)
+	case v.ConfigMap != nil:
+		fill(&v.ConfigMap.DefaultMode, defaultMode)
+	case v.DownwardAPI != nil:
+		fill(&v.DownwardAPI.DefaultMode, defaultMode)
+		defaultItems(v.DownwardAPI.Items)
+	case v.Projected != nil:
+		fill(&v.Projected.DefaultMode, defaultMode)
+		for _, s := range v.Projected.Sources {
+			if s.ServiceAccountToken != nil {
+				fill(&s.ServiceAccountToken.ExpirationSeconds, int64(3600))
+			}
+			if s.DownwardAPI != nil {
+				defaultItems(s.DownwardAPI.Items)
+			}
+		}
+	case v.HostPath != nil:
+		fill(&v.HostPath.Type, corev1.HostPathUnset)
+	case v.ISCSI != nil:
+		orDefault(&v.ISCSI.ISCSIInterface, "default")
+	case v.RBD != nil:
+		orDefault(&v.RBD.RBDPool, "rbd")
+		orDefault(&v.RBD.RadosUser, "admin")
+		orDefault(&v.RBD.Keyring, "/etc/ceph/keyring")
+	case v.AzureDisk != nil:
+		fill(&v.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		fill(&v.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
+		fill(&v.AzureDisk.FSType, "ext4")
+		fill(&v.AzureDisk.ReadOnly, false)
+	case v.ScaleIO != nil:
+		orDefault(&v.ScaleIO.StorageMode, "ThinProvisioned")
+		orDefault(&v.ScaleIO.FSType, "xfs")
+	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+		fill(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	}
+}
+
+func defaultItems(items []corev1.DownwardAPIVolumeFile) {
+	for _, item := range items {
+		if item.FieldRef != nil {
+			orDefault(&item.FieldRef.APIVersion, "v1")
+		}
+	}
+}

@@ -1,0 +1,283 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// podFamily is shared by everything that has a Pod template.
+var podFamily = sync.OnceValue(newFamily)
+
+func podKinds() []*apiserver.Resource {
+	type pod = *corev1.Pod
+	return []*apiserver.Resource{
+		kind[corev1.Pod, pod]{
+			version: "v1", plural: "pods", short: []string{"po"}, categories: []string{"all"}, family: podFamily(),
+			status: true, generations: true, unconditional: true,
+			defaults: defaultPod,
+			initialStatus: func(p pod) {
+				p.Status.Phase = corev1.PodPending
+				p.Status.QOSClass = qosClass(&p.Spec)
+			},
+			prepare:  preparePod,
+			validate: validatePod,
+			columns: columns(podDocs(), "Name", "Ready", "Status", "Restarts", "Age",
+				"IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
+			row: podRow,
+			selectable: []selectable[pod]{
+				leaf("spec.nodeName", func(p pod) string { return p.Spec.NodeName }),
+				leaf("spec.restartPolicy", func(p pod) string { return string(p.Spec.RestartPolicy) }),
+				leaf("spec.schedulerName", func(p pod) string { return p.Spec.SchedulerName }),
+				leaf("spec.serviceAccountName", func(p pod) string { return p.Spec.ServiceAccountName }),
+				{path: "spec.hostNetwork", value: func(p pod) string { return strconv.FormatBool(p.Spec.HostNetwork) }},
+				leaf("status.phase", func(p pod) string { return string(p.Status.Phase) }),
+				leaf("status.podIP", func(p pod) string { return p.Status.PodIP }),
+				{path: "status.podIPs", value: func(p pod) string { return p.Status.PodIP }},
+				leaf("status.nominatedNodeName", func(p pod) string { return p.Status.NominatedNodeName }),
+			},
+			deletion: apiserver.DeletionRules{Grace: podGrace},
+		}.resource(),
+		kind[corev1.PodTemplate, *corev1.PodTemplate]{
+			version: "v1", plural: "podtemplates", family: podFamily(), generations: true, unconditional: true,
+			defaults: func(t *corev1.PodTemplate) { defaultPodTemplate(&t.Template) },
+			columns:  columns(nil, "Name", "Containers", "Images", "Pod Labels"),
+			row: func(t *corev1.PodTemplate) []any {
+				names, images := containerText(t.Template.Spec.Containers)
+				return []any{t.Name, names, images, labelText(t.Template.Labels)}
+			},
+		}.resource(),
+	}
+}
+
+// preparePod does for new Pods what the admission plugins Priority and
+// DefaultTolerationSeconds do.
+func preparePod(_ context.Context, p, old *corev1.Pod) {
+	if old != nil {
+		return
+	}
+	if p.Spec.PriorityClassName == "" {
+		fill(&p.Spec.Priority, int32(0))
+		fill(&p.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
+	}
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		tolerated := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+			return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
+		})
+		if !tolerated {
+			seconds := int64(300)
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
+			})
+		}
+	}
+}
+
+// podGrace is how long a Pod stays after it was marked as deleted: what the
+// request asks for or else the Pod itself, at once if no node has it or if it
+// has ended.
+func podGrace(obj apiserver.Object, asked *int64) int64 {
+	p := obj.(*corev1.Pod)
+	grace := value(p.Spec.TerminationGracePeriodSeconds)
+	if asked != nil {
+		grace = *asked
+	}
+	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+		return 0
+	}
+	return max(grace, 0)
+}
+
+// qosClass follows from the resources that the containers request.
+func qosClass(s *corev1.PodSpec) corev1.PodQOSClass {
+	guaranteed, something := true, false
+	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+			something = something || !request.IsZero() || !limit.IsZero()
+			guaranteed = guaranteed && !limit.IsZero() && request.Cmp(limit) == 0
+		}
+	}
+	switch {
+	case !something:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	default:
+		return corev1.PodQOSBurstable
+	}
+}
+
+func podDocs() map[string]string {
+	return map[string]string{
+		"Ready":           "The aggregate readiness state of this pod for accepting traffic.",
+		"Status":          "The aggregate status of the containers in this pod.",
+		"Restarts":        "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
+		"IP":              corev1.PodStatus{}.SwaggerDoc()["podIP"],
+		"Node":            corev1.PodSpec{}.SwaggerDoc()["nodeName"],
+		"Nominated Node":  corev1.PodStatus{}.SwaggerDoc()["nominatedNodeName"],
+		"Readiness Gates": corev1.PodSpec{}.SwaggerDoc()["readinessGates"],
+	}
+}
+
+func podRow(p *corev1.Pod) []any {
+	sum := summarise(p)
+	restarts := strconv.Itoa(sum.restarts)
+	if sum.restarts != 0 && !sum.lastRestart.IsZero() {
+		restarts += " (" + duration.HumanDuration(time.Since(sum.lastRestart)) + " ago)"
+	}
+	gates := none
+	if len(p.Spec.ReadinessGates) > 0 {
+		passed := 0
+		for _, gate := range p.Spec.ReadinessGates {
+			for _, c := range p.Status.Conditions {
+				if c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue {
+					passed++
+					break
+				}
+			}
+		}
+		gates = strconv.Itoa(passed) + "/" + strconv.Itoa(len(p.Spec.ReadinessGates))
+	}
+	ip := none
+	if len(p.Status.PodIPs) > 0 {
+		ip = p.Status.PodIPs[0].IP
+	}
+	return []any{
+		p.Name, strconv.Itoa(sum.ready) + "/" + strconv.Itoa(sum.containers), sum.reason, restarts, age(p),
+		orNone(ip), orNone(p.Spec.NodeName), orNone(p.Status.NominatedNodeName), gates,
+	}
+}
+
+// podSummary is a Pod in one line.
+type podSummary struct {
+	reason                      string
+	containers, ready, restarts int
+	lastRestart                 time.Time
+}
+
+func summarise(p *corev1.Pod) podSummary {
+	s := podSummary{containers: len(p.Spec.Containers), reason: string(p.Status.Phase)}
+	if p.Status.Reason != "" {
+		s.reason = p.Status.Reason
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
+			s.reason = corev1.PodReasonSchedulingGated
+		}
+	}
+	sidecars := map[string]bool{}
+	for _, c := range p.Spec.InitContainers {
+		if value(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways {
+			sidecars[c.Name] = true
+			s.containers++
+		}
+	}
+	if !s.initialise(p, sidecars) || podInitialised(p) {
+		s.run(p)
+	}
+	if p.DeletionTimestamp != nil {
+		switch {
+		case p.Status.Reason == "NodeLost":
+			s.reason = "Unknown"
+		case p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed:
+			s.reason = "Terminating"
+		}
+	}
+	return s
+}
+
+// initialise accounts for init containers and tells whether one is not done.
+func (s *podSummary) initialise(p *corev1.Pod, sidecars map[string]bool) bool {
+	var sidecarRestarts int
+	var lastSidecar time.Time
+	for i, c := range p.Status.InitContainerStatuses {
+		s.restarts += int(c.RestartCount)
+		if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(s.lastRestart) {
+			s.lastRestart = t.FinishedAt.Time
+		}
+		sidecar := sidecars[c.Name]
+		if sidecar {
+			sidecarRestarts += int(c.RestartCount)
+			if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(lastSidecar) {
+				lastSidecar = t.FinishedAt.Time
+			}
+		}
+		switch t, w := c.State.Terminated, c.State.Waiting; {
+		case t != nil && t.ExitCode == 0:
+			continue
+		case sidecar && c.Started != nil && *c.Started:
+			if c.Ready {
+				s.ready++
+			}
+			continue
+		case t != nil:
+			s.reason = "Init:" + ended(t)
+		case w != nil && w.Reason != "" && w.Reason != "PodInitializing":
+			s.reason = "Init:" + w.Reason
+		default:
+			s.reason = "Init:" + strconv.Itoa(i) + "/" + strconv.Itoa(len(p.Spec.InitContainers))
+		}
+		return true
+	}
+	// From here on only the restarts of those that keep running count.
+	s.restarts, s.lastRestart = sidecarRestarts, lastSidecar
+	return false
+}
+
+// run accounts for the containers proper.
+func (s *podSummary) run(p *corev1.Pod) {
+	running := false
+	for _, c := range slices.Backward(p.Status.ContainerStatuses) {
+		s.restarts += int(c.RestartCount)
+		if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(s.lastRestart) {
+			s.lastRestart = t.FinishedAt.Time
+		}
+		switch w, t := c.State.Waiting, c.State.Terminated; {
+		case w != nil && w.Reason != "":
+			s.reason = w.Reason
+		case t != nil:
+			s.reason = ended(t)
+		case c.Ready && c.State.Running != nil:
+			running = true
+			s.ready++
+		}
+	}
+	if s.reason == "Completed" && running { // one has ended, others go on
+		s.reason = "NotReady"
+		if podReady(p) {
+			s.reason = "Running"
+		}
+	}
+}
+
+// ended is why a container has ended.
+func ended(t *corev1.ContainerStateTerminated) string {
+	switch {
+	case t.Reason != "":
+		return t.Reason
+	case t.Signal != 0:
+		return "Signal:" + strconv.Itoa(int(t.Signal))
+	default:
+		return "ExitCode:" + strconv.Itoa(int(t.ExitCode))
+	}
+}
+
+func podReady(p *corev1.Pod) bool       { return podCondition(p, corev1.PodReady) }
+func podInitialised(p *corev1.Pod) bool { return podCondition(p, corev1.PodInitialized) }
+
+func podCondition(p *corev1.Pod, t corev1.PodConditionType) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == t && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,150 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+func scalingKinds() []*apiserver.Resource {
+	return []*apiserver.Resource{
+		kind[autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscaler]{
+			group: "autoscaling", version: "v2", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: []string{"all"},
+			status: true, unconditional: true,
+			defaults: defaultAutoscaler,
+			validate: validateAutoscaler,
+			columns:  columns(nil, "Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
+			row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any {
+				least := "<unset>"
+				if a.Spec.MinReplicas != nil {
+					least = strconv.Itoa(int(*a.Spec.MinReplicas))
+				}
+				return []any{
+					a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name, targetsText(a), least,
+					int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), age(a),
+				}
+			},
+		}.resource(),
+	}
+}
+
+func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
+	fill(&a.Spec.MinReplicas, int32(1))
+	if len(a.Spec.Metrics) == 0 {
+		utilisation := int32(80)
+		a.Spec.Metrics = []autoscalingv2.MetricSpec{{
+			Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricSource{
+				Name:   corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &utilisation},
+			},
+		}}
+	}
+	b := a.Spec.Behavior
+	if b == nil {
+		return
+	}
+	if up := b.ScaleUp; up != nil {
+		fill(&up.StabilizationWindowSeconds, int32(0))
+		fill(&up.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+		if up.Policies == nil {
+			up.Policies = []autoscalingv2.HPAScalingPolicy{
+				{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
+				{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15},
+			}
+		}
+	}
+	if down := b.ScaleDown; down != nil {
+		fill(&down.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+		if down.Policies == nil {
+			down.Policies = []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}}
+		}
+	}
+}
+
+// targetsText shows current and wanted values of the metrics.
+func targetsText(a *autoscalingv2.HorizontalPodAutoscaler) string {
+	if len(a.Spec.Metrics) == 0 {
+		return none
+	}
+	var list []string
+	for i, m := range a.Spec.Metrics {
+		var current *autoscalingv2.MetricStatus
+		if i < len(a.Status.CurrentMetrics) {
+			current = &a.Status.CurrentMetrics[i]
+		}
+		list = append(list, targetText(m, current))
+	}
+	if len(list) > maxTargets {
+		return strings.Join(list[:maxTargets], ", ") + fmt.Sprintf(" + %d more...", len(list)-maxTargets)
+	}
+	return strings.Join(list, ", ")
+}
+
+// maxTargets is how many metrics a cell shows.
+const maxTargets = 2
+
+func targetText(m autoscalingv2.MetricSpec, current *autoscalingv2.MetricStatus) string {
+	var label string
+	var target autoscalingv2.MetricTarget
+	var now *autoscalingv2.MetricValueStatus
+	switch {
+	case m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil:
+		label, target = string(m.Resource.Name)+": ", m.Resource.Target
+		if current != nil && current.Resource != nil {
+			now = &current.Resource.Current
+		}
+	case m.Type == autoscalingv2.ContainerResourceMetricSourceType && m.ContainerResource != nil:
+		label, target = string(m.ContainerResource.Name)+": ", m.ContainerResource.Target
+		if current != nil && current.ContainerResource != nil {
+			now = &current.ContainerResource.Current
+		}
+	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
+		target = m.Pods.Target
+		if current != nil && current.Pods != nil {
+			now = &current.Pods.Current
+		}
+	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
+		target = m.Object.Target
+		if current != nil && current.Object != nil {
+			now = &current.Object.Current
+		}
+	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
+		target = m.External.Target
+		if current != nil && current.External != nil {
+			now = &current.External.Current
+		}
+	default:
+		return "<unknown type>"
+	}
+	have, want := "<unknown>", "<auto>"
+	switch {
+	case target.AverageValue != nil:
+		want = target.AverageValue.String()
+		if now != nil && now.AverageValue != nil {
+			have = now.AverageValue.String()
+		}
+		if m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType {
+			want += " (avg)"
+		}
+	case target.AverageUtilization != nil:
+		want = fmt.Sprintf("%d%%", *target.AverageUtilization)
+		if now != nil && now.AverageUtilization != nil {
+			have = fmt.Sprintf("%d%%", *now.AverageUtilization)
+		}
+	case target.Value != nil:
+		want = target.Value.String()
+		if now != nil && now.Value != nil {
+			have = now.Value.String()
+		}
+	}
+	return label + have + "/" + want
+}

@@ -1,0 +1,126 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// strategy holds the rules of a kind: what all kinds share, and the functions of
+// the kind in between.
+type strategy[T any, P object[T]] struct{ kind kind[T, P] }
+
+// Normalize sets defaults. Unknown fields do not survive the decoder of a Go
+// type, which reports them itself.
+func (s *strategy[T, P]) Normalize(obj apiserver.Object) ([]string, error) {
+	if s.kind.defaults != nil {
+		s.kind.defaults(obj.(P))
+	}
+	return nil, nil
+}
+
+// Prepare keeps status out of the hands of those who write the object, and
+// counts the generation.
+func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old apiserver.Object) {
+	current := obj.(P)
+	var before P
+	if old != nil {
+		before = old.(P)
+	}
+	switch {
+	case !s.kind.status:
+	case old != nil:
+		part(current, "Status").Set(part(before, "Status"))
+	case !s.kind.keepsStatus:
+		part(current, "Status").SetZero()
+	}
+	if old == nil && s.kind.initialStatus != nil {
+		s.kind.initialStatus(current)
+	}
+	if s.kind.prepare != nil {
+		s.kind.prepare(ctx, current, before)
+	}
+	switch {
+	case !s.kind.generations:
+	case old == nil:
+		obj.SetGeneration(1)
+	case changed(current, before):
+		obj.SetGeneration(old.GetGeneration() + 1)
+	default:
+		obj.SetGeneration(old.GetGeneration())
+	}
+}
+
+// Validate checks by the rules of the kind.
+func (s *strategy[T, P]) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+	if s.kind.validate == nil {
+		return nil
+	}
+	var before P
+	if old != nil {
+		before = old.(P)
+	}
+	return s.kind.validate(obj.(P), before)
+}
+
+// Warnings about an accepted object.
+func (s *strategy[T, P]) Warnings(_ context.Context, obj, old apiserver.Object) []string {
+	if s.kind.warnings == nil {
+		return nil
+	}
+	var before P
+	if old != nil {
+		before = old.(P)
+	}
+	return s.kind.warnings(obj.(P), before)
+}
+
+// statusStrategy holds the rules of the status subresource: nothing but status
+// and metadata changes.
+type statusStrategy[T any, P object[T]] struct{ *strategy[T, P] }
+
+// Prepare takes everything but metadata and status from the old object.
+func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old apiserver.Object) {
+	current, before := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
+	for i := range current.NumField() {
+		switch current.Type().Field(i).Name {
+		case "TypeMeta", "ObjectMeta", "Status":
+		default:
+			current.Field(i).Set(before.Field(i))
+		}
+	}
+	obj.SetOwnerReferences(old.GetOwnerReferences())
+	obj.SetGeneration(old.GetGeneration())
+}
+
+// Validate has no rules for status yet; see docs/kinds.md.
+func (s statusStrategy[T, P]) Validate(context.Context, apiserver.Object, apiserver.Object) field.ErrorList {
+	return nil
+}
+
+// part returns a field of an object.
+func part(obj apiserver.Object, name string) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByName(name)
+}
+
+// changed tells whether objects differ outside metadata and status.
+func changed(a, b apiserver.Object) bool {
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range x.NumField() {
+		switch x.Type().Field(i).Name {
+		case "TypeMeta", "ObjectMeta", "Status":
+		default:
+			if !equality.Semantic.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+				return true
+			}
+		}
+	}
+	return false
+}
