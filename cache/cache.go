@@ -108,6 +108,7 @@ func (c *Cache) optionsFor(p place) kindOptions {
 	o := kindOptions{
 		namespaces: c.opts.Namespaces, transform: c.opts.Transform, resync: c.opts.Resync,
 		managedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
+		remembered:    k.Remembered,
 		labels:        k.Labels, selection: client.ListOptions{LabelSelector: k.Labels, FieldSelector: k.Fields},
 	}
 	if k.Namespaces != nil {

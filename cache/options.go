@@ -93,6 +93,10 @@ type KindOptions struct {
 	KeepManagedFields bool
 	// Resync, when not 0, replaces Options.Resync.
 	Resync time.Duration
+	// Remembered are objects known from a former run. They are in the store from
+	// the start; those that the first list does not show are deleted then, and
+	// handlers are told (an inferred deletion).
+	Remembered []client.Object
 }
 
 // Transform changes an object before it is stored, to drop what is not needed.

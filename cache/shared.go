@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -63,6 +64,7 @@ type kindOptions struct {
 	transform     Transform
 	managedFields bool
 	resync        time.Duration
+	remembered    []client.Object
 }
 
 func newShared(c *Cache, p place) (*shared, error) {
@@ -82,6 +84,14 @@ func newShared(c *Cache, p place) (*shared, error) {
 		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), logged: make([]string, len(namespaces)),
 	}
 	s.mutated.on = c.opts.DetectMutation
+	var remembered []store.Delta
+	for _, obj := range options.remembered {
+		if want := newItem(); reflect.TypeOf(obj) != reflect.TypeOf(want) {
+			return nil, fmt.Errorf("a remembered %T, but the kind is held as %T", obj, want)
+		}
+		remembered = append(remembered, store.Delta{Op: store.Put, Object: obj})
+	}
+	s.store.Commit(remembered, nil)
 	for _, ns := range namespaces {
 		src := &source{
 			live: c.live, server: c.server, sync: c.opts.InitialSync, gvk: p.gvk, newItem: newItem,
