@@ -1,0 +1,12 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command cmd is the replicas operator as a program of its own.
+package main
+
+import (
+	"github.com/steer-dev/steer"
+	"github.com/steer-dev/steer/examples/replicas"
+)
+
+func main() { steer.Main(replicas.Operator()) }
