@@ -31,7 +31,7 @@ var (
 	streamID      = regexp.MustCompile(`stream ID \d+`)
 	dumpedFields  = regexp.MustCompile(`(\\?"managedFields\\?":\[).*?(\],\\?"name)`)
 	dumpedVersion = regexp.MustCompile(`(\\?"resourceVersion\\?":\\?")\d+`)
-	recordVersion = regexp.MustCompile(`in record \(\d+\)`)
+	recordVersion = regexp.MustCompile(`in (the precondition|record) \(\d+\)`)
 )
 
 // normaliser turns the answers of one run into text that does not depend on
@@ -331,6 +331,6 @@ func (n *normaliser) text(s string) string {
 	s = streamID.ReplaceAllString(s, "stream ID <id>")
 	s = dumpedFields.ReplaceAllString(s, "$1<managed fields>$2")
 	s = dumpedVersion.ReplaceAllString(s, "$1<rv>")
-	s = recordVersion.ReplaceAllString(s, "in record (<rv>)")
+	s = recordVersion.ReplaceAllString(s, "in $1 (<rv>)")
 	return s
 }
