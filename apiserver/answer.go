@@ -139,7 +139,7 @@ func (s *Server) sendJSON(w *responseWriter, req *Request, code int, choice nego
 
 // answerStatus writes a Status.
 func (s *Server) answerStatus(w *responseWriter, req *Request, code int, status *metav1.Status) {
-	choice, err := negotiate.Output(req.http, negotiate.Offer{Protobuf: true, Shapes: true})
+	choice, err := negotiate.Output(req.http, negotiate.Offer{Protobuf: true})
 	if err != nil {
 		choice = negotiate.Choice{}
 	}

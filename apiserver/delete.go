@@ -86,7 +86,7 @@ func decodeDeleteOptions(req *Request, data []byte, o *metav1.DeleteOptions) err
 
 // delete answers a DELETE of one object.
 func (s *Server) delete(ctx context.Context, w *responseWriter, req *Request) error {
-	choice, err := negotiate.Output(req.http, req.offer())
+	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (d *deletion) propagation(finalizers []string) metav1.DeletionPropagation {
 
 // deleteCollection answers a DELETE of all selected objects.
 func (s *Server) deleteCollection(ctx context.Context, w *responseWriter, req *Request) error {
-	choice, err := negotiate.Output(req.http, req.offer())
+	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
 	}

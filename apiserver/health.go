@@ -45,7 +45,13 @@ func (s *Server) mountBuiltins() {
 	s.Handle("/metrics", s.metrics.handler())
 }
 
-func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) version(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if req := RequestFrom(r.Context()); req != nil {
+			s.fail(&responseWriter{ResponseWriter: w, warnings: req.warnings}, req, generic(http.StatusMethodNotAllowed, ""))
+			return
+		}
+	}
 	steer := s.options.Version
 	if steer == "" {
 		steer = "devel"

@@ -16,7 +16,7 @@ import (
 
 // create answers a POST to a collection.
 func (s *Server) create(ctx context.Context, w *responseWriter, req *Request) error {
-	choice, err := negotiate.Output(req.http, req.offer())
+	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Server) update(ctx context.Context, w *responseWriter, req *Request) er
 	if req.sub != nil && req.sub.Scale != nil {
 		return s.updateScale(ctx, w, req)
 	}
-	choice, err := negotiate.Output(req.http, req.offer())
+	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
 	}

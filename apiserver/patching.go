@@ -31,9 +31,12 @@ import (
 func (s *Server) patch(ctx context.Context, w *responseWriter, req *Request) error {
 	t := types.PatchType(mediaType(req.http))
 	if supported := req.patchTypes(); !slices.Contains(supported, string(t)) {
+		if req.Version.typed() {
+			return generic(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
+		}
 		return negotiate.Unsupported(supported)
 	}
-	choice, err := negotiate.Output(req.http, req.answerOffer())
+	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,9 +26,19 @@ func (req *Request) offer() negotiate.Offer {
 	return negotiate.Offer{Protobuf: req.Version.typed(), Shapes: true, Stream: req.Verb == "watch"}
 }
 
+// negotiate chooses the form of the answer.
+func (req *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
+	choice, err := negotiate.Output(req.http, offer)
+	if err != nil && req.Version.typed() {
+		types := strings.Join(negotiate.Accepted(negotiate.Offer{}), ", ") + ", " + strings.Join(negotiate.Accepted(negotiate.Offer{Stream: true}), ", ")
+		return choice, generic(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+types)
+	}
+	return choice, err
+}
+
 // get answers one object, or one of its subresources.
 func (s *Server) get(ctx context.Context, w *responseWriter, req *Request) error {
-	choice, err := negotiate.Output(req.http, req.answerOffer())
+	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
 	}
@@ -108,7 +120,7 @@ type page struct {
 
 // list answers the objects of a collection.
 func (s *Server) list(ctx context.Context, w *responseWriter, req *Request) error {
-	choice, err := negotiate.Output(req.http, req.offer())
+	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
 	}

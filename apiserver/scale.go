@@ -110,7 +110,7 @@ func (s *Server) answerScale(ctx context.Context, w *responseWriter, req *Reques
 
 // updateScale answers a PUT of a Scale.
 func (s *Server) updateScale(ctx context.Context, w *responseWriter, req *Request) error {
-	choice, err := negotiate.Output(req.http, req.answerOffer())
+	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
 	}

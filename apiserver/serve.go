@@ -215,7 +215,7 @@ func (s *Server) dispatch(ctx context.Context, w *responseWriter, req *Request) 
 	case answer != nil:
 		return answer(ctx, w, req)
 	case req.Version.typed() || req.in.Backend != nil:
-		return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false)
+		return generic(http.StatusMethodNotAllowed, "")
 	case req.Name == "" && (req.Verb == "update" || req.Verb == "patch"):
 		return apierrors.NewBadRequest("name must be provided")
 	}
@@ -243,8 +243,12 @@ func (t *served) serves(group, version string) bool {
 	return false
 }
 
-func noSuchResource() error {
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
+func noSuchResource() error { return generic(http.StatusNotFound, "") }
+
+// generic is a refusal that names no object, as the paths of built-in kinds have
+// always answered.
+func generic(code int, message string) error {
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
 }
 
 type answerer func(ctx context.Context, w *responseWriter, req *Request) error

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -26,6 +27,9 @@ func (s *Server) answerRecord(ctx context.Context, w *responseWriter, req *Reque
 	b := &body{}
 	switch choice.Shape {
 	case negotiate.MetadataList:
+		if !v.typed() {
+			return errors.New("content is not a list") // a 500, as clients have always been told
+		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
 	case negotiate.Table:
 		t, err := s.tableOf(ctx, req, choice, in, v, []*storage.Record{rec})

@@ -27,7 +27,7 @@ import (
 // watch answers with the changes of a collection, until the time is up, the
 // client leaves, the resource is replaced or the server stops.
 func (s *Server) watch(ctx context.Context, w *responseWriter, req *Request) error {
-	choice, err := negotiate.Output(req.http, req.offer())
+	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,9 @@ func builtinResources() []*apiserver.Resource {
 	}
 	ns := simple("", "v1", "namespaces", "namespace", "Namespace", false, func() apiserver.Object { return &corev1.Namespace{} }, "ns")
 	ns.Versions[0].Strategy = namespaceStrategy{}
-	ns.Versions[0].Subresources = []apiserver.Subresource{{Name: "status", Strategy: namespaceStatus{}}, {Name: "finalize", Strategy: namespaceFinalize{}}}
+	ns.Versions[0].Subresources = []apiserver.Subresource{{Name: "status", Strategy: namespaceStatus{}}, {Name: "finalize", Strategy: namespaceFinalize{}, Verbs: []string{"update"}}}
 	ns.Deletion.Holds = func(obj apiserver.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 }
+	ns.Deletion.OneByOne = true
 	ns.Deletion.Mark = func(obj apiserver.Object) { obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating }
 	return []*apiserver.Resource{
 		ns,

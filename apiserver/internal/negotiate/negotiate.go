@@ -151,12 +151,12 @@ func Input(contentType string, offer Offer) (Media, error) {
 			}
 		}
 	}
-	return JSON, Unsupported(accepted(offer))
+	return JSON, Unsupported(Accepted(offer))
 }
 
 // NotAcceptable is the 406 of an endpoint.
 func NotAcceptable(offer Offer) error {
-	return Refused("only the following media types are accepted: " + strings.Join(accepted(offer), ", "))
+	return Refused("only the following media types are accepted: " + strings.Join(Accepted(offer), ", "))
 }
 
 // Refused is a 406 with a message.
@@ -170,7 +170,7 @@ func Unsupported(types []string) error {
 		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(types, ", "))
 }
 
-func accepted(offer Offer) []string {
+func Accepted(offer Offer) []string {
 	var types []string
 	for _, media := range []Media{JSON, YAML, Protobuf} {
 		switch {
