@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/steer-dev/steer/generate/load"
@@ -122,7 +124,7 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 	}
 	group.Wait()
 	if problems := append(p.MarkerProblems(!r.Lenient), p.Problems()...); len(problems) > 0 {
-		return nil, &SourceError{Problems: load.Sort(problems)}
+		return nil, &SourceError{Problems: concise(load.Sort(problems))}
 	}
 	if err := errors.Join(failed...); err != nil {
 		return nil, err
@@ -137,6 +139,25 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 	}
 	result.dirs, result.inputs = p.Inputs()
 	return result, nil
+}
+
+// concise drops what generators say of a type on a line where the type checker says
+// that it is not defined.
+func concise(problems []load.Problem) []load.Problem {
+	type line struct {
+		file string
+		line int
+	}
+	undefined := map[line]bool{}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Message, "undefined:") {
+			undefined[line{p.Pos.Filename, p.Pos.Line}] = true
+		}
+	}
+	return slices.DeleteFunc(problems, func(p load.Problem) bool {
+		follows := strings.HasPrefix(p.Message, "unknown type") || strings.Contains(p.Message, "invalid type")
+		return follows && undefined[line{p.Pos.Filename, p.Pos.Line}]
+	})
 }
 
 // collector knows the markers of the generators to run, or of all of them when

@@ -159,6 +159,9 @@ func (c *scope) ident(ident *ast.Ident) *Schema {
 		if name.Pkg() == nil {
 			return c.fail(ident, "%s is an interface, which has no schema; use a named type or apiextensionsv1.JSON", ident.Name)
 		}
+		if types.IsInterface(name.Type()) {
+			return c.fail(ident, "%s is an interface, which has no schema; use a named type or apiextensionsv1.JSON", ident.Name)
+		}
 		s, ref := c.reference(name)
 		if _, basic := types.Unalias(name.Type()).Underlying().(*types.Basic); basic && ref != nil {
 			of := c.schemaOf(*ref)
@@ -176,8 +179,8 @@ func (c *scope) selector(sel *ast.SelectorExpr) *Schema {
 		return c.fail(sel, "unknown type %s", types.ExprString(sel))
 	}
 	named, ok := t.(interface{ Obj() *types.TypeName })
-	if !ok {
-		return c.fail(sel, "%s is not a named type, which has no schema; use a named type or apiextensionsv1.JSON", types.ExprString(sel))
+	if !ok || types.IsInterface(t) {
+		return c.fail(sel, "%s is an interface, which has no schema; use a named type or apiextensionsv1.JSON", types.ExprString(sel))
 	}
 	s, _ := c.reference(named.Obj())
 	return s

@@ -6,6 +6,7 @@ package crd
 import (
 	"fmt"
 	"go/token"
+	"path/filepath"
 	"strings"
 
 	"github.com/gobuffalo/flect"
@@ -217,8 +218,9 @@ func (d *definition) check(p *load.Program, strict bool) {
 		p.Problemf(at, "no version of kind %s is its storage version: mark one with +kubebuilder:storageversion", d.kind)
 	case len(storage) > 1 && strict:
 		for _, v := range storage[1:] {
-			p.Problemf(v.storageMarkerPos, "kind %s has two storage versions: %s (%s) and %s",
-				d.kind, storage[0].name, p.Fset.Position(storage[0].storageMarkerPos), v.name)
+			other := p.Fset.Position(storage[0].storageMarkerPos)
+			p.Problemf(v.storageMarkerPos, "kind %s has two storage versions: %s (line %d of %s) and %s",
+				d.kind, storage[0].name, other.Line, filepath.Base(other.Filename), v.name)
 		}
 	}
 	if !served {

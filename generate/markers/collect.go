@@ -62,7 +62,6 @@ func (c *Collector) File(file *ast.File) *File {
 	for _, group := range w.before(file.Package) {
 		w.toPackage(group)
 	}
-	w.skipSameLine(nil)
 	for _, decl := range file.Decls {
 		w.decl(decl)
 	}
@@ -161,8 +160,10 @@ func (w *walk) plain(pos token.Pos, doc *ast.CommentGroup, where string) {
 
 func (w *walk) typeSpec(spec *ast.TypeSpec, closest, doc *ast.CommentGroup) {
 	var set Set
-	inner, innerClosest := w.above(spec.Pos(), spec.Doc)
-	_ = inner
+	free, innerClosest := w.above(spec.Pos(), spec.Doc)
+	for _, group := range free {
+		w.lost(group, "a comment that stands apart inside a declaration")
+	}
 	for _, group := range []*ast.CommentGroup{closest, innerClosest} {
 		for _, comment := range lines(group) {
 			text := text(comment)

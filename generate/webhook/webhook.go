@@ -10,7 +10,6 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"go/token"
 	"slices"
@@ -118,11 +117,11 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	return []load.Output{{Name: "manifests.yaml", Data: out}}, nil
 }
 
+// problems records each of the errors that are joined in err.
 func problems(p *load.Program, pos token.Pos, name string, err error) {
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
-			p.Problemf(pos, "webhook %s: %v", name, err)
+			problems(p, pos, name, err)
 		}
 		return
 	}

@@ -1,0 +1,76 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package difftest records what controller-gen makes of the fixtures in
+// ../testdata/api, so that the main module's tests can compare without depending
+// on it:
+//
+//	go test . -update
+//
+// Without the flag it checks that the recordings are still what the tool makes.
+package difftest
+
+import (
+	"bytes"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "replace the recordings")
+
+func TestRecordingsAreControllerGens(t *testing.T) {
+	tool := filepath.Join(t.TempDir(), "controller-gen")
+	run(t, ".", "go", "build", "-o", tool, "sigs.k8s.io/controller-tools/cmd/controller-gen")
+	out := t.TempDir()
+	const paths = "paths=./generate/testdata/api/..."
+	root := filepath.Join("..", "..")
+	run(t, root, tool, "crd", paths, "output:dir="+filepath.Join(out, "crd"))
+	run(t, root, tool, "rbac:roleName=fixture", paths, "output:dir="+filepath.Join(out, "rbac"))
+	run(t, root, tool, "webhook", paths, "output:dir="+filepath.Join(out, "webhook"))
+	for _, version := range []string{"shared", "v1", "v1alpha1", "v1beta1"} {
+		dir := filepath.Join(out, "object", version)
+		run(t, root, tool, "object", "paths=./generate/testdata/api/"+version, "output:dir="+dir)
+		if err := os.Rename(filepath.Join(dir, "zz_generated.deepcopy.go"), filepath.Join(out, "object", version+".go.golden")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden := filepath.Join("..", "testdata", "golden")
+	err := filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(out, path)
+		if err != nil {
+			return err
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		recorded := filepath.Join(golden, name)
+		if *update {
+			return os.WriteFile(recorded, got, 0o644)
+		}
+		if want, err := os.ReadFile(recorded); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what controller-gen makes; record again with -update", recorded)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
