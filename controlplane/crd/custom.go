@@ -4,7 +4,6 @@
 package crd
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -38,9 +37,6 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, since sto
 		},
 		Storage: apiserver.Storage{Bucket: bucket(crd), Version: storageVersion(crd), Since: since},
 	}
-	if usesWebhook(crd) {
-		r.Convert = refuseConversion(crd)
-	}
 	owners, err := d.ownershipOf(crd)
 	if err != nil {
 		return nil, err
@@ -51,6 +47,9 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, since sto
 			return nil, err
 		}
 		r.Versions = append(r.Versions, v)
+	}
+	if usesWebhook(crd) {
+		r.Convert = refuseConversion(crd)
 	}
 	return r, nil
 }
@@ -126,23 +125,6 @@ func deprecation(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitio
 		return text
 	}
 	return fmt.Sprintf("%s; use %s/%s %s", text, crd.Spec.Group, newest, crd.Spec.Names.Kind)
-}
-
-// refuseConversion fails whatever needs the conversion webhook, which is not
-// called yet.
-func refuseConversion(crd *v1.CustomResourceDefinition) func(context.Context, []apiserver.Object, string) ([]apiserver.Object, error) {
-	name, stored := crd.Name, storageVersion(crd)
-	return func(_ context.Context, objects []apiserver.Object, to string) ([]apiserver.Object, error) {
-		out := make([]apiserver.Object, len(objects))
-		for i, obj := range objects {
-			from := obj.GetObjectKind().GroupVersionKind().Version
-			if from != to {
-				return nil, fmt.Errorf("conversion of %s from %s to %s: %w; use version %s", name, from, to, errWebhookConversion, stored)
-			}
-			out[i] = obj
-		}
-		return out, nil
-	}
 }
 
 // simplePath matches a JSON path that is nothing but a chain of plain fields.

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/steer-dev/steer/apiserver"
 )
@@ -50,6 +51,20 @@ var (
 // that it does not allow, and sets defaults.
 func (s *strategy) Normalize(obj apiserver.Object) ([]string, error) {
 	content := obj.(*unstructured.Unstructured).Object
+	unknown, err := s.coerce(content)
+	if err != nil {
+		return nil, err
+	}
+	structural, err := s.schema.Structural()
+	if err != nil {
+		return nil, err
+	}
+	defaulting.Default(content, structural)
+	return unknown, nil
+}
+
+// coerce is Normalize without defaults.
+func (s *strategy) coerce(content map[string]any) ([]string, error) {
 	structural, err := s.schema.Structural()
 	if err != nil {
 		return nil, err
@@ -85,7 +100,6 @@ func (s *strategy) Normalize(obj apiserver.Object) ([]string, error) {
 			return nil, err
 		}
 	}
-	defaulting.Default(content, structural)
 	return unknown, nil
 }
 
@@ -151,9 +165,6 @@ func covers(a, b map[string]any) bool {
 // update leaves as it was is not held against it.
 func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
 	content := obj.(*unstructured.Unstructured).Object
-	if errs := s.validateType(content); len(errs) > 0 {
-		return errs
-	}
 	structural, v, err := s.compiled()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -178,9 +189,6 @@ func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) fiel
 // whole object.
 func (s statusStrategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
 	content, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
-	if errs := s.validateType(content); len(errs) > 0 {
-		return errs
-	}
 	structural, v, err := s.compiled()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -208,18 +216,6 @@ func (s *strategy) compiled() (*schema.Structural, *validators, error) {
 	return structural, v, err
 }
 
-func (s *strategy) validateType(content map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	u := unstructured.Unstructured{Object: content}
-	if kind := u.GetKind(); kind != s.kind.Kind {
-		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+s.kind.Kind))
-	}
-	if want, got := s.kind.GroupVersion().String(), u.GetAPIVersion(); got != want {
-		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, "must be "+want))
-	}
-	return errs
-}
-
 // validateInvariants checks what holds between several fields: uniqueness in
 // lists, and the rules unless found has errors that would make them misfire.
 func (s *strategy) validateInvariants(ctx context.Context, structural *schema.Structural, content, before map[string]any, correlated *common.CorrelatedObject, found field.ErrorList) field.ErrorList {
@@ -240,8 +236,20 @@ func (s *strategy) validateInvariants(ctx context.Context, structural *schema.St
 		old = before
 		options = append(options, cel.WithRatcheting(correlated))
 	}
+	// What ratcheting forgives becomes a warning.
+	ctx = warning.WithWarningRecorder(ctx, recorder{apiserver.RequestFrom(ctx)})
 	broken, _ := rules.Validate(ctx, nil, structural, content, old, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, broken...)
+}
+
+// recorder passes the warnings of the rules on.
+type recorder struct{ request *apiserver.Request }
+
+// AddWarning implements [warning.Recorder].
+func (r recorder) AddWarning(_, text string) {
+	if r.request != nil {
+		r.request.Warn(text)
+	}
 }
 
 // blocking tells whether an error means that values do not have the types that
@@ -294,9 +302,9 @@ func finalizerWarnings(name string) []string {
 }
 
 // prune removes what the schema does not know from an object that was converted
-// from another version.
+// from another version. It sets no defaults: only requests in a version, and
+// what is read in the version it was stored in, get those.
 func (s *strategy) prune(obj apiserver.Object) {
-	if structural, err := s.schema.Structural(); err == nil {
-		pruning.Prune(obj.(*unstructured.Unstructured).Object, structural, true)
-	}
+	// Whatever could fail here has been checked when the object was stored.
+	_, _ = s.coerce(obj.(*unstructured.Unstructured).Object)
 }
