@@ -229,12 +229,8 @@ func holds(obj apiserver.Object) bool {
 }
 
 // mark gives a definition that is being deleted what makes its objects go first.
-// Unlike other kinds it has no grace period, and only its spec counts as a
-// generation.
 func mark(obj apiserver.Object) {
 	crd := obj.(*v1.CustomResourceDefinition)
-	crd.DeletionGracePeriodSeconds = nil
-	crd.Generation--
 	if !apihelpers.CRDHasFinalizer(crd, v1.CustomResourceCleanupFinalizer) {
 		crd.Finalizers = append(crd.Finalizers, v1.CustomResourceCleanupFinalizer)
 	}

@@ -165,6 +165,9 @@ func covers(a, b map[string]any) bool {
 // update leaves as it was is not held against it.
 func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
 	content := obj.(*unstructured.Unstructured).Object
+	if errs := s.validateType(content); len(errs) > 0 {
+		return errs
+	}
 	structural, v, err := s.compiled()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -189,6 +192,9 @@ func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) fiel
 // whole object.
 func (s statusStrategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
 	content, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
+	if errs := s.validateType(content); len(errs) > 0 {
+		return errs
+	}
 	structural, v, err := s.compiled()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -214,6 +220,20 @@ func (s *strategy) compiled() (*schema.Structural, *validators, error) {
 	}
 	v, err := s.schema.validators()
 	return structural, v, err
+}
+
+// validateType checks that the object is of the kind that is served. Without
+// that, nothing else that could be said about it would help.
+func (s *strategy) validateType(content map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	u := unstructured.Unstructured{Object: content}
+	if kind := u.GetKind(); kind != s.kind.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+s.kind.Kind))
+	}
+	if want, got := s.kind.GroupVersion().String(), u.GetAPIVersion(); got != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, "must be "+want))
+	}
+	return errs
 }
 
 // validateInvariants checks what holds between several fields: uniqueness in
