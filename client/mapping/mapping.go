@@ -25,9 +25,14 @@ import (
 	"github.com/steer-dev/steer/client/wire"
 )
 
-// refreshInterval is the least time between two refreshes for want of an
-// answer: reconcilers that ask for a missing kind do not turn into load.
-const refreshInterval = time.Second
+// A refresh for want of an answer costs one unchanged-answer request where the
+// server knows entity tags. It may happen so often in a row, for the tool that
+// installs a definition and uses it at once, and then so often, for the
+// controller that asks again and again for what is not there.
+const (
+	refreshBurst    = 16
+	refreshInterval = time.Second
+)
 
 // Resource is one served resource.
 type Resource struct {
@@ -83,7 +88,8 @@ type Mapper struct {
 
 	mu        sync.Mutex
 	known     *catalogue // nil before the first question; replaced, never changed
-	refreshed time.Time
+	spent     int        // refreshes of the burst that are used up
+	refreshed time.Time  // when spent was last counted
 	flight    chan struct{} // open while a refresh is under way
 }
 
@@ -135,18 +141,18 @@ func (m *Mapper) All(ctx context.Context) ([]Resource, error) {
 func (m *Mapper) Invalidate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known, m.refreshed = nil, time.Time{}
+	m.known = nil
 }
 
 func (m *Mapper) find(ctx context.Context, look func(*catalogue) (Resource, bool)) (Resource, error) {
 	m.mu.Lock()
-	known, fresh := m.known, time.Since(m.refreshed) < refreshInterval
+	known := m.known
 	m.mu.Unlock()
 	if known != nil {
 		if r, ok := look(known); ok {
 			return r, nil
 		}
-		if fresh {
+		if !m.mayRefresh() {
 			return Resource{}, nil
 		}
 	}
@@ -156,6 +162,22 @@ func (m *Mapper) find(ctx context.Context, look func(*catalogue) (Resource, bool
 	}
 	r, _ := look(known)
 	return r, nil
+}
+
+// mayRefresh takes one refresh from the burst, which one fills up per interval.
+func (m *Mapper) mayRefresh() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if regained := int(now.Sub(m.refreshed) / refreshInterval); regained > 0 {
+		m.spent = max(m.spent-regained, 0)
+		m.refreshed = now
+	}
+	if m.spent == refreshBurst {
+		return false
+	}
+	m.spent++
+	return true
 }
 
 // refresh asks the server; concurrent callers share one answer. With
@@ -192,6 +214,6 @@ func (m *Mapper) refresh(ctx context.Context, useKnown bool) (*catalogue, error)
 	if err != nil {
 		return nil, err
 	}
-	m.known, m.refreshed = found, time.Now()
+	m.known = found
 	return found, nil
 }

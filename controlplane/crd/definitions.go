@@ -73,10 +73,13 @@ func (d *Definitions) Resource() *apiserver.Resource {
 		},
 		Storage: apiserver.Storage{Bucket: Bucket, Version: "v1"},
 		Versions: []apiserver.Version{{
-			Name:           "v1",
-			New:            func() apiserver.Object { return &v1.CustomResourceDefinition{} },
-			Strategy:       definitionStrategy{d},
-			Subresources:   []apiserver.Subresource{{Name: "status", Strategy: definitionStatusStrategy{d}}},
+			Name:     "v1",
+			New:      func() apiserver.Object { return &v1.CustomResourceDefinition{} },
+			Strategy: definitionStrategy{d},
+			Subresources: []apiserver.Subresource{{
+				Name: "status", Strategy: definitionStatusStrategy{d}, Ownership: definitionOwnership("status", "spec"),
+			}},
+			Ownership:      definitionOwnership("", "status"),
 			Printer:        definitionPrinter{},
 			StrategicMerge: true,
 		}},
