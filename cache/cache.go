@@ -310,7 +310,8 @@ func (h *hold) register(r *registration) Registration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		r.stop()
+		r.quit()
+		r.join()
 		return r
 	}
 	h.registered = append(h.registered, r)

@@ -88,7 +88,7 @@ type Registration interface {
 	// HasSynced says that the handler has been called for everything that
 	// existed when it was added and when the informer first synced.
 	HasSynced() bool
-	// Remove takes the handler out. It is not called any more after Remove has
-	// returned, unless Remove was called by the handler itself. Idempotent.
+	// Remove takes the handler out: it is not called any more after Remove has
+	// returned. A handler must not remove itself. Idempotent.
 	Remove()
 }

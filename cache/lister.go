@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,7 +32,11 @@ func NewLister[T client.Object](c *Cache) (*Lister[T], error) {
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
 		return nil, fmt.Errorf("lister of %T: only Go types say their kind; use Cache.List", zero)
 	}
-	gvk, err := client.KindOf(c.live.Scheme(), zero)
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("lister of %s: T must be a pointer to a Go type", t)
+	}
+	gvk, err := client.KindOf(c.live.Scheme(), reflect.New(t.Elem()).Interface().(T))
 	if err != nil {
 		return nil, fmt.Errorf("lister: %w", err)
 	}

@@ -48,20 +48,24 @@ func (r *registration) HasSynced() bool {
 
 // Remove implements Registration.
 func (r *registration) Remove() {
-	r.removed.Store(true)
 	r.once.Do(func() {
-		if r.buffer != nil {
-			r.buffer.close() // a committer blocked on it must not stay so
-		}
+		r.quit()
 		r.informer.remove(r)
 	})
 }
 
-// stop ends the goroutine of a foreign handler.
-func (r *registration) stop() {
+// quit keeps the handler from being called again and lets go of whoever waits
+// for room in its buffer.
+func (r *registration) quit() {
 	r.removed.Store(true)
 	if r.buffer != nil {
 		r.buffer.close()
+	}
+}
+
+// join waits for the goroutine of a foreign handler, after quit.
+func (r *registration) join() {
+	if r.buffer != nil {
 		<-r.buffer.done
 	}
 }

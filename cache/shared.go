@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,6 +23,9 @@ import (
 // queueLength is the most deltas decoded but not committed; a full queue holds
 // the decoders, and through them the server, back.
 const queueLength = 1024
+
+// stopPatience is how long Stop waits for handlers that do not return.
+const stopPatience = 30 * time.Second
 
 // batchLength is the most deltas committed under one lock.
 const batchLength = 256
@@ -43,9 +47,10 @@ type shared struct {
 
 	// commit is held while deltas are applied and handlers called: whoever has
 	// it sees store and handlers agree.
-	commit   sync.Mutex
-	handlers []*registration // replaced, never changed
-	lists    []bool          // by scope: a list has been completed
+	commit sync.Mutex
+	lists  []bool // by scope: a list has been completed
+	// handlers change under commit only; the slice is replaced, never changed.
+	handlers atomic.Pointer[[]*registration]
 
 	mu      sync.Mutex
 	holds   int
@@ -130,16 +135,36 @@ func (s *shared) stop() {
 	if cancel != nil {
 		cancel()
 	}
-	s.done.Wait()
-	s.commit.Lock()
-	handlers := s.handlers
-	s.handlers = nil
-	s.commit.Unlock()
-	for _, r := range handlers {
-		r.stop()
+	for _, r := range s.registered() {
+		r.quit() // the committer may be waiting for room in its buffer
 	}
-	s.mutated.check()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.done.Wait()
+		for _, r := range s.registered() {
+			r.join()
+		}
+	}()
+	patience := time.NewTimer(stopPatience)
+	defer patience.Stop()
+	select {
+	case <-ended:
+		s.mutated.check()
+	case <-patience.C:
+		s.cache.log.Error("an event handler does not return; the cache stops without it", "kind", s.place.gvk.String(), "waited", stopPatience)
+	}
 }
+
+func (s *shared) registered() []*registration {
+	if handlers := s.handlers.Load(); handlers != nil {
+		return *handlers
+	}
+	return nil
+}
+
+// setHandlers replaces the handlers; commit is held.
+func (s *shared) setHandlers(handlers []*registration) { s.handlers.Store(&handlers) }
 
 // Push implements reflector.Sink.
 func (s *shared) Push(ctx context.Context, d store.Delta) error {
@@ -231,7 +256,7 @@ func eventOf(c *store.Change) Event {
 
 func (s *shared) dispatch(e Event) {
 	e.Initial = e.Type == Added && !s.isSynced()
-	for _, r := range s.handlers {
+	for _, r := range s.registered() {
 		r.call(e)
 	}
 }
@@ -240,7 +265,7 @@ func (s *shared) dispatch(e Event) {
 func (s *shared) resync() {
 	s.commit.Lock()
 	defer s.commit.Unlock()
-	if len(s.handlers) == 0 {
+	if len(s.registered()) == 0 {
 		return
 	}
 	for _, obj := range s.store.All() {
@@ -282,15 +307,15 @@ func (s *shared) add(r *registration) {
 	for _, obj := range s.store.All() {
 		r.call(Event{Type: Added, Object: obj, Initial: true})
 	}
-	s.handlers = append(slices.Clone(s.handlers), r)
+	s.setHandlers(append(slices.Clone(s.registered()), r))
 }
 
 // remove takes r out and returns when it is not running any more.
 func (s *shared) remove(r *registration) {
 	s.commit.Lock()
-	s.handlers = slices.DeleteFunc(slices.Clone(s.handlers), func(h *registration) bool { return h == r })
+	s.setHandlers(slices.DeleteFunc(slices.Clone(s.registered()), func(h *registration) bool { return h == r }))
 	s.commit.Unlock()
-	r.stop()
+	r.join()
 }
 
 // report takes a reflector's state, and logs what is wrong once.

@@ -31,8 +31,12 @@ const (
 	Protobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// maxRetries of one request, as client-go does it.
-const maxRetries = 10
+// maxRetries of one request that the server asks to be retried, and of a read
+// whose connection broke.
+const (
+	maxRetries       = 10
+	maxBrokenRetries = 3
+)
 
 // Options of New. The zero value works.
 type Options struct {
@@ -174,7 +178,11 @@ func (c *Conn) Stream(ctx context.Context, req Request) (*Stream, error) {
 		if err == nil {
 			body, err = readAll(resp)
 		}
-		again, waitErr := c.retry(ctx, req, resp, err, retry)
+		again := false
+		var waitErr error
+		if err == nil { // whoever streams has a way of its own to begin again
+			again, waitErr = c.retry(ctx, req, resp, nil, retry)
+		}
 		switch {
 		case waitErr != nil:
 			return nil, waitErr
@@ -258,7 +266,7 @@ func (c *Conn) retry(ctx context.Context, req Request, resp *http.Response, err 
 	wait := time.Second
 	switch {
 	case err != nil:
-		if req.Method != http.MethodGet || !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err) && !utilnet.IsHTTP2ConnectionLost(err) {
+		if req.Method != http.MethodGet || retry >= maxBrokenRetries || !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err) && !utilnet.IsHTTP2ConnectionLost(err) {
 			return false, nil
 		}
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= http.StatusInternalServerError:

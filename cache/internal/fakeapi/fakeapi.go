@@ -49,11 +49,12 @@ type Server struct {
 	held      bool
 	watches   map[*watchBody]struct{}
 	crd       bool // Widgets are served
+	lossy     bool
 	watchList bool
 	minor     string
 	requests  []string
 	snapshots map[uint64]map[string]object // of lists read in pages
-	changed   chan struct{} // closed and replaced at every change
+	changed   chan struct{}                // closed and replaced at every change
 }
 
 // New makes an empty server that serves ConfigMaps.
@@ -275,7 +276,18 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	}
-	return s.answer(r), nil
+	resp := s.answer(r)
+	if s.lossy && r.Method != http.MethodGet {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return resp, nil
+}
+
+// LoseAnswers lets writes happen without telling the client.
+func (s *Server) LoseAnswers(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lossy = on
 }
 
 // Broken, as the answer of a Fail, is a connection that breaks.
