@@ -278,8 +278,11 @@ func (s *cutter) declaration(sec *section) error {
 				return errOutline
 			}
 			ended = true
-			if c == '}' && depth == 0 && sec.kind == token.FUNC && !s.isTypeBlock(blockStart) {
-				sec.body = [2]int{blockStart, s.pos + 1}
+			if c == '}' && depth == 0 && blockStart >= 0 {
+				if sec.kind == token.FUNC && !s.isTypeBlock(blockStart) {
+					sec.body = [2]int{blockStart, s.pos + 1}
+				}
+				blockStart = -1
 			}
 		default:
 			if isWord(c) {
