@@ -215,8 +215,14 @@ func (b *binding) ConvertFieldLabel(schema.GroupVersionKind, string, string) (st
 	return "", "", fmt.Errorf("field labels are not supported")
 }
 
-// New implements runtime.ObjectCreater.
+// New implements runtime.ObjectCreater. An empty typed object has fields all the
+// same, which nobody shall be said to have set.
 func (b *binding) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	if b.Endpoint.New != nil {
+		out := b.Endpoint.New()
+		out.GetObjectKind().SetGroupVersionKind(kind)
+		return out, nil
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(kind)
 	return u, nil

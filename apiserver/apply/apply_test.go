@@ -354,6 +354,31 @@ func TestTypedObjects(t *testing.T) {
 	}
 }
 
+// TestApplyCreatesTypedObjects has an empty object to start from that shows
+// fields on the wire.
+func TestApplyCreatesTypedObjects(t *testing.T) {
+	t.Parallel()
+	kind := corev1.SchemeGroupVersion.WithKind("ReplicationController")
+	s := new(spec.Schema).Typed("object", "").
+		SetProperty("spec", *new(spec.Schema).Typed("object", "").SetProperty("replicas", *spec.Int32Property())).
+		SetProperty("status", *new(spec.Schema).Typed("object", "").SetProperty("replicas", *spec.Int32Property()))
+	m := New(Endpoint{
+		Kind: kind, New: func() Object { return &corev1.ReplicationController{} },
+		Types: FromOpenAPI(func() map[string]*spec.Schema {
+			return map[string]*spec.Schema{"RC": Kind(kind, s), ObjectMetaName: ObjectMeta()}
+		}),
+	})
+	configuration := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
+	configuration.SetGroupVersionKind(kind)
+	applied, err := m.Apply(&corev1.ReplicationController{}, configuration, "bob", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("bob Apply v1 {\"f:spec\":{\"f:replicas\":{}}}", record(applied)); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+}
+
 func TestManagerNames(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ option, agent, want string }{

@@ -43,8 +43,9 @@ func namespaceKinds() []*apiserver.Resource {
 		selectable: []selectable[*corev1.Namespace]{
 			leaf("status.phase", func(ns *corev1.Namespace) string { return string(ns.Status.Phase) }),
 		},
-		subresources: []apiserver.Subresource{{Name: "finalize", Strategy: namespaceFinalize{}}},
+		subresources: []apiserver.Subresource{{Name: "finalize", Strategy: namespaceFinalize{}, Verbs: []string{"update"}}},
 		deletion: apiserver.DeletionRules{
+			OneByOne: true, ReturnsObject: true,
 			Holds: func(obj apiserver.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
 			Mark:  func(obj apiserver.Object) { obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating },
 		},
@@ -115,8 +116,9 @@ func configKinds() []*apiserver.Resource {
 		}.resource(),
 		kind[corev1.ServiceAccount, *corev1.ServiceAccount]{
 			version: "v1", plural: "serviceaccounts", short: []string{"sa"}, unconditional: true,
-			columns: columns(nil, "Name", "Age"),
-			row:     func(s *corev1.ServiceAccount) []any { return []any{s.Name, age(s)} },
+			deletion: apiserver.DeletionRules{ReturnsObject: true},
+			columns:  columns(nil, "Name", "Age"),
+			row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, age(s)} },
 		}.resource(),
 		kind[coordinationv1.Lease, *coordinationv1.Lease]{
 			group: "coordination.k8s.io", version: "v1", plural: "leases", creates: true,

@@ -46,10 +46,11 @@ func podKinds() []*apiserver.Resource {
 				{path: "status.podIPs", value: func(p pod) string { return p.Status.PodIP }},
 				leaf("status.nominatedNodeName", func(p pod) string { return p.Status.NominatedNodeName }),
 			},
-			deletion: apiserver.DeletionRules{Grace: podGrace},
+			deletion: apiserver.DeletionRules{Grace: podGrace, ReturnsObject: true},
 		}.resource(),
 		kind[corev1.PodTemplate, *corev1.PodTemplate]{
 			version: "v1", plural: "podtemplates", family: podFamily(), generations: true, unconditional: true,
+			deletion: apiserver.DeletionRules{ReturnsObject: true},
 			defaults: func(t *corev1.PodTemplate) { defaultPodTemplate(&t.Template) },
 			columns:  columns(nil, "Name", "Containers", "Images", "Pod Labels"),
 			row: func(t *corev1.PodTemplate) []any {

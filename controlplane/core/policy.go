@@ -27,7 +27,8 @@ func policyKinds() []*apiserver.Resource {
 		}.resource(),
 		kind[corev1.ResourceQuota, *corev1.ResourceQuota]{
 			version: "v1", plural: "resourcequotas", short: []string{"quota"}, status: true, unconditional: true,
-			columns: columns(nil, "Name", "Request", "Limit", "Age"),
+			deletion: apiserver.DeletionRules{ReturnsObject: true},
+			columns:  columns(nil, "Name", "Request", "Limit", "Age"),
 			row: func(q *corev1.ResourceQuota) []any {
 				requests, limits := quotaText(q)
 				return []any{q.Name, requests, limits, age(q)}

@@ -22,6 +22,7 @@ func serviceKinds() []*apiserver.Resource {
 		kind[corev1.Service, service]{
 			version: "v1", plural: "services", short: []string{"svc"}, categories: []string{"all"},
 			status: true, unconditional: true, creates: true,
+			deletion: apiserver.DeletionRules{ReturnsObject: true},
 			defaults: defaultService,
 			validate: validateService,
 			columns:  columns(corev1.ServiceSpec{}.SwaggerDoc(), "Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),

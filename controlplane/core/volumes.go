@@ -23,7 +23,8 @@ func volumeKinds() []*apiserver.Resource {
 	return []*apiserver.Resource{
 		kind[corev1.PersistentVolumeClaim, claim]{
 			version: "v1", plural: "persistentvolumeclaims", short: []string{"pvc"},
-			status: true, unconditional: true,
+			deletion: apiserver.DeletionRules{ReturnsObject: true},
+			status:   true, unconditional: true,
 			defaults:      defaultClaim,
 			initialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
 			validate:      validateClaim,
@@ -33,7 +34,8 @@ func volumeKinds() []*apiserver.Resource {
 		}.resource(),
 		kind[corev1.PersistentVolume, volume]{
 			version: "v1", plural: "persistentvolumes", short: []string{"pv"}, cluster: true,
-			status: true, unconditional: true,
+			deletion: apiserver.DeletionRules{ReturnsObject: true},
+			status:   true, unconditional: true,
 			defaults: func(v volume) {
 				orDefault(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
 				fill(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
@@ -52,6 +54,7 @@ func volumeKinds() []*apiserver.Resource {
 		}.resource(),
 		kind[storagev1.StorageClass, class]{
 			group: "storage.k8s.io", version: "v1", plural: "storageclasses", short: []string{"sc"}, cluster: true, unconditional: true,
+			deletion: apiserver.DeletionRules{ReturnsObject: true},
 			defaults: func(c class) {
 				fill(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 				fill(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
