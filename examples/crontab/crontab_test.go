@@ -1,0 +1,230 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crontab_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/examples/crontab"
+	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
+	"github.com/steer-dev/steer/steertest"
+)
+
+const (
+	generated = "config/crd/bases"
+	bare      = "testdata/bare-crd.yaml"
+	sample    = "config/samples/crontab.yaml"
+	key       = "default/my-new-cron-object"
+)
+
+// bundle is a control plane, the operator, and its clock.
+type bundle struct {
+	*steertest.Env
+	moved chan controller.Request
+
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func setup(t *testing.T, crds string) *bundle {
+	t.Helper()
+	b := &bundle{moved: make(chan controller.Request)}
+	op := crontab.Operator(crontab.Clock{Now: b.now, Moved: b.moved})
+	scheme, err := client.NewScheme(op.Scheme...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Env = steertest.New(t, steertest.Options{Scheme: scheme, CRDs: []string{crds}, Setup: op.Setup})
+	return b
+}
+
+func (b *bundle) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Add(b.ahead)
+}
+
+// moveToNext moves the clock to the next due time of a schedule.
+func (b *bundle) moveToNext(cronSpec string) time.Time {
+	b.Helper()
+	due, err := crontab.NextDue(cronSpec, b.now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.mu.Lock()
+	b.ahead = max(b.ahead, time.Until(due))
+	b.mu.Unlock()
+	select {
+	case b.moved <- controller.Request{NamespacedName: steertest.Key(key)}:
+	case <-time.After(30 * time.Second):
+		b.Fatal("the operator does not listen to its clock")
+	}
+	return due
+}
+
+func (b *bundle) jobs(condition func([]batchv1.Job) bool) []batchv1.Job {
+	b.Helper()
+	list := steertest.WaitList(b.Env, func(l *batchv1.JobList) bool { return condition(l.Items) }, client.InNamespace("default"))
+	return list.Items
+}
+
+// finish reports a Job as complete, like its controller would.
+func (b *bundle) finish(job *batchv1.Job) {
+	b.Helper()
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &job.CreationTimestamp, &now, 1
+	for _, t := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	if err := b.Client.Status().Update(b.Context(), job); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func running(jobs []batchv1.Job) []batchv1.Job {
+	var out []batchv1.Job
+	for _, j := range jobs {
+		if j.Status.CompletionTime == nil {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+func TestACronTabStartsAJobAtEachDueTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t, generated)
+	b.Apply(sample)
+	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	if len(ct.Finalizers) != 1 || ct.Status.LastScheduleTime != nil {
+		t.Errorf("before the first due time: finalizers %v, status %+v", ct.Finalizers, ct.Status)
+	}
+	due := b.moveToNext(ct.Spec.CronSpec)
+	job := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })[0]
+	if image, n := job.Spec.Template.Spec.Containers[0].Image, job.Spec.Parallelism; image != "my-awesome-cron-image" || n == nil || *n != 1 {
+		t.Errorf("image %s, parallelism %v", image, n)
+	}
+	if !metav1.IsControlledBy(&job, ct) {
+		t.Errorf("the Job is not owned by the CronTab: %v", job.OwnerReferences)
+	}
+	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool {
+		return len(ct.Status.Active) == 1 && ct.Status.Active[0] == job.Name && ct.Status.LastScheduleTime.Time.Equal(due)
+	})
+	b.finish(&job)
+	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool { return len(ct.Status.Active) == 0 && await.Ready(ct) })
+}
+
+func TestRunningJobsFollowTheReplicas(t *testing.T) {
+	t.Parallel()
+	b := setup(t, generated)
+	b.Apply(sample)
+	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	b.moveToNext(ct.Spec.CronSpec)
+	b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })
+	for _, replicas := range []string{"3", "0"} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":`+replicas+`}}`))
+		if err := b.Client.Patch(b.Context(), ct, patch); err != nil {
+			t.Fatal(err)
+		}
+		b.jobs(func(jobs []batchv1.Job) bool {
+			return jobs[0].Spec.Parallelism != nil && *jobs[0].Spec.Parallelism == *ct.Spec.Replicas
+		})
+	}
+}
+
+func TestOldJobsArePruned(t *testing.T) {
+	t.Parallel()
+	b := setup(t, generated)
+	b.Apply(sample)
+	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	for range 5 {
+		b.moveToNext(ct.Spec.CronSpec)
+		jobs := b.jobs(func(jobs []batchv1.Job) bool { return len(running(jobs)) == 1 })
+		b.finish(&running(jobs)[0])
+	}
+	jobs := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 3 && len(running(jobs)) == 0 })
+	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool { return len(ct.Status.Active) == 0 })
+	newest := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab]).Status.LastScheduleTime.UTC().Format(time.RFC3339)
+	if last := jobs[len(jobs)-1].Annotations["stable.example.com/due"]; last != newest {
+		t.Errorf("the newest Job is of %s, want %s", last, newest)
+	}
+}
+
+func TestADeletedCronTabSuspendsAndTakesItsJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, generated)
+	b.Apply(sample)
+	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	b.moveToNext(ct.Spec.CronSpec)
+	job := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })[0]
+	// Somebody holds the Job, so that what the finalizer did to it can be seen.
+	hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))
+	if err := b.Client.Patch(b.Context(), &job, hold); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Client.Delete(b.Context(), ct); err != nil {
+		t.Fatal(err)
+	}
+	steertest.WaitGone[*v1.CronTab](b.Env, key)
+	held := b.jobs(func(jobs []batchv1.Job) bool { return jobs[0].DeletionTimestamp != nil })[0]
+	if held.Spec.Suspend == nil || !*held.Spec.Suspend {
+		t.Error("the running Job was not suspended")
+	}
+	release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := b.Client.Patch(b.Context(), &held, release); err != nil {
+		t.Fatal(err)
+	}
+	b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 0 })
+}
+
+func TestAnInvalidScheduleIsReportedAndCanBeMended(t *testing.T) {
+	t.Parallel()
+	b := setup(t, generated)
+	b.Apply(sample)
+	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cronSpec":"soon"}}`))
+	if err := b.Client.Patch(b.Context(), ct, patch); err != nil {
+		t.Fatal(err)
+	}
+	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool {
+		stalled := meta.FindStatusCondition(ct.Status.Conditions, controller.StalledCondition)
+		return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == "InvalidSchedule"
+	})
+	patch = client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cronSpec":"0 * * * *"}}`))
+	if err := b.Client.Patch(b.Context(), ct, patch); err != nil {
+		t.Fatal(err)
+	}
+	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool {
+		return await.Ready(ct) && meta.FindStatusCondition(ct.Status.Conditions, controller.StalledCondition) == nil
+	})
+}
+
+// TestTheBareDefinitionOfTheDocumentationWorks runs the operator on the CRD as
+// the Kubernetes documentation gives it: without a status.
+func TestTheBareDefinitionOfTheDocumentationWorks(t *testing.T) {
+	t.Parallel()
+	b := setup(t, bare)
+	b.Apply(sample)
+	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool { return len(ct.Finalizers) == 1 })
+	for want := range 3 {
+		b.moveToNext("* * * * */5")
+		b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == want+1 })
+	}
+	if err := b.Client.Delete(b.Context(), &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "my-new-cron-object"}}); err != nil {
+		t.Fatal(err)
+	}
+	steertest.WaitGone[*v1.CronTab](b.Env, key)
+	b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 0 })
+}
