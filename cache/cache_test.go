@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -80,8 +81,20 @@ func (r *rig) synced() {
 	}
 }
 
-// log collects events as text.
-type eventLog []string
+// eventLog collects events as text.
+type eventLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// take empties the log.
+func (l *eventLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
 
 func (l *eventLog) handler(e Event) {
 	line := fmt.Sprintf("%s %s", e.Type, KeyOf(e.Object))
@@ -93,16 +106,17 @@ func (l *eventLog) handler(e Event) {
 			line += flag
 		}
 	}
-	*l = append(*l, line)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
 }
 
 func (l *eventLog) expect(t testing.TB, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if diff := cmp.Diff(want, []string(*l)); diff != "" {
+	if diff := cmp.Diff(want, l.take()); diff != "" {
 		t.Fatalf("events: (-want +got)\n%s", diff)
 	}
-	*l = nil
 }
 
 func v(value string) map[string]string { return map[string]string{"v": value} }

@@ -67,7 +67,7 @@ func TestEveryRefusalIsSurvivedWithAdvice(t *testing.T) {
 						r.start()
 						r.synced()
 						synctest.Wait()
-						seen = nil
+						seen.take()
 						r.server.Put("configmaps", "default", "a", v("1.5"), nil)
 						r.server.Compact() // what follows cannot be resumed
 						r.server.SetFail(onCollections(c.answer))
@@ -142,7 +142,7 @@ func TestExpiredWatchIsListedAgainAndDeletionsAreInferred(t *testing.T) {
 				r.start()
 				r.synced()
 				synctest.Wait()
-				seen = nil
+				seen.take()
 				r.server.Hold(true)
 				r.server.Delete("configmaps", "default", "a")
 				r.server.Put("configmaps", "default", "b", v("2"), nil)
@@ -164,7 +164,7 @@ func TestRecreatedObjectIsADeletionAndAnAddition(t *testing.T) {
 		r.start()
 		r.synced()
 		synctest.Wait()
-		seen = nil
+		seen.take()
 		r.server.Hold(true)
 		r.server.Delete("configmaps", "default", "a")
 		r.server.Put("configmaps", "default", "a", v("2"), nil)
@@ -302,8 +302,8 @@ func TestSlowForeignHandlerMergesUpdates(t *testing.T) {
 			r.server.Put("configmaps", "default", "a", v(value), nil)
 		}
 		synctest.Wait()
-		if len(seen) != 6 {
-			t.Fatalf("our handler saw %v, want 6 events: a slow foreign one must not hold it back while merging helps", seen)
+		if lines := seen.take(); len(lines) != 6 {
+			t.Fatalf("our handler saw %v, want 6 events: a slow foreign one must not hold it back while merging helps", lines)
 		}
 		if registration.HasSynced() {
 			t.Fatal("a handler with waiting events has synced")

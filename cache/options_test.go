@@ -28,7 +28,7 @@ func TestResyncShowsEveryObjectAgain(t *testing.T) {
 		r.start()
 		r.synced()
 		synctest.Wait()
-		seen = nil
+		seen.take()
 		time.Sleep(61 * time.Minute)
 		seen.expect(t, "updated default/a v=1 resync")
 	})
