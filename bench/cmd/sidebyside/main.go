@@ -109,7 +109,7 @@ func runServer(ctx context.Context, s settings, out *report.Report) (err error) 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	binary := filepath.Join(dir, "steer")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/steer")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/steer")
 	build.Dir, build.Stderr = s.root, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build steer: %w", err)
