@@ -87,9 +87,9 @@ type Mapper struct {
 	discovery *discovery
 
 	mu        sync.Mutex
-	known     *catalogue // nil before the first question; replaced, never changed
-	spent     int        // refreshes of the burst that are used up
-	refreshed time.Time  // when spent was last counted
+	known     *catalogue    // nil before the first question; replaced, never changed
+	spent     int           // refreshes of the burst that are used up
+	refreshed time.Time     // when spent was last counted
 	flight    chan struct{} // open while a refresh is under way
 }
 
