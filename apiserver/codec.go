@@ -155,46 +155,80 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 			}
 		}
 	}
-	var meta struct {
-		APIVersion string `json:"apiVersion,omitempty"`
-		Kind       string `json:"kind,omitempty"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
-		return nil, gvk, nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
-	}
-	gv, err := schema.ParseGroupVersion(meta.APIVersion)
+	obj := d.v.new()
+	more, decodeErr := d.json(data, obj)
+	gvk, err = kindOf(data, obj, decodeErr)
 	if err != nil {
 		return nil, gvk, nil, err
 	}
-	gvk = gv.WithKind(meta.Kind)
 	if d.v.typed() {
 		gvk = withDefaults(gvk, d.kind)
 		if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {
 			return nil, gvk, nil, d.mismatch(gvk)
 		}
 	}
-	obj := d.v.new()
+	if decodeErr != nil {
+		return nil, gvk, nil, decodeErr
+	}
+	if !d.v.typed() && gvk.Kind == "" {
+		return nil, gvk, nil, runtime.NewMissingKindErr(string(data))
+	}
+	if d.v.typed() {
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	return obj, gvk, append(findings, more...), nil
+}
+
+// json decodes JSON into an object.
+func (d *decoder) json(data []byte, obj Object) (findings []error, err error) {
 	var into any = obj
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		into = &u.Object
 	}
 	if d.strict() {
-		more, err := kjson.UnmarshalStrict(data, into)
-		if err != nil {
-			return nil, gvk, nil, err
-		}
-		findings = append(findings, more...)
-	} else if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
-		return nil, gvk, nil, err
+		return kjson.UnmarshalStrict(data, into)
 	}
-	if !d.v.typed() {
-		if gvk.Kind == "" {
-			return nil, gvk, nil, runtime.NewMissingKindErr(string(data))
-		}
-		return obj, gvk, findings, nil
+	return nil, kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}
+
+// kindOf returns the kind that a body says it is. Of one that could not be
+// decoded it is read apart, because its refusal names it.
+func kindOf(data []byte, obj Object, decodeErr error) (gvk schema.GroupVersionKind, err error) {
+	var meta metav1.TypeMeta
+	u, custom := obj.(*unstructured.Unstructured)
+	kind, kindOK := "", false
+	apiVersion, versionOK := "", false
+	if custom && decodeErr == nil {
+		kind, kindOK = stringField(u.Object, "kind")
+		apiVersion, versionOK = stringField(u.Object, "apiVersion")
 	}
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return obj, gvk, findings, nil
+	switch {
+	case kindOK && versionOK:
+		meta = metav1.TypeMeta{Kind: kind, APIVersion: apiVersion}
+	case !custom && decodeErr == nil:
+		meta.APIVersion, meta.Kind = obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	default:
+		var read struct {
+			APIVersion string `json:"apiVersion,omitempty"`
+			Kind       string `json:"kind,omitempty"`
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &read); err != nil {
+			return gvk, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+		}
+		meta = metav1.TypeMeta{Kind: read.Kind, APIVersion: read.APIVersion}
+	}
+	gv, err := schema.ParseGroupVersion(meta.APIVersion)
+	return gv.WithKind(meta.Kind), err
+}
+
+// stringField returns a field that is a string or absent.
+func stringField(content map[string]any, name string) (value string, ok bool) {
+	v, present := content[name]
+	if !present {
+		return "", true
+	}
+	value, ok = v.(string)
+	return value, ok
 }
 
 func (d *decoder) proto(data []byte) (Object, schema.GroupVersionKind, error) {

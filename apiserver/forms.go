@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
@@ -312,8 +313,8 @@ func (in *installed) convert(ctx context.Context, objects []Object, to *Version)
 
 // encode returns an object as JSON.
 func encode(obj Object) ([]byte, error) {
-	if u, ok := obj.(interface{ UnstructuredContent() map[string]any }); ok {
-		return json.Marshal(u.UnstructuredContent())
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return wire.Marshal(u.Object)
 	}
 	return json.Marshal(obj)
 }

@@ -118,21 +118,32 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 
 // validateMetadata checks what all objects have in common. old is nil for a
 // creation.
-func (in *installed) validateMetadata(obj, old Object) field.ErrorList {
+//
+// tracked tells that the record of field owners is the server's own work, and
+// not worth the time to check it.
+func (in *installed) validateMetadata(obj, old Object, tracked bool) field.ErrorList {
 	var errs field.ErrorList
 	rule := in.NameRule
 	if rule == nil {
 		rule = apivalidation.NameIsDNSSubdomain
 	}
 	path := field.NewPath("metadata")
-	errs = append(errs, apivalidation.ValidateObjectMetaAccessor(obj, in.Namespaced, rule, path)...)
+	var meta metav1.Object = obj
+	if tracked {
+		meta = unrecorded{obj}
+	}
+	errs = append(errs, apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, rule, path)...)
 	if old != nil {
-		// Twice, as clients have always been told.
-		errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
-		errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
+		more := apivalidation.ValidateObjectMetaAccessorUpdate(meta, old, path)
+		errs = append(append(errs, more...), more...) // twice, as clients have always been told
 	}
 	return errs
 }
+
+// unrecorded is an object without its record of field owners.
+type unrecorded struct{ metav1.Object }
+
+func (unrecorded) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
 
 // keepSystemFields carries over what an update cannot change.
 func keepSystemFields(obj, old Object) {

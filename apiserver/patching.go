@@ -196,12 +196,8 @@ func (p *patching) apply(old Object) (Object, error) {
 
 // patched applies a patch to the JSON of an object.
 func (p *patching) patched(ctx context.Context, old Object, rec *storage.Record) (Object, error) {
-	value, err := p.json(ctx, old, rec)
+	value, doc, err := p.document(ctx, old, rec)
 	if err != nil {
-		return nil, err
-	}
-	doc := map[string]any{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &doc); err != nil {
 		return nil, err
 	}
 	if doc, err = p.patch.Apply(doc); err != nil {
@@ -227,12 +223,21 @@ func (p *patching) patched(ctx context.Context, old Object, rec *storage.Record)
 	return p.ownership.Update(old, obj, p.wr.manager)
 }
 
-// json is the object to be patched.
-func (p *patching) json(ctx context.Context, old Object, rec *storage.Record) ([]byte, error) {
+// document is the object to be patched: as JSON, for messages, and decoded, for
+// the patch to take over.
+func (p *patching) document(ctx context.Context, old Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
 	if rec != nil {
-		return p.wr.s.jsonOf(ctx, p.wr.in, p.v, rec)
+		value, err = p.wr.s.jsonOf(ctx, p.wr.in, p.v, rec)
+	} else {
+		value, err = encode(old)
 	}
-	return encode(old)
+	if err != nil {
+		return nil, nil, err
+	}
+	if u, ok := old.(*unstructured.Unstructured); ok {
+		return value, runtime.DeepCopyJSON(u.Object), nil
+	}
+	return value, doc, kjson.UnmarshalCaseSensitivePreserveInts(value, &doc)
 }
 
 // decode makes an object of a patched document, and finds its unknown fields.

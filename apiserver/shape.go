@@ -128,7 +128,7 @@ func (s *Server) answerList(ctx context.Context, w *responseWriter, req *Request
 			b.add(metadataJSON(choice, value))
 		case v.typed():
 			open, rest := wire.Untyped(value)
-			b.addString(open)
+			b.add(open)
 			b.add(rest)
 		default:
 			b.add(value)

@@ -133,7 +133,7 @@ func (wr *write) insert(ctx context.Context, obj Object) (*storage.Record, error
 	}
 	obj.SetGeneration(0)
 	wr.strategy.Prepare(ctx, obj, nil)
-	errs := append(in.validateMetadata(obj, nil), wr.strategy.Validate(ctx, obj, nil)...)
+	errs := append(in.validateMetadata(obj, nil, wr.ownership != nil), wr.strategy.Validate(ctx, obj, nil)...)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.groupKind(obj), obj.GetName(), errs)
 	}
@@ -275,7 +275,7 @@ func (wr *write) replaceAt(ctx context.Context, current *storage.Record, change 
 	obj.SetGeneration(old.GetGeneration())
 	wr.strategy.Prepare(ctx, obj, old)
 	keepSystemFields(obj, old)
-	errs := append(in.validateMetadata(obj, old), wr.strategy.Validate(ctx, obj, old)...)
+	errs := append(in.validateMetadata(obj, old, wr.ownership != nil), wr.strategy.Validate(ctx, obj, old)...)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.groupKind(obj), obj.GetName(), errs)
 	}

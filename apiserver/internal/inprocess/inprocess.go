@@ -14,6 +14,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"sync"
 )
 
@@ -125,6 +126,12 @@ type whole struct {
 
 func (w *whole) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
+	if w.data == nil {
+		// Handlers that know the length announce it.
+		if n, err := strconv.Atoi(w.sent.Get("Content-Length")); err == nil && n > len(p) {
+			w.data = make([]byte, 0, n)
+		}
+	}
 	w.data = append(w.data, p...)
 	return len(p), nil
 }

@@ -21,8 +21,9 @@ func ReadMeta(value []byte) Meta {
 	if !ok {
 		return m
 	}
-	for key, at := range fields(value, start) {
-		switch key {
+	for f := fieldsOf(value, start); f.advance(); {
+		at := f.at
+		switch f.key {
 		case "namespace":
 			m.Namespace = stringAt(value, at)
 		case "name":
@@ -32,8 +33,8 @@ func ReadMeta(value []byte) Meta {
 		case "deletionTimestamp":
 			m.Terminating = stringAt(value, at) != ""
 		case "labels":
-			for k, v := range fields(value, at.start) {
-				m.Labels = append(m.Labels, Label{k, stringAt(value, v)})
+			for l := fieldsOf(value, at.start); l.advance(); {
+				m.Labels = append(m.Labels, Label{l.key, stringAt(value, l.at)})
 			}
 		}
 	}

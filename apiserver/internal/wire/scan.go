@@ -8,7 +8,6 @@ package wire
 
 import (
 	"encoding/json"
-	"iter"
 	"unsafe"
 )
 
@@ -18,16 +17,13 @@ func Find(value []byte, keys ...string) (start, end int, ok bool) {
 	start = skipSpace(value, 0)
 	end = len(value)
 	for _, key := range keys {
-		found := false
-		for k, span := range fields(value, start) {
-			if k == key {
-				start, end, found = span.start, span.end, true
-				break
+		f := fieldsOf(value, start)
+		for f.key != key || f.at.end == 0 {
+			if !f.advance() {
+				return 0, 0, false
 			}
 		}
-		if !found {
-			return 0, 0, false
-		}
+		start, end = f.at.start, f.at.end
 	}
 	return start, end, start < len(value)
 }
@@ -70,53 +66,46 @@ func Scalar(value []byte, keys ...string) string {
 
 type span struct{ start, end int }
 
-// fields yields the keys of the object at start and where their values lie.
-func fields(value []byte, start int) iter.Seq2[string, span] {
-	return func(yield func(string, span) bool) {
-		if start >= len(value) || value[start] != '{' {
-			return
-		}
-		for i := skipSpace(value, start+1); i < len(value) && value[i] == '"'; {
-			key, next, ok := text(value, i)
-			if !ok {
-				return
-			}
-			i = skipSpace(value, next)
-			if i >= len(value) || value[i] != ':' {
-				return
-			}
-			i = skipSpace(value, i+1)
-			end := skip(value, i)
-			if end < 0 || !yield(key, span{i, end}) {
-				return
-			}
-			i = skipSpace(value, end)
-			if i >= len(value) || value[i] != ',' {
-				return
-			}
-			i = skipSpace(value, i+1)
-		}
-	}
+// fields walks over the fields of an object.
+type fields struct {
+	value []byte
+	next  int // where the next key begins; -1 at the end
+	key   string
+	at    span // of the value of the key
 }
 
-// elements yields where the elements of the array at start lie.
-func elements(value []byte, start int) iter.Seq[span] {
-	return func(yield func(span) bool) {
-		if start >= len(value) || value[start] != '[' {
-			return
-		}
-		for i := skipSpace(value, start+1); i < len(value) && value[i] != ']'; {
-			end := skip(value, i)
-			if end < 0 || !yield(span{i, end}) {
-				return
-			}
-			i = skipSpace(value, end)
-			if i >= len(value) || value[i] != ',' {
-				return
-			}
-			i = skipSpace(value, i+1)
-		}
+// fieldsOf begins a walk over the object at start.
+func fieldsOf(value []byte, start int) fields {
+	if start >= len(value) || value[start] != '{' {
+		return fields{next: -1}
 	}
+	return fields{value: value, next: skipSpace(value, start+1)}
+}
+
+// advance moves to the next field; false at the end, or at what is not JSON.
+func (f *fields) advance() bool {
+	if f.next < 0 || f.next >= len(f.value) || f.value[f.next] != '"' {
+		return false
+	}
+	key, i, ok := text(f.value, f.next)
+	if !ok {
+		return false
+	}
+	i = skipSpace(f.value, i)
+	if i >= len(f.value) || f.value[i] != ':' {
+		return false
+	}
+	i = skipSpace(f.value, i+1)
+	end := skip(f.value, i)
+	if end < 0 {
+		return false
+	}
+	f.key, f.at = key, span{i, end}
+	f.next = -1
+	if i = skipSpace(f.value, end); i < len(f.value) && f.value[i] == ',' {
+		f.next = skipSpace(f.value, i+1)
+	}
+	return true
 }
 
 func skipSpace(value []byte, i int) int {

@@ -41,23 +41,26 @@ func Restamp(value []byte, stamp int, revision int64) []byte {
 }
 
 // Untyped returns an encoded object without its leading type, as items of typed
-// lists have it; other objects are returned as they are. The result is a prefix
-// to write and the rest of value to write after it.
-func Untyped(value []byte) (open string, rest []byte) {
+// lists have it; other objects are returned as they are. The result is in two
+// pieces of value, to be written one after the other.
+func Untyped(value []byte) (open, rest []byte) {
+	if len(value) == 0 {
+		return nil, nil
+	}
 	i, seen := 1, 0
 	for seen < 2 {
 		key, next, ok := textAt(value, i)
 		if !ok || (key != "kind" && key != "apiVersion") || next >= len(value) || value[next] != ':' {
-			return "", value
+			return nil, value
 		}
 		end := skip(value, next+1)
 		if end < 0 || end >= len(value) || value[end] != ',' {
-			return "", value
+			return nil, value
 		}
 		i = end + 1
 		seen++
 	}
-	return "{", value[i:]
+	return value[:1], value[i:]
 }
 
 func textAt(value []byte, i int) (string, int, bool) {

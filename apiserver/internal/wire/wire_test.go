@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
@@ -64,7 +65,7 @@ func TestDropsLeadingTypes(t *testing.T) {
 		`{"kind":"A","apiVersion":"v1"}`:               `{"kind":"A","apiVersion":"v1"}`,
 	} {
 		open, rest := wire.Untyped([]byte(in))
-		if got := open + string(rest); got != want {
+		if got := string(open) + string(rest); got != want {
 			t.Errorf("Untyped(%s) = %s, want %s", in, got, want)
 		}
 	}
@@ -87,6 +88,26 @@ func FuzzScan(f *testing.F) {
 		var want string
 		if json.Unmarshal(decoded[key], &want) == nil && strings.ToValidUTF8(want, "") == want && got != want && !strings.ContainsRune(want, '\ufffd') {
 			t.Errorf("String(%q, %q) = %q, want %q", value, key, got, want)
+		}
+	})
+}
+
+// FuzzMarshal holds that the encoder gives the bytes of encoding/json.
+func FuzzMarshal(f *testing.F) {
+	f.Add([]byte(sample))
+	f.Add([]byte(`{"a":[1.5,-0,1e30,null,true,"<é\u2028>"],"":{},"b":[]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var value map[string]any
+		if kjson.UnmarshalCaseSensitivePreserveInts(text, &value) != nil {
+			return
+		}
+		want, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wire.Marshal(value)
+		if err != nil || string(got) != string(want) {
+			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
 	})
 }

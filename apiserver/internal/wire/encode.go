@@ -1,0 +1,89 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Marshal encodes decoded JSON: the bytes are those of encoding/json, with keys
+// in order, but without reflection.
+func Marshal(value map[string]any) ([]byte, error) {
+	return appendValue(make([]byte, 0, 1024), value)
+}
+
+func appendValue(out []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(out, "null"...), nil
+	case bool:
+		return strconv.AppendBool(out, v), nil
+	case string:
+		return appendString(out, v)
+	case int64:
+		return strconv.AppendInt(out, v, 10), nil
+	case map[string]any:
+		return appendMap(out, v)
+	case []any:
+		if v == nil {
+			return append(out, "null"...), nil
+		}
+		out = append(out, '[')
+		for i, element := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			var err error
+			if out, err = appendValue(out, element); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, ']'), nil
+	}
+	raw, err := json.Marshal(value)
+	return append(out, raw...), err
+}
+
+func appendMap(out []byte, v map[string]any) ([]byte, error) {
+	if v == nil {
+		return append(out, "null"...), nil
+	}
+	var few [32]string
+	keys := few[:0]
+	for k := range v {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	out = append(out, '{')
+	for i, k := range keys {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		var err error
+		if out, err = appendString(out, k); err != nil {
+			return nil, err
+		}
+		out = append(out, ':')
+		if out, err = appendValue(out, v[k]); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// appendString leaves what needs escaping to encoding/json.
+func appendString(out []byte, s string) ([]byte, error) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
+			raw, err := json.Marshal(s)
+			return append(out, raw...), err
+		}
+	}
+	out = append(out, '"')
+	out = append(out, s...)
+	return append(out, '"'), nil
+}
