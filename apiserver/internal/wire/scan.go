@@ -7,6 +7,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"unsafe"
 )
@@ -157,12 +158,20 @@ func skip(value []byte, i int) int {
 	return i
 }
 
+// skipText returns the end of the string literal at i, or -1.
 func skipText(value []byte, i int) int {
-	for i++; i < len(value); i++ {
-		switch value[i] {
-		case '\\':
-			i++
-		case '"':
+	start := i + 1
+	for i = start; i <= len(value); i++ {
+		quote := bytes.IndexByte(value[i:], '"')
+		if quote < 0 {
+			return -1
+		}
+		i += quote
+		escapes := 0
+		for i-1-escapes >= start && value[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
 			return i + 1
 		}
 	}
@@ -177,16 +186,18 @@ func text(value []byte, i int) (s string, end int, ok bool) {
 		return "", 0, false
 	}
 	inner := value[i+1 : end-1]
-	for _, c := range inner {
-		if c == '\\' {
-			if json.Unmarshal(value[i:end], &s) != nil {
-				return "", 0, false
-			}
-			return s, end, true
-		}
-	}
-	if len(inner) == 0 {
+	switch {
+	case len(inner) == 0:
 		return "", end, true
+	case bytes.IndexByte(inner, '\\') >= 0:
+		s, ok = unescape(value[i:end])
+		return s, end, ok
 	}
 	return unsafe.String(&inner[0], len(inner)), end, true
+}
+
+func unescape(literal []byte) (string, bool) {
+	var s string
+	err := json.Unmarshal(literal, &s)
+	return s, err == nil
 }
