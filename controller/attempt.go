@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/trace"
 )
@@ -133,7 +135,10 @@ func observe(ctx context.Context, call *client.Call) {
 		Items:       call.Items,
 		Cached:      call.Origin != client.OriginServer,
 	}
-	if call.Err != nil {
+	switch {
+	case verb.Reads() && apierrors.IsNotFound(call.Err):
+		access.Absent = true
+	case call.Err != nil:
 		access.Error = call.Err.Error()
 	}
 	a.record.Note(access)

@@ -72,12 +72,21 @@ func (w *buffer) cause(c *Cause) {
 	w.uint(uint64(c.Count))
 }
 
+// Flags of an access.
+const (
+	flagCached = 1 << iota
+	flagAbsent
+)
+
 func (w *buffer) access(a *Access) {
-	cached := byte(0)
+	var flags byte
 	if a.Cached {
-		cached = 1
+		flags |= flagCached
 	}
-	w.b = append(w.b, tagAccess, byte(a.Verb), cached)
+	if a.Absent {
+		flags |= flagAbsent
+	}
+	w.b = append(w.b, tagAccess, byte(a.Verb), flags)
 	w.object(&a.Object)
 	w.string(a.Subresource)
 	w.string(a.Revision)
@@ -139,8 +148,9 @@ func decode(b []byte) Record {
 		}
 	}
 	for r.byte() == tagAccess {
+		verb, flags := Verb(r.byte()), r.byte()
 		a := Access{
-			Verb: Verb(r.byte()), Cached: r.byte() == 1, Object: r.object(), Subresource: r.string(),
+			Verb: verb, Cached: flags&flagCached != 0, Absent: flags&flagAbsent != 0, Object: r.object(), Subresource: r.string(),
 			Revision: r.string(), Items: int(r.uint()), Error: r.string(),
 		}
 		if a.Verb.Reads() {

@@ -189,6 +189,8 @@ type Access struct {
 	Items int `json:"items,omitempty"`
 	// Cached tells that no request was sent.
 	Cached bool `json:"cached,omitempty"`
+	// Absent tells that a read found nothing, which is an answer, not a failure.
+	Absent bool `json:"absent,omitempty"`
 	// Error is the message of a failed access.
 	Error string `json:"error,omitempty"`
 }
@@ -209,7 +211,10 @@ func (a Access) String() string {
 	if a.Verb == List {
 		fmt.Fprintf(&b, "[%d]", a.Items)
 	}
-	if a.Error != "" {
+	switch {
+	case a.Absent:
+		b.WriteString(" absent")
+	case a.Error != "":
 		b.WriteString(" failed")
 	}
 	return b.String()

@@ -23,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/trace"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -59,6 +60,8 @@ type demo struct {
 	kubeconfig string
 	client     client.Client // live
 	clock      demoClock
+	// seen holds the newest record of the flight recorder, once it is printed.
+	seen chan trace.Record
 }
 
 func (d *demo) run(ctx context.Context) (err error) {
@@ -94,6 +97,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 
 	d.clock.moved = make(chan controller.Request)
+	d.seen = make(chan trace.Record, 1)
 	operator := d.startOperator(ctx)
 	defer func() { err = errors.Join(err, operator.stop()) }()
 
@@ -108,9 +112,6 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	d.stayUp()
 	<-operator.ctx.Done()
-	if ctx.Err() != nil {
-		return nil // asked to stop, and did
-	}
 	return nil
 }
 
@@ -146,6 +147,11 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 		run.ended.Go(func() {
 			for r := range records {
 				d.out.reconcile(r)
+				select {
+				case <-d.seen: // an older one that nobody waited for
+				default:
+				}
+				d.seen <- r
 			}
 		})
 		return setup(ctx, m)

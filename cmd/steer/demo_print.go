@@ -78,9 +78,15 @@ func (p *printer) reconcile(r trace.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprintf(p.w, "     %s %s\n", p.style(cyan, "reconcile "+r.Object.String()), p.style(faint, "in "+r.Took.Round(10*time.Microsecond).String()))
-	p.row("because", join(r.Causes))
-	p.row("read", join(r.Reads))
-	p.row("wrote", join(r.Writes))
+	for i, cause := range r.Causes {
+		name := ""
+		if i == 0 {
+			name = "because"
+		}
+		p.row(name, cause.String())
+	}
+	p.row("read", accesses(r.Reads))
+	p.row("wrote", accesses(r.Writes))
 	p.row("outcome", p.style(style, outcome))
 }
 
@@ -90,10 +96,27 @@ func (p *printer) row(name, text string) {
 	}
 }
 
-func join[T fmt.Stringer](items []T) string {
-	texts := make([]string, len(items))
-	for i, item := range items {
-		texts[i] = item.String()
+// accesses joins what was read or written; what was done to several objects of
+// a kind is told once.
+func accesses(all []trace.Access) string {
+	type group struct {
+		verb trace.Verb
+		kind string
+	}
+	count := map[group]int{}
+	for _, a := range all {
+		count[group{a.Verb, a.Kind + "/" + a.Subresource}]++
+	}
+	var texts []string
+	for _, a := range all {
+		g := group{a.Verb, a.Kind + "/" + a.Subresource}
+		switch n := count[g]; {
+		case n == 1 || !a.Verb.Reads():
+			texts = append(texts, a.String())
+		case n > 1:
+			texts = append(texts, fmt.Sprintf("%s %s x%d", a.Verb, strings.TrimSuffix(g.kind, "/"), n))
+			count[g] = 0 // told
+		}
 	}
 	return strings.Join(texts, ", ")
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
+	"github.com/steer-dev/steer/trace"
 )
 
 const (
@@ -47,16 +49,55 @@ func (d *demo) install(ctx context.Context) error {
 // what it is about.
 func (d *demo) script(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		d.clean, d.create, d.runDue, d.finishRun, d.scale, d.prune, d.remove, d.createAgain,
+		d.clean, d.firstCreate, d.runDue, d.finishRun, d.scale, d.prune, d.remove, d.createAgain,
 	} {
 		bounded, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("demo: the step did not converge within %s", stepTimeout))
 		err := step(bounded)
+		if err == nil {
+			err = d.settle(bounded)
+		}
 		cancel()
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// quiet is how long the operator must do nothing to count as settled.
+const quiet = 25 * time.Millisecond
+
+// settle waits until the operator has seen the newest CronTab and then rests, so
+// that what is printed stands below the step it belongs to.
+func (d *demo) settle(ctx context.Context) error {
+	var ct v1.CronTab
+	err := d.client.Get(ctx, sampleKey(), &ct)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	seen := false
+	for {
+		rest := time.NewTimer(quiet)
+		select {
+		case r := <-d.seen:
+			seen = seen || slices.ContainsFunc(r.Reads, func(a trace.Access) bool {
+				return a.Kind == "CronTab" && a.Revision == ct.ResourceVersion
+			})
+		case <-rest.C:
+			if seen {
+				return nil
+			}
+			// The record may have been read by an earlier wait: the state decides.
+			var now v1.CronTab
+			if err := d.client.Get(ctx, sampleKey(), &now); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			seen, ct = now.ResourceVersion == ct.ResourceVersion, now
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		rest.Stop()
+	}
 }
 
 func (d *demo) clean(ctx context.Context) error {
@@ -68,8 +109,12 @@ func (d *demo) clean(ctx context.Context) error {
 	return d.gone(ctx)
 }
 
-func (d *demo) create(ctx context.Context) error {
+func (d *demo) firstCreate(ctx context.Context) error {
 	d.out.title("Apply the sample: a CronTab for every minute of Sunday and Friday")
+	return d.create(ctx)
+}
+
+func (d *demo) create(ctx context.Context) error {
 	if err := d.apply(ctx, crontab.SampleFile); err != nil {
 		return err
 	}
@@ -104,6 +149,9 @@ func (d *demo) scale(ctx context.Context) error {
 	if _, err := d.jobs(ctx, func(jobs []batchv1.Job) bool { return len(active(jobs)) == 1 }); err != nil {
 		return err
 	}
+	if err := d.settle(ctx); err != nil {
+		return err
+	}
 	d.out.title("Scale it to 3 replicas while a Job runs")
 	if err := d.patch(ctx, `{"spec":{"replicas":3}}`); err != nil {
 		return err
@@ -127,6 +175,9 @@ func (d *demo) prune(ctx context.Context) error {
 		if _, err := d.jobs(ctx, func(jobs []batchv1.Job) bool { return len(active(jobs)) == 1 }); err != nil {
 			return err
 		}
+		if err := d.settle(ctx); err != nil {
+			return err
+		}
 	}
 	_, err := d.jobs(ctx, func(jobs []batchv1.Job) bool { return len(jobs) == 4 })
 	return err
@@ -142,7 +193,7 @@ func (d *demo) remove(ctx context.Context) error {
 }
 
 func (d *demo) createAgain(ctx context.Context) error {
-	d.out.title("Converged. Apply the sample once more, to play with")
+	d.out.title("Everything converged. Once more the sample, to play with")
 	return d.create(ctx)
 }
 
