@@ -108,30 +108,30 @@ func (a AtLeast) ApplyToGet(o *GetOptions) { o.AtLeast = string(a) }
 // ApplyToList implements ListOption.
 func (a AtLeast) ApplyToList(o *ListOptions) { o.AtLeast = string(a) }
 
-type live struct{}
+type live bool
 
 // Live reads from the server even where a cache could answer.
-var Live = live{}
+const Live live = true
 
 // ApplyToGet implements GetOption.
-func (live) ApplyToGet(o *GetOptions) { o.Live = true }
+func (l live) ApplyToGet(o *GetOptions) { o.Live = bool(l) }
 
 // ApplyToList implements ListOption.
-func (live) ApplyToList(o *ListOptions) { o.Live = true }
+func (l live) ApplyToList(o *ListOptions) { o.Live = bool(l) }
 
-type dryRunAll struct{}
+type dryRunAll bool
 
 // DryRunAll runs the whole request and stores nothing.
-var DryRunAll = dryRunAll{}
+const DryRunAll dryRunAll = true
 
 // ApplyToWrite implements WriteOption.
-func (dryRunAll) ApplyToWrite(o *WriteOptions) { o.DryRun = true }
+func (d dryRunAll) ApplyToWrite(o *WriteOptions) { o.DryRun = bool(d) }
 
 // ApplyToDelete implements DeleteOption.
-func (dryRunAll) ApplyToDelete(o *DeleteOptions) { o.DryRun = true }
+func (d dryRunAll) ApplyToDelete(o *DeleteOptions) { o.DryRun = bool(d) }
 
 // ApplyToDeleteAllOf implements DeleteAllOfOption.
-func (dryRunAll) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { o.DryRun = true }
+func (d dryRunAll) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { o.DryRun = bool(d) }
 
 // FieldOwner names the manager of the written fields.
 type FieldOwner string
@@ -139,13 +139,13 @@ type FieldOwner string
 // ApplyToWrite implements WriteOption.
 func (f FieldOwner) ApplyToWrite(o *WriteOptions) { o.FieldOwner = string(f) }
 
-type forceOwnership struct{}
+type forceOwnership bool
 
 // ForceOwnership takes fields over from other managers on Apply.
-var ForceOwnership = forceOwnership{}
+const ForceOwnership forceOwnership = true
 
 // ApplyToWrite implements WriteOption.
-func (forceOwnership) ApplyToWrite(o *WriteOptions) { o.Force = true }
+func (f forceOwnership) ApplyToWrite(o *WriteOptions) { o.Force = bool(f) }
 
 // FieldValidation says what happens to unknown and duplicate fields of a
 // write: metav1.FieldValidationStrict, FieldValidationWarn or

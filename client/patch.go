@@ -23,13 +23,13 @@ type Patch interface {
 // MergeOption adjusts MergeFrom.
 type MergeOption interface{ applyToMerge(*mergePatch) }
 
-type optimisticLock struct{}
+type optimisticLock bool
 
 // OptimisticLock makes a merge patch fail with a conflict when the object has
 // changed since the copy that MergeFrom was given.
-var OptimisticLock MergeOption = optimisticLock{}
+const OptimisticLock optimisticLock = true
 
-func (optimisticLock) applyToMerge(p *mergePatch) { p.lock = true }
+func (l optimisticLock) applyToMerge(p *mergePatch) { p.lock = bool(l) }
 
 // MergeFrom is a JSON merge patch of what has changed since original, which is
 // a deep copy made before the changes. Lists are replaced as a whole.

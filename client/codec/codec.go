@@ -25,7 +25,8 @@ const (
 	Protobuf = "application/vnd.kubernetes.protobuf"
 )
 
-var protoMagic = []byte{'k', '8', 's', 0}
+// protoMagic begins every protobuf body of Kubernetes.
+const protoMagic = "k8s\x00"
 
 // message is what generated protobuf types of Kubernetes implement.
 type message interface {
@@ -62,7 +63,7 @@ func Encode(mediaType string, obj runtime.Object) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", obj, err)
 	}
-	return append(bytes.Clone(protoMagic), envelope...), nil
+	return append([]byte(protoMagic), envelope...), nil
 }
 
 // Decode replaces *into by what body holds; on an error into is unchanged.
@@ -103,7 +104,7 @@ func decodeInto(contentType string, body []byte, obj runtime.Object) error {
 
 // unwrap is the message inside the envelope of body.
 func unwrap(body []byte) ([]byte, error) {
-	rest, ok := bytes.CutPrefix(body, protoMagic)
+	rest, ok := bytes.CutPrefix(body, []byte(protoMagic))
 	if !ok {
 		return nil, errors.New("a protobuf answer does not begin with the prefix of Kubernetes")
 	}

@@ -6,6 +6,7 @@ package codec
 import (
 	"bytes"
 	"encoding"
+	"io"
 	"reflect"
 	"strings"
 	"sync"
@@ -17,24 +18,31 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Kubernetes' dialect of JSON, as sigs.k8s.io/json reads it: encoding/json with
-// case-sensitive names, and whole numbers in untyped places as int64. The
-// one-pass decoder speaks it with the options below; types on which the two
-// differ (see onePass) go the slower way.
-var (
-	textDialect = jsontext.AllowDuplicateNames(true)
-	dialect     = json.JoinOptions(
+// dialect is Kubernetes' dialect of JSON, as sigs.k8s.io/json reads it:
+// encoding/json with case-sensitive names, and whole numbers in untyped places
+// as int64. The one-pass decoder speaks it with these options; types on which
+// the two differ (see onePass) go the slower way. Lean leaves managedFields out.
+func dialect(lean bool) json.Options {
+	options := json.JoinOptions(
 		jsonv1.DefaultOptionsV1(),
 		json.MatchCaseInsensitiveNames(false),
 		jsonv1.MatchCaseSensitiveDelimiter(false),
 		// One pass only: the first mistake ends decoding.
 		jsonv1.ReportErrorsWithLegacySemantics(false),
 	)
-	dialectLean = json.JoinOptions(dialect, json.WithUnmarshalers(
+	if !lean {
+		return options
+	}
+	return json.JoinOptions(options, json.WithUnmarshalers(
 		json.UnmarshalFromFunc(func(dec *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error {
 			return dec.SkipValue()
 		})))
-)
+}
+
+// newDecoder reads the tokens of the dialect.
+func newDecoder(r io.Reader) *jsontext.Decoder {
+	return jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
 
 // unmarshalJSON decodes the whole of data.
 func unmarshalJSON(data []byte, into any) error {
@@ -44,11 +52,11 @@ func unmarshalJSON(data []byte, into any) error {
 	if !onePass(reflect.TypeOf(into)) {
 		return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 	}
-	return json.Unmarshal(data, into, dialect)
+	return json.Unmarshal(data, into, dialect(false))
 }
 
 func unmarshalMap(data []byte, into *map[string]any) error {
-	u := untyped{dec: jsontext.NewDecoder(bytes.NewReader(data), textDialect, jsontext.AllowInvalidUTF8(true))}
+	u := untyped{dec: newDecoder(bytes.NewReader(data))}
 	m, err := u.object()
 	if err != nil {
 		return err
@@ -61,7 +69,7 @@ func unmarshalMap(data []byte, into *map[string]any) error {
 }
 
 // onePassTypes remembers the answers of onePass: reflect.Type -> bool. Types
-// are finitely many and the answer never changes.
+// are finitely many and an answer never changes.
 var onePassTypes sync.Map
 
 // onePass says that the one-pass decoder and sigs.k8s.io/json agree on t. They

@@ -35,11 +35,7 @@ type itemDecoder struct {
 }
 
 func newItemDecoder(gvk schema.GroupVersionKind, newItem func() runtime.Object, opts Options) *itemDecoder {
-	d := &itemDecoder{gvk: gvk, newItem: newItem, opts: opts, typed: dialect}
-	if opts.DropManagedFields {
-		d.typed = dialectLean
-	}
-	return d
+	return &itemDecoder{gvk: gvk, newItem: newItem, opts: opts, typed: dialect(opts.DropManagedFields)}
 }
 
 // finish gives obj its kind. The apiVersion of an unstructured object stays
@@ -57,7 +53,7 @@ func (d *itemDecoder) finish(obj runtime.Object) {
 
 // openJSON starts a JSON stream.
 func (d *itemDecoder) openJSON(r io.Reader) *jsontext.Decoder {
-	d.u.dec = jsontext.NewDecoder(r, textDialect, jsontext.AllowInvalidUTF8(true))
+	d.u.dec = newDecoder(r)
 	return d.u.dec
 }
 

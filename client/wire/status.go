@@ -18,7 +18,7 @@ import (
 )
 
 // protoMagic begins every protobuf body of Kubernetes.
-var protoMagic = []byte{'k', '8', 's', 0}
+const protoMagic = "k8s\x00"
 
 // statusError is the error for an answer of 400 and above: the server's Status
 // where it sent one, else one made from the code and what text there was.
@@ -39,7 +39,7 @@ func statusError(req Request, resp *http.Response, body []byte) error {
 // is something else.
 func DecodeStatus(body []byte) (status *metav1.Status, ok bool) {
 	status = &metav1.Status{}
-	if rest, isProto := bytes.CutPrefix(body, protoMagic); isProto {
+	if rest, isProto := bytes.CutPrefix(body, []byte(protoMagic)); isProto {
 		var unknown runtime.Unknown
 		if unknown.Unmarshal(rest) != nil || unknown.Kind != "Status" || status.Unmarshal(unknown.Raw) != nil {
 			return nil, false
