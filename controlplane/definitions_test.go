@@ -1,0 +1,128 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"bufio"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// schemaOf returns a definition of gadgets with the given properties of spec.
+func schemaOf(properties string) string {
+	return `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: gadgets, kind: Gadget}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: ` + properties + `}}}}}
+`
+}
+
+const gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
+
+func TestStoredObjectsFollowTheSchema(t *testing.T) {
+	t.Parallel()
+	_, api := newPlane(t)
+	api.must("POST", definitions, schemaOf("{size: {type: integer}, old: {type: string}}"))
+	created := api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1, old: x}}")
+
+	crd := definitions + "/gadgets.example.com"
+	api.must("PATCH", crd, "spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}, colour: {type: string, default: red}}}}}}}]}")
+	want := map[string]any{"size": int64(1), "colour": "red"}
+	for _, path := range []string{gadgets + "/a", gadgets} {
+		found := api.must("GET", path, "")
+		if path == gadgets {
+			items, _, _ := unstructured.NestedSlice(found.Object, "items")
+			found = &unstructured.Unstructured{Object: items[0].(map[string]any)}
+		}
+		equal(t, "spec under the new schema", want, found.Object["spec"])
+		equal(t, "resource version", created.GetResourceVersion(), found.GetResourceVersion())
+	}
+	// The next write stores it so.
+	updated := api.must("PATCH", gadgets+"/a", "spec: {size: 2}")
+	equal(t, "spec after an update", map[string]any{"size": int64(2), "colour": "red"}, updated.Object["spec"])
+}
+
+func TestChangedDefinitionsEndTheWatchesOfTheirObjects(t *testing.T) {
+	t.Parallel()
+	_, api := newPlane(t)
+	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
+	watch := api.open(t.Context(), "GET", gadgets+"?watch=true", "")
+	defer watch.Body.Close()
+	crd := definitions + "/gadgets.example.com"
+	api.must("PATCH", crd, "metadata: {labels: {a: b}}")
+	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}")
+	lines := bufio.NewScanner(watch.Body)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "ADDED") {
+		t.Fatalf("a label on the definition ended the watch: %q", lines.Text())
+	}
+	api.must("PATCH", crd, "spec: {names: {shortNames: [gd]}}")
+	if lines.Scan() {
+		t.Errorf("the watch goes on: %s", lines.Text())
+	}
+}
+
+func TestOneOfTwoDefinitionsGetsAName(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		plane, api := newPlane(t)
+		var both sync.WaitGroup
+		for _, kind := range []string{"Alpha", "Beta"} {
+			both.Go(func() {
+				api.must("POST", definitions, cronTabCRD(strings.ToLower(kind)+"s", kind, "same"))
+			})
+		}
+		both.Wait()
+		settle(t, plane)
+		var established []string
+		for _, name := range []string{"alphas", "betas"} {
+			crd := api.must("GET", definitions+"/"+name+".stable.example.com", "")
+			names, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "acceptedNames", "shortNames")
+			code, _ := api.do("GET", "/apis/stable.example.com/v1/"+name, "")
+			if served := code == 200; served != (len(names) > 0) {
+				t.Errorf("%s has short names %v, and is answered with %d", name, names, code)
+			}
+			if len(names) > 0 {
+				established = append(established, name)
+			}
+		}
+		if len(established) != 1 {
+			t.Fatalf("established: %v", established)
+		}
+	}
+}
+
+func TestWebhookConversionIsNotPretended(t *testing.T) {
+	t.Parallel()
+	_, api := newPlane(t)
+	const crd = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: gadgets, kind: Gadget}
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://192.0.2.1/convert"}}}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`
+	response := api.open(t.Context(), "POST", definitions, crd)
+	response.Body.Close()
+	if warning := response.Header.Get("Warning"); !strings.Contains(warning, "not called yet") {
+		t.Errorf("warning %q", warning)
+	}
+	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}")
+	want := "500 : conversion of gadgets.example.com from v1 to v2: conversion webhooks are not called yet; use version v1"
+	equal(t, "read in another version", want, api.refused("GET", strings.Replace(gadgets, "v1", "v2", 1)+"/a", ""))
+}
