@@ -65,7 +65,7 @@ func New(o Options) (*Plane, error) {
 	}
 	p := &Plane{options: o, store: o.Store}
 	if p.store == nil {
-		store, err := openStore(o.DataDir)
+		store, err := openStore(o.DataDir, o.Log)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 
@@ -22,11 +23,20 @@ const SnapshotPath = "/steer/snapshot"
 func dataIn(dataDir string) string { return filepath.Join(dataDir, "data") }
 
 // openStore opens the store in a data directory, or one in memory without one.
-func openStore(dataDir string) (storage.Store, error) {
+// The log may be nil.
+func openStore(dataDir string, log *slog.Logger) (storage.Store, error) {
 	if dataDir == "" {
 		return storage.NewMemory(storage.MemoryOptions{}), nil
 	}
-	store, err := local.Open(dataIn(dataDir), local.Options{})
+	store, err := local.Open(dataIn(dataDir), local.Options{OnCheckpoint: func(c local.Checkpoint) {
+		switch {
+		case log == nil:
+		case c.Err != nil:
+			log.Error("a checkpoint of the store failed; its log grows until one succeeds", "revision", c.Revision, "err", c.Err)
+		default:
+			log.Debug("wrote a checkpoint of the store", "revision", c.Revision, "bytes", c.Bytes, "took", c.Took)
+		}
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("controlplane: %w", err)
 	}
@@ -39,7 +49,7 @@ func (p *Plane) Save(ctx context.Context, w io.Writer) error { return save(ctx, 
 
 // Save writes a snapshot of what a data directory holds that no plane has open.
 func Save(ctx context.Context, dataDir string, w io.Writer) error {
-	store, err := openStore(dataDir)
+	store, err := openStore(dataDir, nil)
 	if err != nil {
 		return err
 	}
