@@ -23,6 +23,8 @@ require (
 
 require github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 
+require github.com/rogpeppe/go-internal v1.16.0 // indirect
+
 require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/anishathalye/porcupine v1.3.1 // indirect
