@@ -31,6 +31,8 @@ func newGenerator(options any, mode Mode) generator {
 	switch options := options.(type) {
 	case crd.Options:
 		return &crd.Generator{Options: options, Strict: mode == Steer}
+	case crd.PatchOptions:
+		return &crd.Patcher{Options: options}
 	case object.Options:
 		return &object.Generator{Options: options}
 	case rbac.Options:
@@ -44,7 +46,7 @@ func newGenerator(options any, mode Mode) generator {
 // markersOf returns the markers that a generator reads.
 func markersOf(name string) []*markers.Definition {
 	switch name {
-	case "crd":
+	case "crd", "schemapatch":
 		return crd.Markers()
 	case "object":
 		return object.Markers()
@@ -56,7 +58,7 @@ func markersOf(name string) []*markers.Definition {
 	return nil
 }
 
-// names are the generators in the order in which they run by default.
+// names are the generators whose markers make up all there are.
 var names = [...]string{"crd", "object", "rbac", "webhook"}
 
 // wanted returns the generators that the markers in the roots ask for, with the

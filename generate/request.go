@@ -91,16 +91,15 @@ type artifactPlaces struct {
 
 // factories make a generator of its parsed options.
 func factories() map[string]*markers.Definition {
-	define := func(def *markers.Definition) (string, *markers.Definition) { return def.Name, def }
 	all := map[string]*markers.Definition{}
 	for _, def := range []*markers.Definition{
 		markers.Define[crd.Options]("crd", markers.Package, markers.Help{Summary: "CustomResourceDefinitions."}),
 		markers.Define[object.Options]("object", markers.Package, markers.Help{Summary: "DeepCopy, DeepCopyInto and DeepCopyObject methods."}),
+		markers.Define[crd.PatchOptions]("schemapatch", markers.Package, markers.Help{Summary: "Put schemas into definitions that are written by hand."}),
 		markers.Define[rbac.Options]("rbac", markers.Package, markers.Help{Summary: "ClusterRoles and Roles."}),
 		markers.Define[webhook.Options]("webhook", markers.Package, markers.Help{Summary: "Mutating and validating webhook configurations."}),
 	} {
-		name, def := define(def)
-		all[name] = def
+		all[def.Name] = def
 	}
 	return all
 }
