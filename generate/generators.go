@@ -26,6 +26,13 @@ type generator interface {
 	Generate(p *load.Program) ([]load.Output, error)
 }
 
+// linter is a generator that can check its outputs more deeply than making them
+// takes.
+type linter interface {
+	// Lint records what is wrong with the named outputs.
+	Lint(p *load.Program, outputs []string)
+}
+
 // newGenerator makes a generator of its options.
 func newGenerator(options any, mode Mode) generator {
 	switch options := options.(type) {

@@ -4,6 +4,7 @@
 package generate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -131,11 +132,23 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 	}
 	result := &Result{}
 	for i, g := range generators {
+		var changed []string
 		for _, output := range outputs[i] {
-			if file, ok := r.file(g.name, output); ok {
-				result.Files = append(result.Files, file)
+			file, ok := r.file(g.name, output)
+			if !ok {
+				continue
+			}
+			result.Files = append(result.Files, file)
+			if before, err := os.ReadFile(file.Path); err != nil || !bytes.Equal(before, file.Data) {
+				changed = append(changed, output.Name)
 			}
 		}
+		if linter, ok := g.generator.(linter); ok && !r.Lenient {
+			linter.Lint(p, changed)
+		}
+	}
+	if problems := p.Problems(); len(problems) > 0 {
+		return nil, &SourceError{Problems: problems}
 	}
 	result.dirs, result.inputs = p.Inputs()
 	return result, nil

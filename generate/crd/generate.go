@@ -40,6 +40,8 @@ type Generator struct {
 	// Strict refuses what other tools let pass, and understands the markers
 	// that they do not have.
 	Strict bool
+
+	made []*definition
 }
 
 // Markers are the definitions of the markers that the generator reads.
@@ -149,9 +151,10 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	s := newSchemas(p, &g.Options)
 	emitter := newEmitter(g.Options.MaxDescLen)
 	var outputs []load.Output
-	for _, d := range g.definitions(p, s) {
+	g.made = g.definitions(p, s)
+	for _, d := range g.made {
 		outputs = append(outputs, load.Output{
-			Name: fmt.Sprintf("%s_%s.yaml", d.group, d.plural),
+			Name: d.file(),
 			Data: slices.Concat([]byte(header), []byte("---\n"), emitter.definition(d)),
 		})
 	}
