@@ -4,6 +4,7 @@
 package crd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"go/token"
@@ -44,8 +45,11 @@ func (g *Generator) Lint(p *load.Program, names []string) {
 			}
 		}
 		for _, err := range server.ValidateCustomResourceDefinition(context.Background(), &in) {
+			if strings.HasPrefix(err.Field, "metadata.") {
+				continue // approval annotations are often added later
+			}
 			pos, field := d.locate(err.Field)
-			p.Problemf(pos, "kind %s, %s: %s", d.kind, field, err.ErrorBody())
+			p.Problemf(pos, "kind %s, %s: %s", d.kind, field, cmp.Or(err.Detail, err.ErrorBody()))
 		}
 	}
 }
