@@ -54,7 +54,7 @@ func Linearize(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 	}
-	switch porcupine.CheckOperationsTimeout(oneKey, all, time.Minute) {
+	switch porcupine.CheckOperationsTimeout(oneKey(), all, time.Minute) {
 	case porcupine.Illegal:
 		t.Fatal("the outcomes are not those of any order of the operations")
 	case porcupine.Unknown:
@@ -133,29 +133,32 @@ func (l life) found() storage.Revision {
 	return 0
 }
 
-var oneKey = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		byName := map[string][]porcupine.Operation{}
-		for _, op := range history {
-			name := op.Input.(request).name
-			byName[name] = append(byName[name], op)
-		}
-		var parts [][]porcupine.Operation
-		for _, ops := range byName {
-			parts = append(parts, ops)
-		}
-		return parts
-	},
-	Init: func() any { return life{} },
-	Step: func(state, input, output any) (bool, any) {
-		now, in, out := state.(life), input.(request), output.(response)
-		refused := in.kind == swap && in.expect != now.found() || in.kind == remove && !now.exists
-		switch {
-		case in.kind == get || refused:
-			return out.modified == now.found() && out.conflict == refused, now
-		case out.conflict:
-			return false, now
-		}
-		return out.modified > now.revision, life{out.modified, in.kind != remove}
-	},
+// oneKey is the model of a key on its own.
+func oneKey() porcupine.Model {
+	return porcupine.Model{
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			byName := map[string][]porcupine.Operation{}
+			for _, op := range history {
+				name := op.Input.(request).name
+				byName[name] = append(byName[name], op)
+			}
+			var parts [][]porcupine.Operation
+			for _, ops := range byName {
+				parts = append(parts, ops)
+			}
+			return parts
+		},
+		Init: func() any { return life{} },
+		Step: func(state, input, output any) (bool, any) {
+			now, in, out := state.(life), input.(request), output.(response)
+			refused := in.kind == swap && in.expect != now.found() || in.kind == remove && !now.exists
+			switch {
+			case in.kind == get || refused:
+				return out.modified == now.found() && out.conflict == refused, now
+			case out.conflict:
+				return false, now
+			}
+			return out.modified > now.revision, life{out.modified, in.kind != remove}
+		},
+	}
 }

@@ -31,8 +31,8 @@ type Open func(t *testing.T) storage.Store
 
 // Run runs the conformance suite.
 func Run(t *testing.T, open Open) {
-	for _, group := range [][]check{writes, views, watches, keeping, forks} {
-		for _, c := range group {
+	for _, group := range []func() []check{writes, views, watches, keeping, forks} {
+		for _, c := range group() {
 			t.Run(c.sentence, func(t *testing.T) {
 				t.Parallel()
 				s := open(t)

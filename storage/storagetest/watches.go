@@ -12,179 +12,181 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-var watches = []check{
-	{"a cursor yields every event of its range after its revision, in order", func(t *tester) {
-		t.put("b", "a", "1")
-		t.put("c", "a", "1")
-		t.put("b", "a", "2")
-		t.put("b", "n/a", "1")
-		t.delete("b", "a")
-		a1, a2, end := &seen{"b", "a", "1", 1, 1}, &seen{"b", "a", "2", 1, 3}, &seen{"b", "a", "2", 1, 5}
-		c1, na := &seen{"c", "a", "1", 2, 2}, &seen{"b", "n/a", "1", 4, 4}
-		for _, tt := range []struct {
-			r     storage.Range
-			after storage.Revision
-			want  []happened
-		}{
-			{storage.Range{Bucket: "b"}, 0, []happened{{a1, nil, false}, {a2, a1, false}, {na, nil, false}, {end, a2, true}}},
-			{storage.Range{Bucket: "b"}, 3, []happened{{na, nil, false}, {end, a2, true}}},
-			{storage.Range{Bucket: "b", Prefix: "n/"}, 0, []happened{{na, nil, false}}},
-			{storage.Range{Bucket: "b", Prefix: "n/a"}, 0, []happened{{na, nil, false}}},
-			{storage.Range{Bucket: "b", Prefix: "n/b"}, 0, nil},
-			{storage.Range{Bucket: "c"}, 1, []happened{{c1, nil, false}}},
-			{storage.Range{Bucket: "none"}, 0, nil},
-			{storage.Range{}, 1, []happened{{c1, nil, false}, {a2, a1, false}, {na, nil, false}, {end, a2, true}}},
-			{storage.Range{Prefix: "n/"}, 0, []happened{{na, nil, false}}},
-			{storage.Range{Bucket: "b"}, 5, nil},
-		} {
-			events, at := t.drain(t.watch(tt.r, tt.after))
-			t.equal(tt.want, happen(events))
-			t.equal(storage.Revision(5), at)
-		}
-	}},
-	{"a cursor sees the record that the write returned", func(t *tester) {
-		c := t.watch(storage.Range{Bucket: "b"}, 0)
-		rec := t.put("b", "a", "1")
-		b, err := c.Next(context.Background())
-		if err != nil || len(b.Events) != 1 || b.Events[0].Record != rec {
-			t.Fatalf("got %v, %v", b, err)
-		}
-	}},
-	{"the revision of a batch advances without events and never overtakes one", func(t *tester) {
-		c := t.watch(storage.Range{Bucket: "b"}, 0)
-		t.put("other", "a", "1")
-		b, err := c.Poll()
-		if err != nil || len(b.Events) > 0 || b.Revision != 1 {
-			t.Fatalf("got %v, %v", b, err)
-		}
-		done := make(chan error, 1)
-		go func() { done <- t.churn(2000) }()
-		var last storage.Revision
-		for count := 0; count < 1000; {
+func watches() []check {
+	return []check{
+		{"a cursor yields every event of its range after its revision, in order", func(t *tester) {
+			t.put("b", "a", "1")
+			t.put("c", "a", "1")
+			t.put("b", "a", "2")
+			t.put("b", "n/a", "1")
+			t.delete("b", "a")
+			a1, a2, end := &seen{"b", "a", "1", 1, 1}, &seen{"b", "a", "2", 1, 3}, &seen{"b", "a", "2", 1, 5}
+			c1, na := &seen{"c", "a", "1", 2, 2}, &seen{"b", "n/a", "1", 4, 4}
+			for _, tt := range []struct {
+				r     storage.Range
+				after storage.Revision
+				want  []happened
+			}{
+				{storage.Range{Bucket: "b"}, 0, []happened{{a1, nil, false}, {a2, a1, false}, {na, nil, false}, {end, a2, true}}},
+				{storage.Range{Bucket: "b"}, 3, []happened{{na, nil, false}, {end, a2, true}}},
+				{storage.Range{Bucket: "b", Prefix: "n/"}, 0, []happened{{na, nil, false}}},
+				{storage.Range{Bucket: "b", Prefix: "n/a"}, 0, []happened{{na, nil, false}}},
+				{storage.Range{Bucket: "b", Prefix: "n/b"}, 0, nil},
+				{storage.Range{Bucket: "c"}, 1, []happened{{c1, nil, false}}},
+				{storage.Range{Bucket: "none"}, 0, nil},
+				{storage.Range{}, 1, []happened{{c1, nil, false}, {a2, a1, false}, {na, nil, false}, {end, a2, true}}},
+				{storage.Range{Prefix: "n/"}, 0, []happened{{na, nil, false}}},
+				{storage.Range{Bucket: "b"}, 5, nil},
+			} {
+				events, at := t.drain(t.watch(tt.r, tt.after))
+				t.equal(tt.want, happen(events))
+				t.equal(storage.Revision(5), at)
+			}
+		}},
+		{"a cursor sees the record that the write returned", func(t *tester) {
+			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			rec := t.put("b", "a", "1")
 			b, err := c.Next(context.Background())
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || len(b.Events) != 1 || b.Events[0].Record != rec {
+				t.Fatalf("got %v, %v", b, err)
 			}
-			for _, e := range b.Events {
-				if e.Record.Modified <= last || e.Record.Modified > b.Revision {
-					t.Fatalf("event at %d in a batch up to %d, after %d was complete", e.Record.Modified, b.Revision, last)
+		}},
+		{"the revision of a batch advances without events and never overtakes one", func(t *tester) {
+			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			t.put("other", "a", "1")
+			b, err := c.Poll()
+			if err != nil || len(b.Events) > 0 || b.Revision != 1 {
+				t.Fatalf("got %v, %v", b, err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- t.churn(2000) }()
+			var last storage.Revision
+			for count := 0; count < 1000; {
+				b, err := c.Next(context.Background())
+				if err != nil {
+					t.Fatal(err)
 				}
-				last = e.Record.Modified
-				count++
-			}
-			last = b.Revision
-			if b, err = c.Poll(); err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range b.Events {
-				if e.Record.Modified <= last {
-					t.Fatalf("event at %d came after %d was complete", e.Record.Modified, last)
-				}
-				count++
-			}
-			last = b.Revision
-		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}},
-	{"Next waits for an event of its range", func(t *tester) {
-		for _, r := range []storage.Range{{Bucket: "b"}, {Bucket: "b", Prefix: "n/"}, {Bucket: "b", Prefix: "n/a"}, {}} {
-			c := t.watch(r, t.view(0).Revision())
-			got := make(chan storage.Batch, 1)
-			go func() {
-				b, _ := c.Next(context.Background())
-				got <- b
-			}()
-			t.put("b", "n/a", "x")
-			if b := <-got; len(b.Events) != 1 || b.Events[0].Record.Key != key("b", "n/a") {
-				t.Fatalf("%v: got %v", r, happen(b.Events))
-			}
-		}
-	}},
-	{"Next returns when its context ends", func(t *tester) {
-		c := t.watch(storage.Range{Bucket: "b"}, 0)
-		ctx, cancel := context.WithCancel(context.Background())
-		got := make(chan error, 1)
-		go func() {
-			_, err := c.Next(ctx)
-			got <- err
-		}()
-		cancel()
-		t.wantErr(<-got, context.Canceled)
-		t.put("b", "a", "1")
-		if b, err := c.Next(context.Background()); err != nil || len(b.Events) != 1 {
-			t.Fatalf("the cursor lost its place: %v, %v", b, err)
-		}
-	}},
-	{"closing a cursor wakes its reader and is idempotent", func(t *tester) {
-		c := t.watch(storage.Range{Bucket: "b"}, 0)
-		got := make(chan error, 1)
-		go func() {
-			_, err := c.Next(context.Background())
-			got <- err
-		}()
-		c.Close()
-		c.Close()
-		t.wantErr(<-got, storage.ErrClosed)
-		_, err := c.Poll()
-		t.wantErr(err, storage.ErrClosed)
-	}},
-	{"a watch cannot start after a revision that was never assigned", func(t *tester) {
-		t.put("b", "a", "1")
-		_, err := t.Watch(storage.Range{Bucket: "b"}, 2)
-		t.wantErr(err, storage.ErrFuture)
-	}},
-	{"a cursor whose events were compacted away has lagged", func(t *tester) {
-		lost, quiet := t.watch(storage.Range{Bucket: "b"}, 0), t.watch(storage.Range{Bucket: "c"}, 0)
-		t.put("b", "a", "1")
-		t.put("b", "a", "2")
-		if err := t.Compact(context.Background(), 2); err != nil {
-			t.Fatal(err)
-		}
-		_, err := lost.Poll()
-		t.wantErr(err, storage.ErrLagged)
-		t.wantErr(err, storage.ErrCompacted)
-		if b, err := quiet.Poll(); err != nil || b.Revision != 2 {
-			t.Fatalf("a cursor that lost nothing: %v, %v", b, err)
-		}
-	}},
-	{"many cursors each see everything exactly once", func(t *tester) {
-		const writes = 500
-		var wg sync.WaitGroup
-		errs := make(chan error, 32)
-		for i := range 32 {
-			r := storage.Range{Bucket: "b"}
-			if i%4 == 3 {
-				r = storage.Range{}
-			}
-			c := t.watch(r, 0)
-			wg.Go(func() {
-				for want := storage.Revision(1); want <= writes; {
-					b, err := c.Next(context.Background())
-					if err != nil {
-						errs <- err
-						return
+				for _, e := range b.Events {
+					if e.Record.Modified <= last || e.Record.Modified > b.Revision {
+						t.Fatalf("event at %d in a batch up to %d, after %d was complete", e.Record.Modified, b.Revision, last)
 					}
-					for _, e := range b.Events {
-						if e.Record.Modified != want {
-							errs <- fmt.Errorf("got revision %d, want %d", e.Record.Modified, want)
+					last = e.Record.Modified
+					count++
+				}
+				last = b.Revision
+				if b, err = c.Poll(); err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range b.Events {
+					if e.Record.Modified <= last {
+						t.Fatalf("event at %d came after %d was complete", e.Record.Modified, last)
+					}
+					count++
+				}
+				last = b.Revision
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"Next waits for an event of its range", func(t *tester) {
+			for _, r := range []storage.Range{{Bucket: "b"}, {Bucket: "b", Prefix: "n/"}, {Bucket: "b", Prefix: "n/a"}, {}} {
+				c := t.watch(r, t.view(0).Revision())
+				got := make(chan storage.Batch, 1)
+				go func() {
+					b, _ := c.Next(context.Background())
+					got <- b
+				}()
+				t.put("b", "n/a", "x")
+				if b := <-got; len(b.Events) != 1 || b.Events[0].Record.Key != key("b", "n/a") {
+					t.Fatalf("%v: got %v", r, happen(b.Events))
+				}
+			}
+		}},
+		{"Next returns when its context ends", func(t *tester) {
+			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			ctx, cancel := context.WithCancel(context.Background())
+			got := make(chan error, 1)
+			go func() {
+				_, err := c.Next(ctx)
+				got <- err
+			}()
+			cancel()
+			t.wantErr(<-got, context.Canceled)
+			t.put("b", "a", "1")
+			if b, err := c.Next(context.Background()); err != nil || len(b.Events) != 1 {
+				t.Fatalf("the cursor lost its place: %v, %v", b, err)
+			}
+		}},
+		{"closing a cursor wakes its reader and is idempotent", func(t *tester) {
+			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			got := make(chan error, 1)
+			go func() {
+				_, err := c.Next(context.Background())
+				got <- err
+			}()
+			c.Close()
+			c.Close()
+			t.wantErr(<-got, storage.ErrClosed)
+			_, err := c.Poll()
+			t.wantErr(err, storage.ErrClosed)
+		}},
+		{"a watch cannot start after a revision that was never assigned", func(t *tester) {
+			t.put("b", "a", "1")
+			_, err := t.Watch(storage.Range{Bucket: "b"}, 2)
+			t.wantErr(err, storage.ErrFuture)
+		}},
+		{"a cursor whose events were compacted away has lagged", func(t *tester) {
+			lost, quiet := t.watch(storage.Range{Bucket: "b"}, 0), t.watch(storage.Range{Bucket: "c"}, 0)
+			t.put("b", "a", "1")
+			t.put("b", "a", "2")
+			if err := t.Compact(context.Background(), 2); err != nil {
+				t.Fatal(err)
+			}
+			_, err := lost.Poll()
+			t.wantErr(err, storage.ErrLagged)
+			t.wantErr(err, storage.ErrCompacted)
+			if b, err := quiet.Poll(); err != nil || b.Revision != 2 {
+				t.Fatalf("a cursor that lost nothing: %v, %v", b, err)
+			}
+		}},
+		{"many cursors each see everything exactly once", func(t *tester) {
+			const writes = 500
+			var wg sync.WaitGroup
+			errs := make(chan error, 32)
+			for i := range 32 {
+				r := storage.Range{Bucket: "b"}
+				if i%4 == 3 {
+					r = storage.Range{}
+				}
+				c := t.watch(r, 0)
+				wg.Go(func() {
+					for want := storage.Revision(1); want <= writes; {
+						b, err := c.Next(context.Background())
+						if err != nil {
+							errs <- err
 							return
 						}
-						want++
+						for _, e := range b.Events {
+							if e.Record.Modified != want {
+								errs <- fmt.Errorf("got revision %d, want %d", e.Record.Modified, want)
+								return
+							}
+							want++
+						}
 					}
-				}
-			})
-		}
-		for i := range writes {
-			t.put("b", fmt.Sprint(i%10), "v")
-		}
-		wg.Wait()
-		close(errs)
-		for err := range errs {
-			t.Error(err)
-		}
-	}},
+				})
+			}
+			for i := range writes {
+				t.put("b", fmt.Sprint(i%10), "v")
+			}
+			wg.Wait()
+			close(errs)
+			for err := range errs {
+				t.Error(err)
+			}
+		}},
+	}
 }
 
 // churn makes n writes to two buckets, from two goroutines.
@@ -205,107 +207,111 @@ func (t *tester) churn(n int) error {
 	return errors.Join(<-errs, <-errs)
 }
 
-var keeping = []check{
-	{"compaction forgets the history below a revision", func(t *tester) {
-		for i := range 5 {
-			t.put("b", "a", fmt.Sprint(i))
-		}
-		if err := t.Compact(context.Background(), 3); err != nil {
-			t.Fatal(err)
-		}
-		_, err := t.View(context.Background(), 2)
-		t.wantErr(err, storage.ErrCompacted)
-		for _, r := range []storage.Range{{Bucket: "b"}, {Bucket: "untouched"}, {}} {
-			_, err = t.Watch(r, 2)
+func keeping() []check {
+	return []check{
+		{"compaction forgets the history below a revision", func(t *tester) {
+			for i := range 5 {
+				t.put("b", "a", fmt.Sprint(i))
+			}
+			if err := t.Compact(context.Background(), 3); err != nil {
+				t.Fatal(err)
+			}
+			_, err := t.View(context.Background(), 2)
 			t.wantErr(err, storage.ErrCompacted)
-			t.watch(r, 3)
-		}
-		t.equal("2", string(t.view(3).Get(key("b", "a")).Value))
-		events, _ := t.drain(t.watch(storage.Range{Bucket: "b"}, 3))
-		t.equal(2, len(events))
-		t.equal("2", string(events[0].Previous.Value))
-	}},
-	{"compacting what is gone is no error, the future is one", func(t *tester) {
-		t.put("b", "a", "1")
-		t.put("b", "a", "2")
-		for _, below := range []storage.Revision{2, 1, 2} {
-			if err := t.Compact(context.Background(), below); err != nil {
+			for _, r := range []storage.Range{{Bucket: "b"}, {Bucket: "untouched"}, {}} {
+				_, err = t.Watch(r, 2)
+				t.wantErr(err, storage.ErrCompacted)
+				t.watch(r, 3)
+			}
+			t.equal("2", string(t.view(3).Get(key("b", "a")).Value))
+			events, _ := t.drain(t.watch(storage.Range{Bucket: "b"}, 3))
+			t.equal(2, len(events))
+			t.equal("2", string(events[0].Previous.Value))
+		}},
+		{"compacting what is gone is no error, the future is one", func(t *tester) {
+			t.put("b", "a", "1")
+			t.put("b", "a", "2")
+			for _, below := range []storage.Revision{2, 1, 2} {
+				if err := t.Compact(context.Background(), below); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.wantErr(t.Compact(context.Background(), 3), storage.ErrFuture)
+			t.equal("2", string(t.view(0).Get(key("b", "a")).Value))
+		}},
+		{"a view opened before compaction stays whole", func(t *tester) {
+			t.put("b", "a", "1")
+			v := t.view(0)
+			t.put("b", "a", "2")
+			if err := t.Compact(context.Background(), 2); err != nil {
 				t.Fatal(err)
 			}
-		}
-		t.wantErr(t.Compact(context.Background(), 3), storage.ErrFuture)
-		t.equal("2", string(t.view(0).Get(key("b", "a")).Value))
-	}},
-	{"a view opened before compaction stays whole", func(t *tester) {
-		t.put("b", "a", "1")
-		v := t.view(0)
-		t.put("b", "a", "2")
-		if err := t.Compact(context.Background(), 2); err != nil {
-			t.Fatal(err)
-		}
-		t.equal("1", string(v.Get(key("b", "a")).Value))
-	}},
-	{"a healthy store says so", func(t *tester) {
-		if err := t.Health(); err != nil {
-			t.Fatal(err)
-		}
-	}},
-	{"a closed store refuses everything and closing is idempotent", func(t *tester) {
-		t.put("b", "a", "1")
-		v := t.view(0)
-		waiting := t.watch(storage.Range{Bucket: "b"}, 1)
-		got := make(chan error, 1)
-		go func() {
-			_, err := waiting.Next(context.Background())
-			got <- err
-		}()
-		for range 2 {
-			if err := t.Close(); err != nil {
+			t.equal("1", string(v.Get(key("b", "a")).Value))
+		}},
+		{"a healthy store says so", func(t *tester) {
+			if err := t.Health(); err != nil {
 				t.Fatal(err)
 			}
-		}
-		t.wantErr(<-got, storage.ErrClosed)
-		_, err := t.Commit(context.Background(), storage.Write{Key: key("b", "a"), Value: []byte("2"), Expect: storage.Whatever})
-		t.wantErr(err, storage.ErrClosed)
-		_, err = t.View(context.Background(), 0)
-		t.wantErr(err, storage.ErrClosed)
-		_, err = t.Watch(storage.Range{}, 1)
-		t.wantErr(err, storage.ErrClosed)
-		t.wantErr(t.Compact(context.Background(), 1), storage.ErrClosed)
-		t.wantErr(t.Health(), storage.ErrClosed)
-		t.equal("1", string(v.Get(key("b", "a")).Value))
-	}},
+		}},
+		{"a closed store refuses everything and closing is idempotent", func(t *tester) {
+			t.put("b", "a", "1")
+			v := t.view(0)
+			waiting := t.watch(storage.Range{Bucket: "b"}, 1)
+			got := make(chan error, 1)
+			go func() {
+				_, err := waiting.Next(context.Background())
+				got <- err
+			}()
+			for range 2 {
+				if err := t.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.wantErr(<-got, storage.ErrClosed)
+			_, err := t.Commit(context.Background(), storage.Write{Key: key("b", "a"), Value: []byte("2"), Expect: storage.Whatever})
+			t.wantErr(err, storage.ErrClosed)
+			_, err = t.View(context.Background(), 0)
+			t.wantErr(err, storage.ErrClosed)
+			_, err = t.Watch(storage.Range{}, 1)
+			t.wantErr(err, storage.ErrClosed)
+			t.wantErr(t.Compact(context.Background(), 1), storage.ErrClosed)
+			t.wantErr(t.Health(), storage.ErrClosed)
+			t.equal("1", string(v.Get(key("b", "a")).Value))
+		}},
+	}
 }
 
-var forks = []check{
-	{"a fork has the same contents and revision and goes its own way", func(t *tester) {
-		t.fork(func(f *tester) {
-			t.equal(contents(t.view(0), "b", "", ""), contents(f.view(0), "b", "", ""))
-			t.equal(t.view(0).Revision(), f.view(0).Revision())
-			f.put("b", "1", "fork")
-			f.delete("b", "2")
-			f.put("new", "x", "fork")
-			t.put("b", "3", "origin")
-			t.equal("v", string(t.view(0).Get(key("b", "1")).Value))
-			t.equal("v", string(t.view(0).Get(key("b", "2")).Value))
-			t.equal("v", string(f.view(0).Get(key("b", "3")).Value))
-			t.equal([]string{"b"}, buckets(t.view(0)))
-			t.equal([]string{"b", "new"}, buckets(f.view(0)))
-		})
-	}},
-	{"watches of a fork start at its revision", func(t *tester) {
-		t.fork(func(f *tester) {
-			at := f.view(0).Revision()
-			_, err := f.Watch(storage.Range{Bucket: "b"}, at-1)
-			t.wantErr(err, storage.ErrCompacted)
-			c := f.watch(storage.Range{Bucket: "b"}, at)
-			t.put("b", "origin", "v")
-			f.put("b", "fork", "v")
-			events, _ := f.drain(c)
-			t.equal(1, len(events))
-			t.equal("fork", events[0].Record.Key.Name)
-		})
-	}},
+func forks() []check {
+	return []check{
+		{"a fork has the same contents and revision and goes its own way", func(t *tester) {
+			t.fork(func(f *tester) {
+				t.equal(contents(t.view(0), "b", "", ""), contents(f.view(0), "b", "", ""))
+				t.equal(t.view(0).Revision(), f.view(0).Revision())
+				f.put("b", "1", "fork")
+				f.delete("b", "2")
+				f.put("new", "x", "fork")
+				t.put("b", "3", "origin")
+				t.equal("v", string(t.view(0).Get(key("b", "1")).Value))
+				t.equal("v", string(t.view(0).Get(key("b", "2")).Value))
+				t.equal("v", string(f.view(0).Get(key("b", "3")).Value))
+				t.equal([]string{"b"}, buckets(t.view(0)))
+				t.equal([]string{"b", "new"}, buckets(f.view(0)))
+			})
+		}},
+		{"watches of a fork start at its revision", func(t *tester) {
+			t.fork(func(f *tester) {
+				at := f.view(0).Revision()
+				_, err := f.Watch(storage.Range{Bucket: "b"}, at-1)
+				t.wantErr(err, storage.ErrCompacted)
+				c := f.watch(storage.Range{Bucket: "b"}, at)
+				t.put("b", "origin", "v")
+				f.put("b", "fork", "v")
+				events, _ := f.drain(c)
+				t.equal(1, len(events))
+				t.equal("fork", events[0].Record.Key.Name)
+			})
+		}},
+	}
 }
 
 // fork fills the store and forks it, if it can be forked.

@@ -13,119 +13,121 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-var writes = []check{
-	{"the first write gets revision 1 and each write the next", func(t *tester) {
-		t.equal(storage.Revision(0), t.view(0).Revision())
-		for want := range storage.Revision(5) {
-			t.equal(want+1, t.put("b", "n", fmt.Sprint(want)).Modified)
-		}
-		t.equal(storage.Revision(6), t.put("other", "n", "v").Modified)
-		t.equal(storage.Revision(7), t.delete("b", "n").Modified)
-		t.equal(storage.Revision(7), t.view(0).Revision())
-	}},
-	{"a record keeps the revision that created it until it is deleted", func(t *tester) {
-		t.put("b", "n", "1")
-		t.put("b", "x", "1")
-		t.equal(&seen{"b", "n", "2", 1, 3}, see(t.put("b", "n", "2")))
-		t.delete("b", "n")
-		t.equal(&seen{"b", "n", "3", 5, 5}, see(t.put("b", "n", "3")))
-	}},
-	{"Absent creates a key that does not exist and conflicts with one that does", func(t *tester) {
-		w := storage.Write{Key: key("b", "n"), Value: []byte("1"), Expect: storage.Absent}
-		t.commit(w)
-		t.conflict(w, &seen{"b", "n", "1", 1, 1})
-	}},
-	{"a concrete revision must be the one the key was modified at", func(t *tester) {
-		t.put("b", "n", "1")
-		w := storage.Write{Key: key("b", "n"), Value: []byte("2"), Expect: 1}
-		t.equal(storage.Revision(2), t.commit(w).Modified)
-		t.conflict(w, &seen{"b", "n", "2", 1, 2})
-		t.conflict(storage.Write{Key: key("b", "n"), Expect: 1}, &seen{"b", "n", "2", 1, 2})
-		t.conflict(storage.Write{Key: key("b", "none"), Value: []byte("2"), Expect: 1}, nil)
-		t.commit(storage.Write{Key: key("b", "n"), Expect: 2})
-	}},
-	{"Whatever writes any state but deletes only what exists", func(t *tester) {
-		t.put("b", "n", "1")
-		t.put("b", "n", "2")
-		t.delete("b", "n")
-		t.conflict(storage.Write{Key: key("b", "n"), Expect: storage.Whatever}, nil)
-	}},
-	{"a refused write changes nothing and takes no revision", func(t *tester) {
-		t.put("b", "n", "1")
-		t.conflict(storage.Write{Key: key("b", "n"), Value: []byte("2"), Expect: storage.Absent}, &seen{"b", "n", "1", 1, 1})
-		t.equal(storage.Revision(1), t.view(0).Revision())
-		t.equal(storage.Revision(2), t.put("b", "m", "1").Modified)
-		t.equal("1", string(t.view(0).Get(key("b", "n")).Value))
-	}},
-	{"an empty value is a value, not a deletion", func(t *tester) {
-		t.commit(storage.Write{Key: key("b", "n"), Value: []byte{}, Expect: storage.Absent})
-		if t.view(0).Get(key("b", "n")) == nil {
-			t.Fatal("the key does not exist")
-		}
-	}},
-	{"the revision is stamped into the value where the write asks for it", func(t *tester) {
-		for range 12 {
-			t.put("b", "other", "")
-		}
-		value := []byte(`{"rv":""}`)
-		rec := t.commit(storage.Write{Key: key("b", "n"), Value: value, Stamp: 7, Expect: storage.Absent})
-		t.equal(`{"rv":"13"}`, string(rec.Value))
-		t.equal(7, rec.Stamp)
-		rec = t.commit(storage.Write{Key: key("b", "end"), Value: []byte("rv="), Stamp: 3, Expect: storage.Absent})
-		t.equal("rv=14", string(rec.Value))
-		t.equal("rv=14", string(t.view(0).Get(key("b", "end")).Value))
-	}},
-	{"a deletion returns the last value, stamped with the revision of the deletion", func(t *tester) {
-		for range 8 {
-			t.put("b", "other", "")
-		}
-		t.commit(storage.Write{Key: key("b", "n"), Value: []byte(`{"rv":""}`), Stamp: 7, Expect: storage.Absent})
-		before := t.view(0).Get(key("b", "n"))
-		rec := t.delete("b", "n")
-		t.equal(&seen{"b", "n", `{"rv":"10"}`, 9, 10}, see(rec))
-		t.equal(&seen{"b", "n", `{"rv":"9"}`, 9, 9}, see(before))
-		t.put("b", "plain", "kept")
-		t.equal("kept", string(t.delete("b", "plain").Value))
-	}},
-	{"malformed writes are refused as invalid", func(t *tester) {
-		for name, w := range map[string]storage.Write{
-			"no bucket":      {Key: key("", "n"), Value: []byte("1")},
-			"no name":        {Key: key("b", ""), Value: []byte("1")},
-			"long name":      {Key: key("b", strings.Repeat("n", storage.MaxKey+1)), Value: []byte("1")},
-			"long value":     {Key: key("b", "n"), Value: make([]byte, storage.MaxValue+1)},
-			"stamp outside":  {Key: key("b", "n"), Value: []byte("1"), Stamp: 2},
-			"negative stamp": {Key: key("b", "n"), Value: []byte("1"), Stamp: -1},
-			"delete absent":  {Key: key("b", "n"), Expect: storage.Absent},
-			"expectation":    {Key: key("b", "n"), Value: []byte("1"), Expect: -2},
-		} {
-			if _, err := t.Commit(context.Background(), w); !errors.Is(err, storage.ErrInvalid) {
-				t.Errorf("%s: got error %v, want ErrInvalid", name, err)
+func writes() []check {
+	return []check{
+		{"the first write gets revision 1 and each write the next", func(t *tester) {
+			t.equal(storage.Revision(0), t.view(0).Revision())
+			for want := range storage.Revision(5) {
+				t.equal(want+1, t.put("b", "n", fmt.Sprint(want)).Modified)
 			}
-		}
-		t.equal(storage.Revision(0), t.view(0).Revision())
-	}},
-	{"a context that has ended writes nothing", func(t *tester) {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_, err := t.Commit(ctx, storage.Write{Key: key("b", "n"), Value: []byte("1")})
-		t.wantErr(err, context.Canceled)
-		t.equal(storage.Revision(0), t.view(0).Revision())
-	}},
-	{"what is derived from a record is computed once and stays with it", func(t *tester) {
-		t.put("b", "n", "abc")
-		rec, builds := t.view(0).Get(key("b", "n")), 0
-		for range 2 {
-			up := rec.Derive(func(r *storage.Record) any {
-				builds++
-				return string(bytes.ToUpper(r.Value))
-			})
-			t.equal("ABC", up)
-		}
-		t.equal(1, builds)
-		if t.view(0).Get(key("b", "n")) != rec {
-			t.Fatal("the record lost its identity")
-		}
-	}},
+			t.equal(storage.Revision(6), t.put("other", "n", "v").Modified)
+			t.equal(storage.Revision(7), t.delete("b", "n").Modified)
+			t.equal(storage.Revision(7), t.view(0).Revision())
+		}},
+		{"a record keeps the revision that created it until it is deleted", func(t *tester) {
+			t.put("b", "n", "1")
+			t.put("b", "x", "1")
+			t.equal(&seen{"b", "n", "2", 1, 3}, see(t.put("b", "n", "2")))
+			t.delete("b", "n")
+			t.equal(&seen{"b", "n", "3", 5, 5}, see(t.put("b", "n", "3")))
+		}},
+		{"Absent creates a key that does not exist and conflicts with one that does", func(t *tester) {
+			w := storage.Write{Key: key("b", "n"), Value: []byte("1"), Expect: storage.Absent}
+			t.commit(w)
+			t.conflict(w, &seen{"b", "n", "1", 1, 1})
+		}},
+		{"a concrete revision must be the one the key was modified at", func(t *tester) {
+			t.put("b", "n", "1")
+			w := storage.Write{Key: key("b", "n"), Value: []byte("2"), Expect: 1}
+			t.equal(storage.Revision(2), t.commit(w).Modified)
+			t.conflict(w, &seen{"b", "n", "2", 1, 2})
+			t.conflict(storage.Write{Key: key("b", "n"), Expect: 1}, &seen{"b", "n", "2", 1, 2})
+			t.conflict(storage.Write{Key: key("b", "none"), Value: []byte("2"), Expect: 1}, nil)
+			t.commit(storage.Write{Key: key("b", "n"), Expect: 2})
+		}},
+		{"Whatever writes any state but deletes only what exists", func(t *tester) {
+			t.put("b", "n", "1")
+			t.put("b", "n", "2")
+			t.delete("b", "n")
+			t.conflict(storage.Write{Key: key("b", "n"), Expect: storage.Whatever}, nil)
+		}},
+		{"a refused write changes nothing and takes no revision", func(t *tester) {
+			t.put("b", "n", "1")
+			t.conflict(storage.Write{Key: key("b", "n"), Value: []byte("2"), Expect: storage.Absent}, &seen{"b", "n", "1", 1, 1})
+			t.equal(storage.Revision(1), t.view(0).Revision())
+			t.equal(storage.Revision(2), t.put("b", "m", "1").Modified)
+			t.equal("1", string(t.view(0).Get(key("b", "n")).Value))
+		}},
+		{"an empty value is a value, not a deletion", func(t *tester) {
+			t.commit(storage.Write{Key: key("b", "n"), Value: []byte{}, Expect: storage.Absent})
+			if t.view(0).Get(key("b", "n")) == nil {
+				t.Fatal("the key does not exist")
+			}
+		}},
+		{"the revision is stamped into the value where the write asks for it", func(t *tester) {
+			for range 12 {
+				t.put("b", "other", "")
+			}
+			value := []byte(`{"rv":""}`)
+			rec := t.commit(storage.Write{Key: key("b", "n"), Value: value, Stamp: 7, Expect: storage.Absent})
+			t.equal(`{"rv":"13"}`, string(rec.Value))
+			t.equal(7, rec.Stamp)
+			rec = t.commit(storage.Write{Key: key("b", "end"), Value: []byte("rv="), Stamp: 3, Expect: storage.Absent})
+			t.equal("rv=14", string(rec.Value))
+			t.equal("rv=14", string(t.view(0).Get(key("b", "end")).Value))
+		}},
+		{"a deletion returns the last value, stamped with the revision of the deletion", func(t *tester) {
+			for range 8 {
+				t.put("b", "other", "")
+			}
+			t.commit(storage.Write{Key: key("b", "n"), Value: []byte(`{"rv":""}`), Stamp: 7, Expect: storage.Absent})
+			before := t.view(0).Get(key("b", "n"))
+			rec := t.delete("b", "n")
+			t.equal(&seen{"b", "n", `{"rv":"10"}`, 9, 10}, see(rec))
+			t.equal(&seen{"b", "n", `{"rv":"9"}`, 9, 9}, see(before))
+			t.put("b", "plain", "kept")
+			t.equal("kept", string(t.delete("b", "plain").Value))
+		}},
+		{"malformed writes are refused as invalid", func(t *tester) {
+			for name, w := range map[string]storage.Write{
+				"no bucket":      {Key: key("", "n"), Value: []byte("1")},
+				"no name":        {Key: key("b", ""), Value: []byte("1")},
+				"long name":      {Key: key("b", strings.Repeat("n", storage.MaxKey+1)), Value: []byte("1")},
+				"long value":     {Key: key("b", "n"), Value: make([]byte, storage.MaxValue+1)},
+				"stamp outside":  {Key: key("b", "n"), Value: []byte("1"), Stamp: 2},
+				"negative stamp": {Key: key("b", "n"), Value: []byte("1"), Stamp: -1},
+				"delete absent":  {Key: key("b", "n"), Expect: storage.Absent},
+				"expectation":    {Key: key("b", "n"), Value: []byte("1"), Expect: -2},
+			} {
+				if _, err := t.Commit(context.Background(), w); !errors.Is(err, storage.ErrInvalid) {
+					t.Errorf("%s: got error %v, want ErrInvalid", name, err)
+				}
+			}
+			t.equal(storage.Revision(0), t.view(0).Revision())
+		}},
+		{"a context that has ended writes nothing", func(t *tester) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			_, err := t.Commit(ctx, storage.Write{Key: key("b", "n"), Value: []byte("1")})
+			t.wantErr(err, context.Canceled)
+			t.equal(storage.Revision(0), t.view(0).Revision())
+		}},
+		{"what is derived from a record is computed once and stays with it", func(t *tester) {
+			t.put("b", "n", "abc")
+			rec, builds := t.view(0).Get(key("b", "n")), 0
+			for range 2 {
+				up := rec.Derive(func(r *storage.Record) any {
+					builds++
+					return string(bytes.ToUpper(r.Value))
+				})
+				t.equal("ABC", up)
+			}
+			t.equal(1, builds)
+			if t.view(0).Get(key("b", "n")) != rec {
+				t.Fatal("the record lost its identity")
+			}
+		}},
+	}
 }
 
 // conflict fails unless the write conflicts with the version found.
