@@ -195,6 +195,9 @@ func (s *Server) dispatch(ctx context.Context, w *responseWriter, req *Request) 
 			}
 			h = t.discovery()
 		}
+		if h == nil && (req.Path == "/openapi/v2" || req.Path == "/openapi/v3" || strings.HasPrefix(req.Path, "/openapi/v3/")) {
+			h = t.openapi()
+		}
 		if h != nil {
 			h.ServeHTTP(w, req.http.WithContext(ctx))
 			return nil

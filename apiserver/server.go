@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/discovery"
 	"github.com/steer-dev/steer/apiserver/internal/inprocess"
+	"github.com/steer-dev/steer/apiserver/openapi"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -44,8 +45,9 @@ type Server struct {
 type served struct {
 	resources map[schema.GroupResource]*installed
 	handlers  map[string]http.Handler
-	// discovery tells clients about the resources.
+	// discovery tells clients about the resources, openapi describes them.
 	discovery func() *discovery.Documents
+	openapi   func() *openapi.Documents
 }
 
 // installed is a resource while it is served.
@@ -87,7 +89,7 @@ func New(options Options) (*Server, error) {
 	s.metrics = newMetrics(options.Metrics, s)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	empty := &served{resources: map[schema.GroupResource]*installed{}, handlers: map[string]http.Handler{}}
-	empty.discovery = empty.documents()
+	empty.discovery, empty.openapi = empty.documents(), empty.descriptions()
 	s.table.Store(empty)
 	s.mountBuiltins()
 	return s, nil
@@ -108,7 +110,7 @@ func (s *Server) Install(r *Resource) error {
 	s.change(func(t *served) {
 		replaced = t.resources[r.GroupResource()]
 		t.resources[r.GroupResource()] = in
-		t.discovery = t.documents()
+		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
 	if replaced != nil {
 		replaced.remove()
@@ -124,7 +126,7 @@ func (s *Server) Remove(group, plural string) {
 		gr := schema.GroupResource{Group: group, Resource: plural}
 		removed = t.resources[gr]
 		delete(t.resources, gr)
-		t.discovery = t.documents()
+		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
 	if removed != nil {
 		removed.remove()
@@ -148,7 +150,7 @@ func (s *Server) change(edit func(*served)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.table.Load()
-	next := &served{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), discovery: old.discovery}
+	next := &served{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), discovery: old.discovery, openapi: old.openapi}
 	edit(next)
 	s.table.Store(next)
 }

@@ -49,8 +49,8 @@ func TestLegacyDocuments(t *testing.T) {
 	t.Parallel()
 	d := New(resources, Options{ServerAddress: "192.0.2.1:6443"})
 	for path, want := range map[string]string{
-		"/api":  `{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"192.0.2.1:6443"}]}`,
-		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},{"name":"another.example.com","versions":[{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}],"preferredVersion":{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}},{"name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"},{"groupVersion":"example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"example.com/v1","version":"v1"}}]}`,
+		"/api":               `{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"192.0.2.1:6443"}]}`,
+		"/apis":              `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},{"name":"another.example.com","versions":[{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}],"preferredVersion":{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}},{"name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"},{"groupVersion":"example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"example.com/v1","version":"v1"}}]}`,
 		"/apis/example.com/": `{"kind":"APIGroup","apiVersion":"v1","name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"},{"groupVersion":"example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"example.com/v1","version":"v1"}}`,
 		"/apis/example.com/v1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.com/v1","resources":[
 			{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["wd"],"categories":["all"],"storageVersionHash":"gIwvi5rymmg="},
@@ -119,7 +119,7 @@ func TestNegotiation(t *testing.T) {
 	d := New(resources, Options{})
 	for accept, want := range map[string]string{
 		"": "application/json", "*/*": "application/json", "application/yaml": "application/yaml",
-		"application/vnd.kubernetes.protobuf": "application/vnd.kubernetes.protobuf",
+		"application/vnd.kubernetes.protobuf":                                                        "application/vnd.kubernetes.protobuf",
 		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json": "application/json",
 		"application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList":    "application/vnd.kubernetes.protobuf" + aggregatedType,
 		"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer":        "application/json" + aggregatedType,

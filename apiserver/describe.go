@@ -1,0 +1,54 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/steer-dev/steer/apiserver/openapi"
+)
+
+// descriptions returns the OpenAPI documents of a table; the first caller makes
+// them.
+func (t *served) descriptions() func() *openapi.Documents {
+	return sync.OnceValue(func() *openapi.Documents {
+		var out []openapi.Resource
+		for _, in := range t.ordered() {
+			for i := range in.Versions {
+				if v := &in.Versions[i]; !v.Unserved {
+					out = append(out, in.described(v))
+				}
+			}
+		}
+		return openapi.New(out, openapi.Options{Version: kubernetesVersion})
+	})
+}
+
+// described is what the description of a resource is made of.
+func (in *installed) described(v *Version) openapi.Resource {
+	seen := in.discovered(v)
+	r := openapi.Resource{
+		Group: in.Group, Version: v.Name, Plural: in.Plural, Kind: in.Kind, ListKind: in.ListKind, Namespaced: in.Namespaced,
+		Verbs: seen.Verbs, Schema: v.Schema,
+	}
+	if v.typed() {
+		r.Type = reflect.TypeOf(v.New()).Elem()
+	} else {
+		for _, f := range v.Selectable {
+			r.Selectable = append(r.Selectable, f.Path)
+		}
+	}
+	for i, d := range seen.Subresources {
+		s := openapi.Subresource{Name: d.Name, Verbs: d.Verbs}
+		switch sub := &v.Subresources[i]; {
+		case sub.Scale != nil:
+			s.Kind, s.Type = d.Kind, openapi.ScaleType()
+		case sub.New != nil:
+			s.Kind, s.Type = d.Kind, reflect.TypeOf(sub.New()).Elem()
+		}
+		r.Subresources = append(r.Subresources, s)
+	}
+	return r
+}

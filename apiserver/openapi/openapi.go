@@ -1,0 +1,143 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package openapi describes what a server serves as OpenAPI documents: version 3
+// with an index and one document per group version, and version 2 with all of it
+// merged. kubectl validates and explains by them.
+//
+// [New] takes the list of resources as it is at one moment and returns
+// [Documents], an http.Handler that never changes: a server makes new ones after
+// every change of its resources. That costs next to nothing, because nothing is
+// described before somebody asks: the index is made of fingerprints, and a
+// document is built and encoded by the first request for it.
+//
+// The operations are those that clients act on: the verbs of resources and
+// subresources, with kind, action and parameters. The deprecated paths under
+// /watch and the documents of non-resource paths are left out.
+package openapi
+
+import (
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Resource is one resource in one version.
+type Resource struct {
+	Group, Version, Plural string
+	Kind, ListKind         string
+	Namespaced             bool
+	// Verbs as in discovery.
+	Verbs []string
+	// Subresources, such as status and scale.
+	Subresources []Subresource
+	// Type is the Go type of the objects; nil for custom resources.
+	Type reflect.Type
+	// Schema of a custom resource, without metadata, which is added; nil leaves
+	// its objects undescribed. It is not changed.
+	Schema *spec.Schema
+	// Selectable fields of a custom resource, such as "spec.colour".
+	Selectable []string
+}
+
+// Subresource is a path below the objects of a resource.
+type Subresource struct {
+	Name  string
+	Verbs []string
+	// Kind of its body; empty means the kind of the resource.
+	Kind schema.GroupVersionKind
+	// Type of its body if it is not that of the resource.
+	Type reflect.Type
+}
+
+// Options of [New].
+type Options struct {
+	// Version of Kubernetes that the documents claim, such as "v1.36.0".
+	Version string
+}
+
+// Documents are the descriptions at one moment. They are safe for concurrent use.
+type Documents struct {
+	options  Options
+	versions map[string]*groupVersion // by path, such as "apis/apps/v1"
+	merged   func() *document
+	etag     func() string // of merged
+}
+
+// groupVersion is the document of one group version.
+type groupVersion struct {
+	schema.GroupVersion
+	resources   []Resource
+	fingerprint func() string
+	document    func() *document
+}
+
+// New returns the documents for a list of resources, which must not be changed
+// any more.
+func New(resources []Resource, o Options) *Documents {
+	d := &Documents{options: o, versions: map[string]*groupVersion{}}
+	for _, r := range resources {
+		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
+		v := d.versions[path(gv)]
+		if v == nil {
+			v = &groupVersion{GroupVersion: gv}
+			v.fingerprint = sync.OnceValue(func() string { return fingerprint(o.Version, v.resources) })
+			v.document = sync.OnceValue(func() *document { return newDocument(v.v3(o)) })
+			d.versions[path(gv)] = v
+		}
+		v.resources = append(v.resources, r)
+	}
+	d.etag = sync.OnceValue(func() string {
+		var all strings.Builder
+		for _, p := range slices.Sorted(maps.Keys(d.versions)) {
+			all.WriteString(d.versions[p].fingerprint())
+		}
+		return sum([]byte(all.String()))
+	})
+	d.merged = sync.OnceValue(func() *document { return newDocument(d.v2()) })
+	return d
+}
+
+// path of a group version below the server's root.
+func path(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "api/" + gv.Version
+	}
+	return "apis/" + gv.String()
+}
+
+// fingerprint changes with whatever changes the document of the resources.
+func fingerprint(version string, resources []Resource) string {
+	type identity struct {
+		Resource
+		Type string
+	}
+	all := []any{version, builtWith()}
+	for _, r := range resources {
+		id := identity{Resource: r}
+		if r.Type != nil {
+			id.Type = r.Type.String()
+			id.Resource.Type = nil
+		}
+		id.Subresources = slices.Clone(r.Subresources)
+		for i := range id.Subresources {
+			id.Subresources[i].Type = nil
+		}
+		all = append(all, id)
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(fmt.Sprintf("openapi: encode %T: %v", all, err)) // schemas and strings always encode
+	}
+	return sum(raw)
+}
+
+func sum(data []byte) string { return fmt.Sprintf("%X", sha512.Sum512(data)) }

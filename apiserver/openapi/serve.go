@@ -1,0 +1,163 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	openapi_v3 "github.com/google/gnostic-models/openapiv3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Media types of the protobuf forms; clients ask by the old ones, with an at sign.
+const (
+	protobufV2    = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	protobufV2Old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	protobufV3    = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+	protobufV3Old = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+)
+
+// document is a built document in its encodings.
+type document struct {
+	json     []byte
+	err      error
+	protobuf func() ([]byte, error)
+}
+
+func newDocument(content any) *document {
+	d := &document{}
+	d.json, d.err = json.Marshal(content)
+	d.protobuf = sync.OnceValues(func() ([]byte, error) { return nil, fmt.Errorf("no protobuf form of this document") })
+	switch content.(map[string]any)["swagger"] {
+	case nil:
+		d.protobuf = sync.OnceValues(func() ([]byte, error) {
+			parsed, err := openapi_v3.ParseDocument(d.json)
+			if err != nil {
+				return nil, err
+			}
+			return proto.Marshal(parsed)
+		})
+	default:
+		d.protobuf = sync.OnceValues(func() ([]byte, error) {
+			parsed, err := openapi_v2.ParseDocument(d.json)
+			if err != nil {
+				return nil, err
+			}
+			return proto.Marshal(parsed)
+		})
+	}
+	return d
+}
+
+// ServeHTTP answers GET requests for /openapi/v2, /openapi/v3 and what is below
+// the latter. What does not exist is a 404.
+func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache, private")
+	below, isV3 := strings.CutPrefix(r.URL.Path, "/openapi/v3")
+	switch {
+	case r.URL.Path == "/openapi/v2":
+		serve(w, r, d.merged, d.etag(), protobufV2, protobufV2Old)
+	case isV3 && strings.Trim(below, "/") == "":
+		d.index(w)
+	case isV3:
+		v := d.versions[strings.Trim(below, "/")]
+		if v == nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		d.versioned(w, r, v)
+	default:
+		http.Error(w, "404 page not found", http.StatusNotFound)
+	}
+}
+
+// index lists the documents of version 3 with their fingerprints.
+func (d *Documents) index(w http.ResponseWriter) {
+	paths := map[string]any{}
+	for p, v := range d.versions {
+		paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + v.fingerprint()}
+	}
+	body, err := json.Marshal(map[string]any{"paths": paths})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+// versioned answers with the document of a group version. Asked for by its
+// fingerprint it may be kept for good; asked for by another, the client is sent
+// to the right one.
+func (d *Documents) versioned(w http.ResponseWriter, r *http.Request, v *groupVersion) {
+	current := v.fingerprint()
+	if asked := r.URL.Query().Get("hash"); asked != "" {
+		if asked != current {
+			w.Header().Set("ETag", fmt.Sprintf("%q", current))
+			w.Header().Set("Location", r.URL.Path+"?hash="+current)
+			w.WriteHeader(http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC1123))
+	}
+	serve(w, r, v.document, current, protobufV3, protobufV3Old)
+}
+
+// serve answers with a document in the form that the client accepts, or with 304
+// if it has it. Only then is the document built.
+func serve(w http.ResponseWriter, r *http.Request, build func() *document, etag, protobuf, old string) {
+	h := w.Header()
+	h.Add("Vary", "Accept")
+	media := negotiate(r.Header.Get("Accept"), protobuf, old)
+	if media == "" {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	h.Set("ETag", fmt.Sprintf("%q", etag))
+	if r.Header.Get("If-None-Match") == h.Get("ETag") {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	doc := build()
+	body, err := doc.json, doc.err
+	if err == nil && media == protobuf {
+		body, err = doc.protobuf()
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h.Set("Content-Type", media)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+// negotiate picks the form of a document, empty if the client accepts none.
+func negotiate(accept, protobuf, old string) string {
+	if accept == "" {
+		return mediaJSON
+	}
+	for part := range strings.SplitSeq(accept, ",") {
+		part = strings.TrimSpace(part)
+		name, _, err := mime.ParseMediaType(part)
+		if err != nil { // the old names have a character that media types do not have
+			name, _, _ = strings.Cut(part, ";")
+		}
+		switch name {
+		case mediaJSON, "*/*", "application/*":
+			return mediaJSON
+		case protobuf, old:
+			return protobuf
+		}
+	}
+	return ""
+}
