@@ -58,33 +58,35 @@ func nextField(msg []byte) (number int, wireType int, content, whole, rest []byt
 	return number, wireType, content, msg[:size], msg[size:], nil
 }
 
-// withoutManagedFields is msg, an object, without its managedFields. What does
-// not look as expected comes back as it was.
-func withoutManagedFields(msg []byte) []byte {
+// withoutManagedFields is msg, an object, without its managedFields. It changes
+// msg in place and uses, and returns, a buffer that the next call may use again.
+// What does not look as expected comes back as it was.
+func withoutManagedFields(msg, buffer []byte) (out, kept []byte) {
 	number, wireType, metadata, whole, after, err := nextField(msg)
 	if err != nil || number != fieldMetadata || wireType != wireBytes {
-		return msg
+		return msg, buffer
 	}
-	kept := make([]byte, 0, len(metadata))
+	kept = buffer[:0]
 	for rest := metadata; len(rest) > 0; {
 		var field []byte
 		number, _, _, field, rest, err = nextField(rest)
 		if err != nil {
-			return msg
+			return msg, kept
 		}
 		if number != fieldManagedFields {
 			kept = append(kept, field...)
 		}
 	}
 	if len(kept) == len(metadata) {
-		return msg
+		return msg, kept
 	}
 	// The new field is shorter than the old one: it fits before what follows.
-	head := binary.AppendUvarint(make([]byte, 0, 16), fieldMetadata<<3|wireBytes)
+	var space [16]byte
+	head := binary.AppendUvarint(space[:0], fieldMetadata<<3|wireBytes)
 	head = binary.AppendUvarint(head, uint64(len(kept)))
 	start := len(whole) - len(kept) - len(head)
-	out := msg[start : len(whole)+len(after)]
+	out = msg[start : len(whole)+len(after)]
 	copy(out, head)
 	copy(out[len(head):], kept)
-	return out
+	return out, kept
 }

@@ -32,6 +32,7 @@ type itemDecoder struct {
 	opts    Options
 	u       untyped // of JSON streams
 	typed   json.Options
+	buffer  []byte // of withoutManagedFields
 }
 
 func newItemDecoder(gvk schema.GroupVersionKind, newItem func() runtime.Object, opts Options) *itemDecoder {
@@ -123,7 +124,7 @@ func (d *itemDecoder) fromMessage(raw []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("%T has no protobuf form, but the server sent one", obj)
 	}
 	if d.opts.DropManagedFields {
-		raw = withoutManagedFields(raw)
+		raw, d.buffer = withoutManagedFields(raw, d.buffer)
 	}
 	if err := m.Unmarshal(raw); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", d.gvk.Kind, err)
