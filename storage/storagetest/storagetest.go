@@ -31,7 +31,7 @@ type Open func(t *testing.T) storage.Store
 
 // Run runs the conformance suite.
 func Run(t *testing.T, open Open) {
-	for _, group := range []func() []check{writes, views, watches, keeping, forks} {
+	for _, group := range []func() []check{writes, values, views, lists, watches, waiting, endings, keeping, forks} {
 		for _, c := range group() {
 			t.Run(c.sentence, func(t *testing.T) {
 				t.Parallel()

@@ -58,6 +58,11 @@ func views() []check {
 			_, err := t.View(context.Background(), 2)
 			t.wantErr(err, storage.ErrFuture)
 		}},
+	}
+}
+
+func lists() []check {
+	return []check{
 		{"Get returns nil for what does not exist", func(t *tester) {
 			t.put("b", "a", "1")
 			for _, k := range []storage.Key{key("b", "aa"), key("b", ""), key("", "a"), key("c", "a")} {

@@ -58,6 +58,11 @@ func writes() []check {
 			t.equal(storage.Revision(2), t.put("b", "m", "1").Modified)
 			t.equal("1", string(t.view(0).Get(key("b", "n")).Value))
 		}},
+	}
+}
+
+func values() []check {
+	return []check{
 		{"an empty value is a value, not a deletion", func(t *tester) {
 			t.commit(storage.Write{Key: key("b", "n"), Value: []byte{}, Expect: storage.Absent})
 			if t.view(0).Get(key("b", "n")) == nil {
