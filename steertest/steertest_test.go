@@ -1,0 +1,204 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest"
+)
+
+func scheme(t testing.TB) *kruntime.Scheme {
+	t.Helper()
+	s, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+func TestEveryTestHasAControlPlaneOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for i := range 20 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			env := steertest.New(t, steertest.Options{Scheme: scheme(t)})
+			env.Create(configMap("same-name"))
+			var list corev1.ConfigMapList
+			if err := env.Client.List(env.Context(), &list, client.InNamespace("default")); err != nil {
+				t.Fatal(err)
+			}
+			if len(list.Items) != 1 {
+				t.Errorf("%d ConfigMaps, want the own one", len(list.Items))
+			}
+		})
+	}
+}
+
+// keeper copies the data of every ConfigMap "source" to "copy".
+type keeper struct{ client.Client }
+
+func (k keeper) Reconcile(ctx context.Context, cm *corev1.ConfigMap) (controller.Result, error) {
+	if cm.Name != "source" {
+		return controller.Done(), nil
+	}
+	copied := configMap("copy")
+	copied.Data = cm.Data
+	return controller.Done(), k.Apply(ctx, copied, client.FieldOwner("keeper"), client.ForceOwnership)
+}
+
+func setup(_ context.Context, m *manager.Manager) error {
+	return controller.Add(m, keeper{m.Client()})
+}
+
+func TestTheOperatorUnderTestRunsAndIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: setup})
+	source := configMap("source")
+	source.Data = map[string]string{"a": "1"}
+	env.Create(source)
+	steertest.Wait(env, "default/copy", func(cm *corev1.ConfigMap) bool { return cm.Data["a"] == "1" })
+	if err := env.Client.Delete(env.Context(), configMap("copy")); err != nil {
+		t.Fatal(err)
+	}
+	steertest.WaitGone[*corev1.ConfigMap](env, "default/copy")
+}
+
+func TestObjectsAreSeededWithTheirStatus(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Objects: []client.Object{pod}})
+	got := steertest.Wait(env, "default/web", func(*corev1.Pod) bool { return true })
+	if got.Status.Phase != corev1.PodRunning {
+		t.Errorf("phase %q, want Running", got.Status.Phase)
+	}
+}
+
+func TestItRunsInABubbleOfVirtualTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: setup})
+		began := time.Now()
+		source := configMap("source")
+		env.Create(source)
+		steertest.Wait(env, "default/copy", func(*corev1.ConfigMap) bool { return true })
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s of virtual time went by", took)
+		}
+	})
+}
+
+// failing is a test that records why it fails.
+type failing struct {
+	testing.TB
+	mu      sync.Mutex
+	message string
+	clean   []func()
+}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.mu.Lock()
+	f.message = fmt.Sprintf(format, args...)
+	f.mu.Unlock()
+	runtime.Goexit()
+}
+
+func (f *failing) Cleanup(fn func()) { f.clean = append(f.clean, fn) }
+
+// fails runs a test body that is to fail, and returns its message.
+func fails(t *testing.T, body func(tb testing.TB)) string {
+	t.Helper()
+	f := &failing{TB: t}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		defer func() {
+			for i := range f.clean {
+				f.clean[len(f.clean)-1-i]()
+			}
+		}()
+		body(f)
+	})
+	wait.Wait()
+	if f.message == "" {
+		t.Fatal("the body did not fail")
+	}
+	return f.message
+}
+
+func TestAMissingPathFailsTheTest(t *testing.T) {
+	t.Parallel()
+	got := fails(t, func(tb testing.TB) { steertest.New(tb, steertest.Options{CRDs: []string{"no/such/folder"}}) })
+	if !strings.Contains(got, "no/such/folder") {
+		t.Errorf("message: %s", got)
+	}
+}
+
+func TestARefusedManifestNamesItsFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Upper}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := fails(t, func(tb testing.TB) {
+		steertest.New(tb, steertest.Options{}).Apply(file)
+	})
+	if !strings.Contains(got, file) || !strings.Contains(got, "Upper") {
+		t.Errorf("message: %s", got)
+	}
+}
+
+func TestAWaitInVainShowsTheLastState(t *testing.T) {
+	t.Parallel()
+	got := fails(t, func(tb testing.TB) {
+		env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 50 * time.Millisecond})
+		cm := configMap("a")
+		cm.Data = map[string]string{"colour": "red"}
+		env.Create(cm)
+		steertest.Wait(env, "default/a", func(cm *corev1.ConfigMap) bool { return cm.Data["colour"] == "blue" })
+	})
+	if !strings.Contains(got, `"colour": "red"`) {
+		t.Errorf("message: %s", got)
+	}
+	got = fails(t, func(tb testing.TB) {
+		env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 50 * time.Millisecond})
+		steertest.Wait(env, "default/none", func(*corev1.ConfigMap) bool { return true })
+	})
+	if !strings.Contains(got, "it does not exist") {
+		t.Errorf("message: %s", got)
+	}
+}
+
+func TestUndeclaredReadsOfAnOperatorAreErrors(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: setup})
+	err := env.Manager.Client().Get(env.Context(), client.ObjectKey{Namespace: "default", Name: "x"}, &corev1.Secret{})
+	if err == nil || apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "Secret") {
+		t.Errorf("got %v, want an error that names the kind", err)
+	}
+}
