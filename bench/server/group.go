@@ -87,10 +87,10 @@ func measure(ctx context.Context, out *report.Report, side report.Side, subject 
 	if _, err := drive(ctx, clients, 200, warm); err != nil {
 		return err
 	}
-	if err := measureVerbs(ctx, add, clients[:1], "1 client", max(scale.Objects/20, 20)); err != nil {
+	if err := measureVerbs(ctx, add, instance, clients[:1], "1 client", max(scale.Objects/20, 20)); err != nil {
 		return err
 	}
-	if err := measureVerbs(ctx, add, clients, "16 clients", scale.Objects); err != nil {
+	if err := measureVerbs(ctx, add, instance, clients, "16 clients", scale.Objects); err != nil {
 		return err
 	}
 	for _, watchers := range []int{1, 20, 200} {
@@ -114,7 +114,7 @@ func settle(ctx context.Context) error {
 
 type adder func(name, unit string, better report.Direction, value float64)
 
-func measureVerbs(ctx context.Context, add adder, clients []*Client, who string, objects int) error {
+func measureVerbs(ctx context.Context, add adder, instance *Instance, clients []*Client, who string, objects int) error {
 	prefix := fmt.Sprintf("c%d", len(clients))
 	for _, v := range verbs() {
 		if v.name == "delete" { // the lists see all objects
@@ -123,6 +123,7 @@ func measureVerbs(ctx context.Context, add adder, clients []*Client, who string,
 			}
 		}
 		n := max(int(float64(objects)*v.share), 1)
+		before := use(instance.PIDs)
 		result, err := drive(ctx, clients, n, func(ctx context.Context, c *Client, i int) error {
 			return v.work(ctx, c, prefix, i)
 		})
@@ -135,6 +136,8 @@ func measureVerbs(ctx context.Context, add adder, clients []*Client, who string,
 		}
 		add(v.name+", "+who, "ops/s", report.Higher, result.rate)
 		add(v.name+", "+who+", p99", "ms", report.Lower, result.percentile(0.99))
+		cpu := use(instance.PIDs).cpu - before.cpu
+		add(v.name+", "+who+", server CPU per request", "µs", report.Lower, float64(cpu.Microseconds())/float64(n))
 	}
 	return nil
 }

@@ -23,12 +23,13 @@ import (
 
 	"github.com/steer-dev/steer/bench/report"
 	"github.com/steer-dev/steer/bench/server"
+	"github.com/steer-dev/steer/bench/weight"
 )
 
 // settings are the flags.
 type settings struct {
 	only, json, chart, peer, root string
-	quick                         bool
+	quick, cold                   bool
 	rounds                        int
 }
 
@@ -40,6 +41,7 @@ func main() {
 	flag.StringVar(&s.peer, "peer", os.Getenv("STEER_PEER_BIN"), "directory with the binaries of module oracle (peer, kube-apiserver, etcd)")
 	flag.StringVar(&s.root, "root", "..", "directory of the main module")
 	flag.BoolVar(&s.quick, "quick", false, "a tenth of the work, once")
+	flag.BoolVar(&s.cold, "cold", false, "weight: also compile from an empty cache (minutes of CPU)")
 	flag.IntVar(&s.rounds, "rounds", 0, "how often each side runs (default: 3, or 1 with -quick)")
 	flag.Parse()
 
@@ -63,6 +65,7 @@ func groups() []struct {
 		run  func(context.Context, settings, *report.Report) error
 	}{
 		{"server", runServer},
+		{"weight", runWeight},
 	}
 }
 
@@ -128,4 +131,10 @@ func runServer(ctx context.Context, s settings, out *report.Report) (err error) 
 		out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin ./cmd/...` in oracle/ and pass -peer oracle/bin")
 	}
 	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, peer, scale)
+}
+
+func runWeight(ctx context.Context, s settings, out *report.Report) error {
+	return weight.Run(ctx, out, os.Stderr,
+		weight.Program{Dir: s.root, Package: "./examples/replicas/cmd"},
+		weight.Program{Dir: filepath.Join(s.root, "bench"), Package: "./incumbent/replicas"}, s.cold)
 }
