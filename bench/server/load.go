@@ -126,3 +126,23 @@ func version(data []byte) (string, error) {
 	err := json.Unmarshal(data, &head)
 	return head.Metadata.ResourceVersion, err
 }
+
+// Seed defines the resource of the loads and creates so many objects, named
+// item-000000 and so on.
+func Seed(ctx context.Context, instance *Instance, objects int) error {
+	clients := make([]*Client, 8)
+	for i := range clients {
+		clients[i] = instance.NewClient()
+		defer clients[i].Close()
+	}
+	if _, err := prepare(ctx, clients[0]); err != nil {
+		return err
+	}
+	_, err := drive(ctx, clients, objects, func(ctx context.Context, c *Client, i int) error {
+		return send(ctx, c, http.MethodPost, collection, jsonType, object(name("item", i), i))
+	})
+	if err != nil {
+		return err
+	}
+	return send(ctx, clients[0], http.MethodDelete, collection+"/first", "", nil)
+}

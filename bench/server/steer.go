@@ -49,6 +49,7 @@ func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
 	for {
 		instance, err := s.reach(ctx, kubeconfig)
 		if err == nil {
+			instance.Kubeconfig = kubeconfig
 			instance.PIDs, instance.Ready, instance.stop = []int{command.Process.Pid}, time.Since(begin), stop
 			return instance, nil
 		}

@@ -33,6 +33,8 @@ type Instance struct {
 	URL string
 	// TLS authenticates the server and, where it is set, the client.
 	TLS *tls.Config
+	// Kubeconfig is a file that says all this; empty where there is none.
+	Kubeconfig string
 	// Token is the bearer token of an administrator; may be empty.
 	Token string
 	// PIDs are its processes.

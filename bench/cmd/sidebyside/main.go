@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/bench/report"
+	"github.com/steer-dev/steer/bench/runtime"
 	"github.com/steer-dev/steer/bench/server"
 	"github.com/steer-dev/steer/bench/weight"
 )
@@ -66,6 +67,7 @@ func groups() []struct {
 	}{
 		{"server", runServer},
 		{"weight", runWeight},
+		{"runtime", runRuntime},
 	}
 }
 
@@ -105,17 +107,26 @@ func write(name string, content func(io.Writer) error) error {
 	return errors.Join(content(file), file.Close())
 }
 
+// build compiles a command into a directory and returns the binary.
+func build(ctx context.Context, into, dir, pkg string) (string, error) {
+	binary := filepath.Join(into, filepath.Base(pkg))
+	command := exec.CommandContext(ctx, "go", "build", "-o", binary, pkg)
+	command.Dir, command.Stderr = dir, os.Stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("build %s: %w", pkg, err)
+	}
+	return binary, nil
+}
+
 func runServer(ctx context.Context, s settings, out *report.Report) (err error) {
 	dir, err := os.MkdirTemp("", "steer-sidebyside-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	binary := filepath.Join(dir, "steer")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/steer")
-	build.Dir, build.Stderr = s.root, os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build steer: %w", err)
+	binary, err := build(ctx, dir, s.root, "./cmd/steer")
+	if err != nil {
+		return err
 	}
 	scale := server.Full()
 	if s.quick {
@@ -137,4 +148,33 @@ func runWeight(ctx context.Context, s settings, out *report.Report) error {
 	return weight.Run(ctx, out, os.Stderr,
 		weight.Program{Dir: s.root, Package: "./examples/replicas/cmd"},
 		weight.Program{Dir: filepath.Join(s.root, "bench"), Package: "./incumbent/replicas"}, s.cold)
+}
+
+func runRuntime(ctx context.Context, s settings, out *report.Report) (err error) {
+	dir, err := os.MkdirTemp("", "steer-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	bench := filepath.Join(s.root, "bench")
+	steer, err := build(ctx, dir, s.root, "./cmd/steer")
+	if err != nil {
+		return err
+	}
+	ours, err := build(ctx, dir, bench, "./cmd/probe-steer")
+	if err != nil {
+		return err
+	}
+	theirs, err := build(ctx, dir, bench, "./cmd/probe-peer")
+	if err != nil {
+		return err
+	}
+	rounds, objects := 3, 10000
+	if s.quick {
+		rounds, objects = 1, 1000
+	}
+	if s.rounds > 0 {
+		rounds = s.rounds
+	}
+	return runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, runtime.Probes{Steer: ours, Peer: theirs}, rounds, objects)
 }

@@ -1,0 +1,61 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command probe-steer measures Steer's runtime.
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/bench/runtime/item"
+	"github.com/steer-dev/steer/bench/runtime/probe"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager"
+)
+
+func main() { probe.Main(&side{}) }
+
+type side struct{ reader client.Client }
+
+// Run implements probe.Side.
+func (s *side) Run(ctx context.Context, config *rest.Config, seen func(string)) error {
+	scheme, err := client.NewScheme(item.AddToScheme)
+	if err != nil {
+		return err
+	}
+	m, err := manager.New(config, manager.Options{Name: "probe", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	s.reader = m.Client()
+	if err := controller.Add(m, reconciler(seen)); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// reconciler gets its object as a copy, which is what it reads.
+type reconciler func(string)
+
+// Reconcile implements controller.Reconciler.
+func (r reconciler) Reconcile(_ context.Context, i *item.Item) (controller.Result, error) {
+	r(i.Name)
+	return controller.Done(), nil
+}
+
+// Get implements probe.Side.
+func (s *side) Get(ctx context.Context, namespace, name string) error {
+	var i item.Item
+	return s.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &i)
+}
+
+// List implements probe.Side.
+func (s *side) List(ctx context.Context) (int, error) {
+	var list item.ItemList
+	err := s.reader.List(ctx, &list, client.InNamespace("default"))
+	return len(list.Items), err
+}

@@ -1,0 +1,79 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runtime compares what operators run on: Steer's manager, cache and
+// controller with controller-runtime's, each in a process of its own, against
+// the same server.
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/steer-dev/steer/bench/report"
+	"github.com/steer-dev/steer/bench/runtime/probe"
+	"github.com/steer-dev/steer/bench/server"
+)
+
+const group = "runtime"
+
+// Probes are the built commands.
+type Probes struct {
+	Steer, Peer string
+}
+
+// Run measures both sides in turn, rounds times, with so many objects on the
+// server.
+func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.Steer, probes Probes, rounds, objects int) (err error) {
+	instance, err := subject.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, instance.Stop()) }()
+	if err := server.Seed(ctx, instance, objects); err != nil {
+		return err
+	}
+	for round := range rounds {
+		for _, side := range []struct {
+			name   report.Side
+			binary string
+		}{{report.Steer, probes.Steer}, {report.Peer, probes.Peer}} {
+			fmt.Fprintf(log, "runtime: round %d, %s\n", round+1, side.name)
+			result, err := run(ctx, side.binary, instance.Kubeconfig, objects)
+			if err != nil {
+				return fmt.Errorf("%s: %w", side.name, err)
+			}
+			record(out, side.name, result, objects)
+		}
+	}
+	return nil
+}
+
+func run(ctx context.Context, binary, kubeconfig string, objects int) (result probe.Result, err error) {
+	command := exec.CommandContext(ctx, binary, "-kubeconfig", kubeconfig, "-objects", fmt.Sprint(objects))
+	command.Stderr = os.Stderr
+	data, err := command.Output()
+	if err != nil {
+		return result, err
+	}
+	return result, json.Unmarshal(data, &result)
+}
+
+func record(out *report.Report, side report.Side, r probe.Result, objects int) {
+	add := func(name, unit string, value float64) { out.Add(group, name, unit, report.Lower, side, value) }
+	of := fmt.Sprintf(" of %d", objects)
+	add("start to last reconcile"+of, "ms", r.SyncMillis)
+	add("its CPU", "ms", r.SyncCPUMillis)
+	add("live heap after it", "MB", r.LiveHeapMB)
+	add("peak resident", "MB", r.PeakMB)
+	add("change to reconcile, p50", "ms", r.EventP50)
+	add("change to reconcile, p99", "ms", r.EventP99)
+	add("cached get, CPU", "ns", r.GetNanos)
+	add("cached get, allocations", "", r.GetAllocs)
+	add("cached list"+of+", CPU", "ms", r.ListMillis)
+}

@@ -1,0 +1,228 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe measures an operator's runtime from inside its process: one
+// controller on the items of the benchmark, which reads its object and does
+// nothing.
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Side is a runtime under test.
+type Side interface {
+	// Run runs a manager with the controller until ctx ends; the controller
+	// calls seen for every object that it reconciles.
+	Run(ctx context.Context, config *rest.Config, seen func(name string)) error
+	// Get and List read from the cache; they may be called once everything was
+	// seen.
+	Get(ctx context.Context, namespace, name string) error
+	List(ctx context.Context) (int, error)
+}
+
+// Result is what a probe prints.
+type Result struct {
+	SyncMillis    float64 `json:"syncMillis"`
+	SyncCPUMillis float64 `json:"syncCPUMillis"`
+	LiveHeapMB    float64 `json:"liveHeapMB"`
+	PeakMB        float64 `json:"peakMB"`
+	EventP50      float64 `json:"eventP50Millis"`
+	EventP99      float64 `json:"eventP99Millis"`
+	GetNanos      float64 `json:"getNanos"`
+	GetAllocs     float64 `json:"getAllocs"`
+	ListMillis    float64 `json:"listMillis"`
+}
+
+// Main measures a side and prints the result as JSON.
+func Main(side Side) {
+	kubeconfig := flag.String("kubeconfig", "", "the server")
+	objects := flag.Int("objects", 1000, "how many items there are")
+	events := flag.Int("events", 100, "how many changes to time")
+	flag.Parse()
+	result, err := measure(side, *kubeconfig, *objects, *events)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(result)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "probe:", err)
+		os.Exit(1)
+	}
+}
+
+// sightings counts the objects that were seen and wakes those who wait for one.
+type sightings struct {
+	mu     sync.Mutex
+	names  map[string]bool
+	want   int
+	all    chan struct{}
+	waited string
+	came   chan time.Time
+}
+
+func (s *sightings) seen(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.names[name] {
+		s.names[name] = true
+		if len(s.names) == s.want {
+			close(s.all)
+		}
+	}
+	if name == s.waited {
+		s.waited = ""
+		s.came <- time.Now()
+	}
+}
+
+func (s *sightings) await(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waited = name
+}
+
+const collection = "/apis/bench.example.com/v1/namespaces/default/items"
+
+func measure(side Side, kubeconfig string, objects, events int) (result Result, err error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return result, err
+	}
+	config.QPS, config.Burst = -1, -1
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	s := &sightings{names: map[string]bool{}, want: objects, all: make(chan struct{}), came: make(chan time.Time, 1)}
+	ended := make(chan error, 1)
+	begin, cpu := time.Now(), processCPU()
+	go func() { ended <- side.Run(ctx, rest.CopyConfig(config), s.seen) }()
+	defer func() {
+		cancel()
+		err = errors.Join(err, ignoreCanceled(<-ended))
+	}()
+	select {
+	case <-s.all:
+	case err := <-ended:
+		ended <- nil
+		return result, fmt.Errorf("the manager ended: %w", err)
+	case <-ctx.Done():
+		return result, fmt.Errorf("%d of %d objects were reconciled: %w", len(s.names), objects, ctx.Err())
+	}
+	result.SyncMillis = millis(time.Since(begin))
+	result.SyncCPUMillis = millis(processCPU() - cpu)
+	result.PeakMB = peak() / 1e6
+	runtime.GC()
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	result.LiveHeapMB = float64(memory.HeapAlloc) / 1e6
+
+	if err := timeEvents(ctx, config, s, events, &result); err != nil {
+		return result, err
+	}
+	return result, timeReads(ctx, side, &result)
+}
+
+// timeEvents changes objects one after the other and measures from the send to
+// the reconcile.
+func timeEvents(ctx context.Context, config *rest.Config, s *sightings, events int, result *Result) error {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	var latencies []float64
+	for i := range events {
+		name := fmt.Sprintf("item-%06d", i)
+		s.await(name)
+		sent := time.Now()
+		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 5000+i)
+		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, config.Host+collection+"/"+name, bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK {
+			return fmt.Errorf("change %s: %s: %w", name, response.Status, err)
+		}
+		select {
+		case at := <-s.came:
+			latencies = append(latencies, millis(at.Sub(sent)))
+		case <-ctx.Done():
+			return fmt.Errorf("no reconcile of %s: %w", name, ctx.Err())
+		}
+	}
+	slices.Sort(latencies)
+	result.EventP50, result.EventP99 = latencies[len(latencies)/2], latencies[len(latencies)*99/100]
+	return nil
+}
+
+func timeReads(ctx context.Context, side Side, result *Result) error {
+	const gets, lists = 20000, 10
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu := processCPU()
+	for i := range gets {
+		if err := side.Get(ctx, "default", fmt.Sprintf("item-%06d", i%100)); err != nil {
+			return err
+		}
+	}
+	result.GetNanos = float64(processCPU()-cpu) / gets
+	runtime.ReadMemStats(&after)
+	result.GetAllocs = float64(after.Mallocs-before.Mallocs) / gets
+	cpu = processCPU()
+	for range lists {
+		if _, err := side.List(ctx); err != nil {
+			return err
+		}
+	}
+	result.ListMillis = millis(processCPU()-cpu) / lists
+	return nil
+}
+
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func millis(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+// peak is the most memory that was ever resident.
+func peak() float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err == nil {
+				return kilobytes * 1024
+			}
+		}
+	}
+	return 0
+}
