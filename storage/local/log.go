@@ -183,5 +183,3 @@ func (l *log) Close() error {
 	}
 	return nil
 }
-
-func appendUvarint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
