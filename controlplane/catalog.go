@@ -5,19 +5,15 @@ package controlplane
 
 import (
 	"cmp"
-	"encoding/json"
 	"iter"
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/storage"
 )
 
 // catalog tells the built-in controllers what the plane serves.
@@ -101,21 +97,4 @@ func (k *resources) add(r *apiserver.Resource) {
 	}
 	k.byBucket[first.Bucket] = *first
 	k.sorted = append(k.sorted, *first)
-}
-
-// lifeOf reads what decides over the life of a stored object.
-func lifeOf(rec *storage.Record) *step.Object {
-	var o struct {
-		Metadata struct {
-			UID               types.UID               `json:"uid"`
-			OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
-			Finalizers        []string                `json:"finalizers"`
-			DeletionTimestamp *string                 `json:"deletionTimestamp"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(rec.Value, &o); err != nil || o.Metadata.UID == "" {
-		return nil
-	}
-	m := &o.Metadata
-	return &step.Object{UID: m.UID, Owners: m.OwnerReferences, Finalizers: m.Finalizers, Deleting: m.DeletionTimestamp != nil}
 }

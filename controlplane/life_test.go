@@ -1,0 +1,95 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+func TestLifeIsReadFromMetadataAlone(t *testing.T) {
+	t.Parallel()
+	no := false
+	for text, want := range map[string]*step.Object{
+		`{"apiVersion":"v1","metadata":{"annotations":{"uid":"wrong","x":"{\"uid\":\"wrong\"}"},"name":"a","uid":"1"},"data":{"uid":"wrong"}}`: {UID: "1"},
+		`{"spec":{"a":[1,{"b":"]}"}],"c":-1.5e3,"d":true},"metadata":{"uid":"1","finalizers":["x/y","z"],"deletionTimestamp":"2000-01-01T00:00:00Z"}}`: {
+			UID: "1", Finalizers: []string{"x/y", "z"}, Deleting: true,
+		},
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"2","blockOwnerDeletion":false}],"uid":"1"}}`: {
+			UID: "1", Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "2", BlockOwnerDeletion: &no}},
+		},
+		`{"metadata":{"deletionTimestamp":null,"finalizers":null,"ownerReferences":null,"uid":"1"}}`: {UID: "1"},
+		`{"metadata":{"name":"a"}}`: nil,
+		`{}`:                        nil,
+		`[]`:                        nil,
+		``:                          nil,
+	} {
+		if diff := cmp.Diff(want, lifeOf(&storage.Record{Value: []byte(text)})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// FuzzMember holds the scanner to what encoding/json finds, for all JSON, and to
+// not failing, for all else.
+func FuzzMember(f *testing.F) {
+	f.Add(`{"a":{"b":[1,"]}\\\"",{}]},"metadata":{"uid":"x"},"z":null}`, "metadata")
+	f.Add(`{"a":1,"a":2}`, "b")
+	f.Add(`{"`, "a")
+	f.Add(`{"a":"\`, "a")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		member([]byte(text), name) // whatever it is, it ends
+		var compact bytes.Buffer
+		var object map[string]json.RawMessage
+		if json.Compact(&compact, []byte(text)) != nil || json.Unmarshal(compact.Bytes(), &object) != nil || object == nil {
+			return
+		}
+		if strings.ContainsAny(text, `\`) || len(object) != strings.Count(topLevel(compact.Bytes()), ":") {
+			return // keys with escapes, and keys that stand twice, are not ours
+		}
+		got := member(compact.Bytes(), name)
+		if want := object[name]; !bytes.Equal(got, want) {
+			t.Errorf("member %q of %s: got %s, want %s", name, compact.Bytes(), got, want)
+		}
+	})
+}
+
+// topLevel returns the text of an object without strings and nested values.
+func topLevel(object []byte) string {
+	var out strings.Builder
+	depth, quoted := 0, false
+	for _, c := range object {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case depth == 1:
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+func BenchmarkLifeOf(b *testing.B) {
+	value := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"creationTimestamp":"2000-01-01T00:00:00Z","managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:x":{}}},"manager":"m","operation":"Update"}],"name":"a","namespace":"b","resourceVersion":"1","uid":"6a4ac0c2-6c8b-4e27-9f6f-5f2a5b0a9f00"},"data":{"x":%q}}`, strings.Repeat("x", 2000))
+	rec := &storage.Record{Value: value}
+	for b.Loop() {
+		if lifeOf(rec) == nil {
+			b.Fatal("not an object")
+		}
+	}
+}
