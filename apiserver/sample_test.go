@@ -187,7 +187,12 @@ func config(s *apiserver.Server) *rest.Config {
 
 func dynamicClient(t testing.TB, s *apiserver.Server) dynamic.Interface {
 	t.Helper()
-	c, err := dynamic.NewForConfig(config(s))
+	return dynamicFor(t, config(s))
+}
+
+func dynamicFor(t testing.TB, config *rest.Config) dynamic.Interface {
+	t.Helper()
+	c, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}

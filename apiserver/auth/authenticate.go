@@ -16,13 +16,17 @@ import (
 var ErrBadCredentials = errors.New("auth: the credentials of the request are not valid")
 
 // Authenticators asks each in turn; the first that finds a user decides. When
-// none does, the first error of any is the outcome.
+// none does, the first error of any is the outcome: whoever shows wrong
+// credentials is not taken for anonymous.
 type Authenticators []Authenticator
 
 // Authenticate implements [Authenticator].
 func (all Authenticators) Authenticate(r *http.Request) (*User, error) {
 	var failed error
 	for _, a := range all {
+		if _, anonymous := a.(AsAnonymous); anonymous && failed != nil {
+			break
+		}
 		u, err := a.Authenticate(r)
 		if u != nil && err == nil {
 			return u, nil
