@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,9 @@ import (
 // OwnerAnnotation names the UID of the owner on children that cannot have an
 // owner reference, because they live in another namespace or in none.
 const OwnerAnnotation = "steer.dev/owner-uid"
+
+// goneCheck is how often it is checked whether children are gone.
+const goneCheck = 2 * time.Second
 
 // Children is a declared set of children: a reconciler says which objects there
 // are to be, and Apply makes it so. T is the type of the children, or
@@ -96,8 +100,9 @@ func (c Children[T]) Apply(ctx context.Context, owner client.Object, desired []T
 }
 
 // Delete deletes all children of the set and returns [Done] once none is left,
-// so that a finalizer can end with it. Children with an owner reference need it
-// only when their order or their end matters.
+// so that a finalizer can end with it; until then it comes back every two
+// seconds, since children without an owner reference do not tell of their end.
+// Children with one need it only when their order or their end matters.
 func (c Children[T]) Delete(ctx context.Context, owner client.Object) (Result, error) {
 	set, err := c.open(ctx, owner)
 	if err != nil {
@@ -117,7 +122,7 @@ func (c Children[T]) Delete(ctx context.Context, owner client.Object) (Result, e
 		return Result{}, err
 	}
 	if len(set.inventory.refs) > 0 {
-		return Wait(), nil
+		return After(goneCheck), nil
 	}
 	return Done(), nil
 }
