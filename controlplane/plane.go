@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
@@ -89,7 +90,8 @@ func (p *Plane) assemble() error {
 		}
 		return NewKeys()
 	})
-	builtin := builtinResources()
+	authentication := authenticator{keys: p.keys, tokens: o.Tokens}
+	builtin := append(builtinResources(), core.Reviews(o.Authorizer, authentication)...)
 	admission := apiserver.Admissions{namespace.Lifecycle{Store: p.store}}
 	refusal := &lateAdmission{}
 	admission = append(admission, refusal)
@@ -97,7 +99,7 @@ func (p *Plane) assemble() error {
 		admission = append(admission, o.Admission)
 	}
 	server, err := apiserver.New(apiserver.Options{
-		Store: p.store, Authenticator: authenticator{keys: p.keys, tokens: o.Tokens}, Authorizer: o.Authorizer, Admission: admission,
+		Store: p.store, Authenticator: authentication, Authorizer: o.Authorizer, Admission: admission,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
 		Checks: []apiserver.Check{{Name: "store", Run: p.store.Health}},
 	})

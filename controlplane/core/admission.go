@@ -36,7 +36,7 @@ func admissionKinds() []*apiserver.Resource {
 				}
 			},
 			warnings: func(_, _ mutating) []string { return []string{notEnforced("MutatingWebhookConfiguration")} },
-			columns:  columns(nil, "Name", "Webhooks:integer", "Age"),
+			columns:  columns("Name", "Webhooks:integer", "Age"),
 			row:      func(c mutating) []any { return []any{c.Name, count(c.Webhooks), age(c)} },
 		}.resource(),
 		kind[v1.ValidatingWebhookConfiguration, validating]{
@@ -48,7 +48,7 @@ func admissionKinds() []*apiserver.Resource {
 				}
 			},
 			warnings: func(_, _ validating) []string { return []string{notEnforced("ValidatingWebhookConfiguration")} },
-			columns:  columns(nil, "Name", "Webhooks:integer", "Age"),
+			columns:  columns("Name", "Webhooks:integer", "Age"),
 			row:      func(c validating) []any { return []any{c.Name, count(c.Webhooks), age(c)} },
 		}.resource(),
 		kind[v1.ValidatingAdmissionPolicy, policy]{
@@ -60,7 +60,7 @@ func admissionKinds() []*apiserver.Resource {
 				}
 			},
 			warnings: func(_, _ policy) []string { return []string{notEnforced("ValidatingAdmissionPolicy")} },
-			columns:  columns(nil, "Name", "Validations:integer", "ParamKind", "Age"),
+			columns:  columns("Name", "Validations:integer", "ParamKind", "Age"),
 			row: func(p policy) []any {
 				param := "<unset>"
 				if k := p.Spec.ParamKind; k != nil {
@@ -77,7 +77,7 @@ func admissionKinds() []*apiserver.Resource {
 				}
 			},
 			warnings: func(_, _ binding) []string { return []string{notEnforced("ValidatingAdmissionPolicyBinding")} },
-			columns:  columns(nil, "Name", "PolicyName", "ParamRef", "Age"),
+			columns:  columns("Name", "PolicyName", "ParamRef", "Age"),
 			row:      func(b binding) []any { return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), age(b)} },
 		}.resource(),
 	}

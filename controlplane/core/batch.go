@@ -30,7 +30,7 @@ func batchKinds() []*apiserver.Resource {
 			},
 			prepare:  prepareJob,
 			validate: validateJob,
-			columns:  columns(nil, "Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
+			columns:  columns("Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
 			row:      jobRow,
 			selectable: []selectable[job]{
 				{path: "status.successful", value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
@@ -42,7 +42,7 @@ func batchKinds() []*apiserver.Resource {
 			status: true, generations: true, unconditional: true,
 			defaults: defaultCronJob,
 			validate: validateCronJob,
-			columns: columns(nil, "Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
+			columns: columns("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
 				"Containers*", "Images*", "Selector*"),
 			row: func(c *batchv1.CronJob) []any {
 				names, images := containerText(c.Spec.JobTemplate.Spec.Template.Spec.Containers)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,14 +16,16 @@ import (
 	"github.com/steer-dev/steer/apiserver/table"
 )
 
+var knownColumns = sync.OnceValue(columnDocs)
+
 // none is shown where there is nothing.
 const none = "<none>"
 
 // columns makes column definitions from their names, "Name" and "Age" with their
 // usual meaning. A name may carry a type after a colon (the default is string),
-// and ends in an asterisk if it belongs to wide output. docs are descriptions by
-// name.
-func columns(docs map[string]string, names ...string) []metav1.TableColumnDefinition {
+// and ends in an asterisk if it belongs to wide output. Descriptions are added
+// from [columnDocs].
+func columns(names ...string) []metav1.TableColumnDefinition {
 	out := make([]metav1.TableColumnDefinition, 0, len(names))
 	for _, name := range names {
 		name, wide := strings.CutSuffix(name, "*")
@@ -35,7 +38,7 @@ func columns(docs map[string]string, names ...string) []metav1.TableColumnDefini
 			out = append(out, table.AgeColumn("string"))
 			continue
 		}
-		c := metav1.TableColumnDefinition{Name: name, Type: "string", Description: docs[name]}
+		c := metav1.TableColumnDefinition{Name: name, Type: "string"}
 		if typed {
 			c.Type = columnType
 		}

@@ -34,9 +34,13 @@ func namespaceKinds() []*apiserver.Resource {
 			}
 		},
 		validate: func(ns, old *corev1.Namespace) field.ErrorList {
-			return validName(ns, old, validation.ValidateNamespaceName)
+			errs := validName(ns, old, validation.ValidateNamespaceName)
+			for _, f := range ns.Spec.Finalizers {
+				errs = append(errs, validFinalizer(field.NewPath("spec", "finalizers"), string(f))...)
+			}
+			return errs
 		},
-		columns: columns(corev1.NamespaceStatus{}.SwaggerDoc(), "Name", "Status", "Age"),
+		columns: columns("Name", "Status", "Age"),
 		row: func(ns *corev1.Namespace) []any {
 			return []any{ns.Name, string(ns.Status.Phase), age(ns)}
 		},
@@ -99,7 +103,7 @@ func configKinds() []*apiserver.Resource {
 		kind[corev1.ConfigMap, *corev1.ConfigMap]{
 			version: "v1", plural: "configmaps", short: []string{"cm"}, unconditional: true,
 			validate: validateConfigMap,
-			columns:  columns(corev1.ConfigMap{}.SwaggerDoc(), "Name", "Data", "Age"),
+			columns:  columns("Name", "Data", "Age"),
 			row: func(c *corev1.ConfigMap) []any {
 				return []any{c.Name, int64(len(c.Data) + len(c.BinaryData)), age(c)}
 			},
@@ -108,7 +112,7 @@ func configKinds() []*apiserver.Resource {
 			version: "v1", plural: "secrets", unconditional: true,
 			defaults: defaultSecret,
 			validate: validateSecret,
-			columns:  columns(corev1.Secret{}.SwaggerDoc(), "Name", "Type", "Data", "Age"),
+			columns:  columns("Name", "Type", "Data", "Age"),
 			row: func(s *corev1.Secret) []any {
 				return []any{s.Name, string(s.Type), int64(len(s.Data)), age(s)}
 			},
@@ -117,13 +121,13 @@ func configKinds() []*apiserver.Resource {
 		kind[corev1.ServiceAccount, *corev1.ServiceAccount]{
 			version: "v1", plural: "serviceaccounts", short: []string{"sa"}, unconditional: true,
 			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			columns:  columns(nil, "Name", "Age"),
+			columns:  columns("Name", "Age"),
 			row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, age(s)} },
 		}.resource(),
 		kind[coordinationv1.Lease, *coordinationv1.Lease]{
 			group: "coordination.k8s.io", version: "v1", plural: "leases", creates: true,
 			validate: validateLease,
-			columns:  columns(coordinationv1.LeaseSpec{}.SwaggerDoc(), "Name", "Holder", "Age"),
+			columns:  columns("Name", "Holder", "Age"),
 			row: func(l *coordinationv1.Lease) []any {
 				return []any{l.Name, value(l.Spec.HolderIdentity), age(l)}
 			},

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/table"
@@ -17,8 +18,9 @@ func eventKinds() []*apiserver.Resource {
 	type event = *corev1.Event
 	return []*apiserver.Resource{kind[corev1.Event, event]{
 		version: "v1", plural: "events", short: []string{"ev"}, unconditional: true, creates: true,
-		columns: columns(corev1.Event{}.SwaggerDoc(), "Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*"),
-		row:     eventRow,
+		validate: validateEvent,
+		columns:  columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*"),
+		row:      eventRow,
 		selectable: []selectable[event]{
 			leaf("involvedObject.kind", func(e event) string { return e.InvolvedObject.Kind }),
 			leaf("involvedObject.namespace", func(e event) string { return e.InvolvedObject.Namespace }),
@@ -39,6 +41,23 @@ func eventKinds() []*apiserver.Resource {
 		},
 		deletion: apiserver.DeletionRules{Uncollectable: true},
 	}.resource()}
+}
+
+// validateEvent checks events of the old kind: the namespace of an event is that
+// of its object.
+func validateEvent(e, _ *corev1.Event) field.ErrorList {
+	namespace := e.InvolvedObject.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // events of cluster-scoped objects live there
+		if e.Namespace != namespace && e.Namespace != metav1.NamespaceSystem {
+			return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace, "does not match event.namespace")}
+		}
+		return nil
+	}
+	if e.Namespace != namespace {
+		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace, "does not match event.namespace")}
+	}
+	return nil
 }
 
 func eventRow(e *corev1.Event) []any {

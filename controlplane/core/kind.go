@@ -113,6 +113,12 @@ func (k kind[T, P]) resource() *apiserver.Resource {
 		StrategicMerge: true,
 	}
 	if k.row != nil {
+		docs := knownColumns()
+		for i := range k.columns {
+			if c := &k.columns[i]; c.Description == "" {
+				c.Description = docs[name+"/"+c.Name]
+			}
+		}
 		version.Printer = &table.Typed[P]{Definitions: k.columns, Row: k.row}
 	}
 	for _, s := range k.selectable {

@@ -18,7 +18,7 @@ func networkKinds() []*apiserver.Resource {
 			group: "networking.k8s.io", version: "v1", plural: "ingresses", short: []string{"ing"},
 			status: true, generations: true, unconditional: true,
 			validate: validateIngress,
-			columns:  columns(nil, "Name", "Class", "Hosts", "Address", "Ports", "Age"),
+			columns:  columns("Name", "Class", "Hosts", "Address", "Ports", "Age"),
 			row:      ingressRow,
 		}.resource(),
 		kind[networkingv1.IngressClass, *networkingv1.IngressClass]{
@@ -28,7 +28,7 @@ func networkKinds() []*apiserver.Resource {
 					fill(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
 				}
 			},
-			columns: columns(nil, "Name", "Controller", "Parameters", "Age"),
+			columns: columns("Name", "Controller", "Parameters", "Age"),
 			row: func(c *networkingv1.IngressClass) []any {
 				parameters := none
 				if p := c.Spec.Parameters; p != nil {
@@ -44,7 +44,7 @@ func networkKinds() []*apiserver.Resource {
 			group: "networking.k8s.io", version: "v1", plural: "networkpolicies", short: []string{"netpol"},
 			generations: true, unconditional: true,
 			defaults: defaultNetworkPolicy,
-			columns:  columns(nil, "Name", "Pod-Selector", "Age"),
+			columns:  columns("Name", "Pod-Selector", "Age"),
 			row: func(p *networkingv1.NetworkPolicy) []any {
 				return []any{p.Name, selectorText(&p.Spec.PodSelector), age(p)}
 			},

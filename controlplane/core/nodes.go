@@ -20,7 +20,7 @@ func nodeKinds() []*apiserver.Resource {
 		kind[corev1.Node, *corev1.Node]{
 			version: "v1", plural: "nodes", short: []string{"no"}, cluster: true,
 			status: true, keepsStatus: true, unconditional: true,
-			columns: columns(nil, "Name", "Status", "Roles", "Age", "Version", "Internal-IP*", "External-IP*", "OS-Image*",
+			columns: columns("Name", "Status", "Roles", "Age", "Version", "Internal-IP*", "External-IP*", "OS-Image*",
 				"Kernel-Version*", "Container-Runtime*"),
 			row: nodeRow,
 			selectable: []selectable[*corev1.Node]{{path: "spec.unschedulable", value: func(n *corev1.Node) string {
@@ -30,7 +30,7 @@ func nodeKinds() []*apiserver.Resource {
 		kind[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
 			group: "node.k8s.io", version: "v1", plural: "runtimeclasses", cluster: true, creates: true,
 			validate: validateRuntimeClass,
-			columns:  columns(nil, "Name", "Handler", "Age"),
+			columns:  columns("Name", "Handler", "Age"),
 			row:      func(c *nodev1.RuntimeClass) []any { return []any{c.Name, c.Handler, age(c)} },
 		}.resource(),
 		kind[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
@@ -38,7 +38,7 @@ func nodeKinds() []*apiserver.Resource {
 			generations: true, unconditional: true,
 			defaults: func(c *schedulingv1.PriorityClass) { fill(&c.PreemptionPolicy, corev1.PreemptLowerPriority) },
 			validate: validatePriorityClass,
-			columns:  columns(nil, "Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"),
+			columns:  columns("Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"),
 			row: func(c *schedulingv1.PriorityClass) []any {
 				return []any{c.Name, int64(c.Value), c.GlobalDefault, age(c), string(value(c.PreemptionPolicy))}
 			},

@@ -32,7 +32,7 @@ func podKinds() []*apiserver.Resource {
 			},
 			prepare:  preparePod,
 			validate: validatePod,
-			columns: columns(podDocs(), "Name", "Ready", "Status", "Restarts", "Age",
+			columns: columns("Name", "Ready", "Status", "Restarts", "Age",
 				"IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
 			row: podRow,
 			selectable: []selectable[pod]{
@@ -52,7 +52,7 @@ func podKinds() []*apiserver.Resource {
 			version: "v1", plural: "podtemplates", family: podFamily(), generations: true, unconditional: true,
 			deletion: apiserver.DeletionRules{ReturnsObject: true},
 			defaults: func(t *corev1.PodTemplate) { defaultPodTemplate(&t.Template) },
-			columns:  columns(nil, "Name", "Containers", "Images", "Pod Labels"),
+			columns:  columns("Name", "Containers", "Images", "Pod Labels"),
 			row: func(t *corev1.PodTemplate) []any {
 				names, images := containerText(t.Template.Spec.Containers)
 				return []any{t.Name, names, images, labelText(t.Template.Labels)}
@@ -116,18 +116,6 @@ func qosClass(s *corev1.PodSpec) corev1.PodQOSClass {
 		return corev1.PodQOSGuaranteed
 	default:
 		return corev1.PodQOSBurstable
-	}
-}
-
-func podDocs() map[string]string {
-	return map[string]string{
-		"Ready":           "The aggregate readiness state of this pod for accepting traffic.",
-		"Status":          "The aggregate status of the containers in this pod.",
-		"Restarts":        "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
-		"IP":              corev1.PodStatus{}.SwaggerDoc()["podIP"],
-		"Node":            corev1.PodSpec{}.SwaggerDoc()["nodeName"],
-		"Nominated Node":  corev1.PodStatus{}.SwaggerDoc()["nominatedNodeName"],
-		"Readiness Gates": corev1.PodSpec{}.SwaggerDoc()["readinessGates"],
 	}
 }
 

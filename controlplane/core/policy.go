@@ -20,7 +20,7 @@ func policyKinds() []*apiserver.Resource {
 			group: "policy", version: "v1", plural: "poddisruptionbudgets", short: []string{"pdb"},
 			status: true, generations: true,
 			validate: validateDisruptionBudget,
-			columns:  columns(nil, "Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
+			columns:  columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
 			row: func(b *policyv1.PodDisruptionBudget) []any {
 				return []any{b.Name, orNA(b.Spec.MinAvailable), orNA(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), age(b)}
 			},
@@ -28,7 +28,7 @@ func policyKinds() []*apiserver.Resource {
 		kind[corev1.ResourceQuota, *corev1.ResourceQuota]{
 			version: "v1", plural: "resourcequotas", short: []string{"quota"}, status: true, unconditional: true,
 			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			columns:  columns(nil, "Name", "Request", "Limit", "Age"),
+			columns:  columns("Name", "Request", "Limit", "Age"),
 			row: func(q *corev1.ResourceQuota) []any {
 				requests, limits := quotaText(q)
 				return []any{q.Name, requests, limits, age(q)}
@@ -37,7 +37,7 @@ func policyKinds() []*apiserver.Resource {
 		kind[corev1.LimitRange, *corev1.LimitRange]{
 			version: "v1", plural: "limitranges", short: []string{"limits"}, unconditional: true, creates: true,
 			defaults: defaultLimitRange,
-			columns:  columns(nil, "Name", "Created At:date"),
+			columns:  columns("Name", "Created At:date"),
 			row:      func(l *corev1.LimitRange) []any { return createdRow(l) },
 		}.resource(),
 	}

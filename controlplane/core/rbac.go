@@ -16,7 +16,7 @@ import (
 func rbacKinds() []*apiserver.Resource {
 	const group = rbacv1.GroupName
 	bindingColumns := func() []metav1.TableColumnDefinition {
-		return columns(nil, "Name", "Role", "Age", "Users*", "Groups*", "ServiceAccounts*")
+		return columns("Name", "Role", "Age", "Users*", "Groups*", "ServiceAccounts*")
 	}
 	return []*apiserver.Resource{
 		kind[rbacv1.Role, *rbacv1.Role]{
@@ -24,13 +24,13 @@ func rbacKinds() []*apiserver.Resource {
 			validate: func(r, old *rbacv1.Role) field.ErrorList {
 				return append(validRBACName(r, old), validateRules(r.Rules, true, field.NewPath("rules"))...)
 			},
-			columns: columns(nil, "Name", "Created At:date"),
+			columns: columns("Name", "Created At:date"),
 			row:     func(r *rbacv1.Role) []any { return createdRow(r) },
 		}.resource(),
 		kind[rbacv1.ClusterRole, *rbacv1.ClusterRole]{
 			group: group, version: "v1", plural: "clusterroles", cluster: true, unconditional: true, creates: true,
 			validate: validateClusterRole,
-			columns:  columns(nil, "Name", "Created At:date"),
+			columns:  columns("Name", "Created At:date"),
 			row:      func(r *rbacv1.ClusterRole) []any { return createdRow(r) },
 		}.resource(),
 		kind[rbacv1.RoleBinding, *rbacv1.RoleBinding]{

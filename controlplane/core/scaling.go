@@ -21,7 +21,7 @@ func scalingKinds() []*apiserver.Resource {
 			status: true, unconditional: true,
 			defaults: defaultAutoscaler,
 			validate: validateAutoscaler,
-			columns:  columns(nil, "Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
+			columns:  columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
 			row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any {
 				least := "<unset>"
 				if a.Spec.MinReplicas != nil {

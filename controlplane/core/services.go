@@ -25,7 +25,7 @@ func serviceKinds() []*apiserver.Resource {
 			deletion: apiserver.DeletionRules{ReturnsObject: true},
 			defaults: defaultService,
 			validate: validateService,
-			columns:  columns(corev1.ServiceSpec{}.SwaggerDoc(), "Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
+			columns:  columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
 			row: func(s service) []any {
 				ip := none
 				if len(s.Spec.ClusterIPs) > 0 {
@@ -53,7 +53,7 @@ func serviceKinds() []*apiserver.Resource {
 			warnings: func(_, _ *corev1.Endpoints) []string {
 				return []string{"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 			},
-			columns: columns(corev1.Endpoints{}.SwaggerDoc(), "Name", "Endpoints", "Age"),
+			columns: columns("Name", "Endpoints", "Age"),
 			row:     func(e *corev1.Endpoints) []any { return []any{e.Name, endpointsText(e), age(e)} },
 		}.resource(),
 		kind[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
@@ -65,7 +65,7 @@ func serviceKinds() []*apiserver.Resource {
 				}
 			},
 			validate: validateEndpointSlice,
-			columns:  columns(nil, "Name", "AddressType", "Ports", "Endpoints", "Age"),
+			columns:  columns("Name", "AddressType", "Ports", "Endpoints", "Age"),
 			row:      sliceRow,
 		}.resource(),
 	}

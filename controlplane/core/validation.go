@@ -6,6 +6,7 @@ package core
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -89,3 +90,15 @@ func count[T any](list []T) int64 { return int64(len(list)) }
 
 // fraction shows how many of a number are there.
 func fraction(have, want int32) string { return fmt.Sprintf("%d/%d", have, want) }
+
+// validFinalizer checks the name of one of a namespace's own finalizers.
+func validFinalizer(path *field.Path, name string) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsQualifiedName(name) {
+		errs = append(errs, field.Invalid(path, name, problem))
+	}
+	if !strings.Contains(name, "/") && name != string(corev1.FinalizerKubernetes) && name != "orphan" && name != "foregroundDeletion" {
+		errs = append(errs, field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
+	}
+	return errs
+}

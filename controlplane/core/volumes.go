@@ -28,7 +28,7 @@ func volumeKinds() []*apiserver.Resource {
 			defaults:      defaultClaim,
 			initialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
 			validate:      validateClaim,
-			columns: columns(nil, "Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
+			columns: columns("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
 				"VolumeMode*"),
 			row: claimRow,
 		}.resource(),
@@ -48,7 +48,7 @@ func volumeKinds() []*apiserver.Resource {
 				v.Status.Phase, v.Status.LastPhaseTransitionTime = corev1.VolumePending, &now
 			},
 			validate: validateVolume,
-			columns: columns(nil, "Name", "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass",
+			columns: columns("Name", "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass",
 				"VolumeAttributesClass", "Reason", "Age", "VolumeMode*"),
 			row: volumeRow,
 		}.resource(),
@@ -60,7 +60,7 @@ func volumeKinds() []*apiserver.Resource {
 				fill(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 			},
 			validate: validateStorageClass,
-			columns: columns(nil, "Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode",
+			columns: columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode",
 				"AllowVolumeExpansion", "Age"),
 			row: func(c class) []any {
 				name := c.Name

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/robfig/cron/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,13 +52,12 @@ func validateTemplate(selector *metav1.LabelSelector, t *corev1.PodTemplateSpec,
 		if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 			errs = append(errs, field.Invalid(path.Child("selector"), selector, empty))
 		}
-		s, err := metav1.LabelSelectorAsSelector(selector)
-		switch {
-		case err != nil:
-			errs = append(errs, field.Invalid(path.Child("selector"), selector, "invalid label selector"))
-		case !s.Empty() && !s.Matches(labels.Set(t.Labels)):
-			errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
-		}
+	}
+	switch s, err := metav1.LabelSelectorAsSelector(selector); {
+	case err != nil:
+		errs = append(errs, field.Invalid(path.Child("selector"), selector, "invalid label selector"))
+	case !s.Empty() && !s.Matches(labels.Set(t.Labels)): // no selector matches nothing
+		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
 	return append(errs, validatePodTemplate(t, path.Child("template"))...)
 }
@@ -261,6 +261,8 @@ func validateCronJob(c, _ *batchv1.CronJob) field.ErrorList {
 	var errs field.ErrorList
 	if s.Schedule == "" {
 		errs = append(errs, field.Required(path.Child("schedule"), ""))
+	} else if _, err := cron.ParseStandard(s.Schedule); err != nil {
+		errs = append(errs, field.Invalid(path.Child("schedule"), s.Schedule, err.Error()))
 	}
 	errs = append(errs, notNegative(path.Child("startingDeadlineSeconds"), s.StartingDeadlineSeconds)...)
 	errs = append(errs, supported(path.Child("concurrencyPolicy"), s.ConcurrencyPolicy,

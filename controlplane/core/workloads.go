@@ -35,7 +35,7 @@ func workloadKinds() []*apiserver.Resource {
 			defaults:     defaultDeployment,
 			validate:     validateDeployment,
 			subresources: scalable("apps", deploymentScale{}),
-			columns:      columns(nil, "Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
+			columns:      columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
 			row: func(d deployment) []any {
 				names, images := containerText(d.Spec.Template.Spec.Containers)
 				return []any{
@@ -53,7 +53,7 @@ func workloadKinds() []*apiserver.Resource {
 			},
 			validate:     validateReplicaSet,
 			subresources: scalable("apps", replicaSetScale{}),
-			columns:      columns(nil, "Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
+			columns:      columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
 			row: func(r replicaSet) []any {
 				names, images := containerText(r.Spec.Template.Spec.Containers)
 				return []any{
@@ -71,7 +71,7 @@ func workloadKinds() []*apiserver.Resource {
 			defaults:     defaultStatefulSet,
 			validate:     validateStatefulSet,
 			subresources: scalable("apps", statefulSetScale{}),
-			columns:      columns(nil, "Name", "Ready", "Age", "Containers*", "Images*"),
+			columns:      columns("Name", "Ready", "Age", "Containers*", "Images*"),
 			row: func(s statefulSet) []any {
 				names, images := containerText(s.Spec.Template.Spec.Containers)
 				return []any{s.Name, fraction(s.Status.ReadyReplicas, value(s.Spec.Replicas)), age(s), names, images}
@@ -83,7 +83,7 @@ func workloadKinds() []*apiserver.Resource {
 			defaults: defaultDaemonSet,
 			prepare:  countTemplates,
 			validate: validateDaemonSet,
-			columns: columns(nil, "Name", "Desired:integer", "Current:integer", "Ready:integer", "Up-to-date:integer", "Available:integer",
+			columns: columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Up-to-date:integer", "Available:integer",
 				"Node Selector", "Age", "Containers*", "Images*", "Selector*"),
 			row: func(d daemonSet) []any {
 				names, images := containerText(d.Spec.Template.Spec.Containers)
@@ -97,7 +97,7 @@ func workloadKinds() []*apiserver.Resource {
 		kind[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
 			group: "apps", version: "v1", plural: "controllerrevisions", unconditional: true,
 			validate: validateControllerRevision,
-			columns:  columns(nil, "Name", "Controller", "Revision", "Age"),
+			columns:  columns("Name", "Controller", "Revision", "Age"),
 			row: func(r *appsv1.ControllerRevision) []any {
 				owner := none
 				if ref := metav1.GetControllerOf(r); ref != nil {
@@ -112,7 +112,7 @@ func workloadKinds() []*apiserver.Resource {
 			status: true, generations: true, unconditional: true,
 			defaults:     defaultReplicationController,
 			subresources: scalable("", replicationScale{}),
-			columns:      columns(nil, "Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
+			columns:      columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
 			row: func(r controller) []any {
 				var names, images string
 				if r.Spec.Template != nil {

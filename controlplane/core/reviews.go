@@ -1,0 +1,217 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// Reviews returns the kinds by which clients ask who they are and what somebody
+// may do. Nothing of them is stored.
+//
+// Both arguments are those of the server; a nil authorizer is asked as
+// [auth.AllowMasters], a nil authenticator leaves TokenReview out.
+func Reviews(authorizer auth.Authorizer, authenticator auth.Authenticator) []*apiserver.Resource {
+	if authorizer == nil {
+		authorizer = auth.AllowMasters{}
+	}
+	a := reviewer{authorizer, authenticator}
+	out := []*apiserver.Resource{
+		review("authentication.k8s.io", "selfsubjectreviews", false, a.self, nil),
+		review("authorization.k8s.io", "subjectaccessreviews", false, a.subject, validateSubject),
+		review("authorization.k8s.io", "localsubjectaccessreviews", true, a.localSubject, validateLocalSubject),
+		review("authorization.k8s.io", "selfsubjectaccessreviews", false, a.selfSubject, validateSelfSubject),
+		review("authorization.k8s.io", "selfsubjectrulesreviews", false, a.selfRules, validateSelfRules),
+	}
+	if authenticator != nil {
+		out = append(out, review("authentication.k8s.io", "tokenreviews", false, a.token, validateToken))
+	}
+	return out
+}
+
+// review describes a kind whose objects are answered and not stored. answer
+// fills in the status.
+func review[T any, P object[T]](group, plural string, namespaced bool,
+	answer func(context.Context, *apiserver.Request, P) error, validate func(P) field.ErrorList) *apiserver.Resource {
+	name := reflect.TypeFor[T]().Name()
+	k := kind[T, P]{group: group, version: "v1", plural: plural}
+	if validate != nil {
+		k.validate = func(obj, _ P) field.ErrorList { return validate(obj) }
+	}
+	return &apiserver.Resource{
+		Names: apiserver.Names{
+			Group: group, Plural: plural, Singular: strings.ToLower(name), Kind: name, ListKind: name + "List", Namespaced: namespaced,
+		},
+		Versions: []apiserver.Version{{
+			Name: "v1", New: func() apiserver.Object { return P(new(T)) }, Strategy: &strategy[T, P]{kind: k},
+		}},
+		Backend: answerer[T, P](answer),
+	}
+}
+
+// answerer is the backend of a review.
+type answerer[T any, P object[T]] func(context.Context, *apiserver.Request, P) error
+
+// Create implements apiserver.Creater.
+func (a answerer[T, P]) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, _ *metav1.CreateOptions) (apiserver.Object, error) {
+	if err := a(ctx, r, obj.(P)); err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// reviewer answers reviews.
+type reviewer struct {
+	authorizer    auth.Authorizer
+	authenticator auth.Authenticator
+}
+
+func (reviewer) self(_ context.Context, r *apiserver.Request, obj *authenticationv1.SelfSubjectReview) error {
+	obj.Status.UserInfo = userInfo(r.User)
+	return nil
+}
+
+func userInfo(u *auth.User) authenticationv1.UserInfo {
+	out := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
+	for key, values := range u.Extra {
+		if out.Extra == nil {
+			out.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		out.Extra[key] = values
+	}
+	return out
+}
+
+func (a reviewer) subject(ctx context.Context, _ *apiserver.Request, obj *authorizationv1.SubjectAccessReview) error {
+	return a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+}
+
+func (a reviewer) localSubject(ctx context.Context, r *apiserver.Request, obj *authorizationv1.LocalSubjectAccessReview) error {
+	if obj.Spec.ResourceAttributes.Namespace != r.Namespace {
+		return apierrors.NewBadRequest("spec.resourceAttributes.namespace must match namespace: " + r.Namespace)
+	}
+	return a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, nil, &obj.Status)
+}
+
+func (a reviewer) selfSubject(ctx context.Context, r *apiserver.Request, obj *authorizationv1.SelfSubjectAccessReview) error {
+	return a.decide(ctx, r.User, obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+}
+
+func subjectOf(s *authorizationv1.SubjectAccessReviewSpec) *auth.User {
+	u := &auth.User{Name: s.User, UID: s.UID, Groups: s.Groups, Extra: map[string][]string{}}
+	for key, values := range s.Extra {
+		u.Extra[key] = values
+	}
+	return u
+}
+
+// decide asks the authorizer.
+func (a reviewer) decide(ctx context.Context, user *auth.User, r *authorizationv1.ResourceAttributes,
+	n *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) error {
+	attributes := &auth.Attributes{User: user}
+	if r != nil {
+		attributes.ResourceRequest = true
+		attributes.Verb, attributes.Group, attributes.Version = r.Verb, r.Group, r.Version
+		attributes.Resource, attributes.Subresource = r.Resource, r.Subresource
+		attributes.Namespace, attributes.Name = r.Namespace, r.Name
+	} else {
+		attributes.Verb, attributes.Path = n.Verb, n.Path
+	}
+	decision, reason, err := a.authorizer.Authorize(ctx, attributes)
+	*status = authorizationv1.SubjectAccessReviewStatus{
+		Allowed: decision == auth.Allow, Denied: decision == auth.Deny, Reason: reason,
+	}
+	if err != nil {
+		status.EvaluationError = err.Error()
+	}
+	return nil
+}
+
+// selfRules answers with what is known without a list of rules: all or, where
+// that has to be asked for one by one, an incomplete nothing.
+func (a reviewer) selfRules(ctx context.Context, r *apiserver.Request, obj *authorizationv1.SelfSubjectRulesReview) error {
+	status := &obj.Status
+	status.ResourceRules, status.NonResourceRules = []authorizationv1.ResourceRule{}, []authorizationv1.NonResourceRule{}
+	everything := &auth.Attributes{User: r.User, ResourceRequest: true, Verb: "*", Group: "*", Version: "*", Resource: "*", Namespace: obj.Spec.Namespace}
+	if decision, _, err := a.authorizer.Authorize(ctx, everything); err == nil && decision == auth.Allow {
+		star := []string{"*"}
+		status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{Verbs: star, APIGroups: star, Resources: star})
+		status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: star, NonResourceURLs: star})
+		return nil
+	}
+	status.Incomplete = true
+	status.EvaluationError = "the authorizer of this server does not list rules: ask with a SelfSubjectAccessReview"
+	return nil
+}
+
+func (a reviewer) token(_ context.Context, _ *apiserver.Request, obj *authenticationv1.TokenReview) error {
+	probe := &http.Request{Header: http.Header{"Authorization": {"Bearer " + obj.Spec.Token}}}
+	user, err := a.authenticator.Authenticate(probe)
+	obj.Spec.Token = "" // it is a secret, and known to who sent it
+	switch {
+	case err != nil:
+		obj.Status = authenticationv1.TokenReviewStatus{Error: err.Error()}
+	case user != nil && !user.In(auth.Unauthenticated):
+		obj.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(user)}
+	default:
+		obj.Status = authenticationv1.TokenReviewStatus{}
+	}
+	return nil
+}
+
+func validateSubject(obj *authorizationv1.SubjectAccessReview) field.ErrorList {
+	errs := oneKind(obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes)
+	return append(errs, someSubject(&obj.Spec)...)
+}
+
+func validateLocalSubject(obj *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
+	path := field.NewPath("spec")
+	if obj.Spec.NonResourceAttributes != nil || obj.Spec.ResourceAttributes == nil {
+		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), obj.Spec.NonResourceAttributes, "disallowed on this kind of request")}
+	}
+	return someSubject(&obj.Spec)
+}
+
+func validateSelfSubject(obj *authorizationv1.SelfSubjectAccessReview) field.ErrorList {
+	return oneKind(obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes)
+}
+
+func validateSelfRules(*authorizationv1.SelfSubjectRulesReview) field.ErrorList { return nil }
+
+func validateToken(obj *authenticationv1.TokenReview) field.ErrorList {
+	if obj.Spec.Token == "" {
+		return field.ErrorList{field.Required(field.NewPath("spec", "token"), "")}
+	}
+	return nil
+}
+
+func oneKind(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) field.ErrorList {
+	path := field.NewPath("spec")
+	if r != nil && n != nil {
+		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), n, "cannot be specified in combination with resourceAttributes")}
+	}
+	if r == nil && n == nil {
+		return field.ErrorList{field.Invalid(path.Child("resourceAttributes"), n, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	}
+	return nil
+}
+
+func someSubject(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
+	if s.User == "" && len(s.Groups) == 0 {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "user"), s.User, "at least one of user or group must be specified")}
+	}
+	return nil
+}
