@@ -34,7 +34,9 @@ func Operator() steer.Operator {
 }
 
 // Reconciler keeps a Fleet at its number of Pods.
-type Reconciler struct{ pods controller.Children[*corev1.Pod] }
+type Reconciler struct {
+	pods controller.Children[*corev1.Pod]
+}
 
 // +kubebuilder:rbac:groups=example.com,resources=fleets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=example.com,resources=fleets/status,verbs=patch

@@ -1,0 +1,184 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest"
+)
+
+// These tests run against a real control plane and a real cache.
+
+func planeScheme() *runtime.Scheme {
+	scheme, err := client.NewScheme(addWeb, corev1.AddToScheme)
+	if err != nil {
+		panic(err)
+	}
+	return scheme
+}
+
+func newPlane(t *testing.T, setup func(ctx context.Context, m *manager.Manager) error) *steertest.Env {
+	t.Helper()
+	return steertest.New(t, steertest.Options{Scheme: planeScheme(), CRDs: []string{"testdata/webs.yaml"}, Setup: setup})
+}
+
+func TestOnAControlPlaneChildrenStatusAndFinalizersWork(t *testing.T) {
+	t.Parallel()
+	var set controller.Children[*corev1.ConfigMap]
+	cleaned := make(chan string, 1)
+	env := newPlane(t, func(_ context.Context, m *manager.Manager) error {
+		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap](),
+			controller.Finalizer("example.com/cleanup", func(ctx context.Context, w *Web) (controller.Result, error) {
+				select {
+				case cleaned <- w.Name:
+				default: // called again until the children are gone
+				}
+				return set.Delete(ctx, w)
+			}))
+	})
+	w := withPages("one", "two", "three")
+	env.Create(w)
+	settled := func(want int) *Web {
+		return steertest.Wait(env, "default/a", func(w *Web) bool {
+			return w.Status.Ready == want && w.Status.ObservedGeneration == w.Generation
+		})
+	}
+	w = settled(3)
+	if diff := cmp.Diff([]string{"example.com/cleanup"}, w.Finalizers); diff != "" {
+		t.Error(diff)
+	}
+	list := steertest.WaitList(env, func(l *corev1.ConfigMapList) bool { return len(l.Items) == 3 }, client.InNamespace("default"))
+	for _, c := range list.Items {
+		if !metav1.IsControlledBy(&c, w) {
+			t.Errorf("%s has owners %v", c.Name, c.OwnerReferences)
+		}
+	}
+
+	// Mended when changed, made again when deleted.
+	one := &list.Items[slices.IndexFunc(list.Items, func(c corev1.ConfigMap) bool { return c.Name == "one" })]
+	one.Data["page"] = "vandalised"
+	if err := env.Client.Update(env.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	steertest.Wait(env, "default/one", func(c *corev1.ConfigMap) bool { return c.Data["page"] == "one" })
+	if err := env.Client.Delete(env.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	uid := one.UID
+	steertest.Wait(env, "default/one", func(c *corev1.ConfigMap) bool { return c.UID != uid })
+
+	// Pruned when not desired any more.
+	w = settled(3)
+	w.Spec.Pages = []string{"two"}
+	if err := env.Client.Update(env.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	settled(1)
+	steertest.WaitGone[*corev1.ConfigMap](env, "default/one")
+	steertest.WaitGone[*corev1.ConfigMap](env, "default/three")
+
+	// Cleaned up when deleted.
+	if err := env.Client.Delete(env.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	steertest.WaitGone[*Web](env, "default/a")
+	if name := <-cleaned; name != "a" {
+		t.Error(name)
+	}
+	steertest.WaitGone[*corev1.ConfigMap](env, "default/two")
+}
+
+// TestKilledAndRestartedUnderLoadItConverges starts an operator again and again
+// while users change what they want, and demands the last wish in the end.
+func TestKilledAndRestartedUnderLoadItConverges(t *testing.T) {
+	t.Parallel()
+	env := newPlane(t, nil)
+	const objects, rounds = 8, 5
+	names := []string{"p", "q", "r", "s"}
+	for i := range objects {
+		w := web(fmt.Sprint("web-", i))
+		env.Create(w)
+	}
+	reconcile := func(set controller.Children[*corev1.ConfigMap]) controller.Func[*Web] {
+		return func(ctx context.Context, w *Web) (controller.Result, error) {
+			var desired []*corev1.ConfigMap
+			for _, page := range w.Spec.Pages {
+				desired = append(desired, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: w.Name + "-" + page}})
+			}
+			w.Status.Ready = len(desired)
+			return controller.Done(), set.Apply(ctx, w, desired)
+		}
+	}
+	wish := func(round, i int) []string { return names[:(round*3+i)%(len(names)+1)] }
+	for round := range rounds {
+		m, err := manager.New(env.Config, manager.Options{Name: "test", Scheme: planeScheme()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := controller.Add(m, reconcile(controller.Children[*corev1.ConfigMap]{}), controller.Owns[*corev1.ConfigMap](), controller.Concurrency(4)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, kill := context.WithCancel(env.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Start(ctx) }()
+		for i := range objects {
+			var w Web
+			if err := env.Client.Get(ctx, steertest.Key(fmt.Sprint("default/web-", i)), &w); err != nil {
+				t.Fatal(err)
+			}
+			before := w.DeepCopyObject().(*Web)
+			w.Spec.Pages = slices.Clone(wish(round, i))
+			if err := env.Client.Patch(ctx, &w, client.MergeFrom(before)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round < rounds-1 {
+			steertest.Wait(env, "default/web-0", func(w *Web) bool { return w.Status.ObservedGeneration == w.Generation })
+			kill()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		var want []string
+		for i := range objects {
+			for _, page := range wish(round, i) {
+				want = append(want, fmt.Sprintf("web-%d-%s", i, page))
+			}
+			steertest.Wait(env, fmt.Sprint("default/web-", i), func(w *Web) bool {
+				return w.Status.ObservedGeneration == w.Generation && w.Status.Ready == len(wish(round, i))
+			})
+		}
+		list, err := await.List(env.Context(), env.Client, func(l *corev1.ConfigMapList) bool { return len(l.Items) == len(want) }, client.InNamespace("default"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range list.Items {
+			got = append(got, c.Name)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		kill()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicas_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/examples/replicas"
+	v1 "github.com/steer-dev/steer/examples/replicas/api/v1"
+	"github.com/steer-dev/steer/steertest"
+)
+
+func TestAFleetIsKeptAtItsNumber(t *testing.T) {
+	t.Parallel()
+	op := replicas.Operator()
+	scheme, err := client.NewScheme(op.Scheme...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := steertest.New(t, steertest.Options{Scheme: scheme, CRDs: []string{"config/crd/bases"}, Setup: op.Setup})
+	fleet := &v1.Fleet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec:       v1.FleetSpec{Replicas: 2, Image: "nginx"},
+	}
+	if err := env.Client.Create(env.Context(), fleet); err != nil {
+		t.Fatal(err)
+	}
+	status := func(replicas, ready int32) {
+		t.Helper()
+		fleet = steertest.Wait(env, "default/web", func(f *v1.Fleet) bool {
+			return f.Status.Replicas == replicas && f.Status.Ready == ready && f.Status.ObservedGeneration == f.Generation
+		})
+	}
+	scale := func(n int32) {
+		t.Helper()
+		before := fleet.DeepCopy()
+		fleet.Spec.Replicas = n
+		if err := env.Client.Patch(env.Context(), fleet, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pods := func(n int) map[string]types.UID {
+		t.Helper()
+		list := steertest.WaitList(env, func(l *corev1.PodList) bool { return len(l.Items) == n }, client.InNamespace("default"))
+		out := map[string]types.UID{}
+		for _, p := range list.Items {
+			out[p.Name] = p.UID
+		}
+		return out
+	}
+	status(2, 0)
+	two := pods(2)
+
+	// Desired three, actual two: the third is made and the others stay.
+	scale(3)
+	status(3, 0)
+	three := pods(3)
+	if three["web-0"] != two["web-0"] || three["web-1"] != two["web-1"] || three["web-2"] == "" {
+		t.Errorf("%v became %v", two, three)
+	}
+
+	// The status follows the Pods.
+	for name := range three {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		ready := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`))
+		if err := env.Client.Status().Patch(env.Context(), pod, ready); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status(3, 3)
+	if !await.Ready(fleet) {
+		t.Errorf("%+v", fleet.Status.Conditions)
+	}
+
+	// A lost Pod is made again.
+	if err := env.Client.Delete(env.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	steertest.Wait(env, "default/web-1", func(p *corev1.Pod) bool { return p.UID != three["web-1"] })
+
+	// Scaled down, the last one goes.
+	scale(2)
+	status(2, 1)
+	steertest.WaitGone[*corev1.Pod](env, "default/web-2")
+	if left := pods(2); left["web-0"] != three["web-0"] {
+		t.Errorf("%v became %v", three, left)
+	}
+
+	// With the Fleet its Pods go.
+	if err := env.Client.Delete(env.Context(), fleet); err != nil {
+		t.Fatal(err)
+	}
+	pods(0)
+}
