@@ -100,7 +100,7 @@ func TestOutputsAreThoseOfControllerGen(t *testing.T) {
 	for _, loader := range []string{"fast", "go"} {
 		t.Run(loader, func(t *testing.T) {
 			t.Parallel()
-			r := request(t, root, generate.Compatible, "crd", "object", "rbac:roleName=fixture", "webhook", "paths=./generate/testdata/api/...")
+			r := request(t, root, generate.Compatible, "crd", "object", "rbac:roleName=fixture", "webhook", "applyconfiguration", "paths=./generate/testdata/api/...")
 			r.Loader = loader
 			result, err := generate.Run(context.Background(), r)
 			if err != nil {
@@ -109,8 +109,12 @@ func TestOutputsAreThoseOfControllerGen(t *testing.T) {
 			var compared []string
 			for _, file := range result.Files {
 				name := filepath.Join(file.Generator, filepath.Base(file.Path))
-				if file.Generator == "object" {
+				switch file.Generator {
+				case "object":
 					name = filepath.Join("object", filepath.Base(filepath.Dir(file.Path))+".go.golden")
+				case "applyconfiguration":
+					_, below, _ := strings.Cut(file.Path, "/applyconfiguration/")
+					name = filepath.Join("apply", strings.ReplaceAll(below, "/", "_")+".golden")
 				}
 				want, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 				if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/steer-dev/steer/generate/apply"
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
@@ -42,6 +43,8 @@ func newGenerator(options any, mode Mode) generator {
 		return &crd.Patcher{Options: options}
 	case object.Options:
 		return &object.Generator{Options: options}
+	case apply.Options:
+		return &apply.Generator{Options: options}
 	case rbac.Options:
 		return &rbac.Generator{Options: options}
 	case webhook.Options:
@@ -55,6 +58,8 @@ func markersOf(name string) []*markers.Definition {
 	switch name {
 	case "crd", "schemapatch":
 		return crd.Markers()
+	case "applyconfiguration":
+		return apply.Markers()
 	case "object":
 		return object.Markers()
 	case "rbac":
@@ -66,7 +71,7 @@ func markersOf(name string) []*markers.Definition {
 }
 
 // names are the generators whose markers make up all there are.
-var names = [...]string{"crd", "object", "rbac", "webhook"}
+var names = [...]string{"crd", "object", "rbac", "webhook", "applyconfiguration"}
 
 // wanted returns the generators that the markers in the roots ask for, with the
 // options that kubebuilder projects give them.
@@ -89,6 +94,9 @@ func wanted(p *load.Program, dir string) []named {
 	}
 	if webhook.Wanted(p) {
 		add("webhook", webhook.Options{})
+	}
+	if apply.Wanted(p) {
+		add("applyconfiguration", apply.Options{HeaderFile: boilerplate(dir)})
 	}
 	return found
 }

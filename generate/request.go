@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/steer-dev/steer/generate/apply"
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/markers"
 	"github.com/steer-dev/steer/generate/object"
@@ -96,6 +97,7 @@ func factories() map[string]*markers.Definition {
 		markers.Define[crd.Options]("crd", markers.Package, markers.Help{Summary: "CustomResourceDefinitions."}),
 		markers.Define[object.Options]("object", markers.Package, markers.Help{Summary: "DeepCopy, DeepCopyInto and DeepCopyObject methods."}),
 		markers.Define[crd.PatchOptions]("schemapatch", markers.Package, markers.Help{Summary: "Put schemas into definitions that are written by hand."}),
+		markers.Define[apply.Options]("applyconfiguration", markers.Package, markers.Help{Summary: "Apply configurations, for server-side apply."}),
 		markers.Define[rbac.Options]("rbac", markers.Package, markers.Help{Summary: "ClusterRoles and Roles."}),
 		markers.Define[webhook.Options]("webhook", markers.Package, markers.Help{Summary: "Mutating and validating webhook configurations."}),
 	} {

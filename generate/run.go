@@ -199,7 +199,7 @@ func (r *Request) collector(generators []named) *markers.Collector {
 var (
 	reserved = [...]string{"kubebuilder:", "k8s:"}
 	foreign  = [...]string{
-		"kubebuilder:scaffold", "kubebuilder:docs-gen", "kubebuilder:ac:",
+		"kubebuilder:scaffold", "kubebuilder:docs-gen",
 		"k8s:openapi-gen", "k8s:openapi-model-package", "k8s:defaulter-gen", "k8s:conversion-gen", "k8s:conversion-fn", "k8s:register-gen",
 		"k8s:protobuf-gen", "k8s:prerelease-lifecycle-gen", "k8s:validation-gen", "k8s:deepcopy-gen:nonpointer-interfaces", "k8s:openapi-gen:",
 		"k8s:minLength", "k8s:maxLength", "k8s:minItems", "k8s:format", "k8s:forbidden", "k8s:unionDiscriminator", "k8s:unionMember", "k8s:zeroOrOneOfMember",
@@ -217,6 +217,8 @@ func (r *Request) file(generator string, output load.Output) (File, bool) {
 		return file, false
 	case p.kind == stdout:
 		return file, true
+	case generator == "applyconfiguration": // its parts import each other by path
+		dir = output.Package.Dir
 	case p.kind == artifacts && output.Package != nil:
 		if dir = p.code; dir == "" {
 			dir = output.Package.Dir

@@ -32,7 +32,7 @@ func (b *builder) schemaOf(ref Ref) *Schema {
 		return s
 	}
 	s := known(ref.Package.Path, ref.Name, b.options.EmbeddedMetadata)
-	if s != nil {
+	if s != nil && !(b.options.fullMetadata && ref.Name == "ObjectMeta") {
 		b.schemas[ref] = s
 		return s
 	}
@@ -150,6 +150,7 @@ func (c *scope) ident(ident *ast.Ident) *Schema {
 		s := c.basic(ident, t)
 		if t.Name() != ident.Name { // an alias of a basic type
 			s.Ref = &Ref{c.pkg, ident.Name}
+			c.schemaOf(*s.Ref)
 		}
 		return s
 	case *types.Interface:

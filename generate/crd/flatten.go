@@ -148,6 +148,7 @@ func (f *flattener) merge(dst, src *Schema) {
 	m := merger{}
 
 	f.mergeType(dst, src)
+	keep(&m, &dst.Ref, src.Ref, &dstRest.Ref, &srcRest.Ref)
 	f.mergeStructure(dst, src, &m, dstRest, srcRest)
 	m.text(&dst.Format, src.Format, &dstRest.Format, &srcRest.Format)
 	m.text(&dst.Pattern, src.Pattern, &dstRest.Pattern, &srcRest.Pattern)

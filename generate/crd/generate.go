@@ -32,6 +32,8 @@ type Options struct {
 	Year                   string   `marker:",optional" help:"What replaces \" YEAR\" in the header."`
 	PreserveUnknownFields  *bool    `marker:"deprecatedV1beta1CompatibilityPreserveUnknownFields" help:"Set spec.preserveUnknownFields, for definitions that began as v1beta1."`
 	OmitToolVersion        bool     `marker:",optional" help:"Leave out the annotation with the tool's version."`
+
+	fullMetadata bool
 }
 
 // Generator makes a definition of every kind in the roots of a program.

@@ -25,6 +25,10 @@ func (e *emitter) props(s *Schema) *api.JSONSchemaProps {
 		XEmbeddedResource: s.EmbeddedResource, XIntOrString: s.IntOrString, XListMapKeys: s.ListMapKeys,
 		Default: raw(s.Default), Example: raw(s.Example),
 	}
+	if s.Ref != nil {
+		link := definitions + DefinitionName(s.Ref.Package.Path, s.Ref.Name)
+		out.Ref = &link
+	}
 	for _, value := range s.Enum {
 		out.Enum = append(out.Enum, api.JSON{Raw: value})
 	}

@@ -194,6 +194,16 @@ func (d *definition) metadata(m metadata) error {
 	return nil
 }
 
+// ClusterScoped reports whether the markers of a kind put it outside namespaces.
+func ClusterScoped(set markers.Set) bool {
+	for _, r := range markers.All[resource](set, "kubebuilder:resource") {
+		if r.Scope == "Cluster" {
+			return true
+		}
+	}
+	return false
+}
+
 func set(m *map[string]string, key, value string) {
 	if *m == nil {
 		*m = map[string]string{}

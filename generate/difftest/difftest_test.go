@@ -39,8 +39,28 @@ func TestRecordingsAreControllerGens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const made = "../testdata/api/v1beta1/applyconfiguration"
+	run(t, root, tool, "applyconfiguration", "paths=./generate/testdata/api/v1beta1")
+	t.Cleanup(func() { os.RemoveAll(made) })
+	err := filepath.WalkDir(made, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := strings.ReplaceAll(strings.TrimPrefix(path, made+"/"), "/", "_") + ".golden"
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(out, "apply"), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(out, "apply", name), text, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	golden := filepath.Join("..", "testdata", "golden")
-	err := filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -54,6 +74,9 @@ func TestRecordingsAreControllerGens(t *testing.T) {
 		}
 		recorded := filepath.Join(golden, name)
 		if *update {
+			if err := os.MkdirAll(filepath.Dir(recorded), 0o755); err != nil {
+				return err
+			}
 			return os.WriteFile(recorded, got, 0o644)
 		}
 		if want, err := os.ReadFile(recorded); err != nil || !bytes.Equal(got, want) {

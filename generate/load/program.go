@@ -408,6 +408,9 @@ func (pkg *Package) follow(imported string) (*Package, error) {
 	return found, nil
 }
 
+// Fset is the file set of the package's program.
+func (pkg *Package) Fset() *token.FileSet { return pkg.program.Fset }
+
 // GoName is the name in the package's package clause.
 func (pkg *Package) GoName() string {
 	pkg.program.loading.Lock()

@@ -4,13 +4,18 @@
 // +k8s:deepcopy-gen=package
 // +groupName=fixture.steer.dev
 // +kubebuilder:validation:Optional
+// +kubebuilder:ac:generate=true
 package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/steer-dev/steer/generate/testdata/api/v1"
 )
+
+// SchemeGroupVersion is the package's API version.
+var SchemeGroupVersion = schema.GroupVersion{Group: "fixture.steer.dev", Version: "v1beta1"}
 
 type (
 	// Widget is the old version.
