@@ -212,6 +212,13 @@ func TestDefinitionIsServedWhenItsCreationReturns(t *testing.T) {
 	accepted, _, _ := unstructured.NestedString(created.Object, "status", "acceptedNames", "listKind")
 	equal(t, "accepted list kind", "CronTabList", accepted)
 
+	resources := api.must("GET", "/apis/stable.example.com/v1", "")
+	found, _, _ := unstructured.NestedSlice(resources.Object, "resources")
+	equal(t, "resources in discovery", 2, len(found))
+	if _, doc := api.do("GET", "/openapi/v3/apis/stable.example.com/v1", ""); !strings.Contains(string(doc), "com.example.stable.v1.CronTab") {
+		t.Errorf("OpenAPI does not describe the kind: %.200s", doc)
+	}
+
 	object := api.must("POST", cronTabs, cronTab("a"))
 	replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	equal(t, "defaulted replicas", int64(1), replicas)
