@@ -53,10 +53,11 @@ type Result struct {
 
 // Main measures a side and prints the result as JSON.
 func Main(side Side) {
-	kubeconfig := flag.String("kubeconfig", "", "the server")
-	objects := flag.Int("objects", 1000, "how many items there are")
-	events := flag.Int("events", 100, "how many changes to time")
-	flag.Parse()
+	flags := flag.NewFlagSet("probe", flag.ExitOnError) // of our own: a side may have claimed names in the global one
+	kubeconfig := flags.String("kubeconfig", "", "the server")
+	objects := flags.Int("objects", 1000, "how many items there are")
+	events := flags.Int("events", 100, "how many changes to time")
+	_ = flags.Parse(os.Args[1:]) // exits itself
 	result, err := measure(side, *kubeconfig, *objects, *events)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(result)
@@ -151,7 +152,7 @@ func timeEvents(ctx context.Context, config *rest.Config, s *sightings, events i
 		name := fmt.Sprintf("item-%06d", i)
 		s.await(name)
 		sent := time.Now()
-		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 5000+i)
+		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, sent.Unix()%1e8*10+int64(i%10)) // never what it was
 		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, config.Host+collection+"/"+name, bytes.NewReader(body))
 		if err != nil {
 			return err
