@@ -9,6 +9,9 @@ import "errors"
 var (
 	// ErrStopped: the plane has been stopped; make a new one.
 	ErrStopped = errors.New("controlplane: stopped")
+	// ErrControllersRun: the built-in controllers run by themselves; set
+	// Options.ManualControllers to step them.
+	ErrControllersRun = errors.New("controlplane: the built-in controllers run by themselves: set Options.ManualControllers to step them")
 	// ErrNoListener: what was asked for needs a network address; set
 	// Options.Listen and call Start first.
 	ErrNoListener = errors.New("controlplane: no network listener: set Options.Listen and call Start first")

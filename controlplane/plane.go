@@ -35,6 +35,9 @@ type Plane struct {
 	runner  *step.Runner
 	keys    func() (*Keys, error)
 
+	// stepping is held while the runner is used, by the loop for all its life.
+	stepping sync.Mutex
+
 	mu       sync.Mutex
 	state    state
 	listener *listener
@@ -171,6 +174,8 @@ func (p *Plane) Start(ctx context.Context) error {
 	p.cancel, p.loop = cancel, make(chan struct{})
 	go func() {
 		defer close(p.loop)
+		p.stepping.Lock()
+		defer p.stepping.Unlock()
 		if err := p.runner.Run(loop); err != nil && loop.Err() == nil {
 			p.options.Log.Error("the built-in controllers have stopped", "err", err)
 		}
@@ -203,7 +208,9 @@ func (p *Plane) Stop(ctx context.Context) error {
 		p.cancel()
 		<-p.loop
 	}
+	p.stepping.Lock()
 	p.runner.Close()
+	p.stepping.Unlock()
 	errs := []error{p.server.Stop(ctx)}
 	if p.listener != nil {
 		errs = append(errs, p.listener.close(ctx))
@@ -242,12 +249,27 @@ func (p *Plane) Fork() (*Plane, error) {
 }
 
 // Step lets every built-in controller act once on what it sees, and returns how
-// many requests that took: 0 when all is settled. It is for planes with
-// Options.ManualControllers.
-func (p *Plane) Step(ctx context.Context) (int, error) { return p.runner.Advance(ctx) }
+// many requests that took: 0 when all is settled. It fails with
+// [ErrControllersRun] while they act by themselves.
+func (p *Plane) Step(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Advance) }
 
-// Settle steps until nothing is left to do.
-func (p *Plane) Settle(ctx context.Context) (int, error) { return p.runner.Settle(ctx) }
+// Settle steps until nothing is left to do, under the same condition.
+func (p *Plane) Settle(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Settle) }
+
+func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, error)) (int, error) {
+	p.mu.Lock()
+	now, running := p.state, p.loop != nil
+	p.mu.Unlock()
+	switch {
+	case now == stopped:
+		return 0, ErrStopped
+	case running:
+		return 0, ErrControllersRun
+	}
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	return step(ctx)
+}
 
 // URL returns where the listener is, such as "https://127.0.0.1:6443", or "".
 func (p *Plane) URL() string {

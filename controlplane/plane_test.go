@@ -370,6 +370,9 @@ func TestBuiltInControllersRunBetweenStartAndStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := plane.Settle(t.Context()); err != controlplane.ErrControllersRun {
+		t.Errorf("settle while the controllers run: %v", err)
+	}
 	api := apiOf(t, plane.RESTConfig())
 	owner := api.must("POST", configMaps, configMap("owner"))
 	api.must("POST", configMaps, configMap("child", ownedBy(owner, true)))
