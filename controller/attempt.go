@@ -27,7 +27,7 @@ type attempt struct {
 	shared   *shared
 	object   trace.Object
 	request  string
-	children *applied
+	children *appliedChildren // nil in attempts without an object
 
 	once sync.Once
 	log  *slog.Logger

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 
 	"github.com/steer-dev/steer/client"
 )
@@ -49,6 +51,11 @@ type Children[T client.Object] struct {
 	// Go type; two sets of one type need names. Renaming a set, or its controller,
 	// leaves its former children behind.
 	Name string
+	// Legacy names the field managers under which former versions of the operator
+	// wrote the children by Create, Update or Patch. What those own is taken over
+	// before the first apply, so that fields which are not desired any more go
+	// away. Nil takes nothing over.
+	Legacy []string
 }
 
 // Apply makes the desired objects exist as they are given, and deletes what was
@@ -143,11 +150,13 @@ type appliedChild struct {
 type childSet struct {
 	ctx       context.Context
 	attempt   *attempt
+	memory    *applied
 	client    client.Client
 	name      string
 	owner     client.Object
 	ownerGVK  schema.GroupVersionKind
 	inventory inventory
+	legacy    []string
 }
 
 func (c Children[T]) open(ctx context.Context, owner client.Object) (*childSet, error) {
@@ -160,7 +169,10 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*childSet, 
 		t := strings.TrimPrefix(reflect.TypeFor[T]().String(), "*")
 		name = strings.ToLower(t[strings.LastIndexByte(t, '.')+1:])
 	}
-	s := &childSet{ctx: ctx, attempt: a, client: a.shared.base.Client, name: name, owner: owner}
+	s := &childSet{
+		ctx: ctx, attempt: a, client: a.shared.base.Client, name: name, owner: owner, legacy: c.Legacy,
+		memory: a.children.of(Request{types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}}),
+	}
 	var err error
 	if s.ownerGVK, err = client.KindOf(s.client.Scheme(), owner); err != nil {
 		return nil, fmt.Errorf("children %s: %w", name, err)
@@ -226,27 +238,52 @@ func (s *childSet) apply(ref childRef, child client.Object) error {
 	case s.settled(ref, live, body, hash):
 		reflect.ValueOf(child).Elem().Set(reflect.ValueOf(live).Elem())
 		return nil
+	default:
+		if err := s.migrate(ref); err != nil {
+			return err
+		}
 	}
 	if err := s.client.Apply(s.ctx, child, client.FieldOwner(s.attempt.shared.name), client.ForceOwnership); err != nil {
 		return err
 	}
-	memory := s.attempt.children
-	memory.mu.Lock()
-	defer memory.mu.Unlock()
-	if memory.byRef == nil {
-		memory.byRef = map[childRef]appliedChild{}
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	if s.memory.byRef == nil {
+		s.memory.byRef = map[childRef]appliedChild{}
 	}
-	memory.byRef[ref] = appliedChild{uid: child.GetUID(), hash: hash}
+	s.memory.byRef[ref] = appliedChild{uid: child.GetUID(), hash: hash}
+	return nil
+}
+
+// migrate hands the fields of legacy managers over to this one, before the child
+// is applied for the first time in this process.
+func (s *childSet) migrate(ref childRef) error {
+	s.memory.mu.Lock()
+	_, known := s.memory.byRef[ref]
+	s.memory.mu.Unlock()
+	if known || len(s.legacy) == 0 {
+		return nil
+	}
+	live := client.NewMetadata(ref.GVK) // cached copies have no managed fields
+	if err := s.client.Get(s.ctx, ref.Key, live, client.Live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(s.legacy...), s.attempt.shared.name)
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	if err := s.client.Patch(s.ctx, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("children %s: take over the fields of %s: %w", s.name, strings.Join(s.legacy, ", "), err)
+	}
 	return nil
 }
 
 // settled tells that the child was last applied in this form by this process,
 // and that the server still has all of it.
 func (s *childSet) settled(ref childRef, live client.Object, body map[string]any, hash uint64) bool {
-	memory := s.attempt.children
-	memory.mu.Lock()
-	last, ok := memory.byRef[ref]
-	memory.mu.Unlock()
+	s.memory.mu.Lock()
+	last, ok := s.memory.byRef[ref]
+	s.memory.mu.Unlock()
 	if !ok || last.uid != live.GetUID() || last.hash != hash {
 		return false
 	}
@@ -263,10 +300,9 @@ func (s *childSet) foreign(live client.Object) bool {
 // delete deletes a former child and reports whether it is gone, or not ours any
 // more.
 func (s *childSet) delete(ref childRef) (gone bool, err error) {
-	memory := s.attempt.children
-	memory.mu.Lock()
-	delete(memory.byRef, ref)
-	memory.mu.Unlock()
+	s.memory.mu.Lock()
+	delete(s.memory.byRef, ref)
+	s.memory.mu.Unlock()
 	live := client.NewMetadata(ref.GVK)
 	switch err := s.client.Get(s.ctx, ref.Key, live, client.Live); {
 	case apierrors.IsNotFound(err):

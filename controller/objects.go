@@ -57,7 +57,7 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	}
-	a.children = o.applied.of(key)
+	a.children = &o.applied
 	if err := o.retire(a, obj); err != nil {
 		return Result{}, err
 	}
@@ -81,7 +81,8 @@ type ending uint8
 const (
 	// unobserved: not finished; the status is written.
 	unobserved ending = iota
-	// observed: finished; the status is written with the observed generation.
+	// observed: finished, or never to be; the status is written with the observed
+	// generation.
 	observed
 	// unread: the object goes, nobody will read its status.
 	unread
@@ -93,12 +94,16 @@ func (o *objects) call(a *attempt, obj client.Object, fn func(context.Context, c
 	a.work(obj)
 	result, err := fn(a, obj)
 	before, _ := a.versions()
-	if fields := o.differ.Changed(before, obj); fields != "" {
+	fields := o.differ.Changed(before, obj)
+	if fields != "" {
 		err = errors.Join(err, &ChangedError{Object: fmt.Sprint(o.shared.gvk.Kind, " ", client.ObjectKeyFromObject(obj)), Fields: fields})
 	}
 	ended := unobserved
-	if err == nil {
+	switch {
+	case err == nil:
 		ended = end(result)
+	case fields == "" && IsTerminal(err):
+		ended = observed // a verdict on this generation: nothing more will be tried
 	}
 	if ended == unread || a.stopping.Err() != nil { // nobody reads it, or nothing can be written any more
 		return result, err

@@ -6,6 +6,7 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
 	"github.com/steer-dev/steer/controller"
@@ -125,7 +127,7 @@ func TestKilledAndRestartedUnderLoadItConverges(t *testing.T) {
 	}
 	wish := func(round, i int) []string { return names[:(round*3+i)%(len(names)+1)] }
 	for round := range rounds {
-		m, err := manager.New(env.Config, manager.Options{Name: "test", Scheme: planeScheme()})
+		m, err := manager.New(env.Config, manager.Options{Name: "test", Scheme: planeScheme(), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,4 +183,99 @@ func TestKilledAndRestartedUnderLoadItConverges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestFieldsOfLegacyManagersAreTakenOver(t *testing.T) {
+	t.Parallel()
+	set := controller.Children[*corev1.ConfigMap]{Legacy: []string{"old-operator"}}
+	env := newPlane(t, nil)
+	old := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"},
+		Data:       map[string]string{"page": "one", "left-over": "of a former version"},
+	}
+	if err := env.Client.Create(env.Context(), old, client.FieldOwner("old-operator")); err != nil {
+		t.Fatal(err)
+	}
+	env.Create(withPages("one"))
+	start(t, env, func(m *manager.Manager) error {
+		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap]())
+	})
+	steertest.Wait(env, "default/one", func(c *corev1.ConfigMap) bool {
+		_, leftOver := c.Data["left-over"]
+		return c.Data["page"] == "one" && !leftOver && len(c.OwnerReferences) == 1
+	})
+}
+
+func TestAKindThatAppearsLaterIsReconciled(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Scheme: planeScheme()})
+	var set controller.Children[*corev1.ConfigMap]
+	start(t, env, func(m *manager.Manager) error {
+		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap]())
+	})
+	env.Apply("testdata/webs.yaml")
+	env.Create(withPages("one"))
+	steertest.Wait(env, "default/one", func(c *corev1.ConfigMap) bool { return len(c.OwnerReferences) == 1 })
+}
+
+func TestAnotherClusterIsASource(t *testing.T) {
+	t.Parallel()
+	here := newPlane(t, nil)
+	there := steertest.New(t, steertest.Options{Scheme: planeScheme()})
+	remote, err := client.New(there.Config, client.Options{Scheme: planeScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies, err := cache.New(remote, cache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := copies.Start(here.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(copies.Stop)
+	start(t, here, func(m *manager.Manager) error {
+		named := controller.Map(func(_ context.Context, c *corev1.ConfigMap) []controller.Request {
+			return []controller.Request{controller.RequestFor(c)}
+		})
+		source, err := controller.Kind(copies, &corev1.ConfigMap{}, named)
+		if err != nil {
+			return err
+		}
+		return controller.Add(m, controller.Func[*Web](func(ctx context.Context, w *Web) (controller.Result, error) {
+			list := &corev1.ConfigMapList{}
+			err := copies.List(ctx, list, client.InNamespace("default"))
+			w.Status.Ready = len(list.Items)
+			return controller.Done(), err
+		}), controller.From(source))
+	})
+	here.Create(web("a"))
+	there.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
+	steertest.Wait(here, "default/a", func(w *Web) bool { return w.Status.Ready == 1 })
+}
+
+// start runs an operator until the end of the test.
+func start(t *testing.T, env *steertest.Env, setup func(m *manager.Manager) error) {
+	t.Helper()
+	m, err := manager.New(env.Config, manager.Options{Name: "test", Scheme: planeScheme(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := setup(m); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(env.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			for r := range m.Recorder().Records() {
+				t.Log(r)
+			}
+		}
+	})
 }

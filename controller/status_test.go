@@ -25,12 +25,26 @@ func TestTheStatusIsWrittenAlsoWhenReconcileFails(t *testing.T) {
 	t.Parallel()
 	run(t, func(_ context.Context, w *Web) (controller.Result, error) {
 		w.Status.Note = "half way"
-		return controller.Done(), controller.Terminal(errors.New("stuck"))
+		return controller.Done(), errors.New("stuck")
 	}, func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		synctest.Wait()
 		if got := m.web(t, "a").Status; got.Note != "half way" || got.ObservedGeneration != 0 {
 			t.Errorf("%+v: the note belongs there, an observed generation does not", got)
+		}
+	})
+}
+
+func TestATerminalErrorIsAVerdictOnTheGeneration(t *testing.T) {
+	t.Parallel()
+	run(t, func(_ context.Context, w *Web) (controller.Result, error) {
+		controller.SetStalled(w, &w.Status.Conditions, "Wrong", "no such page")
+		return controller.Result{}, controller.Terminal(errors.New("wrong"))
+	}, func(t *testing.T, m *fake) {
+		m.create(t, web("a"))
+		synctest.Wait()
+		if got := m.web(t, "a").Status; got.ObservedGeneration != 1 || len(got.Conditions) != 2 {
+			t.Errorf("%+v", got)
 		}
 	})
 }
