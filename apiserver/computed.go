@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/table"
@@ -25,7 +26,7 @@ import (
 // does not have the verb.
 func (s *Server) computed(req *Request, backend any) answerer {
 	if c, ok := backend.(Connecter); ok {
-		return func(ctx context.Context, w *responseWriter, req *Request) error {
+		return func(ctx context.Context, w *exchange.Writer, req *Request) error {
 			return s.connect(ctx, w, req, c)
 		}
 	}
@@ -37,27 +38,27 @@ func (s *Server) computed(req *Request, backend any) answerer {
 	switch req.Verb {
 	case "get":
 		if b, ok := backend.(Getter); ok {
-			return func(ctx context.Context, w *responseWriter, req *Request) error { return c.get(ctx, w, req, b) }
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.get(ctx, w, req, b) }
 		}
 	case "list":
 		if b, ok := backend.(Lister); ok {
-			return func(ctx context.Context, w *responseWriter, req *Request) error { return c.list(ctx, w, req, b) }
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.list(ctx, w, req, b) }
 		}
 	case "watch":
 		if b, ok := backend.(Watcher); ok {
-			return func(ctx context.Context, w *responseWriter, req *Request) error { return c.watch(ctx, w, req, b) }
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.watch(ctx, w, req, b) }
 		}
 	case "create":
 		if b, ok := backend.(Creater); ok {
-			return func(ctx context.Context, w *responseWriter, req *Request) error { return c.create(ctx, w, req, b) }
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.create(ctx, w, req, b) }
 		}
 	case "update", "patch":
 		if b, ok := backend.(Updater); ok {
-			return func(ctx context.Context, w *responseWriter, req *Request) error { return c.update(ctx, w, req, b) }
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.update(ctx, w, req, b) }
 		}
 	case "delete":
 		if b, ok := backend.(Deleter); ok {
-			return func(ctx context.Context, w *responseWriter, req *Request) error { return c.delete(ctx, w, req, b) }
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.delete(ctx, w, req, b) }
 		}
 	}
 	return nil
@@ -92,7 +93,7 @@ func (c *computing) offer() negotiate.Offer {
 	return negotiate.Offer{Protobuf: c.v.typed(), Shapes: true}
 }
 
-func (s *Server) connect(ctx context.Context, w *responseWriter, req *Request, c Connecter) error {
+func (s *Server) connect(ctx context.Context, w *exchange.Writer, req *Request, c Connecter) error {
 	if a := s.options.Admission; a != nil {
 		ar := &AdmissionRequest{Request: req, Operation: Connect}
 		if err := a.Admit(ctx, ar); err != nil {
@@ -106,7 +107,7 @@ func (s *Server) connect(ctx context.Context, w *responseWriter, req *Request, c
 	return nil
 }
 
-func (c *computing) answer(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, code int, obj Object) error {
+func (c *computing) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj Object) error {
 	rec, err := c.s.transient(c.in, c.v, obj)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (c *computing) answer(ctx context.Context, w *responseWriter, req *Request,
 	return c.s.answerRecord(ctx, w, req, choice, code, c.in, c.v, rec)
 }
 
-func (c *computing) get(ctx context.Context, w *responseWriter, req *Request, b Getter) error {
+func (c *computing) get(ctx context.Context, w *exchange.Writer, req *Request, b Getter) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (c *computing) get(ctx context.Context, w *responseWriter, req *Request, b 
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
 }
 
-func (c *computing) list(ctx context.Context, w *responseWriter, req *Request, b Lister) error {
+func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, b Lister) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -156,7 +157,7 @@ func (c *computing) list(ctx context.Context, w *responseWriter, req *Request, b
 	return c.s.answerList(ctx, w, req, choice, p)
 }
 
-func (c *computing) watch(ctx context.Context, w *responseWriter, req *Request, b Watcher) error {
+func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request, b Watcher) error {
 	choice, err := negotiate.Output(req.http, req.offer())
 	if err != nil {
 		return err
@@ -199,7 +200,7 @@ func (c *computing) watch(ctx context.Context, w *responseWriter, req *Request, 
 	return nil
 }
 
-func (c *computing) create(ctx context.Context, w *responseWriter, req *Request, b Creater) error {
+func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request, b Creater) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func (c *computing) write(req *Request, dryRun []string, fieldManager, fieldVali
 }
 
 // update answers PUT and PATCH.
-func (c *computing) update(ctx context.Context, w *responseWriter, req *Request, b Updater) error {
+func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request, b Updater) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -324,7 +325,7 @@ func (c *computing) update(ctx context.Context, w *responseWriter, req *Request,
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
 }
 
-func (c *computing) delete(ctx context.Context, w *responseWriter, req *Request, b Deleter) error {
+func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *Request, b Deleter) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -344,7 +345,7 @@ func (c *computing) delete(ctx context.Context, w *responseWriter, req *Request,
 	if err != nil {
 		return fmt.Errorf("encode the deleted object: %w", err)
 	}
-	c.s.answerStatus(w, req, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
+	exchange.SendStatus(w, req.http, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
 		Name: wire.String(raw, "metadata", "name"), Group: c.in.Group, Kind: c.in.Plural, UID: types.UID(wire.String(raw, "metadata", "uid")),
 	}})
 	return nil

@@ -20,6 +20,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/storage"
@@ -85,7 +86,7 @@ func decodeDeleteOptions(req *Request, data []byte, o *metav1.DeleteOptions) err
 }
 
 // delete answers a DELETE of one object.
-func (s *Server) delete(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) delete(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func (s *Server) delete(ctx context.Context, w *responseWriter, req *Request) er
 		code = http.StatusAccepted
 	}
 	if gone && !req.in.Deletion.ReturnsObject {
-		s.answerStatus(w, req, code, req.in.deleted(rec))
+		exchange.SendStatus(w, req.http, code, req.in.deleted(rec))
 		return nil
 	}
 	return s.answerRecord(ctx, w, req, choice, code, req.in, req.Version, rec)
@@ -356,7 +357,7 @@ func (d *deletion) propagation(finalizers []string) metav1.DeletionPropagation {
 }
 
 // deleteCollection answers a DELETE of all selected objects.
-func (s *Server) deleteCollection(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) deleteCollection(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err

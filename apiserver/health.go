@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
 // kubernetesVersion is the version of the API that is served; clients switch
@@ -48,7 +50,7 @@ func (s *Server) mountBuiltins() {
 func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		if req := RequestFrom(r.Context()); req != nil {
-			s.fail(&responseWriter{ResponseWriter: w, warnings: req.warnings}, req, generic(http.StatusMethodNotAllowed, ""))
+			s.fail(&exchange.Writer{ResponseWriter: w, Warnings: req.warnings}, req, generic(http.StatusMethodNotAllowed, ""))
 			return
 		}
 	}

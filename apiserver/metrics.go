@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
 // metrics are the server's metrics, under the names that dashboards know.
@@ -72,9 +74,9 @@ func metricVerb(verb string) string {
 
 func scopeOf(req *Request) string {
 	switch {
-	case !req.target.resource:
+	case !req.target.Resource:
 		return ""
-	case req.target.name != "":
+	case req.target.Name != "":
 		return "resource"
 	case req.Namespace != "":
 		return "namespace"
@@ -84,7 +86,7 @@ func scopeOf(req *Request) string {
 
 // observe counts a finished request. Paths that nothing serves count as one, so
 // that their number is bounded.
-func (m *metrics) observe(req *Request, w *responseWriter, took time.Duration) {
+func (m *metrics) observe(req *Request, w *exchange.Writer, took time.Duration) {
 	group, version, resource := "", "", ""
 	if req.in != nil {
 		group, version, resource = req.Resource.Group, req.Version.Name, req.Resource.Plural
@@ -98,7 +100,7 @@ func (m *metrics) observe(req *Request, w *responseWriter, took time.Duration) {
 		dryRun = "All"
 	}
 	verb, scope := metricVerb(req.Verb), scopeOf(req)
-	m.requests.WithLabelValues(verb, dryRun, group, version, resource, subresource, scope, "apiserver", strconv.Itoa(w.code)).Inc()
+	m.requests.WithLabelValues(verb, dryRun, group, version, resource, subresource, scope, "apiserver", strconv.Itoa(w.Code)).Inc()
 	if !req.longRunning() {
 		m.durations.WithLabelValues(verb, group, version, resource, subresource, scope, "apiserver").Observe(took.Seconds())
 	}
@@ -131,7 +133,7 @@ func (l *liveMetrics) descriptions() (inflight, long, objects *prometheus.Desc) 
 // Collect implements prometheus.Collector.
 func (l *liveMetrics) Collect(ch chan<- prometheus.Metric) {
 	inflight, long, objects := l.descriptions()
-	reads, writes, running := l.s.gate.counts()
+	reads, writes, running := l.s.gate.Counts()
 	ch <- prometheus.MustNewConstMetric(inflight, prometheus.GaugeValue, float64(reads), "readOnly")
 	ch <- prometheus.MustNewConstMetric(inflight, prometheus.GaugeValue, float64(writes), "mutating")
 	ch <- prometheus.MustNewConstMetric(long, prometheus.GaugeValue, float64(running))

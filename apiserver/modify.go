@@ -10,12 +10,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/storage"
 )
 
 // create answers a POST to a collection.
-func (s *Server) create(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) create(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (wr *write) prepareCreate(ctx context.Context, obj Object) (Object, error) 
 }
 
 // update answers a PUT to an object or a subresource of it.
-func (s *Server) update(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) update(ctx context.Context, w *exchange.Writer, req *Request) error {
 	if req.sub != nil && req.sub.Scale != nil {
 		return s.updateScale(ctx, w, req)
 	}

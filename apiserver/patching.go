@@ -22,13 +22,14 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/patch"
 	"github.com/steer-dev/steer/storage"
 )
 
 // patch answers a PATCH of an object or a subresource of it.
-func (s *Server) patch(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) patch(ctx context.Context, w *exchange.Writer, req *Request) error {
 	t := types.PatchType(mediaType(req.http))
 	if supported := req.patchTypes(); !slices.Contains(supported, string(t)) {
 		if req.Version.typed() {

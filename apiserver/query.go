@@ -80,13 +80,13 @@ func listOptions(req *Request) (*internalversion.ListOptions, *selection, error)
 	if err := invalidOptions("ListOptions", listvalidation.ValidateListOptions(o, true)); err != nil {
 		return nil, nil, err
 	}
-	if req.target.name != "" { // the /watch/ prefix with a name
+	if req.target.Name != "" { // the /watch/ prefix with a name
 		if selected := o.FieldSelector; selected != nil && !selected.Empty() {
-			if name, ok := selected.RequiresExactMatch("metadata.name"); !ok || name != req.target.name {
+			if name, ok := selected.RequiresExactMatch("metadata.name"); !ok || name != req.target.Name {
 				return nil, nil, apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 			}
 		} else {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", req.target.name)
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", req.target.Name)
 		}
 	}
 	selection, err := newSelection(req, o)

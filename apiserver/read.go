@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/storage"
 )
@@ -37,7 +38,7 @@ func (req *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
 }
 
 // get answers one object, or one of its subresources.
-func (s *Server) get(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) get(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ type page struct {
 }
 
 // list answers the objects of a collection.
-func (s *Server) list(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) list(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/storage"
 )
@@ -95,7 +96,7 @@ func (req *Request) scaleMeta(obj Object) *autoscalingv1.Scale {
 	}
 }
 
-func (s *Server) answerScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, code int, obj Object) error {
+func (s *Server) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj Object) error {
 	scale, err := req.scaleOf(obj)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (s *Server) answerScale(ctx context.Context, w *responseWriter, req *Reques
 }
 
 // updateScale answers a PUT of a Scale.
-func (s *Server) updateScale(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (s *Server) updateScale(ctx context.Context, w *responseWriter, req *Reques
 }
 
 // patchScale answers a PATCH of a Scale.
-func (s *Server) patchScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
+func (s *Server) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
 	p.v, p.kind = &s.scale.Versions[0], s.scale.GroupVersionKind("v1")
 	p.strategy, p.ownership = anything{}, req.sub.Ownership
 	if err := p.parse(t, options); err != nil {
@@ -161,7 +162,7 @@ func (s *Server) patchScale(ctx context.Context, w *responseWriter, req *Request
 }
 
 // writeScale carries a change of a Scale over to the object.
-func (s *Server) writeScale(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, wr *write, change func(context.Context, *autoscalingv1.Scale) (Object, error)) error {
+func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *write, change func(context.Context, *autoscalingv1.Scale) (Object, error)) error {
 	record, _ := req.sub.Ownership.(ScaleOwnership)
 	rec, _, err := wr.replace(ctx, func(ctx context.Context, old Object, _ *storage.Record) (Object, error) {
 		scale, missing := req.scaleOf(old)

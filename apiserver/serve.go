@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
 // serve is the way of every request: identify it, find out who asks, whether
@@ -26,7 +26,7 @@ import (
 func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	req := s.newRequest(r)
-	w := &responseWriter{ResponseWriter: hw, warnings: req.warnings}
+	w := &exchange.Writer{ResponseWriter: hw, Warnings: req.warnings}
 	header := w.Header()
 	audit := r.Header.Get("Audit-Id")
 	if audit == "" {
@@ -47,19 +47,19 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 
 // recovered answers for a handler that panicked: a half-sent answer is aborted,
 // so that nobody takes it for a whole one.
-func (s *Server) recovered(w *responseWriter, req *Request, v any) {
+func (s *Server) recovered(w *exchange.Writer, req *Request, v any) {
 	if v == http.ErrAbortHandler {
 		panic(v)
 	}
 	s.options.Log.Error("a request handler panicked", "verb", req.Verb, "path", req.Path, "panic", v, "stack", string(debug.Stack()))
-	if w.code != 0 {
+	if w.Code != 0 {
 		panic(http.ErrAbortHandler)
 	}
 	s.fail(w, req, apierrors.NewInternalError(fmt.Errorf("the server panicked while handling the request: %v", v)))
 }
 
 // admitted runs the checks of the chain and then the handler.
-func (s *Server) admitted(w *responseWriter, r *http.Request, req *Request) error {
+func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *Request) error {
 	user := auth.UserFrom(r.Context())
 	if user == nil {
 		var err error
@@ -76,7 +76,7 @@ func (s *Server) admitted(w *responseWriter, r *http.Request, req *Request) erro
 	if err := s.impersonate(r, req); err != nil {
 		return err
 	}
-	leave, err := s.gate.enter(req)
+	leave, err := s.gate.Enter(req.passage())
 	if err != nil {
 		return err
 	}
@@ -143,9 +143,9 @@ func (s *Server) impersonate(r *http.Request, req *Request) error {
 // 403 when not.
 func (s *Server) authorize(ctx context.Context, req *Request, verb string) error {
 	a := &auth.Attributes{User: req.User, Verb: verb, Path: req.Path}
-	if t := &req.target; t.resource {
+	if t := &req.target; t.Resource {
 		a.ResourceRequest = true
-		a.Group, a.Version, a.Resource, a.Subresource = t.group, t.version, t.plural, t.subresource
+		a.Group, a.Version, a.Resource, a.Subresource = t.Group, t.Version, t.Plural, t.Subresource
 		a.Namespace, a.Name = req.Namespace, req.Name
 	}
 	return s.decide(ctx, a)
@@ -185,11 +185,11 @@ func forbidden(a *auth.Attributes) string {
 }
 
 // dispatch runs what answers the request.
-func (s *Server) dispatch(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *Request) error {
 	if req.in == nil {
 		t := s.table.Load()
 		h := t.handler(req.Path)
-		if h == nil && !req.target.resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
+		if h == nil && !req.target.Resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
 			if version, core := strings.CutPrefix(req.Path, "/api/"); core && !t.serves("", strings.Trim(version, "/")) {
 				return noSuchResource()
 			}
@@ -227,9 +227,9 @@ func (s *Server) dispatch(ctx context.Context, w *responseWriter, req *Request) 
 
 // unknownPath answers for a path that nothing serves: as text, by which clients
 // tell it from an unknown object, except among the built-in kinds.
-func (s *Server) unknownPath(w *responseWriter, req *Request) error {
+func (s *Server) unknownPath(w *exchange.Writer, req *Request) error {
 	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
-	if builtin || req.target.resource && s.table.Load().serves(req.target.group, req.target.version) {
+	if builtin || req.target.Resource && s.table.Load().serves(req.target.Group, req.target.Version) {
 		return noSuchResource()
 	}
 	http.Error(w, "404 page not found", http.StatusNotFound)
@@ -254,7 +254,7 @@ func generic(code int, message string) error {
 	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
 }
 
-type answerer func(ctx context.Context, w *responseWriter, req *Request) error
+type answerer func(ctx context.Context, w *exchange.Writer, req *Request) error
 
 // verbOf returns the handler of a request, nil when its verb is not served.
 func (s *Server) verbOf(req *Request) answerer {
@@ -313,8 +313,8 @@ func (s *Server) verbOf(req *Request) answerer {
 }
 
 // fail answers with the Status of an error.
-func (s *Server) fail(w *responseWriter, req *Request, err error) {
-	if w.code != 0 {
+func (s *Server) fail(w *exchange.Writer, req *Request, err error) {
+	if w.Code != 0 {
 		s.options.Log.Error("an answer was cut short", "verb", req.Verb, "path", req.Path, "error", err)
 		panic(http.ErrAbortHandler)
 	}
@@ -322,7 +322,7 @@ func (s *Server) fail(w *responseWriter, req *Request, err error) {
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(d.RetryAfterSeconds))
 	}
-	s.answerStatus(w, req, int(status.Code), status)
+	exchange.SendStatus(w, req.http, int(status.Code), status)
 }
 
 // statusOf classifies an error.
@@ -348,98 +348,4 @@ func (s *Server) statusOf(req *Request, err error) *metav1.Status {
 	}
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	return &status
-}
-
-// responseWriter knows what was sent, and sends the warnings with the headers.
-type responseWriter struct {
-	http.ResponseWriter
-	warnings *warnings
-	code     int
-	bytes    int64
-}
-
-func (w *responseWriter) WriteHeader(code int) {
-	if w.code == 0 && code >= 200 {
-		w.code = code
-		w.warnings.send(w.Header())
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-func (w *responseWriter) Write(p []byte) (int, error) {
-	if w.code == 0 {
-		w.WriteHeader(http.StatusOK)
-	}
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
-}
-
-// Flush implements http.Flusher.
-func (w *responseWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
-
-// Unwrap gives http.ResponseController the writer beneath.
-func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Bounds of the warnings of one answer, in runes.
-const (
-	maxWarnings = 4096
-	maxWarning  = 256
-)
-
-// warnings collects the warnings of one answer, each text once.
-type warnings struct {
-	mu    sync.Mutex
-	texts []string
-	runes int
-}
-
-func (l *warnings) add(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, known := range l.texts {
-		if known == text {
-			return
-		}
-	}
-	l.runes += len([]rune(text))
-	l.texts = append(l.texts, text)
-}
-
-// send puts the warnings into headers; when they are too long together, long
-// ones are cut, and when that is not enough, the last ones are left out.
-func (l *warnings) send(h http.Header) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sent := 0
-	for _, text := range l.texts {
-		if l.runes > maxWarnings {
-			if runes := []rune(text); len(runes) > maxWarning {
-				text = string(runes[:maxWarning])
-			}
-		}
-		if sent += len([]rune(text)); sent > maxWarnings {
-			return
-		}
-		h.Add("Warning", "299 - "+quoteWarning(text))
-	}
-}
-
-// quoteWarning makes an HTTP quoted-string of a text.
-func quoteWarning(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			b.WriteByte(' ')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/discovery"
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/inprocess"
 	"github.com/steer-dev/steer/apiserver/openapi"
 	"github.com/steer-dev/steer/storage"
@@ -31,7 +32,7 @@ type Server struct {
 	limits  Limits
 	metrics *metrics
 	forms   *forms
-	gate    *gate
+	gate    *exchange.Gate
 	scale   *installed // what Scale objects are read and written as
 
 	mu    sync.Mutex // serialises changes of table
@@ -85,7 +86,7 @@ func New(options Options) (*Server, error) {
 		forms:  newForms(options.CacheBytes),
 		scale:  newScaleKind(),
 	}
-	s.gate = newGate(s.limits)
+	s.gate = exchange.NewGate(exchange.Limits{Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser})
 	s.metrics = newMetrics(options.Metrics, s)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	empty := &served{resources: map[schema.GroupResource]*installed{}, handlers: map[string]http.Handler{}}
@@ -208,7 +209,7 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 // those under way, or for ctx. It is idempotent.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
-	return s.gate.drain(ctx)
+	return s.gate.Drain(ctx)
 }
 
 // check refuses resources that could not be served.

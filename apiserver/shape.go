@@ -16,6 +16,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/table"
@@ -23,8 +24,8 @@ import (
 )
 
 // answerRecord answers one object in the form that was chosen.
-func (s *Server) answerRecord(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, code int, in *installed, v *Version, rec *storage.Record) error {
-	b := &body{}
+func (s *Server) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, in *installed, v *Version, rec *storage.Record) error {
+	b := &exchange.Body{}
 	switch choice.Shape {
 	case negotiate.MetadataList:
 		if !v.typed() {
@@ -43,11 +44,12 @@ func (s *Server) answerRecord(ctx context.Context, w *responseWriter, req *Reque
 	if err != nil {
 		return err
 	}
-	b.add(object)
+	b.Add(object)
 	if choice.Media == negotiate.Protobuf {
-		return s.send(w, req, code, choice.Media.ContentType(), b)
+		exchange.Send(w, req.http, code, choice.Media.ContentType(), b)
+		return nil
 	}
-	return s.sendJSON(w, req, code, choice, b)
+	return exchange.SendJSON(w, req.http, code, choice, b)
 }
 
 // object1 returns one object, whole or its metadata, with its type: as JSON or
@@ -89,7 +91,7 @@ func metadataJSON(choice negotiate.Choice, value []byte) []byte {
 }
 
 // answerList answers a page of objects in the form that was chosen.
-func (s *Server) answerList(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, p *page) error {
+func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *page) error {
 	in, v := req.in, req.Version
 	switch choice.Shape {
 	case negotiate.Metadata:
@@ -112,12 +114,12 @@ func (s *Server) answerList(ctx context.Context, w *responseWriter, req *Request
 	if choice.Media == negotiate.Protobuf {
 		return s.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
 	}
-	b := &body{parts: make([][]byte, 0, 2*len(p.records)+2)}
-	b.add(p.open(kind, apiVersion, !v.typed() && choice.Shape == negotiate.Whole))
+	b := exchange.NewBody(2*len(p.records) + 2)
+	b.Add(p.open(kind, apiVersion, !v.typed() && choice.Shape == negotiate.Whole))
 	comma := []byte(",")
 	for i, rec := range p.records {
 		if i > 0 {
-			b.add(comma)
+			b.Add(comma)
 		}
 		value, err := s.jsonOf(ctx, in, v, rec)
 		if err != nil {
@@ -125,17 +127,17 @@ func (s *Server) answerList(ctx context.Context, w *responseWriter, req *Request
 		}
 		switch {
 		case choice.Shape == negotiate.MetadataList:
-			b.add(metadataJSON(choice, value))
+			b.Add(metadataJSON(choice, value))
 		case v.typed():
 			open, rest := wire.Untyped(value)
-			b.add(open)
-			b.add(rest)
+			b.Add(open)
+			b.Add(rest)
 		default:
-			b.add(value)
+			b.Add(value)
 		}
 	}
-	b.addString("]}")
-	return s.sendJSON(w, req, 200, choice, b)
+	b.AddString("]}")
+	return exchange.SendJSON(w, req.http, 200, choice, b)
 }
 
 // meta is the metadata of a page.
@@ -166,7 +168,7 @@ func (p *page) open(kind, apiVersion string, custom bool) []byte {
 	return append(out, `},"items":[`...)
 }
 
-func (s *Server) answerProtoList(ctx context.Context, w *responseWriter, req *Request, choice negotiate.Choice, p *page, kind, apiVersion string) error {
+func (s *Server) answerProtoList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *page, kind, apiVersion string) error {
 	meta := p.meta()
 	raw, err := meta.Marshal()
 	if err != nil {
@@ -185,9 +187,10 @@ func (s *Server) answerProtoList(ctx context.Context, w *responseWriter, req *Re
 		}
 		list = wire.AppendBytes(list, 2, item)
 	}
-	b := &body{}
-	b.add(wire.Envelope(apiVersion, kind, list))
-	return s.send(w, req, 200, choice.Media.ContentType(), b)
+	b := &exchange.Body{}
+	b.Add(wire.Envelope(apiVersion, kind, list))
+	exchange.Send(w, req.http, 200, choice.Media.ContentType(), b)
+	return nil
 }
 
 // warm converts all records that need it in one call, so that a conversion over
@@ -271,14 +274,14 @@ func (s *Server) tableOf(ctx context.Context, req *Request, choice negotiate.Cho
 	return t, nil
 }
 
-func (s *Server) answerTable(w *responseWriter, req *Request, choice negotiate.Choice, code int, t *metav1.Table) error {
+func (s *Server) answerTable(w *exchange.Writer, req *Request, choice negotiate.Choice, code int, t *metav1.Table) error {
 	raw, err := tableJSON(t)
 	if err != nil {
 		return err
 	}
-	b := &body{}
-	b.add(raw)
-	return s.sendJSON(w, req, code, choice, b)
+	b := &exchange.Body{}
+	b.Add(raw)
+	return exchange.SendJSON(w, req.http, code, choice, b)
 }
 
 // tableJSON encodes a table without checking the objects in it again.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
 // Strategy holds the rules of one served version, or of a subresource. The
@@ -125,16 +126,16 @@ type Request struct {
 	// UserAgent of the client.
 	UserAgent string
 
-	warnings *warnings
+	warnings *exchange.Warnings
 	http     *http.Request
 	values   url.Values // of the query; see query
-	target   target
+	target   exchange.Target
 	in       *installed
 	sub      *Subresource
 }
 
 // Warn adds a Warning header to the answer; repeated texts are sent once.
-func (r *Request) Warn(text string) { r.warnings.add(text) }
+func (r *Request) Warn(text string) { r.warnings.Add(text) }
 
 // RequestFrom returns the request that a context belongs to, or nil.
 func RequestFrom(ctx context.Context) *Request {

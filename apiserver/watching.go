@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/table"
@@ -26,7 +27,7 @@ import (
 
 // watch answers with the changes of a collection, until the time is up, the
 // client leaves, the resource is replaced or the server stops.
-func (s *Server) watch(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) watch(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
@@ -215,7 +216,7 @@ func (r *watching) end(ctx context.Context, err error) {
 // watchWriter writes frames in the form that was chosen.
 type watchWriter struct {
 	s      *Server
-	w      *responseWriter
+	w      *exchange.Writer
 	req    *Request
 	choice negotiate.Choice
 	// printer of a watch that is answered with tables.

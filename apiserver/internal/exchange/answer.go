@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package exchange
 
 import (
 	"bytes"
@@ -24,22 +24,27 @@ import (
 // read it.
 const gzipAbove = 128 << 10
 
-// body is an answer made of pieces that others own.
-type body struct {
+// Body is an answer made of pieces that others own.
+type Body struct {
 	parts [][]byte
 	size  int
 }
 
-func (b *body) add(p []byte) {
+// NewBody returns an empty body with room for some pieces.
+func NewBody(pieces int) *Body { return &Body{parts: make([][]byte, 0, pieces)} }
+
+// Add appends a piece.
+func (b *Body) Add(p []byte) {
 	if len(p) > 0 {
 		b.parts = append(b.parts, p)
 		b.size += len(p)
 	}
 }
 
-func (b *body) addString(s string) { b.add([]byte(s)) }
+// AddString appends a text.
+func (b *Body) AddString(s string) { b.Add([]byte(s)) }
 
-func (b *body) bytes() []byte {
+func (b *Body) bytes() []byte {
 	if len(b.parts) == 1 {
 		return b.parts[0]
 	}
@@ -55,32 +60,30 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// send writes an answer.
-func (s *Server) send(w *responseWriter, req *Request, code int, contentType string, b *body) error {
+// Send writes an answer, compressed if it is large and the client can read that.
+func Send(w *Writer, r *http.Request, code int, contentType string, b *Body) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
-	if b.size > gzipAbove && acceptsGzip(req.http) {
+	if b.size > gzipAbove && acceptsGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		h.Add("Vary", "Accept-Encoding")
 		w.WriteHeader(code)
 		z := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(z)
 		z.Reset(w)
-		if err := b.writeTo(z); err != nil {
-			return nil // the client is gone; nobody is left to tell
+		if b.writeTo(z) == nil { // else the client is gone, and nobody is left to tell
+			_ = z.Close()
 		}
-		_ = z.Close()
-		return nil
+		return
 	}
 	h.Set("Content-Length", strconv.Itoa(b.size))
 	w.WriteHeader(code)
-	if req.http.Method != http.MethodHead {
+	if r.Method != http.MethodHead {
 		_ = b.writeTo(w)
 	}
-	return nil
 }
 
-func (b *body) writeTo(w io.Writer) error {
+func (b *Body) writeTo(w io.Writer) error {
 	if len(b.parts) == 1 {
 		_, err := w.Write(b.parts[0])
 		return err
@@ -116,30 +119,31 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// sendJSON writes JSON in the text form that was chosen.
-func (s *Server) sendJSON(w *responseWriter, req *Request, code int, choice negotiate.Choice, b *body) error {
+// SendJSON writes JSON in the text form that was chosen.
+func SendJSON(w *Writer, r *http.Request, code int, choice negotiate.Choice, b *Body) error {
 	switch {
 	case choice.Media == negotiate.YAML:
 		text, err := yaml.JSONToYAML(b.bytes())
 		if err != nil {
 			return err
 		}
-		b = &body{parts: [][]byte{text}, size: len(text)}
+		b = &Body{parts: [][]byte{text}, size: len(text)}
 	case choice.Pretty:
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, b.bytes(), "", "  "); err != nil {
 			return err
 		}
-		b = &body{parts: [][]byte{indented.Bytes()}, size: indented.Len()}
+		b = &Body{parts: [][]byte{indented.Bytes()}, size: indented.Len()}
 	default:
-		b.addString("\n")
+		b.AddString("\n")
 	}
-	return s.send(w, req, code, choice.Media.ContentType(), b)
+	Send(w, r, code, choice.Media.ContentType(), b)
+	return nil
 }
 
-// answerStatus writes a Status.
-func (s *Server) answerStatus(w *responseWriter, req *Request, code int, status *metav1.Status) {
-	choice, err := negotiate.Output(req.http, negotiate.Offer{Protobuf: true})
+// SendStatus writes a Status in a form that the client accepts, or as JSON.
+func SendStatus(w *Writer, r *http.Request, code int, status *metav1.Status) {
+	choice, err := negotiate.Output(r, negotiate.Offer{Protobuf: true})
 	if err != nil {
 		choice = negotiate.Choice{}
 	}
@@ -147,9 +151,9 @@ func (s *Server) answerStatus(w *responseWriter, req *Request, code int, status 
 	if choice.Media == negotiate.Protobuf {
 		raw, err := status.Marshal()
 		if err == nil {
-			b := &body{}
-			b.add(wire.Envelope("v1", "Status", raw))
-			_ = s.send(w, req, code, choice.Media.ContentType(), b)
+			b := &Body{}
+			b.Add(wire.Envelope("v1", "Status", raw))
+			Send(w, r, code, choice.Media.ContentType(), b)
 			return
 		}
 	}
@@ -158,7 +162,7 @@ func (s *Server) answerStatus(w *responseWriter, req *Request, code int, status 
 		http.Error(w, status.Message, code)
 		return
 	}
-	b := &body{}
-	b.add(raw)
-	_ = s.sendJSON(w, req, code, choice, b)
+	b := &Body{}
+	b.Add(raw)
+	_ = SendJSON(w, r, code, choice, b)
 }

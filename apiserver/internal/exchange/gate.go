@@ -1,19 +1,35 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package exchange
 
 import (
 	"context"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/steer-dev/steer/apiserver/auth"
 )
 
-// gate counts the requests under way and turns away those beyond the limits.
-type gate struct {
+// Limits of a [Gate]; 0 is none.
+type Limits struct {
+	Reads, Writes int
+	// Watches of one user.
+	Watches int
+}
+
+// Passage is what a gate needs to know of a request.
+type Passage struct {
+	User string
+	// Exempt is never turned away for other requests than watches.
+	Exempt bool
+	// Read tells reads from writes.
+	Read bool
+	// Long requests do not count as either; Watch is one of them.
+	Long, Watch bool
+}
+
+// Gate counts the requests under way and turns away those beyond the limits.
+type Gate struct {
 	limits Limits
 
 	mu      sync.Mutex
@@ -25,23 +41,23 @@ type gate struct {
 	idle    chan struct{}  // closed when the gate is closed and empty
 }
 
-func newGate(l Limits) *gate {
-	return &gate{limits: l, watches: map[string]int{}, idle: make(chan struct{})}
+// NewGate returns an open gate.
+func NewGate(l Limits) *Gate {
+	return &Gate{limits: l, watches: map[string]int{}, idle: make(chan struct{})}
 }
 
-// enter lets a request in and returns what it calls when it leaves. Masters are
+// Enter lets a request in and returns what it calls when it leaves. Masters are
 // never turned away, so that an overloaded server can be repaired.
-func (g *gate) enter(req *Request) (leave func(), err error) {
+func (g *Gate) Enter(p Passage) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return nil, apierrors.NewServiceUnavailable("the server is shutting down")
 	}
-	master := req.User.In(auth.Masters)
-	if req.longRunning() {
-		if req.Verb == "watch" {
-			name := req.User.Name
-			if g.limits.WatchesPerUser > 0 && g.watches[name] >= g.limits.WatchesPerUser {
+	if p.Long {
+		if p.Watch {
+			name := p.User
+			if g.limits.Watches > 0 && g.watches[name] >= g.limits.Watches {
 				return nil, tooMany()
 			}
 			g.watches[name]++
@@ -59,11 +75,10 @@ func (g *gate) enter(req *Request) (leave func(), err error) {
 		return func() { g.leave(func() { g.long-- }) }, nil
 	}
 	count, limit := &g.writes, g.limits.Writes
-	switch req.Verb {
-	case "get", "list", "head":
+	if p.Read {
 		count, limit = &g.reads, g.limits.Reads
 	}
-	if limit > 0 && *count >= limit && !master {
+	if limit > 0 && *count >= limit && !p.Exempt {
 		return nil, tooMany()
 	}
 	*count++
@@ -74,15 +89,15 @@ func tooMany() error {
 	return apierrors.NewTooManyRequests("too many requests, please try again later", 1)
 }
 
-func (g *gate) leave(uncount func()) {
+func (g *Gate) leave(uncount func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	uncount()
 	g.settle()
 }
 
-// drain closes the gate and waits until everybody has left.
-func (g *gate) drain(ctx context.Context) error {
+// Drain closes the gate and waits until everybody has left.
+func (g *Gate) Drain(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {
 		g.closed = true
@@ -97,7 +112,7 @@ func (g *gate) drain(ctx context.Context) error {
 	}
 }
 
-func (g *gate) settle() {
+func (g *Gate) settle() {
 	if !g.closed || g.reads+g.writes+g.long > 0 {
 		return
 	}
@@ -108,8 +123,8 @@ func (g *gate) settle() {
 	}
 }
 
-// counts returns the requests under way.
-func (g *gate) counts() (reads, writes, long int) {
+// Counts returns the requests under way.
+func (g *Gate) Counts() (reads, writes, long int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.reads, g.writes, g.long

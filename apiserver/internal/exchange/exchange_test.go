@@ -1,0 +1,164 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exchange_test
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
+)
+
+func TestPathsNameTheirTarget(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]exchange.Target{
+		"/":                             {},
+		"/api/v1":                       {},
+		"/apis/apps/v1":                 {},
+		"/version":                      {},
+		"/api/v1/nodes":                 {Resource: true, Version: "v1", Plural: "nodes"},
+		"/api/v1/namespaces":            {Resource: true, Version: "v1", Plural: "namespaces"},
+		"/api/v1/namespaces/a":          {Resource: true, Version: "v1", Plural: "namespaces", Namespace: "a", Name: "a"},
+		"/api/v1/namespaces/a/finalize": {Resource: true, Version: "v1", Plural: "namespaces", Namespace: "a", Name: "a", Subresource: "finalize"},
+		"/api/v1/namespaces/a/pods":     {Resource: true, Version: "v1", Plural: "pods", Namespace: "a"},
+		"/api/v1/namespaces/a/services/b/proxy/x/y": {
+			Resource: true, Version: "v1", Plural: "services", Namespace: "a", Name: "b", Subresource: "proxy", Rest: "x/y"},
+		"/apis/g.io/v1/watch/things":              {Resource: true, Group: "g.io", Version: "v1", Plural: "things", Watch: true},
+		"/apis/g.io/v1/watch/namespaces/a/ts/b":   {Resource: true, Group: "g.io", Version: "v1", Plural: "ts", Namespace: "a", Name: "b", Watch: true},
+		"/apis/g.io/v1/namespaces/a/things/b/sub": {Resource: true, Group: "g.io", Version: "v1", Plural: "things", Namespace: "a", Name: "b", Subresource: "sub"},
+	} {
+		if strings.Contains(path, "//") {
+			exchange.ParsePath(path) // whatever it names, it must not panic
+			continue
+		}
+		if diff := cmp.Diff(want, exchange.ParsePath(path)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
+
+func TestMethodsAndTargetsMakeVerbs(t *testing.T) {
+	t.Parallel()
+	for request, want := range map[string]string{
+		"GET /api/v1/pods": "list", "GET /api/v1/pods?watch=true": "watch", "GET /api/v1/pods?watch=0": "list", "GET /api/v1/pods?watch": "watch",
+		"GET /api/v1/watch/pods": "watch", "GET /api/v1/namespaces/a/pods/b": "get", "POST /api/v1/pods": "create", "PUT /api/v1/nodes/a": "update",
+		"PATCH /api/v1/nodes/a": "patch", "DELETE /api/v1/nodes/a": "delete", "DELETE /api/v1/nodes": "deletecollection", "TRACE /api/v1/nodes": "",
+	} {
+		method, address, _ := strings.Cut(request, " ")
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := exchange.ParsePath(u.Path)
+		if got := target.Verb(method, u.Query); got != want {
+			t.Errorf("%s is %q, want %q", request, got, want)
+		}
+	}
+}
+
+func TestFieldSelectorsPinNames(t *testing.T) {
+	t.Parallel()
+	for selector, want := range map[string]string{"metadata.name=a": "a", "metadata.name!=a": "", "x=y": "", "": "", "metadata.name=a/b": "", "((": ""} {
+		if got := exchange.SelectedName(url.Values{"fieldSelector": {selector}}); got != want {
+			t.Errorf("%q pins %q, want %q", selector, got, want)
+		}
+	}
+}
+
+func TestGateDrains(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := exchange.NewGate(exchange.Limits{Reads: 1})
+		leave, err := g.Enter(exchange.Passage{Read: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Enter(exchange.Passage{Read: true}); err == nil {
+			t.Error("a second read came in")
+		}
+		if out, err := g.Enter(exchange.Passage{Read: true, Exempt: true}); err != nil {
+			t.Error(err)
+		} else {
+			out()
+		}
+		drained := make(chan error, 1)
+		go func() { drained <- g.Drain(context.Background()) }()
+		synctest.Wait()
+		select {
+		case <-drained:
+			t.Fatal("drained with a request inside")
+		default:
+		}
+		if _, err := g.Enter(exchange.Passage{Read: true}); err == nil {
+			t.Error("a request came into a closed gate")
+		}
+		leave()
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		if err := g.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLargeAnswersAreCompressedForThoseWhoAsk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		size   int
+		accept string
+		want   string
+	}{{200 << 10, "br, gzip", "gzip"}, {200 << 10, "", ""}, {1 << 10, "gzip", ""}} {
+		b := exchange.NewBody(0)
+		for range 2 {
+			b.AddString(strings.Repeat("x", c.size/2))
+		}
+		recorder := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Accept-Encoding", c.accept)
+		exchange.Send(&exchange.Writer{ResponseWriter: recorder, Warnings: &exchange.Warnings{}}, r, 200, "text/plain", b)
+		resp := recorder.Result()
+		var from io.Reader = resp.Body
+		if resp.Header.Get("Content-Encoding") != c.want {
+			t.Errorf("%+v: encoding %q", c, resp.Header.Get("Content-Encoding"))
+		}
+		if c.want == "gzip" {
+			z, err := gzip.NewReader(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from = z
+		}
+		if data, err := io.ReadAll(from); err != nil || len(data) != c.size {
+			t.Errorf("%+v: %d bytes, %v", c, len(data), err)
+		}
+	}
+}
+
+func TestWarningsAreBoundedAndQuoted(t *testing.T) {
+	t.Parallel()
+	texts := &exchange.Warnings{}
+	texts.Add(`say "hi"`)
+	texts.Add(`say "hi"`)
+	long := strings.Repeat("y", 3000)
+	texts.Add("1" + long)
+	texts.Add("2" + long)
+	recorder := httptest.NewRecorder()
+	w := &exchange.Writer{ResponseWriter: recorder, Warnings: texts}
+	w.WriteHeader(http.StatusOK)
+	got := recorder.Result().Header["Warning"]
+	want := []string{`299 - "say \"hi\""`, `299 - "1` + long[:255] + `"`, `299 - "2` + long[:255] + `"`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,139 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exchange
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+// Target is a parsed path: what a request is about, before it is known whether
+// anything serves it.
+type Target struct {
+	Resource    bool // in the resource API
+	Group       string
+	Version     string
+	Plural      string
+	Namespace   string
+	Name        string
+	Subresource string
+	Rest        string // of the path below the subresource
+	Watch       bool   // by the deprecated /watch/ prefix
+}
+
+// ParsePath reads a path of the resource API:
+//
+//	/api/VERSION/... or /apis/GROUP/VERSION/..., then
+//	[watch/][namespaces/NAMESPACE/]PLURAL[/NAME[/SUBRESOURCE[/...]]]
+func ParsePath(p string) Target {
+	t := Target{}
+	next := func() (part string, ok bool) {
+		p = strings.TrimPrefix(p, "/")
+		if p == "" {
+			return "", false
+		}
+		part, p, _ = strings.Cut(p, "/")
+		return part, true
+	}
+	prefix, _ := next()
+	switch prefix {
+	case "api":
+	case "apis":
+		t.Group, _ = next()
+	default:
+		return Target{}
+	}
+	t.Version, _ = next()
+	part, ok := next()
+	if !ok {
+		return Target{}
+	}
+	if part == "watch" {
+		t.Watch = true
+		if part, ok = next(); !ok {
+			return Target{}
+		}
+	}
+	t.Resource, t.Plural = true, part
+	if part == "namespaces" {
+		namespace, ok := next()
+		if !ok {
+			return t
+		}
+		t.Namespace = namespace
+		part, ok = next()
+		if !ok || part == "status" || part == "finalize" {
+			t.Name, t.Subresource = namespace, part
+			t.Rest = p
+			return t
+		}
+		t.Plural = part
+	}
+	t.Name, _ = next()
+	t.Subresource, _ = next()
+	t.Rest = p
+	return t
+}
+
+// Verb returns what a method does to a target; empty when nothing.
+func (t *Target) Verb(method string, query func() url.Values) string {
+	if t.Watch {
+		return "watch"
+	}
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case t.Name != "":
+			return "get"
+		case isWatch(query()):
+			return "watch"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if t.Name == "" {
+			return "deletecollection"
+		}
+		return "delete"
+	}
+	return ""
+}
+
+func isWatch(query url.Values) bool {
+	values, ok := query["watch"]
+	if !ok {
+		return false
+	}
+	switch strings.ToLower(values[0]) {
+	case "false", "0":
+		return false
+	}
+	return true
+}
+
+// SelectedName is the name that a field selector pins down, so that permissions
+// by name hold for lists and watches.
+func SelectedName(query url.Values) string {
+	if query.Get("fieldSelector") == "" {
+		return ""
+	}
+	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return ""
+	}
+	name, ok := selector.RequiresExactMatch("metadata.name")
+	if !ok || len(content.IsPathSegmentName(name)) > 0 {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,105 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exchange
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Writer knows what was sent, and sends the warnings with the headers.
+type Writer struct {
+	http.ResponseWriter
+	Warnings *Warnings
+	// Code that was sent; 0 before.
+	Code int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *Writer) WriteHeader(code int) {
+	if w.Code == 0 && code >= 200 {
+		w.Code = code
+		w.Warnings.send(w.Header())
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.Code == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (w *Writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Unwrap gives http.ResponseController the writer beneath.
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Bounds of the warnings of one answer, in runes.
+const (
+	maxWarnings = 4096
+	maxWarning  = 256
+)
+
+// Warnings collects the warnings of one answer, each text once.
+type Warnings struct {
+	mu    sync.Mutex
+	texts []string
+	runes int
+}
+
+// Add adds a warning; it is safe for concurrent use.
+func (l *Warnings) Add(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, known := range l.texts {
+		if known == text {
+			return
+		}
+	}
+	l.runes += len([]rune(text))
+	l.texts = append(l.texts, text)
+}
+
+// send puts the warnings into headers; when they are too long together, long
+// ones are cut, and when that is not enough, the last ones are left out.
+func (l *Warnings) send(h http.Header) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sent := 0
+	for _, text := range l.texts {
+		if l.runes > maxWarnings {
+			if runes := []rune(text); len(runes) > maxWarning {
+				text = string(runes[:maxWarning])
+			}
+		}
+		if sent += len([]rune(text)); sent > maxWarnings {
+			return
+		}
+		h.Add("Warning", "299 - "+quoteWarning(text))
+	}
+}
+
+// quoteWarning makes an HTTP quoted-string of a text.
+func quoteWarning(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
