@@ -86,7 +86,7 @@ func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
 		m.forgetLog()
 		m.update(t, "a", func(w *Web) { w.Spec.Pages = []string{"two", "three"} })
 		synctest.Wait()
-		want := []string{"update Web a", "patch Web a", "apply ConfigMap three", "delete ConfigMap one", "patch Web a", "patch Web/status a"}
+		want := []string{"patch Web a", "apply ConfigMap three", "delete ConfigMap one", "patch Web a", "patch Web/status a"}
 		if diff := cmp.Diff(want, m.log()); diff != "" {
 			t.Error(diff)
 		}

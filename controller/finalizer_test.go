@@ -19,10 +19,10 @@ import (
 
 func (m *fake) delete(t *testing.T, obj client.Object) {
 	t.Helper()
+	m.forgetLog()
 	if err := m.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
-	m.forgetLog()
 }
 
 func (m *fake) gone(name string) bool {

@@ -53,7 +53,7 @@ func TestOnAControlPlaneChildrenStatusAndFinalizersWork(t *testing.T) {
 			}))
 	})
 	w := withPages("one", "two", "three")
-	env.Create(w)
+	create(t, env, w)
 	settled := func(want int) *Web {
 		return steertest.Wait(env, "default/a", func(w *Web) bool {
 			return w.Status.Ready == want && w.Status.ObservedGeneration == w.Generation
@@ -113,7 +113,7 @@ func TestKilledAndRestartedUnderLoadItConverges(t *testing.T) {
 	names := []string{"p", "q", "r", "s"}
 	for i := range objects {
 		w := web(fmt.Sprint("web-", i))
-		env.Create(w)
+		create(t, env, w)
 	}
 	reconcile := func(set controller.Children[*corev1.ConfigMap]) controller.Func[*Web] {
 		return func(ctx context.Context, w *Web) (controller.Result, error) {
@@ -196,7 +196,7 @@ func TestFieldsOfLegacyManagersAreTakenOver(t *testing.T) {
 	if err := env.Client.Create(env.Context(), old, client.FieldOwner("old-operator")); err != nil {
 		t.Fatal(err)
 	}
-	env.Create(withPages("one"))
+	create(t, env, withPages("one"))
 	start(t, env, func(m *manager.Manager) error {
 		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap]())
 	})
@@ -214,7 +214,7 @@ func TestAKindThatAppearsLaterIsReconciled(t *testing.T) {
 		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap]())
 	})
 	env.Apply("testdata/webs.yaml")
-	env.Create(withPages("one"))
+	create(t, env, withPages("one"))
 	steertest.Wait(env, "default/one", func(c *corev1.ConfigMap) bool { return len(c.OwnerReferences) == 1 })
 }
 
@@ -249,9 +249,17 @@ func TestAnotherClusterIsASource(t *testing.T) {
 			return controller.Done(), err
 		}), controller.From(source))
 	})
-	here.Create(web("a"))
+	create(t, here, web("a"))
 	there.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
 	steertest.Wait(here, "default/a", func(w *Web) bool { return w.Status.Ready == 1 })
+}
+
+// create creates an object as a user does, who leaves the status to the operator.
+func create(t *testing.T, env *steertest.Env, obj client.Object) {
+	t.Helper()
+	if err := env.Client.Create(env.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // start runs an operator until the end of the test.

@@ -27,6 +27,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/mapping"
 	"github.com/steer-dev/steer/client/wire"
+	"github.com/steer-dev/steer/controller"
 )
 
 // server is as much of an API server as a controller touches, in memory: one
@@ -119,7 +120,7 @@ func (s *server) resources(gv schema.GroupVersion) metav1.APIResourceList {
 func (s *server) Scheme() *runtime.Scheme { return s.scheme }
 func (s *server) Mapper() *mapping.Mapper { return s.mapper }
 
-// log returns the writes so far, as "verb Kind[/sub] name".
+// log returns the writes of reconcilers so far, as "verb Kind[/sub] name".
 func (s *server) log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func (s *server) do(ctx context.Context, verb client.Verb, obj runtime.Object, k
 	if err == nil {
 		var content map[string]any
 		s.mu.Lock()
-		if verb.Writes() {
+		if verb.Writes() && controller.ReconcileID(ctx) != 0 {
 			what := gvk.Kind
 			if sub != "" {
 				what += "/" + sub

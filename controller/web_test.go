@@ -151,12 +151,12 @@ func (m *fake) web(t *testing.T, name string) *Web {
 
 func (m *fake) create(t *testing.T, objs ...client.Object) {
 	t.Helper()
+	m.forgetLog()
 	for _, obj := range objs {
 		if err := m.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m.forgetLog()
 }
 
 func (m *fake) update(t *testing.T, name string, change func(*Web)) {
