@@ -61,6 +61,8 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 			d.Kind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 		case sub.Backend != nil:
 			d.Kind, d.Verbs = sub.Kind, capabilities(sub.Backend)
+		case sub.Action != nil:
+			d.Kind, d.Verbs = sub.Kind, []string{"create"}
 		}
 		r.Subresources = append(r.Subresources, d)
 	}

@@ -130,8 +130,8 @@ type SelectableField struct {
 	Keys []string
 }
 
-// Subresource is one path below an object. Set exactly one of Strategy, Scale
-// and Backend.
+// Subresource is one path below an object. Set exactly one of Strategy, Scale,
+// Backend and Action.
 type Subresource struct {
 	// Name as in the path, such as "status".
 	Name string
@@ -147,7 +147,12 @@ type Subresource struct {
 	Scale Scaler
 	// Backend answers its verbs; see [Resource.Backend].
 	Backend any
-	// Kind of the bodies of a Backend.
+	// Action makes it something that a POST does to the object, such as binding
+	// a Pod to a node: it changes obj as body says. Neither the strategy of the
+	// object nor its ownership has a part in that. What it refuses with a plain
+	// error is answered with 409, success with a Status.
+	Action func(obj, body Object) error
+	// Kind of the bodies of a Backend or an Action.
 	Kind schema.GroupVersionKind
 	// New returns an empty body of that kind.
 	New func() Object

@@ -262,6 +262,10 @@ func (s *Server) verbOf(req *Request) answerer {
 		switch {
 		case sub.Backend != nil:
 			return s.computed(req, sub.Backend)
+		case sub.Action != nil && req.Verb == "create":
+			return s.act
+		case sub.Action != nil:
+			return nil
 		case req.Name == "" || sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
 			return nil
 		case req.Verb == "get":

@@ -24,14 +24,22 @@ func identity(name string) *auth.User {
 		namespace, _, _ := strings.Cut(rest, ":")
 		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	}
+	if strings.HasPrefix(name, step.NodePrefix) {
+		groups = append(groups, "system:nodes")
+	}
 	return &auth.User{Name: name, Groups: groups}
 }
 
 // userAgent is how the parts of a plane present themselves; it names them as
 // field managers.
 func userAgent(user string) string {
-	if user == step.APIServer {
+	switch {
+	case user == step.APIServer:
 		return "kube-apiserver"
+	case user == step.Scheduler:
+		return "kube-scheduler"
+	case strings.HasPrefix(user, step.NodePrefix):
+		return "kubelet"
 	}
 	return "kube-controller-manager"
 }

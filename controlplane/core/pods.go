@@ -32,6 +32,10 @@ func podKinds() []*apiserver.Resource {
 			},
 			prepare:  preparePod,
 			validate: validatePod,
+			subresources: []apiserver.Subresource{{
+				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
+				New: func() apiserver.Object { return &corev1.Binding{} },
+			}},
 			columns: columns("Name", "Ready", "Status", "Restarts", "Age",
 				"IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
 			row: podRow,

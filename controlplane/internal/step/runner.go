@@ -59,10 +59,35 @@ func (r *Runner) Run(ctx context.Context) error {
 			delay = firstRetry
 		default:
 			delay = firstRetry
-			r.await(ctx, 0)
+			if limit, due := r.untilWake(); !due {
+				r.await(ctx, limit)
+			}
 		}
 	}
 	return nil
+}
+
+// untilWake returns how long until a controller wants to act although nothing
+// was written, 0 if none does; due tells that the time has come.
+func (r *Runner) untilWake() (limit time.Duration, due bool) {
+	for _, c := range r.controllers {
+		w, ok := c.(Waker)
+		if !ok {
+			continue
+		}
+		at := w.Wake()
+		if at.IsZero() {
+			continue
+		}
+		left := time.Until(at)
+		if left <= 0 {
+			return 0, true
+		}
+		if limit == 0 || left < limit {
+			limit = left
+		}
+	}
+	return limit, false
 }
 
 // await waits for a change of the store, or at most for a limit if there is one.

@@ -42,6 +42,13 @@ type Controller interface {
 	Report(request Request, err error)
 }
 
+// Waker is a Controller that also has something to do when only time passes.
+type Waker interface {
+	// Wake returns when Step has to be called although nothing was written;
+	// the zero time for never.
+	Wake() time.Time
+}
+
 // Subject is what a request is about, for the controller that asked for it.
 type Subject struct {
 	// Key of the object whose state called for the request.
@@ -73,6 +80,14 @@ const (
 	GarbageCollector    = "system:serviceaccount:kube-system:generic-garbage-collector"
 	NamespaceController = "system:serviceaccount:kube-system:namespace-controller"
 	APIServer           = "system:apiserver"
+	Scheduler           = "system:kube-scheduler"
+)
+
+// KubeSystem precedes the names of the service accounts of kube-system, and
+// NodePrefix the names of nodes, in the names of users.
+const (
+	KubeSystem = "system:serviceaccount:kube-system:"
+	NodePrefix = "system:node:"
 )
 
 // Content types of the bodies that controllers send.

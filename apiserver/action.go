@@ -1,0 +1,80 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/storage"
+)
+
+// act answers a POST to a subresource that is an action. The uid and the
+// resourceVersion of the body are preconditions.
+func (s *Server) act(ctx context.Context, w *responseWriter, req *Request) error {
+	sub := req.sub
+	in, v := sub.described(req)
+	offer := negotiate.Offer{Protobuf: v.typed()}
+	if _, err := negotiate.Output(req.http, offer); err != nil {
+		return err
+	}
+	media, err := negotiate.Input(req.http.Header.Get("Content-Type"), offer)
+	if err != nil {
+		return err
+	}
+	data, err := s.readBody(req)
+	if err != nil {
+		return err
+	}
+	options, err := createOptions(req)
+	if err != nil {
+		return err
+	}
+	d := &decoder{kind: in.GroupVersionKind(v.Name), v: v, directive: directive(options.FieldValidation), known: s.known}
+	body, err := d.body(req, media, data)
+	if err != nil {
+		return err
+	}
+	if err := settleNamespace(req, in, body); err != nil {
+		return err
+	}
+	if body.GetName() != req.Name {
+		return apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
+	}
+	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
+	wr.strategy, wr.ownership = v.Strategy, nil
+	if body, err = wr.admit(ctx, body, nil); err != nil {
+		return err
+	}
+	if err := wr.validated(ctx, body, nil); err != nil {
+		return err
+	}
+	_, _, err = wr.replace(ctx, func(_ context.Context, old Object, _ *storage.Record) (Object, error) {
+		obj := old.DeepCopyObject().(Object)
+		obj.SetUID(body.GetUID())
+		obj.SetResourceVersion(body.GetResourceVersion())
+		if err := wr.checkRevision(obj, old); err != nil {
+			return nil, err
+		}
+		obj.SetUID(old.GetUID())
+		err := sub.Action(obj, body)
+		var classified apierrors.APIStatus
+		if err != nil && !errors.As(err, &classified) {
+			gr := in.GroupResource()
+			return nil, apierrors.NewConflict(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/" + sub.Name}, req.Name, err)
+		}
+		return obj, err
+	})
+	if err != nil {
+		return err
+	}
+	s.answerStatus(w, req, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess})
+	return nil
+}
