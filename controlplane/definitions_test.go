@@ -126,3 +126,83 @@ spec:
 	want := "500 : conversion of gadgets.example.com from v1 to v2: conversion webhooks are not called yet; use version v1"
 	equal(t, "read in another version", want, api.refused("GET", strings.Replace(gadgets, "v1", "v2", 1)+"/a", ""))
 }
+
+func TestDefinitionsThatServeNothingCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	plane, api := newPlane(t)
+	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
+	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}")
+	crd := definitions + "/gadgets.example.com"
+	api.must("PATCH", crd, "spec: {versions: [{name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}]}")
+	if code, _ := api.do("GET", gadgets, ""); code != 404 {
+		t.Errorf("a version that is not served is answered with %d", code)
+	}
+	api.must("DELETE", crd, "")
+	settle(t, plane)
+	if code, answer := api.do("GET", crd, ""); code != 404 {
+		t.Errorf("the definition is still there: %s", answer)
+	}
+	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
+	equal(t, "objects of the next definition", []string(nil), api.names(gadgets))
+}
+
+func TestOlderVersionsStayReadable(t *testing.T) {
+	t.Parallel()
+	_, api := newPlane(t)
+	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
+	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}")
+	crd := definitions + "/gadgets.example.com"
+	schema := "schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}"
+	changed := api.must("PATCH", crd, "spec: {versions: [{name: v1, served: true, storage: false, "+schema+"}, {name: v2, served: true, storage: true, "+schema+"}]}")
+	stored, _, _ := unstructured.NestedStringSlice(changed.Object, "status", "storedVersions")
+	equal(t, "stored versions", []string{"v1", "v2"}, stored)
+	for _, version := range []string{"v1", "v2"} {
+		found := api.must("GET", strings.Replace(gadgets, "v1", version, 1)+"/a", "")
+		equal(t, "apiVersion", "example.com/"+version, found.GetAPIVersion())
+		equal(t, "spec", map[string]any{"size": int64(1)}, found.Object["spec"])
+	}
+	const want = "422 Invalid: CustomResourceDefinition.apiextensions.k8s.io \"gadgets.example.com\" is invalid: status.storedVersions[0]: Invalid value: \"v1\": " +
+		"missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions"
+	equal(t, "dropping v1", want, api.refused("PATCH", crd, "spec: {versions: [{name: v2, served: true, storage: true, "+schema+"}]}"))
+	api.must("PATCH", strings.Replace(gadgets, "v1", "v2", 1)+"/a", "spec: {size: 2}")
+	api.must("PATCH", crd+"/status", "status: {storedVersions: [v2]}")
+	api.must("PATCH", crd, "spec: {versions: [{name: v2, served: true, storage: true, "+schema+"}]}")
+	found := api.must("GET", strings.Replace(gadgets, "v1", "v2", 1)+"/a", "")
+	equal(t, "spec at the end", map[string]any{"size": int64(2)}, found.Object["spec"])
+}
+
+func TestBadDefinitionsAreRefused(t *testing.T) {
+	t.Parallel()
+	_, api := newPlane(t)
+	const head = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gadgets.example.com}\n"
+	const spec = head + "spec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: gadgets, kind: Gadget}\n"
+	for _, body := range []string{
+		head,
+		head + "spec: {}",
+		head + "spec: {versions: [{}]}",
+		head + "spec: {versions: null, names: null}",
+		head + "spec: [1]",
+		spec,
+		spec + "  versions: []",
+		spec + "  versions: [{name: v1, served: true, storage: true}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: null}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: string}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {}}}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: 'self.('}]}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: ''}]}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: array, items: {type: array, items: {type: string}, x-kubernetes-validations: [{rule: 'self.all(x, self.all(y, x == y))'}]}}}}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: integer, default: x}}}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}, selectableFields: [{jsonPath: .spec.a}]}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}, additionalPrinterColumns: [{name: x, type: odd, jsonPath: '{'}]}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}, subresources: {scale: {}}}]",
+		spec + "  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}, {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]",
+	} {
+		answer := api.refused("POST", definitions, body)
+		if !strings.HasPrefix(answer, "422 ") && !strings.HasPrefix(answer, "400 ") {
+			t.Errorf("%s\nis answered with %s", body, answer)
+		}
+	}
+	equal(t, "definitions", []string(nil), api.names(definitions))
+}
