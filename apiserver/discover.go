@@ -47,6 +47,7 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 		Group: in.Group, Version: v.Name, Plural: in.Plural, Singular: in.Singular, Kind: in.Kind,
 		ShortNames: in.ShortNames, Categories: in.Categories, Namespaced: in.Namespaced, Verbs: in.verbs(v),
 	}
+	r.Implied = v.typed()
 	if in.Backend == nil {
 		r.StorageVersion = in.Storage.Version
 	}
@@ -65,6 +66,9 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 			d.Kind, d.Verbs = sub.Kind, []string{"create"}
 		}
 		r.Subresources = append(r.Subresources, d)
+	}
+	if v.typed() {
+		slices.SortFunc(r.Subresources, func(a, b discovery.Subresource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return r
 }

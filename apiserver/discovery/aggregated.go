@@ -56,6 +56,9 @@ func aggregate(groups []group, core bool, o Options) *aggregated {
 
 func (r *Resource) aggregate() apidiscoveryv2.APIResourceDiscovery {
 	own := schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+	if r.Implied {
+		own.Group, own.Version = "", ""
+	}
 	out := apidiscoveryv2.APIResourceDiscovery{
 		Resource: r.Plural, ResponseKind: responseKind(own), Scope: apidiscoveryv2.ScopeCluster,
 		SingularResource: r.Singular, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,

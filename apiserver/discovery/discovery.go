@@ -34,6 +34,10 @@ type Resource struct {
 	// StorageVersion is the version in which objects are stored; empty if they
 	// are not.
 	StorageVersion string
+	// Implied says that the aggregated form leaves the group and the version of
+	// response kinds empty where they are those of the resource, as it always was
+	// for built-in kinds.
+	Implied bool
 	// Subresources, in this order.
 	Subresources []Subresource
 }

@@ -109,11 +109,14 @@ const (
 // text that was expected.
 func (l *Ledger) Judge(script *Script, answer Answer) (verdict Verdict, want string) {
 	key := script.Name + "/" + answer.Step.Name
-	if answer.Step.setup && !answer.Failed {
-		return Same, answer.Text
-	}
 	_, intended := l.Intended[key]
 	_, pending := l.Pending[key]
+	if answer.Step.setup && !answer.Failed {
+		if pending || intended {
+			return Mended, answer.Text
+		}
+		return Same, answer.Text
+	}
 	want = answer.Step.Answer
 	right := answer.Text == want
 	if intended {

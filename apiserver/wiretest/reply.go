@@ -69,6 +69,10 @@ func readReply(response *http.Response) (*reply, error) {
 	r := &reply{code: response.StatusCode, header: response.Header, raw: string(data)}
 	switch kind := response.Header.Get("Content-Type"); {
 	case len(data) == 0:
+	case strings.HasPrefix(kind, "text/plain") && data[0] == '{': // the OpenAPI index says so of its JSON
+		if err := json.Unmarshal(data, &r.value); err != nil {
+			r.value = nil // text after all
+		}
 	case strings.HasPrefix(kind, protobufType):
 		if r.value, err = decodeProtobuf(data); err != nil {
 			return nil, err
