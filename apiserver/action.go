@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/storage"
 )
 
 // act answers a POST to a subresource that is an action. The uid and the
 // resourceVersion of the body are preconditions.
-func (s *Server) act(ctx context.Context, w *responseWriter, req *Request) error {
+func (s *Server) act(ctx context.Context, w *exchange.Writer, req *Request) error {
 	sub := req.sub
 	in, v := sub.described(req)
 	offer := negotiate.Offer{Protobuf: v.typed()}
@@ -75,6 +76,6 @@ func (s *Server) act(ctx context.Context, w *responseWriter, req *Request) error
 	if err != nil {
 		return err
 	}
-	s.answerStatus(w, req, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess})
+	exchange.SendStatus(w, req.http, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess})
 	return nil
 }
