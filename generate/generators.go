@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/steer-dev/steer/generate/apply"
+	"github.com/steer-dev/steer/generate/client"
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
@@ -35,7 +36,7 @@ type linter interface {
 }
 
 // newGenerator makes a generator of its options.
-func newGenerator(options any, mode Mode) generator {
+func newGenerator(name string, options any, mode Mode) generator {
 	switch options := options.(type) {
 	case crd.Options:
 		return &crd.Generator{Options: options, Strict: mode == Steer}
@@ -45,6 +46,8 @@ func newGenerator(options any, mode Mode) generator {
 		return &object.Generator{Options: options}
 	case apply.Options:
 		return &apply.Generator{Options: options}
+	case client.Options:
+		return &client.Generator{Part: client.Part(name), Options: options}
 	case rbac.Options:
 		return &rbac.Generator{Options: options}
 	case webhook.Options:
@@ -60,6 +63,8 @@ func markersOf(name string) []*markers.Definition {
 		return crd.Markers()
 	case "applyconfiguration":
 		return apply.Markers()
+	case "client", "lister", "informer", "register":
+		return client.Markers()
 	case "object":
 		return object.Markers()
 	case "rbac":
@@ -71,14 +76,14 @@ func markersOf(name string) []*markers.Definition {
 }
 
 // names are the generators whose markers make up all there are.
-var names = [...]string{"crd", "object", "rbac", "webhook", "applyconfiguration"}
+var names = [...]string{"crd", "object", "rbac", "webhook", "applyconfiguration", "client"}
 
 // wanted returns the generators that the markers in the roots ask for, with the
 // options that kubebuilder projects give them.
 func wanted(p *load.Program, dir string) []named {
 	var found []named
 	add := func(name string, options any) {
-		found = append(found, named{name, newGenerator(options, Steer)})
+		found = append(found, named{name, newGenerator(name, options, Steer)})
 	}
 	for _, kind := range crd.Kinds(p) {
 		if kind.Group != "" {
@@ -97,6 +102,11 @@ func wanted(p *load.Program, dir string) []named {
 	}
 	if apply.Wanted(p) {
 		add("applyconfiguration", apply.Options{HeaderFile: boilerplate(dir)})
+	}
+	if client.Wanted(p) {
+		for _, part := range []client.Part{client.Register, client.Clients, client.Listers, client.Informers} {
+			add(string(part), client.Options{HeaderFile: boilerplate(dir)})
+		}
 	}
 	return found
 }

@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/generate/apply"
+	"github.com/steer-dev/steer/generate/client"
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/markers"
 	"github.com/steer-dev/steer/generate/object"
@@ -98,6 +99,10 @@ func factories() map[string]*markers.Definition {
 		markers.Define[object.Options]("object", markers.Package, markers.Help{Summary: "DeepCopy, DeepCopyInto and DeepCopyObject methods."}),
 		markers.Define[crd.PatchOptions]("schemapatch", markers.Package, markers.Help{Summary: "Put schemas into definitions that are written by hand."}),
 		markers.Define[apply.Options]("applyconfiguration", markers.Package, markers.Help{Summary: "Apply configurations, for server-side apply."}),
+		markers.Define[client.Options]("client", markers.Package, markers.Help{Summary: "Typed clients and fakes (not of controller-gen)."}),
+		markers.Define[client.Options]("lister", markers.Package, markers.Help{Summary: "Listers (not of controller-gen)."}),
+		markers.Define[client.Options]("informer", markers.Package, markers.Help{Summary: "Informers (not of controller-gen)."}),
+		markers.Define[client.Options]("register", markers.Package, markers.Help{Summary: "Registration with a scheme (not of controller-gen)."}),
 		markers.Define[rbac.Options]("rbac", markers.Package, markers.Help{Summary: "ClusterRoles and Roles."}),
 		markers.Define[webhook.Options]("webhook", markers.Package, markers.Help{Summary: "Mutating and validating webhook configurations."}),
 	} {
@@ -190,7 +195,7 @@ func (r *Request) take(name string, value any) error {
 	if slices.ContainsFunc(r.generators, func(g named) bool { return g.name == name }) {
 		return fmt.Errorf("generator %q is given twice", name)
 	}
-	r.generators = append(r.generators, named{name, newGenerator(value, r.Mode)})
+	r.generators = append(r.generators, named{name, newGenerator(name, value, r.Mode)})
 	return nil
 }
 

@@ -217,6 +217,9 @@ func (r *Request) file(generator string, output load.Output) (File, bool) {
 		return file, false
 	case p.kind == stdout:
 		return file, true
+	case filepath.IsAbs(output.Name):
+		file.Path = output.Name
+		return file, true
 	case generator == "applyconfiguration": // its parts import each other by path
 		dir = output.Package.Dir
 	case p.kind == artifacts && output.Package != nil:

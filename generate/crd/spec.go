@@ -46,6 +46,20 @@ type version struct {
 // Plural is the resource name of a kind when no marker gives one.
 func Plural(kind string) string { return strings.ToLower(flect.Pluralize(kind)) }
 
+// PluralKind is the plural of a kind as Go writes it.
+func PluralKind(kind string) string { return flect.Pluralize(kind) }
+
+// ResourceName is the resource name of a kind with the given markers.
+func ResourceName(kind string, set markers.Set) string {
+	name := Plural(kind)
+	for _, r := range markers.All[resource](set, "kubebuilder:resource") {
+		if r.Path != "" {
+			name = r.Path
+		}
+	}
+	return name
+}
+
 func newDefinition(group, kind string) *definition {
 	return &definition{
 		group: group, kind: kind,

@@ -1,0 +1,376 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package client writes typed clients, listers and informers for kinds, and their
+// registration with a scheme, in the layout that code-generator gives them:
+//
+//	pkg/client/clientset/versioned   a client for every kind, and a fake
+//	pkg/client/listers               reads from an informer's cache
+//	pkg/client/informers/externalversions
+//
+// A kind asks for them with
+//
+//	// +genclient
+//	// +genclient:nonNamespaced
+//	// +genclient:noStatus
+//
+// (or is put outside namespaces by its kubebuilder:resource marker). Unlike there,
+// plurals come from the same source as in the CustomResourceDefinition, and the API
+// package needs nothing but AddToScheme.
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/steer-dev/steer/generate/crd"
+	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/markers"
+)
+
+//go:embed templates/*.tmpl
+var templates embed.FS
+
+// Options are the arguments of the client, lister and informer generators on the
+// command line. All three must be given the same directory.
+type Options struct {
+	Dir        string `marker:",optional" help:"Where the clients go, relative to the module. Default: pkg/client."`
+	HeaderFile string `marker:",optional" help:"A file to put at the top of each output, for example a licence."`
+	Year       string `marker:",optional" help:"What replaces \" YEAR\" in the header."`
+}
+
+// Part is one of the outputs.
+type Part string
+
+// The parts, each a generator on the command line.
+const (
+	Clients   Part = "client"
+	Listers   Part = "lister"
+	Informers Part = "informer"
+	Register  Part = "register"
+)
+
+// Generator makes one part for all roots together.
+type Generator struct {
+	Part    Part
+	Options Options
+}
+
+// Markers are the definitions of the markers that the generators read, besides
+// those of the CustomResourceDefinition.
+func Markers() []*markers.Definition {
+	help := func(summary string) markers.Help { return markers.Help{Category: "client", Summary: summary} }
+	return append([]*markers.Definition{
+		markers.Define[struct{}]("genclient", markers.Type, help("The kind gets a client.")),
+		markers.Define[struct{}]("genclient:nonNamespaced", markers.Type, help("The kind is outside namespaces.")),
+		markers.Define[struct{}]("genclient:noStatus", markers.Type, help("The client has no UpdateStatus.")),
+		markers.Define[string]("groupGoName", markers.Package, help("The Go name of the API group. Default: its first word.")),
+	}, crd.Markers()...)
+}
+
+// Wanted reports whether any kind in the roots asks for a client.
+func Wanted(p *load.Program) bool {
+	return slices.ContainsFunc(crd.Kinds(p), func(k crd.Kind) bool { return p.TypeMarkers(k.TypeDecl).Has("genclient") })
+}
+
+// Need asks for nothing: names and markers suffice.
+func (g *Generator) Need(*load.Program) {}
+
+// The data of the templates.
+type (
+	set struct {
+		Package string // import path of the directory that holds everything
+		Groups  []*group
+	}
+	group struct {
+		Name, Go, Dir string
+		Versions      []*version
+	}
+	version struct {
+		Set            *set
+		Group          *group
+		Name, Go, Path string
+		Kinds          []kind
+		pkg            *load.Package
+	}
+	kind struct {
+		Name, Plural, PluralGo string
+		Namespaced, Status     bool
+		List                   bool
+	}
+)
+
+// Alias is the name under which files import the version's package.
+func (v *version) Alias() string { return strings.ToLower(v.Group.Go) + v.Name }
+
+// PackageName is the name of the package with the types.
+func (v *version) PackageName() string { return v.pkg.Name }
+
+// Client is the name of the version's client.
+func (v *version) Client() string { return v.Group.Go + v.Go }
+
+// Var is the name of a variable that holds the kind.
+func (k kind) Var() string { return strings.ToLower(k.Name[:1]) + k.Name[1:] }
+
+// Vars is the name of a variable that holds several.
+func (k kind) Vars() string { return strings.ToLower(k.PluralGo[:1]) + k.PluralGo[1:] }
+
+// Generate makes the part.
+func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
+	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)
+	if err != nil {
+		return nil, err
+	}
+	all, base, err := g.collect(p)
+	if err != nil || len(all.Groups) == 0 {
+		return nil, err
+	}
+	w := &writer{header: header, base: base}
+	switch g.Part {
+	case Clients:
+		w.clients(all)
+	case Listers:
+		w.listers(all)
+	case Informers:
+		w.informers(all)
+	case Register:
+		w.register(all)
+	}
+	return w.outputs, w.err
+}
+
+// collect finds the kinds that ask for clients, and where the clients go.
+func (g *Generator) collect(p *load.Program) (*set, string, error) {
+	all := &set{}
+	if len(p.Roots) == 0 {
+		return all, "", nil
+	}
+	top, module, err := moduleOf(p.Roots[0].Dir)
+	if err != nil {
+		return nil, "", err
+	}
+	dir := cmp.Or(g.Options.Dir, "pkg/client")
+	all.Package = path.Join(module, filepath.ToSlash(dir))
+	for _, k := range crd.Kinds(p) {
+		markerSet := p.TypeMarkers(k.TypeDecl)
+		if !markerSet.Has("genclient") {
+			continue
+		}
+		v := all.version(p, k)
+		s, _ := k.Spec.Type.(*ast.StructType)
+		v.Kinds = append(v.Kinds, kind{
+			Name:       k.Spec.Name.Name,
+			Plural:     crd.ResourceName(k.Spec.Name.Name, markerSet),
+			PluralGo:   crd.PluralKind(k.Spec.Name.Name),
+			Namespaced: !markerSet.Has("genclient:nonNamespaced") && !crd.ClusterScoped(markerSet),
+			Status:     !markerSet.Has("genclient:noStatus") && hasStatus(s),
+			List:       slices.ContainsFunc(k.Package.Decls(), func(d *load.TypeDecl) bool { return d.Spec.Name.Name == k.Spec.Name.Name+"List" }),
+		})
+	}
+	for _, group := range all.Groups {
+		for _, v := range group.Versions {
+			slices.SortFunc(v.Kinds, func(a, b kind) int { return strings.Compare(a.Name, b.Name) })
+			for _, k := range v.Kinds {
+				if !k.List {
+					p.Problemf(v.pkg.Files[0].Package, "kind %s has no type %sList beside it, which its client needs", k.Name, k.Name)
+				}
+			}
+		}
+	}
+	return all, filepath.Join(top, dir), nil
+}
+
+func hasStatus(s *ast.StructType) bool {
+	if s == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
+		return slices.ContainsFunc(f.Names, func(n *ast.Ident) bool { return n.Name == "Status" })
+	})
+}
+
+func (s *set) version(p *load.Program, k crd.Kind) *version {
+	i := slices.IndexFunc(s.Groups, func(g *group) bool { return g.Name == k.Group })
+	if i < 0 {
+		first, _, _ := strings.Cut(k.Group, ".")
+		name, ok := markers.First[string](p.PackageMarkers(k.Package), "groupGoName")
+		if !ok {
+			name = upperFirst(first)
+		}
+		s.Groups = append(s.Groups, &group{Name: k.Group, Go: name, Dir: strings.ToLower(path.Base(path.Dir(k.Package.Path)))})
+		i = len(s.Groups) - 1
+		if dir := s.Groups[i].Dir; dir == "api" || dir == "apis" || dir == "." {
+			s.Groups[i].Dir = strings.ToLower(first) // the directory does not name the group
+		}
+	}
+	g := s.Groups[i]
+	for _, v := range g.Versions {
+		if v.pkg == k.Package {
+			return v
+		}
+	}
+	v := &version{Set: s, Group: g, Name: k.Version, Go: upperFirst(k.Version), Path: k.Package.Path, pkg: k.Package}
+	g.Versions = append(g.Versions, v)
+	return v
+}
+
+func upperFirst(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
+
+// moduleOf finds the module that a directory belongs to.
+func moduleOf(dir string) (top, module string, err error) {
+	for top = dir; ; top = filepath.Dir(top) {
+		text, err := os.ReadFile(filepath.Join(top, "go.mod"))
+		if err == nil {
+			return top, modfile.ModulePath(text), nil
+		}
+		if filepath.Dir(top) == top {
+			return "", "", fmt.Errorf("%s is in no module, so its clients have no import path", dir)
+		}
+	}
+}
+
+// writer makes files of templates; its first error sticks.
+type writer struct {
+	header, base string
+	outputs      []load.Output
+	err          error
+}
+
+func (w *writer) file(name, from, tool string, data any) {
+	w.at(filepath.Join(w.base, name), nil, from, tool, data)
+}
+
+func (w *writer) at(name string, pkg *load.Package, from, tool string, data any) {
+	if w.err != nil {
+		return
+	}
+	parsed, err := template.ParseFS(templates, "templates/"+from+".tmpl")
+	if err != nil {
+		w.err = err
+		return
+	}
+	var out bytes.Buffer
+	if pkg != nil { // what is beside the types must not count as written by hand
+		out.WriteString("//go:build !ignore_autogenerated\n\n")
+	}
+	fmt.Fprintf(&out, "%s\n// Code generated by %s. DO NOT EDIT.\n\n", w.header, tool)
+	if err := parsed.Execute(&out, data); err != nil {
+		w.err = fmt.Errorf("%s: %w", name, err)
+		return
+	}
+	code, err := format.Source(out.Bytes())
+	if err != nil {
+		w.err = fmt.Errorf("%s: %w", name, err)
+	}
+	w.outputs = append(w.outputs, load.Output{Package: pkg, Name: name, Data: code})
+}
+
+// one is a kind within its version, for templates.
+type one struct {
+	*version
+	kind
+}
+
+// V and K tell apart what both have.
+func (o one) V() *version { return o.version }
+
+// K is the kind.
+func (o one) K() kind { return o.kind }
+
+func (w *writer) clients(all *set) {
+	const root = "clientset/versioned/"
+	w.file(root+"clientset.go", "clientset", "client-gen", all)
+	w.file(root+"scheme/register.go", "scheme", "client-gen", all)
+	w.file(root+"fake/clientset_generated.go", "fakeset", "client-gen", all)
+	all.each(func(v *version) {
+		dir := root + "typed/" + v.Group.Dir + "/" + v.Name + "/"
+		w.file(dir+v.Group.Dir+"_client.go", "group", "client-gen", v)
+		w.file(dir+"fake/fake_"+v.Group.Dir+"_client.go", "fakegroup", "client-gen", v)
+		for _, k := range v.Kinds {
+			name := strings.ToLower(k.Name) + ".go"
+			w.file(dir+name, "type", "client-gen", one{v, k})
+			w.file(dir+"fake/fake_"+name, "faketype", "client-gen", one{v, k})
+		}
+	})
+}
+
+func (w *writer) listers(all *set) {
+	all.each(func(v *version) {
+		for _, k := range v.Kinds {
+			w.file("listers/"+v.Group.Dir+"/"+v.Name+"/"+strings.ToLower(k.Name)+".go", "lister", "lister-gen", one{v, k})
+		}
+	})
+}
+
+func (w *writer) informers(all *set) {
+	const root = "informers/externalversions/"
+	w.file(root+"factory.go", "factory", "informer-gen", all)
+	w.file(root+"generic.go", "generic", "informer-gen", all)
+	w.file(root+"internalinterfaces/factory_interfaces.go", "internal", "informer-gen", all)
+	for _, g := range all.Groups {
+		w.file(root+g.Dir+"/interface.go", "informergroup", "informer-gen", struct {
+			*set
+			*group
+		}{all, g})
+	}
+	all.each(func(v *version) {
+		dir := root + v.Group.Dir + "/" + v.Name + "/"
+		w.file(dir+"interface.go", "informerversion", "informer-gen", v)
+		for _, k := range v.Kinds {
+			w.file(dir+strings.ToLower(k.Name)+".go", "informer", "informer-gen", one{v, k})
+		}
+	})
+}
+
+// register makes the registration of packages that do not have their own.
+func (w *writer) register(all *set) {
+	all.each(func(v *version) {
+		if !declares(v.pkg, "AddToScheme") {
+			w.at("zz_generated.register.go", v.pkg, "register", "register-gen", v)
+		}
+	})
+}
+
+func declares(pkg *load.Package, name string) bool {
+	for _, file := range pkg.Files {
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Recv == nil && decl.Name.Name == name {
+					return true
+				}
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					if value, ok := spec.(*ast.ValueSpec); ok {
+						for _, ident := range value.Names {
+							if ident.Name == name {
+								return true
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (s *set) each(do func(*version)) {
+	for _, g := range s.Groups {
+		for _, v := range g.Versions {
+			do(v)
+		}
+	}
+}
