@@ -26,7 +26,9 @@ crash: ## the long crash and kill suites of the store
 	STEER_CRASH_ROUNDS=10000 STEER_KILLS=300 go test -timeout 30m ./storage/...
 
 bench: ## side by side with the peers (builds them once, about ten minutes)
-	cd bench && go run ./cmd/sidebyside
+	cd oracle && go build -o bin ./cmd/...
+	cd bench && go run ./cmd/sidebyside -peer ../oracle/bin
 
 oracle: ## record the answers of the real kube-apiserver anew
-	cd oracle && go run ./cmd/record
+	cd oracle && go build -o bin ./cmd/...
+	cd oracle && STEER_PEER_BIN=bin go run ./cmd/record
