@@ -112,6 +112,9 @@ func (d *Documents) v2() any {
 				kinds = append(kindsOf(known), kinds...)
 			}
 			out := v2Schema(s)
+			if preserves, _ := s.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves && len(kinds) > 0 {
+				out = object(s.Description) // with properties kubectl would refuse all others
+			}
 			if len(kinds) > 0 {
 				out.AddExtension(kindExtension, unique(kinds))
 			}

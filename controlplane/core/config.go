@@ -27,6 +27,7 @@ func namespaceKinds() []*apiserver.Resource {
 		initialStatus: func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceActive },
 		defaults:      defaultNamespace,
 		prepare: func(_ context.Context, ns, old *corev1.Namespace) {
+			defaultNamespace(ns) // by now a generated name is known
 			if old != nil {
 				ns.Spec.Finalizers = old.Spec.Finalizers
 			} else if !hasFinalizer(ns, corev1.FinalizerKubernetes) {

@@ -1,0 +1,308 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/storage"
+)
+
+// ServiceAllocator gives Services their cluster IP and node ports. It is an
+// admission, to be asked before any that wants to see them, and safe for
+// concurrent use.
+//
+// What is in use it reads from the store, once, and follows through the
+// resource that [ServiceAllocator.Services] returns. An address that was given
+// to a Service is not given to another for a minute, stored or not: by then the
+// write has happened or will not happen any more.
+type ServiceAllocator struct {
+	store storage.Viewer
+	ips   netip.Prefix
+
+	mu    sync.Mutex
+	ready bool
+	// used are the addresses and node ports in use, by Service.
+	used map[any]holder
+}
+
+// holder is who holds an address or port: a stored Service, or since when one is
+// being written.
+type holder struct {
+	key   string
+	since time.Time // zero: stored
+}
+
+// The range of node ports, and for how long one that is given out waits for its
+// Service to be stored.
+const (
+	firstNodePort, lastNodePort = 30000, 32767
+	allocationPatience          = time.Minute
+)
+
+// NewServiceAllocator returns the allocator for the Services in a store. ips is
+// the range of cluster IPs, of which the first is kept for the API server; the
+// zero Prefix means 10.0.0.0/24.
+func NewServiceAllocator(store storage.Viewer, ips netip.Prefix) *ServiceAllocator {
+	if !ips.IsValid() {
+		ips = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)
+	}
+	return &ServiceAllocator{store: store, ips: ips.Masked(), used: map[any]holder{}}
+}
+
+// Services returns the resources with the one of Services changed such that the
+// allocator learns of every change. The others are as they were.
+func (a *ServiceAllocator) Services(resources []*apiserver.Resource) []*apiserver.Resource {
+	out := slices.Clone(resources)
+	for i, r := range out {
+		if r.Group == "" && r.Plural == "services" {
+			watched := *r
+			watched.Committed = a.committed
+			out[i] = &watched
+		}
+	}
+	return out
+}
+
+func (a *ServiceAllocator) committed(_ context.Context, change apiserver.Change) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if old, ok := change.Old.(*corev1.Service); ok {
+		a.drop(old)
+	}
+	if s, ok := change.Object.(*corev1.Service); ok {
+		a.drop(s)
+		if !change.Deleted {
+			a.take(s)
+		}
+	}
+	return nil
+}
+
+// take and drop note what a stored Service holds; the lock is held.
+func (a *ServiceAllocator) take(s *corev1.Service) {
+	for _, held := range heldBy(s) {
+		a.used[held] = holder{key: s.Namespace + "/" + s.Name}
+	}
+}
+
+func (a *ServiceAllocator) drop(s *corev1.Service) {
+	for _, held := range heldBy(s) {
+		if a.used[held].key == s.Namespace+"/"+s.Name {
+			delete(a.used, held)
+		}
+	}
+}
+
+// heldBy lists the addresses (netip.Addr) and ports (int32) of a Service.
+func heldBy(s *corev1.Service) []any {
+	var out []any
+	for _, text := range s.Spec.ClusterIPs {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			out = append(out, ip)
+		}
+	}
+	for _, p := range s.Spec.Ports {
+		if p.NodePort != 0 {
+			out = append(out, p.NodePort)
+		}
+	}
+	if p := s.Spec.HealthCheckNodePort; p != 0 {
+		out = append(out, p)
+	}
+	return out
+}
+
+// load reads what is in use; the lock is held.
+func (a *ServiceAllocator) load(ctx context.Context) error {
+	if a.ready {
+		return nil
+	}
+	view, err := a.store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("read services: %w", err)
+	}
+	for rec := range view.Ascend("services", "", "") {
+		var s corev1.Service
+		if err := json.Unmarshal(rec.Value, &s); err != nil {
+			return fmt.Errorf("read service %s: %w", rec.Key.Name, err)
+		}
+		a.take(&s)
+	}
+	a.ready = true
+	return nil
+}
+
+// Admit implements apiserver.Admission.
+func (a *ServiceAllocator) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+	s, ok := r.Object.(*corev1.Service)
+	if !ok || r.Subresource != "" || r.Operation != apiserver.Create && r.Operation != apiserver.Update {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.load(ctx); err != nil {
+		return err
+	}
+	old, _ := r.Old.(*corev1.Service)
+	if old != nil {
+		keepAllocated(s, old)
+	}
+	t := taking{a: a, key: s.Namespace + "/" + s.Name}
+	errs := t.addresses(s)
+	errs = append(errs, t.ports(s)...)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
+	}
+	if !r.DryRun {
+		for _, held := range t.taken {
+			a.used[held] = holder{key: t.key, since: time.Now()}
+		}
+	}
+	return nil
+}
+
+// Validate implements apiserver.Admission.
+func (a *ServiceAllocator) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+// keepAllocated gives an update that says nothing about them the addresses and
+// ports that its Service has.
+func keepAllocated(s, old *corev1.Service) {
+	hadIP := old.Spec.Type != corev1.ServiceTypeExternalName
+	if hadIP && s.Spec.Type != corev1.ServiceTypeExternalName {
+		if s.Spec.ClusterIP == "" && len(s.Spec.ClusterIPs) == 0 {
+			s.Spec.ClusterIP, s.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
+		}
+		if len(s.Spec.IPFamilies) == 0 {
+			s.Spec.IPFamilies = old.Spec.IPFamilies
+		}
+		if s.Spec.IPFamilyPolicy == nil {
+			s.Spec.IPFamilyPolicy = old.Spec.IPFamilyPolicy
+		}
+	}
+	if !wantsNodePorts(s) || !wantsNodePorts(old) {
+		return
+	}
+	for i := range s.Spec.Ports {
+		for _, p := range old.Spec.Ports {
+			if s.Spec.Ports[i].NodePort == 0 && p.Port == s.Spec.Ports[i].Port && p.Protocol == s.Spec.Ports[i].Protocol {
+				s.Spec.Ports[i].NodePort = p.NodePort
+			}
+		}
+	}
+	if s.Spec.HealthCheckNodePort == 0 && wantsHealthPort(s) {
+		s.Spec.HealthCheckNodePort = old.Spec.HealthCheckNodePort
+	}
+}
+
+func wantsNodePorts(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeNodePort ||
+		s.Spec.Type == corev1.ServiceTypeLoadBalancer && (s.Spec.AllocateLoadBalancerNodePorts == nil || *s.Spec.AllocateLoadBalancerNodePorts)
+}
+
+func wantsHealthPort(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// taking is one allocation under way.
+type taking struct {
+	a     *ServiceAllocator
+	key   string
+	taken []any
+}
+
+// free tells whether nobody else holds an address or port.
+func (t *taking) free(held any) bool {
+	h, inUse := t.a.used[held]
+	if slices.Contains(t.taken, held) {
+		return false
+	}
+	return !inUse || h.key == t.key || !h.since.IsZero() && time.Since(h.since) > allocationPatience
+}
+
+func (t *taking) addresses(s *corev1.Service) field.ErrorList {
+	spec := &s.Spec
+	if spec.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
+	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+		if t.a.ips.Addr().Is6() {
+			spec.IPFamilies[0] = corev1.IPv6Protocol
+		}
+	}
+	fill(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
+	if spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	path := field.NewPath("spec", "clusterIPs")
+	if spec.ClusterIP != "" {
+		ip, err := netip.ParseAddr(spec.ClusterIP)
+		switch {
+		case err != nil: // validation says what is wrong
+			return nil
+		case !t.a.ips.Contains(ip):
+			return field.ErrorList{field.Invalid(path, spec.ClusterIPs, fmt.Sprintf(
+				"failed to allocate IP %s: the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, ip, t.a.ips))}
+		case !t.free(ip):
+			return field.ErrorList{field.Invalid(path, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: provided IP is already allocated", ip))}
+		}
+		t.taken = append(t.taken, ip)
+		return nil
+	}
+	first := t.a.ips.Addr().Next().Next() // after the network and the API server
+	for ip := first; t.a.ips.Contains(ip.Next()); ip = ip.Next() {
+		if t.free(ip) {
+			t.taken = append(t.taken, ip)
+			spec.ClusterIP, spec.ClusterIPs = ip.String(), []string{ip.String()}
+			return nil
+		}
+	}
+	return field.ErrorList{field.InternalError(path, fmt.Errorf("failed to allocate a serviceIP: range is full"))}
+}
+
+func (t *taking) ports(s *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	take := func(path *field.Path, port *int32, want bool) {
+		switch {
+		case *port != 0 && (*port < firstNodePort || *port > lastNodePort):
+			errs = append(errs, field.Invalid(path, *port, fmt.Sprintf(
+				"provided port is not in the valid range. The range of valid ports is %d-%d", firstNodePort, lastNodePort)))
+		case *port != 0 && !t.free(*port):
+			errs = append(errs, field.Invalid(path, *port, "provided port is already allocated"))
+		case *port != 0:
+			t.taken = append(t.taken, *port)
+		case want:
+			for p := int32(firstNodePort); p <= lastNodePort; p++ {
+				if t.free(p) {
+					t.taken, *port = append(t.taken, p), p
+					return
+				}
+			}
+			errs = append(errs, field.InternalError(path, fmt.Errorf("failed to allocate a nodePort: range is full")))
+		}
+	}
+	for i := range s.Spec.Ports {
+		take(field.NewPath("spec", "ports").Index(i).Child("nodePort"), &s.Spec.Ports[i].NodePort, wantsNodePorts(s))
+	}
+	take(field.NewPath("spec", "healthCheckNodePort"), &s.Spec.HealthCheckNodePort, wantsHealthPort(s))
+	return errs
+}

@@ -1,0 +1,113 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/storage"
+)
+
+func admit(a *ServiceAllocator, s, old *corev1.Service, dryRun bool) error {
+	defaultService(s)
+	r := &apiserver.AdmissionRequest{Request: &apiserver.Request{}, Operation: apiserver.Create, Object: s, DryRun: dryRun}
+	if old != nil {
+		r.Operation, r.Old = apiserver.Update, old
+	}
+	return a.Admit(context.Background(), r)
+}
+
+func service(name string, t corev1.ServiceType) *corev1.Service {
+	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: t, Ports: []corev1.ServicePort{{Port: 80}}}}
+	s.Namespace, s.Name = "default", name
+	return s
+}
+
+func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/29"))
+	first, second := service("a", corev1.ServiceTypeClusterIP), service("b", corev1.ServiceTypeNodePort)
+	for _, s := range []*corev1.Service{first, second} {
+		if err := admit(a, s, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"10.0.0.2", "10.0.0.3"}, []string{first.Spec.ClusterIP, second.Spec.ClusterIP}); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+	if first.Spec.Ports[0].NodePort != 0 || second.Spec.Ports[0].NodePort != firstNodePort {
+		t.Errorf("node ports %d and %d, want none and the first", first.Spec.Ports[0].NodePort, second.Spec.Ports[0].NodePort)
+	}
+
+	taken := service("c", corev1.ServiceTypeClusterIP)
+	taken.Spec.ClusterIP = "10.0.0.2"
+	if err := admit(a, taken, nil, false); err == nil || !strings.Contains(err.Error(), "provided IP is already allocated") {
+		t.Errorf("error %v, want one about the address in use", err)
+	}
+	outside := service("d", corev1.ServiceTypeClusterIP)
+	outside.Spec.ClusterIP = "192.0.2.1"
+	if err := admit(a, outside, nil, false); err == nil || !strings.Contains(err.Error(), "The range of valid IPs is 10.0.0.0/29") {
+		t.Errorf("error %v, want one about the range", err)
+	}
+
+	// An update keeps what it does not mention, a deletion frees it.
+	again := service("b", corev1.ServiceTypeNodePort)
+	if err := admit(a, again, second, false); err != nil {
+		t.Fatal(err)
+	}
+	if again.Spec.ClusterIP != second.Spec.ClusterIP || again.Spec.Ports[0].NodePort != second.Spec.Ports[0].NodePort {
+		t.Errorf("after the update %s and %d", again.Spec.ClusterIP, again.Spec.Ports[0].NodePort)
+	}
+	if err := a.committed(context.Background(), apiserver.Change{Object: first, Deleted: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := admit(a, taken, nil, false); err != nil {
+		t.Errorf("error %v, want none after the deletion", err)
+	}
+}
+
+func TestDryRunsTakeNothing(t *testing.T) {
+	t.Parallel()
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{})
+	for range 2 {
+		s := service("a", corev1.ServiceTypeClusterIP)
+		if err := admit(a, s, nil, true); err != nil || s.Spec.ClusterIP != "10.0.0.2" {
+			t.Errorf("address %q: %v", s.Spec.ClusterIP, err)
+		}
+	}
+}
+
+func TestHeadlessAndExternalServicesHaveNoAddress(t *testing.T) {
+	t.Parallel()
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{})
+	headless := service("a", corev1.ServiceTypeClusterIP)
+	headless.Spec.ClusterIP = corev1.ClusterIPNone
+	external := service("b", corev1.ServiceTypeExternalName)
+	for _, s := range []*corev1.Service{headless, external} {
+		if err := admit(a, s, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"None"}, headless.Spec.ClusterIPs); diff != "" || external.Spec.ClusterIP != "" || external.Spec.IPFamilies != nil {
+		t.Errorf("headless %v, external %q", headless.Spec.ClusterIPs, external.Spec.ClusterIP)
+	}
+}
+
+func TestAFullRangeIsAnError(t *testing.T) {
+	t.Parallel()
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/30"))
+	if err := admit(a, service("a", corev1.ServiceTypeClusterIP), nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := admit(a, service("b", corev1.ServiceTypeClusterIP), nil, false); err == nil || !strings.Contains(err.Error(), "range is full") {
+		t.Errorf("error %v, want a full range", err)
+	}
+}
