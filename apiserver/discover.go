@@ -46,7 +46,6 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 	r := discovery.Resource{
 		Group: in.Group, Version: v.Name, Plural: in.Plural, Singular: in.Singular, Kind: in.Kind,
 		ShortNames: in.ShortNames, Categories: in.Categories, Namespaced: in.Namespaced, Verbs: in.verbs(v),
-		BuiltIn: v.typed(),
 	}
 	r.Implied = v.typed()
 	if in.Backend == nil {

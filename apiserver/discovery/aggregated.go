@@ -60,7 +60,7 @@ func (r *Resource) aggregate() apidiscoveryv2.APIResourceDiscovery {
 		own.Group, own.Version = "", ""
 	}
 	out := apidiscoveryv2.APIResourceDiscovery{
-		Resource: r.Plural, ResponseKind: r.responseKind(own), Scope: apidiscoveryv2.ScopeCluster,
+		Resource: r.Plural, ResponseKind: responseKind(own), Scope: apidiscoveryv2.ScopeCluster,
 		SingularResource: r.Singular, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	if r.Namespaced {
@@ -75,15 +75,12 @@ func (r *Resource) aggregate() apidiscoveryv2.APIResourceDiscovery {
 			kind.Kind = own.Kind
 		}
 		out.Subresources = append(out.Subresources, apidiscoveryv2.APISubresourceDiscovery{
-			Subresource: s.Name, ResponseKind: r.responseKind(kind), Verbs: s.Verbs,
+			Subresource: s.Name, ResponseKind: responseKind(kind), Verbs: s.Verbs,
 		})
 	}
 	return out
 }
 
-func (r *Resource) responseKind(k schema.GroupVersionKind) *metav1.GroupVersionKind {
-	if r.BuiltIn && k.Group == r.Group && k.Version == r.Version {
-		return &metav1.GroupVersionKind{Kind: k.Kind}
-	}
+func responseKind(k schema.GroupVersionKind) *metav1.GroupVersionKind {
 	return &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 }

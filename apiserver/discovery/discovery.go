@@ -28,9 +28,6 @@ type Resource struct {
 	Plural, Singular, Kind string
 	ShortNames, Categories []string
 	Namespaced             bool
-	// BuiltIn leaves group and version out of the kinds of the aggregated form
-	// where they are those of the document, as API servers do for built-in kinds.
-	BuiltIn bool
 	// Verbs as clients are told, in this order; none hides the resource itself,
 	// but not its subresources.
 	Verbs []string
