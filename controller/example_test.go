@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/steer-dev/steer/controller"
-	"github.com/steer-dev/steer/manager"
 )
 
 // webs reconciles Webs: it declares their children and reports what there is.
@@ -33,7 +32,7 @@ func (r *webs) Cleanup(ctx context.Context, w *Web) (controller.Result, error) {
 // The kind is inferred from the parameter of Reconcile; everything else is an
 // option.
 func ExampleAdd() {
-	_ = func(m *manager.Manager) error {
+	_ = func(m controller.Manager) error {
 		r := &webs{}
 		return controller.Add(m, r,
 			controller.Owns[*corev1.ConfigMap](),
@@ -46,7 +45,7 @@ func ExampleAdd() {
 // A reconciler of requests takes any comparable type; sources say where the
 // requests come from.
 func ExampleAdd_requests() {
-	_ = func(m *manager.Manager, tenants <-chan string) error {
+	_ = func(m controller.Manager, tenants <-chan string) error {
 		reconcile := controller.Func[string](func(context.Context, string) (controller.Result, error) {
 			return controller.Done(), nil
 		})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,8 +20,8 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
 	"github.com/steer-dev/steer/controller"
-	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
+	"github.com/steer-dev/steer/trace"
 )
 
 // These tests run against a real control plane and a real cache.
@@ -33,16 +34,17 @@ func planeScheme() *runtime.Scheme {
 	return scheme
 }
 
-func newPlane(t *testing.T, setup func(ctx context.Context, m *manager.Manager) error) *steertest.Env {
+func newPlane(t *testing.T) *steertest.Env {
 	t.Helper()
-	return steertest.New(t, steertest.Options{Scheme: planeScheme(), CRDs: []string{"testdata/webs.yaml"}, Setup: setup})
+	return steertest.New(t, steertest.Options{Scheme: planeScheme(), CRDs: []string{"testdata/webs.yaml"}})
 }
 
 func TestOnAControlPlaneChildrenStatusAndFinalizersWork(t *testing.T) {
 	t.Parallel()
 	var set controller.Children[*corev1.ConfigMap]
 	cleaned := make(chan string, 1)
-	env := newPlane(t, func(_ context.Context, m *manager.Manager) error {
+	env := newPlane(t)
+	start(t, env, func(m controller.Manager) error {
 		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap](),
 			controller.Finalizer("example.com/cleanup", func(ctx context.Context, w *Web) (controller.Result, error) {
 				select {
@@ -108,7 +110,7 @@ func TestOnAControlPlaneChildrenStatusAndFinalizersWork(t *testing.T) {
 // while users change what they want, and demands the last wish in the end.
 func TestKilledAndRestartedUnderLoadItConverges(t *testing.T) {
 	t.Parallel()
-	env := newPlane(t, nil)
+	env := newPlane(t)
 	const objects, rounds = 8, 5
 	names := []string{"p", "q", "r", "s"}
 	for i := range objects {
@@ -127,33 +129,23 @@ func TestKilledAndRestartedUnderLoadItConverges(t *testing.T) {
 	}
 	wish := func(round, i int) []string { return names[:(round*3+i)%(len(names)+1)] }
 	for round := range rounds {
-		m, err := manager.New(env.Config, manager.Options{Name: "test", Scheme: planeScheme(), Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := controller.Add(m, reconcile(controller.Children[*corev1.ConfigMap]{}), controller.Owns[*corev1.ConfigMap](), controller.Concurrency(4)); err != nil {
-			t.Fatal(err)
-		}
-		ctx, kill := context.WithCancel(env.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- m.Start(ctx) }()
+		kill := start(t, env, func(m controller.Manager) error {
+			return controller.Add(m, reconcile(controller.Children[*corev1.ConfigMap]{}), controller.Owns[*corev1.ConfigMap](), controller.Concurrency(4))
+		})
 		for i := range objects {
 			var w Web
-			if err := env.Client.Get(ctx, steertest.Key(fmt.Sprint("default/web-", i)), &w); err != nil {
+			if err := env.Client.Get(env.Context(), steertest.Key(fmt.Sprint("default/web-", i)), &w); err != nil {
 				t.Fatal(err)
 			}
 			before := w.DeepCopyObject().(*Web)
 			w.Spec.Pages = slices.Clone(wish(round, i))
-			if err := env.Client.Patch(ctx, &w, client.MergeFrom(before)); err != nil {
+			if err := env.Client.Patch(env.Context(), &w, client.MergeFrom(before)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if round < rounds-1 {
 			steertest.Wait(env, "default/web-0", func(w *Web) bool { return w.Status.ObservedGeneration == w.Generation })
 			kill()
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
 			continue
 		}
 		var want []string
@@ -178,17 +170,13 @@ func TestKilledAndRestartedUnderLoadItConverges(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-		kill()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
 func TestFieldsOfLegacyManagersAreTakenOver(t *testing.T) {
 	t.Parallel()
 	set := controller.Children[*corev1.ConfigMap]{Legacy: []string{"old-operator"}}
-	env := newPlane(t, nil)
+	env := newPlane(t)
 	old := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"},
 		Data:       map[string]string{"page": "one", "left-over": "of a former version"},
@@ -197,7 +185,7 @@ func TestFieldsOfLegacyManagersAreTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, env, withPages("one"))
-	start(t, env, func(m *manager.Manager) error {
+	start(t, env, func(m controller.Manager) error {
 		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap]())
 	})
 	steertest.Wait(env, "default/one", func(c *corev1.ConfigMap) bool {
@@ -210,7 +198,7 @@ func TestAKindThatAppearsLaterIsReconciled(t *testing.T) {
 	t.Parallel()
 	env := steertest.New(t, steertest.Options{Scheme: planeScheme()})
 	var set controller.Children[*corev1.ConfigMap]
-	start(t, env, func(m *manager.Manager) error {
+	start(t, env, func(m controller.Manager) error {
 		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap]())
 	})
 	env.Apply("testdata/webs.yaml")
@@ -220,7 +208,7 @@ func TestAKindThatAppearsLaterIsReconciled(t *testing.T) {
 
 func TestAnotherClusterIsASource(t *testing.T) {
 	t.Parallel()
-	here := newPlane(t, nil)
+	here := newPlane(t)
 	there := steertest.New(t, steertest.Options{Scheme: planeScheme()})
 	remote, err := client.New(there.Config, client.Options{Scheme: planeScheme()})
 	if err != nil {
@@ -234,7 +222,7 @@ func TestAnotherClusterIsASource(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(copies.Stop)
-	start(t, here, func(m *manager.Manager) error {
+	start(t, here, func(m controller.Manager) error {
 		named := controller.Map(func(_ context.Context, c *corev1.ConfigMap) []controller.Request {
 			return []controller.Request{controller.RequestFor(c)}
 		})
@@ -262,28 +250,61 @@ func create(t *testing.T, env *steertest.Env, obj client.Object) {
 	}
 }
 
-// start runs an operator until the end of the test.
-func start(t *testing.T, env *steertest.Env, setup func(m *manager.Manager) error) {
+// host is a controller.Manager: a client, a cache, and what was added.
+type host struct {
+	base  controller.Base
+	parts []controller.Runnable
+}
+
+func (h *host) Base() controller.Base { return h.base }
+
+func (h *host) Add(r controller.Runnable) error {
+	h.parts = append(h.parts, r)
+	return nil
+}
+
+// start runs an operator until it is killed, or until the end of the test.
+func start(t *testing.T, env *steertest.Env, setup func(m controller.Manager) error) (kill func()) {
 	t.Helper()
-	m, err := manager.New(env.Config, manager.Options{Name: "test", Scheme: planeScheme(), Log: slog.New(slog.DiscardHandler)})
+	quiet := slog.New(slog.DiscardHandler)
+	live, err := client.New(env.Config, client.Options{Scheme: planeScheme(), Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := setup(m); err != nil {
+	copies, err := cache.New(live, cache.Options{Undeclared: cache.UndeclaredError, DetectMutation: true, Log: quiet})
+	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(env.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Start(ctx) }()
+	h := &host{base: controller.Base{
+		Client: cache.NewClient(live, copies), Informers: copies, Trace: trace.NewRecorder(trace.Options{}), Log: quiet,
+	}}
+	if err := setup(h); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(env.Context())
+	if err := copies.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var parts sync.WaitGroup
+	for _, part := range h.parts {
+		parts.Go(func() {
+			if err := part.Start(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	kill = func() {
+		cancel()
+		parts.Wait()
+		copies.Stop()
+	}
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		kill()
 		if t.Failed() {
-			for r := range m.Recorder().Records() {
+			for r := range h.base.Trace.Records() {
 				t.Log(r)
 			}
 		}
 	})
+	return kill
 }
