@@ -4,12 +4,14 @@
 package generate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/steer-dev/steer/generate/crd"
+	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
 )
 
@@ -120,4 +122,41 @@ func describe(defs []*markers.Definition) []markerHelp {
 		list[i] = h
 	}
 	return list
+}
+
+// Explain says how the schema of a type, or of a field of it (TYPE.FIELD), came
+// about.
+func (r *Request) Explain(ctx context.Context, what string) (string, error) {
+	if err := r.complete(); err != nil {
+		return "", err
+	}
+	resolver, err := load.NewFast(load.Build{Dir: r.Dir, Tags: r.Tags})
+	if err != nil {
+		return "", err
+	}
+	p, err := load.Load(ctx, resolver, r.Paths, methods[:]...)
+	if err != nil {
+		return "", err
+	}
+	p.Collector = r.collector(nil)
+	name, field, _ := strings.Cut(what, ".")
+	for _, root := range p.Roots {
+		for _, decl := range root.Decls() {
+			if decl.Spec.Name.Name != name {
+				continue
+			}
+			p.Need(root, name)
+			if err := p.Check(false); err != nil {
+				return "", err
+			}
+			generator := &crd.Generator{}
+			for _, g := range r.generators {
+				if given, ok := g.generator.(*crd.Generator); ok {
+					generator = given
+				}
+			}
+			return generator.Explain(p, decl, field)
+		}
+	}
+	return "", fmt.Errorf("no type %s in %v", name, r.Paths)
 }

@@ -26,6 +26,7 @@ type Result struct {
 	// Files are the outputs, in the order of their generators.
 	Files []File
 
+	places []string // directories where outputs could have gone
 	// What was read, for deciding whether a later run would find anything new;
 	// empty if that is not known.
 	dirs, inputs []string
@@ -46,7 +47,8 @@ func (e *SourceError) Error() string {
 }
 
 // Run loads the sources and runs the generators. If the sources are wrong it
-// returns a [*SourceError] with everything that is.
+// returns a [*SourceError] with everything that is, and a result that can only be
+// waited on.
 func Run(ctx context.Context, r *Request) (*Result, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
@@ -56,9 +58,9 @@ func Run(ctx context.Context, r *Request) (*Result, error) {
 		resolver, err := load.NewFast(build)
 		if err == nil {
 			var result *Result
-			if result, err = r.run(ctx, resolver); err == nil {
+			if result, err = r.run(ctx, resolver); result != nil {
 				result.note(resolver, r)
-				return result, nil
+				return result, err
 			}
 		}
 		if !errors.Is(err, load.ErrFallback) || r.Loader == "fast" {
@@ -70,7 +72,7 @@ func Run(ctx context.Context, r *Request) (*Result, error) {
 		return nil, err
 	}
 	result, err := r.run(ctx, resolver)
-	if err == nil {
+	if result != nil {
 		result.dirs, result.inputs = nil, nil
 	}
 	return result, err
@@ -125,13 +127,16 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 	}
 	group.Wait()
 	if problems := append(p.MarkerProblems(!r.Lenient), p.Problems()...); len(problems) > 0 {
-		return nil, &SourceError{Problems: concise(load.Sort(problems))}
+		return r.read(p), &SourceError{Problems: concise(load.Sort(problems))}
 	}
 	if err := errors.Join(failed...); err != nil {
 		return nil, err
 	}
-	result := &Result{}
+	result := r.read(p)
 	for i, g := range generators {
+		if at := r.placeOf(g.name); at.config != "" && at.kind <= directory {
+			result.places = append(result.places, r.absolute(at.config))
+		}
 		var changed []string
 		for _, output := range outputs[i] {
 			file, ok := r.file(g.name, output)
@@ -148,10 +153,26 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 		}
 	}
 	if problems := p.Problems(); len(problems) > 0 {
-		return nil, &SourceError{Problems: problems}
+		return r.read(p), &SourceError{Problems: problems}
 	}
-	result.dirs, result.inputs = p.Inputs()
+	for _, root := range p.Roots {
+		result.places = append(result.places, root.Dir)
+	}
 	return result, nil
+}
+
+// read is a result without files: what was looked at.
+func (r *Request) read(p *load.Program) *Result {
+	result := &Result{}
+	result.dirs, result.inputs = p.Inputs()
+	return result
+}
+
+func (r *Request) absolute(dir string) string {
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(r.Dir, dir)
 }
 
 // concise drops what generators say of a type on a line where the type checker says
@@ -227,9 +248,6 @@ func (r *Request) file(generator string, output load.Output) (File, bool) {
 			dir = output.Package.Dir
 		}
 	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(r.Dir, dir)
-	}
-	file.Path = filepath.Join(dir, output.Name)
+	file.Path = filepath.Join(r.absolute(dir), output.Name)
 	return file, true
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,12 +26,18 @@ const compatibleName = "controller-gen"
 // memoryLimit is the heap size above which garbage is collected after all.
 const memoryLimit = 1 << 30
 
+// watchInterval is how often --watch looks for changes.
+const watchInterval = 300 * time.Millisecond
+
 // generateFlags are the flags of the generate command.
 type generateFlags struct {
 	tags          []string
 	check         bool
 	lenient       bool
 	always        bool
+	prune         bool
+	watch         bool
+	explain       string
 	loader        string
 	dir           string
 	whichMarkers  int
@@ -58,6 +66,9 @@ kubebuilder projects have. Files are replaced only when they change, all or none
 	f := cmd.Flags()
 	f.BoolVar(&flags.check, "check", false, "write nothing; print what would change and exit 1 if anything would")
 	f.BoolVar(&flags.lenient, "lenient", false, "accept markers that nothing reads and type errors that do not matter")
+	f.BoolVar(&flags.prune, "prune", false, "remove generated files whose sources are gone, from the places where outputs go")
+	f.BoolVar(&flags.watch, "watch", false, "keep running and generate again whenever a source changes")
+	f.StringVar(&flags.explain, "explain", "", "say how the schema of TYPE or TYPE.FIELD came about")
 	f.BoolVar(&flags.always, "always", false, "run even if nothing changed since the last run")
 	f.StringVar(&flags.loader, "loader", "auto", "how packages are found: auto, fast or go (ask the go command)")
 	f.StringVar(&flags.dir, "dir", "", "the directory to work in (default: the current one)")
@@ -115,46 +126,85 @@ func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mo
 	}
 	request.Tags, request.Loader, request.Dir = g.tags, g.loader, g.dir
 	request.Lenient = request.Lenient || g.lenient
-	cache := cacheDir()
-	if !g.always && request.Unchanged(cache) {
-		return nil
+	if g.explain != "" {
+		text, err := request.Explain(ctx, g.explain)
+		fmt.Fprint(stdout, text)
+		return err
 	}
 	// One run allocates a few hundred megabytes at most and ends: collecting on
 	// the way is half its time.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(memoryLimit)
+	if !g.watch {
+		_, err := g.once(ctx, request, stdout, stderr)
+		return err
+	}
+	for {
+		result, err := g.once(ctx, request, stdout, stderr)
+		if err != nil {
+			fmt.Fprintln(stderr, "steer: "+err.Error())
+		}
+		if result == nil {
+			return err
+		}
+		if err := result.Wait(ctx, watchInterval); errors.Is(err, context.Canceled) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// once generates one time. The result is nil if nothing was read.
+func (g *generateFlags) once(ctx context.Context, request *generate.Request, stdout, stderr io.Writer) (*generate.Result, error) {
+	cache := cacheDir()
+	if !g.always && !g.watch && !g.prune && request.Unchanged(cache) {
+		return nil, nil
+	}
 	result, err := generate.Run(ctx, request)
 	var wrong *generate.SourceError
 	if errors.As(err, &wrong) {
 		for _, problem := range wrong.Problems {
 			fmt.Fprintln(stderr, relative(problem.String()))
 		}
-		return &exitError{status: 1, message: wrong.Error() + "; nothing was written"}
+		return result, &exitError{status: 1, message: wrong.Error() + "; nothing was written"}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	changes, err := result.Changes()
 	if err != nil {
-		return err
+		return result, err
+	}
+	if g.prune {
+		stale, err := result.Stale()
+		if err != nil {
+			return result, err
+		}
+		changes = append(changes, stale...)
 	}
 	if g.check {
 		for _, change := range changes {
 			fmt.Fprint(stdout, change.Diff())
 		}
 		if len(changes) > 0 {
-			return &exitError{status: 1, message: fmt.Sprintf("%d files are stale: run `steer generate`", len(changes))}
+			return result, &exitError{status: 1, message: fmt.Sprintf("%d files are stale: run `steer generate`", len(changes))}
 		}
-		return nil
+		return result, nil
 	}
 	if err := result.Print(stdout); err != nil {
-		return err
+		return result, err
 	}
 	if err := generate.Apply(changes); err != nil {
-		return err
+		return result, err
+	}
+	if g.watch {
+		for _, change := range changes {
+			fmt.Fprintln(stderr, relative(change.Path))
+		}
 	}
 	request.Remember(cache, result)
-	return nil
+	return result, nil
 }
 
 // cacheDir holds the records of earlier runs.
@@ -172,15 +222,5 @@ func relative(text string) string {
 	if err != nil {
 		return text
 	}
-	if rest, ok := cutPrefix(text, dir+string(filepath.Separator)); ok {
-		return rest
-	}
-	return text
-}
-
-func cutPrefix(text, prefix string) (string, bool) {
-	if len(text) > len(prefix) && text[:len(prefix)] == prefix {
-		return text[len(prefix):], true
-	}
-	return text, false
+	return strings.TrimPrefix(text, dir+string(filepath.Separator))
 }
