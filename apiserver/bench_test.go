@@ -91,6 +91,23 @@ func BenchmarkList4000(b *testing.B) {
 			}
 		})
 	}
+	const v2 = "/apis/example.com/v2/namespaces/default/widgets"
+	b.Run("other-version", func(b *testing.B) {
+		raw(b, rt, http.MethodGet, v2, nil)
+		b.ReportAllocs()
+		for b.Loop() {
+			raw(b, rt, http.MethodGet, v2, nil)
+		}
+	})
+	b.Run("other-version-forgotten", func(b *testing.B) {
+		forgetful := newServer(b, func(o *apiserver.Options) { o.CacheBytes = -1 })
+		fill(b, forgetful, 4000)
+		rt := forgetful.RoundTripper(admin)
+		b.ReportAllocs()
+		for b.Loop() {
+			raw(b, rt, http.MethodGet, v2, nil)
+		}
+	})
 	b.Run("metadata-protobuf", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

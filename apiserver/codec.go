@@ -341,6 +341,10 @@ func (s *Server) seal(ctx context.Context, in *installed, v *Version, obj Object
 	return wire.Open(encoded)
 }
 
+// transientRevision marks records that no store has seen; nothing about them is
+// worth remembering.
+const transientRevision storage.Revision = 1<<63 - 1
+
 // transient makes a record of an object that is not, or not yet, in the store:
 // the answer of a dry run or a backend.
 func (s *Server) transient(in *installed, v *Version, obj Object) (*storage.Record, error) {
@@ -349,5 +353,5 @@ func (s *Server) transient(in *installed, v *Version, obj Object) (*storage.Reco
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	return &storage.Record{Value: value, Modified: 1<<63 - 1}, nil
+	return &storage.Record{Value: value, Modified: transientRevision}, nil
 }

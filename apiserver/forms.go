@@ -80,7 +80,7 @@ func newForms(limit int64) *forms {
 
 // get returns an encoding of a record, made by build when it is not remembered.
 func (f *forms) get(rec *storage.Record, v *Version, kind formKind, build func() ([]byte, error)) ([]byte, error) {
-	if f.limit == 0 {
+	if f.limit == 0 || rec.Modified == transientRevision {
 		return build()
 	}
 	p := project(rec)
