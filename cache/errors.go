@@ -6,6 +6,8 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,11 +88,18 @@ func (s *shared) advise(scope int, err error) error {
 		advice = "it is opened anew where it stopped"
 	case apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		advice = "the API server is in trouble; the watch is retried with a back-off"
+	case isNetwork(err):
+		advice = "the API server cannot be reached; the watch is retried with a back-off"
 	}
 	if advice == "" {
 		return fmt.Errorf("watch %s: %w", where, err)
 	}
 	return fmt.Errorf("watch %s: %w (%s)", where, err, advice)
+}
+
+func isNetwork(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (s *shared) resourceName() string {
