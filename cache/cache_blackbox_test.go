@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/steer-dev/steer/cache"
@@ -165,6 +166,46 @@ func TestHandlersOfClientGoFit(t *testing.T) {
 		if got := within(t, events); got != step.want {
 			t.Fatalf("got %q, want %q", got, step.want)
 		}
+	}
+}
+
+func TestNamespacesOfTheOptionsDoNotMatterToClusterScopedKinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cache.Options{Namespaces: []string{"one", "two"}})
+	inf := w.informer(&corev1.Namespace{})
+	events := make(chan string, 100)
+	inf.AddHandler(func(e cache.Event) {
+		if e.Object.GetName() == "three" {
+			events <- e.Type.String() + " " + e.Object.GetLabels()["v"]
+		}
+	})
+	w.start()
+	ctx := w.env.Context()
+	if err := w.client.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}); err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "three"}}
+	if err := w.client.Create(ctx, ns); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Get(ctx, client.ObjectKey{Name: "three"}, ns); err != nil {
+		t.Fatal(err)
+	}
+	if got := within(t, events); got != "added " {
+		t.Fatalf("got %q", got)
+	}
+	ns.Labels = map[string]string{"v": "1"}
+	if err := w.live.Patch(ctx, ns, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"v":"1"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if got := within(t, events); got != "updated 1" {
+		t.Fatalf("got %q", got)
+	}
+	if st := inf.Status(); st.State != "watching" || st.Err != nil || st.Overlay != 0 || st.ResourceVersion == "" {
+		t.Fatalf("status %+v", st)
+	}
+	if err := w.client.Get(ctx, client.ObjectKey{Name: "three"}, ns, client.AtLeast(ns.ResourceVersion)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -97,10 +97,10 @@ func newShared(c *Cache, p place) (*shared, error) {
 		remembered = append(remembered, store.Delta{Op: store.Put, Object: obj})
 	}
 	s.store.Commit(remembered, nil)
-	for _, ns := range namespaces {
+	for i, ns := range namespaces {
 		src := &source{
 			live: c.live, server: c.server, sync: c.opts.InitialSync, gvk: p.gvk, newItem: newItem,
-			namespace: ns, selection: options.selection,
+			namespace: ns, index: i, selection: options.selection,
 		}
 		src.codec.DropManagedFields = !options.managedFields
 		s.sources = append(s.sources, src)
@@ -227,7 +227,7 @@ func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Chan
 		s.dispatch(eventOf(&changes[i]))
 	}
 	for i := range batch {
-		if batch[i].Op == store.ListEnd && !s.lists[batch[i].Scope] {
+		if op := batch[i].Op; (op == store.ListEnd || op == store.Covered) && !s.lists[batch[i].Scope] {
 			s.lists[batch[i].Scope] = true
 			if !slices.Contains(s.lists, false) {
 				close(s.synced)

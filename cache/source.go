@@ -34,6 +34,7 @@ type source struct {
 	gvk       schema.GroupVersionKind
 	newItem   func() client.Object
 	namespace string
+	index     int // among the sources of the informer
 	selection client.ListOptions
 	codec     codec.Options
 
@@ -48,6 +49,9 @@ func (s *source) Resolve(ctx context.Context) (watchList bool, err error) {
 		return false, err
 	}
 	s.resourceName.Store(&s.resource.GVR.Resource)
+	if !s.resource.Namespaced && s.index > 0 {
+		return false, reflector.ErrCovered
+	}
 	switch s.sync {
 	case SyncWatchList:
 		return true, nil

@@ -20,6 +20,10 @@ import (
 	"github.com/steer-dev/steer/client"
 )
 
+// ErrCovered, of Source.Resolve, says that another Reflector delivers the
+// objects: there is nothing to follow here.
+var ErrCovered = errors.New("covered by another watch")
+
 // Source is the API server as a Reflector needs it.
 type Source interface {
 	// Resolve finds the kind; watchList says whether the initial state should
@@ -94,6 +98,13 @@ func (r *Reflector) Run(ctx context.Context) {
 		switch step.Action {
 		case Resolve:
 			watchList, err := r.cfg.Source.Resolve(ctx)
+			if errors.Is(err, ErrCovered) {
+				if r.cfg.Report != nil {
+					r.cfg.Report(Report{State: Watching})
+				}
+				_ = r.push(ctx, store.Delta{Op: store.Covered})
+				return
+			}
 			if err == nil {
 				r.m.WatchList = watchList
 			}

@@ -164,18 +164,18 @@ func (o *overlay) gone(key client.ObjectKey, uid types.UID, rev uint64) {
 }
 
 // reached is called when a watch has delivered everything up to rev.
-func (o *overlay) reached(namespace string, rev uint64) {
+func (o *overlay) reached(sc *scope, rev uint64) {
 	for key, own := range o.entries {
-		if own.rev != 0 && own.rev <= rev && (namespace == "" || namespace == key.Namespace) {
+		if own.rev != 0 && own.rev <= rev && sc.covers(key.Namespace) {
 			delete(o.entries, key)
 		}
 	}
 }
 
 // listed is called at the end of a list asked for at mark.
-func (o *overlay) listed(namespace string, mark uint64) {
+func (o *overlay) listed(sc *scope, mark uint64) {
 	for key, own := range o.entries {
-		if own.mark < mark && (namespace == "" || namespace == key.Namespace) {
+		if own.mark < mark && sc.covers(key.Namespace) {
 			delete(o.entries, key)
 		}
 	}

@@ -41,6 +41,9 @@ const (
 	ListEnd
 	// KindGone says that the kind itself, with all its objects, is gone.
 	KindGone
+	// Covered says that this watch does not take place: the kind has no
+	// namespaces, and the first watch delivers all of it.
+	Covered
 )
 
 // Delta is one step of a watch.
@@ -74,6 +77,8 @@ type entry struct {
 // scope is the state of one watch.
 type scope struct {
 	namespace string
+	first     bool
+	covered   bool   // does not count
 	progress  uint64 // everything up to it is committed; 0 when unknown
 	revision  string // the same, in the server's words
 	list      uint64 // number of the list under way or the last one
@@ -98,7 +103,7 @@ type Store struct {
 func New(namespaces ...string) *Store {
 	s := &Store{entries: map[client.ObjectKey]*entry{}, named: map[string]*index{}}
 	for _, ns := range namespaces {
-		s.scopes = append(s.scopes, scope{namespace: ns})
+		s.scopes = append(s.scopes, scope{namespace: ns, first: len(s.scopes) == 0})
 	}
 	s.own.entries = map[client.ObjectKey]*ownEntry{}
 	s.addIndex(NamespaceIndex, func(obj client.Object) []string { return []string{obj.GetNamespace()} })
@@ -113,6 +118,12 @@ func ParseRevision(rv string) uint64 {
 		return 0
 	}
 	return n
+}
+
+// covers says that the watch delivers the objects of namespace; those of a
+// cluster-scoped kind come through the first one.
+func (sc *scope) covers(namespace string) bool {
+	return sc.namespace == "" || sc.namespace == namespace || sc.first && namespace == ""
 }
 
 // scopeOf is the watch that delivers namespace. A cluster-scoped kind has one.
@@ -130,7 +141,12 @@ func (s *Store) scopeOf(namespace string) *scope {
 func (s *Store) Revision() (string, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	at := slices.MinFunc(s.scopes, func(a, b scope) int { return cmp.Compare(a.progress, b.progress) })
+	at := &s.scopes[0]
+	for i := range s.scopes {
+		if sc := &s.scopes[i]; !sc.covered && sc.progress < at.progress {
+			at = sc
+		}
+	}
 	return at.revision, at.progress
 }
 
@@ -147,7 +163,7 @@ func (s *Store) Reached(namespace, rv string) bool {
 		return s.scopeOf(namespace).progress >= rev
 	}
 	for i := range s.scopes {
-		if s.scopes[i].progress < rev {
+		if !s.scopes[i].covered && s.scopes[i].progress < rev {
 			return false
 		}
 	}
@@ -198,13 +214,15 @@ func (s *Store) apply(d *Delta, values [][]string, changes []Change) []Change {
 		sc.list, sc.mark = s.lists, d.Mark
 	case ListEnd:
 		changes = s.sweep(sc, sc.list, changes)
-		s.own.listed(sc.namespace, sc.mark)
+		s.own.listed(sc, sc.mark)
 		sc.progress, sc.revision = 0, ""
 		s.advance(sc, d.Revision)
 	case KindGone:
 		s.lists++
 		changes = s.sweep(sc, s.lists, changes)
-		s.own.listed(sc.namespace, ^uint64(0))
+		s.own.listed(sc, ^uint64(0))
+	case Covered:
+		sc.covered = true
 	}
 	return changes
 }
@@ -217,7 +235,7 @@ func (s *Store) advance(sc *scope, rv string) {
 	sc.revision = rv
 	if rev := ParseRevision(rv); rev > sc.progress {
 		sc.progress = rev
-		s.own.reached(sc.namespace, rev)
+		s.own.reached(sc, rev)
 	}
 }
 
@@ -277,7 +295,7 @@ func (s *Store) remove(d *Delta, changes []Change) []Change {
 func (s *Store) sweep(sc *scope, list uint64, changes []Change) []Change {
 	var gone []*entry
 	for key, e := range s.entries {
-		if e.list != list && (sc.namespace == "" || sc.namespace == key.Namespace) {
+		if e.list != list && sc.covers(key.Namespace) {
 			gone = append(gone, e)
 		}
 	}
