@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -327,6 +328,53 @@ func TestReadWithABoundIsLiveUntilTheWatchIsThere(t *testing.T) {
 		}
 		if err := r.client.Get(ctx, key("a"), &cm, client.AtLeast(rv)); err != nil || cm.Data["v"] != "2" {
 			t.Fatalf("with a bound: %v, %v", cm.Data, err)
+		}
+	})
+}
+
+// countingMetrics remembers what it is told.
+type countingMetrics struct {
+	mu       sync.Mutex
+	kinds    map[MetricKind]bool
+	revision uint64
+	events   int
+	live     int
+}
+
+func (m *countingMetrics) note(kind MetricKind, fn func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kinds == nil {
+		m.kinds = map[MetricKind]bool{}
+	}
+	m.kinds[kind] = true
+	fn()
+}
+
+func (m *countingMetrics) QueuedItems(kind MetricKind, n int) { m.note(kind, func() {}) }
+func (m *countingMetrics) StoreResourceVersion(kind MetricKind, revision uint64) {
+	m.note(kind, func() { m.revision = revision })
+}
+func (m *countingMetrics) Processed(kind MetricKind, events int, _ time.Duration) {
+	m.note(kind, func() { m.events += events })
+}
+func (m *countingMetrics) UndeclaredRead(kind MetricKind) { m.note(kind, func() { m.live++ }) }
+
+func TestMetricsSayWhatInformersDo(t *testing.T) {
+	var m countingMetrics
+	inBubble(t, Options{Metrics: &m}, func(t *testing.T, r *rig) {
+		r.server.Put("configmaps", "default", "a", v("1"), nil)
+		r.server.Put("configmaps", "default", "b", v("1"), nil)
+		r.start()
+		_ = r.client.Get(context.Background(), key("a"), &corev1.ConfigMap{})
+		r.informer(&corev1.ConfigMap{})
+		r.synced()
+		r.server.Put("configmaps", "default", "a", v("2"), nil)
+		synctest.Wait()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.live != 1 || m.events != 3 || m.revision != r.server.Revision() || !m.kinds[MetricKind{Version: "v1", Resource: "configmaps"}] {
+			t.Fatalf("got %+v", &m)
 		}
 	})
 }

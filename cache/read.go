@@ -179,18 +179,18 @@ func (c *Cache) undeclared(ctx context.Context, p place, namespace string, asked
 	if c.opts.Undeclared == UndeclaredError || namespace != "" && c.opts.Undeclared == UndeclaredWatch {
 		return &NotDeclaredError{GVK: p.gvk, Namespace: namespace, Declare: declare}
 	}
+	resource := strings.ToLower(p.gvk.Kind) + "s"
+	if r, err := c.live.Mapper().ForKind(ctx, p.gvk); err == nil {
+		resource = r.GVR.Resource
+	}
 	if m := c.opts.Metrics; m != nil {
-		m.UndeclaredRead(MetricKind{Group: p.gvk.Group, Version: p.gvk.Version, Resource: strings.ToLower(p.gvk.Kind)})
+		m.UndeclaredRead(MetricKind{Group: p.gvk.Group, Version: p.gvk.Version, Resource: resource})
 	}
 	c.mu.Lock()
 	told := c.told[p]
 	c.told[p] = true
 	c.mu.Unlock()
 	if !told {
-		resource := strings.ToLower(p.gvk.Kind) + "s"
-		if r, err := c.live.Mapper().ForKind(ctx, p.gvk); err == nil {
-			resource = r.GVR.Resource
-		}
 		c.log.InfoContext(ctx, "reads of this kind go to the API server: the cache does not watch it",
 			"kind", p.gvk.String(), "namespace", namespace, "declare", declare, "rbac", rbacRule("ClusterRole", p.gvk.Group, resource))
 	}
