@@ -1,0 +1,106 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// gauges is a backend that keeps one object in a field.
+type gauges struct{ value *unstructured.Unstructured }
+
+func (g *gauges) Get(_ context.Context, r *apiserver.Request) (apiserver.Object, error) {
+	if r.Name != g.value.GetName() {
+		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+	}
+	return g.value.DeepCopy(), nil
+}
+
+func (g *gauges) List(context.Context, *apiserver.Request, *internalversion.ListOptions) (*apiserver.List, error) {
+	return &apiserver.List{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []apiserver.Object{g.value.DeepCopy()}}, nil
+}
+
+func (g *gauges) Watch(context.Context, *apiserver.Request, *internalversion.ListOptions) (iter.Seq2[apiserver.WatchEvent, error], error) {
+	return func(yield func(apiserver.WatchEvent, error) bool) {
+		_ = yield(apiserver.WatchEvent{Type: watch.Added, Object: g.value.DeepCopy()}, nil) &&
+			yield(apiserver.WatchEvent{}, apierrors.NewResourceExpired("long ago"))
+	}, nil
+}
+
+func (g *gauges) Update(_ context.Context, _ *apiserver.Request, change func(apiserver.Object) (apiserver.Object, error), _ *metav1.UpdateOptions) (apiserver.Object, error) {
+	obj, err := change(g.value.DeepCopy())
+	if err == nil {
+		g.value = obj.(*unstructured.Unstructured)
+	}
+	return obj, err
+}
+
+// echo is a subresource that takes the exchange over.
+type echo struct{}
+
+func (echo) Connect(_ context.Context, r *apiserver.Request, w http.ResponseWriter, h *http.Request) {
+	_, _ = io.Copy(w, io.MultiReader(strings.NewReader(r.Name+": "), h.Body))
+}
+
+func TestBackendsServeWhatTheyImplement(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	g := &gauges{value: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Gauge", "metadata": map[string]any{"name": "g", "resourceVersion": "7"}, "spec": map[string]any{"size": int64(1)},
+	}}}
+	err := s.Install(&apiserver.Resource{
+		Names:    apiserver.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
+		Backend:  g,
+		Versions: []apiserver.Version{{Name: "v1", Strategy: gaugeRules{}, Subresources: []apiserver.Subresource{{Name: "echo", Backend: echo{}}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := s.RoundTripper(admin)
+	const path = "/apis/example.com/v1/gauges"
+	for _, step := range []struct {
+		method, path, body string
+		code               int
+		want               string
+	}{
+		{http.MethodGet, "/g", "", 200, `"size":1`},
+		{http.MethodGet, "/h", "", 404, `gauges.example.com \"h\" not found`},
+		{http.MethodGet, "", "", 200, `"kind":"GaugeList"`},
+		{http.MethodGet, "?fieldSelector=metadata.name%3Dh", "", 200, `"items":[]`},
+		{http.MethodGet, "?watch=true", "", 200, `{"type":"ERROR","object":{"kind":"Status"`},
+		{http.MethodPatch, "/g", `{"spec":{"size":5}}`, 200, `"size":5`},
+		{http.MethodPatch, "/g", `{"spec":{"size":50}}`, 422, "should be less than or equal to 10"},
+		{http.MethodGet, "/g", "", 200, `"size":5`},
+		{http.MethodPost, "", "{}", 405, "the server does not allow this method on the requested resource"},
+		{http.MethodDelete, "/g", "", 405, "the server does not allow this method on the requested resource"},
+		{http.MethodPost, "/g/echo", "hello", 200, "g: hello"},
+	} {
+		got := send(t, rt, step.method, path+step.path, step.body, "Content-Type", mergePatch)
+		if got.code != step.code || !strings.Contains(got.body, step.want) {
+			t.Errorf("%s %s: %d %s, want %d %s", step.method, step.path, got.code, got.body, step.code, step.want)
+		}
+	}
+	found := send(t, rt, http.MethodGet, "/apis/example.com/v1", "").body
+	if want := `"verbs":["get","list","patch","update","watch"]`; !strings.Contains(found, want) {
+		t.Errorf("discovery lacks %s: %s", want, found)
+	}
+}
+
+// gaugeRules are those of widgets, but leave the status alone.
+type gaugeRules struct{ widgetRules }
+
+func (gaugeRules) Prepare(context.Context, apiserver.Object, apiserver.Object) {}
