@@ -378,3 +378,29 @@ func TestMetricsSayWhatInformersDo(t *testing.T) {
 		}
 	})
 }
+
+func TestObjectsAreFoundByTheirOwner(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+		r.informer(&corev1.ConfigMap{})
+		r.start()
+		r.synced()
+		ctx := context.Background()
+		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: "default"}}
+		if err := r.client.Create(ctx, owner); err != nil {
+			t.Fatal(err)
+		}
+		owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", Namespace: "default", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
+		}}}
+		if err := r.client.Create(ctx, owned); err != nil {
+			t.Fatal(err)
+		}
+		for _, when := range []string{"as an own write", "as the watch delivers it"} {
+			var l corev1.ConfigMapList
+			if err := r.client.List(ctx, &l, OwnedBy(owner)); err != nil || len(l.Items) != 1 || l.Items[0].Name != "owned" {
+				t.Fatalf("%s: %d items, %v", when, len(l.Items), err)
+			}
+			synctest.Wait()
+		}
+	})
+}
