@@ -194,6 +194,46 @@ func TestFieldsOfLegacyManagersAreTakenOver(t *testing.T) {
 	})
 }
 
+func TestASetMayMixKindsAndForms(t *testing.T) {
+	t.Parallel()
+	env := newPlane(t)
+	var set controller.Children[client.Object]
+	start(t, env, func(m controller.Manager) error {
+		secret := func() client.Object {
+			u := client.NewUnstructured(corev1.SchemeGroupVersion.WithKind("Secret"))
+			u.SetName("login")
+			u.Object["stringData"] = map[string]any{"user": "web"}
+			return u
+		}
+		typed := func(w *Web) client.Object {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: w.Name}}
+		}
+		source, err := controller.Kind(m.Base().Informers, secret(), controller.Map(func(context.Context, client.Object) []controller.Request {
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+		return controller.Add(m, controller.Func[*Web](func(ctx context.Context, w *Web) (controller.Result, error) {
+			desired := []client.Object{secret(), typed(w)}
+			w.Status.Ready = len(desired[:max(2-w.Spec.Replicas, 0)])
+			return controller.Done(), set.Apply(ctx, w, desired[:w.Status.Ready])
+		}), controller.Owns[*corev1.ConfigMap](), controller.From(source))
+	})
+	w := web("a")
+	w.Spec.Replicas = 0
+	create(t, env, w)
+	steertest.Wait(env, "default/login", func(s *corev1.Secret) bool { return string(s.Data["user"]) == "web" && len(s.OwnerReferences) == 1 })
+	steertest.Wait(env, "default/a", func(c *corev1.ConfigMap) bool { return true })
+	w = steertest.Wait(env, "default/a", func(w *Web) bool { return w.Status.ObservedGeneration == 1 })
+	w.Spec.Replicas = 2
+	if err := env.Client.Update(env.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	steertest.WaitGone[*corev1.Secret](env, "default/login")
+	steertest.WaitGone[*corev1.ConfigMap](env, "default/a")
+}
+
 func TestAKindThatAppearsLaterIsReconciled(t *testing.T) {
 	t.Parallel()
 	env := steertest.New(t, steertest.Options{Scheme: planeScheme()})
