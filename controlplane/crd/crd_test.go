@@ -82,6 +82,23 @@ func TestNamesAreGivenFirstComeFirstServed(t *testing.T) {
 	}
 }
 
+func TestDefinitionsWithoutValidTrustAreNotEstablished(t *testing.T) {
+	t.Parallel()
+	crd := definition("Widget", func(c *v1.CustomResourceDefinition) {
+		c.Spec.Conversion = &v1.CustomResourceConversion{Strategy: v1.WebhookConverter, Webhook: &v1.WebhookConversion{
+			ClientConfig: &v1.WebhookClientConfig{CABundle: []byte("nonsense")},
+		}}
+	})
+	settle(crd, taken{})
+	want := []string{
+		"NamesAccepted=True NoConflicts: no conflicts found",
+		"Established=False InvalidCABundle: The conversion webhook CABundle is invalid",
+	}
+	if diff := cmp.Diff(want, conditions(crd)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
 func TestSettlingTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	crd := definition("Widget")

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/util/webhook"
 )
 
 // taken holds the names that the other definitions of a group have accepted.
@@ -53,11 +54,25 @@ func settle(crd *v1.CustomResourceDefinition, others taken) {
 		Type: v1.Established, Status: v1.ConditionFalse,
 		Reason: "NotAccepted", Message: "not all names are accepted",
 	}
-	if apihelpers.IsCRDConditionTrue(crd, v1.NamesAccepted) {
+	switch {
+	case !apihelpers.IsCRDConditionTrue(crd, v1.NamesAccepted):
+	case !trustsSomething(crd):
+		established.Reason, established.Message = "InvalidCABundle", "The conversion webhook CABundle is invalid"
+	default:
 		established.Status = v1.ConditionTrue
 		established.Reason, established.Message = "InitialNamesAccepted", "the initial names have been accepted"
 	}
 	apihelpers.SetCRDCondition(crd, established)
+}
+
+// trustsSomething tells whether the CA bundle of a conversion webhook, if there
+// is one, holds certificates.
+func trustsSomething(crd *v1.CustomResourceDefinition) bool {
+	c := crd.Spec.Conversion
+	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		return true
+	}
+	return len(webhook.ValidateCABundle(field.NewPath(""), c.Webhook.ClientConfig.CABundle)) == 0
 }
 
 // acceptNames accepts every requested name that is free and returns the
