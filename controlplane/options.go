@@ -10,6 +10,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -44,6 +45,9 @@ type Options struct {
 	// ManualControllers keeps Start from running the built-in controllers:
 	// whoever calls [Plane.Step] or [Plane.Settle] decides when they act.
 	ManualControllers bool
+	// Workloads makes Deployments, Jobs and their like behave as if a cluster ran
+	// them, with one simulated node. nil: they stay as they are written.
+	Workloads *workloads.Options
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string
 	// Metrics receives the plane's metrics. nil: a registry of its own.

@@ -24,6 +24,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -133,11 +134,15 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
-	p.runner = step.NewRunner(p.store, p.send, o.Log,
-		gc.New(served, lifeOf),
-		namespace.New(served, lifeOf),
-		crd.NewCleaner(served, lifeOf),
-	)
+	controllers := []step.Controller{gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf)}
+	if o.Workloads != nil {
+		simulated, err := workloads.New(*o.Workloads)
+		if err != nil {
+			return fmt.Errorf("controlplane: %w", err)
+		}
+		controllers = append(controllers, simulated)
+	}
+	p.runner = step.NewRunner(p.store, p.send, o.Log, controllers...)
 	return nil
 }
 

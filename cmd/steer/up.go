@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage/local"
 )
 
@@ -29,6 +30,7 @@ const shutdownTimeout = 5 * time.Second
 type upOptions struct {
 	dataDir    string
 	inMemory   bool
+	workloads  bool
 	listen     string
 	kubeconfig string
 	tokenFile  string
@@ -56,6 +58,7 @@ a crash of the process and of the machine.`,
 	f := cmd.Flags()
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for data, keys and kubeconfig (default $XDG_STATE_HOME/steer or ~/.local/state/steer)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
+	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
@@ -69,6 +72,9 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 		return errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
 	}
 	options := controlplane.Options{Listen: o.listen, Version: moduleVersion()}
+	if o.workloads {
+		options.Workloads = &workloads.Options{}
+	}
 	if o.verbose {
 		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

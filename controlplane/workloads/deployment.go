@@ -1,0 +1,341 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/dump"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Annotations of Deployments and their ReplicaSets.
+const (
+	revisionAnnotation = "deployment.kubernetes.io/revision"
+	historyAnnotation  = "deployment.kubernetes.io/revision-history"
+	desiredAnnotation  = "deployment.kubernetes.io/desired-replicas"
+	maxAnnotation      = "deployment.kubernetes.io/max-replicas"
+)
+
+const deploymentController = step.KubeSystem + "deployment-controller"
+
+// rollout is what is to be done for a Deployment in a turn.
+type rollout struct {
+	*turn
+	key storage.Key
+	d   *appsv1.Deployment
+	// now is the ReplicaSet of the current template, nil if there is none yet;
+	// old are the others, oldest first. Both change as they are scaled.
+	now *appsv1.ReplicaSet
+	old []*appsv1.ReplicaSet
+	// before is the status as it is stored.
+	before appsv1.DeploymentStatus
+	// annotated tells that the revision of the Deployment has changed.
+	annotated bool
+	// surge and unavailable are what a rolling update may do.
+	surge, unavailable int32
+}
+
+// lookDeployment takes a Deployment one step on.
+func (t *turn) lookDeployment(key storage.Key) {
+	self, d := t.index.objects[key], stored[appsv1.Deployment](t, key)
+	if self == nil || d == nil {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return
+	}
+	r := &rollout{turn: t, key: key, d: d, before: *d.Status.DeepCopy()}
+	r.surge, r.unavailable = fenceposts(d)
+	for _, o := range t.claim(deploymentController, self, kindOf("Deployment"), replicaSets, selector) {
+		if set := stored[appsv1.ReplicaSet](t, o.key); set != nil {
+			r.old = append(r.old, set)
+		}
+	}
+	r.findCurrent()
+	if self.deleting {
+		r.finish(r.status())
+		return
+	}
+	if r.pauseOrResume() {
+		r.finish(d.Status)
+		return
+	}
+	if d.Spec.Paused || r.resized() {
+		r.syncRevision(false)
+		r.scale()
+		if d.Spec.Paused {
+			r.cleanUp()
+		}
+		r.finish(r.status())
+		return
+	}
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		r.recreate()
+	} else {
+		r.roll()
+	}
+	r.finish(r.progress(r.status()))
+}
+
+// fenceposts resolves how many Pods there may be too many and too few.
+func fenceposts(d *appsv1.Deployment) (surge, unavailable int32) {
+	rolling := d.Spec.Strategy.RollingUpdate
+	if d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType || *d.Spec.Replicas == 0 || rolling == nil {
+		return 0, 0
+	}
+	zero := intstr.FromInt32(0)
+	n := int(*d.Spec.Replicas)
+	most, _ := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(rolling.MaxSurge, zero), n, true) // was validated
+	fewer, _ := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(rolling.MaxUnavailable, zero), n, false)
+	if most == 0 && fewer == 0 {
+		fewer = 1 // or nothing could ever move
+	}
+	return int32(most), min(int32(fewer), *d.Spec.Replicas)
+}
+
+// findCurrent finds the ReplicaSet of the current template: the oldest, should
+// there be several.
+func (r *rollout) findCurrent() {
+	slices.SortFunc(r.old, func(a, b *appsv1.ReplicaSet) int {
+		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	i := slices.IndexFunc(r.old, func(set *appsv1.ReplicaSet) bool { return sameTemplate(&set.Spec.Template, &r.d.Spec.Template) })
+	if i >= 0 {
+		r.now = r.old[i]
+		r.old = slices.Delete(r.old, i, i+1)
+	}
+}
+
+// sameTemplate compares templates without the label that names them.
+func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	delete(b.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// all are the ReplicaSets, the current one last.
+func (r *rollout) all() []*appsv1.ReplicaSet {
+	if r.now == nil {
+		return r.old
+	}
+	return append(slices.Clip(r.old), r.now)
+}
+
+// active are those of a list that want Pods.
+func active(sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
+	var out []*appsv1.ReplicaSet
+	for _, set := range sets {
+		if *set.Spec.Replicas > 0 {
+			out = append(out, set)
+		}
+	}
+	return out
+}
+
+// pauseOrResume notes that progress is no longer, or again, expected.
+func (r *rollout) pauseOrResume() bool {
+	if !r.hasDeadline() {
+		return false
+	}
+	c := condition(&r.d.Status, appsv1.DeploymentProgressing)
+	paused := c != nil && c.Reason == "DeploymentPaused"
+	switch {
+	case c != nil && c.Reason == timedOut:
+		return false
+	case r.d.Spec.Paused && !paused:
+		r.set(&r.d.Status, appsv1.DeploymentProgressing, corev1.ConditionUnknown, "DeploymentPaused", "Deployment is paused")
+	case !r.d.Spec.Paused && paused:
+		r.set(&r.d.Status, appsv1.DeploymentProgressing, corev1.ConditionUnknown, "DeploymentResumed", "Deployment is resumed")
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *rollout) hasDeadline() bool {
+	s := r.d.Spec.ProgressDeadlineSeconds
+	return s != nil && *s != math.MaxInt32
+}
+
+// syncRevision gives the current template its ReplicaSet and its number.
+func (r *rollout) syncRevision(create bool) {
+	last := int64(0)
+	for _, set := range r.old {
+		last = max(last, revisionOf(set.Annotations))
+	}
+	switch {
+	case r.now != nil:
+		set := r.now.DeepCopy()
+		changed := r.annotate(set, last+1)
+		if changed || set.Spec.MinReadySeconds != r.d.Spec.MinReadySeconds {
+			set.Spec.MinReadySeconds = r.d.Spec.MinReadySeconds
+			r.write(set)
+		}
+		if r.hasDeadline() && condition(&r.d.Status, appsv1.DeploymentProgressing) == nil {
+			r.set(&r.d.Status, appsv1.DeploymentProgressing, corev1.ConditionTrue, "FoundNewReplicaSet", fmt.Sprintf("Found new replica set %q", set.Name))
+		}
+	case create:
+		r.createCurrent(last + 1)
+	default:
+		return
+	}
+	if number := r.now.Annotations[revisionAnnotation]; r.d.Annotations[revisionAnnotation] != number {
+		r.d.Annotations = maps.Clone(r.d.Annotations)
+		if r.d.Annotations == nil {
+			r.d.Annotations = map[string]string{}
+		}
+		r.d.Annotations[revisionAnnotation] = number
+		r.annotated = true
+	}
+}
+
+// createCurrent makes the ReplicaSet of the current template.
+func (r *rollout) createCurrent(revision int64) {
+	d := r.d
+	name := storage.Key{Bucket: replicaSets}
+	hash := hashOf(&d.Spec.Template, d.Status.CollisionCount)
+	name.Name = r.d.Namespace + "/" + d.Name + "-" + hash
+	if r.index.objects[name] != nil {
+		// Another template, or owner, has the same hash.
+		n := int32(1)
+		if d.Status.CollisionCount != nil {
+			n += *d.Status.CollisionCount
+		}
+		d.Status.CollisionCount = &n
+		hash = hashOf(&d.Spec.Template, &n)
+	}
+	set := &appsv1.ReplicaSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: d.Name + "-" + hash, Namespace: d.Namespace,
+			OwnerReferences: []metav1.OwnerReference{reference(kindOf("Deployment"), d.Name, d.UID)},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: new(int32), MinReadySeconds: d.Spec.MinReadySeconds,
+			Selector: d.Spec.Selector.DeepCopy(), Template: *d.Spec.Template.DeepCopy(),
+		},
+	}
+	set.Spec.Template.Labels = with(set.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	set.Spec.Selector.MatchLabels = with(set.Spec.Selector.MatchLabels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	set.Labels = set.Spec.Template.Labels
+	r.now = set
+	*set.Spec.Replicas = r.mayHave()
+	r.annotate(set, revision)
+	r.note(set)
+	if message := r.failures[r.key]; message != "" && r.hasDeadline() {
+		r.set(&d.Status, appsv1.DeploymentProgressing, corev1.ConditionFalse, "ReplicaSetCreateError",
+			fmt.Sprintf("Failed to create new replica set %q: %v", set.Name, message))
+	} else if r.hasDeadline() {
+		r.set(&d.Status, appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetCreated", fmt.Sprintf("Created new replica set %q", set.Name))
+	}
+	r.create(deploymentController, r.key, replicaSets, set)
+}
+
+// with returns labels with one more.
+func with(labels map[string]string, key, value string) map[string]string {
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[key] = value
+	return out
+}
+
+// hashOf is the name of a template among those of its owner.
+func hashOf(template *corev1.PodTemplateSpec, collisions *int32) string {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%v", dump.ForHash(*template))
+	if collisions != nil {
+		var b [8]byte
+		binary.LittleEndian.PutUint32(b[:], uint32(*collisions))
+		_, _ = h.Write(b[:]) // a hash does not fail
+	}
+	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+}
+
+func revisionOf(annotations map[string]string) int64 {
+	n, _ := strconv.ParseInt(annotations[revisionAnnotation], 10, 64) // 0 without one
+	return n
+}
+
+// annotate brings the annotations of the Deployment and its revision to a
+// ReplicaSet, and tells whether that changed anything.
+func (r *rollout) annotate(set *appsv1.ReplicaSet, revision int64) bool {
+	before := set.Annotations
+	set.Annotations = maps.Clone(before)
+	if set.Annotations == nil {
+		set.Annotations = map[string]string{}
+	}
+	for key, value := range r.d.Annotations {
+		switch key {
+		case corev1.LastAppliedConfigAnnotation, revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation, appsv1.DeprecatedRollbackTo:
+		default:
+			set.Annotations[key] = value
+		}
+	}
+	if had := revisionOf(before); had < revision {
+		set.Annotations[revisionAnnotation] = strconv.FormatInt(revision, 10)
+		if had > 0 { // it is rolled back to
+			set.Annotations[historyAnnotation] = strings.TrimPrefix(before[historyAnnotation]+","+strconv.FormatInt(had, 10), ",")
+		}
+	}
+	return !maps.Equal(before, set.Annotations)
+}
+
+// note writes the size of the Deployment on a ReplicaSet.
+func (r *rollout) note(set *appsv1.ReplicaSet) {
+	set.Annotations = with(set.Annotations, desiredAnnotation, fmt.Sprint(*r.d.Spec.Replicas))
+	set.Annotations[maxAnnotation] = fmt.Sprint(*r.d.Spec.Replicas + r.surge)
+}
+
+// write stores a changed ReplicaSet, which is from now on the one that is known.
+func (r *rollout) write(set *appsv1.ReplicaSet) {
+	key := storage.Key{Bucket: replicaSets, Name: set.Namespace + "/" + set.Name}
+	i := slices.IndexFunc(r.requests, func(q step.Request) bool {
+		return q.Subject.Key == r.key && q.Path == resource(replicaSets).Object(key)
+	})
+	if i >= 0 {
+		r.requests = slices.Delete(r.requests, i, i+1) // this one has both changes
+	}
+	r.update(deploymentController, key, "", set)
+	r.requests[len(r.requests)-1].Subject.Key = r.key
+	if r.now != nil && r.now.UID == set.UID {
+		r.now = set
+	}
+	for i := range r.old {
+		if r.old[i].UID == set.UID {
+			r.old[i] = set
+		}
+	}
+}
+
+// finish writes the status of the Deployment if it has changed.
+func (r *rollout) finish(status appsv1.DeploymentStatus) {
+	if !r.annotated && equality.Semantic.DeepEqual(r.before, status) {
+		return
+	}
+	r.d.Status = status
+	r.update(deploymentController, r.key, "status", r.d)
+}
