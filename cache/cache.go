@@ -62,6 +62,7 @@ type Cache struct {
 	indexes   map[place]map[string]IndexFunc
 	ctx       context.Context // of Start; nil before
 	cancel    context.CancelFunc
+	forget    func() bool // lets go of Start's context
 	ended     bool
 	told      map[place]bool // undeclared reads that have been logged
 }
@@ -138,6 +139,7 @@ func (c *Cache) Start(ctx context.Context) error {
 		return nil
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
+	c.forget = context.AfterFunc(ctx, c.Stop)
 	for _, s := range c.informers {
 		s.start(c.ctx)
 	}
@@ -170,6 +172,7 @@ func (c *Cache) Stop() {
 		close(c.stopped)
 		if c.cancel != nil {
 			c.cancel()
+			c.forget()
 		}
 	}
 	c.mu.Unlock()

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -323,6 +324,28 @@ func TestStopIsIdempotentAndEndsReads(t *testing.T) {
 		}
 		if _, err := r.cache.Informer(&corev1.ConfigMap{}); err == nil {
 			t.Fatal("a stopped cache hands out informers")
+		}
+	})
+}
+
+func TestEndOfTheContextStopsTheCache(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+		r.server.Put("configmaps", "default", "a", v("1"), nil)
+		h := &slowHandler{gate: make(chan struct{})}
+		close(h.gate)
+		r.informer(&corev1.ConfigMap{}).AddEventHandler(h, EventHandlerOptions{})
+		ctx, cancel := context.WithCancel(context.Background())
+		if err := r.cache.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		r.synced()
+		cancel()
+		synctest.Wait()
+		if n := r.server.Watches(); n != 0 {
+			t.Fatalf("%d watches after the end of the context", n)
+		}
+		if _, err := r.cache.Informer(&corev1.ConfigMap{}); !errors.Is(err, ErrStopped) {
+			t.Fatalf("after the end of the context: %v, want %v", err, ErrStopped)
 		}
 	})
 }
