@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,10 @@ import (
 // made from differences with the one made from whole objects.
 func TestDifferencesDecideOwnership(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, differencesDecideOwnership) // entries of a record are in order of time
+}
+
+func differencesDecideOwnership(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m, status := endpoints(t)
