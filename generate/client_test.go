@@ -140,6 +140,9 @@ func TestGeneratedCode(t *testing.T) {
 
 func TestGeneratedCodeCompilesAndWorks(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("compiles a project")
+	}
 	dir := project(t, withClients)
 	sum, err := os.ReadFile(filepath.Join("..", "go.sum"))
 	if err != nil {

@@ -43,7 +43,7 @@ func (b *builder) schemaOf(ref Ref) *Schema {
 		b.program.Problemf(token.NoPos, "unknown type %s.%s", ref.Package.Path, ref.Name)
 		return s
 	}
-	*s = *b.declaration(decl)
+	*s = *b.declaration(decl, nil)
 	return s
 }
 
@@ -51,13 +51,21 @@ func (b *builder) schemaOf(ref Ref) *Schema {
 type scope struct {
 	*builder
 	pkg  *load.Package
-	decl *load.TypeDecl // nil below pointers, slices, maps and fields
+	decl *load.TypeDecl      // nil below pointers, slices, maps and fields
+	args map[string]argument // of the generic type that is being built
+}
+
+// argument is what a type parameter stands for: an expression and where it was
+// written.
+type argument struct {
+	scope *scope
+	expr  ast.Expr
 }
 
 // declaration makes the schema of a declared type. A type that marshals itself
 // says by a Type marker what it looks like; one that marshals to text is a string.
-func (b *builder) declaration(decl *load.TypeDecl) *Schema {
-	c := &scope{builder: b, pkg: decl.Package, decl: decl}
+func (b *builder) declaration(decl *load.TypeDecl, args map[string]argument) *Schema {
+	c := &scope{builder: b, pkg: decl.Package, decl: decl, args: args}
 	set := b.program.TypeMarkers(decl)
 	if obj := decl.Package.Types.Scope().Lookup(decl.Spec.Name.Name); obj != nil {
 		switch {
@@ -111,6 +119,10 @@ func (c *scope) expr(expr ast.Expr) *Schema {
 		s = c.inner().expr(x.X)
 	case *ast.StructType:
 		s = c.structure(x)
+	case *ast.IndexExpr:
+		s = c.generic(x.X, x.Index)
+	case *ast.IndexListExpr:
+		s = c.generic(x.X, x.Indices...)
 	case *ast.InterfaceType:
 		return c.fail(expr, "interface types have no schema; use a named type or apiextensionsv1.JSON")
 	default:
@@ -121,14 +133,96 @@ func (c *scope) expr(expr ast.Expr) *Schema {
 	}
 	s.Description = ""
 	if c.decl != nil {
-		s.Description = markers.Doc(c.decl.Doc())
+		s.Description = c.doc(c.decl.Doc())
 		c.apply(c.program.TypeMarkers(c.decl), markers.Type, s, expr)
 	}
 	return s
 }
 
 // inner is the scope inside a type expression, where no declaration's markers hold.
-func (c *scope) inner() *scope { return &scope{builder: c.builder, pkg: c.pkg} }
+func (c *scope) inner() *scope { return &scope{builder: c.builder, pkg: c.pkg, args: c.args} }
+
+// doc is the documentation of a declaration, or none where that of other people's
+// packages is left out.
+func (c *scope) doc(group *ast.CommentGroup) string {
+	if c.options.OmitForeignDescriptions && !c.pkg.Root {
+		return ""
+	}
+	return markers.Doc(group)
+}
+
+// generic refers to a generic type with its arguments filled in: each instance has
+// a schema of its own.
+func (c *scope) generic(base ast.Expr, indices ...ast.Expr) *Schema {
+	var ident *ast.Ident
+	switch x := base.(type) {
+	case *ast.Ident:
+		ident = x
+	case *ast.SelectorExpr:
+		ident = x.Sel
+	default:
+		return c.fail(base, "unsupported type expression %s", types.ExprString(base))
+	}
+	name, ok := c.pkg.Info.Uses[ident].(*types.TypeName)
+	if !ok || name.Pkg() == nil {
+		return c.fail(base, "unknown type %s", types.ExprString(base))
+	}
+	pkg := c.program.Of(name.Pkg(), c.pkg)
+	if pkg == nil || pkg.Decl(name.Name()) == nil {
+		return c.fail(base, "unknown type %s", types.ExprString(base))
+	}
+	decl := pkg.Decl(name.Name())
+	args := map[string]argument{}
+	instance := name.Name() + "["
+	var params []*ast.Ident
+	for _, field := range decl.Spec.TypeParams.List {
+		params = append(params, field.Names...)
+	}
+	for i, index := range indices {
+		if i < len(params) {
+			args[params[i].Name] = argument{c.inner(), index}
+		}
+		instance += c.written(index) + ";"
+	}
+	ref := Ref{pkg, instance + "]"}
+	s := &Schema{Ref: &ref, pos: base.Pos()}
+	switch name.Type().Underlying().(type) {
+	case *types.Slice:
+		s.Type = "array"
+	case *types.Map:
+		s.Type = "object"
+	}
+	if c.schemas[ref] == nil {
+		built := &Schema{}
+		c.schemas[ref] = built
+		*built = *c.declaration(decl, args)
+	}
+	return s
+}
+
+// typeOf is the type of an expression, with type parameters replaced.
+func (c *scope) typeOf(expr ast.Expr) types.Type {
+	if ident, ok := expr.(*ast.Ident); ok {
+		if arg, ok := c.args[ident.Name]; ok {
+			return arg.scope.typeOf(arg.expr)
+		}
+	}
+	return c.pkg.Info.TypeOf(expr)
+}
+
+// written is a type expression with its package and its type arguments resolved,
+// to tell instances of a generic type apart.
+func (c *scope) written(expr ast.Expr) string {
+	if ident, ok := expr.(*ast.Ident); ok {
+		if arg, ok := c.args[ident.Name]; ok {
+			return arg.scope.written(arg.expr)
+		}
+	}
+	if t := c.typeOf(expr); t != nil {
+		return t.String()
+	}
+	return types.ExprString(expr)
+}
 
 func (c *scope) fail(at ast.Node, format string, args ...any) *Schema {
 	c.program.Problemf(at.Pos(), format, args...)
@@ -138,6 +232,9 @@ func (c *scope) fail(at ast.Node, format string, args ...any) *Schema {
 // ident is a basic type or a named type of this package, or one that a dot import
 // brings.
 func (c *scope) ident(ident *ast.Ident) *Schema {
+	if arg, ok := c.args[ident.Name]; ok {
+		return arg.scope.expr(arg.expr)
+	}
 	t := c.pkg.Info.TypeOf(ident)
 	if t == nil || t == types.Typ[types.Invalid] {
 		return c.fail(ident, "unknown type %s", ident.Name)
@@ -234,14 +331,14 @@ func (c *scope) basic(at ast.Node, t *types.Basic) *Schema {
 }
 
 func (c *scope) array(array *ast.ArrayType) *Schema {
-	if array.Len == nil && c.pkg.Info.TypeOf(array.Elt) == types.Universe.Lookup("byte").Type() {
+	if array.Len == nil && c.typeOf(array.Elt) == types.Universe.Lookup("byte").Type() {
 		return &Schema{Type: "string", Format: "byte"}
 	}
 	return &Schema{Type: "array", Items: c.inner().expr(array.Elt)}
 }
 
 func (c *scope) mapping(m *ast.MapType) *Schema {
-	key := c.pkg.Info.TypeOf(m.Key)
+	key := c.typeOf(m.Key)
 	if key == nil {
 		return c.fail(m.Key, "unknown type %s", types.ExprString(m.Key))
 	}
@@ -318,7 +415,7 @@ func (c *scope) property(field *ast.Field, set markers.Set) *Schema {
 		s = c.inner().expr(field.Type)
 	}
 	s.pos = field.Pos()
-	s.Description = markers.Doc(field.Doc)
+	s.Description = c.doc(field.Doc)
 	c.apply(set, markers.Field, s, field)
 	return s
 }

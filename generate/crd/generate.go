@@ -32,6 +32,8 @@ type Options struct {
 	Year                   string   `marker:",optional" help:"What replaces \" YEAR\" in the header."`
 	PreserveUnknownFields  *bool    `marker:"deprecatedV1beta1CompatibilityPreserveUnknownFields" help:"Set spec.preserveUnknownFields, for definitions that began as v1beta1."`
 	OmitToolVersion        bool     `marker:",optional" help:"Leave out the annotation with the tool's version."`
+	// What controller-gen does not have.
+	OmitForeignDescriptions bool `marker:",optional" help:"Leave out the descriptions of types of other modules and packages than those asked for (not of controller-gen)."`
 
 	fullMetadata bool
 }

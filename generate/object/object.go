@@ -70,7 +70,10 @@ func enabled(p *load.Program, pkg *load.Package) []*load.TypeDecl {
 	all := packageEnabled(p.PackageMarkers(pkg))
 	var decls []*load.TypeDecl
 	for _, decl := range pkg.Decls() {
-		if ast.IsExported(decl.Spec.Name.Name) && typeEnabled(all, p.TypeMarkers(decl)) {
+		// Whether the fields of a generic type need copying depends on its
+		// arguments: such types have their methods by hand.
+		generic := decl.Spec.TypeParams != nil
+		if !generic && ast.IsExported(decl.Spec.Name.Name) && typeEnabled(all, p.TypeMarkers(decl)) {
 			decls = append(decls, decl)
 		}
 	}
