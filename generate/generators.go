@@ -76,7 +76,9 @@ func markersOf(name string) []*markers.Definition {
 }
 
 // names are the generators whose markers make up all there are.
-var names = [...]string{"crd", "object", "rbac", "webhook", "applyconfiguration", "client"}
+func names() []string {
+	return []string{"crd", "object", "rbac", "webhook", "applyconfiguration", "client"}
+}
 
 // wanted returns the generators that the markers in the roots ask for, with the
 // options that kubebuilder projects give them.

@@ -22,7 +22,7 @@ const CompatibleVersion = crd.ToolVersion
 // each, 2 with their arguments, 3 with the arguments' help, 4 as JSON.
 func (r *Request) MarkerHelp(w io.Writer, level int) error {
 	var defs []*markers.Definition
-	for _, name := range names {
+	for _, name := range names() {
 		if len(r.generators) == 0 || r.has(name) {
 			defs = append(defs, markersOf(name)...)
 		}
@@ -134,7 +134,7 @@ func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := load.Load(ctx, resolver, r.Paths, methods[:]...)
+	p, err := load.Load(ctx, resolver, r.Paths, methods()...)
 	if err != nil {
 		return "", err
 	}

@@ -19,7 +19,9 @@ import (
 )
 
 // methods are the hand-written methods that change what generators make.
-var methods = [...]string{"MarshalJSON", "MarshalText", "DeepCopy", "DeepCopyInto"}
+func methods() []string {
+	return []string{"MarshalJSON", "MarshalText", "DeepCopy", "DeepCopyInto"}
+}
 
 // Result is what the generators made, not yet written.
 type Result struct {
@@ -97,7 +99,7 @@ func (r *Request) complete() error {
 }
 
 func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, error) {
-	p, err := load.Load(ctx, resolver, r.Paths, methods[:]...)
+	p, err := load.Load(ctx, resolver, r.Paths, methods()...)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +200,7 @@ func concise(problems []load.Problem) []load.Problem {
 // the markers decide.
 func (r *Request) collector(generators []named) *markers.Collector {
 	var all, active []*markers.Definition
-	for _, name := range names {
+	for _, name := range names() {
 		all = append(all, markersOf(name)...)
 	}
 	for _, g := range generators {
@@ -210,23 +212,24 @@ func (r *Request) collector(generators []named) *markers.Collector {
 	return &markers.Collector{
 		Registry: markers.NewRegistry(active...),
 		Known:    markers.NewRegistry(all...),
-		Reserved: reserved[:],
-		Foreign:  foreign[:],
+		Reserved: reserved(),
+		Foreign:  foreign(),
 	}
 }
 
-// reserved are the prefixes of the markers that are ours to know; foreign are
-// those among them that belong to other tools.
-var (
-	reserved = [...]string{"kubebuilder:", "k8s:"}
-	foreign  = [...]string{
+// reserved are the prefixes of the markers that are ours to know.
+func reserved() []string { return []string{"kubebuilder:", "k8s:"} }
+
+// foreign are the prefixes among them that belong to other tools.
+func foreign() []string {
+	return []string{
 		"kubebuilder:scaffold", "kubebuilder:docs-gen",
 		"k8s:openapi-gen", "k8s:openapi-model-package", "k8s:defaulter-gen", "k8s:conversion-gen", "k8s:conversion-fn", "k8s:register-gen",
 		"k8s:protobuf-gen", "k8s:prerelease-lifecycle-gen", "k8s:validation-gen", "k8s:deepcopy-gen:nonpointer-interfaces", "k8s:openapi-gen:",
 		"k8s:minLength", "k8s:maxLength", "k8s:minItems", "k8s:format", "k8s:forbidden", "k8s:unionDiscriminator", "k8s:unionMember", "k8s:zeroOrOneOfMember",
 		"k8s:eachVal", "k8s:eachKey", "k8s:subfield", "k8s:item", "k8s:opaqueType", "k8s:isSubresource", "k8s:supportsSubresource", "k8s:ifEnabled", "k8s:ifDisabled", "k8s:unique", "k8s:neq", "k8s:maxBytes", "k8s:update", "k8s:customUnique", "k8s:alpha", "k8s:beta", "k8s:validateError", "k8s:validateTrue", "k8s:validateFalse",
 	}
-)
+}
 
 // file is where an output goes; none if it is thrown away.
 func (r *Request) file(generator string, output load.Output) (File, bool) {

@@ -328,16 +328,20 @@ func plain(text string) bool {
 			break
 		}
 	default:
-		return !slices.Contains(words[:], text)
+		return !isWord11(text)
 	}
 	return marshal(text)[0] != '"'
 }
 
-// words are those that YAML 1.1 takes for booleans, null and merges.
-var words = [...]string{
-	"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE",
-	"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE",
-	"~", "null", "Null", "NULL", "<<",
+// isWord11 reports whether YAML 1.1 takes a text for a boolean, null or a merge.
+func isWord11(text string) bool {
+	switch text {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE",
+		"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE",
+		"~", "null", "Null", "NULL", "<<":
+		return true
+	}
+	return false
 }
 
 // marshal is the library's word on a text that stands alone.
