@@ -15,13 +15,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/steer-dev/steer/apiserver"
-	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/steertest"
+)
+
+// object and list are what the client reads and writes.
+type (
+	object interface {
+		metav1.Object
+		runtime.Object
+	}
+	list interface {
+		metav1.ListInterface
+		runtime.Object
+	}
 )
 
 // cluster is a control plane with workloads that are moved by hand.
@@ -48,23 +60,23 @@ func (c *cluster) settle() {
 	}
 }
 
-func (c *cluster) get(name string, into client.Object) {
+func (c *cluster) get(name string, into object) {
 	c.Helper()
-	if err := c.Client.Get(c.Context(), client.ObjectKey{Namespace: "default", Name: name}, into); err != nil {
+	if err := c.Client.Get(c.Context(), types.NamespacedName{Namespace: "default", Name: name}, into); err != nil {
 		c.Fatal(err)
 	}
 }
 
-func (c *cluster) update(obj client.Object) {
+func (c *cluster) update(obj object) {
 	c.Helper()
 	if err := c.Client.Update(c.Context(), obj); err != nil {
 		c.Fatal(err)
 	}
 }
 
-func (c *cluster) list(into client.ObjectList, options ...client.ListOption) {
+func (c *cluster) list(into list) {
 	c.Helper()
-	if err := c.Client.List(c.Context(), into, append(options, client.InNamespace("default"))...); err != nil {
+	if err := c.Client.List(c.Context(), into); err != nil {
 		c.Fatal(err)
 	}
 }

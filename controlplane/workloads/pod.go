@@ -25,6 +25,8 @@ func (t *turn) lookPod(key storage.Key) {
 	p := t.index.objects[key]
 	switch {
 	case p == nil:
+	case p.tracked && p.owner.key.Bucket == jobs && (t.index.objects[p.owner.key] == nil || t.index.objects[p.owner.key].uid != p.owner.uid):
+		t.untrack(key, p)
 	case p.deleting:
 		t.endPod(p)
 	case p.ended():

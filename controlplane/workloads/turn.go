@@ -39,6 +39,8 @@ func (t *turn) look(key storage.Key) {
 		t.lookReplicaSet(key)
 	case deployments:
 		t.lookDeployment(key)
+	case jobs:
+		t.lookJob(key)
 	}
 }
 

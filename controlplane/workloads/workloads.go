@@ -165,8 +165,11 @@ func (c *Controller) Observe(e storage.Event) {
 		if before != nil {
 			delete(c.begun, before.uid)
 		}
-		if key == nodeKey() {
+		switch {
+		case key == nodeKey():
 			c.due.Add(key)
+		case key.Bucket == jobs && before != nil:
+			c.due.Add(c.index.children[before.uid].Sorted()...) // nobody counts them any more
 		}
 	} else {
 		c.index.put(e.Record)

@@ -1,0 +1,486 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+const (
+	jobController = step.KubeSystem + "job-controller"
+	ttlController = step.KubeSystem + "ttl-after-finished-controller"
+)
+
+// Delays before a Pod that failed is replaced.
+const (
+	firstReplacement = 10 * time.Second
+	lastReplacement  = 10 * time.Minute
+)
+
+// run is one look at a Job.
+type run struct {
+	*turn
+	key  storage.Key
+	self *object
+	j    *batchv1.Job
+	// pods of the Job; active are those that have not ended.
+	pods, active []*object
+	// numbers as they are after what this turn does.
+	activeN, ready, terminating int32
+	// succeeded and failed count all Pods that have, uncounted ones included.
+	succeeded, failed int32
+	// indexes that have succeeded, of an indexed Job.
+	indexes []int
+}
+
+// lookJob takes a Job one step on.
+func (t *turn) lookJob(key storage.Key) {
+	self, j := t.index.objects[key], stored[batchv1.Job](t, key)
+	if self == nil || j == nil || j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName {
+		return
+	}
+	if end := finishedAt(j); !end.IsZero() {
+		t.expire(self, j, end)
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(j.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return
+	}
+	r := &run{turn: t, key: key, self: self, j: j}
+	r.pods = t.claim(jobController, self, batchv1.SchemeGroupVersion.WithKind("Job"), pods, selector)
+	before := j.Status.DeepCopy()
+	r.count()
+	if j.Status.StartTime == nil && !r.suspended() {
+		now := t.stamp()
+		j.Status.StartTime = &now
+	}
+	goal := r.goal()
+	switch {
+	case goal != nil:
+		for _, p := range r.active {
+			t.delete(jobController, key, p, metav1.DeleteOptions{})
+			r.gone(p)
+		}
+	case !self.deleting:
+		r.manage()
+		if goal = r.reached(); goal == nil {
+			r.suspendOrResume()
+		}
+	}
+	r.track(goal)
+	j.Status.Active, j.Status.Ready, j.Status.Terminating = r.activeN, &r.ready, &r.terminating
+	if !equality.Semantic.DeepEqual(before, &j.Status) {
+		t.update(jobController, key, "status", j)
+	}
+}
+
+func (r *run) suspended() bool { return r.j.Spec.Suspend != nil && *r.j.Spec.Suspend }
+
+func (r *run) indexed() bool {
+	return r.j.Spec.CompletionMode != nil && *r.j.Spec.CompletionMode == batchv1.IndexedCompletion
+}
+
+// uncounted returns the Pods whose end is noted but not counted.
+func (r *run) uncounted() *batchv1.UncountedTerminatedPods {
+	if r.j.Status.UncountedTerminatedPods == nil {
+		r.j.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
+	}
+	return r.j.Status.UncountedTerminatedPods
+}
+
+// hasFailed tells whether a Pod counts as failed: by default as soon as it is
+// being deleted.
+func (r *run) hasFailed(p *object) bool {
+	early := r.j.Spec.PodReplacementPolicy == nil || *r.j.Spec.PodReplacementPolicy == batchv1.TerminatingOrFailed
+	return p.phase == corev1.PodFailed || early && p.deleting && p.phase != corev1.PodSucceeded
+}
+
+// count takes stock of the Pods.
+func (r *run) count() {
+	u := r.uncounted()
+	r.succeeded = r.j.Status.Succeeded + int32(len(u.Succeeded))
+	r.failed = r.j.Status.Failed + int32(len(u.Failed))
+	r.indexes = parseIndexes(r.j.Status.CompletedIndexes)
+	for _, p := range r.pods {
+		switch {
+		case p.active():
+			r.active = append(r.active, p)
+			r.activeN++
+			if p.ready {
+				r.ready++
+			}
+		case p.deleting && !p.ended():
+			r.terminating++
+		}
+		if !p.tracked || slices.Contains(u.Succeeded, p.uid) || slices.Contains(u.Failed, p.uid) {
+			continue
+		}
+		switch {
+		case p.phase == corev1.PodSucceeded && r.indexed():
+			if p.ordinal >= 0 && p.ordinal < int(*r.j.Spec.Completions) && !slices.Contains(r.indexes, p.ordinal) {
+				r.indexes = append(r.indexes, p.ordinal)
+			}
+		case p.phase == corev1.PodSucceeded:
+			r.succeeded++
+		case r.hasFailed(p):
+			r.failed++
+		}
+	}
+	if r.indexed() {
+		slices.Sort(r.indexes)
+		r.succeeded = int32(len(r.indexes))
+	}
+}
+
+// gone accounts for a Pod that this turn deletes.
+func (r *run) gone(p *object) {
+	r.activeN--
+	r.terminating++
+	if p.ready {
+		r.ready--
+	}
+}
+
+func jobCondition(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range j.Status.Conditions {
+		if c := &j.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// finishedAt returns when a Job has completed or failed; the zero time if it
+// has not.
+func finishedAt(j *batchv1.Job) time.Time {
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if c := jobCondition(j, kind); c != nil {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// goal returns the condition that the Job is on its way to finish with: one that
+// it has already, or a failure; nil while it runs.
+func (r *run) goal() *batchv1.JobCondition {
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget} {
+		if c := jobCondition(r.j, kind); c != nil {
+			return c
+		}
+	}
+	restarts := int32(0)
+	if r.j.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure {
+		for _, p := range r.pods {
+			if !p.ended() {
+				restarts += p.restarts
+			}
+		}
+	}
+	limit := *r.j.Spec.BackoffLimit
+	if r.failed > limit || restarts > 0 && restarts >= limit {
+		return r.condition(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
+	}
+	seconds := r.j.Spec.ActiveDeadlineSeconds
+	if seconds == nil || r.suspended() || r.j.Status.StartTime == nil {
+		return nil
+	}
+	deadline := r.j.Status.StartTime.Add(time.Duration(*seconds) * time.Second)
+	if deadline.After(r.now) {
+		r.later(r.key, deadline)
+		return nil
+	}
+	return r.condition(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
+}
+
+func (r *run) condition(kind batchv1.JobConditionType, status corev1.ConditionStatus, reason, message string) *batchv1.JobCondition {
+	return &batchv1.JobCondition{
+		Type: kind, Status: status, Reason: reason, Message: message, LastProbeTime: r.stamp(), LastTransitionTime: r.stamp(),
+	}
+}
+
+// reached returns the condition of success once there are enough successes.
+func (r *run) reached() *batchv1.JobCondition {
+	enough := r.succeeded > 0
+	if r.j.Spec.Completions != nil {
+		enough = r.succeeded >= *r.j.Spec.Completions
+	}
+	if !enough || r.activeN > 0 {
+		return nil
+	}
+	return r.condition(batchv1.JobSuccessCriteriaMet, corev1.ConditionTrue, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods")
+}
+
+// suspendOrResume notes whether the Job is suspended, once that has changed.
+func (r *run) suspendOrResume() {
+	i := slices.IndexFunc(r.j.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
+	was := i >= 0 && r.j.Status.Conditions[i].Status == corev1.ConditionTrue
+	now := r.suspended()
+	if was == now {
+		return
+	}
+	c := r.condition(batchv1.JobSuspended, corev1.ConditionTrue, "JobSuspended", "Job suspended")
+	start := r.stamp()
+	r.j.Status.StartTime = nil
+	if !now {
+		c = r.condition(batchv1.JobSuspended, corev1.ConditionFalse, "JobResumed", "Job resumed")
+		r.j.Status.StartTime = &start
+	}
+	if i < 0 {
+		r.j.Status.Conditions = append(r.j.Status.Conditions, *c)
+		return
+	}
+	r.j.Status.Conditions[i] = *c
+}
+
+// manage makes as many Pods as should be active, or deletes those too many.
+func (r *run) manage() {
+	want := *r.j.Spec.Parallelism
+	switch {
+	case r.suspended():
+		want = 0
+	case r.j.Spec.Completions == nil && r.succeeded > 0:
+		want = r.activeN
+	case r.j.Spec.Completions != nil:
+		want = max(0, min(want, *r.j.Spec.Completions-r.succeeded))
+	}
+	if r.activeN > want {
+		slices.SortFunc(r.active, firstToGo)
+		for _, p := range r.active[:min(int(r.activeN-want), burst)] {
+			r.untrack(p) // it does not count as failed
+			r.delete(jobController, r.key, p, metav1.DeleteOptions{})
+			r.gone(p)
+		}
+		return
+	}
+	missing := want - r.activeN
+	if policy := r.j.Spec.PodReplacementPolicy; policy != nil && *policy == batchv1.Failed {
+		missing -= r.terminating
+	}
+	if missing <= 0 {
+		return
+	}
+	if at := r.replacement(); at.After(r.now) {
+		r.later(r.key, at)
+		return
+	}
+	for _, pod := range r.make(min(int(missing), burst)) {
+		r.create(jobController, r.key, pods, pod)
+		r.activeN++
+	}
+}
+
+// replacement is when a Pod may be made after others have failed.
+func (r *run) replacement() time.Time {
+	ended := slices.DeleteFunc(slices.Clone(r.pods), func(p *object) bool { return !p.ended() || p.finishedAt.IsZero() })
+	slices.SortStableFunc(ended, func(a, b *object) int {
+		return cmp.Or(b.finishedAt.Compare(a.finishedAt), cmp.Compare(b.created, a.created))
+	})
+	var at time.Time
+	delay := firstReplacement
+	for i, p := range ended {
+		if p.phase == corev1.PodSucceeded {
+			break
+		}
+		if i > 0 {
+			delay = min(2*delay, lastReplacement)
+		}
+		at = ended[0].finishedAt.Add(delay)
+	}
+	return at
+}
+
+// make returns n new Pods, fewer if there are not enough indexes.
+func (r *run) make(n int) []*corev1.Pod {
+	var out []*corev1.Pod
+	owner := reference(batchv1.SchemeGroupVersion.WithKind("Job"), r.j.Name, r.j.UID)
+	if !r.indexed() {
+		for range n {
+			pod := podOf(&r.j.Spec.Template, r.j.Name+"-", owner)
+			pod.Finalizers = append(slices.Clone(pod.Finalizers), batchv1.JobTrackingFinalizer)
+			out = append(out, pod)
+		}
+		return out
+	}
+	taken := map[int]bool{}
+	for _, i := range r.indexes {
+		taken[i] = true
+	}
+	for _, p := range r.active {
+		taken[p.ordinal] = true
+	}
+	for i := 0; i < int(*r.j.Spec.Completions) && len(out) < n; i++ {
+		if taken[i] {
+			continue
+		}
+		number := strconv.Itoa(i)
+		pod := podOf(&r.j.Spec.Template, r.j.Name+"-"+number+"-", owner)
+		pod.Finalizers = append(slices.Clone(pod.Finalizers), batchv1.JobTrackingFinalizer)
+		pod.Annotations = with(pod.Annotations, batchv1.JobCompletionIndexAnnotation, number)
+		pod.Labels = with(pod.Labels, batchv1.JobCompletionIndexAnnotation, number)
+		pod.Spec.Hostname = r.j.Name + "-" + number
+		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for c := range list {
+				list[c].Env = append(list[c].Env, corev1.EnvVar{Name: "JOB_COMPLETION_INDEX", ValueFrom: &corev1.EnvVarSource{
+					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.JobCompletionIndexAnnotation + "']"},
+				}})
+			}
+		}
+		out = append(out, pod)
+	}
+	return out
+}
+
+// untrack takes the finalizer from a Pod of the Job.
+func (r *run) untrack(p *object) {
+	if p.tracked {
+		r.turn.untrack(r.key, p)
+	}
+}
+
+// untrack lets go of a Pod that its Job has counted, or that has no Job.
+func (t *turn) untrack(about storage.Key, p *object) {
+	t.patch(jobController, about, p.key, map[string]any{"metadata": map[string]any{
+		"uid": p.uid, "$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer},
+	}})
+	t.requests[len(t.requests)-1].ContentType = string(types.StrategicMergePatchType)
+}
+
+// track counts Pods that have ended, exactly once each: their end is first noted
+// in the status, then they lose their finalizer, then they are counted. When all
+// are, the Job finishes.
+func (r *run) track(goal *batchv1.JobCondition) {
+	noted := r.uncounted()
+	held := map[types.UID]bool{} // by their finalizer
+	for _, p := range r.pods {
+		if p.tracked {
+			held[p.uid] = true
+		}
+	}
+	settled := func(list []types.UID) (left []types.UID, n int32) {
+		for _, uid := range list {
+			if held[uid] {
+				left = append(left, uid)
+			} else {
+				n++
+			}
+		}
+		return left, n
+	}
+	var n, m int32
+	noted.Succeeded, n = settled(noted.Succeeded)
+	noted.Failed, m = settled(noted.Failed)
+	r.j.Status.Succeeded += n
+	r.j.Status.Failed += m
+	failing := goal != nil && goal.Type == batchv1.JobFailureTarget
+	waiting := false
+	for _, p := range r.pods {
+		if !p.tracked {
+			continue
+		}
+		known := slices.Contains(noted.Succeeded, p.uid) || slices.Contains(noted.Failed, p.uid)
+		switch {
+		case known, r.self.deleting, p.phase == corev1.PodSucceeded && r.indexed() && slices.Contains(parseIndexes(r.j.Status.CompletedIndexes), p.ordinal):
+			r.untrack(p)
+		case p.phase == corev1.PodSucceeded && !r.indexed():
+			noted.Succeeded = append(noted.Succeeded, p.uid)
+		case p.phase != corev1.PodSucceeded && (r.hasFailed(p) || failing):
+			noted.Failed = append(noted.Failed, p.uid)
+		case !p.ended():
+			continue
+		}
+		waiting = true
+	}
+	if r.indexed() {
+		r.j.Status.Succeeded, r.j.Status.CompletedIndexes = int32(len(r.indexes)), formatIndexes(r.indexes)
+	}
+	if goal == nil {
+		return
+	}
+	if jobCondition(r.j, goal.Type) == nil {
+		r.j.Status.Conditions = append(r.j.Status.Conditions, *goal)
+	}
+	if waiting || r.terminating > 0 || len(noted.Succeeded)+len(noted.Failed) > 0 {
+		return
+	}
+	last := r.condition(batchv1.JobFailed, corev1.ConditionTrue, goal.Reason, goal.Message)
+	if !failing {
+		last.Type = batchv1.JobComplete
+		now := last.LastTransitionTime
+		r.j.Status.CompletionTime = &now
+	}
+	r.j.Status.Conditions = append(r.j.Status.Conditions, *last)
+}
+
+// expire deletes a Job some time after its end, if it asks for that.
+func (t *turn) expire(self *object, j *batchv1.Job, end time.Time) {
+	if j.Spec.TTLSecondsAfterFinished == nil || self.deleting {
+		return
+	}
+	at := end.Add(time.Duration(*j.Spec.TTLSecondsAfterFinished) * time.Second)
+	if at.After(t.now) {
+		t.later(self.key, at)
+		return
+	}
+	foreground := metav1.DeletePropagationForeground
+	t.delete(ttlController, self.key, self, metav1.DeleteOptions{PropagationPolicy: &foreground})
+}
+
+// formatIndexes writes sorted indexes as "0,2-4".
+func formatIndexes(list []int) string {
+	var out []string
+	for i := 0; i < len(list); {
+		last := i
+		for last+1 < len(list) && list[last+1] == list[last]+1 {
+			last++
+		}
+		switch last - i {
+		case 0:
+			out = append(out, strconv.Itoa(list[i]))
+		case 1:
+			out = append(out, strconv.Itoa(list[i]), strconv.Itoa(list[last]))
+		default:
+			out = append(out, fmt.Sprintf("%d-%d", list[i], list[last]))
+		}
+		i = last + 1
+	}
+	return strings.Join(out, ",")
+}
+
+// parseIndexes reads what formatIndexes has written.
+func parseIndexes(text string) []int {
+	var out []int
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		if err != nil {
+			continue
+		}
+		last := first
+		if isRange {
+			if last, err = strconv.Atoi(to); err != nil {
+				continue
+			}
+		}
+		for i := first; i <= last; i++ {
+			out = append(out, i)
+		}
+	}
+	return out
+}

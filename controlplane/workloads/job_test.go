@@ -1,0 +1,180 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/workloads"
+)
+
+func job(name string, with ...func(*batchv1.JobSpec)) *batchv1.Job {
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	j.Spec.Template = template(name)
+	j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	for _, change := range with {
+		change(&j.Spec)
+	}
+	return j
+}
+
+// jobLine is the state of a Job in one line.
+func (c *cluster) jobLine(name string) string {
+	c.Helper()
+	var j batchv1.Job
+	c.get(name, &j)
+	var is []string
+	for _, condition := range j.Status.Conditions {
+		text := string(condition.Type)
+		if condition.Status != corev1.ConditionTrue {
+			text = "not " + text
+		}
+		if condition.Type == batchv1.JobFailed {
+			text += " (" + condition.Reason + ")"
+		}
+		is = append(is, text)
+	}
+	slices.Sort(is)
+	return fmt.Sprintf("%d active, %d succeeded, %d failed %v", j.Status.Active, j.Status.Succeeded, j.Status.Failed, is)
+}
+
+func TestJobCompletes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		with    func(*batchv1.JobSpec)
+		want    string
+		indexes string
+	}{
+		{"one Pod", func(*batchv1.JobSpec) {}, "0 active, 1 succeeded, 0 failed [Complete SuccessCriteriaMet]", ""},
+		{"five completions, two at a time", func(s *batchv1.JobSpec) { s.Completions, s.Parallelism = new(int32(5)), new(int32(2)) },
+			"0 active, 5 succeeded, 0 failed [Complete SuccessCriteriaMet]", ""},
+		{"work queue", func(s *batchv1.JobSpec) { s.Parallelism = new(int32(3)) },
+			"0 active, 3 succeeded, 0 failed [Complete SuccessCriteriaMet]", ""},
+		{"indexed", func(s *batchv1.JobSpec) {
+			s.Completions, s.Parallelism, s.CompletionMode = new(int32(4)), new(int32(2)), new(batchv1.IndexedCompletion)
+		}, "0 active, 4 succeeded, 0 failed [Complete SuccessCriteriaMet]", "0-3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.Create(job("x", test.with))
+			c.settle()
+			equal(t, "job", test.want, c.jobLine("x"))
+			var j batchv1.Job
+			c.get("x", &j)
+			equal(t, "indexes", test.indexes, j.Status.CompletedIndexes)
+			if j.Status.StartTime == nil || j.Status.CompletionTime == nil {
+				t.Errorf("started %v, completed %v", j.Status.StartTime, j.Status.CompletionTime)
+			}
+			var list corev1.PodList
+			c.list(&list)
+			for _, p := range list.Items {
+				equal(t, "finalizers of "+p.Name, 0, len(p.Finalizers))
+			}
+		})
+	}
+}
+
+func TestFailingJobIsTriedAgainUntilItsLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Fail})
+		c.Create(job("x", func(s *batchv1.JobSpec) { s.BackoffLimit = new(int32(2)) }))
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{
+			{0, "0 active, 0 succeeded, 1 failed []"},
+			{10 * time.Second, "0 active, 0 succeeded, 2 failed []"},
+			{10 * time.Second, "0 active, 0 succeeded, 2 failed []"},
+			{10 * time.Second, "0 active, 0 succeeded, 3 failed [Failed (BackoffLimitExceeded) FailureTarget]"},
+		} {
+			time.Sleep(step.after)
+			c.settle()
+			equal(t, "job", step.want, c.jobLine("x"))
+		}
+	})
+}
+
+func TestJobMissesItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Complete, After: time.Hour})
+		c.Create(job("x", func(s *batchv1.JobSpec) { s.ActiveDeadlineSeconds = new(int64(60)) }))
+		c.settle()
+		equal(t, "job", "1 active, 0 succeeded, 0 failed []", c.jobLine("x"))
+		time.Sleep(time.Minute)
+		c.settle()
+		equal(t, "job", "0 active, 0 succeeded, 1 failed [Failed (DeadlineExceeded) FailureTarget]", c.jobLine("x"))
+		equal(t, "pods", []string(nil), c.pods())
+	})
+}
+
+func TestJobIsSuspendedAndResumed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Complete, After: time.Minute})
+		c.Create(job("x", func(s *batchv1.JobSpec) { s.Suspend = new(true) }))
+		c.settle()
+		equal(t, "suspended", "0 active, 0 succeeded, 0 failed [Suspended]", c.jobLine("x"))
+		suspend := func(yes bool) {
+			var j batchv1.Job
+			c.get("x", &j)
+			j.Spec.Suspend = &yes
+			c.update(&j)
+			c.settle()
+		}
+		suspend(false)
+		equal(t, "resumed", "1 active, 0 succeeded, 0 failed [not Suspended]", c.jobLine("x"))
+		suspend(true)
+		equal(t, "suspended again", "0 active, 0 succeeded, 0 failed [Suspended]", c.jobLine("x"))
+		equal(t, "pods", []string(nil), c.pods())
+		suspend(false)
+		time.Sleep(time.Minute)
+		c.settle()
+		equal(t, "completed", "0 active, 1 succeeded, 0 failed [Complete SuccessCriteriaMet not Suspended]", c.jobLine("x"))
+	})
+}
+
+func TestFinishedJobExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.Create(job("x", func(s *batchv1.JobSpec) { s.TTLSecondsAfterFinished = new(int32(30)) }))
+		c.settle()
+		time.Sleep(30 * time.Second)
+		c.settle()
+		var list batchv1.JobList
+		c.list(&list)
+		equal(t, "jobs", 0, len(list.Items))
+		equal(t, "pods", []string(nil), c.pods())
+	})
+}
+
+func TestPodsOutliveADeletedJobOnlyWhenOrphaned(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Complete, After: time.Hour})
+	j := job("x")
+	c.Create(j)
+	c.settle()
+	equal(t, "pods", []string{"x-* Running ready"}, c.pods())
+	if err := c.Client.Delete(c.Context(), j); err != nil { // orphans by default
+		t.Fatal(err)
+	}
+	c.settle()
+	var list corev1.PodList
+	c.list(&list)
+	if len(list.Items) != 1 || len(list.Items[0].Finalizers) != 0 {
+		t.Fatalf("Pods after their Job: %v", c.pods())
+	}
+}
