@@ -94,17 +94,16 @@ func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	for _, c := range h.checks {
-		switch err := error(nil); {
-		case slices.Contains(excluded, c.Name):
+		if slices.Contains(excluded, c.Name) {
 			fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
-		default:
-			if err = c.Run(); err == nil {
-				fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
-				continue
-			}
+			continue
+		}
+		if err := c.Run(); err != nil {
 			failed = true
 			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.Name, err)
+			continue
 		}
+		fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
 	}
 	if failed {
 		w.WriteHeader(http.StatusInternalServerError)

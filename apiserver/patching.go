@@ -84,9 +84,9 @@ func mediaType(r *http.Request) string {
 }
 
 // patchTypes are the formats that a resource supports.
-func (req *Request) patchTypes() []string {
+func (r *Request) patchTypes() []string {
 	out := []string{string(types.JSONPatchType), string(types.MergePatchType)}
-	if req.Version.StrategicMerge {
+	if r.Version.StrategicMerge {
 		out = append(out, string(types.StrategicMergePatchType))
 	}
 	return append(out, string(types.ApplyYAMLPatchType))

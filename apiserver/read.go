@@ -23,14 +23,14 @@ import (
 // freshFor is how long a read waits for a revision that is not there yet.
 const freshFor = 3 * time.Second
 
-func (req *Request) offer() negotiate.Offer {
-	return negotiate.Offer{Protobuf: req.Version.typed(), Shapes: true, Stream: req.Verb == "watch"}
+func (r *Request) offer() negotiate.Offer {
+	return negotiate.Offer{Protobuf: r.Version.typed(), Shapes: true, Stream: r.Verb == "watch"}
 }
 
 // negotiate chooses the form of the answer.
-func (req *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
-	choice, err := negotiate.Output(req.http, offer)
-	if err != nil && req.Version.typed() {
+func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
+	choice, err := negotiate.Output(r.http, offer)
+	if err != nil && r.Version.typed() {
 		types := strings.Join(negotiate.Accepted(negotiate.Offer{}), ", ") + ", " + strings.Join(negotiate.Accepted(negotiate.Offer{Stream: true}), ", ")
 		return choice, generic(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+types)
 	}

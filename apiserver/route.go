@@ -62,11 +62,6 @@ func (r *Request) query() url.Values {
 	return r.values
 }
 
-// group, version and plural of the path, also when nothing serves it.
-func (r *Request) groupVersion() schema.GroupVersion {
-	return schema.GroupVersion{Group: r.target.Group, Version: r.target.Version}
-}
-
 func (r *Request) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.target.Group, Resource: r.target.Plural}
 }

@@ -63,21 +63,21 @@ func (scalePrinter) Cells(obj Object) ([]any, error) {
 }
 
 // answerOffer is what a request can be answered with.
-func (req *Request) answerOffer() negotiate.Offer {
-	offer := req.offer()
-	if req.sub != nil && req.sub.Scale != nil {
+func (r *Request) answerOffer() negotiate.Offer {
+	offer := r.offer()
+	if r.sub != nil && r.sub.Scale != nil {
 		offer.Protobuf = true
 	}
 	return offer
 }
 
 // scaleOf shows an object as a Scale.
-func (req *Request) scaleOf(obj Object) (*autoscalingv1.Scale, error) {
-	spec, status, selector, err := req.sub.Scale.Replicas(obj)
+func (r *Request) scaleOf(obj Object) (*autoscalingv1.Scale, error) {
+	spec, status, selector, err := r.sub.Scale.Replicas(obj)
 	if err != nil {
 		return nil, err
 	}
-	scale := req.scaleMeta(obj)
+	scale := r.scaleMeta(obj)
 	scale.Spec.Replicas, scale.Status.Replicas, scale.Status.Selector = spec, status, selector
 	return scale, nil
 }
@@ -86,7 +86,7 @@ func (req *Request) scaleOf(obj Object) (*autoscalingv1.Scale, error) {
 const unset = math.MinInt32
 
 // scaleMeta is a Scale with nothing but the identity of its object.
-func (req *Request) scaleMeta(obj Object) *autoscalingv1.Scale {
+func (r *Request) scaleMeta(obj Object) *autoscalingv1.Scale {
 	return &autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
 		ObjectMeta: metav1.ObjectMeta{

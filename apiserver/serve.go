@@ -48,7 +48,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 // recovered answers for a handler that panicked: a half-sent answer is aborted,
 // so that nobody takes it for a whole one.
 func (s *Server) recovered(w *exchange.Writer, req *Request, v any) {
-	if v == http.ErrAbortHandler {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
 	s.options.Log.Error("a request handler panicked", "verb", req.Verb, "path", req.Path, "panic", v, "stack", string(debug.Stack()))

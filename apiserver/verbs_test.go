@@ -4,6 +4,7 @@
 package apiserver_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -258,7 +259,11 @@ func TestPagesShowOneMoment(t *testing.T) {
 	if !apierrors.IsResourceExpired(err) {
 		t.Fatalf("after compaction: %v", err)
 	}
-	token := err.(*apierrors.StatusError).ErrStatus.ListMeta.Continue
+	var expired *apierrors.StatusError
+	if !errors.As(err, &expired) {
+		t.Fatalf("not a Status: %v", err)
+	}
+	token := expired.ErrStatus.ListMeta.Continue
 	rest, err = c.List(t.Context(), metav1.ListOptions{Continue: token})
 	if err != nil || len(rest.Items) != 2 {
 		t.Errorf("the inconsistent rest: %v, %v", rest, err)

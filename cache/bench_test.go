@@ -49,7 +49,6 @@ func benchPod(i int, revision string) *corev1.Pod {
 // canned is a server that has one list of Pods and one watch, as bytes.
 type canned struct {
 	list, watch []byte
-	resource    string
 }
 
 func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {

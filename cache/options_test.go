@@ -247,7 +247,7 @@ func TestListerIteratesWithoutCopies(t *testing.T) {
 			}
 			return nil
 		}
-		if first() != first() {
+		if a, b := first(), first(); a != b {
 			t.Fatal("the iterator copies")
 		}
 		own, err := lister.List(ctx)

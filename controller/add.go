@@ -101,8 +101,8 @@ func newController[K comparable](
 		shared: sh, concurrency: max(s.concurrency, 1), timeout: s.timeout, everywhere: s.everywhere,
 		sources: sources, process: process, describe: describe,
 	}
-	for _, make := range s.sources {
-		made, err := make(sh, sh.base)
+	for _, open := range s.sources {
+		made, err := open(sh, sh.base)
 		if err == nil {
 			source, ok := made.(Source[K])
 			if ok {

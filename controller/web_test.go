@@ -87,7 +87,6 @@ type fake struct {
 	lines    *logs
 	events   *events
 
-	mu    sync.Mutex
 	parts []controller.Runnable
 	stop  context.CancelFunc
 	done  sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +79,7 @@ func TestTestKeysAreAlwaysTheSameAndRefusedByListeners(t *testing.T) {
 	if !bytes.Equal(a.CA.Raw, b.CA.Raw) {
 		t.Error("test keys differ between calls")
 	}
-	if _, err := listen(t.Context(), "127.0.0.1:0", nil, a, nil, nil); err != ErrTestKeys {
+	if _, err := listen(t.Context(), "127.0.0.1:0", nil, a, nil, nil); !errors.Is(err, ErrTestKeys) {
 		t.Errorf("listen: %v, want %v", err, ErrTestKeys)
 	}
 }
@@ -122,7 +123,7 @@ func TestOnlyLoopbackAddressesAreLocal(t *testing.T) {
 
 func TestStrangersWhoMayWriteKeepThePlaneOnThisMachine(t *testing.T) {
 	t.Parallel()
-	if err := mayListen(t.Context(), "0.0.0.0:0", auth.AllowAll{}); err != ErrUnprotected {
+	if err := mayListen(t.Context(), "0.0.0.0:0", auth.AllowAll{}); !errors.Is(err, ErrUnprotected) {
 		t.Errorf("error %v, want %v", err, ErrUnprotected)
 	}
 	if err := mayListen(t.Context(), "127.0.0.1:0", auth.AllowAll{}); err != nil {

@@ -6,6 +6,7 @@ package controlplane_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -370,7 +371,7 @@ func TestBuiltInControllersRunBetweenStartAndStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := plane.Settle(t.Context()); err != controlplane.ErrControllersRun {
+	if _, err := plane.Settle(t.Context()); !errors.Is(err, controlplane.ErrControllersRun) {
 		t.Errorf("settle while the controllers run: %v", err)
 	}
 	api := apiOf(t, plane.RESTConfig())
@@ -390,7 +391,7 @@ func TestBuiltInControllersRunBetweenStartAndStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := plane.Start(t.Context()); err != controlplane.ErrStopped {
+	if err := plane.Start(t.Context()); !errors.Is(err, controlplane.ErrStopped) {
 		t.Errorf("start after stop: %v", err)
 	}
 }

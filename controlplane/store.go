@@ -53,7 +53,7 @@ func Save(ctx context.Context, dataDir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close() // nothing was written
+	defer func() { _ = store.Close() }() // nothing was written
 	return save(ctx, store, w)
 }
 

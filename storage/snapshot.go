@@ -40,7 +40,7 @@ func Save(ctx context.Context, w io.Writer, v View) error {
 
 // saver collects records into frames.
 type saver struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // a saver lives within one call
 	w      io.Writer
 	header frame.Header
 	buf    []byte
@@ -102,9 +102,9 @@ func Load(r io.Reader) (View, error) {
 		at := fr.Offset
 		number, payload, err := fr.Next()
 		switch {
-		case err == frame.ErrEnd && number == frames:
+		case errors.Is(err, frame.ErrEnd) && number == frames:
 			return v, nil
-		case err == frame.ErrBlank || err == frame.ErrBad || err == frame.ErrEnd:
+		case errors.Is(err, frame.ErrBlank) || errors.Is(err, frame.ErrBad) || errors.Is(err, frame.ErrEnd):
 			return nil, &CorruptError{Offset: at, Reason: "the snapshot is damaged or incomplete"}
 		case err != nil:
 			return nil, err

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -405,7 +406,5 @@ func TestRecordsThatCannotBeReadAreRestored(t *testing.T) {
 }
 
 func asStatus(err error, out **apierrors.StatusError) bool {
-	s, ok := err.(*apierrors.StatusError)
-	*out = s
-	return ok
+	return errors.As(err, out)
 }

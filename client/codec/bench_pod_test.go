@@ -76,7 +76,7 @@ func benchPod() *corev1.Pod {
 		}
 		raw, _ := json.Marshal(fields)
 		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw},
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw)),
 		})
 	}
 	return pod

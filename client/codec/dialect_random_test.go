@@ -52,8 +52,8 @@ var dialectTypes = []func() any{
 // sameAsReference decodes data both ways into each type.
 func sameAsReference(t *testing.T, data []byte) {
 	t.Helper()
-	for _, make := range dialectTypes {
-		got, want := make(), make()
+	for _, build := range dialectTypes {
+		got, want := build(), build()
 		gotErr := unmarshalJSON(data, got)
 		wantErr := kjson.UnmarshalCaseSensitivePreserveInts(data, want)
 		if (gotErr == nil) != (wantErr == nil) {
@@ -112,8 +112,8 @@ func FuzzJSONDialect(f *testing.F) {
 
 func TestOnePassCoversTheTypesThatMatter(t *testing.T) {
 	t.Parallel()
-	for _, make := range dialectTypes {
-		typ := reflect.TypeOf(make())
+	for _, build := range dialectTypes {
+		typ := reflect.TypeOf(build())
 		if strings.Contains(typ.String(), "map[") {
 			continue
 		}

@@ -140,7 +140,7 @@ func defaultCronJob(c *batchv1.CronJob) {
 }
 
 func jobRow(j *batchv1.Job) []any {
-	completions := ""
+	var completions string
 	switch {
 	case j.Spec.Completions != nil:
 		completions = fraction(j.Status.Succeeded, *j.Spec.Completions)

@@ -157,7 +157,7 @@ func compareTable(t *testing.T, r recorded, version *apiserver.Version, metadata
 	var cells []any
 	synctest.Test(t, func(t *testing.T) {
 		created, _ := time.Parse(time.RFC3339, metadata["creationTimestamp"].(string))
-		time.Sleep(created.Add(27*time.Second + 500*time.Millisecond).Sub(time.Now()))
+		time.Sleep(time.Until(created.Add(27*time.Second + 500*time.Millisecond)))
 		if cells, err = version.Printer.Cells(stored); err != nil {
 			t.Fatal(err)
 		}

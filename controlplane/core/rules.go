@@ -256,7 +256,7 @@ func validateAutoscaler(a, _ *autoscalingv2.HorizontalPodAutoscaler) field.Error
 
 // validRBACName checks the names of roles and bindings, which may hold colons.
 func validRBACName[P apiserver.Object](obj, old P) field.ErrorList {
-	return validName(obj, old, path.ValidatePathSegmentName)
+	return validName(obj, old, path.ValidatePathSegmentName) //nolint:staticcheck // deprecated for Kubernetes' own use; its messages are on the wire
 }
 
 func validateClusterRole(r, old *rbacv1.ClusterRole) field.ErrorList {

@@ -57,7 +57,7 @@ func (c *checkpoints) grow(l *log, n int64) {
 	c.running, c.cancel = true, cancel
 	c.done.Go(func() {
 		defer cancel()
-		l.checkpoint(ctx) // reported
+		_ = l.checkpoint(ctx) // reported
 		c.mu.Lock()
 		c.running = false
 		c.mu.Unlock()

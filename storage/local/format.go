@@ -82,7 +82,7 @@ func replace(dir vfs.Dir, name string, write func(io.Writer) error) error {
 		err = dir.Rename(tmp, name)
 	}
 	if err != nil {
-		dir.Remove(tmp)
+		_ = dir.Remove(tmp) // the next start does
 		return err
 	}
 	return dir.Sync()

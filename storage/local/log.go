@@ -114,7 +114,7 @@ func (l *log) rotate(first uint64) error {
 	s.file = f
 	if err := s.begin(l.dir); err != nil {
 		f.Close()
-		l.dir.Remove(s.name)
+		_ = l.dir.Remove(s.name) // recovery does
 		return err
 	}
 	if l.active != nil {

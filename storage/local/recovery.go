@@ -36,8 +36,8 @@ type recovery struct {
 type tailState int
 
 const (
-	// tailNone: there is no segment.
-	tailNone tailState = iota
+	// The zero value: there is no segment.
+	_ tailState = iota
 	// tailClean: it was closed.
 	tailClean
 	// tailTorn: the process died; what is there must be made durable.
@@ -107,12 +107,12 @@ func (r *recovery) segment(s file, newest bool, yield func(storage.Change) bool)
 		r.good = fr.Offset
 		number, payload, err := fr.Next()
 		switch {
-		case err == frame.ErrEnd:
+		case errors.Is(err, frame.ErrEnd):
 			if number != r.end {
 				return corrupt(r.good, fmt.Sprintf("it ends with revision %d instead of %d", r.end, number))
 			}
 			r.tail = tailClean
-		case err == frame.ErrBlank || err == frame.ErrBad:
+		case errors.Is(err, frame.ErrBlank) || errors.Is(err, frame.ErrBad):
 			return r.torn(f, fr.Header, s, newest)
 		case err != nil:
 			return err
@@ -210,11 +210,12 @@ func (r *recovery) rewrite(s file) error {
 		if err != nil {
 			return err
 		}
-		buffered.Write(head)
+		// A bufio.Writer keeps its first error for Flush.
+		_, _ = buffered.Write(head)
 		if _, err := io.Copy(buffered, body); err != nil {
 			return err
 		}
-		buffered.Write(h.End(frame.Begin(nil), 0, r.end))
+		_, _ = buffered.Write(h.End(frame.Begin(nil), 0, r.end))
 		return buffered.Flush()
 	})
 }

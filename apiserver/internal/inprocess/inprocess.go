@@ -10,6 +10,7 @@ package inprocess
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -294,7 +295,7 @@ func (b *pipeReader) fill() (ended bool, err error) {
 	}
 	ended, err = w.err != nil, w.err
 	w.mu.Unlock()
-	if ended && err == io.EOF && b.client.Err() != nil {
+	if ended && errors.Is(err, io.EOF) && b.client.Err() != nil {
 		err = b.client.Err()
 	}
 	select {

@@ -156,7 +156,7 @@ type Reader struct {
 func NewReader(r io.Reader, kind Kind) (*Reader, error) {
 	b := make([]byte, HeaderSize)
 	n, err := io.ReadFull(r, b)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, err
 	}
 	h, err := ParseHeader(b[:n], kind)
@@ -171,7 +171,7 @@ func (r *Reader) Next() (number uint64, payload []byte, err error) {
 	var head [frameSize]byte
 	n, err := io.ReadFull(r.r, head[:])
 	switch {
-	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return 0, nil, err
 	case head == [frameSize]byte{}:
 		return 0, nil, ErrBlank

@@ -43,7 +43,7 @@ func TestFramesComeBackInOrder(t *testing.T) {
 			t.Fatalf("frame %d: got number %d, %d bytes, %v", i, number, len(payload), err)
 		}
 	}
-	if number, _, err := r.Next(); err != frame.ErrEnd || number != 5 {
+	if number, _, err := r.Next(); !errors.Is(err, frame.ErrEnd) || number != 5 {
 		t.Fatalf("got number %d, %v, want the end", number, err)
 	}
 }

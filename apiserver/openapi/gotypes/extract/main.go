@@ -11,9 +11,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -44,23 +44,22 @@ func main() {
 
 // extract returns the lines of one package, sorted.
 func extract(path string) ([]string, error) {
-	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", path).Output()
+	listed, err := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, path).Output()
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", path, err)
 	}
-	packages, err := parser.ParseDir(token.NewFileSet(), strings.TrimSpace(string(dir)), func(f fs.FileInfo) bool {
-		return !strings.HasSuffix(f.Name(), "_test.go") && !strings.HasPrefix(f.Name(), "zz_") && !strings.HasPrefix(f.Name(), "generated")
-	}, parser.ParseComments)
-	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", path, err)
-	}
 	x := &extraction{values: map[string][]string{}, constants: map[string]string{}}
-	for _, pkg := range packages {
-		for _, file := range pkg.Files {
-			for _, decl := range file.Decls {
-				if g, ok := decl.(*ast.GenDecl); ok {
-					x.declaration(g)
-				}
+	for _, name := range strings.Fields(string(listed)) {
+		if base := filepath.Base(name); strings.HasPrefix(base, "zz_") || strings.HasPrefix(base, "generated") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, fmt.Errorf("parse %s: %w", path, err)
+		}
+		for _, decl := range file.Decls {
+			if g, ok := decl.(*ast.GenDecl); ok {
+				x.declaration(g)
 			}
 		}
 	}
