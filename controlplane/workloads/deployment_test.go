@@ -62,9 +62,13 @@ func (c *cluster) settle() {
 
 func (c *cluster) get(name string, into object) {
 	c.Helper()
-	if err := c.Client.Get(c.Context(), types.NamespacedName{Namespace: "default", Name: name}, into); err != nil {
+	if err := c.Client.Get(c.Context(), key("default", name), into); err != nil {
 		c.Fatal(err)
 	}
+}
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 func (c *cluster) update(obj object) {

@@ -41,6 +41,12 @@ func (t *turn) look(key storage.Key) {
 		t.lookDeployment(key)
 	case jobs:
 		t.lookJob(key)
+	case statefulSets:
+		t.lookStatefulSet(key)
+	case claims:
+		t.lookClaim(key)
+	case volumes:
+		t.lookVolume(key)
 	}
 }
 

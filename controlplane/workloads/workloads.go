@@ -165,16 +165,17 @@ func (c *Controller) Observe(e storage.Event) {
 		if before != nil {
 			delete(c.begun, before.uid)
 		}
-		switch {
-		case key == nodeKey():
+		if key == nodeKey() {
 			c.due.Add(key)
-		case key.Bucket == jobs && before != nil:
-			c.due.Add(c.index.children[before.uid].Sorted()...) // nobody counts them any more
+		}
+		if before != nil { // nobody looks after its children any more
+			c.due.Add(c.index.children[before.uid].Sorted()...)
 		}
 	} else {
 		c.index.put(e.Record)
 		c.due.Add(key)
 	}
+	c.lookForClaims(e)
 	now := c.index.objects[key]
 	for _, state := range []*object{before, now} {
 		if state == nil {
@@ -202,6 +203,23 @@ func (c *Controller) lookForOwners(key storage.Key, before, now *object) {
 	}
 	namespace, _ := step.SplitName(key.Name)
 	c.due.Add(c.index.adopters(namespace)...)
+}
+
+// lookForClaims makes those due that may have waited for a claim to go, or for a
+// volume that is for no claim in particular.
+func (c *Controller) lookForClaims(e storage.Event) {
+	key := e.Record.Key
+	switch {
+	case key.Bucket == claims && e.Deleted:
+		namespace, _ := step.SplitName(key.Name)
+		c.due.Add(c.index.adopters(namespace)...)
+	case key.Bucket == volumes && !e.Deleted && c.index.objects[key] != nil && c.index.objects[key].owner.uid == "":
+		for k := range c.index.objects {
+			if k.Bucket == claims {
+				c.due.Add(k)
+			}
+		}
+	}
 }
 
 // Step implements [step.Controller].

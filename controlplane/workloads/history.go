@@ -1,0 +1,134 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// revisionLabel names the hash of a ControllerRevision on itself.
+const revisionLabel = "controller.kubernetes.io/hash"
+
+// history is what templates a StatefulSet or DaemonSet has had, oldest first,
+// and the one that it has now.
+type history struct {
+	past   []*appsv1.ControllerRevision
+	latest *appsv1.ControllerRevision
+}
+
+// historyOf returns the history of an owner, in which its current template has
+// become the newest revision. hash names a new one; nil: by its content.
+func (t *turn) historyOf(user string, self *object, owner metav1.Object, kind string, template *corev1.PodTemplateSpec, collisions *int32, hash func() string) history {
+	var h history
+	for _, o := range t.index.childrenOf(self.uid, revisions) {
+		if r := stored[appsv1.ControllerRevision](t, o.key); r != nil {
+			h.past = append(h.past, r)
+		}
+	}
+	slices.SortStableFunc(h.past, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	next := int64(1)
+	if n := len(h.past); n > 0 {
+		next = h.past[n-1].Revision + 1
+	}
+	for i, r := range slices.Backward(h.past) {
+		if !equality.Semantic.DeepEqual(templateOf(r), template) {
+			continue
+		}
+		h.latest = r
+		if i < len(h.past)-1 && !self.deleting { // it is rolled back to
+			r.Revision = next
+			t.update(user, storage.Key{Bucket: revisions, Name: r.Namespace + "/" + r.Name}, "", r)
+			t.requests[len(t.requests)-1].Subject.Key = self.key
+		}
+		return h
+	}
+	raw, _ := json.Marshal(template) // a type of the API: cannot fail
+	fields := map[string]any{}
+	_ = json.Unmarshal(raw, &fields) // was just written
+	fields["$patch"] = "replace"
+	data, _ := json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
+	name := ""
+	if hash != nil {
+		name = hash()
+	} else {
+		sum := fnv.New32()
+		_, _ = sum.Write(data) // a hash does not fail
+		probe := int32(0)
+		if collisions != nil {
+			probe = *collisions
+		}
+		_, _ = sum.Write([]byte(strconv.Itoa(int(probe))))
+		name = rand.SafeEncodeString(fmt.Sprint(sum.Sum32()))
+	}
+	label := revisionLabel
+	if kind == "DaemonSet" {
+		label = appsv1.DefaultDaemonSetUniqueLabelKey
+	}
+	h.latest = &appsv1.ControllerRevision{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ControllerRevision"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: owner.GetName() + "-" + name, Namespace: owner.GetNamespace(),
+			Labels: with(template.Labels, label, name), Annotations: maps.Clone(owner.GetAnnotations()),
+			OwnerReferences: []metav1.OwnerReference{reference(kindOf(kind), owner.GetName(), owner.GetUID())},
+		},
+		Data: runtime.RawExtension{Raw: data}, Revision: next,
+	}
+	if !self.deleting {
+		t.create(user, self.key, revisions, h.latest)
+	}
+	return h
+}
+
+// templateOf returns the template that a revision keeps, nil if it is unreadable.
+func templateOf(r *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
+	var data struct {
+		Spec struct {
+			Template *corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(r.Data.Raw, &data) != nil {
+		return nil
+	}
+	return data.Spec.Template
+}
+
+// named returns the revision of a name, nil if there is none.
+func (h history) named(name string) *appsv1.ControllerRevision {
+	if h.latest.Name == name {
+		return h.latest
+	}
+	for _, r := range h.past {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// truncate deletes the oldest revisions beyond a limit of those not in use.
+func (t *turn) truncate(user string, self *object, h history, limit *int32, live func(*appsv1.ControllerRevision) bool) {
+	if limit == nil || self.deleting {
+		return
+	}
+	unused := slices.DeleteFunc(slices.Clone(h.past), func(r *appsv1.ControllerRevision) bool { return r == h.latest || live(r) })
+	for _, r := range unused[:max(0, len(unused)-int(*limit))] {
+		if o := t.index.objects[storage.Key{Bucket: revisions, Name: r.Namespace + "/" + r.Name}]; o != nil {
+			t.delete(user, self.key, o, metav1.DeleteOptions{})
+		}
+	}
+}

@@ -1,0 +1,320 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+const statefulSetController = step.KubeSystem + "statefulset-controller"
+
+// ordered is one look at a StatefulSet.
+type ordered struct {
+	*turn
+	key  storage.Key
+	self *object
+	s    *appsv1.StatefulSet
+	history
+	// current is the revision that Pods had before the update to history.latest.
+	current *appsv1.ControllerRevision
+	// members by ordinal, condemned those beyond the replicas, last one first.
+	members   map[int]*object
+	condemned []*object
+	// made and deleted are the ordinals of Pods that this turn makes and deletes.
+	made, deleted map[int]bool
+}
+
+// lookStatefulSet takes a StatefulSet one step on.
+func (t *turn) lookStatefulSet(key storage.Key) {
+	self, s := t.index.objects[key], stored[appsv1.StatefulSet](t, key)
+	if self == nil || s == nil {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return
+	}
+	o := &ordered{turn: t, key: key, self: self, s: s, members: map[int]*object{}, made: map[int]bool{}, deleted: map[int]bool{}}
+	claimed := t.claim(statefulSetController, self, kindOf("StatefulSet"), pods, selector)
+	o.history = t.historyOf(statefulSetController, self, s, "StatefulSet", &s.Spec.Template, s.Status.CollisionCount, nil)
+	if o.current = o.named(s.Status.CurrentRevision); o.current == nil {
+		o.current = o.latest
+	}
+	for _, p := range claimed {
+		n, ok := o.ordinal(p)
+		if !ok {
+			continue
+		}
+		if o.members[n] = p; n < o.first() || n >= o.first()+int(*s.Spec.Replicas) {
+			o.condemned = append(o.condemned, p)
+		}
+	}
+	slices.SortFunc(o.condemned, func(a, b *object) int {
+		x, _ := o.ordinal(a)
+		y, _ := o.ordinal(b)
+		return cmp.Compare(y, x)
+	})
+	if !self.deleting {
+		o.act()
+		t.truncate(statefulSetController, self, o.history, s.Spec.RevisionHistoryLimit, func(r *appsv1.ControllerRevision) bool {
+			return r == o.current || slices.ContainsFunc(claimed, func(p *object) bool { return p.labels[appsv1.StatefulSetRevisionLabel] == r.Name })
+		})
+	}
+	status := o.status()
+	if equality.Semantic.DeepEqual(status, s.Status) {
+		return
+	}
+	s.Status = status
+	t.update(statefulSetController, key, "status", s)
+}
+
+func (o *ordered) first() int {
+	if o.s.Spec.Ordinals == nil {
+		return 0
+	}
+	return int(o.s.Spec.Ordinals.Start)
+}
+
+// ordinal returns the number in the name of a Pod of the set.
+func (o *ordered) ordinal(p *object) (int, bool) {
+	_, name := step.SplitName(p.key.Name)
+	number, ok := strings.CutPrefix(name, o.s.Name+"-")
+	n, err := strconv.Atoi(number)
+	return n, ok && err == nil && n >= 0
+}
+
+func (o *ordered) parallel() bool {
+	return o.s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
+}
+
+// fit tells whether a Pod is ready, has been for long enough and stays.
+func (o *ordered) fit(p *object) bool {
+	return p != nil && !p.deleting && p.phase == corev1.PodRunning && o.available(o.key, p, o.s.Spec.MinReadySeconds)
+}
+
+// act makes, deletes and replaces Pods: unless they are managed in parallel, it
+// does so one by one, and waits for each.
+func (o *ordered) act() {
+	var unfit *object
+	for n := o.first(); n < o.first()+int(*o.s.Spec.Replicas); n++ {
+		p := o.members[n]
+		if p != nil && !o.fit(p) && unfit == nil {
+			unfit = p
+		}
+		if o.member(n, p) && !o.parallel() {
+			return
+		}
+	}
+	for _, p := range slices.Backward(o.condemned) {
+		if unfit == nil && !o.fit(p) {
+			unfit = p
+		}
+	}
+	for _, p := range o.condemned {
+		if o.condemn(p, unfit) && !o.parallel() {
+			return
+		}
+	}
+	if len(o.made)+len(o.deleted) == 0 && o.s.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		o.roll()
+	}
+}
+
+// member brings one Pod into being and tells whether it is to be waited for.
+func (o *ordered) member(n int, p *object) bool {
+	switch {
+	case p == nil:
+		if !o.createClaims(n) {
+			return true
+		}
+		o.create(statefulSetController, o.key, pods, o.pod(n))
+		o.made[n] = true
+		return true
+	case p.ended() && !p.deleting:
+		o.remove(n, p)
+		return true
+	case p.phase == corev1.PodPending:
+		o.createClaims(n)
+	}
+	return !o.fit(p)
+}
+
+// condemn deletes a Pod that is one too many, and tells whether it is to be
+// waited for.
+func (o *ordered) condemn(p, unfit *object) bool {
+	if p.deleting {
+		return true
+	}
+	if !o.parallel() && !o.fit(p) && p != unfit {
+		return true
+	}
+	n, _ := o.ordinal(p)
+	o.handOver(n, p)
+	o.remove(n, p)
+	return true
+}
+
+func (o *ordered) remove(n int, p *object) {
+	o.delete(statefulSetController, o.key, p, metav1.DeleteOptions{})
+	o.deleted[n] = true
+}
+
+// roll deletes Pods of older revisions, the last one first, so that they are
+// made anew.
+func (o *ordered) roll() {
+	last, from, most := o.first()+int(*o.s.Spec.Replicas)-1, o.first(), 1
+	if u := o.s.Spec.UpdateStrategy.RollingUpdate; u != nil {
+		if u.Partition != nil {
+			from += int(*u.Partition)
+		}
+		if u.MaxUnavailable != nil {
+			n, _ := intstr.GetScaledValueFromIntOrPercent(u.MaxUnavailable, int(*o.s.Spec.Replicas), false) // was validated
+			most = max(1, n)
+		}
+	}
+	for n := o.first(); n <= last; n++ {
+		if !o.fit(o.members[n]) {
+			most--
+		}
+	}
+	for n := last; n >= from && most > 0; n-- {
+		if p := o.members[n]; p != nil && !p.deleting && p.labels[appsv1.StatefulSetRevisionLabel] != o.latest.Name {
+			o.remove(n, p)
+			most--
+		}
+	}
+}
+
+// pod makes the Pod of an ordinal: below the partition of an update it stays at
+// the revision from before.
+func (o *ordered) pod(n int) *corev1.Pod {
+	template, revision := &o.s.Spec.Template, o.latest
+	if u := o.s.Spec.UpdateStrategy; u.Type == appsv1.RollingUpdateStatefulSetStrategyType &&
+		u.RollingUpdate != nil && u.RollingUpdate.Partition != nil && n < o.first()+int(*u.RollingUpdate.Partition) {
+		if old := templateOf(o.current); old != nil {
+			template, revision = old, o.current
+		}
+	}
+	p := podOf(template, "", reference(kindOf("StatefulSet"), o.s.Name, o.s.UID))
+	p.GenerateName, p.Name = "", o.s.Name+"-"+strconv.Itoa(n)
+	p.Labels = with(p.Labels, appsv1.StatefulSetPodNameLabel, p.Name)
+	p.Labels[appsv1.PodIndexLabel] = strconv.Itoa(n)
+	p.Labels[appsv1.StatefulSetRevisionLabel] = revision.Name
+	p.Spec.Hostname, p.Spec.Subdomain = p.Name, o.s.Spec.ServiceName
+	var claimed []corev1.Volume
+	for i := range o.s.Spec.VolumeClaimTemplates {
+		name := o.s.Spec.VolumeClaimTemplates[i].Name
+		p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		claimed = append(claimed, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: o.claimName(i, n)},
+		}})
+	}
+	p.Spec.Volumes = append(claimed, p.Spec.Volumes...)
+	return p
+}
+
+func (o *ordered) claimName(i, n int) string {
+	return o.s.Spec.VolumeClaimTemplates[i].Name + "-" + o.s.Name + "-" + strconv.Itoa(n)
+}
+
+func (o *ordered) claimKey(i, n int) storage.Key {
+	return storage.Key{Bucket: claims, Name: o.s.Namespace + "/" + o.claimName(i, n)}
+}
+
+// createClaims makes the claims of an ordinal that are missing. It is false
+// while one of them is being deleted.
+func (o *ordered) createClaims(n int) bool {
+	for i := range o.s.Spec.VolumeClaimTemplates {
+		if c := o.index.objects[o.claimKey(i, n)]; c != nil {
+			if c.deleting {
+				return false
+			}
+			continue
+		}
+		c := o.s.Spec.VolumeClaimTemplates[i].DeepCopy()
+		c.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
+		c.Name, c.Namespace, c.Status = o.claimName(i, n), o.s.Namespace, corev1.PersistentVolumeClaimStatus{}
+		labels := maps.Clone(c.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, o.s.Spec.Selector.MatchLabels)
+		c.Labels = labels
+		if policy := o.s.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil && policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+			c.OwnerReferences = []metav1.OwnerReference{reference(kindOf("StatefulSet"), o.s.Name, o.s.UID)}
+		}
+		o.create(statefulSetController, o.key, claims, c)
+	}
+	return true
+}
+
+// handOver makes the claims of a condemned Pod go with it, if they are to.
+func (o *ordered) handOver(n int, p *object) {
+	policy := o.s.Spec.PersistentVolumeClaimRetentionPolicy
+	if policy == nil || policy.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+		return
+	}
+	_, name := step.SplitName(p.key.Name)
+	for i := range o.s.Spec.VolumeClaimTemplates {
+		c := o.index.objects[o.claimKey(i, n)]
+		if c == nil {
+			continue
+		}
+		o.patch(statefulSetController, o.key, c.key, map[string]any{"metadata": map[string]any{
+			"uid": c.uid, "ownerReferences": []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: p.uid}},
+		}})
+	}
+}
+
+// status counts the Pods, with what this turn has done.
+func (o *ordered) status() appsv1.StatefulSetStatus {
+	collisions := int32(0)
+	if n := o.s.Status.CollisionCount; n != nil {
+		collisions = *n
+	}
+	s := appsv1.StatefulSetStatus{
+		ObservedGeneration: o.s.Generation, CurrentRevision: o.current.Name, UpdateRevision: o.latest.Name,
+		CollisionCount: &collisions, Conditions: o.s.Status.Conditions,
+	}
+	for n, p := range o.members {
+		s.Replicas++
+		if p.ready && p.phase == corev1.PodRunning {
+			s.ReadyReplicas++
+			if o.available(o.key, p, o.s.Spec.MinReadySeconds) {
+				s.AvailableReplicas++
+			}
+		}
+		if p.deleting || o.deleted[n] {
+			continue
+		}
+		switch revision := p.labels[appsv1.StatefulSetRevisionLabel]; {
+		case revision == o.current.Name && revision == o.latest.Name:
+			s.CurrentReplicas++
+			s.UpdatedReplicas++
+		case revision == o.current.Name:
+			s.CurrentReplicas++
+		case revision == o.latest.Name:
+			s.UpdatedReplicas++
+		}
+	}
+	want := *o.s.Spec.Replicas
+	if o.s.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType &&
+		s.UpdatedReplicas == want && s.ReadyReplicas == want && s.Replicas == want {
+		s.CurrentReplicas, s.CurrentRevision = s.UpdatedReplicas, s.UpdateRevision
+	}
+	return s
+}

@@ -1,0 +1,124 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+const binder = step.KubeSystem + "persistent-volume-binder"
+
+// Annotations of claims and volumes that a controller has bound.
+const (
+	boundByController = "pv.kubernetes.io/bound-by-controller"
+	bindCompleted     = "pv.kubernetes.io/bind-completed"
+	provisionedBy     = "pv.kubernetes.io/provisioned-by"
+)
+
+// provisioner is the name of the storage that does not exist.
+const provisioner = "simulated.steer.dev"
+
+// lookClaim binds a claim to a volume of its own, or to the one that it names.
+func (t *turn) lookClaim(key storage.Key) {
+	self, c := t.index.objects[key], stored[corev1.PersistentVolumeClaim](t, key)
+	if self == nil || c == nil || self.deleting {
+		return
+	}
+	name := c.Spec.VolumeName
+	if name == "" {
+		name = "pvc-" + string(c.UID)
+	}
+	at := storage.Key{Bucket: volumes, Name: name}
+	v := stored[corev1.PersistentVolume](t, at)
+	switch {
+	case v == nil && c.Spec.VolumeName == "":
+		t.create(binder, key, volumes, volumeFor(c, name))
+		return
+	case v == nil:
+		return // it is waited for
+	case v.Spec.ClaimRef == nil:
+		v.Spec.ClaimRef = claimReference(c)
+		v.Annotations = with(v.Annotations, boundByController, "yes")
+		t.update(binder, at, "", v)
+		t.requests[len(t.requests)-1].Subject.Key = key
+		return
+	case v.Spec.ClaimRef.UID != c.UID:
+		return // another claim has it
+	}
+	if c.Spec.VolumeName == "" || c.Annotations[bindCompleted] == "" {
+		if c.Spec.VolumeName == "" {
+			c.Annotations = with(c.Annotations, boundByController, "yes")
+		}
+		c.Annotations = with(c.Annotations, bindCompleted, "yes")
+		c.Spec.VolumeName = name
+		t.update(binder, key, "", c)
+		return
+	}
+	before := c.Status.DeepCopy()
+	c.Status.Phase, c.Status.AccessModes, c.Status.Capacity = corev1.ClaimBound, v.Spec.AccessModes, v.Spec.Capacity
+	if !equality.Semantic.DeepEqual(before, &c.Status) {
+		t.update(binder, key, "status", c)
+	}
+}
+
+func claimReference(c *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion,
+	}
+}
+
+// volumeFor is the volume that a claim asks for.
+func volumeFor(c *corev1.PersistentVolumeClaim, name string) *corev1.PersistentVolume {
+	v := &corev1.PersistentVolume{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: provisioner}},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: c.Spec.Resources.Requests[corev1.ResourceStorage]},
+			AccessModes: c.Spec.AccessModes, ClaimRef: claimReference(c), VolumeMode: c.Spec.VolumeMode,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: provisioner, VolumeHandle: name},
+			},
+		},
+	}
+	if class := c.Spec.StorageClassName; class != nil {
+		v.Spec.StorageClassName = *class
+	}
+	return v
+}
+
+// lookVolume reports whether a volume is bound, and deletes one of ours whose
+// claim is gone.
+func (t *turn) lookVolume(key storage.Key) {
+	self, v := t.index.objects[key], stored[corev1.PersistentVolume](t, key)
+	if self == nil || v == nil || self.deleting {
+		return
+	}
+	phase := corev1.VolumeAvailable
+	if ref := v.Spec.ClaimRef; ref != nil {
+		claim := t.index.objects[self.owner.key]
+		switch {
+		case claim != nil && (ref.UID == "" || claim.uid == ref.UID):
+			phase = corev1.VolumeBound
+		case v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && strings.HasPrefix(v.Annotations[provisionedBy], provisioner):
+			t.delete(binder, key, self, metav1.DeleteOptions{})
+			return
+		case ref.UID != "":
+			phase = corev1.VolumeReleased
+		}
+	}
+	if v.Status.Phase == phase {
+		return
+	}
+	now := t.stamp()
+	v.Status.Phase, v.Status.LastPhaseTransitionTime = phase, &now
+	t.update(binder, key, "status", v)
+}
