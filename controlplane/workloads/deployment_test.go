@@ -41,16 +41,25 @@ type cluster struct{ *steertest.Env }
 
 func newCluster(t *testing.T, outcomes ...workloads.Outcome) *cluster {
 	t.Helper()
+	return start(t, controlplane.Options{ManualControllers: true, Workloads: &workloads.Options{Outcomes: outcomes}})
+}
+
+// newLoop returns a cluster that moves by itself.
+func newLoop(t *testing.T, outcomes ...workloads.Outcome) *cluster {
+	t.Helper()
+	return start(t, controlplane.Options{Workloads: &workloads.Options{Outcomes: outcomes}})
+}
+
+func start(t *testing.T, o controlplane.Options) *cluster {
+	t.Helper()
+	o.Entropy = apiserver.SeededEntropy(1)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := &cluster{steertest.New(t, steertest.Options{Scheme: scheme, Plane: controlplane.Options{
-		ManualControllers: true, Entropy: apiserver.SeededEntropy(1), Workloads: &workloads.Options{Outcomes: outcomes},
-	}})}
-	return c
+	return &cluster{steertest.New(t, steertest.Options{Scheme: scheme, Plane: o})}
 }
 
 func (c *cluster) settle() {
@@ -121,6 +130,8 @@ func template(app string) corev1.PodTemplateSpec {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main:1"}}},
 	}
 }
+
+func intOrString(s string) *intstr.IntOrString { return new(intstr.Parse(s)) }
 
 func selector(app string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}

@@ -208,6 +208,17 @@ func (x *index) childrenOf(uid types.UID, bucket string) []*object {
 // adopters returns who might adopt an orphan of a namespace.
 func (x *index) adopters(namespace string) []storage.Key { return x.adopting[namespace].Sorted() }
 
+// of returns the objects of a bucket, which takes a look at all there are.
+func (x *index) of(bucket string) []storage.Key {
+	out := step.KeySet{}
+	for key := range x.objects {
+		if key.Bucket == bucket {
+			out.Add(key)
+		}
+	}
+	return out.Sorted()
+}
+
 const firstAddress = 2
 
 // addressNumber reads the address of a Pod of the simulated node.

@@ -43,6 +43,10 @@ func (t *turn) look(key storage.Key) {
 		t.lookJob(key)
 	case statefulSets:
 		t.lookStatefulSet(key)
+	case daemonSets:
+		t.lookDaemonSet(key)
+	case cronJobs:
+		t.lookCronJob(key)
 	case claims:
 		t.lookClaim(key)
 	case volumes:

@@ -176,6 +176,9 @@ func (c *Controller) Observe(e storage.Event) {
 		c.due.Add(key)
 	}
 	c.lookForClaims(e)
+	if key == nodeKey() {
+		c.due.Add(c.index.of(daemonSets)...)
+	}
 	now := c.index.objects[key]
 	for _, state := range []*object{before, now} {
 		if state == nil {
@@ -214,11 +217,7 @@ func (c *Controller) lookForClaims(e storage.Event) {
 		namespace, _ := step.SplitName(key.Name)
 		c.due.Add(c.index.adopters(namespace)...)
 	case key.Bucket == volumes && !e.Deleted && c.index.objects[key] != nil && c.index.objects[key].owner.uid == "":
-		for k := range c.index.objects {
-			if k.Bucket == claims {
-				c.due.Add(k)
-			}
-		}
+		c.due.Add(c.index.of(claims)...)
 	}
 }
 

@@ -1,0 +1,190 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+const cronJobController = step.KubeSystem + "cronjob-controller"
+
+// schedule is one look at a CronJob.
+type schedule struct {
+	*turn
+	key  storage.Key
+	c    *batchv1.CronJob
+	jobs []*batchv1.Job
+}
+
+// lookCronJob takes a CronJob one step on.
+func (t *turn) lookCronJob(key storage.Key) {
+	self, c := t.index.objects[key], stored[batchv1.CronJob](t, key)
+	if self == nil || c == nil {
+		return
+	}
+	s := &schedule{turn: t, key: key, c: c}
+	for _, o := range t.index.childrenOf(self.uid, jobs) {
+		if j := stored[batchv1.Job](t, o.key); j != nil {
+			s.jobs = append(s.jobs, j)
+		}
+	}
+	before := c.Status.DeepCopy()
+	s.follow()
+	if !self.deleting {
+		s.trim(batchv1.JobComplete, c.Spec.SuccessfulJobsHistoryLimit)
+		s.trim(batchv1.JobFailed, c.Spec.FailedJobsHistoryLimit)
+		if c.Spec.Suspend == nil || !*c.Spec.Suspend {
+			s.start()
+		}
+	}
+	if !equality.Semantic.DeepEqual(before, &c.Status) {
+		t.update(cronJobController, key, "status", c)
+	}
+}
+
+// follow brings the list of active Jobs up to date.
+func (s *schedule) follow() {
+	status := &s.c.Status
+	running := map[types.UID]bool{}
+	for _, j := range s.jobs {
+		if finishedAt(j).IsZero() {
+			running[j.UID] = true
+			known := slices.ContainsFunc(status.Active, func(r corev1.ObjectReference) bool { return r.UID == j.UID })
+			if at := j.Annotations[batchv1.CronJobScheduledTimestampAnnotation]; !known && at != "" {
+				status.Active = append(status.Active, corev1.ObjectReference{
+					APIVersion: "batch/v1", Kind: "Job", Namespace: j.Namespace, Name: j.Name, UID: j.UID, ResourceVersion: j.ResourceVersion,
+				})
+			}
+			continue
+		}
+		if end := j.Status.CompletionTime; end != nil && (status.LastSuccessfulTime == nil || end.After(status.LastSuccessfulTime.Time)) {
+			status.LastSuccessfulTime = end
+		}
+	}
+	status.Active = slices.DeleteFunc(slices.Clone(status.Active), func(r corev1.ObjectReference) bool { return !running[r.UID] })
+	if len(status.Active) == 0 {
+		status.Active = nil
+	}
+}
+
+// trim deletes the oldest finished Jobs beyond a limit.
+func (s *schedule) trim(how batchv1.JobConditionType, limit *int32) {
+	if limit == nil {
+		return
+	}
+	var ended []*batchv1.Job
+	for _, j := range s.jobs {
+		if jobCondition(j, how) != nil && j.DeletionTimestamp == nil {
+			ended = append(ended, j)
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b *batchv1.Job) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for _, j := range ended[:max(0, len(ended)-int(*limit))] {
+		s.end(j)
+	}
+}
+
+func (s *schedule) end(j *batchv1.Job) {
+	background := metav1.DeletePropagationBackground
+	if o := s.index.objects[storage.Key{Bucket: jobs, Name: j.Namespace + "/" + j.Name}]; o != nil {
+		s.delete(cronJobController, s.key, o, metav1.DeleteOptions{PropagationPolicy: &background})
+	}
+}
+
+// start makes the Job whose time has come, and waits for the next one.
+func (s *schedule) start() {
+	zone := time.UTC
+	if s.c.Spec.TimeZone != nil {
+		var err error
+		if zone, err = time.LoadLocation(*s.c.Spec.TimeZone); err != nil {
+			return
+		}
+	}
+	times, err := cron.ParseStandard(s.c.Spec.Schedule)
+	if err != nil {
+		return
+	}
+	now := s.now.In(zone)
+	s.later(s.key, times.Next(now))
+	due := s.lastDue(times, now, zone)
+	status := &s.c.Status
+	switch deadline := s.c.Spec.StartingDeadlineSeconds; {
+	case due.IsZero(), status.LastScheduleTime != nil && status.LastScheduleTime.Time.Equal(due):
+		return
+	case deadline != nil && due.Add(time.Duration(*deadline)*time.Second).Before(now):
+		return
+	}
+	name := fmt.Sprintf("%s-%d", s.c.Name, due.Unix()/60)
+	if s.index.objects[storage.Key{Bucket: jobs, Name: s.c.Namespace + "/" + name}] != nil {
+		at := metav1.NewTime(due)
+		status.LastScheduleTime = &at
+		return
+	}
+	switch s.c.Spec.ConcurrencyPolicy {
+	case batchv1.ForbidConcurrent:
+		if len(status.Active) > 0 {
+			return
+		}
+	case batchv1.ReplaceConcurrent:
+		for _, j := range s.jobs {
+			if finishedAt(j).IsZero() && j.DeletionTimestamp == nil {
+				s.end(j)
+			}
+		}
+		status.Active = nil
+	}
+	template := s.c.Spec.JobTemplate.DeepCopy()
+	s.create(cronJobController, s.key, jobs, &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: s.c.Namespace, Labels: maps.Clone(template.Labels),
+			Annotations:     with(template.Annotations, batchv1.CronJobScheduledTimestampAnnotation, due.Format(time.RFC3339)),
+			OwnerReferences: []metav1.OwnerReference{reference(batchv1.SchemeGroupVersion.WithKind("CronJob"), s.c.Name, s.c.UID)},
+		},
+		Spec: template.Spec,
+	})
+}
+
+// lastDue is the latest time at which a Job should have been started since the
+// last one; the zero time if there is none. Missed ones are not made up for.
+func (s *schedule) lastDue(times cron.Schedule, now time.Time, zone *time.Location) time.Time {
+	since := s.c.CreationTimestamp.Time
+	if last := s.c.Status.LastScheduleTime; last != nil {
+		since = last.Time
+	}
+	if deadline := s.c.Spec.StartingDeadlineSeconds; deadline != nil {
+		if earliest := now.Add(-time.Duration(*deadline) * time.Second); earliest.After(since) {
+			since = earliest
+		}
+	}
+	var due time.Time
+	first := times.Next(since.In(zone))
+	if first.IsZero() || first.After(now) {
+		return due
+	}
+	// A long pause is stepped over in one go.
+	if gap := times.Next(first).Sub(first); gap > 0 && now.Sub(first) > 100*gap {
+		first = times.Next(now.Add(-2 * gap))
+		if first.After(now) {
+			return due
+		}
+	}
+	for t := first; !t.IsZero() && !t.After(now); t = times.Next(t) {
+		due = t
+	}
+	return due
+}

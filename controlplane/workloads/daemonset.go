@@ -1,0 +1,181 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+const daemonSetController = step.KubeSystem + "daemon-set-controller"
+
+// daemons is one look at a DaemonSet.
+type daemons struct {
+	*turn
+	key  storage.Key
+	d    *appsv1.DaemonSet
+	hash string
+	// old and current are the Pods of the node that run, by their template; the
+	// oldest first.
+	old, current []*object
+	// wanted tells that the node should have a Pod.
+	wanted bool
+}
+
+// lookDaemonSet takes a DaemonSet one step on. As there is one node, it has at
+// most one Pod, or two while one replaces the other.
+func (t *turn) lookDaemonSet(key storage.Key) {
+	self, d := t.index.objects[key], stored[appsv1.DaemonSet](t, key)
+	if self == nil || d == nil {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return
+	}
+	claimed := t.claim(daemonSetController, self, kindOf("DaemonSet"), pods, selector)
+	h := t.historyOf(daemonSetController, self, d, "DaemonSet", &d.Spec.Template, d.Status.CollisionCount,
+		func() string { return hashOf(&d.Spec.Template, d.Status.CollisionCount) })
+	s := &daemons{turn: t, key: key, d: d, hash: h.latest.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]}
+	if node := t.index.objects[nodeKey()]; node != nil {
+		s.wanted = labels.SelectorFromSet(d.Spec.Template.Spec.NodeSelector).Matches(labels.Set(node.labels))
+	}
+	slices.SortStableFunc(claimed, func(a, b *object) int { return int(a.created - b.created) })
+	busy := false // somebody is still there
+	for _, p := range claimed {
+		switch {
+		case p.deleting:
+			busy = true
+		case p.ended():
+			busy = true
+			if !self.deleting {
+				t.delete(daemonSetController, key, p, metav1.DeleteOptions{})
+			}
+		case p.labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash:
+			s.current = append(s.current, p)
+		default:
+			s.old = append(s.old, p)
+		}
+	}
+	if !self.deleting {
+		s.act(busy)
+		t.truncate(daemonSetController, self, h, d.Spec.RevisionHistoryLimit, func(r *appsv1.ControllerRevision) bool {
+			return slices.ContainsFunc(claimed, func(p *object) bool {
+				return p.labels[appsv1.DefaultDaemonSetUniqueLabelKey] == r.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+			})
+		})
+	}
+	status := s.status(claimed)
+	if !equality.Semantic.DeepEqual(status, d.Status) {
+		d.Status = status
+		t.update(daemonSetController, key, "status", d)
+	}
+}
+
+// surges tells whether the new Pod comes before the old one goes.
+func (s *daemons) surges() bool {
+	u := s.d.Spec.UpdateStrategy
+	if u.Type != appsv1.RollingUpdateDaemonSetStrategyType || u.RollingUpdate == nil || u.RollingUpdate.MaxSurge == nil {
+		return false
+	}
+	n, _ := intstr.GetScaledValueFromIntOrPercent(u.RollingUpdate.MaxSurge, 1, true) // was validated
+	return n > 0
+}
+
+func (s *daemons) act(busy bool) {
+	gone := func(list []*object) {
+		for _, p := range list {
+			s.delete(daemonSetController, s.key, p, metav1.DeleteOptions{})
+		}
+	}
+	rolling := s.d.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType
+	switch {
+	case !s.wanted:
+		gone(s.old)
+		gone(s.current)
+	case len(s.old)+len(s.current) == 0:
+		if !busy {
+			s.create(daemonSetController, s.key, pods, s.pod())
+		}
+	case len(s.current) > 1:
+		gone(s.current[1:])
+	case len(s.old) > 1:
+		gone(s.old[1:])
+	case len(s.old) == 0 || !rolling:
+	case len(s.current) == 0 && s.surges():
+		s.create(daemonSetController, s.key, pods, s.pod())
+	case !s.surges() || !s.old[0].ready || s.available(s.key, s.current[0], s.d.Spec.MinReadySeconds):
+		gone(s.old)
+	}
+}
+
+// pod makes the Pod of the node.
+func (s *daemons) pod() *corev1.Pod {
+	p := podOf(&s.d.Spec.Template, s.d.Name+"-", reference(kindOf("DaemonSet"), s.d.Name, s.d.UID))
+	p.Labels = with(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey, s.hash)
+	if n := s.d.Annotations[appsv1.DeprecatedTemplateGeneration]; n != "" {
+		p.Labels["pod-template-generation"] = n
+	}
+	tolerate := func(key string, effect corev1.TaintEffect) {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+	}
+	tolerate(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)
+	tolerate(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
+	tolerate(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule)
+	tolerate(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
+	tolerate(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
+	tolerate(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	if p.Spec.HostNetwork {
+		tolerate(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+	}
+	terms := []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+		Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{NodeName},
+	}}}}
+	if p.Spec.Affinity == nil {
+		p.Spec.Affinity = &corev1.Affinity{}
+	}
+	if p.Spec.Affinity.NodeAffinity == nil {
+		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
+	return p
+}
+
+// status reports the oldest Pod of the node.
+func (s *daemons) status(claimed []*object) appsv1.DaemonSetStatus {
+	out := appsv1.DaemonSetStatus{
+		ObservedGeneration: s.d.Generation, CollisionCount: s.d.Status.CollisionCount, Conditions: s.d.Status.Conditions,
+	}
+	if !s.wanted {
+		if len(claimed) > 0 {
+			out.NumberMisscheduled = 1
+		}
+		return out
+	}
+	out.DesiredNumberScheduled, out.NumberUnavailable = 1, 1
+	if len(claimed) == 0 {
+		return out
+	}
+	out.CurrentNumberScheduled = 1
+	p := claimed[0]
+	if p.ready {
+		out.NumberReady = 1
+	}
+	if s.available(s.key, p, s.d.Spec.MinReadySeconds) {
+		out.NumberAvailable, out.NumberUnavailable = 1, 0
+	}
+	if p.labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash {
+		out.UpdatedNumberScheduled = 1
+	}
+	return out
+}
