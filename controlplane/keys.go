@@ -33,6 +33,12 @@ type Keys struct {
 	CA *x509.Certificate
 	// Signer is its private key.
 	Signer crypto.Signer
+	// Clients are further authorities whose client certificates are accepted.
+	// nil: CA's alone.
+	Clients *x509.CertPool
+	// Serving is the certificate that the listener shows. nil: one that CA signs,
+	// renewed before it ends.
+	Serving *tls.Certificate
 }
 
 const (
@@ -135,12 +141,24 @@ func createKeys(dir, certFile, keyFile string) (*Keys, error) {
 	return keys, nil
 }
 
-// CertificatePEM returns the certificate of the authority, which clients trust.
-func (k *Keys) CertificatePEM() []byte { return encodeCertificate(k.CA.Raw) }
+// CertificatePEM returns what clients trust: the certificate of the authority
+// and, if the listener shows another's, that with its chain.
+func (k *Keys) CertificatePEM() []byte {
+	out := encodeCertificate(k.CA.Raw)
+	if k.Serving != nil {
+		for _, der := range k.Serving.Certificate {
+			out = append(out, encodeCertificate(der)...)
+		}
+	}
+	return out
+}
 
-// pool returns the authority as the only root.
+// pool returns the roots of client certificates.
 func (k *Keys) pool() *x509.CertPool {
 	pool := x509.NewCertPool()
+	if k.Clients != nil {
+		pool = k.Clients.Clone()
+	}
 	pool.AddCert(k.CA)
 	return pool
 }

@@ -98,6 +98,9 @@ type servingCertificate struct {
 }
 
 func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if s.keys.Serving != nil {
+		return s.keys.Serving, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil || time.Until(s.current.Leaf.NotAfter) < renewBefore {

@@ -5,11 +5,14 @@ package controlplane_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -49,6 +52,57 @@ func TestKubeconfigReachesTheListener(t *testing.T) {
 	api.must("POST", definitions, cronTabCRD("crontabs", "CronTab", "ct"))
 	api.must("POST", cronTabs, cronTab("a"))
 	equal(t, "names", []string{"a"}, api.names(cronTabs))
+}
+
+// The other plane stands for a second authority: what it shows and whom it knows
+// are its own certificates.
+func TestOtherAuthoritiesAreTakenInBesideTheOwn(t *testing.T) {
+	t.Parallel()
+	other, err := controlplane.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, _ := listening(t, controlplane.Options{Keys: other})
+	keys, err := controlplane.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys.Clients = x509.NewCertPool()
+	keys.Clients.AddCert(other.CA)
+	pair, err := tls.X509KeyPair(clientPair(t, foreign))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys.Serving = &pair
+	plane, _ := listening(t, controlplane.Options{Keys: keys})
+
+	for name, cert := range map[string]*controlplane.Plane{"own": plane, "other": foreign} {
+		crt, key := clientPair(t, cert)
+		config := &rest.Config{Host: plane.URL(), TLSClientConfig: rest.TLSClientConfig{CertData: crt, KeyData: key, Insecure: true}}
+		equal(t, name, 200, first(apiOf(t, config).do("GET", configMaps, "")))
+	}
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(plane.URL(), "https://"), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	equal(t, "serving certificate", true, conn.ConnectionState().PeerCertificates[0].Equal(pair.Leaf))
+}
+
+func first(code int, _ []byte) int { return code }
+
+// clientPair returns the certificate and key in a plane's kubeconfig.
+func clientPair(t *testing.T, plane *controlplane.Plane) (crt, key []byte) {
+	t.Helper()
+	kubeconfig, err := plane.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.CertData, config.KeyData
 }
 
 func TestStopEndsWatchesOfTheNetwork(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"sync"
 
@@ -96,7 +95,7 @@ func (p *Plane) assemble() error {
 		return NewKeys()
 	})
 	authentication := authenticator{keys: p.keys, tokens: o.Tokens}
-	allocator := core.NewServiceAllocator(p.store, netip.Prefix{})
+	allocator := core.NewServiceAllocator(p.store, o.ServiceIPs)
 	builtin := append(allocator.Services(builtinResources()), core.Reviews(o.Authorizer, authentication)...)
 	admission := apiserver.Admissions{namespace.Lifecycle{Store: p.store}, allocator}
 	refusal := &lateAdmission{}

@@ -110,12 +110,6 @@ func newCompatibleCommand() *cobra.Command {
 	return cmd
 }
 
-// isCompatible reports whether the program was started under controller-gen's
-// name.
-func isCompatible(name string) bool {
-	return filepath.Base(name) == compatibleName || filepath.Base(name) == compatibleName+".exe"
-}
-
 func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mode, stdout, stderr io.Writer) error {
 	request, err := generate.Parse(args, mode)
 	if err != nil {

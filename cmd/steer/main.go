@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -26,10 +28,7 @@ func run(ctx context.Context, args []string) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	root := newRootCommand()
-	if isCompatible(os.Args[0]) {
-		root = newCompatibleCommand()
-	}
+	root := newProgram(os.Args[0])
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
@@ -54,6 +53,20 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit status %d: %s", e.status, e.message) }
+
+// newProgram returns what the program is under the name it was started with:
+// itself, or one that it stands in for.
+func newProgram(name string) *cobra.Command {
+	switch strings.TrimSuffix(filepath.Base(name), ".exe") {
+	case compatibleName:
+		return newCompatibleCommand()
+	case etcdName:
+		return newEtcdCommand()
+	case apiserverName:
+		return newAPIServerCommand()
+	}
+	return newRootCommand()
+}
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{

@@ -12,9 +12,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"steer": func() { os.Exit(run(context.Background(), os.Args[1:])) },
-	})
+	program := func() { os.Exit(run(context.Background(), os.Args[1:])) }
+	testscript.Main(m, map[string]func(){"steer": program, etcdName: program, apiserverName: program})
 }
 
 // TestScripts runs the command line the way its users do: testdata/script.

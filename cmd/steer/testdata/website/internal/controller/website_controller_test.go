@@ -22,10 +22,10 @@ import (
 )
 
 // TestWebsiteIsServedByADeployment runs the operator against the cluster that
-// KUBECONFIG names: `steer dev --crds config/crd/bases -- go test ./...`.
+// KUBECONFIG names: `steer dev --crds config/crd/bases -- go test ./internal/...`.
 func TestWebsiteIsServedByADeployment(t *testing.T) {
 	if os.Getenv("KUBECONFIG") == "" {
-		t.Fatal("no cluster: run this as `steer dev --crds config/crd/bases -- go test ./...`")
+		t.Fatal("no cluster: run this as `steer dev --crds config/crd/bases -- go test ./internal/...`")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
