@@ -49,6 +49,32 @@ func (v *Version) decode(value []byte) (Object, error) {
 	return obj, kjson.UnmarshalCaseSensitivePreserveInts(value, obj)
 }
 
+// decodeStored reads a record and tells the version that it is then in.
+func (in *installed) decodeStored(rec *storage.Record) (Object, *Version, error) {
+	apiVersion := wire.String(rec.Value, "apiVersion")
+	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
+		kept := a.New()
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(rec.Value, kept); err != nil {
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
+		}
+		obj := a.Load(kept)
+		obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
+		return obj, in.versions[in.Storage.Version], nil
+	}
+	for i := range in.Versions {
+		v := &in.Versions[i]
+		if in.apiVersion(v) != apiVersion {
+			continue
+		}
+		obj, err := v.decode(rec.Value)
+		if err != nil {
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
+		}
+		return obj, v, nil
+	}
+	return nil, nil, apierrors.NewInternalError(fmt.Errorf("%s is stored in version %q, which %s no longer has: serve it again, or migrate the object", rec.Key, apiVersion, in.Kind))
+}
+
 // readBody returns the body of a request, within the limit.
 func (s *Server) readBody(req *Request) ([]byte, error) {
 	defer func() { _ = req.http.Body.Close() }()
@@ -332,7 +358,10 @@ func (s *Server) seal(ctx context.Context, in *installed, v *Version, obj Object
 			return nil, 0, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
 		}
 	}
-	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
+	if a := in.Storage.Alias; a != nil {
+		obj = a.Save(obj)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(in.kept())
 	obj.SetResourceVersion(wire.Placeholder)
 	encoded, err := encode(obj)
 	if err != nil {

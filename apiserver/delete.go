@@ -205,7 +205,7 @@ func (d *deletion) preconditions(obj Object) error {
 		return nil
 	}
 	conflict := func(format string, args ...any) error {
-		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.in.Group, Resource: d.wr.in.Kind}, obj.GetName(), fmt.Errorf(format, args...))
+		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.in.kept().Group, Resource: d.wr.in.Kind}, obj.GetName(), fmt.Errorf(format, args...))
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())

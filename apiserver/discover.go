@@ -49,7 +49,7 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 	}
 	r.Implied = v.typed()
 	if in.Backend == nil {
-		r.StorageVersion = in.Storage.Version
+		r.Stored = in.kept()
 	}
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]

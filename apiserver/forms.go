@@ -237,13 +237,9 @@ func (s *Server) objects(ctx context.Context, in *installed, v *Version, recs []
 	out := make([]Object, len(recs))
 	foreign := map[*Version][]int{}
 	for i, rec := range recs {
-		stored := in.storedVersion(rec)
-		if stored == nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("%s is stored in version %q, which %s no longer has: serve it again, or migrate the object", rec.Key, wire.String(rec.Value, "apiVersion"), in.Kind))
-		}
-		obj, err := stored.decode(rec.Value)
+		obj, stored, err := in.decodeStored(rec)
 		if err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
+			return nil, err
 		}
 		old := rec.Modified < in.Storage.Since
 		if old {
@@ -277,17 +273,6 @@ func (s *Server) objects(ctx context.Context, in *installed, v *Version, recs []
 		}
 	}
 	return out, nil
-}
-
-// storedVersion finds the version that a record is in.
-func (in *installed) storedVersion(rec *storage.Record) *Version {
-	apiVersion := wire.String(rec.Value, "apiVersion")
-	for i := range in.Versions {
-		if in.apiVersion(&in.Versions[i]) == apiVersion {
-			return &in.Versions[i]
-		}
-	}
-	return nil
 }
 
 // convert brings objects of one version into another.

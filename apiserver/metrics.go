@@ -142,7 +142,7 @@ func (l *liveMetrics) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	for _, r := range l.s.Resources() {
-		if r.Backend == nil {
+		if r.Backend == nil && r.Storage.Alias == nil {
 			ch <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(view.Count(r.Storage.Bucket, "", "")), r.Group, r.Plural)
 		}
 	}

@@ -85,6 +85,35 @@ type Storage struct {
 	// it lies. Older records are decoded, converted and normalised on the way
 	// out. 0: all of them can be sent as they lie.
 	Since storage.Revision
+	// Alias tells that the objects in the bucket are those of a resource in
+	// another group, which this one shows in its own way. Version is then the
+	// version that the alias translates from and to. nil: they are kept as they
+	// are served.
+	Alias *Alias
+}
+
+// Alias lets a resource share the objects of another one: same keys, uids,
+// revisions and history. Who writes through one of the two is seen by the
+// watchers of both.
+type Alias struct {
+	// Kind of the objects as they are kept.
+	Kind schema.GroupVersionKind
+	// New returns an empty typed object of that kind.
+	New func() Object
+	// Load returns a kept object in the storage version of the resource. It takes
+	// its argument over.
+	Load func(kept Object) Object
+	// Save returns an object of the storage version as it is kept. It takes its
+	// argument over.
+	Save func(obj Object) Object
+}
+
+// kept is the kind as which the objects are stored.
+func (r *Resource) kept() schema.GroupVersionKind {
+	if a := r.Storage.Alias; a != nil {
+		return a.Kind
+	}
+	return r.GroupVersionKind(r.Storage.Version)
 }
 
 // Version is one version of a resource's objects and the rules that hold for

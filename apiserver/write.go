@@ -208,7 +208,7 @@ func (r *Resource) groupKind(obj Object) schema.GroupKind {
 	if kind == "" {
 		kind = r.Kind
 	}
-	return schema.GroupKind{Group: r.Group, Kind: kind}
+	return schema.GroupKind{Group: r.kept().Group, Kind: kind}
 }
 
 // replace makes change of the current object and stores the outcome, again on
@@ -344,8 +344,8 @@ func (wr *write) checkRevision(obj, old Object) error {
 // it is part of messages.
 func (in *installed) registryKey(obj Object) string {
 	key := "/registry/"
-	if in.Group != "" {
-		key += in.Group + "/"
+	if group := in.kept().Group; group != "" {
+		key += group + "/"
 	}
 	return key + in.Plural + "/" + in.key(obj.GetNamespace(), obj.GetName()).Name
 }

@@ -31,9 +31,8 @@ type Resource struct {
 	// Verbs as clients are told, in this order; none hides the resource itself,
 	// but not its subresources.
 	Verbs []string
-	// StorageVersion is the version in which objects are stored; empty if they
-	// are not.
-	StorageVersion string
+	// Stored is the kind as which objects are stored; empty if they are not.
+	Stored schema.GroupVersionKind
 	// Implied says that the aggregated form leaves the group and the version of
 	// response kinds empty where they are those of the resource, as it always was
 	// for built-in kinds.
@@ -131,10 +130,10 @@ func priority(group string) int {
 
 // storageVersionHash is the fingerprint of the stored form, by which clients
 // notice that objects may need to be rewritten.
-func storageVersionHash(group, version, kind string) string {
-	if version == "" {
+func storageVersionHash(stored schema.GroupVersionKind) string {
+	if stored.Empty() {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(group + "/" + version + "/" + kind))
+	sum := sha256.Sum256([]byte(stored.Group + "/" + stored.Version + "/" + stored.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }

@@ -22,12 +22,12 @@ var (
 	all       = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	partial   = []string{"get", "patch", "update"}
 	resources = []Resource{
-		{Group: "example.com", Version: "v1beta1", Plural: "widgets", Singular: "widget", Kind: "Widget", Namespaced: true, Verbs: all, StorageVersion: "v1", ShortNames: []string{"wd"}, Categories: []string{"all"}},
-		{Group: "example.com", Version: "v1", Plural: "widgets", Singular: "widget", Kind: "Widget", Namespaced: true, Verbs: all, StorageVersion: "v1", ShortNames: []string{"wd"}, Categories: []string{"all"},
+		{Group: "example.com", Version: "v1beta1", Plural: "widgets", Singular: "widget", Kind: "Widget", Namespaced: true, Verbs: all, Stored: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, ShortNames: []string{"wd"}, Categories: []string{"all"}},
+		{Group: "example.com", Version: "v1", Plural: "widgets", Singular: "widget", Kind: "Widget", Namespaced: true, Verbs: all, Stored: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, ShortNames: []string{"wd"}, Categories: []string{"all"},
 			Subresources: []Subresource{{Name: "status", Verbs: partial}, {Name: "scale", Kind: schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}, Verbs: partial}}},
 		{Group: "another.example.com", Version: "v1alpha1", Plural: "things", Singular: "thing", Kind: "Thing", Verbs: []string{"get"}},
-		{Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", Kind: "Deployment", Namespaced: true, Verbs: all, StorageVersion: "v1"},
-		{Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, Verbs: all, StorageVersion: "v1", ShortNames: []string{"cm"}},
+		{Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", Kind: "Deployment", Namespaced: true, Verbs: all, Stored: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}},
+		{Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, Verbs: all, Stored: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, ShortNames: []string{"cm"}},
 		{Version: "v1", Plural: "bindings", Singular: "binding", Kind: "Binding", Namespaced: true, Verbs: []string{"create"}},
 	}
 )

@@ -89,7 +89,7 @@ func (r *Resource) documents() []metav1.APIResource {
 		out = append(out, metav1.APIResource{
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: r.Verbs,
 			ShortNames: r.ShortNames, Categories: r.Categories,
-			StorageVersionHash: storageVersionHash(r.Group, r.StorageVersion, r.Kind),
+			StorageVersionHash: storageVersionHash(r.Stored),
 		})
 	}
 	for _, s := range r.Subresources {

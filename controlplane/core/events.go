@@ -4,60 +4,170 @@
 package core
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/table"
 )
 
+// The two forms of events, which are the same objects.
+type (
+	coreEvent  = *corev1.Event
+	namedEvent = *eventsv1.Event
+)
+
+// eventKinds are events as the core group and as events.k8s.io show them. They
+// are kept in the core form.
 func eventKinds() []*apiserver.Resource {
-	type event = *corev1.Event
-	return []*apiserver.Resource{kind[corev1.Event, event]{
-		version: "v1", plural: "events", short: []string{"ev"}, unconditional: true, creates: true,
-		validate: validateEvent,
-		columns:  columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*"),
-		row:      eventRow,
-		selectable: []selectable[event]{
-			leaf("involvedObject.kind", func(e event) string { return e.InvolvedObject.Kind }),
-			leaf("involvedObject.namespace", func(e event) string { return e.InvolvedObject.Namespace }),
-			leaf("involvedObject.name", func(e event) string { return e.InvolvedObject.Name }),
-			leaf("involvedObject.uid", func(e event) string { return string(e.InvolvedObject.UID) }),
-			leaf("involvedObject.apiVersion", func(e event) string { return e.InvolvedObject.APIVersion }),
-			leaf("involvedObject.resourceVersion", func(e event) string { return e.InvolvedObject.ResourceVersion }),
-			leaf("involvedObject.fieldPath", func(e event) string { return e.InvolvedObject.FieldPath }),
-			leaf("reason", func(e event) string { return e.Reason }),
-			leaf("reportingComponent", func(e event) string { return e.ReportingController }),
-			{path: "source", value: func(e event) string {
-				if e.Source.Component != "" {
-					return e.Source.Component
-				}
-				return e.ReportingController
-			}},
-			leaf("type", func(e event) string { return e.Type }),
-		},
-		deletion: apiserver.DeletionRules{Uncollectable: true},
-	}.resource()}
+	both := newFamily()
+	columns := func() []metav1.TableColumnDefinition {
+		return columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*")
+	}
+	return []*apiserver.Resource{
+		kind[corev1.Event, coreEvent]{
+			version: "v1", plural: "events", short: []string{"ev"}, unconditional: true, creates: true,
+			family: both, others: []schema.GroupVersion{eventsv1.SchemeGroupVersion}, convert: convertEvent,
+			validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
+			columns:    columns(),
+			row:        eventRow,
+			selectable: coreEventFields(),
+			deletion:   apiserver.DeletionRules{Uncollectable: true},
+		}.resource(),
+		kind[eventsv1.Event, namedEvent]{
+			group: eventsv1.GroupName, version: "v1", plural: "events", short: []string{"ev"}, unconditional: true, creates: true,
+			bucket: "events",
+			alias: &apiserver.Alias{
+				Kind: corev1.SchemeGroupVersion.WithKind("Event"),
+				New:  func() apiserver.Object { return &corev1.Event{} },
+				Load: func(kept apiserver.Object) apiserver.Object { return toNamedEvent(kept.(coreEvent)) },
+				Save: func(obj apiserver.Object) apiserver.Object { return toCoreEvent(obj.(namedEvent)) },
+			},
+			family: both, others: []schema.GroupVersion{corev1.SchemeGroupVersion}, convert: convertEvent,
+			validate:   validateNamedEvent,
+			columns:    columns(),
+			row:        func(e namedEvent) []any { return eventRow(toCoreEvent(e)) },
+			selectable: namedEventFields(),
+			deletion:   apiserver.DeletionRules{Uncollectable: true},
+		}.resource(),
+	}
 }
 
-// validateEvent checks events of the old kind: the namespace of an event is that
-// of its object.
-func validateEvent(e, _ *corev1.Event) field.ErrorList {
-	namespace := e.InvolvedObject.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault // events of cluster-scoped objects live there
-		if e.Namespace != namespace && e.Namespace != metav1.NamespaceSystem {
-			return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace, "does not match event.namespace")}
+func coreEventFields() []selectable[coreEvent] {
+	return append(referenceFields("involvedObject", func(e coreEvent) *corev1.ObjectReference { return &e.InvolvedObject }),
+		leaf("reason", func(e coreEvent) string { return e.Reason }),
+		leaf("reportingComponent", func(e coreEvent) string { return e.ReportingController }),
+		selectable[coreEvent]{path: "source", value: func(e coreEvent) string {
+			if e.Source.Component != "" {
+				return e.Source.Component
+			}
+			return e.ReportingController
+		}},
+		leaf("type", func(e coreEvent) string { return e.Type }),
+	)
+}
+
+func namedEventFields() []selectable[namedEvent] {
+	return append(referenceFields("regarding", func(e namedEvent) *corev1.ObjectReference { return &e.Regarding }),
+		leaf("reason", func(e namedEvent) string { return e.Reason }),
+		leaf("reportingController", func(e namedEvent) string { return e.ReportingController }),
+		leaf("type", func(e namedEvent) string { return e.Type }),
+	)
+}
+
+// referenceFields are those of the object that an event is about.
+func referenceFields[P any](at string, of func(P) *corev1.ObjectReference) []selectable[P] {
+	part := func(name string, value func(*corev1.ObjectReference) string) selectable[P] {
+		return leaf(at+"."+name, func(e P) string { return value(of(e)) })
+	}
+	return []selectable[P]{
+		part("kind", func(r *corev1.ObjectReference) string { return r.Kind }),
+		part("namespace", func(r *corev1.ObjectReference) string { return r.Namespace }),
+		part("name", func(r *corev1.ObjectReference) string { return r.Name }),
+		part("uid", func(r *corev1.ObjectReference) string { return string(r.UID) }),
+		part("apiVersion", func(r *corev1.ObjectReference) string { return r.APIVersion }),
+		part("resourceVersion", func(r *corev1.ObjectReference) string { return r.ResourceVersion }),
+		part("fieldPath", func(r *corev1.ObjectReference) string { return r.FieldPath }),
+	}
+}
+
+// toNamedEvent shows an event of the core group as one of events.k8s.io. The two
+// share memory.
+func toNamedEvent(e coreEvent) namedEvent {
+	return &eventsv1.Event{
+		TypeMeta:                 metav1.TypeMeta{APIVersion: eventsv1.SchemeGroupVersion.String(), Kind: "Event"},
+		ObjectMeta:               e.ObjectMeta,
+		EventTime:                e.EventTime,
+		Series:                   (*eventsv1.EventSeries)(e.Series),
+		ReportingController:      e.ReportingController,
+		ReportingInstance:        e.ReportingInstance,
+		Action:                   e.Action,
+		Reason:                   e.Reason,
+		Regarding:                e.InvolvedObject,
+		Related:                  e.Related,
+		Note:                     e.Message,
+		Type:                     e.Type,
+		DeprecatedSource:         e.Source,
+		DeprecatedFirstTimestamp: e.FirstTimestamp,
+		DeprecatedLastTimestamp:  e.LastTimestamp,
+		DeprecatedCount:          e.Count,
+	}
+}
+
+// toCoreEvent is the reverse of toNamedEvent.
+func toCoreEvent(e namedEvent) coreEvent {
+	return &corev1.Event{
+		TypeMeta:            metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Event"},
+		ObjectMeta:          e.ObjectMeta,
+		EventTime:           e.EventTime,
+		Series:              (*corev1.EventSeries)(e.Series),
+		ReportingController: e.ReportingController,
+		ReportingInstance:   e.ReportingInstance,
+		Action:              e.Action,
+		Reason:              e.Reason,
+		InvolvedObject:      e.Regarding,
+		Related:             e.Related,
+		Message:             e.Note,
+		Type:                e.Type,
+		Source:              e.DeprecatedSource,
+		FirstTimestamp:      e.DeprecatedFirstTimestamp,
+		LastTimestamp:       e.DeprecatedLastTimestamp,
+		Count:               e.DeprecatedCount,
+	}
+}
+
+// convertEvent brings an event into the form of a group, for the comparison with
+// what was recorded in that form.
+func convertEvent(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		obj = &corev1.Event{}
+		if u.GroupVersionKind().Group == eventsv1.GroupName {
+			obj = &eventsv1.Event{}
 		}
-		return nil
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
+			return nil, fmt.Errorf("read an event: %w", err)
+		}
 	}
-	if e.Namespace != namespace {
-		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace, "does not match event.namespace")}
+	switch e := obj.(type) {
+	case coreEvent:
+		if to == eventsv1.SchemeGroupVersion {
+			return toNamedEvent(e), nil
+		}
+	case namedEvent:
+		if to == corev1.SchemeGroupVersion {
+			return toCoreEvent(e), nil
+		}
 	}
-	return nil
+	return obj, nil
 }
 
 func eventRow(e *corev1.Event) []any {

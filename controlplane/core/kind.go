@@ -30,6 +30,15 @@ type kind[T any, P object[T]] struct {
 	short, categories []string
 	cluster           bool // cluster-scoped
 
+	// alias keeps the objects as those of another kind, in its bucket; nil: as
+	// what they are, in a bucket of their own.
+	alias  *apiserver.Alias
+	bucket string
+	// others are the versions in which the fields of an object may have been
+	// recorded besides its own, convert brings objects into them.
+	others  []schema.GroupVersion
+	convert func(obj apply.Object, to schema.GroupVersion) (apply.Object, error)
+
 	// family shares the description of types between kinds that have most of
 	// them in common; nil: a family of its own.
 	family *family
@@ -98,9 +107,12 @@ func (k kind[T, P]) resource() *apiserver.Resource {
 		k.family = newFamily()
 	}
 	k.family.add(gvk, reflect.TypeFor[T]())
-	bucket := k.plural
-	if k.group != "" {
-		bucket = k.group + "/" + k.plural
+	switch {
+	case k.bucket != "":
+	case k.group == "":
+		k.bucket = k.plural
+	default:
+		k.bucket = k.group + "/" + k.plural
 	}
 	rules := &strategy[T, P]{kind: k}
 	version := apiserver.Version{
@@ -136,7 +148,7 @@ func (k kind[T, P]) resource() *apiserver.Resource {
 			Group: k.group, Plural: k.plural, Singular: k.singular, Kind: name, ListKind: name + "List",
 			ShortNames: k.short, Categories: k.categories, Namespaced: !k.cluster,
 		},
-		Storage:  apiserver.Storage{Bucket: bucket, Version: k.version},
+		Storage:  apiserver.Storage{Bucket: k.bucket, Version: k.version, Alias: k.alias},
 		Versions: []apiserver.Version{version},
 		Update:   apiserver.UpdateRules{Unconditional: k.unconditional, Creates: k.creates},
 		Deletion: k.deletion,
@@ -148,7 +160,7 @@ func (k kind[T, P]) resource() *apiserver.Resource {
 func (k kind[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.Manager {
 	e := apply.Endpoint{
 		Kind: gvk, Types: k.family.types, Subresource: subresource,
-		New: func() apply.Object { return P(new(T)) },
+		New: func() apply.Object { return P(new(T)) }, Versions: k.others, Convert: k.convert,
 	}
 	if k.status {
 		e.Resets = map[string]*fieldpath.Set{gvk.GroupVersion().String(): fieldpath.NewSet(fieldpath.MakePathOrDie(reset))}
