@@ -117,8 +117,8 @@ type decoder struct {
 	v    *Version
 	// directive is the fieldValidation of the request.
 	directive string
-	// known tells whether the server has a kind.
-	known func(schema.GroupVersionKind) bool
+	// known tells whether the server has a kind, and where it keeps the objects.
+	known func(schema.GroupVersionKind) (bucket string, ok bool)
 }
 
 func (d *decoder) strict() bool { return d.directive != metav1.FieldValidationIgnore }
@@ -146,7 +146,7 @@ func (d *decoder) body(req *Request, media negotiate.Media, data []byte) (Object
 		warnFindings(req, findings)
 	}
 	if gvk.GroupVersion() != d.kind.GroupVersion() {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), d.kind.GroupVersion()))
+		return nil, d.otherVersion(gvk)
 	}
 	return obj, nil
 }
@@ -300,8 +300,15 @@ const schemeName = "pkg/runtime/scheme.go:111"
 
 // mismatch tells that a body is of another kind.
 func (d *decoder) mismatch(gvk schema.GroupVersionKind) error {
-	if d.known == nil || !d.known(gvk) {
+	if d.known == nil {
 		return runtime.NewNotRegisteredErrForKind(schemeName, gvk)
+	}
+	bucket, ok := d.known(gvk)
+	if !ok {
+		return runtime.NewNotRegisteredErrForKind(schemeName, gvk)
+	}
+	if own, _ := d.known(d.kind); own == bucket && bucket != "" {
+		return d.otherVersion(gvk)
 	}
 	home := "core"
 	if d.kind.Group != "" {
@@ -310,18 +317,27 @@ func (d *decoder) mismatch(gvk schema.GroupVersionKind) error {
 	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", gvk.Version, gvk.Kind, home, d.kind.Kind)
 }
 
-// known tells whether anything of a kind is served.
-func (s *Server) known(gvk schema.GroupVersionKind) bool {
+// known tells whether anything of a kind is served, and in which bucket its
+// objects are.
+func (s *Server) known(gvk schema.GroupVersionKind) (bucket string, ok bool) {
 	for _, in := range s.table.Load().resources {
 		if in.Group == gvk.Group && in.Kind == gvk.Kind && in.versions[gvk.Version] != nil {
-			return true
+			return in.Storage.Bucket, true
 		}
 	}
-	return false
+	return "", false
+}
+
+// otherVersion is the 400 for a body that could be used at another path.
+func (d *decoder) otherVersion(gvk schema.GroupVersionKind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), d.kind.GroupVersion()))
 }
 
 // refuse is the 400 for a body that cannot be used.
 func (d *decoder) refuse(gvk schema.GroupVersionKind, err error, data []byte) error {
+	if apierrors.IsBadRequest(err) { // said already
+		return err
+	}
 	if gvk.Kind != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, d.kind.Kind, err))
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -108,10 +109,10 @@ func validateFixedEvent(e, old coreEvent) field.ErrorList {
 	fixed := func(name string, now, before any) {
 		errs = append(errs, apivalidation.ValidateImmutableField(now, before, field.NewPath(name))...)
 	}
-	fixed("involvedObject", e.InvolvedObject, old.InvolvedObject)
+	fixed("involvedObject", plainReference(e.InvolvedObject), plainReference(old.InvolvedObject))
 	fixed("reason", e.Reason, old.Reason)
 	fixed("message", e.Message, old.Message)
-	fixed("source", e.Source, old.Source)
+	fixed("source", plainSource(e.Source), plainSource(old.Source))
 	fixed("firstTimestamp", e.FirstTimestamp, old.FirstTimestamp)
 	fixed("lastTimestamp", e.LastTimestamp, old.LastTimestamp)
 	fixed("count", e.Count, old.Count)
@@ -122,11 +123,21 @@ func validateFixedEvent(e, old coreEvent) field.ErrorList {
 		fixed("eventTime", e.EventTime, old.EventTime)
 	}
 	fixed("action", e.Action, old.Action)
-	fixed("related", e.Related, old.Related)
+	fixed("related", (*plainReference)(e.Related), (*plainReference)(old.Related))
 	fixed("reportingController", e.ReportingController, old.ReportingController)
 	fixed("reportingInstance", e.ReportingInstance, old.ReportingInstance)
 	return errs
 }
+
+// What refusals show of structures has always gone by the Go names of the fields.
+type (
+	plainSource    struct{ Component, Host string }
+	plainReference struct {
+		Kind, Namespace, Name                  string
+		UID                                    types.UID
+		APIVersion, ResourceVersion, FieldPath string
+	}
+)
 
 func validateSeries(s *corev1.EventSeries) field.ErrorList {
 	if s == nil {

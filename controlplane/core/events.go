@@ -4,19 +4,14 @@
 package core
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
-	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/table"
 )
 
@@ -27,16 +22,15 @@ type (
 )
 
 // eventKinds are events as the core group and as events.k8s.io show them. They
-// are kept in the core form.
+// are kept in the core form. A write through one group ends what was recorded of
+// the owners of fields through the other.
 func eventKinds() []*apiserver.Resource {
-	both := newFamily()
 	columns := func() []metav1.TableColumnDefinition {
 		return columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*")
 	}
 	return []*apiserver.Resource{
 		kind[corev1.Event, coreEvent]{
 			version: "v1", plural: "events", short: []string{"ev"}, unconditional: true, creates: true,
-			family: both, others: []schema.GroupVersion{eventsv1.SchemeGroupVersion}, convert: convertEvent,
 			validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
 			columns:    columns(),
 			row:        eventRow,
@@ -52,7 +46,6 @@ func eventKinds() []*apiserver.Resource {
 				Load: func(kept apiserver.Object) apiserver.Object { return toNamedEvent(kept.(coreEvent)) },
 				Save: func(obj apiserver.Object) apiserver.Object { return toCoreEvent(obj.(namedEvent)) },
 			},
-			family: both, others: []schema.GroupVersion{corev1.SchemeGroupVersion}, convert: convertEvent,
 			validate:   validateNamedEvent,
 			columns:    columns(),
 			row:        func(e namedEvent) []any { return eventRow(toCoreEvent(e)) },
@@ -143,31 +136,6 @@ func toCoreEvent(e namedEvent) coreEvent {
 		LastTimestamp:       e.DeprecatedLastTimestamp,
 		Count:               e.DeprecatedCount,
 	}
-}
-
-// convertEvent brings an event into the form of a group, for the comparison with
-// what was recorded in that form.
-func convertEvent(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		obj = &corev1.Event{}
-		if u.GroupVersionKind().Group == eventsv1.GroupName {
-			obj = &eventsv1.Event{}
-		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
-			return nil, fmt.Errorf("read an event: %w", err)
-		}
-	}
-	switch e := obj.(type) {
-	case coreEvent:
-		if to == eventsv1.SchemeGroupVersion {
-			return toNamedEvent(e), nil
-		}
-	case namedEvent:
-		if to == corev1.SchemeGroupVersion {
-			return toCoreEvent(e), nil
-		}
-	}
-	return obj, nil
 }
 
 func eventRow(e *corev1.Event) []any {

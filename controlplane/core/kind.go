@@ -34,10 +34,6 @@ type kind[T any, P object[T]] struct {
 	// what they are, in a bucket of their own.
 	alias  *apiserver.Alias
 	bucket string
-	// others are the versions in which the fields of an object may have been
-	// recorded besides its own, convert brings objects into them.
-	others  []schema.GroupVersion
-	convert func(obj apply.Object, to schema.GroupVersion) (apply.Object, error)
 
 	// family shares the description of types between kinds that have most of
 	// them in common; nil: a family of its own.
@@ -160,7 +156,7 @@ func (k kind[T, P]) resource() *apiserver.Resource {
 func (k kind[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.Manager {
 	e := apply.Endpoint{
 		Kind: gvk, Types: k.family.types, Subresource: subresource,
-		New: func() apply.Object { return P(new(T)) }, Versions: k.others, Convert: k.convert,
+		New: func() apply.Object { return P(new(T)) },
 	}
 	if k.status {
 		e.Resets = map[string]*fieldpath.Set{gvk.GroupVersion().String(): fieldpath.NewSet(fieldpath.MakePathOrDie(reset))}
