@@ -50,7 +50,7 @@ func newLoop(t *testing.T, outcomes ...workloads.Outcome) *cluster {
 	return start(t, controlplane.Options{Workloads: &workloads.Options{Outcomes: outcomes}})
 }
 
-func start(t *testing.T, o controlplane.Options) *cluster {
+func start(t testing.TB, o controlplane.Options) *cluster {
 	t.Helper()
 	o.Entropy = apiserver.SeededEntropy(1)
 	scheme := runtime.NewScheme()

@@ -168,9 +168,6 @@ func (c *Controller) Observe(e storage.Event) {
 		if key == nodeKey() {
 			c.due.Add(key)
 		}
-		if before != nil { // nobody looks after its children any more
-			c.due.Add(c.index.children[before.uid].Sorted()...)
-		}
 	} else {
 		c.index.put(e.Record)
 		c.due.Add(key)
@@ -183,6 +180,9 @@ func (c *Controller) Observe(e storage.Event) {
 	for _, state := range []*object{before, now} {
 		if state == nil {
 			continue
+		}
+		if before == nil || now == nil { // its children have it, or have it no longer
+			c.due.Add(c.index.children[state.uid].Sorted()...)
 		}
 		if state.owner.uid == "" {
 			c.lookForOwners(key, before, now)

@@ -1,0 +1,160 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
+	"github.com/steer-dev/steer/storage"
+)
+
+// TestKeptIndexEqualsRebuild drives a controller through random histories: its
+// index must be that of one that starts from the snapshot, and it must have
+// looked at all that the other one would send requests for.
+func TestKeptIndexEqualsRebuild(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		store := storage.NewMemory(storage.MemoryOptions{})
+		cursor, err := store.Watch(storage.Range{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := newController(t)
+		chance := rand.New(rand.NewPCG(seed, 0))
+		now := time.Unix(1000, 0)
+		asked := map[string]bool{}
+		for round := range 60 {
+			randomWrite(t, store, chance)
+			batch, err := cursor.Poll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range batch.Events {
+				kept.Observe(e)
+			}
+			view := steptest.View(t, store)
+			rebuilt := newController(t)
+			rebuilt.Reset(view)
+			options := cmp.Options{
+				cmp.AllowUnexported(index{}, object{}, owner{}), cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(index{}, "free", "addresses", "numbers"), // addresses are given out before they are written
+			}
+			if diff := cmp.Diff(rebuilt.index, kept.index, options); diff != "" {
+				t.Fatalf("seed %d, round %d: the kept index differs (-rebuilt +kept):\n%s", seed, round, diff)
+			}
+			for key, n := range rebuilt.index.numbers {
+				if kept.index.numbers[key] != n {
+					t.Fatalf("seed %d, round %d: the address of %s is lost", seed, round, key)
+				}
+			}
+			// A turn leaves out what it has already asked for, which is the case
+			// for everything that it does not look at again.
+			for _, line := range requests(kept, view, now) {
+				asked[line] = true
+			}
+			for _, line := range requests(rebuilt, view, now) {
+				if !asked[line] {
+					t.Fatalf("seed %d, round %d: the kept index never led to %s", seed, round, line)
+				}
+			}
+		}
+		cursor.Close()
+	}
+}
+
+func newController(t *testing.T) *Controller {
+	t.Helper()
+	c, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.due.Add(nodeKey())
+	return c
+}
+
+// requests steps until nothing is due, and returns what is asked for by method
+// and path.
+func requests(c *Controller, view storage.View, now time.Time) []string {
+	var out []string
+	for range 10 {
+		for _, r := range c.Step(view, now) {
+			out = append(out, r.Method+" "+r.Path)
+		}
+	}
+	return out
+}
+
+// randomWrite creates, changes or deletes one of a few objects.
+func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
+	t.Helper()
+	n := chance.IntN(6)
+	uid := types.UID(fmt.Sprint("p", n))
+	key := storage.Key{Bucket: pods, Name: fmt.Sprint("default/p", n)}
+	if chance.IntN(3) == 0 {
+		key, uid = storage.Key{Bucket: jobs, Name: fmt.Sprint("default/j", n%2)}, types.UID(fmt.Sprint("j", n%2))
+	}
+	if chance.IntN(5) == 0 {
+		if steptest.View(t, store).Get(key) != nil {
+			steptest.Put(t, store, key, nil)
+		}
+		return
+	}
+	meta := metav1.ObjectMeta{Name: key.Name[len("default/"):], Namespace: "default", UID: uid, Labels: map[string]string{"job": fmt.Sprint(chance.IntN(2))}}
+	if key.Bucket == jobs {
+		steptest.Put(t, store, key, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
+			Parallelism: new(int32(1)), Completions: new(int32(2)), BackoffLimit: new(int32(6)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": fmt.Sprint(n % 2)}},
+		}})
+		return
+	}
+	if chance.IntN(3) > 0 {
+		job := fmt.Sprint("j", chance.IntN(2))
+		ref := steptest.Owner("batch/v1", "Job", job, types.UID(job), true)
+		ref.Controller = new(true)
+		meta.OwnerReferences = []metav1.OwnerReference{ref}
+		meta.Finalizers = []string{batchv1.JobTrackingFinalizer}
+	}
+	if chance.IntN(5) == 0 {
+		meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(900, 0)}, new(int64(30))
+	}
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName}}
+	pod.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}[chance.IntN(4)]
+	if pod.Status.Phase != corev1.PodPending {
+		pod.Spec.NodeName, pod.Status.PodIP = NodeName, fmt.Sprint("10.244.1.", n)
+	}
+	steptest.Put(t, store, key, pod)
+}
+
+func TestIndexesAreWrittenShort(t *testing.T) {
+	t.Parallel()
+	for text, list := range map[string][]int{"": nil, "3": {3}, "0,1": {0, 1}, "0-2,4,6-8": {0, 1, 2, 4, 6, 7, 8}} {
+		if got := formatIndexes(list); got != text {
+			t.Errorf("%v is written as %q, want %q", list, got, text)
+		}
+		if got := parseIndexes(text); !slices.Equal(got, list) {
+			t.Errorf("%q is read as %v, want %v", text, got, list)
+		}
+	}
+}
+
+func TestOutcomesThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Outcome{{Selector: "a in"}, {Fate: "sad"}, {After: -1}} {
+		if _, err := New(Options{Outcomes: []Outcome{o}}); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
+}
