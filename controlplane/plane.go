@@ -20,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
+	"github.com/steer-dev/steer/controlplane/expiry"
 	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
@@ -133,7 +134,7 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
-	controllers := []step.Controller{gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf)}
+	controllers := []step.Controller{gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New()}
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)
 		if err != nil {
