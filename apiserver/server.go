@@ -38,7 +38,7 @@ type Server struct {
 	mu    sync.Mutex // serialises changes of table
 	table atomic.Pointer[served]
 
-	stopping context.Context //nolint:containedctx // done once Stop was called
+	stopping context.Context // done once Stop was called
 	stop     context.CancelFunc
 }
 

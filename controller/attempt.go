@@ -20,9 +20,9 @@ import (
 // It is one allocation and is not reused, so that what outlives the call cannot
 // disturb another one.
 type attempt struct {
-	context.Context //nolint:containedctx // it is one: of the controller, possibly with a deadline
+	context.Context // it is one: of the controller, possibly with a deadline
 	// stopping is the context of the controller.
-	stopping context.Context //nolint:containedctx // lives as long as the attempt
+	stopping context.Context // lives as long as the attempt
 	record   trace.Active
 	shared   *shared
 	object   trace.Object

@@ -59,7 +59,7 @@ func Apply(changes []Change) (err error) {
 	defer func() {
 		for _, temp := range staged {
 			if temp != "" {
-				os.Remove(temp)
+				_ = os.Remove(temp) // nothing was replaced
 			}
 		}
 		if err != nil {
@@ -109,7 +109,7 @@ func stage(path string, data []byte) (string, error) {
 	_, err = temp.Write(data)
 	err = errors.Join(err, temp.Chmod(mode), temp.Close())
 	if err != nil {
-		os.Remove(temp.Name())
+		_ = os.Remove(temp.Name()) // the error before it counts
 		return "", err
 	}
 	return temp.Name(), nil

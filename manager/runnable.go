@@ -61,7 +61,7 @@ func (m *Manager) Add(r controller.Runnable) error {
 
 // launched is a set of runnables while it runs: the first that fails ends ctx.
 type launched struct {
-	ctx  context.Context //nolint:containedctx // what is added later runs under the same context
+	ctx  context.Context // what is added later runs under the same context
 	fail context.CancelCauseFunc
 	*group
 }

@@ -72,7 +72,7 @@ type Env struct {
 	// Manager runs the operator under test; nil without Options.Setup.
 	Manager *manager.Manager
 
-	ctx     context.Context //nolint:containedctx // the life of the test, for methods without one
+	ctx     context.Context // the life of the test, for methods without one
 	timeout time.Duration
 }
 

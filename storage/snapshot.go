@@ -40,7 +40,7 @@ func Save(ctx context.Context, w io.Writer, v View) error {
 
 // saver collects records into frames.
 type saver struct {
-	ctx    context.Context //nolint:containedctx // a saver lives within one call
+	ctx    context.Context // a saver lives within one call
 	w      io.Writer
 	header frame.Header
 	buf    []byte

@@ -16,7 +16,7 @@ func (m *Mapper) RESTMapper(ctx context.Context) meta.RESTMapper { return restMa
 
 type restMapper struct {
 	m   *Mapper
-	ctx context.Context //nolint:containedctx // the interface has no place for one
+	ctx context.Context // the interface has no place for one
 }
 
 var _ meta.RESTMapper = restMapper{}

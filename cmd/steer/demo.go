@@ -126,7 +126,7 @@ func (d *demo) stayUp() {
 
 // operatorRun is the operator while it runs.
 type operatorRun struct {
-	ctx    context.Context //nolint:containedctx // ends when the operator does
+	ctx    context.Context // ends when the operator does
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 	err    error

@@ -418,8 +418,9 @@ func (f *Fast) workspace(dir string) (string, error) {
 
 func compareGo(a, b string) int {
 	var aMinor, bMinor int
-	fmt.Sscanf(a, "1.%d", &aMinor)
-	fmt.Sscanf(b, "1.%d", &bMinor)
+	// What is no release of Go 1 counts as the oldest.
+	_, _ = fmt.Sscanf(a, "1.%d", &aMinor)
+	_, _ = fmt.Sscanf(b, "1.%d", &bMinor)
 	return cmp.Compare(aMinor, bMinor)
 }
 
@@ -471,12 +472,11 @@ func (e goEnv) get(key string) string { return cmp.Or(os.Getenv(key), e.saved[ke
 func findRoot() string {
 	candidates := []string{}
 	if tool, err := exec.LookPath("go"); err == nil {
-		if real, err := filepath.EvalSymlinks(tool); err == nil {
-			candidates = append(candidates, filepath.Dir(filepath.Dir(real)))
+		if target, err := filepath.EvalSymlinks(tool); err == nil {
+			candidates = append(candidates, filepath.Dir(filepath.Dir(target)))
 		}
 	}
-	//lint:ignore SA1019 a fallback where no go command is installed
-	candidates = append(candidates, runtime.GOROOT())
+	candidates = append(candidates, runtime.GOROOT()) //nolint:staticcheck // a fallback where no go command is installed
 	for _, root := range candidates {
 		if _, err := os.Stat(filepath.Join(root, "src", "unsafe")); err == nil && root != "" {
 			return root

@@ -23,6 +23,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -259,7 +260,7 @@ func (p *Program) parseRoot(pkg *Package) {
 func (p *Program) parse(pkg *Package, name string, text []byte) *File {
 	parsed, err := parser.ParseFile(p.Fset, name, text, parser.ParseComments|parser.SkipObjectResolution|parser.AllErrors)
 	if err != nil {
-		if list, ok := err.(scanner.ErrorList); ok {
+		if list := (scanner.ErrorList)(nil); errors.As(err, &list) {
 			for _, e := range list {
 				p.problem(e.Pos, e.Msg)
 			}

@@ -4,6 +4,7 @@
 package markers
 
 import (
+	"errors"
 	"go/ast"
 	goparser "go/parser"
 	"go/token"
@@ -116,8 +117,8 @@ func TestMistakesHaveAPlace(t *testing.T) {
 		{"+text=\"open", "literal not terminated", Field, `"open`},
 	} {
 		_, err := NewRegistry(testDefinitions()...).Lookup(test.text, test.on).Parse(test.text)
-		syntax, ok := err.(*SyntaxError)
-		if !ok || !strings.Contains(syntax.Message, test.message) {
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) || !strings.Contains(syntax.Message, test.message) {
 			t.Errorf("%s: error %v, want %s", test.text, err, test.message)
 			continue
 		}
@@ -139,7 +140,8 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			_, err := def.Parse(text)
-			if syntax, ok := err.(*SyntaxError); err != nil && (!ok || syntax.Offset < 0 || syntax.Message == "") {
+			var syntax *SyntaxError
+			if ok := errors.As(err, &syntax); err != nil && (!ok || syntax.Offset < 0 || syntax.Message == "") {
 				t.Errorf("%q: error %#v", text, err)
 			}
 		}

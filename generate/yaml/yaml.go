@@ -255,7 +255,7 @@ func folded(dst []byte, at, indent int, text string, quotes bool) []byte {
 		return append(dst, text...)
 	}
 	spaces := false
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		c := text[i]
 		if c != ' ' {
 			if c == '\'' && quotes {

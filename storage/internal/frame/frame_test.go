@@ -66,7 +66,7 @@ func TestTheEndsOfAFileAreToldApart(t *testing.T) {
 		if _, _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := r.Next(); err != tt.want {
+		if _, _, err := r.Next(); !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, err, tt.want)
 		}
 	}
