@@ -116,7 +116,7 @@ func TestHeadersAreChecked(t *testing.T) {
 func TestFieldsFailOnceAndForAll(t *testing.T) {
 	t.Parallel()
 	b := frame.AppendBytes(frame.AppendBytes(nil, "name"), []byte{})
-	for n := range len(b) {
+	for n := range b {
 		f := frame.NewFields(b[:n])
 		f.Bytes()
 		f.Bytes()
