@@ -5,7 +5,6 @@ package controlplane
 
 import (
 	"log/slog"
-	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,8 +31,6 @@ type Options struct {
 	// Keys are the plane's secrets. nil: those in DataDir, or new ones; made when
 	// first needed.
 	Keys *Keys
-	// ServiceIPs is the range of cluster IPs of Services. Zero: 10.0.0.0/24.
-	ServiceIPs netip.Prefix
 	// Tokens are bearer tokens that the listener accepts, with their users.
 	Tokens auth.Tokens
 	// Authorizer of requests. nil: members of system:masters may do everything,

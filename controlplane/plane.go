@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"sync"
 
@@ -96,7 +97,7 @@ func (p *Plane) assemble() error {
 		return NewKeys()
 	})
 	authentication := authenticator{keys: p.keys, tokens: o.Tokens}
-	allocator := core.NewServiceAllocator(p.store, o.ServiceIPs)
+	allocator := core.NewServiceAllocator(p.store, netip.Prefix{})
 	builtin := append(allocator.Services(builtinResources()), core.Reviews(o.Authorizer, authentication)...)
 	admission := apiserver.Admissions{namespace.Lifecycle{Store: p.store}, allocator}
 	refusal := &lateAdmission{}

@@ -38,6 +38,10 @@ const (
 	apiserverName = "kube-apiserver"
 )
 
+// serviceIPs is where the plane takes the cluster IPs of Services from, and what
+// envtest asks for.
+const serviceIPs = "10.0.0.0/24"
+
 // What of the peers' flags has no effect here.
 var (
 	//go:embed flags/etcd.txt
@@ -74,7 +78,7 @@ func newAPIServerCommand() *cobra.Command {
 	f.StringVar(&s.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted")
 	f.StringVar(&s.tokenFile, "token-auth-file", "", `bearer tokens to accept: lines of token,user,uid,"group,group"`)
 	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; any of RBAC, Node, AlwaysDeny: the group system:masters")
-	f.StringSliceVar(&s.serviceIPs, "service-cluster-ip-range", []string{"10.0.0.0/24"}, "cluster IPs of Services")
+	f.StringSliceVar(&s.serviceIPs, "service-cluster-ip-range", []string{serviceIPs}, "no effect: cluster IPs of Services are of "+serviceIPs)
 	f.IntVarP(&s.verbosity, "v", "v", 0, "above 0: log what no client sees")
 	// What envtest always gives: right, but there is nothing to do for it.
 	f.StringSlice("etcd-servers", nil, "no effect: the data are in this process")
@@ -232,11 +236,13 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 		return o, err
 	}
 	o.Authorizer = authorizer
-	if o.ServiceIPs, err = netip.ParsePrefix(s.serviceIPs[0]); err != nil {
-		return o, fmt.Errorf("--service-cluster-ip-range: %w: give it as in 10.0.0.0/24", err)
-	}
-	if len(s.serviceIPs) > 1 {
-		fmt.Fprintf(notes, "steer: --service-cluster-ip-range: only the first, %s, has an effect\n", o.ServiceIPs)
+	for _, ips := range s.serviceIPs {
+		switch _, err := netip.ParsePrefix(ips); {
+		case err != nil:
+			return o, fmt.Errorf("--service-cluster-ip-range: %w: give it as in %s", err, serviceIPs)
+		case ips != serviceIPs:
+			fmt.Fprintf(notes, "steer: --service-cluster-ip-range: %s has no effect here, cluster IPs are of %s\n", ips, serviceIPs)
+		}
 	}
 	if err := readTokenFile(&o, s.tokenFile); err != nil {
 		return o, fmt.Errorf("--token-auth-file: %w", err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -198,15 +199,31 @@ func TestUsersMayDoWhatTheirGroupsMay(t *testing.T) {
 	}
 }
 
-// BenchmarkEnvironment starts and stops environments, one after the other.
+// BenchmarkEnvironment starts and stops environments, one after the other and
+// several at once.
 func BenchmarkEnvironment(b *testing.B) {
-	for b.Loop() {
+	ctrl.SetLogger(logr.Discard())
+	once := func(b *testing.B) {
 		env := &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd/bases"}, ErrorIfCRDPathMissing: true}
 		if _, err := env.Start(); err != nil {
-			b.Fatal(err)
+			b.Error(err)
+			return
 		}
 		if err := env.Stop(); err != nil {
-			b.Fatal(err)
+			b.Error(err)
 		}
 	}
+	b.Run("sequential", func(b *testing.B) {
+		for b.Loop() {
+			once(b)
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.SetParallelism(4)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				once(b)
+			}
+		})
+	})
 }
