@@ -86,6 +86,9 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("%s %s: %d: %s", e.request.Method, e.request.Path, e.status, e.message)
 }
 
+// Message is what the server said.
+func (e *refusedError) Message() string { return e.message }
+
 // messageOf returns the message of a Status, or the answer as it is.
 func messageOf(answer []byte) string {
 	var status struct {

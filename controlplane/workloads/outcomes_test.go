@@ -4,6 +4,8 @@
 package workloads_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,8 +15,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
@@ -309,6 +314,42 @@ func TestCronJobStartsJobsOnTime(t *testing.T) {
 			t.Errorf("status %+v at %s", cron.Status, time.Now())
 		}
 	})
+}
+
+// noPods refuses Pods while it is closed.
+type noPods struct{ open bool }
+
+func (n *noPods) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
+	if r.Resource.Plural == "pods" && r.Operation == apiserver.Create && r.Subresource == "" && !n.open {
+		return apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, errors.New("closed today"))
+	}
+	return nil
+}
+
+func (n *noPods) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+func TestRefusedPodsShowInTheStatus(t *testing.T) {
+	t.Parallel()
+	gate := &noPods{}
+	c := start(t, controlplane.Options{ManualControllers: true, Admission: gate, Workloads: &workloads.Options{}})
+	d := deployment("web", 1)
+	c.Create(d)
+	for range 10 {
+		if _, err := c.Plane.Step(c.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.get("web", d)
+	equal(t, "conditions", []string{
+		"Available=False MinimumReplicasUnavailable", "Progressing=True NewReplicaSetCreated", "ReplicaFailure=True FailedCreate",
+	}, conditions(d))
+	if m := d.Status.Conditions[len(d.Status.Conditions)-1].Message; !strings.HasPrefix(m, "pods ") || !strings.HasSuffix(m, "closed today") {
+		t.Errorf("message %q", m)
+	}
+	gate.open = true
+	c.settle()
+	c.get("web", d)
+	equal(t, "conditions", []string{"Available=True MinimumReplicasAvailable", "Progressing=True NewReplicaSetAvailable"}, conditions(d))
 }
 
 // TestLoopWakesWhenTimePasses lets the plane run by itself: nothing is written

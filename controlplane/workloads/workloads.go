@@ -26,6 +26,7 @@
 package workloads
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -260,12 +261,22 @@ func (c *Controller) Report(r step.Request, err error) {
 	case err != nil:
 		c.due.Add(key)
 		if r.Subject.Detail == creation {
-			c.failures[key] = err.Error()
+			c.failures[key] = messageOf(err)
 		}
 	case r.Subject.Detail == creation && c.failures[key] != "":
 		delete(c.failures, key)
 		c.due.Add(key)
 	}
+}
+
+// messageOf is what a server said that refused a request, which goes into
+// conditions.
+func messageOf(err error) string {
+	var said interface{ Message() string }
+	if errors.As(err, &said) {
+		return said.Message()
+	}
+	return err.Error()
 }
 
 // fateOf returns what becomes of a Pod.
