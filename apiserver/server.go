@@ -223,6 +223,9 @@ func (r *Resource) check() error {
 	case r.Backend == nil && r.Storage.Bucket == "":
 		return fmt.Errorf("apiserver: install %s: Storage.Bucket is required without a Backend", name)
 	}
+	if a := r.Storage.Alias; a != nil && (a.Kind.Empty() || a.New == nil || a.Load == nil || a.Save == nil) {
+		return fmt.Errorf("apiserver: install %s: Kind, New, Load and Save of Storage.Alias are required", name)
+	}
 	stored := r.Backend != nil
 	seen := map[string]bool{}
 	for i := range r.Versions {

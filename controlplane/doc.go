@@ -3,7 +3,7 @@
 
 // Package controlplane is a whole Kubernetes control plane as one value:
 // custom resources, the built-in kinds that operators lean on, namespaces with
-// their lifecycle, garbage collection.
+// their lifecycle, garbage collection, the expiry of events.
 //
 //	plane, err := controlplane.New(controlplane.Options{})
 //	defer plane.Stop(ctx)
