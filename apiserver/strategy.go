@@ -55,6 +55,20 @@ type Admission interface {
 	Validate(ctx context.Context, r *AdmissionRequest) error
 }
 
+// Mutator is implemented by admissions that can tell beforehand whether they
+// change an object. Without it an [Admission] is taken to change every object,
+// which then has to be brought into shape again.
+type Mutator interface {
+	// Mutates tells whether Admit may change r.Object.
+	Mutates(r *AdmissionRequest) bool
+}
+
+// mutates tells whether an admission may change the object of a request.
+func mutates(a Admission, r *AdmissionRequest) bool {
+	m, tells := a.(Mutator)
+	return !tells || m.Mutates(r)
+}
+
 // Operation is what a write does to an object.
 type Operation string
 
@@ -94,6 +108,16 @@ func (c Admissions) Admit(ctx context.Context, r *AdmissionRequest) error {
 		}
 	}
 	return nil
+}
+
+// Mutates implements [Mutator]: one link that may change the object is enough.
+func (c Admissions) Mutates(r *AdmissionRequest) bool {
+	for _, a := range c {
+		if mutates(a, r) {
+			return true
+		}
+	}
+	return false
 }
 
 // Validate implements [Admission].

@@ -72,8 +72,11 @@ func (wr *write) admit(ctx context.Context, obj, old Object) (Object, error) {
 	if wr.s.options.Admission == nil {
 		return obj, nil
 	}
-	before := obj.GetManagedFields()
 	a := wr.admission(obj, old)
+	if !mutates(wr.s.options.Admission, a) { // then it is in shape already
+		return obj, wr.s.options.Admission.Admit(ctx, a)
+	}
+	before := obj.GetManagedFields()
 	if err := wr.s.options.Admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}

@@ -120,7 +120,7 @@ func (p *Plane) assemble() error {
 		Transport: server.RoundTripper(identity(step.APIServer)),
 		Builtin:   servedBy(builtin),
 	})
-	refusal.Admission = definitions
+	refusal.Definitions = definitions
 	builtin = append(builtin, definitions.Resource())
 	for _, r := range builtin {
 		if err := server.Install(r); err != nil {
@@ -148,7 +148,7 @@ func (p *Plane) assemble() error {
 }
 
 // lateAdmission is filled in once the server that it is part of exists.
-type lateAdmission struct{ apiserver.Admission }
+type lateAdmission struct{ *crd.Definitions }
 
 func servedBy(builtin []*apiserver.Resource) func(schema.GroupResource) bool {
 	served := map[schema.GroupResource]bool{}

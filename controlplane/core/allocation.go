@@ -177,6 +177,12 @@ func (a *ServiceAllocator) Admit(ctx context.Context, r *apiserver.AdmissionRequ
 // Validate implements apiserver.Admission.
 func (a *ServiceAllocator) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
 
+// Mutates implements apiserver.Mutator: Services are given what they lack.
+func (a *ServiceAllocator) Mutates(r *apiserver.AdmissionRequest) bool {
+	_, isService := r.Object.(*corev1.Service)
+	return isService
+}
+
 // keepAllocated gives an update that says nothing about them the addresses and
 // ports that its Service has.
 func keepAllocated(s, old *corev1.Service) {

@@ -327,6 +327,9 @@ func (d *Definitions) Admit(_ context.Context, r *apiserver.AdmissionRequest) er
 // Validate admits everything: [Definitions.Admit] has decided.
 func (d *Definitions) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
 
+// Mutates implements [apiserver.Mutator]: objects stay as they are.
+func (d *Definitions) Mutates(*apiserver.AdmissionRequest) bool { return false }
+
 var _ apiserver.Admission = (*Definitions)(nil)
 
 func terminating(crd *v1.CustomResourceDefinition) bool {

@@ -52,11 +52,17 @@ type Schema struct {
 	rules      func() *cel.Validator
 	openapi    func() *spec.Schema
 	validators func() (*validators, error)
+	features   func() features
 }
+
+// features tells which parts of a schema some objects have to be walked for.
+type features struct{ embeds, defaults bool }
 
 // validators check values against the schema.
 type validators struct {
 	object validation.SchemaValidator
+	// plainObject and plainStatus spare most objects the validators above.
+	plainObject, plainStatus *plain
 	// status checks the value of the status field; nil when it has no schema.
 	status validation.SchemaValidator
 }
@@ -123,6 +129,7 @@ func newSchema(in *v1.CustomResourceValidation) (*Schema, error) {
 	s.openapi = sync.OnceValue(s.buildOpenAPI)
 	s.rules = sync.OnceValue(s.buildRules)
 	s.validators = sync.OnceValues(s.buildValidators)
+	s.features = sync.OnceValue(s.findFeatures)
 	return s, nil
 }
 
@@ -146,6 +153,23 @@ func (s *Schema) buildStructural() (*schema.Structural, error) {
 	return structural, nil
 }
 
+// findFeatures walks the schema once, so that objects need not be walked for
+// what it does not have.
+func (s *Schema) findFeatures() features {
+	var found features
+	structural, err := s.structural()
+	if err != nil || structural == nil {
+		return found
+	}
+	visitor := schema.Visitor{Structural: func(node *schema.Structural) bool {
+		found.embeds = found.embeds || node.XEmbeddedResource
+		found.defaults = found.defaults || node.Default.Object != nil
+		return false
+	}}
+	visitor.Visit(structural.DeepCopy())
+	return found
+}
+
 // OpenAPI returns the schema as OpenAPI v3 has it, nil without one. It is
 // shared: nobody may change it.
 func (s *Schema) OpenAPI() *spec.Schema { return s.openapi() }
@@ -167,16 +191,18 @@ func (s *Schema) buildRules() *cel.Validator {
 }
 
 func (s *Schema) buildValidators() (*validators, error) {
-	object, _, err := validation.NewSchemaValidator(s.props)
+	object, objectSchema, err := validation.NewSchemaValidator(s.props)
 	if err != nil {
 		return nil, err
 	}
-	v := &validators{object: object}
+	v := &validators{object: object, plainObject: newPlain(objectSchema)}
 	if s.props != nil {
 		if status, ok := s.props.Properties["status"]; ok {
-			if v.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+			var statusSchema *spec.Schema
+			if v.status, statusSchema, err = validation.NewSchemaValidator(&status); err != nil {
 				return nil, err
 			}
+			v.plainStatus = newPlain(statusSchema)
 		}
 	}
 	return v, nil

@@ -6,6 +6,7 @@ package crd
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,7 +60,9 @@ func (s *strategy) Normalize(obj apiserver.Object) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defaulting.Default(content, structural)
+	if s.schema.features().defaults {
+		defaulting.Default(content, structural)
+	}
 	return unknown, nil
 }
 
@@ -77,17 +80,27 @@ func (s *strategy) coerce(content map[string]any) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
-	if err != nil {
-		return nil, err
+	// Metadata that has the form it would be given needs no decoding. It is
+	// copied all the same: a merged object may share it with its predecessor.
+	var unknown []string
+	var meta *metav1.ObjectMeta
+	metadata, hasMeta := content["metadata"].(map[string]any)
+	canonical := hasMeta && canonicalMeta(metadata)
+	if !canonical {
+		meta, hasMeta, unknown, err = objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+		if err != nil {
+			return nil, err
+		}
 	}
 	unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 	defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
-	coerceErr, dropped := objectmeta.CoerceWithOptions(nil, content, structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
-	if coerceErr != nil {
-		return nil, coerceErr
+	if s.schema.features().embeds {
+		coerceErr, dropped := objectmeta.CoerceWithOptions(nil, content, structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+		if coerceErr != nil {
+			return nil, coerceErr
+		}
+		unknown = append(unknown, dropped...)
 	}
-	unknown = append(unknown, dropped...)
 	// Pruning knows nothing of type and object metadata.
 	if hasKind {
 		content["kind"] = kind
@@ -95,7 +108,9 @@ func (s *strategy) coerce(content map[string]any) ([]string, error) {
 	if hasVersion {
 		content["apiVersion"] = apiVersion
 	}
-	if hasMeta {
+	if canonical {
+		content["metadata"] = maps.Clone(metadata)
+	} else if hasMeta {
 		if err := objectmeta.SetObjectMeta(content, meta); err != nil {
 			return nil, err
 		}
@@ -175,16 +190,23 @@ func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) fiel
 	var errs field.ErrorList
 	var before map[string]any
 	var correlated *common.CorrelatedObject
+	accepted := v.plainObject.accepts(content)
 	if old == nil {
-		errs = append(errs, validation.ValidateCustomResource(nil, content, v.object)...)
+		if !accepted {
+			errs = append(errs, validation.ValidateCustomResource(nil, content, v.object)...)
+		}
 	} else {
 		before = old.(*unstructured.Unstructured).Object
 		correlated = common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
-		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, content, before, v.object, validation.WithRatcheting(correlated))...)
+		if !accepted {
+			errs = append(errs, validation.ValidateCustomResourceUpdate(nil, content, before, v.object, validation.WithRatcheting(correlated))...)
+		}
 	}
 	errs = append(errs, s.scale.validateSpec(content)...)
 	errs = append(errs, s.scale.validateStatus(content)...)
-	errs = append(errs, objectmeta.Validate(nil, content, structural, false)...)
+	if s.schema.features().embeds {
+		errs = append(errs, objectmeta.Validate(nil, content, structural, false)...)
+	}
 	return append(errs, s.validateInvariants(ctx, structural, content, before, correlated, errs)...)
 }
 
@@ -201,7 +223,7 @@ func (s statusStrategy) Validate(ctx context.Context, obj, old apiserver.Object)
 	}
 	correlated := common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
 	var errs field.ErrorList
-	if status, ok := content["status"]; ok && v.status != nil {
+	if status, ok := content["status"]; ok && v.status != nil && !v.plainStatus.accepts(status) {
 		var options []validation.ValidationOption
 		if structural != nil {
 			options = append(options, validation.WithRatcheting(correlated.Key("status")))

@@ -69,6 +69,9 @@ func (l Lifecycle) Admit(ctx context.Context, r *apiserver.AdmissionRequest) err
 // Validate implements [apiserver.Admission]; Admit has decided.
 func (l Lifecycle) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
 
+// Mutates implements [apiserver.Mutator]: objects stay as they are.
+func (l Lifecycle) Mutates(*apiserver.AdmissionRequest) bool { return false }
+
 // immortal namespaces cannot be deleted.
 func immortal(name string) bool {
 	return name == metav1.NamespaceDefault || name == metav1.NamespaceSystem || name == metav1.NamespacePublic

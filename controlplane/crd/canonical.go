@@ -1,0 +1,143 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import "time"
+
+// canonicalMeta tells whether metadata certainly has the form that decoding and
+// encoding it would give it: known fields of their types, nothing empty that
+// would be left out, times in UTC and whole seconds.
+func canonicalMeta(metadata map[string]any) bool {
+	for name, value := range metadata {
+		ok := false
+		switch name {
+		case "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion":
+			ok = someText(value)
+		case "generation":
+			n, is := value.(int64)
+			ok = is && n != 0
+		case "creationTimestamp", "deletionTimestamp":
+			ok = canonicalTime(value)
+		case "deletionGracePeriodSeconds":
+			_, ok = value.(int64)
+		case "labels", "annotations":
+			ok = someTexts(value)
+		case "finalizers":
+			ok = everyOf(value, func(item any) bool { _, is := item.(string); return is })
+		case "ownerReferences":
+			ok = everyOf(value, canonicalOwner)
+		case "managedFields":
+			ok = everyOf(value, canonicalEntry)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func someText(value any) bool {
+	text, ok := value.(string)
+	return ok && text != ""
+}
+
+func someTexts(value any) bool {
+	texts, ok := value.(map[string]any)
+	if !ok || len(texts) == 0 {
+		return false
+	}
+	for _, text := range texts {
+		if _, ok := text.(string); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// everyOf tells whether a value is a list with elements that all pass.
+func everyOf(value any, pass func(any) bool) bool {
+	list, ok := value.([]any)
+	if !ok || len(list) == 0 {
+		return false
+	}
+	for _, item := range list {
+		if !pass(item) {
+			return false
+		}
+	}
+	return true
+}
+
+func canonicalTime(value any) bool {
+	text, ok := value.(string)
+	if !ok || len(text) != len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
+		return false
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	return err == nil && !t.IsZero()
+}
+
+// canonicalOwner passes owner references with the four fields that are always
+// written.
+func canonicalOwner(value any) bool {
+	owner, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	texts := 0
+	for name, member := range owner {
+		switch name {
+		case "apiVersion", "kind", "name", "uid":
+			_, ok = member.(string)
+			texts++
+		case "controller", "blockOwnerDeletion":
+			_, ok = member.(bool)
+		default:
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return texts == 4
+}
+
+// canonicalEntry passes entries of managedFields.
+func canonicalEntry(value any) bool {
+	entry, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, member := range entry {
+		switch name {
+		case "manager", "operation", "apiVersion", "fieldsType", "subresource":
+			ok = someText(member)
+		case "time":
+			ok = canonicalTime(member)
+		case "fieldsV1":
+			ok = onlyObjects(member)
+		default:
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyObjects tells whether a value consists of objects alone, as sets of fields
+// do.
+func onlyObjects(value any) bool {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, member := range object {
+		if !onlyObjects(member) {
+			return false
+		}
+	}
+	return true
+}

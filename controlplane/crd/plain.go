@@ -1,0 +1,248 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+)
+
+// plain recognises values that certainly satisfy a schema, without allocating.
+// It never refuses: what it does not accept, the validators of the library judge
+// and explain. A nil plain accepts nothing, so that a keyword which is not known
+// here costs time, never a check.
+type plain struct {
+	kind       string // a JSON type, "int-or-string", or empty for any value
+	nullable   bool
+	properties map[string]*plain
+	// additional is for members that are not in properties; open accepts all.
+	additional           *plain
+	open                 bool
+	items                *plain
+	anyItems             bool
+	required             []string
+	enum                 []string
+	pattern              *regexp.Regexp
+	format               string
+	minLength, maxLength *int64 // of a string, a list or an object
+	minimum, maximum     float64
+}
+
+// exact bounds the integers that every number type holds exactly.
+const exact = 1 << 53
+
+// newPlain returns nil for schemas with keywords that it does not know.
+func newPlain(s *spec.Schema) *plain {
+	if s == nil || len(s.AllOf) > 0 || len(s.OneOf) > 0 || s.Not != nil || len(s.PatternProperties) > 0 || s.MultipleOf != nil ||
+		s.UniqueItems || s.ExclusiveMaximum || s.ExclusiveMinimum || s.AdditionalItems != nil || len(s.Dependencies) > 0 || s.Ref.String() != "" {
+		return nil
+	}
+	p := &plain{nullable: s.Nullable, minimum: -exact, maximum: exact}
+	intOrString := len(s.Type) == 2 && s.Type[0] == "integer" && s.Type[1] == "string"
+	if len(s.AnyOf) > 0 && !(intOrString && isIntOrString(s.AnyOf)) {
+		return nil
+	}
+	known := false
+	switch {
+	case intOrString:
+		p.kind, known = "int-or-string", unconstrained(s)
+	case len(s.Type) == 0:
+		known = unconstrained(s) && len(s.Properties) == 0 && s.Items == nil && s.AdditionalProperties == nil
+	case len(s.Type) == 1:
+		p.kind = s.Type[0]
+		known = p.constrain(s)
+	}
+	if !known {
+		return nil
+	}
+	return p
+}
+
+// isIntOrString tells the usual way to write that a value is either.
+func isIntOrString(anyOf []spec.Schema) bool {
+	if len(anyOf) != 2 {
+		return false
+	}
+	for i, want := range []string{"integer", "string"} {
+		if s := &anyOf[i]; len(s.Type) != 1 || s.Type[0] != want || newPlain(s) == nil || !unconstrained(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// unconstrained tells whether nothing is said about values but their type.
+func unconstrained(s *spec.Schema) bool {
+	return s.Format == "" && len(s.Enum) == 0 && s.Pattern == "" && s.MinLength == nil && s.MaxLength == nil && s.Minimum == nil && s.Maximum == nil &&
+		s.MinItems == nil && s.MaxItems == nil && s.MinProperties == nil && s.MaxProperties == nil && len(s.Required) == 0
+}
+
+// constrain takes over what a schema says about values of its one type.
+func (p *plain) constrain(s *spec.Schema) (known bool) {
+	for _, value := range s.Enum {
+		text, ok := value.(string)
+		if !ok || p.kind != "string" {
+			return false
+		}
+		p.enum = append(p.enum, text)
+	}
+	if s.Format != "" && p.kind != "string" && p.kind != "integer" {
+		return false
+	}
+	switch p.kind {
+	case "boolean":
+		return true
+	case "string":
+		p.format, p.minLength, p.maxLength = s.Format, s.MinLength, s.MaxLength
+		if s.Pattern != "" {
+			var err error
+			if p.pattern, err = regexp.Compile(s.Pattern); err != nil {
+				return false
+			}
+		}
+		return true
+	case "integer", "number":
+		return p.bound(s)
+	case "array":
+		p.minLength, p.maxLength = s.MinItems, s.MaxItems
+		if s.Items == nil {
+			p.anyItems = true
+			return true
+		}
+		p.items = newPlain(s.Items.Schema)
+		return len(s.Items.Schemas) == 0
+	case "object":
+		return p.members(s)
+	}
+	return false
+}
+
+// bound takes over the range of a number.
+func (p *plain) bound(s *spec.Schema) (known bool) {
+	switch s.Format {
+	case "", "int64":
+	case "int32":
+		p.minimum, p.maximum = math.MinInt32, math.MaxInt32
+	default:
+		return false
+	}
+	for _, limit := range []*float64{s.Minimum, s.Maximum} {
+		// A limit that is itself out of range is an error of its own.
+		if limit != nil && (*limit != math.Trunc(*limit) || math.Abs(*limit) > math.MaxInt32) {
+			return false
+		}
+	}
+	if s.Minimum != nil {
+		p.minimum = max(p.minimum, *s.Minimum)
+	}
+	if s.Maximum != nil {
+		p.maximum = min(p.maximum, *s.Maximum)
+	}
+	return true
+}
+
+// members takes over the fields of an object.
+func (p *plain) members(s *spec.Schema) (known bool) {
+	p.minLength, p.maxLength, p.required = s.MinProperties, s.MaxProperties, s.Required
+	p.properties = make(map[string]*plain, len(s.Properties))
+	for name := range s.Properties {
+		property := s.Properties[name]
+		p.properties[name] = newPlain(&property)
+	}
+	switch additional := s.AdditionalProperties; {
+	case additional == nil:
+		p.open = true
+	case additional.Schema != nil:
+		p.additional = newPlain(additional.Schema)
+		return additional.Allows
+	default:
+		p.open = additional.Allows
+	}
+	return true
+}
+
+// accepts tells whether a value certainly satisfies the schema.
+func (p *plain) accepts(value any) bool {
+	if p == nil {
+		return false
+	}
+	switch v := value.(type) {
+	case nil:
+		return (p.nullable || p.kind == "") && len(p.enum) == 0
+	case string:
+		return p.kind == "" || p.kind == "int-or-string" || p.kind == "string" && p.acceptsString(v)
+	case bool:
+		return p.kind == "" || p.kind == "boolean"
+	case int64:
+		if p.kind == "integer" || p.kind == "number" {
+			return float64(v) >= p.minimum && float64(v) <= p.maximum
+		}
+		return p.kind == "" || p.kind == "int-or-string"
+	case float64:
+		if p.kind == "number" {
+			return v >= p.minimum && v <= p.maximum
+		}
+		return p.kind == ""
+	case []any:
+		return p.kind == "" || p.kind == "array" && p.acceptsList(v)
+	case map[string]any:
+		return p.kind == "" || p.kind == "object" && p.acceptsObject(v)
+	}
+	return false
+}
+
+func (p *plain) acceptsLength(n int) bool {
+	return (p.minLength == nil || int64(n) >= *p.minLength) && (p.maxLength == nil || int64(n) <= *p.maxLength)
+}
+
+func (p *plain) acceptsString(v string) bool {
+	if (p.minLength != nil || p.maxLength != nil) && !p.acceptsLength(utf8.RuneCountInString(v)) {
+		return false
+	}
+	if p.enum != nil && !slices.Contains(p.enum, v) || p.pattern != nil && !p.pattern.MatchString(v) {
+		return false
+	}
+	return p.format == "" || strfmt.Default.ContainsName(p.format) && strfmt.Default.Validates(p.format, v)
+}
+
+func (p *plain) acceptsList(list []any) bool {
+	if !p.acceptsLength(len(list)) {
+		return false
+	}
+	for _, item := range list {
+		if !p.anyItems && !p.items.accepts(item) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *plain) acceptsObject(object map[string]any) bool {
+	if !p.acceptsLength(len(object)) {
+		return false
+	}
+	for _, name := range p.required {
+		if _, ok := object[name]; !ok {
+			return false
+		}
+	}
+	for name, value := range object {
+		property, known := p.properties[name]
+		if !known {
+			if p.open {
+				continue
+			}
+			property = p.additional
+		}
+		if !property.accepts(value) {
+			return false
+		}
+	}
+	return true
+}
