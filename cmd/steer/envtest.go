@@ -21,7 +21,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,6 +43,15 @@ const (
 // serviceIPs is where the plane takes the cluster IPs of Services from, and what
 // envtest asks for.
 const serviceIPs = "10.0.0.0/24"
+
+const (
+	// redialAfter is how long after the end of a connection to etcd a new one is
+	// tried.
+	redialAfter = 100 * time.Millisecond
+	// unaskedFor is how long an etcd waits for its first connection. Whoever
+	// started it asks at once, or has been killed.
+	unaskedFor = time.Minute
+)
 
 // What of the peers' flags has no effect here.
 var (
@@ -79,9 +90,9 @@ func newAPIServerCommand() *cobra.Command {
 	f.StringVar(&s.tokenFile, "token-auth-file", "", `bearer tokens to accept: lines of token,user,uid,"group,group"`)
 	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; any of RBAC, Node, AlwaysDeny: the group system:masters")
 	f.StringSliceVar(&s.serviceIPs, "service-cluster-ip-range", []string{serviceIPs}, "no effect: cluster IPs of Services are of "+serviceIPs)
+	f.StringSliceVar(&s.etcdServers, "etcd-servers", nil, "end when the first of these does; the data are in this process")
 	f.IntVarP(&s.verbosity, "v", "v", 0, "above 0: log what no client sees")
 	// What envtest always gives: right, but there is nothing to do for it.
-	f.StringSlice("etcd-servers", nil, "no effect: the data are in this process")
 	f.IP("advertise-address", nil, "no effect")
 	f.Bool("allow-privileged", true, "no effect: nothing runs Pods")
 	f.StringSlice("disable-admission-plugins", nil, "no effect: there is none that may be switched off")
@@ -176,16 +187,30 @@ func serveHealthOn(ctx context.Context, listeners ...net.Listener) error {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "this is steer in place of etcd: it holds no data, steer's kube-apiserver keeps them itself", http.StatusNotImplemented)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: stopGrace}
+	asked := make(chan struct{})
+	first := sync.OnceFunc(func() { close(asked) })
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: stopGrace,
+		ConnState: func(net.Conn, http.ConnState) { first() },
+	}
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(l) }()
 	}
-	select {
-	case <-ctx.Done():
-		return server.Close()
-	case err := <-failed:
-		return errors.Join(err, server.Close())
+	unasked := time.NewTimer(unaskedFor)
+	defer unasked.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return server.Close()
+		case err := <-failed:
+			return errors.Join(err, server.Close())
+		case <-asked:
+			asked = nil
+			unasked.Stop()
+		case <-unasked.C:
+			return errors.Join(errors.New("nobody has asked for the health of this etcd: whoever started it has gone"), server.Close())
+		}
 	}
 }
 
@@ -199,12 +224,17 @@ type apiserverFlags struct {
 	tokenFile         string
 	modes             []string
 	serviceIPs        []string
+	etcdServers       []string
 	verbosity         int
 }
 
 // run serves until ctx ends.
 func (s *apiserverFlags) run(ctx context.Context, notes io.Writer) error {
 	options, err := s.options(notes)
+	if err != nil {
+		return err
+	}
+	etcd, err := awaitEtcd(ctx, s.etcdServers)
 	if err != nil {
 		return err
 	}
@@ -215,9 +245,55 @@ func (s *apiserverFlags) run(ctx context.Context, notes io.Writer) error {
 	if err := plane.Start(ctx); err != nil {
 		return cannotListen(err, options.Listen, "--secure-port or --bind-address")
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-etcd:
+	}
 	// Nothing outlives the process, so nobody is waited for.
 	return nil
+}
+
+// awaitEtcd returns a channel that is closed when the first of the servers has
+// ended; nil if there is none to watch. A parent that is killed while this program
+// starts cannot be told from its heir, but the etcd it started ends with it.
+func awaitEtcd(ctx context.Context, servers []string) (<-chan struct{}, error) {
+	if len(servers) == 0 {
+		return nil, nil
+	}
+	u, err := url.Parse(servers[0])
+	if err != nil {
+		return nil, fmt.Errorf("--etcd-servers: %w", err)
+	}
+	if u.Scheme != "http" {
+		return nil, nil
+	}
+	dial := func() (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+		if err == nil {
+			// A connection that never asks for anything is closed by the other side.
+			_, err = fmt.Fprintf(conn, "GET /health HTTP/1.1\r\nHost: %s\r\n\r\n", u.Host)
+		}
+		return conn, err
+	}
+	conn, err := dial()
+	if err != nil {
+		return nil, fmt.Errorf("--etcd-servers: no etcd answers: %w: start it first", err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for err == nil {
+			_, _ = io.Copy(io.Discard, conn) // ends with the connection, whatever the reason
+			_ = conn.Close()                 // it has ended
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(redialAfter):
+			}
+			conn, err = dial()
+		}
+	}()
+	return gone, nil
 }
 
 func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) {

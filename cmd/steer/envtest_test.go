@@ -68,6 +68,35 @@ func TestStandInEndsWithItsParent(t *testing.T) {
 	_ = shell.Wait() // it was killed
 }
 
+func TestAPIServerEndsWithItsEtcd(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + l.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- serveHealthOn(ctx, l) }()
+	gone, err := awaitEtcd(t.Context(), []string{address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gone:
+		t.Fatal("etcd is taken to have ended while it serves")
+	default:
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	if _, err := awaitEtcd(t.Context(), []string{address}); err == nil || !strings.Contains(err.Error(), "no etcd answers") {
+		t.Errorf("no etcd: got %v", err)
+	}
+}
+
 func TestOpenModeAllowsOnlyKnownUsers(t *testing.T) {
 	t.Parallel()
 	open, err := authorizerOf([]string{"AlwaysAllow"})
