@@ -76,6 +76,6 @@ func (s *Server) act(ctx context.Context, w *exchange.Writer, req *Request) erro
 	if err != nil {
 		return err
 	}
-	exchange.SendStatus(w, req.http, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess})
+	exchange.SendStatus(w, req.http, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 	return nil
 }

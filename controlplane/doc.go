@@ -19,5 +19,9 @@
 // itself: the listener and the built-in controllers. A test or a simulation that
 // wants to decide when those act calls [Plane.Settle] or [Plane.Step] instead.
 //
+// No Pod runs unless [Options.Workloads] asks for a simulated cluster, in which
+// Deployments roll out, Pods become ready and Jobs complete; see package
+// workloads.
+//
 // Planes share nothing that changes, so a process can have thousands.
 package controlplane

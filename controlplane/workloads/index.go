@@ -259,8 +259,9 @@ type record struct {
 	} `json:"metadata"`
 }
 
-// podRecord is what is read of a stored Pod besides.
+// podRecord is what is read of a stored Pod.
 type podRecord struct {
+	record
 	Spec struct {
 		NodeName string `json:"nodeName"`
 	} `json:"spec"`
@@ -287,11 +288,15 @@ type podRecord struct {
 
 // read returns what the index keeps of an object, nil for what is none.
 func read(rec *storage.Record) *object {
-	var r record
-	if json.Unmarshal(rec.Value, &r) != nil || r.Metadata.UID == "" {
+	var p podRecord
+	into := any(&p)
+	if rec.Key.Bucket != pods {
+		into = &p.record
+	}
+	if json.Unmarshal(rec.Value, into) != nil || p.Metadata.UID == "" {
 		return nil
 	}
-	m := &r.Metadata
+	m := &p.Metadata
 	o := &object{
 		key: rec.Key, uid: m.UID, labels: m.Labels, created: rec.Created, deleting: m.DeletionTimestamp != nil,
 		createdAt: m.CreationTimestamp.Time, generation: m.Generation, ordinal: -1,
@@ -316,10 +321,6 @@ func read(rec *storage.Record) *object {
 	o.cost, _ = strconv.Atoi(m.Annotations[corev1.PodDeletionCost]) // 0 without one
 	if n, err := strconv.Atoi(m.Annotations[batchv1.JobCompletionIndexAnnotation]); err == nil {
 		o.ordinal = n
-	}
-	var p podRecord
-	if json.Unmarshal(rec.Value, &p) != nil {
-		return nil
 	}
 	o.node, o.phase, o.address, o.observed = p.Spec.NodeName, p.Status.Phase, p.Status.PodIP, p.Status.ObservedGeneration
 	if p.Status.StartTime != nil {

@@ -26,7 +26,7 @@ import (
 // looked at all that the other one would send requests for.
 func TestKeptIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(50) {
+	for seed := range uint64(15) {
 		store := storage.NewMemory(storage.MemoryOptions{})
 		cursor, err := store.Watch(storage.Range{}, 0)
 		if err != nil {

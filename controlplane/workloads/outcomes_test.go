@@ -316,6 +316,28 @@ func TestCronJobStartsJobsOnTime(t *testing.T) {
 	})
 }
 
+func TestNamespaceWithWorkloadsGoesAway(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}
+	c.Create(ns)
+	d, s, j := deployment("web", 3), statefulSet("db", 2), job("x")
+	for _, obj := range []object{d, s, j} {
+		obj.SetNamespace("doomed")
+		c.Create(obj)
+	}
+	c.settle()
+	equal(t, "pods", 6, len(c.pods()))
+	if err := c.Client.Delete(c.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	c.settle()
+	equal(t, "pods", 0, len(c.pods()))
+	if err := c.Client.Get(c.Context(), key("", "doomed"), ns); !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace is still there: %v, %+v", err, ns.Status)
+	}
+}
+
 // noPods refuses Pods while it is closed.
 type noPods struct{ open bool }
 

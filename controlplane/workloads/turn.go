@@ -104,13 +104,25 @@ func (t *turn) create(user string, owner storage.Key, bucket string, obj any) {
 	namespace := ""
 	r := resource(bucket)
 	if r.Namespaced {
-		namespace, _ = step.SplitName(owner.Name)
+		if namespace, _ = step.SplitName(owner.Name); t.terminating(namespace) {
+			return // nothing can be made in it any more
+		}
 	}
 	body, _ := json.Marshal(obj) // a type of the API: cannot fail
 	t.send(step.Request{
 		User: user, Method: http.MethodPost, Path: r.Collection(namespace), ContentType: step.JSON, Body: body,
 		Subject: step.Subject{Key: owner, Detail: creation},
 	})
+}
+
+// terminating tells whether a namespace is being deleted.
+func (t *turn) terminating(namespace string) bool {
+	rec := t.view.Get(storage.Key{Bucket: "namespaces", Name: namespace})
+	if rec == nil {
+		return false
+	}
+	o := read(rec)
+	return o != nil && o.deleting
 }
 
 // update replaces an object, or a subresource of it.
