@@ -135,6 +135,14 @@ func (m *Manager) inOneVersion(obj Object) bool {
 	if version := obj.GetObjectKind().GroupVersionKind().GroupVersion(); version != own && !version.Empty() {
 		return false
 	}
+	if entries, ok := rawRecord(obj); ok {
+		for _, entry := range entries {
+			if entry, ok := entry.(map[string]any); !ok || entry["apiVersion"] != own.String() {
+				return false
+			}
+		}
+		return true
+	}
 	for _, entry := range obj.GetManagedFields() {
 		if entry.APIVersion != own.String() {
 			return false

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
@@ -43,6 +44,9 @@ func ManagerName(option, userAgent string) string {
 // would not be recognised as one. It compares everything but resourceVersion and
 // leaves old alone.
 func KeepTimes(old, obj Object) {
+	if recordsDiffer(old, obj) {
+		return
+	}
 	before, after := old.GetManagedFields(), obj.GetManagedFields()
 	if len(before) != len(after) {
 		return
@@ -66,6 +70,46 @@ func KeepTimes(old, obj Object) {
 		obj.SetManagedFields(after)
 	}
 	obj.SetResourceVersion(revision)
+}
+
+// recordsDiffer tells without decoding them that two records differ in more than
+// times. It is for the usual case; false means that nothing is known.
+func recordsDiffer(old, obj Object) bool {
+	before, known := rawRecord(old)
+	after, alsoKnown := rawRecord(obj)
+	if !known || !alsoKnown {
+		return false
+	}
+	if len(before) != len(after) {
+		return true
+	}
+	for i := range before {
+		a, isEntry := before[i].(map[string]any)
+		b, alsoEntry := after[i].(map[string]any)
+		if !isEntry || !alsoEntry {
+			return false
+		}
+		for _, name := range []string{"manager", "operation", "apiVersion", "subresource", "fieldsV1"} {
+			if !equal(a[name], b[name]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rawRecord returns the record of an unstructured object as it is.
+func rawRecord(obj Object) (entries []any, ok bool) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, false
+	}
+	metadata, ok := u.Object["metadata"].(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	entries, ok = metadata["managedFields"].([]any)
+	return entries, ok
 }
 
 // Restore puts the record before back if what is in obj now cannot be read, as

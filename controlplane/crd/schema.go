@@ -56,7 +56,7 @@ type Schema struct {
 }
 
 // features tells which parts of a schema some objects have to be walked for.
-type features struct{ embeds, defaults bool }
+type features struct{ embeds, defaults, lists bool }
 
 // validators check values against the schema.
 type validators struct {
@@ -164,6 +164,7 @@ func (s *Schema) findFeatures() features {
 	visitor := schema.Visitor{Structural: func(node *schema.Structural) bool {
 		found.embeds = found.embeds || node.XEmbeddedResource
 		found.defaults = found.defaults || node.Default.Object != nil
+		found.lists = found.lists || node.XListType != nil
 		return false
 	}}
 	visitor.Visit(structural.DeepCopy())

@@ -142,11 +142,17 @@ func (s *strategy) Prepare(_ context.Context, obj, old apiserver.Object) {
 // Prepare takes everything but status and managedFields from the old object.
 func (s statusStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
 	u := obj.(*unstructured.Unstructured)
-	managed := u.GetManagedFields()
+	// The record moves as it is: decoding it costs more than the rest.
+	record := map[string]any{}
+	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+		keep(record, metadata, "managedFields")
+	}
 	status := map[string]any{}
 	keep(status, u.Object, "status")
 	u.Object = old.(*unstructured.Unstructured).DeepCopy().Object
-	u.SetManagedFields(managed)
+	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+		keep(metadata, record, "managedFields")
+	}
 	keep(u.Object, status, "status")
 }
 
@@ -261,7 +267,10 @@ func (s *strategy) validateType(content map[string]any) field.ErrorList {
 // validateInvariants checks what holds between several fields: uniqueness in
 // lists, and the rules unless found has errors that would make them misfire.
 func (s *strategy) validateInvariants(ctx context.Context, structural *schema.Structural, content, before map[string]any, correlated *common.CorrelatedObject, found field.ErrorList) field.ErrorList {
-	errs := listtype.ValidateListSetsAndMaps(nil, structural, content)
+	var errs field.ErrorList
+	if s.schema.features().lists {
+		errs = listtype.ValidateListSetsAndMaps(nil, structural, content)
+	}
 	if len(errs) > 0 && before != nil && len(listtype.ValidateListSetsAndMaps(nil, structural, before)) > 0 {
 		errs = nil
 	}
