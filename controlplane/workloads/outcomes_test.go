@@ -374,6 +374,24 @@ func TestRefusedPodsShowInTheStatus(t *testing.T) {
 	equal(t, "conditions", []string{"Available=True MinimumReplicasAvailable", "Progressing=True NewReplicaSetAvailable"}, conditions(d))
 }
 
+// TestCrashLongAfterTheRolloutLeavesTheLoopAtRest would not end if the passed
+// deadline of the rollout kept the controller busy.
+func TestCrashLongAfterTheRolloutLeavesTheLoopAtRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newLoop(t, workloads.Outcome{Selector: "app=web", Fate: workloads.CrashLoop, After: 20 * time.Minute})
+		c.Create(deployment("web", 1))
+		synctest.Wait()
+		var d appsv1.Deployment
+		c.get("web", &d)
+		equal(t, "conditions", []string{"Available=True MinimumReplicasAvailable", "Progressing=True NewReplicaSetAvailable"}, conditions(&d))
+		time.Sleep(25 * time.Minute)
+		synctest.Wait()
+		c.get("web", &d)
+		equal(t, "conditions", []string{"Available=False MinimumReplicasUnavailable", "Progressing=True NewReplicaSetAvailable"}, conditions(&d))
+	})
+}
+
 // TestLoopWakesWhenTimePasses lets the plane run by itself: nothing is written
 // between the start of a Pod and the time at which it becomes ready.
 func TestLoopWakesWhenTimePasses(t *testing.T) {

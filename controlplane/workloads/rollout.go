@@ -346,7 +346,7 @@ func (r *rollout) progress(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 			r.set(&s, appsv1.DeploymentProgressing, corev1.ConditionFalse, timedOut, what+" has timed out progressing.")
 		}
 	}
-	if c := condition(&s, appsv1.DeploymentProgressing); c != nil && r.hasDeadline() && c.Reason != timedOut && !r.complete(&s) {
+	if c := condition(&s, appsv1.DeploymentProgressing); c != nil && r.hasDeadline() && c.Reason != timedOut && c.Reason != newAvailable && !r.complete(&s) {
 		r.later(r.key, r.deadline(c).Add(time.Second))
 	}
 	r.replicaFailure(&s)

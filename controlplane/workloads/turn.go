@@ -54,13 +54,16 @@ func (t *turn) look(key storage.Key) {
 	}
 }
 
+// patience is the least time between looks at an object that nothing changes.
+const patience = 100 * time.Millisecond
+
 // later has an object looked at when a time has come.
 func (t *turn) later(key storage.Key, at time.Time) {
 	if at.IsZero() {
 		return
 	}
 	if !at.After(t.now) {
-		at = t.now.Add(time.Nanosecond) // times are kept in whole seconds, the clock is not
+		at = t.now.Add(patience) // it was looked at just now
 	}
 	if set, ok := t.timers[key]; !ok || at.Before(set) {
 		t.timers[key] = at
