@@ -133,13 +133,7 @@ func TestClaimsOfAStatefulSetAreBoundAndStay(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	s := statefulSet("db", 2)
-	s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
-		ObjectMeta: metav1.ObjectMeta{Name: "data"},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}}
+	s.Spec.VolumeClaimTemplates = claimTemplates()
 	c.Create(s)
 	c.settle()
 	bound := func() []string {
@@ -173,4 +167,40 @@ func TestClaimsOfAStatefulSetAreBoundAndStay(t *testing.T) {
 	var left corev1.PersistentVolumeList
 	c.list(&left)
 	equal(t, "volumes", 0, len(left.Items))
+}
+
+func claimTemplates() []corev1.PersistentVolumeClaim {
+	return []corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}}
+}
+
+func TestClaimsGoWithTheirPodsOrTheirSetWhenAsked(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	s := statefulSet("db", 3)
+	s.Spec.VolumeClaimTemplates = claimTemplates()
+	s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+	}
+	claims := func() int {
+		c.settle()
+		var list corev1.PersistentVolumeClaimList
+		c.list(&list)
+		return len(list.Items)
+	}
+	c.Create(s)
+	equal(t, "claims", 3, claims())
+	c.get("db", s)
+	s.Spec.Replicas = new(int32(1))
+	c.update(s)
+	equal(t, "claims after scaling down", 1, claims())
+	if err := c.Client.Delete(c.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "claims after the set", 0, claims())
 }
