@@ -25,7 +25,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Policy is in a namespace.
 // +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=ApplyWhole,verb=apply
+// +genclient:method=ListAgain,verb=list
+// +genclient:method=Replace,verb=update
+// +genclient:method=Touch,verb=patch
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size
 // +kubebuilder:resource:shortName=pol
 type Policy struct {
 	metav1.TypeMeta   ` + "`json:\",inline\"`" + `
@@ -49,7 +57,8 @@ type Part struct {
 
 // PolicyStatus is what is.
 type PolicyStatus struct {
-	Ready bool ` + "`json:\"ready,omitempty\"`" + `
+	Ready bool  ` + "`json:\"ready,omitempty\"`" + `
+	Size  int32 ` + "`json:\"size,omitempty\"`" + `
 }
 
 // PolicyList is a list.
@@ -76,6 +85,132 @@ type ShopList struct {
 	metav1.TypeMeta ` + "`json:\",inline\"`" + `
 	metav1.ListMeta ` + "`json:\"metadata,omitempty\"`" + `
 	Items           []Shop ` + "`json:\"items\"`" + `
+}
+
+// Ledger is only read.
+// +genclient
+// +genclient:readonly
+// +kubebuilder:object:root=true
+type Ledger struct {
+	metav1.TypeMeta   ` + "`json:\",inline\"`" + `
+	metav1.ObjectMeta ` + "`json:\"metadata,omitempty\"`" + `
+}
+
+// LedgerList is a list.
+// +kubebuilder:object:root=true
+type LedgerList struct {
+	metav1.TypeMeta ` + "`json:\",inline\"`" + `
+	metav1.ListMeta ` + "`json:\"metadata,omitempty\"`" + `
+	Items           []Ledger ` + "`json:\"items\"`" + `
+}
+
+// Ticket has only what is written by hand.
+// +genclient
+// +genclient:noVerbs
+// +kubebuilder:object:root=true
+type Ticket struct {
+	metav1.TypeMeta   ` + "`json:\",inline\"`" + `
+	metav1.ObjectMeta ` + "`json:\"metadata,omitempty\"`" + `
+}
+
+// Stamp cannot be listed.
+// +genclient
+// +genclient:skipVerbs=list,deleteCollection,watch
+// +kubebuilder:object:root=true
+type Stamp struct {
+	metav1.TypeMeta   ` + "`json:\",inline\"`" + `
+	metav1.ObjectMeta ` + "`json:\"metadata,omitempty\"`" + `
+}
+-- served_test.go --
+package use
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+
+	v1 "example.com/project/api/shop/v1"
+	ac "example.com/project/api/shop/v1/applyconfiguration/shop/v1"
+	"example.com/project/pkg/client/clientset/versioned"
+	informers "example.com/project/pkg/client/informers/externalversions"
+)
+
+func TestServed(t *testing.T) {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	policies := cs.ShopV1().Policies("default")
+	must := func(p *v1.Policy, err error) *v1.Policy {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	watched, err := policies.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := must(policies.Create(ctx, &v1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PolicySpec{Size: 2}}, metav1.CreateOptions{}))
+	if event := <-watched.ResultChan(); event.Object.(*v1.Policy).Name != "p" {
+		t.Fatalf("watched %v", event)
+	}
+	watched.Stop()
+	p.Status.Ready = true
+	p = must(policies.UpdateStatus(ctx, p, metav1.UpdateOptions{}))
+	p.Labels = map[string]string{"a": "b"}
+	must(policies.Replace(ctx, p, metav1.UpdateOptions{}))
+	must(policies.Touch(ctx, "p", types.MergePatchType, []byte(` + "`{\"metadata\":{\"labels\":{\"c\":\"d\"}}}`" + `), metav1.PatchOptions{}))
+	scale, err := policies.GetScale(ctx, "p", metav1.GetOptions{})
+	if err != nil || scale.Spec.Replicas != 2 {
+		t.Fatalf("scale %v, %v", scale, err)
+	}
+	scale.Spec.Replicas = 5
+	if _, err := policies.UpdateScale(ctx, "p", scale, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := must(policies.Get(ctx, "p", metav1.GetOptions{}))
+	if got.Spec.Size != 5 || !got.Status.Ready || got.Labels["a"] != "b" || got.Labels["c"] != "d" {
+		t.Fatalf("got %+v", got)
+	}
+	force := metav1.ApplyOptions{FieldManager: "test", Force: true}
+	must(policies.Apply(ctx, ac.Policy("p", "default").WithSpec(ac.PolicySpec().WithSize(7)), force))
+	must(policies.ApplyStatus(ctx, ac.Policy("p", "default").WithStatus(ac.PolicyStatus().WithSize(6)), force))
+	applied := must(policies.ApplyWhole(ctx, ac.Policy("p", "default").WithSpec(ac.PolicySpec().WithSize(8)), force))
+	if applied.Spec.Size != 8 || applied.Status.Size != 6 {
+		t.Fatalf("applied %+v", applied)
+	}
+	list, err := policies.ListAgain(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("listed %v, %v", list, err)
+	}
+	factory := informers.NewSharedInformerFactory(cs, 0)
+	lister := factory.Shop().V1().Policies().Lister()
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	if cached, err := lister.Policies("default").List(labels.Everything()); err != nil || len(cached) != 1 || cached[0].Spec.Size != 8 {
+		t.Fatalf("cached %v, %v", cached, err)
+	}
+	gone := policies.Delete(ctx, "p", metav1.DeleteOptions{})
+	if left, err := policies.List(ctx, metav1.ListOptions{}); gone != nil || err != nil || len(left.Items) != 0 {
+		t.Fatalf("left %v, %v, %v", left, gone, err)
+	}
+	if ledgers, err := cs.ShopV1().Ledgers("default").List(ctx, metav1.ListOptions{}); err != nil || len(ledgers.Items) != 0 {
+		t.Fatal(ledgers, err)
+	}
 }
 -- use_test.go --
 package use
@@ -158,10 +293,11 @@ func TestGeneratedCodeCompilesAndWorks(t *testing.T) {
 	if err := generate.Apply(changes); err != nil {
 		t.Fatal(err)
 	}
+	kubeconfig := served(t, filepath.Join(dir, "config", "crd", "bases"))
 	for _, args := range [][]string{{"vet", "./..."}, {"test", "."}} {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off")
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "KUBECONFIG="+kubeconfig)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %v: %v\n%s", args, err, out)
 		}

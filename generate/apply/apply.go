@@ -90,6 +90,26 @@ func hasTag(decl *load.TypeDecl, tag string) bool {
 	return false
 }
 
+// place is where the apply configurations of a package go: the directory below it,
+// and theirs below that.
+func place(p *load.Program, pkg *load.Package) (dir, sub string) {
+	dir = "applyconfiguration"
+	if said, ok := markers.First[string](p.PackageMarkers(pkg), outputMarker); ok {
+		dir = said
+	}
+	return dir, strings.ToLower(path.Join(path.Base(path.Dir(pkg.Path)), path.Base(pkg.Path)))
+}
+
+// Configured returns the package in which the generator puts the apply
+// configuration of a kind, "" if its markers ask for none.
+func Configured(p *load.Program, kind *load.TypeDecl) string {
+	if !enabled(p, kind.Package) || !slices.ContainsFunc(kinds(p, kind.Package), func(d *load.TypeDecl) bool { return d.Spec == kind.Spec }) {
+		return ""
+	}
+	dir, sub := place(p, kind.Package)
+	return path.Join(kind.Package.Path, dir, sub)
+}
+
 // Need asks the program for the types.
 func (g *Generator) Need(p *load.Program) {
 	for _, pkg := range p.Roots {
@@ -151,11 +171,7 @@ func newPackage(p *load.Program, pkg *load.Package, header string, external map[
 	if t.group == "" {
 		p.Problemf(pkg.Files[0].Package, "apply configurations need an API group: add // +groupName=<group> above the package clause")
 	}
-	t.dir = "applyconfiguration"
-	if dir, ok := markers.First[string](p.PackageMarkers(pkg), outputMarker); ok {
-		t.dir = dir
-	}
-	t.sub = strings.ToLower(path.Join(path.Base(path.Dir(pkg.Path)), path.Base(pkg.Path)))
+	t.dir, t.sub = place(p, pkg)
 	for name, in := range external {
 		t.refs[name] = in
 	}

@@ -13,10 +13,13 @@
 //	// +genclient
 //	// +genclient:nonNamespaced
 //	// +genclient:noStatus
+//	// +genclient:onlyVerbs=get,list,watch
+//	// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale
 //
 // (or is put outside namespaces by its kubebuilder:resource marker). Unlike there,
 // plurals come from the same source as in the CustomResourceDefinition, and the API
-// package needs nothing but AddToScheme.
+// package needs nothing but AddToScheme. Where the package asks for apply
+// configurations, clients can apply them.
 package client
 
 import (
@@ -35,6 +38,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"github.com/steer-dev/steer/generate/apply"
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
@@ -76,8 +80,13 @@ func Markers() []*markers.Definition {
 		markers.Define[struct{}]("genclient", markers.Type, help("The kind gets a client.")),
 		markers.Define[struct{}]("genclient:nonNamespaced", markers.Type, help("The kind is outside namespaces.")),
 		markers.Define[struct{}]("genclient:noStatus", markers.Type, help("The client has no UpdateStatus.")),
+		markers.Define[struct{}]("genclient:noVerbs", markers.Type, help("The client has no methods but those written by hand.")),
+		markers.Define[struct{}]("genclient:readonly", markers.Type, help("The client has Get, List and Watch.")),
+		markers.Define[verbs]("genclient:onlyVerbs", markers.Type, help("The client has these methods only, parted by commas.")),
+		markers.Define[verbs]("genclient:skipVerbs", markers.Type, help("The client lacks these methods, parted by commas.")),
+		markers.Define[method]("genclient:method", markers.Type, help("The client has a further method: Name,verb=,subresource=,input=,result=.")),
 		markers.Define[string]("groupGoName", markers.Package, help("The Go name of the API group. Default: its first word.")),
-	}, crd.Markers()...)
+	}, apply.Markers()...)
 }
 
 // Wanted reports whether any kind in the roots asks for a client.
@@ -87,45 +96,6 @@ func Wanted(p *load.Program) bool {
 
 // Need asks for nothing: names and markers suffice.
 func (g *Generator) Need(*load.Program) {}
-
-// The data of the templates.
-type (
-	set struct {
-		Package string // import path of the directory that holds everything
-		Groups  []*group
-	}
-	group struct {
-		Name, Go, Dir string
-		Versions      []*version
-	}
-	version struct {
-		Set            *set
-		Group          *group
-		Name, Go, Path string
-		Kinds          []kind
-		pkg            *load.Package
-	}
-	kind struct {
-		Name, Plural, PluralGo string
-		Namespaced, Status     bool
-		List                   bool
-	}
-)
-
-// Alias is the name under which files import the version's package.
-func (v *version) Alias() string { return strings.ToLower(v.Group.Go) + v.Name }
-
-// PackageName is the name of the package with the types.
-func (v *version) PackageName() string { return v.pkg.Name }
-
-// Client is the name of the version's client.
-func (v *version) Client() string { return v.Group.Go + v.Go }
-
-// Var is the name of a variable that holds the kind.
-func (k kind) Var() string { return strings.ToLower(k.Name[:1]) + k.Name[1:] }
-
-// Vars is the name of a variable that holds several.
-func (k kind) Vars() string { return strings.ToLower(k.PluralGo[:1]) + k.PluralGo[1:] }
 
 // Generate makes the part.
 func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
@@ -168,22 +138,40 @@ func (g *Generator) collect(p *load.Program) (*set, string, error) {
 		if !markerSet.Has("genclient") {
 			continue
 		}
-		v := all.version(p, k)
-		s, _ := k.Spec.Type.(*ast.StructType)
-		v.Kinds = append(v.Kinds, kind{
-			Name:       k.Spec.Name.Name,
-			Plural:     crd.ResourceName(k.Spec.Name.Name, markerSet),
-			PluralGo:   crd.PluralKind(k.Spec.Name.Name),
+		can := verbsOf(markerSet)
+		if s, _ := k.Spec.Type.(*ast.StructType); markerSet.Has("genclient:noStatus") || !hasStatus(s) {
+			delete(can, "updateStatus")
+			delete(can, "applyStatus")
+		}
+		configured := apply.Configured(p, k.TypeDecl)
+		if configured == "" {
+			delete(can, "apply")
+			delete(can, "applyStatus")
+		}
+		if g.Part == Listers && !(can["list"] && can["get"]) || g.Part == Informers && !(can["list"] && can["get"] && can["watch"]) {
+			continue
+		}
+		name := k.Spec.Name.Name
+		one := kind{
+			Name:       name,
+			Plural:     crd.ResourceName(name, markerSet),
+			PluralGo:   crd.PluralKind(name),
 			Namespaced: !markerSet.Has("genclient:nonNamespaced") && !crd.ClusterScoped(markerSet),
-			Status:     !markerSet.Has("genclient:noStatus") && hasStatus(s),
-			List:       slices.ContainsFunc(k.Package.Decls(), func(d *load.TypeDecl) bool { return d.Spec.Name.Name == k.Spec.Name.Name+"List" }),
-		})
+			List:       k.Package.Decl(name+"List") != nil,
+			Can:        can,
+			Apply:      configured,
+		}
+		if !markerSet.Has("genclient:noVerbs") {
+			one.Calls, one.Imports = calls(name, configured, markers.All[method](markerSet, "genclient:method"))
+		}
+		v := all.version(p, k)
+		v.Kinds = append(v.Kinds, one)
 	}
 	for _, group := range all.Groups {
 		for _, v := range group.Versions {
 			slices.SortFunc(v.Kinds, func(a, b kind) int { return strings.Compare(a.Name, b.Name) })
 			for _, k := range v.Kinds {
-				if !k.List {
+				if !k.List && k.Lists() {
 					p.Problemf(v.pkg.Files[0].Package, "kind %s has no type %sList beside it, which its client needs", k.Name, k.Name)
 				}
 			}
@@ -256,7 +244,7 @@ func (w *writer) at(name string, pkg *load.Package, from, tool string, data any)
 	if w.err != nil {
 		return
 	}
-	parsed, err := template.ParseFS(templates, "templates/"+from+".tmpl")
+	parsed, err := template.ParseFS(templates, "templates/"+from+".tmpl", "templates/methods.tmpl")
 	if err != nil {
 		w.err = err
 		return
