@@ -62,7 +62,7 @@ func (t *turn) historyOf(user string, self *object, owner metav1.Object, kind st
 	_ = json.Unmarshal(raw, &fields) // was just written
 	fields["$patch"] = "replace"
 	data, _ := json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
-	name := ""
+	var name string
 	if hash != nil {
 		name = hash()
 	} else {

@@ -359,12 +359,3 @@ func (o *object) ended() bool { return o.phase == corev1.PodSucceeded || o.phase
 
 // active tells whether a Pod counts as one of its owner's.
 func (o *object) active() bool { return !o.ended() && !o.deleting }
-
-// availableAt tells since when a Pod counts as available; the zero time if it
-// is not ready.
-func (o *object) availableAt(minReady int32) time.Time {
-	if !o.ready {
-		return time.Time{}
-	}
-	return o.readySince.Add(time.Duration(minReady) * time.Second)
-}
