@@ -47,6 +47,16 @@ type Metric struct {
 	// Ratio says how many times better Steer's median is; 0 when a side is
 	// missing.
 	Ratio float64 `json:"ratio"`
+	// Goal, if any.
+	Goal *Goal `json:"goal,omitempty"`
+}
+
+// Goal is what a metric is to reach; the zero value asks for nothing.
+type Goal struct {
+	// Times better than the peer, at least.
+	Times float64 `json:"times,omitempty"`
+	// AtMost is a limit for Steer's own median.
+	AtMost float64 `json:"atMost,omitempty"`
 }
 
 // Report is the result of a run. It is not safe for concurrent use.
@@ -90,6 +100,33 @@ func (r *Report) Add(group, name, unit string, better Direction, side Side, valu
 	m.Ratio = ratio(m)
 }
 
+// Expect sets the goal of a metric that was added before.
+func (r *Report) Expect(group, name string, goal Goal) {
+	for _, m := range r.Metrics {
+		if m.Group == group && m.Name == name && goal != (Goal{}) {
+			m.Goal = &goal
+		}
+	}
+}
+
+// verdict of a metric: its goal, and whether it was met.
+func verdict(m *Metric) string {
+	if m.Goal == nil {
+		return ""
+	}
+	goal, met, known := fmt.Sprintf("%.2fx", m.Goal.Times), m.Ratio >= m.Goal.Times, m.Ratio > 0
+	if m.Goal.AtMost > 0 {
+		goal, met, known = "at most "+format(m.Goal.AtMost), Median(m.Steer) <= m.Goal.AtMost, len(m.Steer) > 0
+	}
+	switch {
+	case !known:
+		return goal + ": not measured"
+	case met:
+		return goal + ": met"
+	}
+	return goal + ": missed"
+}
+
 func ratio(m *Metric) float64 {
 	ours, theirs := Median(m.Steer), Median(m.Peer)
 	if len(m.Steer) == 0 || len(m.Peer) == 0 || ours == 0 || theirs == 0 {
@@ -122,13 +159,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, m := range r.Metrics {
 		if m.Group != group {
 			group = m.Group
-			fmt.Fprintf(table, "\n%s\tunit\tsteer\tpeer\tsteer is better by\n", strings.ToUpper(group))
+			fmt.Fprintf(table, "\n%s\tunit\tsteer\tpeer\tsteer is better by\tgoal\n", strings.ToUpper(group))
 		}
 		better := "-"
 		if m.Ratio > 0 {
 			better = fmt.Sprintf("%.2fx", m.Ratio)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, show(m.Steer), show(m.Peer), better)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, show(m.Steer), show(m.Peer), better, verdict(m))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(table, "\nnote: %s\n", note)

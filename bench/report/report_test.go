@@ -42,3 +42,26 @@ func TestRatiosSayHowManyTimesBetterSteerIs(t *testing.T) {
 		t.Errorf("the chart has %d bars, want 2", got)
 	}
 }
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	r := report.New(time.Unix(0, 0))
+	for _, name := range []string{"twice", "thrice", "little"} {
+		r.Add("runtime", name, "ms", report.Lower, report.Steer, 2)
+		r.Add("runtime", name, "ms", report.Lower, report.Peer, 5)
+	}
+	r.Add("runtime", "alone", "ms", report.Lower, report.Steer, 2)
+	r.Expect("runtime", "twice", report.Goal{Times: 2})
+	r.Expect("runtime", "thrice", report.Goal{Times: 3})
+	r.Expect("runtime", "little", report.Goal{AtMost: 1})
+	r.Expect("runtime", "alone", report.Goal{Times: 2})
+	var table bytes.Buffer
+	if err := r.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2.00x: met", "3.00x: missed", "at most 1: missed", "2.00x: not measured"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, table.String())
+		}
+	}
+}

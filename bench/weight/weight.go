@@ -41,6 +41,9 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer Pro
 			return fmt.Errorf("%s: %w", side.name, err)
 		}
 	}
+	out.Expect(group, "third-party packages", report.Goal{AtMost: 199})
+	out.Expect(group, "binary", report.Goal{Times: 2})
+	out.Expect(group, "compile from nothing, CPU", report.Goal{Times: 2})
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 
 func main() {
 	ctrl.SetLogger(logr.Discard())
-	probe.Main(&side{})
+	probe.Main(&side{}, steps{})
 }
 
 type side struct{ reader client.Client }

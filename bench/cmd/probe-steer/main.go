@@ -17,7 +17,7 @@ import (
 	"github.com/steer-dev/steer/manager"
 )
 
-func main() { probe.Main(&side{}) }
+func main() { probe.Main(&side{}, steps{}) }
 
 type side struct{ reader client.Client }
 

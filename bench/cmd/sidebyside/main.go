@@ -176,5 +176,9 @@ func runRuntime(ctx context.Context, s settings, out *report.Report) (err error)
 	if s.rounds > 0 {
 		rounds = s.rounds
 	}
-	return runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, runtime.Probes{Steer: ours, Peer: theirs}, rounds, objects)
+	probes := runtime.Probes{Steer: ours, Peer: theirs}
+	return errors.Join(
+		runtime.RunMicro(ctx, out, os.Stderr, probes, rounds, objects),
+		runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, probes, rounds, objects),
+	)
 }

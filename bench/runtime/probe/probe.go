@@ -25,6 +25,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/bench/runtime/micro"
 )
 
 // Side is a runtime under test.
@@ -51,14 +53,21 @@ type Result struct {
 	ListMillis    float64 `json:"listMillis"`
 }
 
-// Main measures a side and prints the result as JSON.
-func Main(side Side) {
+// Main measures a side, or its single steps, and prints the result as JSON.
+func Main(side Side, steps micro.Side) {
 	flags := flag.NewFlagSet("probe", flag.ExitOnError) // of our own: a side may have claimed names in the global one
 	kubeconfig := flags.String("kubeconfig", "", "the server")
 	objects := flags.Int("objects", 1000, "how many items there are")
 	events := flags.Int("events", 100, "how many changes to time")
+	single := flags.Bool("micro", false, "measure single steps, without a server")
 	_ = flags.Parse(os.Args[1:]) // exits itself
-	result, err := measure(side, *kubeconfig, *objects, *events)
+	var result any
+	var err error
+	if *single {
+		result, err = micro.Measure(context.Background(), steps, processCPU, *objects)
+	} else {
+		result, err = measure(side, *kubeconfig, *objects, *events)
+	}
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(result)
 	}

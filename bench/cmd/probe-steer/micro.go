@@ -1,0 +1,142 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/bench/runtime/item"
+	"github.com/steer-dev/steer/bench/runtime/micro"
+	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/queue"
+	"github.com/steer-dev/steer/trace"
+)
+
+// steps implements micro.Side.
+type steps struct{}
+
+// Cache implements micro.Side.
+func (steps) Cache(ctx context.Context, config *rest.Config, obj micro.Object, indexes int, updated func()) (reads micro.Reads, err error) {
+	scheme, err := client.NewScheme(item.AddToScheme, corev1.AddToScheme)
+	if err != nil {
+		return reads, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	live, err := client.New(config, client.Options{Scheme: scheme, Log: log})
+	if err != nil {
+		return reads, err
+	}
+	c, err := cache.New(live, cache.Options{Log: log})
+	if err != nil {
+		return reads, err
+	}
+	for i := range indexes {
+		if err := c.IndexField(obj, fmt.Sprint("index-", i), func(o client.Object) []string { return []string{o.GetLabels()["app"]} }); err != nil {
+			return reads, err
+		}
+	}
+	informer, err := c.Informer(obj)
+	if err != nil {
+		return reads, err
+	}
+	informer.AddHandler(func(e cache.Event) {
+		if e.Type == cache.Updated {
+			updated()
+		}
+	})
+	lister, err := cache.NewLister[*corev1.Pod](c)
+	if err != nil {
+		return reads, err
+	}
+	if err := c.Start(ctx); err != nil {
+		return reads, err
+	}
+	reads = micro.Reads{
+		Get: func() error {
+			var pod corev1.Pod
+			return c.Get(ctx, client.ObjectKey{Namespace: micro.Namespace, Name: micro.Name}, &pod)
+		},
+		List: func() error {
+			var pods corev1.PodList
+			return c.List(ctx, &pods, client.InNamespace(micro.Namespace))
+		},
+		Iterate: func() error {
+			pods, err := lister.All(ctx, client.InNamespace(micro.Namespace))
+			if err != nil {
+				return err
+			}
+			for range pods {
+			}
+			return nil
+		},
+	}
+	return reads, c.WaitForSync(ctx)
+}
+
+// Queue implements micro.Side; each add has a cause as well.
+func (steps) Queue(waiting int) (trip func(int), stop func()) {
+	keys := make([]controller.Request, waiting+1)
+	for i := range keys {
+		keys[i].Namespace, keys[i].Name = "default", fmt.Sprint("object-", i)
+	}
+	cause := trace.Cause{Type: trace.Updated, Object: trace.Object{Kind: "Pod", Namespace: "default", Name: "web-1"}, Revision: "44", Changed: "status.phase"}
+	q := queue.New(queue.Options[controller.Request]{})
+	for i, key := range keys[1:] {
+		q.Add(key, queue.Order{Priority: i % 2 * queue.LowPriority, Cause: cause})
+	}
+	return func(i int) {
+		q.Add(keys[i%len(keys)], queue.Order{Priority: i % 2 * queue.LowPriority, Cause: cause})
+		got, _ := q.Get()
+		q.Forget(got.Key)
+		q.Done(got.Key)
+	}, q.Close
+}
+
+// Reconcile implements micro.Side.
+func (steps) Reconcile(ctx context.Context, config *rest.Config, reconciled func()) (func(), error) {
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	m, err := manager.New(config, manager.Options{Name: "probe", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	from := make(source, 1)
+	err = controller.Add(m, controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
+		reconciled()
+		return controller.Done(), nil
+	}), controller.Name("probe"), controller.From[controller.Request](from))
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = m.Start(ctx) }() // ends with ctx
+	enqueue := <-from
+	var request controller.Request
+	request.Namespace, request.Name = micro.Namespace, micro.Name
+	return func() { enqueue(request, queue.Order{}) }, nil
+}
+
+// source hands out the function that enqueues.
+type source chan func(controller.Request, queue.Order)
+
+// Start implements controller.Source.
+func (s source) Start(_ context.Context, enqueue func(controller.Request, queue.Order)) error {
+	s <- enqueue
+	return nil
+}
+
+// WaitForSync implements controller.Source.
+func (source) WaitForSync(context.Context) error { return nil }
+
+// Stop implements controller.Source.
+func (source) Stop() {}

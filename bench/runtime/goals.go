@@ -1,0 +1,79 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/steer-dev/steer/bench/report"
+	"github.com/steer-dev/steer/bench/runtime/micro"
+)
+
+// line shows a result of package micro in the table, beside its goal.
+type line struct {
+	key, name, unit string
+	goal            report.Goal
+}
+
+func lines() []line {
+	times := func(factor float64) report.Goal { return report.Goal{Times: factor} }
+	atMost := func(limit float64) report.Goal { return report.Goal{AtMost: limit} }
+	return []line{
+		{"sync CPU, JSON", "initial sync, objects of 8 KB, JSON: CPU", "ms", times(3)},
+		{"sync CPU, protobuf", "initial sync, protobuf: CPU", "ms", times(1 / 0.8)},
+		{"sync heap, JSON", "live heap after it, JSON", "MB", times(4.0 / 3)},
+		{"sync heap, protobuf", "live heap after it, protobuf", "MB", times(4.0 / 3)},
+		{"event CPU, JSON", "watch event to handler, JSON: CPU", "µs", times(4)},
+		{"event CPU, protobuf", "watch event to handler, protobuf: CPU", "µs", times(1 / 0.8)},
+		{"hand-offs, JSON", "goroutines woken by it, JSON", "", atMost(2)},
+		{"hand-offs, protobuf", "goroutines woken by it, protobuf", "", atMost(2)},
+		{"queue CPU, 0", "queue add, get, done: CPU", "µs", atMost(0.5)},
+		{"queue allocs, 0", "queue add, get, done: allocations", "", atMost(1)},
+		{"queue CPU, 10000", "the same, 10,000 waiting: CPU", "µs", atMost(0.5)},
+		{"queue allocs, 10000", "the same, 10,000 waiting: allocations", "", atMost(1)},
+		{"reconcile CPU", "empty reconcile: CPU", "µs", times(2)},
+		{"get allocs", "cached get, a copy: allocations", "", times(1 / 0.85)},
+		{"get bytes", "cached get, a copy: bytes", "B", report.Goal{}},
+		{"list allocs", "cached list, copies: allocations", "", times(1 / 0.85)},
+		{"list bytes", "cached list, copies: bytes", "B", report.Goal{}},
+		{"iterate allocs", "iterator against the peer's list: allocations", "", times(20)},
+		{"five indexes", "five indexes: their CPU per update", "µs", times(4)},
+		{"update CPU, five indexes", "update of a small object with them: CPU", "µs", report.Goal{}},
+	}
+}
+
+// RunMicro measures single steps of both sides in turn, rounds times, and says
+// whether each meets its goal.
+func RunMicro(ctx context.Context, out *report.Report, log io.Writer, probes Probes, rounds, objects int) error {
+	for round := range rounds {
+		for _, side := range []struct {
+			name   report.Side
+			binary string
+		}{{report.Steer, probes.Steer}, {report.Peer, probes.Peer}} {
+			fmt.Fprintf(log, "runtime: single steps, round %d, %s\n", round+1, side.name)
+			command := exec.CommandContext(ctx, side.binary, "-micro", "-objects", fmt.Sprint(objects))
+			command.Stderr = os.Stderr
+			data, err := command.Output()
+			if err != nil {
+				return fmt.Errorf("%s: %w", side.name, err)
+			}
+			var result micro.Result
+			if err := json.Unmarshal(data, &result); err != nil {
+				return err
+			}
+			for _, l := range lines() {
+				out.Add(group, l.name, l.unit, report.Lower, side.name, result[l.key])
+			}
+		}
+	}
+	for _, l := range lines() {
+		out.Expect(group, l.name, l.goal)
+	}
+	return nil
+}
