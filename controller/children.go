@@ -215,6 +215,21 @@ func (s *childSet) adopt(child client.Object) (childRef, error) {
 	return childRef{GVK: gvk, Key: client.ObjectKeyFromObject(child)}, nil
 }
 
+// read returns what there is of a child. What the cache shows of another owner
+// may be the past, when an owner of the same name has gone with its children: the
+// server decides.
+func (s *childSet) read(ref childRef, child client.Object) (client.Object, error) {
+	found := emptyLike(child)
+	found.GetObjectKind().SetGroupVersionKind(ref.GVK)
+	err := s.client.Get(s.ctx, ref.Key, found)
+	if err != nil || !s.foreign(found) {
+		return found, err
+	}
+	found = emptyLike(child)
+	found.GetObjectKind().SetGroupVersionKind(ref.GVK)
+	return found, s.client.Get(s.ctx, ref.Key, found, client.Live)
+}
+
 // apply sends one child, unless it is known to be as desired.
 func (s *childSet) apply(ref childRef, child client.Object) error {
 	body, err := client.ApplyBody(s.client.Scheme(), child)
@@ -225,9 +240,8 @@ func (s *childSet) apply(ref childRef, child client.Object) error {
 	if err != nil {
 		return fmt.Errorf("children %s: %w", s.name, err)
 	}
-	live := emptyLike(child)
-	live.GetObjectKind().SetGroupVersionKind(ref.GVK)
-	switch err := s.client.Get(s.ctx, ref.Key, live); {
+	live, err := s.read(ref, child)
+	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
