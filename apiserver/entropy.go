@@ -20,6 +20,10 @@ import (
 type Entropy interface {
 	// UID returns a random (version 4) UUID.
 	UID() types.UID
+	// AuditID returns a random UUID for the header of an answer, from a sequence
+	// of its own: how many requests there are, and in which order they begin,
+	// does not change the UIDs of objects.
+	AuditID() types.UID
 	// Suffix returns n characters for the end of a generated name.
 	Suffix(n int) string
 	// Jitter returns a duration in [0, limit); 0 when limit is not positive.
@@ -34,7 +38,7 @@ const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 func RandomEntropy() Entropy {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails: the runtime aborts instead
-	return &entropy{chance: rand.NewChaCha8(seed)}
+	return newEntropy(seed)
 }
 
 // SeededEntropy returns the entropy for deterministic runs: the same sequence
@@ -42,18 +46,29 @@ func RandomEntropy() Entropy {
 func SeededEntropy(seed uint64) Entropy {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
-	return &entropy{chance: rand.NewChaCha8(key)}
+	return newEntropy(key)
 }
 
 type entropy struct {
-	mu     sync.Mutex
-	chance *rand.ChaCha8
+	mu            sync.Mutex
+	chance, audit *rand.ChaCha8
 }
 
-func (e *entropy) UID() types.UID {
+func newEntropy(key [32]byte) *entropy {
+	e := &entropy{chance: rand.NewChaCha8(key)}
+	key[31] ^= 1
+	e.audit = rand.NewChaCha8(key)
+	return e
+}
+
+func (e *entropy) UID() types.UID { return e.uuid(e.chance) }
+
+func (e *entropy) AuditID() types.UID { return e.uuid(e.audit) }
+
+func (e *entropy) uuid(from *rand.ChaCha8) types.UID {
 	var id uuid.UUID
 	e.mu.Lock()
-	_, _ = e.chance.Read(id[:]) // never fails
+	_, _ = from.Read(id[:]) // never fails
 	e.mu.Unlock()
 	id[6] = id[6]&0x0f | 0x40 // version 4
 	id[8] = id[8]&0x3f | 0x80 // RFC 4122

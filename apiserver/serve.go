@@ -30,7 +30,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	audit := r.Header.Get("Audit-Id")
 	if audit == "" {
-		audit = string(s.entropy.UID())
+		audit = string(s.entropy.AuditID())
 	}
 	header.Set("Audit-Id", audit)
 	header.Set("Cache-Control", "no-cache, private")

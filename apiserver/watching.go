@@ -136,8 +136,23 @@ func (r *watching) serve(ctx context.Context) error {
 	}
 	for {
 		if err := r.next(ctx, cursor); err != nil {
+			r.rest(ctx, cursor)
 			r.end(ctx, err)
 			return nil
+		}
+	}
+}
+
+// rest sends what was there when the watch was told to end: an event that was
+// committed before the end is never left out because both came at once.
+func (r *watching) rest(ctx context.Context, cursor storage.Cursor) {
+	batch, err := cursor.Poll()
+	if err != nil || len(batch.Events) == 0 {
+		return
+	}
+	for _, frame := range r.stream.Batch(batch) {
+		if r.out.frame(context.WithoutCancel(ctx), frame) != nil {
+			return
 		}
 	}
 }
