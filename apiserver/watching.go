@@ -155,6 +155,7 @@ func (r *watching) rest(ctx context.Context, cursor storage.Cursor) {
 			return
 		}
 	}
+	_ = r.out.flush() // the end of the watch says the rest
 }
 
 // present yields the objects that a watch begins with.
@@ -189,13 +190,16 @@ func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
 	if err != nil {
 		return err
 	}
+	// The cursor does not yield them again: what it has given is sent, whatever
+	// ends the watch meanwhile. Writing to a client that has left fails by itself.
+	sending := context.WithoutCancel(ctx)
 	for _, frame := range r.stream.Batch(batch) {
-		if err := r.out.frame(ctx, frame); err != nil {
+		if err := r.out.frame(sending, frame); err != nil {
 			return err
 		}
 	}
 	if frame, ok := r.stream.Tick(time.Now()); ok {
-		if err := r.out.frame(ctx, frame); err != nil {
+		if err := r.out.frame(sending, frame); err != nil {
 			return err
 		}
 	}
