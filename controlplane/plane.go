@@ -20,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/expiry"
 	"github.com/steer-dev/steer/controlplane/gc"
@@ -97,7 +98,7 @@ func (p *Plane) assemble() error {
 		return NewKeys()
 	})
 	authentication := authenticator{keys: p.keys, tokens: o.Tokens}
-	allocator := core.NewServiceAllocator(p.store, netip.Prefix{})
+	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
 	builtin := append(allocator.Services(builtinResources()), core.Reviews(o.Authorizer, authentication)...)
 	admission := apiserver.Admissions{namespace.Lifecycle{Store: p.store}, allocator}
 	refusal := &lateAdmission{}

@@ -6,27 +6,32 @@ package core
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"maps"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // maxSecretSize bounds the data of a Secret, and of a ConfigMap, in bytes.
 const maxSecretSize = 1 << 20
 
 func namespaceKinds() []*apiserver.Resource {
-	k := kind[corev1.Namespace, *corev1.Namespace]{
-		version: "v1", plural: "namespaces", short: []string{"ns"}, cluster: true,
-		status: true, unconditional: true,
-		initialStatus: func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceActive },
-		defaults:      defaultNamespace,
-		prepare: func(_ context.Context, ns, old *corev1.Namespace) {
+	k := kind.Of[corev1.Namespace, *corev1.Namespace]{
+		Version: "v1", Plural: "namespaces", Short: []string{"ns"}, Cluster: true,
+		Status: true, Unconditional: true,
+		InitialStatus: func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceActive },
+		Defaults:      defaultNamespace,
+		Prepare: func(_ context.Context, ns, old *corev1.Namespace) {
 			defaultNamespace(ns) // by now a generated name is known
 			if old != nil {
 				ns.Spec.Finalizers = old.Spec.Finalizers
@@ -34,28 +39,28 @@ func namespaceKinds() []*apiserver.Resource {
 				ns.Spec.Finalizers = append(ns.Spec.Finalizers, corev1.FinalizerKubernetes)
 			}
 		},
-		validate: func(ns, old *corev1.Namespace) field.ErrorList {
-			errs := validName(ns, old, validation.ValidateNamespaceName)
+		Validate: func(ns, old *corev1.Namespace) field.ErrorList {
+			errs := valid.Name(ns, old, apivalidation.ValidateNamespaceName)
 			for _, f := range ns.Spec.Finalizers {
 				errs = append(errs, validFinalizer(field.NewPath("spec", "finalizers"), string(f))...)
 			}
 			return errs
 		},
-		columns: columns("Name", "Status", "Age"),
-		row: func(ns *corev1.Namespace) []any {
-			return []any{ns.Name, string(ns.Status.Phase), age(ns)}
+		Columns: kind.Columns("Name", "Status", "Age"),
+		Row: func(ns *corev1.Namespace) []any {
+			return []any{ns.Name, string(ns.Status.Phase), kind.Age(ns)}
 		},
-		selectable: []selectable[*corev1.Namespace]{
-			leaf("status.phase", func(ns *corev1.Namespace) string { return string(ns.Status.Phase) }),
+		Selectable: []kind.Selectable[*corev1.Namespace]{
+			kind.Leaf("status.phase", func(ns *corev1.Namespace) string { return string(ns.Status.Phase) }),
 		},
-		subresources: []apiserver.Subresource{{Name: "finalize", Strategy: namespaceFinalize{}, Verbs: []string{"update"}}},
-		deletion: apiserver.DeletionRules{
+		Subresources: []apiserver.Subresource{{Name: "finalize", Strategy: namespaceFinalize{}, Verbs: []string{"update"}}},
+		Deletion: apiserver.DeletionRules{
 			OneByOne: true, ReturnsObject: true,
 			Holds: func(obj apiserver.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
 			Mark:  func(obj apiserver.Object) { obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating },
 		},
 	}
-	return []*apiserver.Resource{k.resource()}
+	return []*apiserver.Resource{k.Resource()}
 }
 
 // defaultNamespace sees to the label by which selectors find a namespace.
@@ -101,38 +106,38 @@ func (namespaceFinalize) Warnings(context.Context, apiserver.Object, apiserver.O
 
 func configKinds() []*apiserver.Resource {
 	return []*apiserver.Resource{
-		kind[corev1.ConfigMap, *corev1.ConfigMap]{
-			version: "v1", plural: "configmaps", short: []string{"cm"}, unconditional: true,
-			validate: validateConfigMap,
-			columns:  columns("Name", "Data", "Age"),
-			row: func(c *corev1.ConfigMap) []any {
-				return []any{c.Name, int64(len(c.Data) + len(c.BinaryData)), age(c)}
+		kind.Of[corev1.ConfigMap, *corev1.ConfigMap]{
+			Version: "v1", Plural: "configmaps", Short: []string{"cm"}, Unconditional: true,
+			Validate: validateConfigMap,
+			Columns:  kind.Columns("Name", "Data", "Age"),
+			Row: func(c *corev1.ConfigMap) []any {
+				return []any{c.Name, int64(len(c.Data) + len(c.BinaryData)), kind.Age(c)}
 			},
-		}.resource(),
-		kind[corev1.Secret, *corev1.Secret]{
-			version: "v1", plural: "secrets", unconditional: true,
-			defaults: defaultSecret,
-			validate: validateSecret,
-			columns:  columns("Name", "Type", "Data", "Age"),
-			row: func(s *corev1.Secret) []any {
-				return []any{s.Name, string(s.Type), int64(len(s.Data)), age(s)}
+		}.Resource(),
+		kind.Of[corev1.Secret, *corev1.Secret]{
+			Version: "v1", Plural: "secrets", Unconditional: true,
+			Defaults: defaultSecret,
+			Validate: validateSecret,
+			Columns:  kind.Columns("Name", "Type", "Data", "Age"),
+			Row: func(s *corev1.Secret) []any {
+				return []any{s.Name, string(s.Type), int64(len(s.Data)), kind.Age(s)}
 			},
-			selectable: []selectable[*corev1.Secret]{leaf("type", func(s *corev1.Secret) string { return string(s.Type) })},
-		}.resource(),
-		kind[corev1.ServiceAccount, *corev1.ServiceAccount]{
-			version: "v1", plural: "serviceaccounts", short: []string{"sa"}, unconditional: true,
-			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			columns:  columns("Name", "Age"),
-			row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, age(s)} },
-		}.resource(),
-		kind[coordinationv1.Lease, *coordinationv1.Lease]{
-			group: "coordination.k8s.io", version: "v1", plural: "leases", creates: true,
-			validate: validateLease,
-			columns:  columns("Name", "Holder", "Age"),
-			row: func(l *coordinationv1.Lease) []any {
-				return []any{l.Name, value(l.Spec.HolderIdentity), age(l)}
+			Selectable: []kind.Selectable[*corev1.Secret]{kind.Leaf("type", func(s *corev1.Secret) string { return string(s.Type) })},
+		}.Resource(),
+		kind.Of[corev1.ServiceAccount, *corev1.ServiceAccount]{
+			Version: "v1", Plural: "serviceaccounts", Short: []string{"sa"}, Unconditional: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Columns:  kind.Columns("Name", "Age"),
+			Row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, kind.Age(s)} },
+		}.Resource(),
+		kind.Of[coordinationv1.Lease, *coordinationv1.Lease]{
+			Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Creates: true,
+			Validate: validateLease,
+			Columns:  kind.Columns("Name", "Holder", "Age"),
+			Row: func(l *coordinationv1.Lease) []any {
+				return []any{l.Name, kind.Value(l.Spec.HolderIdentity), kind.Age(l)}
 			},
-		}.resource(),
+		}.Resource(),
 	}
 }
 
@@ -153,10 +158,10 @@ func validateConfigMap(c, old *corev1.ConfigMap) field.ErrorList {
 	if size > maxSecretSize {
 		errs = append(errs, field.TooLong(field.NewPath(""), "", maxSecretSize))
 	}
-	if old == nil || !value(old.Immutable) {
+	if old == nil || !kind.Value(old.Immutable) {
 		return errs
 	}
-	if !value(c.Immutable) {
+	if !kind.Value(c.Immutable) {
 		errs = append(errs, field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set"))
 	}
 	if !equality.Semantic.DeepEqual(c.Data, old.Data) {
@@ -170,7 +175,7 @@ func validateConfigMap(c, old *corev1.ConfigMap) field.ErrorList {
 
 // defaultSecret moves stringData, which is for writing alone, into data.
 func defaultSecret(s *corev1.Secret) {
-	orDefault(&s.Type, corev1.SecretTypeOpaque)
+	kind.OrDefault(&s.Type, corev1.SecretTypeOpaque)
 	if len(s.StringData) == 0 {
 		return
 	}
@@ -229,10 +234,10 @@ func validateSecret(s, old *corev1.Secret) field.ErrorList {
 	if s.Type != old.Type {
 		errs = append(errs, field.Invalid(field.NewPath("type"), s.Type, "field is immutable"))
 	}
-	if !value(old.Immutable) {
+	if !kind.Value(old.Immutable) {
 		return errs
 	}
-	if !value(s.Immutable) {
+	if !kind.Value(s.Immutable) {
 		errs = append(errs, field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set"))
 	}
 	if !sameData(s.Data, old.Data) {
@@ -251,6 +256,41 @@ func validateLease(l, _ *coordinationv1.Lease) field.ErrorList {
 	}
 	if n := l.Spec.LeaseTransitions; n != nil && *n < 0 {
 		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))
+	}
+	return errs
+}
+
+// validKey checks a key of a ConfigMap or Secret.
+func validKey(path *field.Path, key string) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsConfigMapKey(key) {
+		errs = append(errs, field.Invalid(path, key, problem))
+	}
+	return errs
+}
+
+// validJSON checks that a key of a Secret holds JSON.
+func validJSON(s *corev1.Secret, key string) field.ErrorList {
+	path := field.NewPath("data").Key(key)
+	raw, ok := s.Data[key]
+	if !ok {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	var parsed map[string]any
+	if err := json.Unmarshal(raw, &parsed); err != nil {
+		return field.ErrorList{field.Invalid(path, "<secret contents redacted>", err.Error())}
+	}
+	return nil
+}
+
+// validFinalizer checks the name of one of a namespace's own finalizers.
+func validFinalizer(path *field.Path, name string) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsQualifiedName(name) {
+		errs = append(errs, field.Invalid(path, name, problem))
+	}
+	if !strings.Contains(name, "/") && name != string(corev1.FinalizerKubernetes) && name != "orphan" && name != "foregroundDeletion" {
+		errs = append(errs, field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
 	}
 	return errs
 }

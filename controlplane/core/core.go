@@ -9,10 +9,13 @@
 // server of the process; nothing is parsed, generated or reflected upon until a
 // kind is first written.
 //
-// A kind is one entry in the table of its group (see workloads.go for the
-// richest): a [kind] value with the Go type of k8s.io/api and what is special
-// about it. What all kinds have in common is in strategy.go. docs/kinds.md says
-// which rules of Kubernetes each kind has and which it does not have yet.
+// A kind is one entry in the table of its group (see workload/workloads.go for
+// the richest): a [kind.Of] value with the Go type of k8s.io/api and what is
+// special about it. What all kinds have in common is in package kind, what
+// rules have in common in package valid. The kinds with many rules have a
+// package for each family: pod, workload, network, volume, registration; the
+// others are here. docs/kinds.md says which rules of Kubernetes each kind has
+// and which it does not have yet.
 package core
 
 import (
@@ -20,27 +23,31 @@ import (
 	"sync"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/network"
+	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/registration"
+	"github.com/steer-dev/steer/controlplane/core/volume"
+	"github.com/steer-dev/steer/controlplane/core/workload"
 )
 
 // Resources returns the built-in kinds. The slice belongs to the caller, the
 // resources must not be changed.
 func Resources() []*apiserver.Resource { return slices.Clone(resources()) }
 
-var resources = sync.OnceValue(func() []*apiserver.Resource {
+var resources = sync.OnceValue(describe)
+
+func describe() []*apiserver.Resource {
 	return slices.Concat(
 		namespaceKinds(),
 		configKinds(),
 		eventKinds(),
-		podKinds(),
-		workloadKinds(),
-		batchKinds(),
-		serviceKinds(),
-		volumeKinds(),
+		pod.Resources(),
+		workload.Resources(),
+		network.Resources(),
+		volume.Resources(),
 		nodeKinds(),
-		networkKinds(),
 		policyKinds(),
-		scalingKinds(),
 		rbacKinds(),
-		admissionKinds(),
+		registration.Resources(),
 	)
-})
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 // The two forms of events, which are the same objects.
@@ -26,63 +27,63 @@ type (
 // the owners of fields through the other.
 func eventKinds() []*apiserver.Resource {
 	columns := func() []metav1.TableColumnDefinition {
-		return columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*")
+		return kind.Columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*")
 	}
 	return []*apiserver.Resource{
-		kind[corev1.Event, coreEvent]{
-			version: "v1", plural: "events", short: []string{"ev"}, unconditional: true, creates: true,
-			validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
-			columns:    columns(),
-			row:        eventRow,
-			selectable: coreEventFields(),
-			deletion:   apiserver.DeletionRules{Uncollectable: true},
-		}.resource(),
-		kind[eventsv1.Event, namedEvent]{
-			group: eventsv1.GroupName, version: "v1", plural: "events", short: []string{"ev"}, unconditional: true, creates: true,
-			bucket: "events",
-			alias: &apiserver.Alias{
+		kind.Of[corev1.Event, coreEvent]{
+			Version: "v1", Plural: "events", Short: []string{"ev"}, Unconditional: true, Creates: true,
+			Validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
+			Columns:    columns(),
+			Row:        eventRow,
+			Selectable: coreEventFields(),
+			Deletion:   apiserver.DeletionRules{Uncollectable: true},
+		}.Resource(),
+		kind.Of[eventsv1.Event, namedEvent]{
+			Group: eventsv1.GroupName, Version: "v1", Plural: "events", Short: []string{"ev"}, Unconditional: true, Creates: true,
+			Bucket: "events",
+			Alias: &apiserver.Alias{
 				Kind: corev1.SchemeGroupVersion.WithKind("Event"),
 				New:  func() apiserver.Object { return &corev1.Event{} },
 				Load: func(kept apiserver.Object) apiserver.Object { return toNamedEvent(kept.(coreEvent)) },
 				Save: func(obj apiserver.Object) apiserver.Object { return toCoreEvent(obj.(namedEvent)) },
 			},
-			validate:   validateNamedEvent,
-			columns:    columns(),
-			row:        func(e namedEvent) []any { return eventRow(toCoreEvent(e)) },
-			selectable: namedEventFields(),
-			deletion:   apiserver.DeletionRules{Uncollectable: true},
-		}.resource(),
+			Validate:   validateNamedEvent,
+			Columns:    columns(),
+			Row:        func(e namedEvent) []any { return eventRow(toCoreEvent(e)) },
+			Selectable: namedEventFields(),
+			Deletion:   apiserver.DeletionRules{Uncollectable: true},
+		}.Resource(),
 	}
 }
 
-func coreEventFields() []selectable[coreEvent] {
+func coreEventFields() []kind.Selectable[coreEvent] {
 	return append(referenceFields("involvedObject", func(e coreEvent) *corev1.ObjectReference { return &e.InvolvedObject }),
-		leaf("reason", func(e coreEvent) string { return e.Reason }),
-		leaf("reportingComponent", func(e coreEvent) string { return e.ReportingController }),
-		selectable[coreEvent]{path: "source", value: func(e coreEvent) string {
+		kind.Leaf("reason", func(e coreEvent) string { return e.Reason }),
+		kind.Leaf("reportingComponent", func(e coreEvent) string { return e.ReportingController }),
+		kind.Selectable[coreEvent]{Path: "source", Value: func(e coreEvent) string {
 			if e.Source.Component != "" {
 				return e.Source.Component
 			}
 			return e.ReportingController
 		}},
-		leaf("type", func(e coreEvent) string { return e.Type }),
+		kind.Leaf("type", func(e coreEvent) string { return e.Type }),
 	)
 }
 
-func namedEventFields() []selectable[namedEvent] {
+func namedEventFields() []kind.Selectable[namedEvent] {
 	return append(referenceFields("regarding", func(e namedEvent) *corev1.ObjectReference { return &e.Regarding }),
-		leaf("reason", func(e namedEvent) string { return e.Reason }),
-		leaf("reportingController", func(e namedEvent) string { return e.ReportingController }),
-		leaf("type", func(e namedEvent) string { return e.Type }),
+		kind.Leaf("reason", func(e namedEvent) string { return e.Reason }),
+		kind.Leaf("reportingController", func(e namedEvent) string { return e.ReportingController }),
+		kind.Leaf("type", func(e namedEvent) string { return e.Type }),
 	)
 }
 
 // referenceFields are those of the object that an event is about.
-func referenceFields[P any](at string, of func(P) *corev1.ObjectReference) []selectable[P] {
-	part := func(name string, value func(*corev1.ObjectReference) string) selectable[P] {
-		return leaf(at+"."+name, func(e P) string { return value(of(e)) })
+func referenceFields[P any](at string, of func(P) *corev1.ObjectReference) []kind.Selectable[P] {
+	part := func(name string, value func(*corev1.ObjectReference) string) kind.Selectable[P] {
+		return kind.Leaf(at+"."+name, func(e P) string { return value(of(e)) })
 	}
-	return []selectable[P]{
+	return []kind.Selectable[P]{
 		part("kind", func(r *corev1.ObjectReference) string { return r.Kind }),
 		part("namespace", func(r *corev1.ObjectReference) string { return r.Namespace }),
 		part("name", func(r *corev1.ObjectReference) string { return r.Name }),

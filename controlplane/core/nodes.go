@@ -4,6 +4,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,38 +12,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 func nodeKinds() []*apiserver.Resource {
 	return []*apiserver.Resource{
-		kind[corev1.Node, *corev1.Node]{
-			version: "v1", plural: "nodes", short: []string{"no"}, cluster: true,
-			status: true, keepsStatus: true, unconditional: true,
-			columns: columns("Name", "Status", "Roles", "Age", "Version", "Internal-IP*", "External-IP*", "OS-Image*",
+		kind.Of[corev1.Node, *corev1.Node]{
+			Version: "v1", Plural: "nodes", Short: []string{"no"}, Cluster: true,
+			Status: true, KeepsStatus: true, Unconditional: true,
+			Columns: kind.Columns("Name", "Status", "Roles", "Age", "Version", "Internal-IP*", "External-IP*", "OS-Image*",
 				"Kernel-Version*", "Container-Runtime*"),
-			row: nodeRow,
-			selectable: []selectable[*corev1.Node]{{path: "spec.unschedulable", value: func(n *corev1.Node) string {
+			Row: nodeRow,
+			Selectable: []kind.Selectable[*corev1.Node]{{Path: "spec.unschedulable", Value: func(n *corev1.Node) string {
 				return strconv.FormatBool(n.Spec.Unschedulable)
 			}}},
-		}.resource(),
-		kind[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
-			group: "node.k8s.io", version: "v1", plural: "runtimeclasses", cluster: true, creates: true,
-			validate: validateRuntimeClass,
-			columns:  columns("Name", "Handler", "Age"),
-			row:      func(c *nodev1.RuntimeClass) []any { return []any{c.Name, c.Handler, age(c)} },
-		}.resource(),
-		kind[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
-			group: "scheduling.k8s.io", version: "v1", plural: "priorityclasses", short: []string{"pc"}, cluster: true,
-			generations: true, unconditional: true,
-			defaults: func(c *schedulingv1.PriorityClass) { fill(&c.PreemptionPolicy, corev1.PreemptLowerPriority) },
-			validate: validatePriorityClass,
-			columns:  columns("Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"),
-			row: func(c *schedulingv1.PriorityClass) []any {
-				return []any{c.Name, int64(c.Value), c.GlobalDefault, age(c), string(value(c.PreemptionPolicy))}
+		}.Resource(),
+		kind.Of[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
+			Group: "node.k8s.io", Version: "v1", Plural: "runtimeclasses", Cluster: true, Creates: true,
+			Validate: validateRuntimeClass,
+			Columns:  kind.Columns("Name", "Handler", "Age"),
+			Row:      func(c *nodev1.RuntimeClass) []any { return []any{c.Name, c.Handler, kind.Age(c)} },
+		}.Resource(),
+		kind.Of[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
+			Group: "scheduling.k8s.io", Version: "v1", Plural: "priorityclasses", Short: []string{"pc"}, Cluster: true,
+			Generations: true, Unconditional: true,
+			Defaults: func(c *schedulingv1.PriorityClass) { kind.Fill(&c.PreemptionPolicy, corev1.PreemptLowerPriority) },
+			Validate: validatePriorityClass,
+			Columns:  kind.Columns("Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"),
+			Row: func(c *schedulingv1.PriorityClass) []any {
+				return []any{c.Name, int64(c.Value), c.GlobalDefault, kind.Age(c), string(kind.Value(c.PreemptionPolicy))}
 			},
-		}.resource(),
+		}.Resource(),
 	}
 }
 
@@ -79,7 +83,7 @@ func nodeRow(n *corev1.Node) []any {
 				return a.Address
 			}
 		}
-		return none
+		return kind.None
 	}
 	info := n.Status.NodeInfo
 	orUnknown := func(s string) string {
@@ -89,8 +93,31 @@ func nodeRow(n *corev1.Node) []any {
 		return s
 	}
 	return []any{
-		n.Name, strings.Join(status, ","), orNone(strings.Join(slices.Compact(roles), ",")), age(n), info.KubeletVersion,
+		n.Name, strings.Join(status, ","), kind.OrNone(strings.Join(slices.Compact(roles), ",")), kind.Age(n), info.KubeletVersion,
 		address(corev1.NodeInternalIP), address(corev1.NodeExternalIP),
 		orUnknown(info.OSImage), orUnknown(info.KernelVersion), orUnknown(info.ContainerRuntimeVersion),
 	}
+}
+
+func validateRuntimeClass(c, old *nodev1.RuntimeClass) field.ErrorList {
+	errs := valid.LabelName(field.NewPath("handler"), c.Handler)
+	if old != nil {
+		errs = append(errs, valid.Immutable(field.NewPath("handler"), c.Handler, old.Handler)...)
+	}
+	return errs
+}
+
+func validatePriorityClass(c, old *schedulingv1.PriorityClass) field.ErrorList {
+	const highest = 1_000_000_000
+	if old != nil {
+		var errs field.ErrorList
+		if c.Value != old.Value {
+			errs = append(errs, field.Invalid(field.NewPath("value"), c.Value, "field is immutable"))
+		}
+		return append(errs, valid.Immutable(field.NewPath("preemptionPolicy"), c.PreemptionPolicy, old.PreemptionPolicy)...)
+	}
+	if c.Value > highest && c.Name != "system-node-critical" && c.Name != "system-cluster-critical" {
+		return field.ErrorList{field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %d", highest))}
+	}
+	return nil
 }

@@ -10,36 +10,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 func policyKinds() []*apiserver.Resource {
 	return []*apiserver.Resource{
-		kind[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
-			group: "policy", version: "v1", plural: "poddisruptionbudgets", short: []string{"pdb"},
-			status: true, generations: true,
-			validate: validateDisruptionBudget,
-			columns:  columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
-			row: func(b *policyv1.PodDisruptionBudget) []any {
-				return []any{b.Name, orNA(b.Spec.MinAvailable), orNA(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), age(b)}
+		kind.Of[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
+			Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"},
+			Status: true, Generations: true,
+			Validate: validateDisruptionBudget,
+			Columns:  kind.Columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
+			Row: func(b *policyv1.PodDisruptionBudget) []any {
+				return []any{b.Name, orNA(b.Spec.MinAvailable), orNA(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), kind.Age(b)}
 			},
-		}.resource(),
-		kind[corev1.ResourceQuota, *corev1.ResourceQuota]{
-			version: "v1", plural: "resourcequotas", short: []string{"quota"}, status: true, unconditional: true,
-			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			columns:  columns("Name", "Request", "Limit", "Age"),
-			row: func(q *corev1.ResourceQuota) []any {
+		}.Resource(),
+		kind.Of[corev1.ResourceQuota, *corev1.ResourceQuota]{
+			Version: "v1", Plural: "resourcequotas", Short: []string{"quota"}, Status: true, Unconditional: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Columns:  kind.Columns("Name", "Request", "Limit", "Age"),
+			Row: func(q *corev1.ResourceQuota) []any {
 				requests, limits := quotaText(q)
-				return []any{q.Name, requests, limits, age(q)}
+				return []any{q.Name, requests, limits, kind.Age(q)}
 			},
-		}.resource(),
-		kind[corev1.LimitRange, *corev1.LimitRange]{
-			version: "v1", plural: "limitranges", short: []string{"limits"}, unconditional: true, creates: true,
-			defaults: defaultLimitRange,
-			columns:  columns("Name", "Created At:date"),
-			row:      func(l *corev1.LimitRange) []any { return createdRow(l) },
-		}.resource(),
+		}.Resource(),
+		kind.Of[corev1.LimitRange, *corev1.LimitRange]{
+			Version: "v1", Plural: "limitranges", Short: []string{"limits"}, Unconditional: true, Creates: true,
+			Defaults: defaultLimitRange,
+			Columns:  kind.Columns("Name", "Created At:date"),
+			Row:      func(l *corev1.LimitRange) []any { return kind.CreatedRow(l) },
+		}.Resource(),
 	}
 }
 
@@ -53,7 +56,7 @@ func orNA(v *intstr.IntOrString) string {
 // quotaText shows used and allowed amounts, requests and limits apart.
 func quotaText(q *corev1.ResourceQuota) (requests, limits string) {
 	var r, l []string
-	for _, name := range keysText(q.Status.Hard) {
+	for _, name := range kind.SortedKeys(q.Status.Hard) {
 		used, hard := q.Status.Used[corev1.ResourceName(name)], q.Status.Hard[corev1.ResourceName(name)]
 		text := fmt.Sprintf("%s: %s/%s", name, used.String(), hard.String())
 		if strings.HasPrefix(name, "limits") {
@@ -88,4 +91,19 @@ func copyMissing(to *corev1.ResourceList, from corev1.ResourceList) {
 			(*to)[name] = quantity.DeepCopy()
 		}
 	}
+}
+
+func validateDisruptionBudget(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
+	at := field.NewPath("spec")
+	var errs field.ErrorList
+	if b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable != nil {
+		errs = append(errs, field.Invalid(at, b.Spec, "minAvailable and maxUnavailable cannot be both set"))
+	}
+	if b.Spec.MinAvailable != nil {
+		errs = append(errs, valid.Amount(at.Child("minAvailable"), *b.Spec.MinAvailable)...)
+	}
+	if b.Spec.MaxUnavailable != nil {
+		errs = append(errs, valid.Amount(at.Child("maxUnavailable"), *b.Spec.MaxUnavailable)...)
+	}
+	return errs
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 // Reviews returns the kinds by which clients ask who they are and what somebody
@@ -44,26 +45,26 @@ func Reviews(authorizer auth.Authorizer, authenticator auth.Authenticator) []*ap
 
 // review describes a kind whose objects are answered and not stored. answer
 // fills in the status.
-func review[T any, P object[T]](group, plural string, namespaced bool,
+func review[T any, P kind.Object[T]](group, plural string, namespaced bool,
 	answer func(context.Context, *apiserver.Request, P) error, validate func(P) field.ErrorList) *apiserver.Resource {
 	name := reflect.TypeFor[T]().Name()
-	k := kind[T, P]{group: group, version: "v1", plural: plural}
+	k := kind.Of[T, P]{Group: group, Version: "v1", Plural: plural}
 	if validate != nil {
-		k.validate = func(obj, _ P) field.ErrorList { return validate(obj) }
+		k.Validate = func(obj, _ P) field.ErrorList { return validate(obj) }
 	}
 	return &apiserver.Resource{
 		Names: apiserver.Names{
 			Group: group, Plural: plural, Singular: strings.ToLower(name), Kind: name, ListKind: name + "List", Namespaced: namespaced,
 		},
 		Versions: []apiserver.Version{{
-			Name: "v1", New: func() apiserver.Object { return P(new(T)) }, Strategy: &strategy[T, P]{kind: k},
+			Name: "v1", New: func() apiserver.Object { return P(new(T)) }, Strategy: k.Strategy(),
 		}},
 		Backend: answerer[T, P](answer),
 	}
 }
 
 // answerer is the backend of a review.
-type answerer[T any, P object[T]] func(context.Context, *apiserver.Request, P) error
+type answerer[T any, P kind.Object[T]] func(context.Context, *apiserver.Request, P) error
 
 // Create implements apiserver.Creater.
 func (a answerer[T, P]) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, _ *metav1.CreateOptions) (apiserver.Object, error) {

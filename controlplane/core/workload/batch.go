@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package workload
 
 import (
 	"context"
@@ -16,50 +16,52 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/pod"
 )
 
 func batchKinds() []*apiserver.Resource {
 	type job = *batchv1.Job
 	return []*apiserver.Resource{
-		kind[batchv1.Job, job]{
-			group: "batch", version: "v1", plural: "jobs", categories: []string{"all"}, family: podFamily(),
-			status: true, generations: true, unconditional: true,
-			defaults: func(j job) {
+		kind.Of[batchv1.Job, job]{
+			Group: "batch", Version: "v1", Plural: "jobs", Categories: []string{"all"}, Family: pod.Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults: func(j job) {
 				defaultJobSpec(&j.Spec)
-				fill(&j.Spec.Parallelism, int32(1))
+				kind.Fill(&j.Spec.Parallelism, int32(1))
 			},
-			prepare:  prepareJob,
-			validate: validateJob,
-			columns:  columns("Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
-			row:      jobRow,
-			selectable: []selectable[job]{
-				{path: "status.successful", value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
+			Prepare:  prepareJob,
+			Validate: validateJob,
+			Columns:  kind.Columns("Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
+			Row:      jobRow,
+			Selectable: []kind.Selectable[job]{
+				{Path: "status.successful", Value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
 			},
-			deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan},
-		}.resource(),
-		kind[batchv1.CronJob, *batchv1.CronJob]{
-			group: "batch", version: "v1", plural: "cronjobs", short: []string{"cj"}, categories: []string{"all"}, family: podFamily(),
-			status: true, generations: true, unconditional: true,
-			defaults: defaultCronJob,
-			validate: validateCronJob,
-			columns: columns("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
+			Deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan},
+		}.Resource(),
+		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
+			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: pod.Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults: defaultCronJob,
+			Validate: validateCronJob,
+			Columns: kind.Columns("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
 				"Containers*", "Images*", "Selector*"),
-			row: func(c *batchv1.CronJob) []any {
-				names, images := containerText(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
-				last := none
+			Row: func(c *batchv1.CronJob) []any {
+				names, images := kind.ContainerText(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
+				last := kind.None
 				if c.Status.LastScheduleTime != nil {
 					last = table.Age(*c.Status.LastScheduleTime)
 				}
 				suspended := "False"
-				if value(c.Spec.Suspend) {
+				if kind.Value(c.Spec.Suspend) {
 					suspended = "True"
 				}
 				return []any{
-					c.Name, c.Spec.Schedule, orNone(value(c.Spec.TimeZone)), suspended, count(c.Status.Active), last, age(c),
-					names, images, selectorText(c.Spec.JobTemplate.Spec.Selector),
+					c.Name, c.Spec.Schedule, kind.OrNone(kind.Value(c.Spec.TimeZone)), suspended, kind.Count(c.Status.Active), last, kind.Age(c),
+					names, images, kind.SelectorText(c.Spec.JobTemplate.Spec.Selector),
 				}
 			},
-		}.resource(),
+		}.Resource(),
 	}
 }
 
@@ -76,13 +78,13 @@ func defaultJobSpec(s *batchv1.JobSpec) {
 		}
 		s.BackoffLimit = &n
 	}
-	fill(&s.CompletionMode, batchv1.NonIndexedCompletion)
-	fill(&s.Suspend, false)
-	fill(&s.ManualSelector, false)
+	kind.Fill(&s.CompletionMode, batchv1.NonIndexedCompletion)
+	kind.Fill(&s.Suspend, false)
+	kind.Fill(&s.ManualSelector, false)
 	if s.PodFailurePolicy != nil {
 		for i := range s.PodFailurePolicy.Rules {
 			for j := range s.PodFailurePolicy.Rules[i].OnPodConditions {
-				orDefault(&s.PodFailurePolicy.Rules[i].OnPodConditions[j].Status, corev1.ConditionTrue)
+				kind.OrDefault(&s.PodFailurePolicy.Rules[i].OnPodConditions[j].Status, corev1.ConditionTrue)
 			}
 		}
 	}
@@ -93,13 +95,13 @@ func defaultJobSpec(s *batchv1.JobSpec) {
 		}
 		s.PodReplacementPolicy = &policy
 	}
-	defaultPodTemplate(&s.Template)
+	pod.DefaultTemplate(&s.Template)
 }
 
 // prepareJob makes the selector of a new Job, and labels its Pods for it, unless
 // the client takes care of that. A Job without labels has those of its Pods.
 func prepareJob(_ context.Context, j, old *batchv1.Job) {
-	if old == nil && !value(j.Spec.ManualSelector) {
+	if old == nil && !kind.Value(j.Spec.ManualSelector) {
 		selectOwnPods(j)
 	}
 	if len(j.Labels) == 0 && len(j.Spec.Template.Labels) > 0 {
@@ -131,23 +133,23 @@ func selectOwnPods(j *batchv1.Job) {
 }
 
 func defaultCronJob(c *batchv1.CronJob) {
-	orDefault(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
-	fill(&c.Spec.Suspend, false)
-	fill(&c.Spec.SuccessfulJobsHistoryLimit, int32(3))
-	fill(&c.Spec.FailedJobsHistoryLimit, int32(1))
+	kind.OrDefault(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
+	kind.Fill(&c.Spec.Suspend, false)
+	kind.Fill(&c.Spec.SuccessfulJobsHistoryLimit, int32(3))
+	kind.Fill(&c.Spec.FailedJobsHistoryLimit, int32(1))
 	// The rest of the template is filled in when a Job is made of it.
-	defaultPodTemplate(&c.Spec.JobTemplate.Spec.Template)
+	pod.DefaultTemplate(&c.Spec.JobTemplate.Spec.Template)
 }
 
 func jobRow(j *batchv1.Job) []any {
 	var completions string
 	switch {
 	case j.Spec.Completions != nil:
-		completions = fraction(j.Status.Succeeded, *j.Spec.Completions)
-	case value(j.Spec.Parallelism) > 1:
+		completions = kind.Fraction(j.Status.Succeeded, *j.Spec.Completions)
+	case kind.Value(j.Spec.Parallelism) > 1:
 		completions = fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, *j.Spec.Parallelism)
 	default:
-		completions = fraction(j.Status.Succeeded, 1)
+		completions = kind.Fraction(j.Status.Succeeded, 1)
 	}
 	took := ""
 	switch {
@@ -157,8 +159,8 @@ func jobRow(j *batchv1.Job) []any {
 	default:
 		took = duration.HumanDuration(j.Status.CompletionTime.Sub(j.Status.StartTime.Time))
 	}
-	names, images := containerText(j.Spec.Template.Spec.Containers)
-	return []any{j.Name, jobStatus(j), completions, took, age(j), names, images, selectorText(j.Spec.Selector)}
+	names, images := kind.ContainerText(j.Spec.Template.Spec.Containers)
+	return []any{j.Name, jobStatus(j), completions, took, kind.Age(j), names, images, kind.SelectorText(j.Spec.Selector)}
 }
 
 func jobStatus(j *batchv1.Job) string {

@@ -1,12 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package workload
 
 import (
-	"reflect"
-	"slices"
-
 	"github.com/robfig/cron/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,27 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
-
-// volumeSources lists the JSON names of the sources that are set, in order.
-func volumeSources(v *corev1.VolumeSource) []string {
-	var out []string
-	fields := reflect.ValueOf(v).Elem()
-	for i := range fields.NumField() {
-		if !fields.Field(i).IsNil() {
-			out = append(out, jsonName(fields.Type().Field(i)))
-		}
-	}
-	return out
-}
-
-func jsonName(f reflect.StructField) string {
-	tag := f.Tag.Get("json")
-	if i := slices.Index([]byte(tag), ','); i >= 0 {
-		return tag[:i]
-	}
-	return tag
-}
 
 func templateChanged(a, b *corev1.PodTemplateSpec) bool { return !equality.Semantic.DeepEqual(a, b) }
 
@@ -59,12 +40,7 @@ func validateTemplate(selector *metav1.LabelSelector, t *corev1.PodTemplateSpec,
 	case !s.Empty() && !s.Matches(labels.Set(t.Labels)): // no selector matches nothing
 		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
-	return append(errs, validatePodTemplate(t, path.Child("template"))...)
-}
-
-func validatePodTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
-	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
-	return append(errs, validatePodSpec(&t.Spec, path.Child("spec"))...)
+	return append(errs, pod.ValidateTemplate(t, path.Child("template"))...)
 }
 
 // alwaysRestarts checks the policy of workloads that run for ever.
@@ -72,12 +48,12 @@ func alwaysRestarts(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList
 	if t.Spec.RestartPolicy == corev1.RestartPolicyAlways || t.Spec.RestartPolicy == "" {
 		return nil
 	}
-	return supported(path.Child("template", "spec", "restartPolicy"), t.Spec.RestartPolicy, corev1.RestartPolicyAlways)
+	return valid.OneOf(path.Child("template", "spec", "restartPolicy"), t.Spec.RestartPolicy, corev1.RestartPolicyAlways)
 }
 
 func validateDeployment(d, old *appsv1.Deployment) field.ErrorList {
 	path, s := field.NewPath("spec"), &d.Spec
-	errs := notNegative(path.Child("replicas"), s.Replicas)
+	errs := valid.NotNegative(path.Child("replicas"), s.Replicas)
 	errs = append(errs, validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for deployment")...)
 	errs = append(errs, alwaysRestarts(&s.Template, path)...)
 	if s.Template.Spec.ActiveDeadlineSeconds != nil {
@@ -95,18 +71,18 @@ func validateDeployment(d, old *appsv1.Deployment) field.ErrorList {
 			errs = append(errs, validateRolling(s.Strategy.RollingUpdate.MaxUnavailable, s.Strategy.RollingUpdate.MaxSurge, p.Child("rollingUpdate"))...)
 		}
 	default:
-		errs = append(errs, supported(p.Child("type"), s.Strategy.Type, appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType)...)
+		errs = append(errs, valid.OneOf(p.Child("type"), s.Strategy.Type, appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType)...)
 	}
-	errs = append(errs, notNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
-	errs = append(errs, notNegative(path.Child("revisionHistoryLimit"), s.RevisionHistoryLimit)...)
+	errs = append(errs, valid.NotNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
+	errs = append(errs, valid.NotNegative(path.Child("revisionHistoryLimit"), s.RevisionHistoryLimit)...)
 	if p := s.ProgressDeadlineSeconds; p != nil {
-		errs = append(errs, notNegative(path.Child("progressDeadlineSeconds"), p)...)
+		errs = append(errs, valid.NotNegative(path.Child("progressDeadlineSeconds"), p)...)
 		if *p <= s.MinReadySeconds {
 			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p, "must be greater than minReadySeconds"))
 		}
 	}
 	if old != nil {
-		errs = append(errs, immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
+		errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
 	}
 	return errs
 }
@@ -116,7 +92,7 @@ func validateRolling(unavailable, surge *intstr.IntOrString, path *field.Path) f
 	var errs field.ErrorList
 	for name, v := range map[string]*intstr.IntOrString{"maxUnavailable": unavailable, "maxSurge": surge} {
 		if v != nil {
-			errs = append(errs, validAmount(path.Child(name), *v)...)
+			errs = append(errs, valid.Amount(path.Child(name), *v)...)
 		}
 	}
 	if isZero(unavailable) && isZero(surge) {
@@ -146,40 +122,25 @@ func percentage(v intstr.IntOrString) (int, bool) {
 	return n, err == nil
 }
 
-// validAmount checks a count or percentage.
-func validAmount(path *field.Path, v intstr.IntOrString) field.ErrorList {
-	var errs field.ErrorList
-	switch v.Type {
-	case intstr.String:
-		for _, problem := range validation.IsValidPercent(v.StrVal) {
-			errs = append(errs, field.Invalid(path, v, problem))
-		}
-	default:
-		n := int64(v.IntVal)
-		errs = append(errs, notNegative(path, &n)...)
-	}
-	return errs
-}
-
 func validateReplicaSet(r, old *appsv1.ReplicaSet) field.ErrorList {
 	path, s := field.NewPath("spec"), &r.Spec
-	errs := notNegative(path.Child("replicas"), s.Replicas)
-	errs = append(errs, notNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
+	errs := valid.NotNegative(path.Child("replicas"), s.Replicas)
+	errs = append(errs, valid.NotNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
 	errs = append(errs, validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for deployment")...)
 	errs = append(errs, alwaysRestarts(&s.Template, path)...)
 	if old != nil {
-		errs = append(errs, immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
+		errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
 	}
 	return errs
 }
 
 func validateStatefulSet(set, old *appsv1.StatefulSet) field.ErrorList {
 	path, s := field.NewPath("spec"), &set.Spec
-	errs := notNegative(path.Child("replicas"), s.Replicas)
+	errs := valid.NotNegative(path.Child("replicas"), s.Replicas)
 	errs = append(errs, validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for statefulset")...)
 	errs = append(errs, alwaysRestarts(&s.Template, path)...)
-	errs = append(errs, supported(path.Child("podManagementPolicy"), s.PodManagementPolicy, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)...)
-	errs = append(errs, supported(path.Child("updateStrategy", "type"), s.UpdateStrategy.Type, appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType)...)
+	errs = append(errs, valid.OneOf(path.Child("podManagementPolicy"), s.PodManagementPolicy, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)...)
+	errs = append(errs, valid.OneOf(path.Child("updateStrategy", "type"), s.UpdateStrategy.Type, appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType)...)
 	if old == nil {
 		return errs
 	}
@@ -198,10 +159,10 @@ func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
 	path, s := field.NewPath("spec"), &d.Spec
 	errs := validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for daemonset")
 	errs = append(errs, alwaysRestarts(&s.Template, path)...)
-	errs = append(errs, notNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
-	errs = append(errs, supported(path.Child("updateStrategy", "type"), s.UpdateStrategy.Type, appsv1.OnDeleteDaemonSetStrategyType, appsv1.RollingUpdateDaemonSetStrategyType)...)
+	errs = append(errs, valid.NotNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
+	errs = append(errs, valid.OneOf(path.Child("updateStrategy", "type"), s.UpdateStrategy.Type, appsv1.OnDeleteDaemonSetStrategyType, appsv1.RollingUpdateDaemonSetStrategyType)...)
 	if old != nil {
-		errs = append(errs, immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
+		errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
 	}
 	return errs
 }
@@ -209,10 +170,10 @@ func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
 func validateControllerRevision(r, old *appsv1.ControllerRevision) field.ErrorList {
 	var errs field.ErrorList
 	if r.Revision < 0 {
-		errs = append(errs, notNegative(field.NewPath("revision"), &r.Revision)...)
+		errs = append(errs, valid.NotNegative(field.NewPath("revision"), &r.Revision)...)
 	}
 	if old != nil {
-		errs = append(errs, immutable(field.NewPath("data"), r.Data, old.Data)...)
+		errs = append(errs, valid.Immutable(field.NewPath("data"), r.Data, old.Data)...)
 	}
 	return errs
 }
@@ -223,34 +184,34 @@ func validateJob(j, old *batchv1.Job) field.ErrorList {
 	if old == nil {
 		return errs
 	}
-	if value(old.Spec.CompletionMode) != batchv1.IndexedCompletion {
-		errs = append(errs, immutable(path.Child("completions"), s.Completions, old.Spec.Completions)...)
+	if kind.Value(old.Spec.CompletionMode) != batchv1.IndexedCompletion {
+		errs = append(errs, valid.Immutable(path.Child("completions"), s.Completions, old.Spec.Completions)...)
 	}
-	errs = append(errs, immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
-	if !value(old.Spec.Suspend) || old.Status.StartTime != nil { // before it starts, scheduling may be adjusted
-		errs = append(errs, immutable(path.Child("template"), s.Template, old.Spec.Template)...)
+	errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
+	if !kind.Value(old.Spec.Suspend) || old.Status.StartTime != nil { // before it starts, scheduling may be adjusted
+		errs = append(errs, valid.Immutable(path.Child("template"), s.Template, old.Spec.Template)...)
 	}
-	errs = append(errs, immutable(path.Child("completionMode"), s.CompletionMode, old.Spec.CompletionMode)...)
-	errs = append(errs, immutable(path.Child("podFailurePolicy"), s.PodFailurePolicy, old.Spec.PodFailurePolicy)...)
-	return append(errs, immutable(path.Child("backoffLimitPerIndex"), s.BackoffLimitPerIndex, old.Spec.BackoffLimitPerIndex)...)
+	errs = append(errs, valid.Immutable(path.Child("completionMode"), s.CompletionMode, old.Spec.CompletionMode)...)
+	errs = append(errs, valid.Immutable(path.Child("podFailurePolicy"), s.PodFailurePolicy, old.Spec.PodFailurePolicy)...)
+	return append(errs, valid.Immutable(path.Child("backoffLimitPerIndex"), s.BackoffLimitPerIndex, old.Spec.BackoffLimitPerIndex)...)
 }
 
 func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	errs := notNegative(path.Child("parallelism"), s.Parallelism)
-	errs = append(errs, notNegative(path.Child("completions"), s.Completions)...)
-	errs = append(errs, notNegative(path.Child("activeDeadlineSeconds"), s.ActiveDeadlineSeconds)...)
-	errs = append(errs, notNegative(path.Child("backoffLimit"), s.BackoffLimit)...)
-	errs = append(errs, notNegative(path.Child("ttlSecondsAfterFinished"), s.TTLSecondsAfterFinished)...)
+	errs := valid.NotNegative(path.Child("parallelism"), s.Parallelism)
+	errs = append(errs, valid.NotNegative(path.Child("completions"), s.Completions)...)
+	errs = append(errs, valid.NotNegative(path.Child("activeDeadlineSeconds"), s.ActiveDeadlineSeconds)...)
+	errs = append(errs, valid.NotNegative(path.Child("backoffLimit"), s.BackoffLimit)...)
+	errs = append(errs, valid.NotNegative(path.Child("ttlSecondsAfterFinished"), s.TTLSecondsAfterFinished)...)
 	if s.CompletionMode != nil {
-		errs = append(errs, supported(path.Child("completionMode"), *s.CompletionMode, batchv1.IndexedCompletion, batchv1.NonIndexedCompletion)...)
+		errs = append(errs, valid.OneOf(path.Child("completionMode"), *s.CompletionMode, batchv1.IndexedCompletion, batchv1.NonIndexedCompletion)...)
 	}
-	errs = append(errs, validatePodTemplate(&s.Template, path.Child("template"))...)
+	errs = append(errs, pod.ValidateTemplate(&s.Template, path.Child("template"))...)
 	if p := s.Template.Spec.RestartPolicy; p != corev1.RestartPolicyNever && p != corev1.RestartPolicyOnFailure {
 		at := path.Child("template", "spec", "restartPolicy")
 		if p == "" || p == corev1.RestartPolicyAlways {
 			errs = append(errs, field.Required(at, `valid values: "OnFailure", "Never"`))
 		} else {
-			errs = append(errs, supported(at, p, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)...)
+			errs = append(errs, valid.OneOf(at, p, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)...)
 		}
 	}
 	return errs
@@ -264,11 +225,11 @@ func validateCronJob(c, _ *batchv1.CronJob) field.ErrorList {
 	} else if _, err := cron.ParseStandard(s.Schedule); err != nil {
 		errs = append(errs, field.Invalid(path.Child("schedule"), s.Schedule, err.Error()))
 	}
-	errs = append(errs, notNegative(path.Child("startingDeadlineSeconds"), s.StartingDeadlineSeconds)...)
-	errs = append(errs, supported(path.Child("concurrencyPolicy"), s.ConcurrencyPolicy,
+	errs = append(errs, valid.NotNegative(path.Child("startingDeadlineSeconds"), s.StartingDeadlineSeconds)...)
+	errs = append(errs, valid.OneOf(path.Child("concurrencyPolicy"), s.ConcurrencyPolicy,
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
-	errs = append(errs, notNegative(path.Child("successfulJobsHistoryLimit"), s.SuccessfulJobsHistoryLimit)...)
-	errs = append(errs, notNegative(path.Child("failedJobsHistoryLimit"), s.FailedJobsHistoryLimit)...)
+	errs = append(errs, valid.NotNegative(path.Child("successfulJobsHistoryLimit"), s.SuccessfulJobsHistoryLimit)...)
+	errs = append(errs, valid.NotNegative(path.Child("failedJobsHistoryLimit"), s.FailedJobsHistoryLimit)...)
 	if len(c.Name) > validation.DNS1035LabelMaxLength-11 { // the Jobs are named after it
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters"))
 	}

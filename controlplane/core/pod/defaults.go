@@ -1,12 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package pod
 
 import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 // defaultMode of files in volumes.
@@ -15,7 +17,7 @@ const defaultMode int32 = 0o644
 // defaultPod fills in a Pod. Some defaults are for Pods alone, not for the
 // templates of workloads.
 func defaultPod(p *corev1.Pod) {
-	fill(&p.Spec.EnableServiceLinks, true)
+	kind.Fill(&p.Spec.EnableServiceLinks, true)
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			requestLimits(&containers[i].Resources)
@@ -24,12 +26,12 @@ func defaultPod(p *corev1.Pod) {
 	if p.Spec.Resources != nil {
 		requestLimits(p.Spec.Resources)
 	}
-	defaultPodSpec(&p.Spec)
+	DefaultSpec(&p.Spec)
 	if p.Spec.HostNetwork {
 		for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 			for i := range containers {
 				for j := range containers[i].Ports {
-					orDefault(&containers[i].Ports[j].HostPort, containers[i].Ports[j].ContainerPort)
+					kind.OrDefault(&containers[i].Ports[j].HostPort, containers[i].Ports[j].ContainerPort)
 				}
 			}
 		}
@@ -49,13 +51,14 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-func defaultPodTemplate(t *corev1.PodTemplateSpec) { defaultPodSpec(&t.Spec) }
+// DefaultTemplate sets the defaults of the Pods that a template makes.
+func DefaultTemplate(t *corev1.PodTemplateSpec) { DefaultSpec(&t.Spec) }
 
-func defaultPodSpec(s *corev1.PodSpec) {
-	orDefault(&s.DNSPolicy, corev1.DNSClusterFirst)
-	orDefault(&s.RestartPolicy, corev1.RestartPolicyAlways)
-	orDefault(&s.SchedulerName, corev1.DefaultSchedulerName)
-	fill(&s.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
+func DefaultSpec(s *corev1.PodSpec) {
+	kind.OrDefault(&s.DNSPolicy, corev1.DNSClusterFirst)
+	kind.OrDefault(&s.RestartPolicy, corev1.RestartPolicyAlways)
+	kind.OrDefault(&s.SchedulerName, corev1.DefaultSchedulerName)
+	kind.Fill(&s.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
 	if s.SecurityContext == nil {
 		s.SecurityContext = &corev1.PodSecurityContext{}
 	}
@@ -87,17 +90,17 @@ func defaultContainer(c *corev1.Container) {
 			c.ImagePullPolicy = corev1.PullAlways
 		}
 	}
-	orDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-	orDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	kind.OrDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	kind.OrDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
-		orDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+		kind.OrDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
-			orDefault(&from.FieldRef.APIVersion, "v1")
+			kind.OrDefault(&from.FieldRef.APIVersion, "v1")
 		}
 		if from := c.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
-			fill(&from.FileKeyRef.Optional, false)
+			kind.Fill(&from.FileKeyRef.Optional, false)
 		}
 	}
 	for _, p := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
@@ -123,21 +126,21 @@ func isLatest(image string) bool {
 }
 
 func defaultProbe(p *corev1.Probe) {
-	orDefault(&p.TimeoutSeconds, 1)
-	orDefault(&p.PeriodSeconds, 10)
-	orDefault(&p.SuccessThreshold, 1)
-	orDefault(&p.FailureThreshold, 3)
+	kind.OrDefault(&p.TimeoutSeconds, 1)
+	kind.OrDefault(&p.PeriodSeconds, 10)
+	kind.OrDefault(&p.SuccessThreshold, 1)
+	kind.OrDefault(&p.FailureThreshold, 3)
 	if p.HTTPGet != nil {
 		defaultHTTPGet(p.HTTPGet)
 	}
 	if p.GRPC != nil {
-		fill(&p.GRPC.Service, "")
+		kind.Fill(&p.GRPC.Service, "")
 	}
 }
 
 func defaultHTTPGet(a *corev1.HTTPGetAction) {
-	orDefault(&a.Path, "/")
-	orDefault(&a.Scheme, corev1.URISchemeHTTP)
+	kind.OrDefault(&a.Path, "/")
+	kind.OrDefault(&a.Scheme, corev1.URISchemeHTTP)
 }
 
 func defaultVolume(v *corev1.VolumeSource) {
@@ -146,47 +149,47 @@ func defaultVolume(v *corev1.VolumeSource) {
 	}
 	switch {
 	case v.Secret != nil:
-		fill(&v.Secret.DefaultMode, defaultMode)
+		kind.Fill(&v.Secret.DefaultMode, defaultMode)
 	case v.ConfigMap != nil:
-		fill(&v.ConfigMap.DefaultMode, defaultMode)
+		kind.Fill(&v.ConfigMap.DefaultMode, defaultMode)
 	case v.DownwardAPI != nil:
-		fill(&v.DownwardAPI.DefaultMode, defaultMode)
+		kind.Fill(&v.DownwardAPI.DefaultMode, defaultMode)
 		defaultItems(v.DownwardAPI.Items)
 	case v.Projected != nil:
-		fill(&v.Projected.DefaultMode, defaultMode)
+		kind.Fill(&v.Projected.DefaultMode, defaultMode)
 		for _, s := range v.Projected.Sources {
 			if s.ServiceAccountToken != nil {
-				fill(&s.ServiceAccountToken.ExpirationSeconds, int64(3600))
+				kind.Fill(&s.ServiceAccountToken.ExpirationSeconds, int64(3600))
 			}
 			if s.DownwardAPI != nil {
 				defaultItems(s.DownwardAPI.Items)
 			}
 		}
 	case v.HostPath != nil:
-		fill(&v.HostPath.Type, corev1.HostPathUnset)
+		kind.Fill(&v.HostPath.Type, corev1.HostPathUnset)
 	case v.ISCSI != nil:
-		orDefault(&v.ISCSI.ISCSIInterface, "default")
+		kind.OrDefault(&v.ISCSI.ISCSIInterface, "default")
 	case v.RBD != nil:
-		orDefault(&v.RBD.RBDPool, "rbd")
-		orDefault(&v.RBD.RadosUser, "admin")
-		orDefault(&v.RBD.Keyring, "/etc/ceph/keyring")
+		kind.OrDefault(&v.RBD.RBDPool, "rbd")
+		kind.OrDefault(&v.RBD.RadosUser, "admin")
+		kind.OrDefault(&v.RBD.Keyring, "/etc/ceph/keyring")
 	case v.AzureDisk != nil:
-		fill(&v.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		fill(&v.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
-		fill(&v.AzureDisk.FSType, "ext4")
-		fill(&v.AzureDisk.ReadOnly, false)
+		kind.Fill(&v.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		kind.Fill(&v.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
+		kind.Fill(&v.AzureDisk.FSType, "ext4")
+		kind.Fill(&v.AzureDisk.ReadOnly, false)
 	case v.ScaleIO != nil:
-		orDefault(&v.ScaleIO.StorageMode, "ThinProvisioned")
-		orDefault(&v.ScaleIO.FSType, "xfs")
+		kind.OrDefault(&v.ScaleIO.StorageMode, "ThinProvisioned")
+		kind.OrDefault(&v.ScaleIO.FSType, "xfs")
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		fill(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		kind.Fill(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	}
 }
 
 func defaultItems(items []corev1.DownwardAPIVolumeFile) {
 	for _, item := range items {
 		if item.FieldRef != nil {
-			orDefault(&item.FieldRef.APIVersion, "v1")
+			kind.OrDefault(&item.FieldRef.APIVersion, "v1")
 		}
 	}
 }

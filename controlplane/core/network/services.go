@@ -1,79 +1,87 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package network has the kinds by which Pods are reached, and the allocation of
+// their addresses and ports.
+package network
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 )
+
+// Resources returns the kinds of this package.
+func Resources() []*apiserver.Resource {
+	return slices.Concat(serviceKinds(), networkKinds())
+}
 
 func serviceKinds() []*apiserver.Resource {
 	type service = *corev1.Service
 	return []*apiserver.Resource{
-		kind[corev1.Service, service]{
-			version: "v1", plural: "services", short: []string{"svc"}, categories: []string{"all"},
-			status: true, unconditional: true, creates: true,
-			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			defaults: defaultService,
-			validate: validateService,
-			columns:  columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
-			row: func(s service) []any {
-				ip := none
+		kind.Of[corev1.Service, service]{
+			Version: "v1", Plural: "services", Short: []string{"svc"}, Categories: []string{"all"},
+			Status: true, Unconditional: true, Creates: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Defaults: defaultService,
+			Validate: validateService,
+			Columns:  kind.Columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
+			Row: func(s service) []any {
+				ip := kind.None
 				if len(s.Spec.ClusterIPs) > 0 {
 					ip = s.Spec.ClusterIPs[0]
 				}
 				return []any{
-					s.Name, string(s.Spec.Type), ip, externalIP(s), orNone(portsText(s.Spec.Ports)), age(s), labelText(s.Spec.Selector),
+					s.Name, string(s.Spec.Type), ip, externalIP(s), kind.OrNone(portsText(s.Spec.Ports)), kind.Age(s), kind.LabelText(s.Spec.Selector),
 				}
 			},
-			selectable: []selectable[service]{
-				leaf("spec.clusterIP", func(s service) string { return s.Spec.ClusterIP }),
-				leaf("spec.type", func(s service) string { return string(s.Spec.Type) }),
+			Selectable: []kind.Selectable[service]{
+				kind.Leaf("spec.clusterIP", func(s service) string { return s.Spec.ClusterIP }),
+				kind.Leaf("spec.type", func(s service) string { return string(s.Spec.Type) }),
 			},
-		}.resource(),
-		kind[corev1.Endpoints, *corev1.Endpoints]{
-			version: "v1", plural: "endpoints", short: []string{"ep"}, unconditional: true, creates: true,
-			singular: "endpoints",
-			defaults: func(e *corev1.Endpoints) {
+		}.Resource(),
+		kind.Of[corev1.Endpoints, *corev1.Endpoints]{
+			Version: "v1", Plural: "endpoints", Short: []string{"ep"}, Unconditional: true, Creates: true,
+			Singular: "endpoints",
+			Defaults: func(e *corev1.Endpoints) {
 				for i := range e.Subsets {
 					for j := range e.Subsets[i].Ports {
-						orDefault(&e.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
+						kind.OrDefault(&e.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
 					}
 				}
 			},
-			warnings: func(_, _ *corev1.Endpoints) []string {
+			Warnings: func(_, _ *corev1.Endpoints) []string {
 				return []string{"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 			},
-			columns: columns("Name", "Endpoints", "Age"),
-			row:     func(e *corev1.Endpoints) []any { return []any{e.Name, endpointsText(e), age(e)} },
-		}.resource(),
-		kind[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
-			group: "discovery.k8s.io", version: "v1", plural: "endpointslices", generations: true, unconditional: true,
-			defaults: func(e *discoveryv1.EndpointSlice) {
+			Columns: kind.Columns("Name", "Endpoints", "Age"),
+			Row:     func(e *corev1.Endpoints) []any { return []any{e.Name, endpointsText(e), kind.Age(e)} },
+		}.Resource(),
+		kind.Of[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
+			Group: "discovery.k8s.io", Version: "v1", Plural: "endpointslices", Generations: true, Unconditional: true,
+			Defaults: func(e *discoveryv1.EndpointSlice) {
 				for i := range e.Ports {
-					fill(&e.Ports[i].Name, "")
-					fill(&e.Ports[i].Protocol, corev1.ProtocolTCP)
+					kind.Fill(&e.Ports[i].Name, "")
+					kind.Fill(&e.Ports[i].Protocol, corev1.ProtocolTCP)
 				}
 			},
-			validate: validateEndpointSlice,
-			columns:  columns("Name", "AddressType", "Ports", "Endpoints", "Age"),
-			row:      sliceRow,
-		}.resource(),
+			Validate: validateEndpointSlice,
+			Columns:  kind.Columns("Name", "AddressType", "Ports", "Endpoints", "Age"),
+			Row:      sliceRow,
+		}.Resource(),
 	}
 }
 
 func defaultService(s *corev1.Service) {
 	spec := &s.Spec
-	orDefault(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	kind.OrDefault(&spec.SessionAffinity, corev1.ServiceAffinityNone)
 	if spec.SessionAffinity == corev1.ServiceAffinityNone {
 		spec.SessionAffinityConfig = nil
 	}
@@ -82,10 +90,10 @@ func defaultService(s *corev1.Service) {
 		timeout := corev1.DefaultClientIPServiceAffinitySeconds
 		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
 	}
-	orDefault(&spec.Type, corev1.ServiceTypeClusterIP)
+	kind.OrDefault(&spec.Type, corev1.ServiceTypeClusterIP)
 	for i := range spec.Ports {
 		p := &spec.Ports[i]
-		orDefault(&p.Protocol, corev1.ProtocolTCP)
+		kind.OrDefault(&p.Protocol, corev1.ProtocolTCP)
 		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
 			p.TargetPort = intstr.FromInt32(p.Port)
 		}
@@ -93,18 +101,18 @@ func defaultService(s *corev1.Service) {
 	external := spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer ||
 		spec.Type == corev1.ServiceTypeClusterIP && len(spec.ExternalIPs) > 0
 	if external {
-		orDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+		kind.OrDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
 	if spec.Type != corev1.ServiceTypeExternalName {
-		fill(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+		kind.Fill(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
-		fill(&spec.AllocateLoadBalancerNodePorts, true)
+		kind.Fill(&spec.AllocateLoadBalancerNodePorts, true)
 	}
 	ingress := s.Status.LoadBalancer.Ingress
 	for i := range ingress {
 		if ingress[i].IP != "" {
-			fill(&ingress[i].IPMode, corev1.LoadBalancerIPModeVIP)
+			kind.Fill(&ingress[i].IPMode, corev1.LoadBalancerIPModeVIP)
 		}
 	}
 }
@@ -113,7 +121,7 @@ func defaultService(s *corev1.Service) {
 func externalIP(s *corev1.Service) string {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort:
-		return orNone(strings.Join(s.Spec.ExternalIPs, ","))
+		return kind.OrNone(strings.Join(s.Spec.ExternalIPs, ","))
 	case corev1.ServiceTypeExternalName:
 		return s.Spec.ExternalName
 	case corev1.ServiceTypeLoadBalancer:
@@ -153,7 +161,7 @@ const maxShown = 3
 // some shows the first few of a list.
 func some(list []string) string {
 	if len(list) == 0 {
-		return none
+		return kind.None
 	}
 	if len(list) > maxShown {
 		return strings.Join(list[:maxShown], ",") + fmt.Sprintf(" + %d more...", len(list)-maxShown)
@@ -163,7 +171,7 @@ func some(list []string) string {
 
 func endpointsText(e *corev1.Endpoints) string {
 	if len(e.Subsets) == 0 {
-		return none
+		return kind.None
 	}
 	var list []string
 	for _, s := range e.Subsets {
@@ -188,7 +196,7 @@ func sliceRow(e *discoveryv1.EndpointSlice) []any {
 		switch {
 		case p.Port != nil:
 			ports = append(ports, strconv.Itoa(int(*p.Port)))
-		case value(p.Name) != "":
+		case kind.Value(p.Name) != "":
 			ports = append(ports, *p.Name)
 		default:
 			ports = append(ports, "*")
@@ -205,10 +213,5 @@ func sliceRow(e *discoveryv1.EndpointSlice) []any {
 	if len(addresses) > 0 {
 		addressText = some(addresses)
 	}
-	return []any{e.Name, string(e.AddressType), portText, addressText, age(e)}
-}
-
-// createdRow is the table of kinds that show when they were created.
-func createdRow(obj metav1.Object) []any {
-	return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}
+	return []any{e.Name, string(e.AddressType), portText, addressText, kind.Age(e)}
 }

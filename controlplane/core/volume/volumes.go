@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package volume has the kinds of storage.
+package volume
 
 import (
 	"slices"
@@ -12,69 +13,72 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-func volumeKinds() []*apiserver.Resource {
+// Resources returns the kinds of this package.
+func Resources() []*apiserver.Resource {
 	type (
 		claim  = *corev1.PersistentVolumeClaim
 		volume = *corev1.PersistentVolume
 		class  = *storagev1.StorageClass
 	)
 	return []*apiserver.Resource{
-		kind[corev1.PersistentVolumeClaim, claim]{
-			version: "v1", plural: "persistentvolumeclaims", short: []string{"pvc"},
-			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			status:   true, unconditional: true,
-			defaults:      defaultClaim,
-			initialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
-			validate:      validateClaim,
-			columns: columns("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
+		kind.Of[corev1.PersistentVolumeClaim, claim]{
+			Version: "v1", Plural: "persistentvolumeclaims", Short: []string{"pvc"},
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Status:   true, Unconditional: true,
+			Defaults:      DefaultClaim,
+			InitialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
+			Validate:      validateClaim,
+			Columns: kind.Columns("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
 				"VolumeMode*"),
-			row: claimRow,
-		}.resource(),
-		kind[corev1.PersistentVolume, volume]{
-			version: "v1", plural: "persistentvolumes", short: []string{"pv"}, cluster: true,
-			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			status:   true, unconditional: true,
-			defaults: func(v volume) {
-				orDefault(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
-				fill(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+			Row: claimRow,
+		}.Resource(),
+		kind.Of[corev1.PersistentVolume, volume]{
+			Version: "v1", Plural: "persistentvolumes", Short: []string{"pv"}, Cluster: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Status:   true, Unconditional: true,
+			Defaults: func(v volume) {
+				kind.OrDefault(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+				kind.Fill(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 				if v.Spec.HostPath != nil {
-					fill(&v.Spec.HostPath.Type, corev1.HostPathUnset)
+					kind.Fill(&v.Spec.HostPath.Type, corev1.HostPathUnset)
 				}
 			},
-			initialStatus: func(v volume) {
+			InitialStatus: func(v volume) {
 				now := metav1.Now().Rfc3339Copy()
 				v.Status.Phase, v.Status.LastPhaseTransitionTime = corev1.VolumePending, &now
 			},
-			validate: validateVolume,
-			columns: columns("Name", "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass",
+			Validate: validateVolume,
+			Columns: kind.Columns("Name", "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass",
 				"VolumeAttributesClass", "Reason", "Age", "VolumeMode*"),
-			row: volumeRow,
-		}.resource(),
-		kind[storagev1.StorageClass, class]{
-			group: "storage.k8s.io", version: "v1", plural: "storageclasses", short: []string{"sc"}, cluster: true, unconditional: true,
-			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			defaults: func(c class) {
-				fill(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
-				fill(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+			Row: volumeRow,
+		}.Resource(),
+		kind.Of[storagev1.StorageClass, class]{
+			Group: "storage.k8s.io", Version: "v1", Plural: "storageclasses", Short: []string{"sc"}, Cluster: true, Unconditional: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Defaults: func(c class) {
+				kind.Fill(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
+				kind.Fill(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 			},
-			validate: validateStorageClass,
-			columns: columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode",
+			Validate: validateStorageClass,
+			Columns: kind.Columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode",
 				"AllowVolumeExpansion", "Age"),
-			row: func(c class) []any {
+			Row: func(c class) []any {
 				name := c.Name
 				if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
 					name += " (default)"
 				}
-				return []any{name, c.Provisioner, string(value(c.ReclaimPolicy)), string(value(c.VolumeBindingMode)), value(c.AllowVolumeExpansion), age(c)}
+				return []any{name, c.Provisioner, string(kind.Value(c.ReclaimPolicy)), string(kind.Value(c.VolumeBindingMode)), kind.Value(c.AllowVolumeExpansion), kind.Age(c)}
 			},
-		}.resource(),
+		}.Resource(),
 	}
 }
 
-func defaultClaim(c *corev1.PersistentVolumeClaim) {
-	fill(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+// DefaultClaim sets the defaults of a claim, or of the template of one.
+func DefaultClaim(c *corev1.PersistentVolumeClaim) {
+	kind.Fill(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	if c.Spec.DataSource != nil && c.Spec.DataSourceRef == nil {
 		c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: c.Spec.DataSource.APIGroup, Kind: c.Spec.DataSource.Kind, Name: c.Spec.DataSource.Name}
 	}
@@ -115,7 +119,7 @@ func claimRow(c *corev1.PersistentVolumeClaim) []any {
 		storage := c.Status.Capacity[corev1.ResourceStorage]
 		capacity = storage.String()
 	}
-	class := value(c.Spec.StorageClassName)
+	class := kind.Value(c.Spec.StorageClassName)
 	if annotated, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		class = annotated
 	}
@@ -123,7 +127,7 @@ func claimRow(c *corev1.PersistentVolumeClaim) []any {
 	if c.Spec.VolumeMode != nil {
 		mode = string(*c.Spec.VolumeMode)
 	}
-	return []any{c.Name, phase, c.Spec.VolumeName, capacity, access, class, unset(c.Spec.VolumeAttributesClassName), age(c), mode}
+	return []any{c.Name, phase, c.Spec.VolumeName, capacity, access, class, unset(c.Spec.VolumeAttributesClassName), kind.Age(c), mode}
 }
 
 func volumeRow(v *corev1.PersistentVolume) []any {
@@ -146,6 +150,6 @@ func volumeRow(v *corev1.PersistentVolume) []any {
 	}
 	return []any{
 		v.Name, storage.String(), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
-		class, unset(v.Spec.VolumeAttributesClassName), v.Status.Reason, age(v), mode,
+		class, unset(v.Spec.VolumeAttributesClassName), v.Status.Reason, kind.Age(v), mode,
 	}
 }

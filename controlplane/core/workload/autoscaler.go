@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package workload
 
 import (
 	"fmt"
@@ -10,34 +10,36 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 func scalingKinds() []*apiserver.Resource {
 	return []*apiserver.Resource{
-		kind[autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscaler]{
-			group: "autoscaling", version: "v2", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: []string{"all"},
-			status: true, unconditional: true,
-			defaults: defaultAutoscaler,
-			validate: validateAutoscaler,
-			columns:  columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
-			row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any {
+		kind.Of[autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscaler]{
+			Group: "autoscaling", Version: "v2", Plural: "horizontalpodautoscalers", Short: []string{"hpa"}, Categories: []string{"all"},
+			Status: true, Unconditional: true,
+			Defaults: defaultAutoscaler,
+			Validate: validateAutoscaler,
+			Columns:  kind.Columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
+			Row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any {
 				least := "<unset>"
 				if a.Spec.MinReplicas != nil {
 					least = strconv.Itoa(int(*a.Spec.MinReplicas))
 				}
 				return []any{
 					a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name, targetsText(a), least,
-					int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), age(a),
+					int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), kind.Age(a),
 				}
 			},
-		}.resource(),
+		}.Resource(),
 	}
 }
 
 func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
-	fill(&a.Spec.MinReplicas, int32(1))
+	kind.Fill(&a.Spec.MinReplicas, int32(1))
 	if len(a.Spec.Metrics) == 0 {
 		utilisation := int32(80)
 		a.Spec.Metrics = []autoscalingv2.MetricSpec{{
@@ -53,8 +55,8 @@ func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
 		return
 	}
 	if up := b.ScaleUp; up != nil {
-		fill(&up.StabilizationWindowSeconds, int32(0))
-		fill(&up.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+		kind.Fill(&up.StabilizationWindowSeconds, int32(0))
+		kind.Fill(&up.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
 		if up.Policies == nil {
 			up.Policies = []autoscalingv2.HPAScalingPolicy{
 				{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
@@ -63,7 +65,7 @@ func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
 		}
 	}
 	if down := b.ScaleDown; down != nil {
-		fill(&down.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+		kind.Fill(&down.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
 		if down.Policies == nil {
 			down.Policies = []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}}
 		}
@@ -73,7 +75,7 @@ func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
 // targetsText shows current and wanted values of the metrics.
 func targetsText(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	if len(a.Spec.Metrics) == 0 {
-		return none
+		return kind.None
 	}
 	var list []string
 	for i, m := range a.Spec.Metrics {
@@ -147,4 +149,26 @@ func targetText(m autoscalingv2.MetricSpec, current *autoscalingv2.MetricStatus)
 		}
 	}
 	return label + have + "/" + want
+}
+
+func validateAutoscaler(a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	at := field.NewPath("spec")
+	var errs field.ErrorList
+	if n := a.Spec.MinReplicas; n != nil && *n < 1 {
+		errs = append(errs, field.Invalid(at.Child("minReplicas"), *n, "must be greater than or equal to 1"))
+	}
+	if a.Spec.MaxReplicas < 1 {
+		errs = append(errs, field.Invalid(at.Child("maxReplicas"), a.Spec.MaxReplicas, "must be greater than 0"))
+	}
+	if n := a.Spec.MinReplicas; n != nil && a.Spec.MaxReplicas < *n {
+		errs = append(errs, field.Invalid(at.Child("maxReplicas"), a.Spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+	}
+	target := at.Child("scaleTargetRef")
+	if a.Spec.ScaleTargetRef.Kind == "" {
+		errs = append(errs, field.Required(target.Child("kind"), ""))
+	}
+	if a.Spec.ScaleTargetRef.Name == "" {
+		errs = append(errs, field.Required(target.Child("name"), ""))
+	}
+	return errs
 }

@@ -1,19 +1,23 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package pod
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 func validatePod(p, old *corev1.Pod) field.ErrorList {
@@ -64,7 +68,7 @@ func validatePodChange(p, old *corev1.Pod, path *field.Path) field.ErrorList {
 	if len(old.Spec.SchedulingGates) > 0 { // a gated Pod is not placed yet
 		rest.SchedulingGates, rest.NodeSelector, rest.Affinity = old.Spec.SchedulingGates, old.Spec.NodeSelector, old.Spec.Affinity
 	}
-	if grace := old.Spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 && value(rest.TerminationGracePeriodSeconds) == 1 {
+	if grace := old.Spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 && kind.Value(rest.TerminationGracePeriodSeconds) == 1 {
 		rest.TerminationGracePeriodSeconds = grace
 	}
 	if !equality.Semantic.DeepEqual(*rest, old.Spec) {
@@ -101,7 +105,7 @@ func validatePodSpec(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		case volumes.Has(v.Name):
 			errs = append(errs, field.Duplicate(p.Child("name"), v.Name))
 		default:
-			errs = append(errs, validLabelName(p.Child("name"), v.Name)...)
+			errs = append(errs, valid.LabelName(p.Child("name"), v.Name)...)
 		}
 		volumes.Insert(v.Name)
 		errs = append(errs, validateVolumeSource(&v.VolumeSource, p)...)
@@ -119,10 +123,10 @@ func validatePodSpec(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.RestartPolicy == "" {
 		errs = append(errs, field.Required(path.Child("restartPolicy"), ""))
 	} else {
-		errs = append(errs, supported(path.Child("restartPolicy"), s.RestartPolicy,
+		errs = append(errs, valid.OneOf(path.Child("restartPolicy"), s.RestartPolicy,
 			corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)...)
 	}
-	errs = append(errs, supported(path.Child("dnsPolicy"), s.DNSPolicy,
+	errs = append(errs, valid.OneOf(path.Child("dnsPolicy"), s.DNSPolicy,
 		corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone)...)
 	if s.ServiceAccountName != "" {
 		for _, problem := range validation.IsDNS1123Subdomain(s.ServiceAccountName) {
@@ -178,7 +182,7 @@ func validateContainer(c *corev1.Container, path *field.Path, names, volumes set
 	case names.Has(c.Name):
 		errs = append(errs, field.Duplicate(path.Child("name"), c.Name))
 	default:
-		errs = append(errs, validLabelName(path.Child("name"), c.Name)...)
+		errs = append(errs, valid.LabelName(path.Child("name"), c.Name)...)
 	}
 	names.Insert(c.Name)
 	if c.Image == "" {
@@ -189,11 +193,11 @@ func validateContainer(c *corev1.Container, path *field.Path, names, volumes set
 	if c.ImagePullPolicy == "" {
 		errs = append(errs, field.Required(path.Child("imagePullPolicy"), ""))
 	} else {
-		errs = append(errs, supported(path.Child("imagePullPolicy"), c.ImagePullPolicy,
+		errs = append(errs, valid.OneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy,
 			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 	}
 	if c.TerminationMessagePolicy != "" {
-		errs = append(errs, supported(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
+		errs = append(errs, valid.OneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
 			corev1.TerminationMessageFallbackToLogsOnError, corev1.TerminationMessageReadFile)...)
 	}
 	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
@@ -247,15 +251,15 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 		if port.ContainerPort == 0 {
 			errs = append(errs, field.Required(p.Child("containerPort"), ""))
 		} else {
-			errs = append(errs, validPort(p.Child("containerPort"), port.ContainerPort)...)
+			errs = append(errs, valid.Port(p.Child("containerPort"), port.ContainerPort)...)
 		}
 		if port.HostPort != 0 {
-			errs = append(errs, validPort(p.Child("hostPort"), port.HostPort)...)
+			errs = append(errs, valid.Port(p.Child("hostPort"), port.HostPort)...)
 		}
 		if port.Protocol == "" {
 			errs = append(errs, field.Required(p.Child("protocol"), ""))
 		} else {
-			errs = append(errs, supported(p.Child("protocol"), port.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+			errs = append(errs, valid.OneOf(p.Child("protocol"), port.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
 		}
 	}
 	return errs
@@ -263,12 +267,12 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 
 func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range keysText(r.Limits) {
-		errs = append(errs, validQuantity(path.Child("limits").Key(name), r.Limits[corev1.ResourceName(name)])...)
+	for _, name := range kind.SortedKeys(r.Limits) {
+		errs = append(errs, valid.Quantity(path.Child("limits").Key(name), r.Limits[corev1.ResourceName(name)])...)
 	}
-	for _, name := range keysText(r.Requests) {
+	for _, name := range kind.SortedKeys(r.Requests) {
 		p, request := path.Child("requests").Key(name), r.Requests[corev1.ResourceName(name)]
-		errs = append(errs, validQuantity(p, request)...)
+		errs = append(errs, valid.Quantity(p, request)...)
 		if limit, ok := r.Limits[corev1.ResourceName(name)]; ok && request.Cmp(limit) > 0 {
 			errs = append(errs, field.Invalid(path.Child("requests"), request.String(),
 				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
@@ -277,18 +281,28 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 	return errs
 }
 
-func validQuantity(path *field.Path, q resource.Quantity) field.ErrorList {
-	if q.Sign() < 0 {
-		return field.ErrorList{field.Invalid(path, q.String(), "must be greater than or equal to 0").WithOrigin("minimum")}
-	}
-	return nil
+// ValidateTemplate checks the Pods that a template makes.
+func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
+	return append(errs, validatePodSpec(&t.Spec, path.Child("spec"))...)
 }
 
-// validLabelName checks a name that becomes a label of a domain name.
-func validLabelName(path *field.Path, name string) field.ErrorList {
-	var errs field.ErrorList
-	for _, problem := range validation.IsDNS1123Label(name) {
-		errs = append(errs, field.Invalid(path, name, problem))
+// volumeSources lists the JSON names of the sources that are set, in order.
+func volumeSources(v *corev1.VolumeSource) []string {
+	var out []string
+	fields := reflect.ValueOf(v).Elem()
+	for i := range fields.NumField() {
+		if !fields.Field(i).IsNil() {
+			out = append(out, jsonName(fields.Type().Field(i)))
+		}
 	}
-	return errs
+	return out
+}
+
+func jsonName(f reflect.StructField) string {
+	tag := f.Tag.Get("json")
+	if i := slices.Index([]byte(tag), ','); i >= 0 {
+		return tag[:i]
+	}
+	return tag
 }

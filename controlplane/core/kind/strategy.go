@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package kind
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 
 // strategy holds the rules of a kind: what all kinds share, and the functions of
 // the kind in between.
-type strategy[T any, P object[T]] struct{ kind kind[T, P] }
+type strategy[T any, P Object[T]] struct{ kind Of[T, P] }
 
 // Normalize sets defaults. Unknown fields do not survive the decoder of a Go
 // type, which reports them itself.
 func (s *strategy[T, P]) Normalize(obj apiserver.Object) ([]string, error) {
-	if s.kind.defaults != nil {
-		s.kind.defaults(obj.(P))
+	if s.kind.Defaults != nil {
+		s.kind.Defaults(obj.(P))
 	}
 	return nil, nil
 }
@@ -35,20 +35,20 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old apiserver.Object)
 		before = old.(P)
 	}
 	switch {
-	case !s.kind.status:
+	case !s.kind.Status:
 	case old != nil:
 		part(current, "Status").Set(part(before, "Status"))
-	case !s.kind.keepsStatus:
+	case !s.kind.KeepsStatus:
 		part(current, "Status").SetZero()
 	}
-	if old == nil && s.kind.initialStatus != nil {
-		s.kind.initialStatus(current)
+	if old == nil && s.kind.InitialStatus != nil {
+		s.kind.InitialStatus(current)
 	}
-	if s.kind.prepare != nil {
-		s.kind.prepare(ctx, current, before)
+	if s.kind.Prepare != nil {
+		s.kind.Prepare(ctx, current, before)
 	}
 	switch {
-	case !s.kind.generations:
+	case !s.kind.Generations:
 	case old == nil:
 		obj.SetGeneration(1)
 	case changed(current, before):
@@ -60,31 +60,31 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old apiserver.Object)
 
 // Validate checks by the rules of the kind.
 func (s *strategy[T, P]) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
-	if s.kind.validate == nil {
+	if s.kind.Validate == nil {
 		return nil
 	}
 	var before P
 	if old != nil {
 		before = old.(P)
 	}
-	return s.kind.validate(obj.(P), before)
+	return s.kind.Validate(obj.(P), before)
 }
 
 // Warnings about an accepted object.
 func (s *strategy[T, P]) Warnings(_ context.Context, obj, old apiserver.Object) []string {
-	if s.kind.warnings == nil {
+	if s.kind.Warnings == nil {
 		return nil
 	}
 	var before P
 	if old != nil {
 		before = old.(P)
 	}
-	return s.kind.warnings(obj.(P), before)
+	return s.kind.Warnings(obj.(P), before)
 }
 
 // statusStrategy holds the rules of the status subresource: nothing but status
 // and metadata changes.
-type statusStrategy[T any, P object[T]] struct{ *strategy[T, P] }
+type statusStrategy[T any, P Object[T]] struct{ *strategy[T, P] }
 
 // Prepare takes everything but metadata and status from the old object.
 func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old apiserver.Object) {

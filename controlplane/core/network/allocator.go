@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package network
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -255,7 +256,7 @@ func (t *taking) addresses(s *corev1.Service) field.ErrorList {
 			spec.IPFamilies[0] = corev1.IPv6Protocol
 		}
 	}
-	fill(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
+	kind.Fill(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
 	if spec.ClusterIP == corev1.ClusterIPNone {
 		return nil
 	}

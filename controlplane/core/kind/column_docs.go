@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package kind
 
 import (
 	appsv1 "k8s.io/api/apps/v1"

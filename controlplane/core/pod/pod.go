@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package pod has the kinds Pod and PodTemplate, and the defaults and rules of
+// Pod templates for all kinds that make Pods.
+package pod
 
 import (
 	"context"
@@ -14,54 +16,56 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-// podFamily is shared by everything that has a Pod template.
-var podFamily = sync.OnceValue(newFamily)
+// Family is shared by everything that has a Pod template.
+var Family = sync.OnceValue(kind.NewFamily)
 
-func podKinds() []*apiserver.Resource {
+// Resources returns the kinds of this package.
+func Resources() []*apiserver.Resource {
 	type pod = *corev1.Pod
 	return []*apiserver.Resource{
-		kind[corev1.Pod, pod]{
-			version: "v1", plural: "pods", short: []string{"po"}, categories: []string{"all"}, family: podFamily(),
-			status: true, generations: true, unconditional: true,
-			defaults: defaultPod,
-			initialStatus: func(p pod) {
+		kind.Of[corev1.Pod, pod]{
+			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults: defaultPod,
+			InitialStatus: func(p pod) {
 				p.Status.Phase = corev1.PodPending
 				p.Status.QOSClass = qosClass(&p.Spec)
 			},
-			prepare:  preparePod,
-			validate: validatePod,
-			subresources: []apiserver.Subresource{{
+			Prepare:  preparePod,
+			Validate: validatePod,
+			Subresources: []apiserver.Subresource{{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
 				New: func() apiserver.Object { return &corev1.Binding{} },
 			}},
-			columns: columns("Name", "Ready", "Status", "Restarts", "Age",
+			Columns: kind.Columns("Name", "Ready", "Status", "Restarts", "Age",
 				"IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
-			row: podRow,
-			selectable: []selectable[pod]{
-				leaf("spec.nodeName", func(p pod) string { return p.Spec.NodeName }),
-				leaf("spec.restartPolicy", func(p pod) string { return string(p.Spec.RestartPolicy) }),
-				leaf("spec.schedulerName", func(p pod) string { return p.Spec.SchedulerName }),
-				leaf("spec.serviceAccountName", func(p pod) string { return p.Spec.ServiceAccountName }),
-				{path: "spec.hostNetwork", value: func(p pod) string { return strconv.FormatBool(p.Spec.HostNetwork) }},
-				leaf("status.phase", func(p pod) string { return string(p.Status.Phase) }),
-				leaf("status.podIP", func(p pod) string { return p.Status.PodIP }),
-				{path: "status.podIPs", value: func(p pod) string { return p.Status.PodIP }},
-				leaf("status.nominatedNodeName", func(p pod) string { return p.Status.NominatedNodeName }),
+			Row: podRow,
+			Selectable: []kind.Selectable[pod]{
+				kind.Leaf("spec.nodeName", func(p pod) string { return p.Spec.NodeName }),
+				kind.Leaf("spec.restartPolicy", func(p pod) string { return string(p.Spec.RestartPolicy) }),
+				kind.Leaf("spec.schedulerName", func(p pod) string { return p.Spec.SchedulerName }),
+				kind.Leaf("spec.serviceAccountName", func(p pod) string { return p.Spec.ServiceAccountName }),
+				{Path: "spec.hostNetwork", Value: func(p pod) string { return strconv.FormatBool(p.Spec.HostNetwork) }},
+				kind.Leaf("status.phase", func(p pod) string { return string(p.Status.Phase) }),
+				kind.Leaf("status.podIP", func(p pod) string { return p.Status.PodIP }),
+				{Path: "status.podIPs", Value: func(p pod) string { return p.Status.PodIP }},
+				kind.Leaf("status.nominatedNodeName", func(p pod) string { return p.Status.NominatedNodeName }),
 			},
-			deletion: apiserver.DeletionRules{Grace: podGrace, ReturnsObject: true},
-		}.resource(),
-		kind[corev1.PodTemplate, *corev1.PodTemplate]{
-			version: "v1", plural: "podtemplates", family: podFamily(), generations: true, unconditional: true,
-			deletion: apiserver.DeletionRules{ReturnsObject: true},
-			defaults: func(t *corev1.PodTemplate) { defaultPodTemplate(&t.Template) },
-			columns:  columns("Name", "Containers", "Images", "Pod Labels"),
-			row: func(t *corev1.PodTemplate) []any {
-				names, images := containerText(t.Template.Spec.Containers)
-				return []any{t.Name, names, images, labelText(t.Template.Labels)}
+			Deletion: apiserver.DeletionRules{Grace: podGrace, ReturnsObject: true},
+		}.Resource(),
+		kind.Of[corev1.PodTemplate, *corev1.PodTemplate]{
+			Version: "v1", Plural: "podtemplates", Family: Family(), Generations: true, Unconditional: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Defaults: func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
+			Columns:  kind.Columns("Name", "Containers", "Images", "Pod Labels"),
+			Row: func(t *corev1.PodTemplate) []any {
+				names, images := kind.ContainerText(t.Template.Spec.Containers)
+				return []any{t.Name, names, images, kind.LabelText(t.Template.Labels)}
 			},
-		}.resource(),
+		}.Resource(),
 	}
 }
 
@@ -72,8 +76,8 @@ func preparePod(_ context.Context, p, old *corev1.Pod) {
 		return
 	}
 	if p.Spec.PriorityClassName == "" {
-		fill(&p.Spec.Priority, int32(0))
-		fill(&p.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
+		kind.Fill(&p.Spec.Priority, int32(0))
+		kind.Fill(&p.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
 	}
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		tolerated := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
@@ -93,7 +97,7 @@ func preparePod(_ context.Context, p, old *corev1.Pod) {
 // has ended.
 func podGrace(obj apiserver.Object, asked *int64) int64 {
 	p := obj.(*corev1.Pod)
-	grace := value(p.Spec.TerminationGracePeriodSeconds)
+	grace := kind.Value(p.Spec.TerminationGracePeriodSeconds)
 	if asked != nil {
 		grace = *asked
 	}
@@ -129,7 +133,7 @@ func podRow(p *corev1.Pod) []any {
 	if sum.restarts != 0 && !sum.lastRestart.IsZero() {
 		restarts += " (" + duration.HumanDuration(time.Since(sum.lastRestart)) + " ago)"
 	}
-	gates := none
+	gates := kind.None
 	if len(p.Spec.ReadinessGates) > 0 {
 		passed := 0
 		for _, gate := range p.Spec.ReadinessGates {
@@ -142,13 +146,13 @@ func podRow(p *corev1.Pod) []any {
 		}
 		gates = strconv.Itoa(passed) + "/" + strconv.Itoa(len(p.Spec.ReadinessGates))
 	}
-	ip := none
+	ip := kind.None
 	if len(p.Status.PodIPs) > 0 {
 		ip = p.Status.PodIPs[0].IP
 	}
 	return []any{
-		p.Name, strconv.Itoa(sum.ready) + "/" + strconv.Itoa(sum.containers), sum.reason, restarts, age(p),
-		orNone(ip), orNone(p.Spec.NodeName), orNone(p.Status.NominatedNodeName), gates,
+		p.Name, strconv.Itoa(sum.ready) + "/" + strconv.Itoa(sum.containers), sum.reason, restarts, kind.Age(p),
+		kind.OrNone(ip), kind.OrNone(p.Spec.NodeName), kind.OrNone(p.Status.NominatedNodeName), gates,
 	}
 }
 
@@ -171,7 +175,7 @@ func summarise(p *corev1.Pod) podSummary {
 	}
 	sidecars := map[string]bool{}
 	for _, c := range p.Spec.InitContainers {
-		if value(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways {
+		if kind.Value(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways {
 			sidecars[c.Name] = true
 			s.containers++
 		}

@@ -1,0 +1,208 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kind turns the description of a built-in kind into a resource of the
+// API server: what all kinds share, with the functions of each kind in between.
+package kind
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
+	"github.com/steer-dev/steer/apiserver/table"
+)
+
+// Of describes one built-in kind with objects of type *T. The fields without
+// comment are those of apiserver.Names.
+type Of[T any, P Object[T]] struct {
+	Group, Version, Plural string
+	// Singular is the kind in lower case unless set.
+	Singular          string
+	Short, Categories []string
+	Cluster           bool // cluster-scoped
+
+	// Alias keeps the objects as those of another kind, in its bucket; nil: as
+	// what they are, in a bucket of their own.
+	Alias  *apiserver.Alias
+	Bucket string
+
+	// Family shares the description of types between kinds that have most of
+	// them in common; nil: a family of its own.
+	Family *Family
+
+	// Generations are counted: 1 at creation, one more with every change
+	// outside metadata and status.
+	Generations bool
+	// Status is a subresource and cannot be written through the object.
+	Status bool
+	// InitialStatus is what a new object gets as status; nil: empty.
+	InitialStatus func(P)
+	// KeepsStatus lets a create set the status although it is a subresource.
+	KeepsStatus bool
+	// Subresources besides status.
+	Subresources []apiserver.Subresource
+
+	// Defaults fills in what the client left out, on every write.
+	Defaults func(P)
+	// Prepare applies rules of the kind; old is nil for a creation. It runs
+	// after status and before generation are taken care of.
+	Prepare func(ctx context.Context, obj, old P)
+	// Validate checks an object about to be stored; old is nil for a creation.
+	Validate func(obj, old P) field.ErrorList
+	// Warnings about an object that is accepted.
+	Warnings func(obj, old P) []string
+
+	// Columns and Row of the table; nil: name and age.
+	Columns []metav1.TableColumnDefinition
+	Row     func(P) []any
+	// Selectable fields besides name and namespace.
+	Selectable []Selectable[P]
+
+	// Unconditional admits updates without a resourceVersion, Creates admits a
+	// PUT that creates.
+	Unconditional, Creates bool
+	Deletion               apiserver.DeletionRules
+}
+
+// Object is a pointer to an API type.
+type Object[T any] interface {
+	*T
+	apiserver.Object
+}
+
+// Selectable is a field for selectors; Keys is its path if it is a plain string
+// in the object's JSON.
+type Selectable[P any] struct {
+	Path  string
+	Value func(P) string
+	Keys  []string
+}
+
+// Leaf is a selectable field at the path of its name.
+func Leaf[P any](path string, value func(P) string) Selectable[P] {
+	return Selectable[P]{Path: path, Value: value, Keys: strings.Split(path, ".")}
+}
+
+// Strategy returns the rules of the kind, for kinds that are answered and not
+// stored.
+func (k Of[T, P]) Strategy() apiserver.Strategy { return &strategy[T, P]{kind: k} }
+
+// Resource returns the kind as the API server wants it.
+func (k Of[T, P]) Resource() *apiserver.Resource {
+	name := reflect.TypeFor[T]().Name()
+	gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: name}
+	if k.Singular == "" {
+		k.Singular = strings.ToLower(name)
+	}
+	if k.Family == nil {
+		k.Family = NewFamily()
+	}
+	k.Family.add(gvk, reflect.TypeFor[T]())
+	switch {
+	case k.Bucket != "":
+	case k.Group == "":
+		k.Bucket = k.Plural
+	default:
+		k.Bucket = k.Group + "/" + k.Plural
+	}
+	rules := &strategy[T, P]{kind: k}
+	version := apiserver.Version{
+		Name:           k.Version,
+		New:            func() apiserver.Object { return P(new(T)) },
+		Strategy:       rules,
+		Ownership:      k.ownership(gvk, "", "status"),
+		Printer:        table.Default(),
+		Subresources:   k.Subresources,
+		StrategicMerge: true,
+	}
+	if k.Row != nil {
+		docs := knownColumns()
+		for i := range k.Columns {
+			if c := &k.Columns[i]; c.Description == "" {
+				c.Description = docs[name+"/"+c.Name]
+			}
+		}
+		version.Printer = &table.Typed[P]{Definitions: k.Columns, Row: k.Row}
+	}
+	for _, s := range k.Selectable {
+		version.Selectable = append(version.Selectable, apiserver.SelectableField{
+			Path: s.Path, Keys: s.Keys, Value: func(obj apiserver.Object) string { return s.Value(obj.(P)) },
+		})
+	}
+	if k.Status {
+		version.Subresources = append([]apiserver.Subresource{{
+			Name: "status", Strategy: statusStrategy[T, P]{rules}, Ownership: k.ownership(gvk, "status", "spec"),
+		}}, version.Subresources...)
+	}
+	return &apiserver.Resource{
+		Names: apiserver.Names{
+			Group: k.Group, Plural: k.Plural, Singular: k.Singular, Kind: name, ListKind: name + "List",
+			ShortNames: k.Short, Categories: k.Categories, Namespaced: !k.Cluster,
+		},
+		Storage:  apiserver.Storage{Bucket: k.Bucket, Version: k.Version, Alias: k.Alias},
+		Versions: []apiserver.Version{version},
+		Update:   apiserver.UpdateRules{Unconditional: k.Unconditional, Creates: k.Creates},
+		Deletion: k.Deletion,
+	}
+}
+
+// ownership returns the tracker of an endpoint through which the field reset
+// cannot be changed.
+func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.Manager {
+	e := apply.Endpoint{
+		Kind: gvk, Types: k.Family.types, Subresource: subresource,
+		New: func() apply.Object { return P(new(T)) },
+	}
+	if k.Status {
+		e.Resets = map[string]*fieldpath.Set{gvk.GroupVersion().String(): fieldpath.NewSet(fieldpath.MakePathOrDie(reset))}
+	}
+	return apply.New(e)
+}
+
+// Family is a set of kinds whose types are described together.
+type Family struct {
+	types *apply.Types
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]reflect.Type
+}
+
+// NewFamily returns an empty family.
+func NewFamily() *Family {
+	f := &Family{kinds: map[schema.GroupVersionKind]reflect.Type{}}
+	f.types = apply.FromOpenAPI(f.definitions)
+	return f
+}
+
+func (f *Family) add(gvk schema.GroupVersionKind, t reflect.Type) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kinds[gvk] = t
+}
+
+// definitions describes the kinds of the family; each is asked for once.
+func (f *Family) definitions() map[string]*spec.Schema {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var types []reflect.Type
+	for _, t := range f.kinds {
+		types = append(types, t)
+	}
+	definitions := gotypes.Definitions(gotypes.Kubernetes(), types...)
+	for gvk, t := range f.kinds {
+		definitions[gotypes.Name(t)].AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{
+			"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind,
+		}})
+	}
+	return definitions
+}

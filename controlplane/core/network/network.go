@@ -1,0 +1,131 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
+)
+
+func networkKinds() []*apiserver.Resource {
+	return []*apiserver.Resource{
+		kind.Of[networkingv1.Ingress, *networkingv1.Ingress]{
+			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
+			Status: true, Generations: true, Unconditional: true,
+			Validate: validateIngress,
+			Columns:  kind.Columns("Name", "Class", "Hosts", "Address", "Ports", "Age"),
+			Row:      ingressRow,
+		}.Resource(),
+		kind.Of[networkingv1.IngressClass, *networkingv1.IngressClass]{
+			Group: "networking.k8s.io", Version: "v1", Plural: "ingressclasses", Cluster: true, Generations: true, Unconditional: true,
+			Defaults: func(c *networkingv1.IngressClass) {
+				if c.Spec.Parameters != nil {
+					kind.Fill(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
+				}
+			},
+			Columns: kind.Columns("Name", "Controller", "Parameters", "Age"),
+			Row: func(c *networkingv1.IngressClass) []any {
+				parameters := kind.None
+				if p := c.Spec.Parameters; p != nil {
+					parameters = p.Kind + "/" + p.Name
+					if group := kind.Value(p.APIGroup); group != "" {
+						parameters = p.Kind + "." + group + "/" + p.Name
+					}
+				}
+				return []any{c.Name, c.Spec.Controller, parameters, kind.Age(c)}
+			},
+		}.Resource(),
+		kind.Of[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]{
+			Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Short: []string{"netpol"},
+			Generations: true, Unconditional: true,
+			Defaults: defaultNetworkPolicy,
+			Columns:  kind.Columns("Name", "Pod-Selector", "Age"),
+			Row: func(p *networkingv1.NetworkPolicy) []any {
+				return []any{p.Name, kind.SelectorText(&p.Spec.PodSelector), kind.Age(p)}
+			},
+		}.Resource(),
+	}
+}
+
+func ingressRow(i *networkingv1.Ingress) []any {
+	class := kind.None
+	if i.Spec.IngressClassName != nil {
+		class = *i.Spec.IngressClassName
+	}
+	var hosts, addresses []string
+	for _, rule := range i.Spec.Rules {
+		if rule.Host != "" {
+			hosts = append(hosts, rule.Host)
+		}
+	}
+	hostText := "*"
+	if len(hosts) > 0 {
+		hostText = some(hosts)
+	}
+	for _, in := range i.Status.LoadBalancer.Ingress {
+		if in.IP != "" {
+			addresses = append(addresses, in.IP)
+		} else if in.Hostname != "" {
+			addresses = append(addresses, in.Hostname)
+		}
+	}
+	ports := "80"
+	if len(i.Spec.TLS) > 0 {
+		ports = "80, 443"
+	}
+	return []any{i.Name, class, hostText, strings.Join(addresses, ","), ports, kind.Age(i)}
+}
+
+func defaultNetworkPolicy(p *networkingv1.NetworkPolicy) {
+	ports := func(list []networkingv1.NetworkPolicyPort) {
+		for i := range list {
+			kind.Fill(&list[i].Protocol, corev1.ProtocolTCP)
+		}
+	}
+	for _, rule := range p.Spec.Ingress {
+		ports(rule.Ports)
+	}
+	for _, rule := range p.Spec.Egress {
+		ports(rule.Ports)
+	}
+	if len(p.Spec.PolicyTypes) == 0 {
+		p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		if len(p.Spec.Egress) > 0 {
+			p.Spec.PolicyTypes = append(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		}
+	}
+}
+
+func validateIngress(i, _ *networkingv1.Ingress) field.ErrorList {
+	at := field.NewPath("spec")
+	if len(i.Spec.Rules) == 0 && i.Spec.DefaultBackend == nil {
+		return field.ErrorList{field.Invalid(at, i.Spec.Rules, "either `defaultBackend` or `rules` must be specified")}
+	}
+	var errs field.ErrorList
+	for n, rule := range i.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		paths := at.Child("rules").Index(n).Child("http", "paths")
+		if len(rule.HTTP.Paths) == 0 {
+			errs = append(errs, field.Required(paths, ""))
+		}
+		for m, p := range rule.HTTP.Paths {
+			if p.PathType == nil {
+				errs = append(errs, field.Required(paths.Index(m).Child("pathType"), "pathType must be specified"))
+			} else {
+				errs = append(errs, valid.OneOf(paths.Index(m).Child("pathType"), *p.PathType,
+					networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix)...)
+			}
+		}
+	}
+	return errs
+}

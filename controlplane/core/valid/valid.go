@@ -1,0 +1,96 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package valid has the rules that the fields of many kinds share. Each rule
+// takes the path of the field and returns the causes for which it is refused, in
+// the words of Kubernetes.
+package valid
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// Name checks the name of a new object by the rule of its kind, where that
+// is stricter than the DNS subdomain which all kinds have to have.
+func Name[P apiserver.Object](obj, old P, rule apivalidation.ValidateNameFunc) field.ErrorList {
+	var none P
+	if any(old) != any(none) {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, problem := range rule(obj.GetName(), false) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), obj.GetName(), problem))
+	}
+	return errs
+}
+
+// Port checks the number of a port.
+func Port(path *field.Path, port int32) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsValidPortNum(int(port)) {
+		errs = append(errs, field.Invalid(path, port, problem))
+	}
+	return errs
+}
+
+// NotNegative checks a count.
+func NotNegative[N int32 | int64](path *field.Path, n *N) field.ErrorList {
+	if n == nil || *n >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, *n, "must be greater than or equal to 0").WithOrigin("minimum")}
+}
+
+// Immutable checks that a field has not changed.
+func Immutable(path *field.Path, now, before any) field.ErrorList {
+	return apivalidation.ValidateImmutableField(now, before, path)
+}
+
+// OneOf checks a value against the values there are; empty is left to others.
+func OneOf[S ~string](path *field.Path, v S, values ...S) field.ErrorList {
+	for _, known := range values {
+		if v == known {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, v, values)}
+}
+
+// Quantity checks that an amount is not negative.
+func Quantity(path *field.Path, q resource.Quantity) field.ErrorList {
+	if q.Sign() < 0 {
+		return field.ErrorList{field.Invalid(path, q.String(), "must be greater than or equal to 0").WithOrigin("minimum")}
+	}
+	return nil
+}
+
+// LabelName checks a name that becomes a label of a domain name.
+func LabelName(path *field.Path, name string) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(path, name, problem))
+	}
+	return errs
+}
+
+// Amount checks a count or percentage.
+func Amount(path *field.Path, v intstr.IntOrString) field.ErrorList {
+	var errs field.ErrorList
+	switch v.Type {
+	case intstr.String:
+		for _, problem := range validation.IsValidPercent(v.StrVal) {
+			errs = append(errs, field.Invalid(path, v, problem))
+		}
+	default:
+		n := int64(v.IntVal)
+		errs = append(errs, NotNegative(path, &n)...)
+	}
+	return errs
+}

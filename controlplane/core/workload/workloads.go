@@ -1,0 +1,297 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workload has the kinds that make Pods, and those that scale them.
+package workload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/volume"
+)
+
+// Resources returns the kinds of this package.
+func Resources() []*apiserver.Resource {
+	return slices.Concat(workloadKinds(), batchKinds(), scalingKinds())
+}
+
+func workloadKinds() []*apiserver.Resource {
+	type (
+		deployment  = *appsv1.Deployment
+		replicaSet  = *appsv1.ReplicaSet
+		statefulSet = *appsv1.StatefulSet
+		daemonSet   = *appsv1.DaemonSet
+		controller  = *corev1.ReplicationController
+	)
+	all := []string{"all"}
+	return []*apiserver.Resource{
+		kind.Of[appsv1.Deployment, deployment]{
+			Group: "apps", Version: "v1", Plural: "deployments", Short: []string{"deploy"}, Categories: all, Family: pod.Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults:     defaultDeployment,
+			Validate:     validateDeployment,
+			Subresources: scalable("apps", deploymentScale{}),
+			Columns:      kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
+			Row: func(d deployment) []any {
+				names, images := kind.ContainerText(d.Spec.Template.Spec.Containers)
+				return []any{
+					d.Name, kind.Fraction(d.Status.ReadyReplicas, kind.Value(d.Spec.Replicas)), int64(d.Status.UpdatedReplicas),
+					int64(d.Status.AvailableReplicas), kind.Age(d), names, images, kind.SelectorText(d.Spec.Selector),
+				}
+			},
+		}.Resource(),
+		kind.Of[appsv1.ReplicaSet, replicaSet]{
+			Group: "apps", Version: "v1", Plural: "replicasets", Short: []string{"rs"}, Categories: all, Family: pod.Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults: func(r replicaSet) {
+				kind.Fill(&r.Spec.Replicas, int32(1))
+				pod.DefaultTemplate(&r.Spec.Template)
+			},
+			Validate:     validateReplicaSet,
+			Subresources: scalable("apps", replicaSetScale{}),
+			Columns:      kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
+			Row: func(r replicaSet) []any {
+				names, images := kind.ContainerText(r.Spec.Template.Spec.Containers)
+				return []any{
+					r.Name, int64(kind.Value(r.Spec.Replicas)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas), kind.Age(r),
+					names, images, kind.SelectorText(r.Spec.Selector),
+				}
+			},
+			Selectable: []kind.Selectable[replicaSet]{
+				{Path: "status.replicas", Value: func(r replicaSet) string { return fmt.Sprint(r.Status.Replicas) }},
+			},
+		}.Resource(),
+		kind.Of[appsv1.StatefulSet, statefulSet]{
+			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, Categories: all, Family: pod.Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults:     defaultStatefulSet,
+			Validate:     validateStatefulSet,
+			Subresources: scalable("apps", statefulSetScale{}),
+			Columns:      kind.Columns("Name", "Ready", "Age", "Containers*", "Images*"),
+			Row: func(s statefulSet) []any {
+				names, images := kind.ContainerText(s.Spec.Template.Spec.Containers)
+				return []any{s.Name, kind.Fraction(s.Status.ReadyReplicas, kind.Value(s.Spec.Replicas)), kind.Age(s), names, images}
+			},
+		}.Resource(),
+		kind.Of[appsv1.DaemonSet, daemonSet]{
+			Group: "apps", Version: "v1", Plural: "daemonsets", Short: []string{"ds"}, Categories: all, Family: pod.Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults: defaultDaemonSet,
+			Prepare:  countTemplates,
+			Validate: validateDaemonSet,
+			Columns: kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Up-to-date:integer", "Available:integer",
+				"Node Selector", "Age", "Containers*", "Images*", "Selector*"),
+			Row: func(d daemonSet) []any {
+				names, images := kind.ContainerText(d.Spec.Template.Spec.Containers)
+				return []any{
+					d.Name, int64(d.Status.DesiredNumberScheduled), int64(d.Status.CurrentNumberScheduled), int64(d.Status.NumberReady),
+					int64(d.Status.UpdatedNumberScheduled), int64(d.Status.NumberAvailable), kind.LabelText(d.Spec.Template.Spec.NodeSelector),
+					kind.Age(d), names, images, kind.SelectorText(d.Spec.Selector),
+				}
+			},
+		}.Resource(),
+		kind.Of[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
+			Group: "apps", Version: "v1", Plural: "controllerrevisions", Unconditional: true,
+			Validate: validateControllerRevision,
+			Columns:  kind.Columns("Name", "Controller", "Revision", "Age"),
+			Row: func(r *appsv1.ControllerRevision) []any {
+				owner := kind.None
+				if ref := metav1.GetControllerOf(r); ref != nil {
+					gv, _ := schema.ParseGroupVersion(ref.APIVersion) // an unreadable version shows as no group
+					owner = schema.GroupKind{Group: gv.Group, Kind: ref.Kind}.String() + "/" + ref.Name
+				}
+				return []any{r.Name, owner, r.Revision, kind.Age(r)}
+			},
+		}.Resource(),
+		kind.Of[corev1.ReplicationController, controller]{
+			Version: "v1", Plural: "replicationcontrollers", Short: []string{"rc"}, Categories: all, Family: pod.Family(),
+			Status: true, Generations: true, Unconditional: true,
+			Defaults:     defaultReplicationController,
+			Subresources: scalable("", replicationScale{}),
+			Columns:      kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
+			Row: func(r controller) []any {
+				var names, images string
+				if r.Spec.Template != nil {
+					names, images = kind.ContainerText(r.Spec.Template.Spec.Containers)
+				}
+				return []any{
+					r.Name, int64(kind.Value(r.Spec.Replicas)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas), kind.Age(r),
+					names, images, kind.LabelText(r.Spec.Selector),
+				}
+			},
+			Selectable: []kind.Selectable[controller]{
+				{Path: "status.replicas", Value: func(r controller) string { return fmt.Sprint(r.Status.Replicas) }},
+			},
+			Deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan},
+		}.Resource(),
+	}
+}
+
+func defaultDeployment(d *appsv1.Deployment) {
+	s := &d.Spec
+	kind.Fill(&s.Replicas, int32(1))
+	kind.OrDefault(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		if s.Strategy.RollingUpdate == nil {
+			s.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
+		}
+		kind.Fill(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		kind.Fill(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+	}
+	kind.Fill(&s.RevisionHistoryLimit, int32(10))
+	kind.Fill(&s.ProgressDeadlineSeconds, int32(600))
+	pod.DefaultTemplate(&s.Template)
+}
+
+func defaultStatefulSet(set *appsv1.StatefulSet) {
+	s := &set.Spec
+	kind.OrDefault(&s.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	kind.OrDefault(&s.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		if s.UpdateStrategy.RollingUpdate == nil {
+			s.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+		}
+		kind.Fill(&s.UpdateStrategy.RollingUpdate.Partition, int32(0))
+	}
+	if s.PersistentVolumeClaimRetentionPolicy == nil {
+		s.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}
+	}
+	kind.OrDefault(&s.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	kind.OrDefault(&s.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	kind.Fill(&s.Replicas, int32(1))
+	kind.Fill(&s.RevisionHistoryLimit, int32(10))
+	pod.DefaultTemplate(&s.Template)
+	for i := range s.VolumeClaimTemplates {
+		claim := &s.VolumeClaimTemplates[i]
+		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		volume.DefaultClaim(claim)
+		kind.OrDefault(&claim.Status.Phase, corev1.ClaimPending)
+	}
+}
+
+func defaultDaemonSet(d *appsv1.DaemonSet) {
+	s := &d.Spec
+	kind.OrDefault(&s.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	if s.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		if s.UpdateStrategy.RollingUpdate == nil {
+			s.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{}
+		}
+		kind.Fill(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		kind.Fill(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+	kind.Fill(&s.RevisionHistoryLimit, int32(10))
+	pod.DefaultTemplate(&s.Template)
+	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
+		d.Annotations = maps.Clone(d.Annotations)
+		if d.Annotations == nil {
+			d.Annotations = map[string]string{}
+		}
+		d.Annotations[appsv1.DeprecatedTemplateGeneration] = "0"
+	}
+}
+
+// countTemplates keeps the annotation in which the number of the pod template of
+// a DaemonSet survives.
+func countTemplates(_ context.Context, d, old *appsv1.DaemonSet) {
+	next := int64(1)
+	if old != nil {
+		fmt.Sscan(old.Annotations[appsv1.DeprecatedTemplateGeneration], &next) //nolint:errcheck // without a number it stays 1
+		if templateChanged(&d.Spec.Template, &old.Spec.Template) {
+			next++
+		}
+	}
+	d.Annotations[appsv1.DeprecatedTemplateGeneration] = fmt.Sprint(next) // there is one by default
+}
+
+func defaultReplicationController(r *corev1.ReplicationController) {
+	if t := r.Spec.Template; t != nil {
+		if len(r.Spec.Selector) == 0 {
+			r.Spec.Selector = t.Labels
+		}
+		if len(r.Labels) == 0 {
+			r.Labels = t.Labels
+		}
+		pod.DefaultTemplate(t)
+	}
+	kind.Fill(&r.Spec.Replicas, int32(1))
+	kind.OrDefault(&r.Spec.MinReadySeconds, 0)
+}
+
+// scalable is the scale subresource of a kind with spec.replicas.
+func scalable(group string, s apiserver.Scaler) []apiserver.Subresource {
+	gv := schema.GroupVersion{Group: group, Version: "v1"}
+	return []apiserver.Subresource{{
+		Name: "scale", Scale: s,
+		Ownership: apply.NewScale(gv, map[string]fieldpath.Path{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}),
+	}}
+}
+
+// The scalers of kinds; see apiserver.Scaler.
+type (
+	deploymentScale  struct{}
+	replicaSetScale  struct{}
+	statefulSetScale struct{}
+	replicationScale struct{}
+)
+
+func (deploymentScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+	d := obj.(*appsv1.Deployment)
+	return scaleOf(d.Spec.Replicas, d.Status.Replicas, d.Spec.Selector)
+}
+
+func (deploymentScale) SetReplicas(obj apiserver.Object, n int32) error {
+	obj.(*appsv1.Deployment).Spec.Replicas = &n
+	return nil
+}
+
+func (replicaSetScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+	r := obj.(*appsv1.ReplicaSet)
+	return scaleOf(r.Spec.Replicas, r.Status.Replicas, r.Spec.Selector)
+}
+
+func (replicaSetScale) SetReplicas(obj apiserver.Object, n int32) error {
+	obj.(*appsv1.ReplicaSet).Spec.Replicas = &n
+	return nil
+}
+
+func (statefulSetScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+	s := obj.(*appsv1.StatefulSet)
+	return scaleOf(s.Spec.Replicas, s.Status.Replicas, s.Spec.Selector)
+}
+
+func (statefulSetScale) SetReplicas(obj apiserver.Object, n int32) error {
+	obj.(*appsv1.StatefulSet).Spec.Replicas = &n
+	return nil
+}
+
+func (replicationScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+	r := obj.(*corev1.ReplicationController)
+	return scaleOf(r.Spec.Replicas, r.Status.Replicas, &metav1.LabelSelector{MatchLabels: r.Spec.Selector})
+}
+
+func (replicationScale) SetReplicas(obj apiserver.Object, n int32) error {
+	obj.(*corev1.ReplicationController).Spec.Replicas = &n
+	return nil
+}
+
+func scaleOf(want *int32, have int32, selector *metav1.LabelSelector) (int32, int32, string, error) {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return 0, 0, "", fmt.Errorf("selector for scale: %w", err)
+	}
+	return kind.Value(want), have, s.String(), nil
+}
