@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 )
@@ -18,19 +19,29 @@ import (
 // authenticator finds the users of requests from the network: by certificates
 // of the plane's authority, by token, or nobody in particular.
 type authenticator struct {
-	keys   func() (*Keys, error)
-	tokens auth.Tokens
+	certificates func() (*auth.Certificates, error)
+	tokens       auth.Tokens
+}
+
+func newAuthenticator(keys func() (*Keys, error), tokens auth.Tokens) authenticator {
+	return authenticator{tokens: tokens, certificates: sync.OnceValues(func() (*auth.Certificates, error) {
+		k, err := keys()
+		if err != nil {
+			return nil, err
+		}
+		return auth.NewCertificates(k.pool()), nil
+	})}
 }
 
 // Authenticate implements [auth.Authenticator].
 func (a authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	chain := auth.Authenticators{a.tokens}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		keys, err := a.keys()
+		certificates, err := a.certificates()
 		if err != nil {
 			return nil, err
 		}
-		chain = append(chain, auth.Certificates{Roots: keys.pool()})
+		chain = append(chain, certificates)
 	}
 	user, err := chain.Authenticate(r)
 	if err != nil {

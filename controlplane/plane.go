@@ -97,7 +97,7 @@ func (p *Plane) assemble() error {
 		}
 		return NewKeys()
 	})
-	authentication := authenticator{keys: p.keys, tokens: o.Tokens}
+	authentication := newAuthenticator(p.keys, o.Tokens)
 	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
 	builtin := append(allocator.Services(builtinResources()), core.Reviews(o.Authorizer, authentication)...)
 	admission := apiserver.Admissions{namespace.Lifecycle{Store: p.store}, allocator}

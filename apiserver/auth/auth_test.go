@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,8 +54,9 @@ func TestCertificatesNameUserAndGroups(t *testing.T) {
 	good, _ := certificate(t, client, authority, key)
 	stranger, strangeKey := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
 	bad, _ := certificate(t, client, stranger, strangeKey)
-	a := auth.Certificates{Roots: x509.NewCertPool()}
-	a.Roots.AddCert(authority)
+	roots := x509.NewCertPool()
+	roots.AddCert(authority)
+	a := auth.NewCertificates(roots)
 	r := request()
 	if u, err := a.Authenticate(r); u != nil || err != nil {
 		t.Errorf("without a certificate: %v, %v", u, err)
@@ -64,10 +66,34 @@ func TestCertificatesNameUserAndGroups(t *testing.T) {
 	if err != nil || u.Name != "jane" || !u.In("ops") {
 		t.Errorf("known authority: %v, %v", u, err)
 	}
-	r.TLS.PeerCertificates[0] = bad
+	r.TLS.PeerCertificates = []*x509.Certificate{bad}
 	if u, err := a.Authenticate(r); err == nil {
 		t.Errorf("unknown authority: %v", u)
 	}
+}
+
+func TestRememberedCertificatesEndWhenTheyEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		authority, key := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
+		client, _ := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "jane"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, authority, key)
+		roots := x509.NewCertPool()
+		roots.AddCert(authority)
+		a := auth.NewCertificates(roots)
+		r := request()
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client}}
+		first, err := a.Authenticate(r)
+		if err != nil || first.Name != "jane" {
+			t.Fatalf("at first: %v, %v", first, err)
+		}
+		if again, err := a.Authenticate(r); err != nil || again != first {
+			t.Errorf("again: %v, %v, want what was remembered", again, err)
+		}
+		time.Sleep(2 * time.Hour)
+		if u, err := a.Authenticate(r); err == nil {
+			t.Errorf("after its end: %v", u)
+		}
+	})
 }
 
 func certificate(t *testing.T, template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {

@@ -5,11 +5,9 @@ package auth
 
 import (
 	"crypto/subtle"
-	"crypto/x509"
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // ErrBadCredentials: the request carries credentials, but wrong ones.
@@ -36,39 +34,6 @@ func (all Authenticators) Authenticate(r *http.Request) (*User, error) {
 		}
 	}
 	return nil, failed
-}
-
-// Certificates authenticates TLS client certificates: the common name is the
-// user, the organisations are the groups.
-type Certificates struct {
-	// Roots that certificates must come from.
-	Roots *x509.CertPool
-}
-
-// Authenticate implements [Authenticator].
-func (c Certificates) Authenticate(r *http.Request) (*User, error) {
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return nil, nil
-	}
-	leaf := r.TLS.PeerCertificates[0]
-	intermediates := x509.NewCertPool()
-	for _, more := range r.TLS.PeerCertificates[1:] {
-		intermediates.AddCert(more)
-	}
-	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: c.Roots, Intermediates: intermediates, CurrentTime: time.Now(),
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
-		return nil, errors.Join(ErrBadCredentials, err)
-	}
-	if leaf.Subject.CommonName == "" {
-		return nil, nil
-	}
-	return &User{
-		Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization,
-		Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"X509SHA256=" + fingerprint(leaf)}},
-	}, nil
 }
 
 // Tokens authenticates static bearer tokens: token to user.

@@ -1,0 +1,122 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// keptCertificates bounds how many verified certificates are remembered.
+const keptCertificates = 1024
+
+// Certificates authenticates TLS client certificates: the common name is the
+// user, the organisations are the groups. It is safe for concurrent use.
+//
+// Verifying a certificate costs more than reading an object, and a connection
+// shows the same one with every request. So what was verified is remembered for
+// as long as no certificate of the chain comes to its end. There is no
+// revocation that this could miss: verification itself consults none.
+type Certificates struct {
+	roots *x509.CertPool
+
+	mu    sync.RWMutex
+	known map[[sha256.Size]byte]verified
+}
+
+// verified is the outcome of a verification, and the time it holds for.
+type verified struct {
+	user       *User // nil: the certificate is good and names nobody
+	begin, end time.Time
+}
+
+// NewCertificates returns an authenticator for certificates that come from the
+// roots. The pool must not be changed afterwards.
+func NewCertificates(roots *x509.CertPool) *Certificates {
+	return &Certificates{roots: roots, known: map[[sha256.Size]byte]verified{}}
+}
+
+// Authenticate implements [Authenticator].
+func (c *Certificates) Authenticate(r *http.Request) (*User, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return nil, nil
+	}
+	key, now := digest(r.TLS.PeerCertificates), time.Now()
+	c.mu.RLock()
+	v, ok := c.known[key]
+	c.mu.RUnlock()
+	if ok && !now.Before(v.begin) && !now.After(v.end) {
+		return v.user, nil
+	}
+	v, err := c.verify(r.TLS.PeerCertificates, now)
+	if err != nil {
+		return nil, err
+	}
+	c.remember(key, v, now)
+	return v.user, nil
+}
+
+// digest names a chain as it was sent.
+func digest(chain []*x509.Certificate) [sha256.Size]byte {
+	if len(chain) == 1 {
+		return sha256.Sum256(chain[0].Raw)
+	}
+	h := sha256.New()
+	for _, cert := range chain {
+		_, _ = h.Write(cert.Raw) // a hash does not fail; DER says where it ends
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// verify checks the first certificate of a chain.
+func (c *Certificates) verify(sent []*x509.Certificate, now time.Time) (verified, error) {
+	leaf := sent[0]
+	intermediates := x509.NewCertPool()
+	for _, more := range sent[1:] {
+		intermediates.AddCert(more)
+	}
+	chains, err := leaf.Verify(x509.VerifyOptions{
+		Roots: c.roots, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return verified{}, errors.Join(ErrBadCredentials, err)
+	}
+	v := verified{begin: leaf.NotBefore, end: leaf.NotAfter}
+	for _, cert := range chains[0] { // one that holds is enough
+		if cert.NotBefore.After(v.begin) {
+			v.begin = cert.NotBefore
+		}
+		if cert.NotAfter.Before(v.end) {
+			v.end = cert.NotAfter
+		}
+	}
+	if leaf.Subject.CommonName != "" {
+		v.user = &User{
+			Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization,
+			Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"X509SHA256=" + fingerprint(leaf)}},
+		}
+	}
+	return v, nil
+}
+
+func (c *Certificates) remember(key [sha256.Size]byte, v verified, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= keptCertificates {
+		for k, old := range c.known {
+			if now.After(old.end) {
+				delete(c.known, k)
+			}
+		}
+	}
+	if len(c.known) >= keptCertificates {
+		clear(c.known) // those in use come back
+	}
+	c.known[key] = v
+}
