@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/steer-dev/steer/bench/report"
@@ -123,7 +124,7 @@ func measureVerbs(ctx context.Context, add adder, instance *Instance, clients []
 			}
 		}
 		n := max(int(float64(objects)*v.share), 1)
-		before := use(instance.PIDs)
+		before, own := use(instance.PIDs), use([]int{os.Getpid()})
 		result, err := drive(ctx, clients, n, func(ctx context.Context, c *Client, i int) error {
 			return v.work(ctx, c, prefix, i)
 		})
@@ -136,8 +137,9 @@ func measureVerbs(ctx context.Context, add adder, instance *Instance, clients []
 		}
 		add(v.name+", "+who, "ops/s", report.Higher, result.rate)
 		add(v.name+", "+who+", p99", "ms", report.Lower, result.percentile(0.99))
-		cpu := use(instance.PIDs).cpu - before.cpu
-		add(v.name+", "+who+", server CPU per request", "µs", report.Lower, float64(cpu.Microseconds())/float64(n))
+		perRequest := func(cpu time.Duration) float64 { return float64(cpu.Microseconds()) / float64(n) }
+		add(v.name+", "+who+", server CPU per request", "µs", report.Lower, perRequest(use(instance.PIDs).cpu-before.cpu))
+		add(v.name+", "+who+", load generator's CPU per request", "µs", report.Lower, perRequest(use([]int{os.Getpid()}).cpu-own.cpu))
 	}
 	return nil
 }

@@ -6,14 +6,12 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -49,55 +47,101 @@ type Instance struct {
 func (i *Instance) Stop() error { return i.stop() }
 
 // NewClient returns a client with a connection of its own.
-func (i *Instance) NewClient() *Client {
-	transport := &http.Transport{
-		TLSClientConfig:     i.TLS.Clone(),
-		ForceAttemptHTTP2:   true,
-		MaxIdleConnsPerHost: 1,
-		DisableCompression:  true,
-	}
-	return &Client{base: i.URL, token: i.Token, http: &http.Client{Transport: transport}}
-}
+func (i *Instance) NewClient() *Client { return &Client{base: i.URL, token: i.Token, secure: i.TLS} }
 
-// Client sends requests over one connection.
+// Client sends requests over one connection, which it opens when it is first
+// needed. It is for one goroutine at a time.
 type Client struct {
 	base, token string
-	http        *http.Client
+	secure      *tls.Config
+	connection  *connection
+	answer      []byte
 }
 
 // Close drops the connection.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	if c.connection != nil {
+		_ = c.connection.close() // nothing is under way
+		c.connection = nil
+	}
+}
 
-// Do sends one request and returns its body; a status of 400 and above is an
-// error.
+// Do sends one request and returns its body, which is valid until the next
+// request; a status of 400 and above is an error.
 func (c *Client) Do(ctx context.Context, method, path, kind string, body []byte) ([]byte, error) {
-	response, err := c.Open(ctx, method, path, kind, body)
+	data, err := c.do(ctx, method, path, kind, body)
 	if err != nil {
-		return nil, err
+		c.Close() // its state is unknown
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode >= 400 {
-		err = fmt.Errorf("%s %s: %s: %.300s", method, path, response.Status, data)
+	if status := c.connection.status; status < 200 || status >= 400 {
+		return nil, fmt.Errorf("%s %s: status %d: %.300s", method, path, status, data)
 	}
-	return data, err
+	return data, nil
 }
 
-// Open sends one request and leaves the body to the caller.
-func (c *Client) Open(ctx context.Context, method, path, kind string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
-	if err != nil {
+func (c *Client) do(ctx context.Context, method, path, kind string, body []byte) ([]byte, error) {
+	if err := c.begin(ctx, method, path, kind, body); err != nil {
 		return nil, err
 	}
-	if kind != "" {
-		request.Header.Set("Content-Type", kind)
+	c.answer = c.answer[:0]
+	for {
+		piece, last, err := c.connection.receive()
+		if err != nil {
+			return nil, err
+		}
+		c.answer = append(c.answer, piece...)
+		if last {
+			return c.answer, nil
+		}
 	}
-	request.Header.Set("Accept", "application/json")
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	return c.http.Do(request)
 }
+
+func (c *Client) begin(ctx context.Context, method, path, kind string, body []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.connection == nil {
+		connection, err := dial(ctx, c.base, c.secure)
+		if err != nil {
+			return err
+		}
+		c.connection = connection
+	}
+	return c.connection.send(method, path, kind, c.token, body)
+}
+
+// Stream sends a GET and returns when the answer begins; its body comes from
+// Receive.
+func (c *Client) Stream(ctx context.Context, path string) error {
+	if err := c.begin(ctx, "GET", path, "", nil); err != nil {
+		return err
+	}
+	if _, _, err := c.connection.receive(); err != nil {
+		return err
+	}
+	if c.connection.status != 200 {
+		return fmt.Errorf("GET %s: status %d", path, c.connection.status)
+	}
+	return nil
+}
+
+// Receive returns the next piece of a stream, valid until the next call; it
+// fails when the stream has ended or the client was closed.
+func (c *Client) Receive() ([]byte, error) {
+	if err := c.connection.conn.SetReadDeadline(time.Now().Add(exchangeTimeout)); err != nil {
+		return nil, err
+	}
+	piece, last, err := c.connection.receive()
+	if err == nil && last {
+		err = io.EOF
+	}
+	return piece, err
+}
+
+// abort makes a Receive under way fail. Unlike the other methods it may be called
+// from any goroutine.
+func (c *Client) abort() { _ = c.connection.close() } // what it holds is lost anyway
 
 // trust returns a TLS configuration that knows one authority.
 func trust(ca []byte) (*tls.Config, error) {

@@ -59,11 +59,15 @@ func watchCrowd(ctx context.Context, instance *Instance, watchers, writes, perSe
 		group.Go(w.read)
 	}
 	before := use(instance.PIDs)
-	rate, err := pace(ctx, writer, writes, perSecond)
+	rate, err := pace(ctx, instance, writes, perSecond)
 	if err != nil {
 		return fanout{}, err
 	}
-	late := time.AfterFunc(20*time.Second, cancel) // whatever has not arrived by then is dropped
+	late := time.AfterFunc(20*time.Second, func() { // whatever has not arrived by then is dropped
+		for _, w := range crowd {
+			w.client.abort()
+		}
+	})
 	defer late.Stop()
 	group.Wait()
 
@@ -80,26 +84,32 @@ func watchCrowd(ctx context.Context, instance *Instance, watchers, writes, perSe
 	return result, nil
 }
 
-// pace creates objects at a fixed rate and returns the rate it reached.
-func pace(ctx context.Context, c *Client, writes, perSecond int) (float64, error) {
+// pace creates objects at a fixed rate over 16 connections and returns the rate
+// it reached.
+func pace(ctx context.Context, instance *Instance, writes, perSecond int) (float64, error) {
+	idle := make(chan *Client, 16)
+	for range cap(idle) {
+		client := instance.NewClient()
+		defer client.Close()
+		idle <- client
+	}
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
 	begin := time.Now()
 	var group sync.WaitGroup
 	errs := make(chan error, 1)
-	slots := make(chan struct{}, 16)
 	for i := range writes {
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-tick.C:
 		}
-		slots <- struct{}{}
+		client := <-idle
 		group.Go(func() {
-			defer func() { <-slots }()
+			defer func() { idle <- client }()
 			body := bytes.Replace(object(fmt.Sprintf("watched-%d-%06d", begin.UnixNano(), i), i),
 				[]byte(`"image":"`), fmt.Appendf(nil, "%s%d-", sentMark, time.Now().UnixNano()), 1)
-			if err := send(ctx, c, http.MethodPost, collection, jsonType, body); err != nil {
+			if err := send(ctx, client, http.MethodPost, collection, jsonType, body); err != nil {
 				select {
 				case errs <- err:
 				default:
@@ -119,29 +129,31 @@ func pace(ctx context.Context, c *Client, writes, perSecond int) (float64, error
 // watcher is one watch on its own connection.
 type watcher struct {
 	client *Client
-	stream *http.Response
 	want   int
 	lags   []time.Duration
+	rest   []byte // of a piece
 }
 
 func (w *watcher) open(ctx context.Context, from string) error {
-	stream, err := w.client.Open(ctx, http.MethodGet, collection+"?watch=true&resourceVersion="+from, "", nil)
-	if err != nil {
-		return err
+	return w.client.Stream(ctx, collection+"?watch=true&resourceVersion="+from)
+}
+
+// Read implements io.Reader over the pieces of the stream.
+func (w *watcher) Read(p []byte) (n int, err error) {
+	if len(w.rest) == 0 {
+		if w.rest, err = w.client.Receive(); err != nil {
+			return 0, err
+		}
 	}
-	if stream.StatusCode != http.StatusOK {
-		stream.Body.Close()
-		return fmt.Errorf("watch: %s", stream.Status)
-	}
-	w.stream = stream
-	return nil
+	n = copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
 }
 
 // read counts events until there are enough or the stream ends. It looks only
 // for the mark, so that the client costs little.
 func (w *watcher) read() {
-	defer w.stream.Body.Close()
-	lines := bufio.NewReaderSize(w.stream.Body, 64<<10)
+	lines := bufio.NewReaderSize(w, 64<<10)
 	for len(w.lags) < w.want {
 		line, err := lines.ReadSlice('\n')
 		if err != nil {
