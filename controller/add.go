@@ -99,7 +99,7 @@ func newController[K comparable](
 ) (*controller[K], error) {
 	c := &controller[K]{
 		shared: sh, concurrency: max(s.concurrency, 1), timeout: s.timeout, everywhere: s.everywhere,
-		sources: sources, process: process, describe: describe,
+		sources: sources, process: process, describe: describe, working: make(chan struct{}),
 	}
 	for _, open := range s.sources {
 		made, err := open(sh, sh.base)

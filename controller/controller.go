@@ -50,6 +50,7 @@ type controller[K comparable] struct {
 	process  func(a *attempt, key K) (Result, error)
 	describe func(key K) (trace.Object, string)
 	started  atomic.Bool
+	working  chan struct{} // closed when the workers have started
 }
 
 var (
@@ -69,6 +70,20 @@ func (c *controller[K]) Concurrency() int { return c.concurrency }
 
 // Stats implements Measured.
 func (c *controller[K]) Stats() queue.Stats { return c.queue.Stats() }
+
+// Idle waits until the workers have started and nothing is left for them to do;
+// see queue.Queue.Idle.
+func (c *controller[K]) Idle(ctx context.Context) error {
+	select {
+	case <-c.working:
+	case <-ctx.Done():
+		return fmt.Errorf("controller %s has not started its workers: %w", c.shared.name, context.Cause(ctx))
+	}
+	if err := c.queue.Idle(ctx); err != nil {
+		return fmt.Errorf("controller %s: %w", c.shared.name, err)
+	}
+	return nil
+}
 
 // Start implements Runnable: it starts the sources, waits until they are in
 // sync, reconciles until ctx ends, and returns when the last worker has.
@@ -98,6 +113,7 @@ func (c *controller[K]) Start(ctx context.Context) error {
 	}
 	c.shared.log.Info("Starting workers", "worker count", c.concurrency)
 	var workers sync.WaitGroup
+	close(c.working)
 	for range c.concurrency {
 		workers.Go(func() { c.work(ctx) })
 	}

@@ -280,6 +280,29 @@ func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, er
 	return step(ctx)
 }
 
+// Idle waits until the built-in controllers that [Plane.Start] runs have nothing
+// left to do, and returns the revision up to which that is so. Where they act on
+// demand only, it returns the newest revision at once. What they will do when
+// time has passed does not count.
+func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
+	view, err := p.store.View(ctx, 0)
+	if err != nil {
+		return 0, fmt.Errorf("controlplane: %w", err)
+	}
+	p.mu.Lock()
+	now, running := p.state, p.loop != nil
+	p.mu.Unlock()
+	switch {
+	case now == stopped:
+		return 0, ErrStopped
+	case running:
+		if err := p.runner.Idle(ctx, view.Revision()); err != nil {
+			return 0, fmt.Errorf("controlplane: the built-in controllers do not come to rest: %w", err)
+		}
+	}
+	return view.Revision(), nil
+}
+
 // URL returns where the listener is, such as "https://127.0.0.1:6443", or "".
 func (p *Plane) URL() string {
 	p.mu.Lock()

@@ -52,6 +52,8 @@ type note struct {
 	key  seriesKey
 	text string
 	at   time.Time
+	// sent is closed when the note's turn comes; such a note is no event.
+	sent chan<- struct{}
 }
 
 type seriesKey struct {
@@ -145,7 +147,27 @@ func (*recorder) NeedLeaderElection() bool { return false }
 // Name implements controller.Named.
 func (*recorder) Name() string { return "event recorder" }
 
+// Idle waits until what was recorded before has been sent.
+func (r *recorder) Idle(ctx context.Context) error {
+	sent := make(chan struct{})
+	select {
+	case r.notes <- note{sent: sent}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-sent:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 func (r *recorder) send(ctx context.Context, n note) {
+	if n.sent != nil {
+		close(n.sent)
+		return
+	}
 	s := r.series[n.key]
 	if s != nil && n.at.Sub(s.last) <= seriesEnd {
 		s.count++

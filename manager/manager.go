@@ -95,6 +95,9 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.cached = cache.NewClient(m.direct, m.cache)
+	if opts.WrapClient != nil {
+		m.cached = opts.WrapClient(m.cached)
+	}
 	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
 	if err := m.Add(m.events); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager/election"
 	"github.com/steer-dev/steer/trace"
 )
@@ -38,6 +39,10 @@ type Options struct {
 	// Cache of what controllers read. Its Observe and Log are set by the manager
 	// unless given.
 	Cache cache.Options
+	// WrapClient wraps the client that controllers and [Manager.Client] use: to
+	// count, to refuse, to inject faults; see package client/interceptor. nil
+	// leaves it as it is.
+	WrapClient func(client.Client) client.Client
 	// Election makes the manager wait for leadership before controllers run.
 	Election Election
 	// Metrics server.

@@ -111,6 +111,7 @@ type Queue[K comparable] struct {
 	armed   bool
 	refuses bool          // draining or closed
 	drained chan struct{} // closed once a drain has nothing left
+	idle    chan struct{} // closed once the queue is idle; nil while nobody waits
 }
 
 // New returns an empty queue.
@@ -235,6 +236,7 @@ func (q *Queue[K]) Done(key K) {
 		q.changed.Signal()
 	}
 	q.checkDrained()
+	q.checkIdle()
 	q.mu.Unlock()
 	if ok && q.options.Observer != nil {
 		q.options.Observer.Worked(ran)
@@ -278,6 +280,7 @@ func (q *Queue[K]) Close() {
 	q.core.drop()
 	q.disarm()
 	q.checkDrained()
+	q.checkIdle()
 	q.changed.Broadcast()
 }
 

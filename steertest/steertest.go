@@ -10,53 +10,83 @@
 //			Scheme: scheme,
 //			Setup:  setup, // the operator under test
 //		})
-//		env.Apply("testdata/crontab.yaml")
-//		ct := steertest.Wait(env, "default/my-cron", func(ct *v1.CronTab) bool {
-//			return len(ct.Status.Active) == 1
-//		})
+//		env.Apply("config/samples/crontab.yaml")
+//		ct := steertest.Expect[*v1.CronTab](env, "default/my-cron", steertest.Ready)
 //		...
 //	}
 //
 // The control plane lives in memory and in the process, is reached without
 // sockets, starts in milliseconds and ends with the test; a thousand of them
-// run side by side. It is the real one, with validation, defaulting, server-side
-// apply, garbage collection and namespace deletion.
+// run side by side, inside testing/synctest as well. It is the real one, with
+// validation, defaulting, server-side apply, garbage collection and namespace
+// deletion.
+//
+// The operator runs as it will in a cluster: under the role that was generated
+// for it, with reads of kinds that it does not watch refused. Nothing sleeps:
+// [Wait] and [Expect] watch, [Env.Settled] knows when there is nothing left to
+// do. A test that fails shows the last reconciles.
 package steertest
 
 import (
 	"context"
-	"encoding/json"
-	"log/slog"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/manager"
 )
+
+// fieldOwner of what the test itself writes.
+const fieldOwner = "steertest"
 
 // Options of [New]. The zero value is a bare control plane.
 type Options struct {
 	// Scheme of the Go types that the test and the operator use.
 	Scheme *runtime.Scheme
-	// CRDs are files or folders with manifests to apply first, relative to the
-	// package of the test. A path that does not exist fails the test.
+	// CRDs are files or folders with manifests to apply first. A relative path is
+	// looked for in the folder of the test and in its parents, up to the one with
+	// go.mod. A path that does not exist fails the test.
 	CRDs []string
-	// Objects to create after them, status included.
+	// Objects to create after them, in the state that they are given in; see
+	// [Env.Create].
 	Objects []client.Object
 	// Setup adds the controllers of the operator under test, which runs until
-	// the test ends; nil runs none.
+	// the test ends; nil runs none. It is called anew when the operator is
+	// started again; see [Env.StartOperator].
 	Setup func(ctx context.Context, m *manager.Manager) error
+	// Role is a file or folder with the generated roles that the operator runs
+	// under, looked for like CRDs. A request that they do not allow fails the test
+	// and names the marker that is missing. Default: config/rbac/role.yaml; where
+	// there is none the operator is an administrator. [Administrator]: it is one
+	// in any case.
+	Role string
+	// Intercept is put in front of the operator's client, to inject faults; see
+	// interceptor.Each. Default: nothing.
+	Intercept interceptor.Funcs
+	// Workloads makes Deployments, Jobs and Pods behave as if a cluster ran them;
+	// see [Workloads]. Default: they stay as they are written.
+	Workloads *workloads.Options
 	// Plane adjusts the control plane.
 	Plane controlplane.Options
 	// Timeout of every wait. Default 30 s.
 	Timeout time.Duration
+}
+
+// Workloads is the option for a simulated cluster. Pods become ready, and those
+// of Jobs complete, unless an outcome says otherwise; the first that selects a
+// Pod decides:
+//
+//	steertest.Workloads(workloads.Outcome{Selector: "app=web", Fate: workloads.CrashLoop})
+func Workloads(outcomes ...workloads.Outcome) *workloads.Options {
+	return &workloads.Options{Outcomes: outcomes}
 }
 
 // Env is a control plane with what a test needs around it. Its methods fail the
@@ -67,13 +97,22 @@ type Env struct {
 	Plane *controlplane.Plane
 	// Config reaches it without sockets, as administrator.
 	Config *rest.Config
-	// Client is live: its reads are requests.
+	// Client is live: its reads are requests. It is an administrator's.
 	Client client.Client
-	// Manager runs the operator under test; nil without Options.Setup.
+	// Manager runs the operator under test; nil while none runs.
 	Manager *manager.Manager
 
 	ctx     context.Context // the life of the test, for methods without one
 	timeout time.Duration
+	options Options
+	manual  bool // the built-in controllers act on demand only
+	// waits is what waits last; broken ends them with a reason.
+	waits  context.Context
+	broken context.CancelCauseFunc
+	// operator is who the operator's requests come from.
+	operator *rest.Config
+	stop     func()           // ends the running operator; nil while none runs
+	last     *manager.Manager // the one that was started last
 }
 
 // New starts a control plane and, if asked, an operator. Both end with the test.
@@ -85,135 +124,88 @@ func New(t testing.TB, o Options) *Env {
 	if o.Scheme == nil {
 		o.Scheme = runtime.NewScheme()
 	}
-	plane, err := controlplane.New(o.Plane)
-	if err != nil {
-		t.Fatalf("steertest: %v", err)
+	if o.Workloads != nil {
+		o.Plane.Workloads = o.Workloads
 	}
+	e := &Env{TB: t, timeout: o.Timeout, options: o, manual: o.Plane.ManualControllers}
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() {
-		cancel()
-		if err := plane.Stop(context.Background()); err != nil {
-			t.Errorf("steertest: stop the control plane: %v", err)
-		}
-	})
-	if err := plane.Start(ctx); err != nil {
-		t.Fatalf("steertest: %v", err)
-	}
-	env := &Env{TB: t, Plane: plane, Config: plane.RESTConfig(), ctx: ctx, timeout: o.Timeout}
-	live, err := client.New(env.Config, client.Options{Scheme: o.Scheme, FieldOwner: "steertest"})
-	if err != nil {
-		t.Fatalf("steertest: %v", err)
-	}
-	env.Client = live
-	env.Apply(o.CRDs...)
+	t.Cleanup(cancel)
+	e.ctx = ctx
+	e.waits, e.broken = context.WithCancelCause(ctx)
+	e.startPlane()
 	for _, obj := range o.Objects {
-		env.Create(obj)
+		e.Create(obj)
 	}
 	if o.Setup != nil {
-		env.run(o)
+		e.operator = e.Config
+		e.Cleanup(func() {
+			e.StopOperator()
+			if e.Failed() && e.last != nil {
+				e.reconciles()
+			}
+		})
+		e.StartOperator()
 	}
-	return env
+	return e
+}
+
+// startPlane starts the control plane with the manifests in it.
+func (e *Env) startPlane() {
+	e.Helper()
+	paths, err := findAll(e.options.CRDs)
+	if err != nil {
+		e.Fatalf("steertest: find the CRDs: %v", err)
+	}
+	manifests, err := manifest.Read(paths...)
+	if err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+	o := e.options.Plane
+	forked := forkable(&o)
+	if forked {
+		if o.Store, err = forkTemplate(manifests); err != nil {
+			e.Fatalf("steertest: %v", err)
+		}
+	}
+	if e.Plane, err = controlplane.New(o); err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+	e.Cleanup(func() {
+		if err := e.Plane.Stop(context.Background()); err != nil {
+			e.Errorf("steertest: stop the control plane: %v", err)
+		}
+		if forked {
+			_ = o.Store.Close() // memory
+		}
+	})
+	if err := e.Plane.Start(e.ctx); err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+	e.Config = e.Plane.RESTConfig()
+	e.Client = e.clientOf(e.Config)
+	if forked {
+		return
+	}
+	if err := manifest.Apply(e.ctx, e.Client, "", manifests); err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
 }
 
 // Context lasts until the test's cleanup.
 func (e *Env) Context() context.Context { return e.ctx }
 
-// run starts the operator.
-func (e *Env) run(o Options) {
+// AsUser returns a live client of somebody else, to see what they may do. Like
+// everybody who is known they are in the group system:authenticated.
+func (e *Env) AsUser(name string, groups ...string) client.Client {
 	e.Helper()
-	m, err := manager.New(e.Config, manager.Options{
-		Name:   "steertest",
-		Scheme: o.Scheme,
-		Cache:  cache.Options{Undeclared: cache.UndeclaredError, DetectMutation: true},
-		Log:    slog.New(slog.NewTextHandler(testWriter{e.TB}, &slog.HandlerOptions{Level: slog.LevelInfo})),
-	})
+	return e.clientOf(e.Plane.RESTConfigFor(&auth.User{Name: name, Groups: append(groups, auth.Authenticated)}))
+}
+
+func (e *Env) clientOf(cfg *rest.Config) client.Client {
+	e.Helper()
+	c, err := client.New(cfg, client.Options{Scheme: e.options.Scheme, FieldOwner: fieldOwner})
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
-	e.Manager = m
-	if err := o.Setup(e.ctx, m); err != nil {
-		e.Fatalf("steertest: set up the operator: %v", err)
-	}
-	ctx, stop := context.WithCancel(e.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- m.Start(ctx) }()
-	e.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			e.Errorf("steertest: the operator ended: %v", err)
-		}
-		if e.Failed() {
-			e.reconciles()
-		}
-	})
-}
-
-// reconciles logs what the operator did, for a test that failed.
-func (e *Env) reconciles() {
-	const most = 20
-	var last []string
-	for r := range e.Manager.Recorder().Records() {
-		last = append(last, r.String())
-	}
-	if len(last) > most {
-		e.Logf("the last %d of %d reconciles:", most, len(last))
-		last = last[len(last)-most:]
-	} else {
-		e.Logf("all %d reconciles:", len(last))
-	}
-	for _, line := range last {
-		e.Log(line)
-	}
-}
-
-// Apply applies the objects of files and folders; those that name no namespace
-// go to "default". Paths are relative to the package of the test.
-func (e *Env) Apply(paths ...string) {
-	e.Helper()
-	objects, err := manifest.Read(paths...)
-	if err == nil {
-		err = manifest.Apply(e.ctx, e.Client, "", objects)
-	}
-	if err != nil {
-		e.Fatalf("steertest: %v", err)
-	}
-}
-
-// Create creates an object as it is given, status included.
-func (e *Env) Create(obj client.Object) {
-	e.Helper()
-	content, err := json.Marshal(obj)
-	if err != nil {
-		e.Fatalf("steertest: encode %T %s: %v", obj, obj.GetName(), err)
-	}
-	if err := e.Client.Create(e.ctx, obj); err != nil {
-		e.Fatalf("steertest: create %T %s: %v", obj, obj.GetName(), err)
-	}
-	var given struct {
-		Status json.RawMessage `json:"status,omitempty"`
-	}
-	if err := json.Unmarshal(content, &given); err != nil {
-		e.Fatalf("steertest: read the status of %T %s: %v", obj, obj.GetName(), err)
-	}
-	if len(given.Status) == 0 || string(given.Status) == "{}" {
-		return
-	}
-	// A patch does not mind that an operator may have changed the object by now.
-	status, err := json.Marshal(given)
-	if err == nil {
-		err = e.Client.Status().Patch(e.ctx, obj, client.RawPatch(types.MergePatchType, status))
-	}
-	if err != nil {
-		e.Fatalf("steertest: set the status of %T %s: %v", obj, obj.GetName(), err)
-	}
-}
-
-// testWriter logs lines to a test, and drops what comes after its end.
-type testWriter struct{ t testing.TB }
-
-func (w testWriter) Write(line []byte) (int, error) {
-	if w.t.Context().Err() == nil {
-		w.t.Log(string(line[:max(len(line)-1, 0)]))
-	}
-	return len(line), nil
+	return c
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
 )
@@ -100,6 +101,72 @@ func TestObjectsAreSeededWithTheirStatus(t *testing.T) {
 	}
 }
 
+func TestObjectsAreSeededOnTheirWayOut(t *testing.T) {
+	t.Parallel()
+	leaving := configMap("leaving")
+	leaving.Finalizers, leaving.DeletionTimestamp = []string{"example.com/hold"}, &metav1.Time{Time: time.Now()}
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Objects: []client.Object{leaving}})
+	got := steertest.Wait(env, "default/leaving", func(*corev1.ConfigMap) bool { return true })
+	if got.DeletionTimestamp == nil || got.Finalizers[0] != "example.com/hold" || leaving.ResourceVersion != got.ResourceVersion {
+		t.Errorf("%+v", got.ObjectMeta)
+	}
+	message := fails(t, func(tb testing.TB) {
+		leaving := configMap("leaving")
+		leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		steertest.New(tb, steertest.Options{Scheme: scheme(t), Objects: []client.Object{leaving}})
+	})
+	if !strings.Contains(message, "add a finalizer") {
+		t.Errorf("message: %s", message)
+	}
+}
+
+// TestForkedPlanesHaveNothingInCommon would find objects of one test in another.
+func TestForkedPlanesHaveNothingInCommon(t *testing.T) {
+	t.Parallel()
+	options := steertest.Options{Scheme: scheme(t), CRDs: []string{"examples/crontab/config/crd/bases"}}
+	one, two := steertest.New(t, options), steertest.New(t, options)
+	one.Create(configMap("a"))
+	if err := two.Client.Get(two.Context(), steertest.Key("default/a"), configMap("")); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want not found", err)
+	}
+	before, after := configMap("b"), configMap("b")
+	one.Create(before)
+	two.Create(after)
+	if before.UID == after.UID {
+		t.Error("two planes give the same UIDs")
+	}
+}
+
+func TestOthersMayDoNothingUnlessTheyAreAllowedTo(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t)})
+	if err := env.AsUser("eve").Create(env.Context(), configMap("a")); !apierrors.IsForbidden(err) {
+		t.Errorf("eve creates: %v", err)
+	}
+	if err := env.AsUser("admin", "system:masters").Create(env.Context(), configMap("a")); err != nil {
+		t.Errorf("a master creates: %v", err)
+	}
+}
+
+func TestWorkloadsRunWhenAskedFor(t *testing.T) {
+	t.Parallel()
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": name}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx"}}},
+		}
+	}
+	env := steertest.New(t, steertest.Options{
+		Scheme: scheme(t), Objects: []client.Object{pod("good"), pod("bad")},
+		Workloads: steertest.Workloads(workloads.Outcome{Selector: "app=bad", Fate: workloads.Unschedulable}),
+	})
+	env.Settled()
+	phase := func(p *corev1.Pod) corev1.PodPhase { return p.Status.Phase }
+	steertest.Expect[*corev1.Pod](env, "default/good", steertest.Ready, steertest.Field(phase, corev1.PodRunning))
+	steertest.Expect[*corev1.Pod](env, "default/bad", steertest.Field(phase, corev1.PodPending),
+		steertest.Condition("PodScheduled", metav1.ConditionFalse, "Unschedulable"))
+}
+
 func TestItRunsInABubbleOfVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,9 +221,17 @@ func fails(t *testing.T, body func(tb testing.TB)) string {
 func TestAMissingPathFailsTheTest(t *testing.T) {
 	t.Parallel()
 	got := fails(t, func(tb testing.TB) { steertest.New(tb, steertest.Options{CRDs: []string{"no/such/folder"}}) })
-	if !strings.Contains(got, "no/such/folder") {
-		t.Errorf("message: %s", got)
+	for _, want := range []string{"no/such/folder", "its parents up to", "steer generate"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("message without %q: %s", want, got)
+		}
 	}
+}
+
+func TestPathsAreLookedForUpToTheModule(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), CRDs: []string{"examples/crontab/config/crd/bases"}})
+	env.Apply("examples/crontab/config/samples/crontab.yaml")
 }
 
 func TestARefusedManifestNamesItsFile(t *testing.T) {
@@ -190,6 +265,22 @@ func TestAWaitInVainShowsTheLastState(t *testing.T) {
 		steertest.Wait(env, "default/none", func(*corev1.ConfigMap) bool { return true })
 	})
 	if !strings.Contains(got, "it does not exist") {
+		t.Errorf("message: %s", got)
+	}
+}
+
+func TestAnExpectationInVainSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	got := fails(t, func(tb testing.TB) {
+		env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 50 * time.Millisecond})
+		cm := configMap("a")
+		cm.Data = map[string]string{"colour": "red"}
+		env.Create(cm)
+		steertest.Expect[*corev1.ConfigMap](env, "default/a", steertest.Ready, steertest.Condition("Stalled", ""),
+			steertest.Field(func(cm *corev1.ConfigMap) string { return cm.Data["colour"] }, "blue"))
+	})
+	const want = "steertest: default/a is not as expected:\n  condition Ready: want True, it is absent\n  want blue, got red\n"
+	if !strings.HasPrefix(got, want) || !strings.Contains(got, `"colour": "red"`) {
 		t.Errorf("message: %s", got)
 	}
 }

@@ -5,6 +5,7 @@ package steertest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/steer-dev/steer/client"
@@ -17,36 +18,84 @@ import (
 // test fails and shows the last state.
 func Wait[T client.Object](e *Env, key string, condition func(T) bool) T {
 	e.Helper()
-	return wait(e, key, func(obj T) bool { return !await.Gone(obj) && condition(obj) })
-}
-
-// WaitGone waits until the object of a key does not exist.
-func WaitGone[T client.Object](e *Env, key string) {
-	e.Helper()
-	wait(e, key, await.Gone[T])
-}
-
-func wait[T client.Object](e *Env, name string, condition func(T) bool) T {
-	e.Helper()
-	ctx, cancel := context.WithTimeout(e.ctx, e.timeout)
-	defer cancel()
-	obj, err := await.Object(ctx, e.Client, Key(name), condition)
+	obj, err := waitFor(e, key, func(obj T) bool { return !await.Gone(obj) && condition(obj) })
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
 	return obj
 }
 
+// WaitGone waits until the object of a key does not exist.
+func WaitGone[T client.Object](e *Env, key string) {
+	e.Helper()
+	if _, err := waitFor(e, key, await.Gone[T]); err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+}
+
+func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, error) {
+	ctx, cancel := e.bounded()
+	defer cancel()
+	return await.Object(ctx, e.Client, Key(name), condition)
+}
+
+// bounded is a context for one wait. It ends early when the operator cannot go
+// on, with the reason as its cause.
+func (e *Env) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(e.waits, e.timeout, fmt.Errorf("nothing came of it in %s", e.timeout))
+}
+
 // WaitList returns the list as soon as the condition holds for it.
 func WaitList[L client.ObjectList](e *Env, condition func(L) bool, opts ...client.ListOption) L {
 	e.Helper()
-	ctx, cancel := context.WithTimeout(e.ctx, e.timeout)
+	ctx, cancel := e.bounded()
 	defer cancel()
 	list, err := await.List(ctx, e.Client, condition, opts...)
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
 	return list
+}
+
+// Settled waits until nothing is left to do: the built-in controllers have acted
+// on all that was written, the operator has seen it, reconciled what it had to,
+// retried what failed, and sent its events. After it a test can assert that
+// something has not happened. What comes back after a time, and signals from
+// outside the control plane, do not count. An operator that always finds
+// something to do never settles: the test fails after the timeout and shows what
+// it was doing.
+func (e *Env) Settled() {
+	e.Helper()
+	ctx, cancel := e.bounded()
+	defer cancel()
+	if err := e.settle(ctx); err != nil {
+		e.Fatalf("steertest: it does not settle: %v", err)
+	}
+}
+
+// settle asks one part after the other, until none has written anything while
+// the others were asked.
+func (e *Env) settle(ctx context.Context) error {
+	for {
+		if e.manual {
+			if _, err := e.Plane.Settle(ctx); err != nil {
+				return err
+			}
+		}
+		before, err := e.Plane.Idle(ctx)
+		if err != nil {
+			return err
+		}
+		if e.Manager != nil {
+			if err := e.Manager.Idle(ctx); err != nil {
+				return err
+			}
+		}
+		after, err := e.Plane.Idle(ctx)
+		if err != nil || before == after {
+			return err
+		}
+	}
 }
 
 // Key reads "namespace/name" or "name".

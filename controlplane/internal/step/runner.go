@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/steer-dev/steer/storage"
@@ -18,7 +19,7 @@ import (
 type Sender func(ctx context.Context, r Request) error
 
 // Runner feeds controllers with the history of a store and sends their
-// requests. It is for one goroutine at a time, except Close.
+// requests. It is for one goroutine at a time, except Close and Idle.
 type Runner struct {
 	store       storage.Store
 	controllers []Controller
@@ -28,6 +29,11 @@ type Runner struct {
 	cursor storage.Cursor // nil: start over from a snapshot
 	at     storage.Revision
 	failed bool
+
+	// mu guards what Idle shares with Run.
+	mu     sync.Mutex
+	idleAt storage.Revision // up to which nothing is left to do
+	rested chan struct{}    // closed when idleAt moves; nil while nobody waits
 }
 
 // NewRunner returns a runner that has seen nothing yet.
@@ -60,11 +66,45 @@ func (r *Runner) Run(ctx context.Context) error {
 		default:
 			delay = firstRetry
 			if limit, due := r.untilWake(); !due {
+				r.rest()
 				r.await(ctx, limit)
 			}
 		}
 	}
 	return nil
+}
+
+// rest notes that nothing is left to do.
+func (r *Runner) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idleAt = r.at
+	if r.rested != nil {
+		close(r.rested)
+		r.rested = nil
+	}
+}
+
+// Idle waits until Run has nothing left to do with what was written up to a
+// revision. It may be called beside Run.
+func (r *Runner) Idle(ctx context.Context, at storage.Revision) error {
+	for {
+		r.mu.Lock()
+		if r.idleAt >= at {
+			r.mu.Unlock()
+			return nil
+		}
+		if r.rested == nil {
+			r.rested = make(chan struct{})
+		}
+		rested := r.rested
+		r.mu.Unlock()
+		select {
+		case <-rested:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // untilWake returns how long until a controller wants to act although nothing

@@ -1,0 +1,106 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/await"
+)
+
+// Matcher tells what an object lacks, in words for who reads the failure of a
+// test; nil means nothing.
+type Matcher func(obj client.Object) error
+
+// Expect returns the object of a key, "namespace/name" or "name", as soon as it
+// exists and all matchers are content:
+//
+//	steertest.Expect[*v1.Fleet](env, "default/web", steertest.Ready,
+//		steertest.Field(func(f *v1.Fleet) int32 { return f.Status.Ready }, 3))
+//
+// It is [Wait] with conditions that can say what is missing.
+func Expect[T client.Object](e *Env, key string, matchers ...Matcher) T {
+	e.Helper()
+	var lacks error
+	obj, err := waitFor(e, key, func(obj T) bool {
+		if lacks = nil; await.Gone(obj) {
+			lacks = errors.New("it does not exist")
+			return false
+		}
+		for _, match := range matchers {
+			lacks = errors.Join(lacks, match(obj))
+		}
+		return lacks == nil
+	})
+	if err != nil {
+		e.Fatalf("steertest: %s is not as expected:\n  %s\n%v", key, strings.ReplaceAll(fmt.Sprint(lacks), "\n", "\n  "), err)
+	}
+	return obj
+}
+
+// Ready is content when the condition Ready is True and speaks of the newest
+// generation.
+func Ready(obj client.Object) error { return Condition("Ready", metav1.ConditionTrue)(obj) }
+
+// Condition is content when a condition in the status has a status and, if
+// reasons are given, one of those, and speaks of the newest generation where it
+// says of which one it speaks. An absent condition is content with the status
+// "".
+func Condition(conditionType string, status metav1.ConditionStatus, reasons ...string) Matcher {
+	return func(obj client.Object) error {
+		data, err := json.Marshal(obj)
+		if err != nil {
+			return err
+		}
+		var o struct {
+			Status struct {
+				Conditions []metav1.Condition `json:"conditions"`
+			} `json:"status"`
+		}
+		if err := json.Unmarshal(data, &o); err != nil {
+			return fmt.Errorf("read the conditions: %w", err)
+		}
+		c := meta.FindStatusCondition(o.Status.Conditions, conditionType)
+		switch {
+		case c == nil && status == "":
+			return nil
+		case c == nil:
+			return fmt.Errorf("condition %s: want %s, it is absent", conditionType, status)
+		case c.Status != status || len(reasons) > 0 && !slices.Contains(reasons, c.Reason):
+			return fmt.Errorf("condition %s: want %s, got %s (%s: %s)", conditionType,
+				strings.TrimSpace(string(status)+" "+strings.Join(reasons, " or ")), c.Status, c.Reason, c.Message)
+		case c.ObservedGeneration != 0 && c.ObservedGeneration != obj.GetGeneration():
+			return fmt.Errorf("condition %s: it is %s for generation %d, want it for %d", conditionType, c.Status, c.ObservedGeneration, obj.GetGeneration())
+		}
+		return nil
+	}
+}
+
+// Field is content when what get reads from the object equals want.
+func Field[T client.Object, V any](get func(T) V, want V) Matcher {
+	return func(obj client.Object) error {
+		typed, ok := obj.(T)
+		if !ok {
+			return fmt.Errorf("the matcher is for a %T, this is a %T", typed, obj)
+		}
+		got := get(typed)
+		diff := cmp.Diff(want, got)
+		switch {
+		case diff == "":
+			return nil
+		case strings.Count(diff, "\n") <= 4: // two short values say it better themselves
+			return fmt.Errorf("want %v, got %v", want, got)
+		}
+		return fmt.Errorf("field differs (-want +got):\n%s", diff)
+	}
+}

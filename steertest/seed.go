@@ -1,0 +1,77 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/manifest"
+)
+
+// Apply applies the objects of files and folders; those that name no namespace
+// go to "default". Relative paths are looked for like [Options.CRDs].
+func (e *Env) Apply(paths ...string) {
+	e.Helper()
+	found, err := findAll(paths)
+	if err != nil {
+		e.Fatalf("steertest: apply manifests: %v", err)
+	}
+	objects, err := manifest.Read(found...)
+	if err == nil {
+		err = manifest.Apply(e.ctx, e.Client, "", objects)
+	}
+	if err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+}
+
+// Create brings an object into the state that it is given in: with its status,
+// and, when it has a deletion timestamp, on its way out. The latter needs a
+// finalizer, since the object would be gone at once without; the time is that of
+// the call. obj becomes what the server has.
+func (e *Env) Create(obj client.Object) {
+	e.Helper()
+	deleting := obj.GetDeletionTimestamp() != nil
+	if deleting && len(obj.GetFinalizers()) == 0 {
+		e.Fatalf("steertest: create %T %s: it has a deletion timestamp and no finalizer, so it would be gone at once: add a finalizer", obj, obj.GetName())
+	}
+	content, err := json.Marshal(obj)
+	if err != nil {
+		e.Fatalf("steertest: encode %T %s: %v", obj, obj.GetName(), err)
+	}
+	var given struct {
+		Status json.RawMessage `json:"status,omitempty"`
+	}
+	if err := json.Unmarshal(content, &given); err != nil {
+		e.Fatalf("steertest: read the status of %T %s: %v", obj, obj.GetName(), err)
+	}
+	obj.SetResourceVersion("")
+	obj.SetDeletionTimestamp(nil)
+	if err := e.Client.Create(e.ctx, obj); err != nil {
+		e.Fatalf("steertest: create %T %s: %v", obj, obj.GetName(), err)
+	}
+	if len(given.Status) > 0 && string(given.Status) != "{}" {
+		// A patch does not mind that an operator may have changed the object by now.
+		status, err := json.Marshal(given)
+		if err == nil {
+			err = e.Client.Status().Patch(e.ctx, obj, client.RawPatch(types.MergePatchType, status))
+		}
+		if err != nil {
+			e.Fatalf("steertest: set the status of %T %s: %v", obj, obj.GetName(), err)
+		}
+	}
+	if !deleting {
+		return
+	}
+	err = e.Client.Delete(e.ctx, obj)
+	if err == nil {
+		err = client.IgnoreNotFound(e.Client.Get(e.ctx, client.ObjectKeyFromObject(obj), obj))
+	}
+	if err != nil {
+		e.Fatalf("steertest: delete %T %s: %v", obj, obj.GetName(), err)
+	}
+}
