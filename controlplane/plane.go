@@ -26,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/controlplane/protection"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -100,12 +101,8 @@ func (p *Plane) assemble() error {
 	authentication := newAuthenticator(p.keys, o.Tokens)
 	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
 	builtin := append(allocator.Services(builtinResources()), core.Reviews(o.Authorizer, authentication)...)
-	admission := apiserver.Admissions{namespace.Lifecycle{Store: p.store}, allocator}
 	refusal := &lateAdmission{}
-	admission = append(admission, refusal)
-	if o.Admission != nil {
-		admission = append(admission, o.Admission)
-	}
+	admission := p.admissions(allocator, refusal)
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authenticator: authentication, Authorizer: o.Authorizer, Admission: admission,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
@@ -135,8 +132,11 @@ func (p *Plane) assemble() error {
 	if err := p.ensureNamespaces(ctx); err != nil {
 		return err
 	}
+	if err := p.ensurePriorityClasses(ctx); err != nil {
+		return err
+	}
 	served := &catalog{builtin: builtin, definitions: definitions}
-	controllers := []step.Controller{gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New()}
+	controllers := []step.Controller{gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(), protection.New(lifeOf)}
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)
 		if err != nil {

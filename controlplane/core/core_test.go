@@ -121,6 +121,11 @@ func forget(name string, want, got map[string]any) {
 				delete(p.(map[string]any), "nodePort")
 			}
 		}
+	case "Pod": // admission
+		spec := want["spec"].(map[string]any)
+		for _, key := range []string{"priority", "preemptionPolicy", "tolerations"} {
+			delete(spec, key)
+		}
 	case "PersistentVolume", "PersistentVolumeClaim":
 		delete(metadata, "finalizers") // of the protection controllers
 	case "Node":

@@ -6,7 +6,6 @@
 package pod
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"sync"
@@ -34,7 +33,6 @@ func Resources() []*apiserver.Resource {
 				p.Status.Phase = corev1.PodPending
 				p.Status.QOSClass = qosClass(&p.Spec)
 			},
-			Prepare:  preparePod,
 			Validate: validatePod,
 			Subresources: []apiserver.Subresource{{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
@@ -66,29 +64,6 @@ func Resources() []*apiserver.Resource {
 				return []any{t.Name, names, images, kind.LabelText(t.Template.Labels)}
 			},
 		}.Resource(),
-	}
-}
-
-// preparePod does for new Pods what the admission plugins Priority and
-// DefaultTolerationSeconds do.
-func preparePod(_ context.Context, p, old *corev1.Pod) {
-	if old != nil {
-		return
-	}
-	if p.Spec.PriorityClassName == "" {
-		kind.Fill(&p.Spec.Priority, int32(0))
-		kind.Fill(&p.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
-	}
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		tolerated := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
-			return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
-		})
-		if !tolerated {
-			seconds := int64(300)
-			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
-				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
-			})
-		}
 	}
 }
 

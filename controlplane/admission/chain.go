@@ -1,0 +1,58 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Chain returns all admissions of this package over the objects of a store, in
+// the order of Kubernetes.
+func Chain(store storage.Viewer) apiserver.Admissions {
+	return apiserver.Admissions{
+		NewLimitRanger(store), NodeTaints{}, NewPriority(store), Tolerations{}, NewStorageClass(store),
+		StorageProtection{}, NewVolumeResize(store), NewRuntimeClass(store), NewIngressClass(store),
+	}
+}
+
+// Forbidden is the 403 with which an admission refuses a request, under the name
+// of its object or the prefix of the name that it is going to get.
+func Forbidden(r *apiserver.AdmissionRequest, format string, args ...any) error {
+	name := r.Name
+	if name == "" && r.Object != nil {
+		name = cmp.Or(r.Object.GetName(), r.Object.GetGenerateName(), "Unknown")
+	}
+	return apierrors.NewForbidden(r.Resource.GroupResource(), name, fmt.Errorf(format, args...))
+}
+
+// written returns the object of a creation or update of a kind, nil if the
+// request is about something else or about a subresource.
+func written[T any](r *apiserver.AdmissionRequest) *T {
+	if r.Subresource != "" || r.Operation != apiserver.Create && r.Operation != apiserver.Update {
+		return nil
+	}
+	obj, _ := any(r.Object).(*T)
+	return obj
+}
+
+// created is the same for creations alone.
+func created[T any](r *apiserver.AdmissionRequest) *T {
+	if r.Operation != apiserver.Create {
+		return nil
+	}
+	return written[T](r)
+}
+
+// podBefore is the Pod that an update replaces, nil for a creation.
+func podBefore(r *apiserver.AdmissionRequest) *corev1.Pod {
+	p, _ := r.Old.(*corev1.Pod)
+	return p
+}

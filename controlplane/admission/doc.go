@@ -1,0 +1,16 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission has the in-tree admission of Kubernetes that resolves
+// classes and limits: LimitRanger, TaintNodesByCondition, Priority,
+// DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection,
+// PersistentVolumeClaimResize, RuntimeClass and DefaultIngressClass.
+//
+// Each is an [apiserver.Admission] that reads what it needs from the store and
+// writes nothing. All of them are safe for concurrent use, and all are
+// [apiserver.Mutator]s: a write of a kind that none of them cares about costs a
+// type switch.
+//
+// The order of a chain matters: a LimitRange is applied before a quota counts.
+// The fields of [Chain] are in the order of Kubernetes.
+package admission

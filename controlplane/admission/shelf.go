@@ -1,0 +1,83 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// shelf reads the objects of one bucket, and decodes each version once. What it
+// returns is shared and must not be changed.
+type shelf[T any] struct {
+	store  storage.Viewer
+	bucket string
+
+	mu    sync.Mutex
+	known map[string]version[T] // by name in the bucket
+}
+
+// version is one version of an object.
+type version[T any] struct {
+	modified storage.Revision
+	obj      *T
+}
+
+// mostKnown bounds what a shelf keeps; objects that are gone stay until then.
+const mostKnown = 1024
+
+func newShelf[T any](store storage.Viewer, bucket string) *shelf[T] {
+	return &shelf[T]{store: store, bucket: bucket, known: map[string]version[T]{}}
+}
+
+// get returns the object of a name, nil if there is none.
+func (s *shelf[T]) get(ctx context.Context, name string) (*T, error) {
+	view, err := s.store.View(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
+	}
+	rec := view.Get(storage.Key{Bucket: s.bucket, Name: name})
+	if rec == nil {
+		return nil, nil
+	}
+	return s.decode(rec)
+}
+
+// all returns the objects whose names in the bucket have a prefix, by name.
+func (s *shelf[T]) all(ctx context.Context, prefix string) ([]*T, error) {
+	view, err := s.store.View(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
+	}
+	var out []*T
+	for rec := range view.Ascend(s.bucket, prefix, "") {
+		obj, err := s.decode(rec)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, obj)
+	}
+	return out, nil
+}
+
+func (s *shelf[T]) decode(rec *storage.Record) (*T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.known[rec.Key.Name]; ok && v.modified == rec.Modified {
+		return v.obj, nil
+	}
+	obj := new(T)
+	if err := json.Unmarshal(rec.Value, obj); err != nil {
+		return nil, fmt.Errorf("admission: read %s %s: %w", s.bucket, rec.Key.Name, err)
+	}
+	if len(s.known) >= mostKnown {
+		clear(s.known)
+	}
+	s.known[rec.Key.Name] = version[T]{modified: rec.Modified, obj: obj}
+	return obj, nil
+}

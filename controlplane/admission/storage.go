@@ -1,0 +1,185 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/storage"
+)
+
+// The finalizers of claims and volumes, which the controllers of package
+// protection take off again.
+const (
+	ClaimFinalizer  = "kubernetes.io/pvc-protection"
+	VolumeFinalizer = "kubernetes.io/pv-protection"
+)
+
+// StorageProtection keeps claims and volumes from going away while in use.
+type StorageProtection struct{}
+
+var _ apiserver.Admission = StorageProtection{}
+
+// protects returns the object to protect and its finalizer.
+func (StorageProtection) protects(r *apiserver.AdmissionRequest) (metav1.Object, string) {
+	if c := created[corev1.PersistentVolumeClaim](r); c != nil {
+		return c, ClaimFinalizer
+	}
+	if v := created[corev1.PersistentVolume](r); v != nil {
+		return v, VolumeFinalizer
+	}
+	return nil, ""
+}
+
+// Mutates implements [apiserver.Mutator].
+func (s StorageProtection) Mutates(r *apiserver.AdmissionRequest) bool {
+	obj, _ := s.protects(r)
+	return obj != nil
+}
+
+// Admit implements [apiserver.Admission].
+func (s StorageProtection) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
+	if obj, finalizer := s.protects(r); obj != nil && !slices.Contains(obj.GetFinalizers(), finalizer) {
+		obj.SetFinalizers(append(obj.GetFinalizers(), finalizer))
+	}
+	return nil
+}
+
+// Validate implements [apiserver.Admission].
+func (StorageProtection) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+// storageClasses are the storage classes of a store.
+func storageClasses(store storage.Viewer) *shelf[storagev1.StorageClass] {
+	return newShelf[storagev1.StorageClass](store, "storage.k8s.io/storageclasses")
+}
+
+// StorageClass gives new claims that say nothing about a class the default one.
+type StorageClass struct {
+	classes *shelf[storagev1.StorageClass]
+}
+
+var _ apiserver.Admission = (*StorageClass)(nil)
+
+// NewStorageClass returns the admission over the classes of a store.
+func NewStorageClass(store storage.Viewer) *StorageClass {
+	return &StorageClass{storageClasses(store)}
+}
+
+// lacksClass returns a new claim that says nothing about its class.
+func (*StorageClass) lacksClass(r *apiserver.AdmissionRequest) *corev1.PersistentVolumeClaim {
+	c := created[corev1.PersistentVolumeClaim](r)
+	if c == nil || c.Spec.StorageClassName != nil {
+		return nil
+	}
+	if _, annotated := c.Annotations[corev1.BetaStorageClassAnnotation]; annotated {
+		return nil
+	}
+	return c
+}
+
+// Mutates implements [apiserver.Mutator].
+func (s *StorageClass) Mutates(r *apiserver.AdmissionRequest) bool { return s.lacksClass(r) != nil }
+
+// Admit implements [apiserver.Admission].
+func (s *StorageClass) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+	c := s.lacksClass(r)
+	if c == nil {
+		return nil
+	}
+	classes, err := s.classes.all(ctx, "")
+	if err != nil {
+		return err
+	}
+	const key, beta = "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"
+	chosen := newest(classes, func(c *storagev1.StorageClass) bool {
+		return c.Annotations[key] == "true" || c.Annotations[beta] == "true"
+	})
+	if chosen != nil {
+		name := chosen.Name
+		c.Spec.StorageClassName = &name
+	}
+	return nil
+}
+
+// Validate implements [apiserver.Admission].
+func (*StorageClass) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+// newest returns the newest object that is a default, nil if there is none. Of
+// those of the same age, in order of their names, it is the first.
+func newest[T any, P interface {
+	*T
+	metav1.Object
+}](objects []P, isDefault func(P) bool) P {
+	var found P
+	for _, o := range objects {
+		if !isDefault(o) {
+			continue
+		}
+		if at := o.GetCreationTimestamp(); found == nil || at.After(found.GetCreationTimestamp().Time) {
+			found = o
+		}
+	}
+	return found
+}
+
+// VolumeResize lets claims grow that are bound and of a class that allows it.
+type VolumeResize struct {
+	classes *shelf[storagev1.StorageClass]
+}
+
+var _ apiserver.Admission = (*VolumeResize)(nil)
+
+// NewVolumeResize returns the admission over the classes of a store.
+func NewVolumeResize(store storage.Viewer) *VolumeResize {
+	return &VolumeResize{storageClasses(store)}
+}
+
+// Mutates implements [apiserver.Mutator]: claims stay as they are.
+func (*VolumeResize) Mutates(*apiserver.AdmissionRequest) bool { return false }
+
+// Admit implements [apiserver.Admission]; Validate decides.
+func (*VolumeResize) Admit(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+// Validate implements [apiserver.Admission].
+func (v *VolumeResize) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+	c := written[corev1.PersistentVolumeClaim](r)
+	old, _ := r.Old.(*corev1.PersistentVolumeClaim)
+	if c == nil || old == nil {
+		return nil
+	}
+	size, had := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
+	if size.Cmp(had) <= 0 {
+		return nil
+	}
+	if old.Status.Phase != corev1.ClaimBound {
+		return Forbidden(r, "Only bound persistent volume claims can be expanded")
+	}
+	if name := ClassOf(c); name != "" {
+		class, err := v.classes.get(ctx, name)
+		if err != nil {
+			return err
+		}
+		if class != nil && class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion {
+			return nil
+		}
+	}
+	return Forbidden(r, "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
+}
+
+// ClassOf returns the name of the storage class of a claim, empty for none.
+func ClassOf(c *corev1.PersistentVolumeClaim) string {
+	if class, annotated := c.Annotations[corev1.BetaStorageClassAnnotation]; annotated {
+		return class
+	}
+	if c.Spec.StorageClassName != nil {
+		return *c.Spec.StorageClassName
+	}
+	return ""
+}

@@ -1,0 +1,56 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/apiserver"
+)
+
+// Tolerations lets Pods stay on a node that is not ready or unreachable for five
+// minutes, unless they say what they tolerate.
+type Tolerations struct{}
+
+var _ apiserver.Admission = Tolerations{}
+
+// tolerationSeconds is for how long.
+const tolerationSeconds = 300
+
+// Mutates implements [apiserver.Mutator].
+func (Tolerations) Mutates(r *apiserver.AdmissionRequest) bool {
+	pod := written[corev1.Pod](r)
+	return pod != nil && !(tolerates(pod, corev1.TaintNodeNotReady) && tolerates(pod, corev1.TaintNodeUnreachable))
+}
+
+// Admit implements [apiserver.Admission].
+func (Tolerations) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
+	pod := written[corev1.Pod](r)
+	if pod == nil {
+		return nil
+	}
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if tolerates(pod, key) {
+			continue
+		}
+		seconds := int64(tolerationSeconds)
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
+		})
+	}
+	return nil
+}
+
+// Validate implements [apiserver.Admission].
+func (Tolerations) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+// tolerates tells whether a Pod says something about being evicted for a taint.
+func tolerates(p *corev1.Pod, taint string) bool {
+	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
+	})
+}

@@ -1,0 +1,171 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package protection keeps claims that Pods use and volumes that are bound from
+// going away, and lets go of the others: it adds the finalizers that admission
+// could not, and takes them off once nothing stands against it.
+//
+// Nobody reads Pods but for a claim that is being deleted, so that the
+// [Protector] costs the writes of Pods one look into a map that is nearly always
+// empty.
+package protection
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Buckets of what is looked at.
+const (
+	claims  = "persistentvolumeclaims"
+	volumes = "persistentvolumes"
+	pods    = "pods"
+)
+
+// Protector is the controller of both finalizers.
+type Protector struct {
+	decode step.Decoder
+	due    step.KeySet
+	// held are the deleted claims that a Pod holds, by Pod.
+	held map[storage.Key]step.KeySet
+}
+
+var _ step.Controller = (*Protector)(nil)
+
+// New returns a protector that has seen nothing.
+func New(decode step.Decoder) *Protector {
+	return &Protector{decode: decode, due: step.KeySet{}, held: map[storage.Key]step.KeySet{}}
+}
+
+// Name implements [step.Controller].
+func (*Protector) Name() string { return "storage protection" }
+
+// Reset implements [step.Controller].
+func (p *Protector) Reset(view storage.View) {
+	clear(p.due)
+	clear(p.held)
+	for _, bucket := range []string{claims, volumes} {
+		for rec := range view.Ascend(bucket, "", "") {
+			p.due.Add(rec.Key)
+		}
+	}
+}
+
+// Observe implements [step.Controller].
+func (p *Protector) Observe(e storage.Event) {
+	switch key := e.Record.Key; key.Bucket {
+	case claims, volumes:
+		if !e.Deleted {
+			p.due.Add(key)
+		}
+	case pods:
+		if waiting := p.held[key]; waiting != nil {
+			p.due.Add(waiting.Sorted()...)
+			delete(p.held, key)
+		}
+	}
+}
+
+// Step implements [step.Controller].
+func (p *Protector) Step(view storage.View, _ time.Time) []step.Request {
+	var out []step.Request
+	for _, key := range p.due.Sorted() {
+		rec := view.Get(key)
+		if rec == nil {
+			continue
+		}
+		obj := p.decode(rec)
+		if obj == nil {
+			continue
+		}
+		if r, ok := p.look(view, rec, obj); ok {
+			out = append(out, r)
+		}
+	}
+	clear(p.due)
+	return out
+}
+
+// look decides over the finalizer of a claim or a volume.
+func (p *Protector) look(view storage.View, rec *storage.Record, obj *step.Object) (step.Request, bool) {
+	user, finalizer := step.KubeSystem+"pvc-protection-controller", admission.ClaimFinalizer
+	if rec.Key.Bucket == volumes {
+		user, finalizer = step.KubeSystem+"pv-protection-controller", admission.VolumeFinalizer
+	}
+	var wanted []string
+	switch has := obj.Has(finalizer); {
+	case !obj.Deleting && !has:
+		wanted = append(slices.Clone(obj.Finalizers), finalizer)
+	case obj.Deleting && has && !p.inUse(view, rec):
+		wanted = obj.Without(finalizer)
+	default:
+		return step.Request{}, false
+	}
+	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{ // cannot fail
+		"resourceVersion": strconv.FormatInt(int64(rec.Modified), 10), "uid": obj.UID, "finalizers": wanted,
+	}})
+	r := step.Resource{Version: "v1", Plural: rec.Key.Bucket, Namespaced: rec.Key.Bucket == claims}
+	return step.Patch(user, r.Object(rec.Key), body, step.Subject{Key: rec.Key}), true
+}
+
+// inUse tells whether a volume is bound or a Pod holds a claim, which is then
+// looked at again when something happens to that Pod.
+func (p *Protector) inUse(view storage.View, rec *storage.Record) bool {
+	if rec.Key.Bucket == volumes {
+		var volume struct{ Status corev1.PersistentVolumeStatus }
+		return json.Unmarshal(rec.Value, &volume) == nil && volume.Status.Phase == corev1.VolumeBound
+	}
+	namespace, name := step.SplitName(rec.Key.Name)
+	for pod := range view.Ascend(pods, namespace+"/", "") {
+		if !holds(pod, name) {
+			continue
+		}
+		if p.held[pod.Key] == nil {
+			p.held[pod.Key] = step.KeySet{}
+		}
+		p.held[pod.Key].Add(rec.Key)
+		return true
+	}
+	return false
+}
+
+// holds tells whether a Pod that has a node uses a claim.
+func holds(rec *storage.Record, claim string) bool {
+	_, name := step.SplitName(rec.Key.Name)
+	own, generic := strings.CutPrefix(claim, name+"-") // the claim of a volume that goes with the Pod
+	generic = generic && bytes.Contains(rec.Value, []byte(`"ephemeral":`))
+	if !generic && !bytes.Contains(rec.Value, []byte(`"claimName":"`+claim+`"`)) {
+		return false // without decoding it
+	}
+	var pod struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			NodeName string          `json:"nodeName"`
+			Volumes  []corev1.Volume `json:"volumes"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(rec.Value, &pod) != nil || pod.Spec.NodeName == "" {
+		return false
+	}
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || generic && v.Ephemeral != nil && v.Name == own
+	})
+}
+
+// Report implements [step.Controller]. What was refused is looked at again.
+func (p *Protector) Report(r step.Request, err error) {
+	if err != nil {
+		p.due.Add(r.Subject.Key)
+	}
+}
