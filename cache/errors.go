@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/cache/internal/reflector"
+	"github.com/steer-dev/steer/client"
 )
 
 var (
@@ -76,8 +77,8 @@ func (s *shared) advise(scope int, err error) error {
 		return err // it says what to do
 	case apierrors.IsForbidden(err):
 		advice = "grant it: " + s.rbacRule(src)
-	case apierrors.IsUnauthorized(err):
-		advice = "the credentials are not accepted: check the token or certificate of the kubeconfig or service account"
+	case client.Advice(err) != "":
+		advice = client.Advice(err)
 	case apierrors.IsTooManyRequests(err):
 		advice = "the API server is shedding load; the watch is retried with a back-off"
 	case apierrors.IsGone(err), apierrors.IsResourceExpired(err):

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -58,6 +59,8 @@ type Status struct {
 	ResourceVersion string
 	// Err is why the watch is not well, with advice; nil when it is.
 	Err error
+	// Since is when that trouble began; zero while all is well.
+	Since time.Time
 	// Restarts and Relists count since the start.
 	Restarts, Relists int
 }

@@ -66,6 +66,9 @@ type Options struct {
 	// IdleTimeout is how long a watch may stay silent, bookmarks included,
 	// before its connection is taken for dead and made anew; 0 means 5 minutes.
 	IdleTimeout time.Duration
+	// Seed of what spreads retries and the ends of watches; 0 draws one. Two
+	// caches with one seed that are told the same ask the same.
+	Seed uint64
 	// DetectMutation checks that shared objects are not changed, and panics when
 	// the object is next replaced, or at Stop, after one was. It doubles memory:
 	// for tests.
@@ -120,6 +123,9 @@ type Metrics interface {
 	Processed(kind MetricKind, events int, took time.Duration)
 	// UndeclaredRead is one live read for want of an informer.
 	UndeclaredRead(kind MetricKind)
+	// ConsistentRead is one Get or List that had to ask the server, because an
+	// own write had changed the answer in a way that only the server knew.
+	ConsistentRead(verb client.Verb, took time.Duration, err error)
 }
 
 // MetricKind labels a metric.

@@ -360,6 +360,8 @@ func (m *countingMetrics) Processed(kind MetricKind, events int, _ time.Duration
 }
 func (m *countingMetrics) UndeclaredRead(kind MetricKind) { m.note(kind, func() { m.live++ }) }
 
+func (m *countingMetrics) ConsistentRead(client.Verb, time.Duration, error) {}
+
 func TestMetricsSayWhatInformersDo(t *testing.T) {
 	var m countingMetrics
 	inBubble(t, Options{Metrics: &m}, func(t *testing.T, r *rig) {

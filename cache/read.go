@@ -63,7 +63,10 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 	found, answer := s.store.Get(key)
 	switch {
 	case answer == store.Unknown:
-		if err := live.Get(ctx, key, obj, client.Live); err != nil {
+		begun := time.Now()
+		err := live.Get(ctx, key, obj, client.Live)
+		c.consistent(client.VerbGet, begun, err)
+		if err != nil {
 			return err
 		}
 		s.resolve(key, obj)
@@ -103,7 +106,10 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 		return fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
 	if answer == store.Unknown {
-		if err := live.List(ctx, list, append(slices.Clip(opts), client.ListOption(client.Live))...); err != nil {
+		begun := time.Now()
+		err := live.List(ctx, list, append(slices.Clip(opts), client.ListOption(client.Live))...)
+		c.consistent(client.VerbList, begun, err)
+		if err != nil {
 			return err
 		}
 		s.store.ResolveList(o.Namespace, mark, list.GetResourceVersion())
@@ -125,6 +131,13 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 		c.observe(ctx, client.VerbList, gvk, client.ObjectKey{Namespace: o.Namespace}, answer, nil, nil, revision, len(found))
 	}
 	return nil
+}
+
+// consistent measures a read that asked the server for the sake of own writes.
+func (c *Cache) consistent(verb client.Verb, begun time.Time, err error) {
+	if c.opts.Metrics != nil {
+		c.opts.Metrics.ConsistentRead(verb, time.Since(begun), err)
+	}
 }
 
 func (c *Cache) observe(ctx context.Context, verb client.Verb, gvk schema.GroupVersionKind, key client.ObjectKey, answer store.Answer, err error, obj client.Object, revision string, items int) {

@@ -6,6 +6,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -55,7 +56,8 @@ type shared struct {
 	mu      sync.Mutex
 	holds   int
 	reports []reflector.Report
-	logged  []string // by scope: the last error logged
+	since   []time.Time // by scope: the begin of the trouble
+	logged  []string    // by scope: the last error logged
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 	mutated mutationDetector
@@ -86,7 +88,7 @@ func newShared(c *Cache, p place) (*shared, error) {
 		place: p, cache: c, options: options, newItem: newItem,
 		store: store.New(namespaces...),
 		queue: make(chan store.Delta, queueLength), synced: make(chan struct{}),
-		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), logged: make([]string, len(namespaces)),
+		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), since: make([]time.Time, len(namespaces)), logged: make([]string, len(namespaces)),
 	}
 	s.mutated.on = c.opts.DetectMutation
 	var remembered []store.Delta
@@ -117,14 +119,28 @@ func (s *shared) start(ctx context.Context) {
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
 	for i, src := range s.sources {
+		random := s.random(i)
+		src.random = random
 		r := reflector.New(reflector.Config{
 			Source: src, Sink: s, Scope: i, PageSize: s.cache.opts.PageSize, IdleTimeout: s.cache.opts.IdleTimeout,
-			Random: rand.Float64, Transform: s.options.transform,
+			Random: random.Float64, Transform: s.options.transform,
 			Report: func(r reflector.Report) { s.report(ctx, i, r) },
 		})
 		s.done.Go(func() { r.Run(ctx) })
 	}
 	s.done.Go(func() { s.run(ctx) })
+}
+
+// random is what spreads the retries of one watch. It belongs to the watch, so
+// that what it draws does not depend on the others.
+func (s *shared) random(scope int) *rand.Rand {
+	seed := s.cache.opts.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, s.place.gvk, s.place.form, scope)
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
 // stop ends the watches and returns when their goroutines have.
@@ -323,6 +339,12 @@ func (s *shared) report(ctx context.Context, scope int, r reflector.Report) {
 	r.Err = s.advise(scope, r.Err)
 	s.mu.Lock()
 	s.reports[scope] = r
+	switch {
+	case r.Err == nil && r.State == reflector.Watching:
+		s.since[scope] = time.Time{}
+	case r.Err != nil && s.since[scope].IsZero():
+		s.since[scope] = time.Now()
+	}
 	message := ""
 	if r.Err != nil && ctx.Err() == nil {
 		message = r.Err.Error()
@@ -359,7 +381,7 @@ func (s *shared) status() Status {
 	}
 	st.State, st.Err = s.reports[worst].State.String(), s.reports[worst].Err
 	if st.Err != nil {
-		st.Namespace = s.sources[worst].namespace
+		st.Namespace, st.Since = s.sources[worst].namespace, s.since[worst]
 	}
 	return st
 }

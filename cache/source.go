@@ -37,6 +37,7 @@ type source struct {
 	index     int // among the sources of the informer
 	selection client.ListOptions
 	codec     codec.Options
+	random    *rand.Rand // the reflector's alone
 
 	resource     mapping.Resource // after Resolve; the reflector's alone
 	resourceName atomic.Pointer[string]
@@ -116,7 +117,7 @@ func (s *source) Watch(ctx context.Context, revision string, initial bool) (refl
 	query.Set("watch", "true")
 	query.Set("allowWatchBookmarks", "true")
 	// Watches end now and then anyway; different lengths spread their renewal.
-	query.Set("timeoutSeconds", strconv.Itoa(300+rand.IntN(300)))
+	query.Set("timeoutSeconds", strconv.Itoa(300+s.random.IntN(300)))
 	if initial {
 		query.Set("sendInitialEvents", "true")
 		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))

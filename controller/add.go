@@ -162,6 +162,7 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 		log: base.Log.With("controller", s.name, "controllerGroup", gvk.Group, "controllerKind", gvk.Kind),
 	}
 	example.GetObjectKind().SetGroupVersionKind(gvk)
+	sh.example = example
 	o := &objects{
 		shared: sh, of: of.Elem(), reconcile: reconcile, finalizers: s.finalizers, retired: s.retired, onGone: s.onGone,
 		differ: trace.Differ{Without: "status"},

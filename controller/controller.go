@@ -31,7 +31,8 @@ type shared struct {
 	base Base
 	log  *slog.Logger
 	// gvk is the reconciled kind; empty for controllers of other requests.
-	gvk schema.GroupVersionKind
+	gvk     schema.GroupVersionKind
+	example client.Object // an empty one of gvk; nil for others
 	// scope of gvk is found out at the start when needScope is set.
 	scope     scope
 	needScope bool
@@ -61,6 +62,9 @@ var (
 
 // Name implements Named.
 func (c *controller[K]) Name() string { return c.shared.name }
+
+// Example implements Measured.
+func (c *controller[K]) Example() client.Object { return c.shared.example }
 
 // NeedLeaderElection implements LeaderElected.
 func (c *controller[K]) NeedLeaderElection() bool { return !c.everywhere }

@@ -66,6 +66,9 @@ type Base struct {
 // Measured is a controller as its metrics see it.
 type Measured interface {
 	Name() string
+	// Example is an empty object of the reconciled kind, which it names; nil for
+	// controllers of other requests.
+	Example() client.Object
 	// Concurrency is the number of workers.
 	Concurrency() int
 	// Stats of the controller's queue, to be read when metrics are collected:

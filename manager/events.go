@@ -4,14 +4,16 @@
 package manager
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"math/bits"
+	"strconv"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -44,6 +46,7 @@ type recorder struct {
 	log      *slog.Logger
 	notes    chan note
 	series   map[seriesKey]*series
+	last     int64 // suffix of the last event's name; of the sender alone
 }
 
 // note is a controller.Note, resolved where it was made: the object may change
@@ -190,15 +193,13 @@ func (r *recorder) send(ctx context.Context, n note) {
 }
 
 func (r *recorder) create(ctx context.Context, n note) (*series, error) {
-	var suffix [8]byte
-	if _, err := rand.Read(suffix[:]); err != nil {
-		return nil, err
-	}
-	// The name keeps within 253 characters and starts with what it is about.
+	// The name starts with what it is about and keeps within 253 characters. Of
+	// one process no two are alike; two processes hardly meet in a nanosecond.
+	r.last = max(r.last+1, n.at.UnixNano())
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: n.key.regarding.Namespace,
-			Name:      cut(n.key.regarding.Name, 236) + "." + hex.EncodeToString(suffix[:]),
+			Name:      cut(n.key.regarding.Name, 236) + "." + strconv.FormatInt(r.last, 16),
 		},
 		EventTime:           metav1.NewMicroTime(n.at),
 		ReportingController: n.key.controller,
@@ -238,7 +239,7 @@ func (r *recorder) report(err error) {
 		return
 	}
 	r.log.Warn("an event could not be written", "error", err,
-		"advice", "the service account needs create and patch on events.events.k8s.io")
+		"advice", cmp.Or(client.Advice(err), "the service account needs create and patch on events.events.k8s.io"))
 }
 
 // cut shortens s to at most n bytes without breaking a character.
@@ -254,7 +255,9 @@ func cut(s string, n int) string {
 
 // addManagerKinds makes the scheme know the kinds that the manager itself writes.
 func addManagerKinds(s *runtime.Scheme) error {
-	for _, add := range []func(*runtime.Scheme) error{eventsv1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		eventsv1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			return err
 		}

@@ -5,11 +5,13 @@ package manager
 
 import (
 	"context"
+	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +21,6 @@ import (
 	"github.com/steer-dev/steer/manager/election"
 )
 
-// past is a deadline that every clock has passed.
-const past = 1
-
 // leader keeps one lease: it moves the records that an election.Candidate asks
 // for between the candidate and the API server.
 type leader struct {
@@ -30,16 +29,26 @@ type leader struct {
 	log    *slog.Logger
 	// candidate is used by the goroutine of run alone.
 	candidate *election.Candidate
-	lease     coordinationv1.Lease
-	// deadline of the leadership in Unix nanoseconds; 0 before the first one.
-	deadline atomic.Int64
+	random    *rand.Rand
+	// lease as the server has it, as far as is known.
+	lease    coordinationv1.Lease
+	slowPath prometheus.Counter
+	// born is where the steady clock begins.
+	born time.Time
+	// term of the leadership; nil before the first one.
+	term atomic.Pointer[election.Term]
 }
 
-func newLeader(c client.Client, opts Election, identity string, log *slog.Logger) *leader {
+func newLeader(c client.Client, o Options, m *metrics) *leader {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(o.Instance)) // replicas must not keep step
 	return &leader{
-		client: c, opts: opts,
-		log:       log.With("lease", opts.Namespace+"/"+opts.Lease, "identity", identity),
-		candidate: election.NewCandidate(identity, opts.Timing),
+		client: c, opts: o.Election,
+		log:       o.Log.With("lease", o.Election.Namespace+"/"+o.Election.Lease, "identity", o.Instance),
+		candidate: election.NewCandidate(o.Instance, o.Election.Timing),
+		random:    rand.New(rand.NewPCG(o.Seed, h.Sum64())),
+		slowPath:  m.slowPath.WithLabelValues(o.Election.Lease),
+		born:      time.Now(),
 	}
 }
 
@@ -56,8 +65,9 @@ func (l *leader) run(ctx context.Context, elected func() *group) error {
 		l.attempt(context.WithoutCancel(ctx))
 		switch state := l.candidate.State(); {
 		case state == election.Lost:
-			l.deadline.Store(past)
-			l.log.Error("lost the leader lease")
+			l.term.Store(&election.Term{})
+			l.log.Error("lost the leader lease", "holder", l.candidate.Holder(), "advice",
+				"the process ends, so that its container is started anew and waits; when it happens often, look at the load of API server and node, or lengthen Options.Election.Timing")
 			return ErrLostLease
 		case state == election.Leading && was != election.Leading:
 			l.log.Info("leading")
@@ -70,7 +80,7 @@ func (l *leader) run(ctx context.Context, elected func() *group) error {
 		if l.candidate.State() == election.Following {
 			changes.start(ctx, l)
 		}
-		timer := time.NewTimer(l.candidate.Pause(rand.Float64()))
+		timer := time.NewTimer(l.candidate.Pause(l.random.Float64()))
 		select {
 		case <-quit:
 			timer.Stop()
@@ -131,15 +141,19 @@ func (w *watcher) stop() {
 }
 
 // entitled tells whether writes may go out: always before the first election,
-// and then only while the lease is known to be held. It asks the clock, so it
+// and then only while the lease is known to be held. It asks the clocks, so it
 // also holds for a process that was paused and has not noticed its loss.
 func (l *leader) entitled() bool {
-	deadline := l.deadline.Load()
-	return deadline == 0 || time.Now().UnixNano() < deadline
+	term := l.term.Load()
+	if term == nil {
+		return true
+	}
+	now := time.Now()
+	return term.Covers(now.Sub(l.born), now.Round(0))
 }
 
-// attempt reads the lease and writes it where the candidate wants to. It ends
-// before a leader's deadline.
+// attempt renews the lease, or reads it and writes it where the candidate wants
+// to. It ends before a leader's deadline.
 func (l *leader) attempt(ctx context.Context) {
 	began := time.Now()
 	limit := max(time.Second, l.opts.Timing.Renew/2)
@@ -149,6 +163,22 @@ func (l *leader) attempt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
+	if l.candidate.State() == election.Leading {
+		// Nobody else should have changed it: there is no need to read it first.
+		next := l.candidate.Observe(began, recordOf(&l.lease))
+		if next == nil {
+			return
+		}
+		err := l.write(ctx, began, next, false)
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			l.failed("write", err)
+			return
+		}
+		l.slowPath.Inc()
+	}
 	key := client.ObjectKey{Namespace: l.opts.Namespace, Name: l.opts.Lease}
 	var found *election.Record
 	switch err := l.client.Get(ctx, key, &l.lease); {
@@ -164,25 +194,35 @@ func (l *leader) attempt(ctx context.Context) {
 	if next == nil {
 		return
 	}
-	if err := l.write(ctx, next, found == nil); err != nil {
+	if err := l.write(ctx, began, next, found == nil); err != nil {
 		l.failed("write", err)
-		return
 	}
-	l.candidate.Wrote(began, *recordOf(&l.lease))
-	l.deadline.Store(l.candidate.Deadline().UnixNano())
 }
 
-func (l *leader) write(ctx context.Context, record *election.Record, create bool) error {
+// write writes a lease, by an attempt that began then, and begins a term with it.
+func (l *leader) write(ctx context.Context, began time.Time, record *election.Record, create bool) error {
+	lease := l.lease.DeepCopy()
+	if err := l.send(ctx, lease, record, create); err != nil {
+		return err
+	}
+	l.lease = *lease
+	l.candidate.Wrote(began, *recordOf(lease))
+	deadline := l.candidate.Deadline()
+	l.term.Store(&election.Term{Steady: deadline.Sub(l.born), Wall: deadline.Round(0)})
+	return nil
+}
+
+func (l *leader) send(ctx context.Context, lease *coordinationv1.Lease, record *election.Record, create bool) error {
 	seconds := int32(record.Duration / time.Second)
 	acquired, renewed := metav1.NewMicroTime(record.Acquired), metav1.NewMicroTime(record.Renewed)
-	l.lease.Spec.HolderIdentity = &record.Holder
-	l.lease.Spec.LeaseDurationSeconds = &seconds
-	l.lease.Spec.AcquireTime, l.lease.Spec.RenewTime = &acquired, &renewed
-	l.lease.Spec.LeaseTransitions = &record.Transitions
+	lease.Spec.HolderIdentity = &record.Holder
+	lease.Spec.LeaseDurationSeconds = &seconds
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &acquired, &renewed
+	lease.Spec.LeaseTransitions = &record.Transitions
 	if create {
-		return l.client.Create(ctx, &l.lease)
+		return l.client.Create(ctx, lease)
 	}
-	return l.client.Update(ctx, &l.lease)
+	return l.client.Update(ctx, lease)
 }
 
 func (l *leader) failed(what string, err error) {
@@ -191,8 +231,15 @@ func (l *leader) failed(what string, err error) {
 		l.log.Debug("another candidate was faster", "error", err)
 		return
 	}
-	l.log.Warn("cannot "+what+" the leader lease", "error", err, "advice",
-		"the service account needs get, create and update on leases.coordination.k8s.io in "+l.opts.Namespace)
+	advice := client.Advice(err)
+	switch {
+	case advice != "":
+	case apierrors.IsForbidden(err):
+		advice = "grant it: a Role in " + l.opts.Namespace + " with {apiGroups: [\"coordination.k8s.io\"], resources: [leases], verbs: [get, list, watch, create, update]}"
+	default:
+		advice = "it is tried again; a leader stops working at its renew deadline, so that another one may take over"
+	}
+	l.log.Warn("cannot "+what+" the leader lease", "error", err, "advice", advice)
 }
 
 // release gives the lease up, so that the next leader need not wait for it to
@@ -202,10 +249,10 @@ func (l *leader) release(ctx context.Context) {
 	if record == nil {
 		return
 	}
-	l.deadline.Store(past)
+	l.term.Store(&election.Term{})
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Timing.Renew)
 	defer cancel()
-	if err := l.write(ctx, record, false); err != nil {
+	if err := l.send(ctx, &l.lease, record, false); err != nil {
 		l.log.Warn("cannot release the leader lease; the next leader waits until it expires", "error", err)
 		return
 	}

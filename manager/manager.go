@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,8 +76,12 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if err := addManagerKinds(own); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
+	shared, err := m.metrics.httpClient(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("manager: HTTP client: %w", err)
+	}
 	live := client.Options{
-		Scheme: opts.Scheme, FieldOwner: opts.Name,
+		HTTPClient: shared, Scheme: opts.Scheme, FieldOwner: opts.Name,
 		OnAttempt: m.metrics.attempt, Log: opts.Log,
 	}
 	live.BeforeWrite = m.fence
@@ -103,7 +108,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, err
 	}
 	if opts.Election.Enabled {
-		m.leader = newLeader(unfenced, opts.Election, opts.Instance, opts.Log)
+		m.leader = newLeader(unfenced, opts, m.metrics)
 	}
 	if err := m.healthz.add("ping", func(*http.Request) error { return nil }); err != nil {
 		return nil, err
@@ -111,7 +116,10 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if err := m.readyz.add("caches", m.cachesSynced); err != nil {
 		return nil, err
 	}
-	return m, nil
+	if err := m.readyz.add("watches", m.watchesWell); err != nil {
+		return nil, err
+	}
+	return m, m.prepareServers(unfenced)
 }
 
 // Client reads from the cache and writes through, with its own writes visible
@@ -134,7 +142,7 @@ func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 func (m *Manager) Base() controller.Base {
 	return controller.Base{
 		Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
-		Events: m.events, Metrics: m.metrics.controller,
+		Events: m.events, Metrics: m.measure,
 	}
 }
 
@@ -181,7 +189,7 @@ func (m *Manager) Start(ctx context.Context) error {
 
 // run is Start without the reason of the end.
 func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
-	if err := m.servers.start(m); err != nil {
+	if err := m.servers.start(ctx, m); err != nil {
 		return err
 	}
 	defer m.servers.stop()
@@ -251,6 +259,31 @@ func (m *Manager) cachesSynced(*http.Request) error {
 		}
 	}
 	return nil
+}
+
+// stalled is how long a watch may be in trouble before the process counts as
+// not ready: long enough for a restart of the API server.
+const stalled = 2 * time.Minute
+
+// watchesWell is the readiness check of watches that were well before.
+func (m *Manager) watchesWell(*http.Request) error {
+	for _, s := range m.cache.Informers() {
+		if s.Err != nil && !s.Since.IsZero() && time.Since(s.Since) > stalled {
+			return fmt.Errorf("the watch of %s has been interrupted for %s: %w", s.GVK.Kind, time.Since(s.Since).Round(time.Second), s.Err)
+		}
+	}
+	return nil
+}
+
+// measure makes the instruments of a controller.
+func (m *Manager) measure(c controller.Measured) controller.Instruments {
+	if example := c.Example(); example != nil {
+		gvk := example.GetObjectKind().GroupVersionKind()
+		if err := m.metrics.conditions.watch(gvk, example, m.cache); err != nil {
+			m.opts.Log.Warn("the conditions are not measured", "kind", gvk.String(), "error", err)
+		}
+	}
+	return m.metrics.controller(c)
 }
 
 func (m *Manager) grace() (context.Context, context.CancelFunc) {

@@ -4,12 +4,18 @@
 package manager
 
 import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/wire"
 )
 
@@ -19,6 +25,7 @@ type metrics struct {
 	registry *prometheus.Registry
 
 	requests     *prometheus.CounterVec
+	resolved     *prometheus.HistogramVec
 	requestTime  *prometheus.HistogramVec
 	limited      *prometheus.HistogramVec
 	requestSize  *prometheus.HistogramVec
@@ -29,9 +36,13 @@ type metrics struct {
 	revision   *prometheus.GaugeVec
 	processing *prometheus.HistogramVec
 	undeclared *prometheus.CounterVec
+	consistent *prometheus.HistogramVec
 
-	leading     *prometheus.GaugeVec
-	controllers *controllerMetrics
+	leading                 *prometheus.GaugeVec
+	slowPath                *prometheus.CounterVec
+	certReads, certFailures prometheus.Counter
+	controllers             *controllerMetrics
+	conditions              *conditions
 }
 
 // requestBuckets are those of Kubernetes components, in seconds.
@@ -58,6 +69,7 @@ func newMetrics() *metrics {
 		registry: prometheus.NewRegistry(),
 
 		requests:     counter("rest_client_requests_total", "Requests to the API server.", "code", "method", "host"),
+		resolved:     histogram("rest_client_dns_resolution_duration_seconds", "Time to resolve the name of the server, once per connection.", requestBuckets(), "host"),
 		requestTime:  histogram("rest_client_request_duration_seconds", "Time until the answer's header.", requestBuckets(), "verb", "host"),
 		limited:      histogram("rest_client_rate_limiter_duration_seconds", "Time spent in the client-side rate limiter.", requestBuckets(), "verb", "host"),
 		requestSize:  histogram("rest_client_request_size_bytes", "Bytes of request bodies.", sizeBuckets(), "verb", "host"),
@@ -69,14 +81,26 @@ func newMetrics() *metrics {
 		processing: histogram("informer_processing_latency_seconds", "Time to store changes and call the handlers.", prometheus.ExponentialBuckets(1e-6, 10, 8), kind...),
 		undeclared: counter("steer_cache_undeclared_reads_total", "Live reads of kinds that no controller declared.", "group", "version", "resource"),
 
-		leading: gauge("leader_election_master_status", "1 while this process leads, 0 while it waits.", "name"),
+		consistent: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "controller_runtime_client_consistency_wait_duration_seconds", Help: "Time of cached reads that asked the server for the sake of own writes.",
+			Buckets:                     []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 6, 8, 10},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+		}, []string{"operation", "result"}),
+
+		leading:  gauge("leader_election_master_status", "1 while this process leads, 0 while it waits.", "name"),
+		slowPath: counter("leader_election_slowpath_total", "Renewals that had to read the lease because it was not as this process left it.", "name"),
+
+		certReads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_total", Help: "Reads of certificate files."}),
+		certFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_errors_total", Help: "Reads of certificate files that failed."}),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.requestTime, m.limited, m.requestSize, m.responseSize, m.retries,
-		m.queued, m.revision, m.processing, m.undeclared, m.leading,
+		m.requests, m.resolved, m.requestTime, m.limited, m.requestSize, m.responseSize, m.retries,
+		m.queued, m.revision, m.processing, m.undeclared, m.consistent,
+		m.leading, m.slowPath, m.certReads, m.certFailures,
 	)
+	m.conditions = newConditions(m.registry)
 	m.controllers = newControllerMetrics(m.registry)
 	return m
 }
@@ -127,4 +151,38 @@ func (m *metrics) Processed(k cache.MetricKind, _ int, took time.Duration) {
 // UndeclaredRead implements cache.Metrics.
 func (m *metrics) UndeclaredRead(k cache.MetricKind) {
 	m.undeclared.WithLabelValues(k.Group, k.Version, k.Resource).Inc()
+}
+
+// ConsistentRead implements cache.Metrics.
+func (m *metrics) ConsistentRead(verb client.Verb, took time.Duration, err error) {
+	result := "success"
+	if err != nil {
+		result = "error"
+	}
+	m.consistent.WithLabelValues(string(verb), result).Observe(took.Seconds())
+}
+
+// httpClient makes the client that all parts of a manager send with. It tells
+// how long names take to resolve, unless the config brings its own transport.
+func (m *metrics) httpClient(cfg *rest.Config) (*http.Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	if cfg.Transport == nil {
+		dial := cfg.Dial
+		if dial == nil {
+			dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+		}
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			var begun time.Time
+			return dial(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+				DNSStart: func(httptrace.DNSStartInfo) { begun = time.Now() },
+				DNSDone: func(httptrace.DNSDoneInfo) {
+					m.resolved.WithLabelValues(address).Observe(time.Since(begun).Seconds())
+				},
+			}), network, address)
+		}
+	}
+	return rest.HTTPClientFor(cfg)
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net/http"
 	"os"
 	"strings"
@@ -36,7 +37,7 @@ type Options struct {
 	// Scheme knows the Go types of the kinds that controllers use; see
 	// client.NewScheme. Required.
 	Scheme *runtime.Scheme
-	// Cache of what controllers read. Its Observe and Log are set by the manager
+	// Cache of what controllers read. Its Metrics, Log and Seed are the manager's
 	// unless given.
 	Cache cache.Options
 	// WrapClient wraps the client that controllers and [Manager.Client] use: to
@@ -50,8 +51,15 @@ type Options struct {
 	// HealthAddress of /healthz and /readyz; empty serves neither, ":0" takes
 	// any free port.
 	HealthAddress string
+	// DebugAddress of /debug/pprof/ and of /debug/reconciles, which shows the
+	// flight recorder as JSON lines (?follow: as they come); empty serves
+	// neither. It asks nobody who they are: use a loopback address.
+	DebugAddress string
 	// Recorder of reconciles: its memory.
 	Recorder trace.Options
+	// Seed of what spreads retries and the ends of watches; 0 draws one. Tests
+	// that want the same requests every time set it.
+	Seed uint64
 	// StopGrace is how long the runnables may take to return after they were
 	// told to stop. Default 30 s; negative waits for ever.
 	StopGrace time.Duration
@@ -78,6 +86,25 @@ type Metrics struct {
 	Address string
 	// Handlers are served beside /metrics, by path.
 	Handlers map[string]http.Handler
+	// Secure serves HTTPS, and only requests with a bearer token whose user may
+	// get the path: the API server is asked (TokenReview, SubjectAccessReview).
+	Secure bool
+	// TLS of a secure server.
+	TLS TLS
+}
+
+// TLS settings of a server.
+type TLS struct {
+	// Dir holds the certificate and its key, as a mounted Secret does; changed
+	// files are taken over without a restart. Empty means a self-signed
+	// certificate, which encrypts and proves nothing.
+	Dir string
+	// CertName is the file of the certificate in Dir. Default "tls.crt".
+	CertName string
+	// KeyName is the file of the key in Dir. Default "tls.key".
+	KeyName string
+	// HTTP2 offers HTTP/2 beside HTTP/1.1.
+	HTTP2 bool
 }
 
 // Failures that a caller can act on.
@@ -109,6 +136,10 @@ func (o Options) withDefaults() (Options, error) {
 	o.StopGrace = cmp.Or(o.StopGrace, defaultStopGrace)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.Cache.Log = cmp.Or(o.Cache.Log, o.Log)
+	o.Seed = cmp.Or(o.Seed, mathrand.Uint64())
+	o.Cache.Seed = cmp.Or(o.Cache.Seed, o.Seed)
+	o.Metrics.TLS.CertName = cmp.Or(o.Metrics.TLS.CertName, "tls.crt")
+	o.Metrics.TLS.KeyName = cmp.Or(o.Metrics.TLS.KeyName, "tls.key")
 	if o.Instance == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -5,67 +5,124 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/steer-dev/steer/client"
 )
 
-// servers are the HTTP servers of a manager: probes and metrics.
+const (
+	// maxScrapes at once; more are told to come back, so that slow scrapers
+	// cannot pile up.
+	maxScrapes = 10
+	// scrapeTimeout ends answers that nobody takes.
+	scrapeTimeout = time.Minute
+)
+
+// servers are the HTTP servers of a manager: probes, metrics, debugging.
 type servers struct {
-	mu       sync.Mutex
-	running  []*http.Server
-	serving  sync.WaitGroup
-	health   net.Addr
-	scraping net.Addr
+	certificate *certificate // of a secure metrics server
+	guard       func(http.Handler) http.Handler
+
+	mu      sync.Mutex
+	running []*http.Server
+	serving sync.WaitGroup
+	// The addresses that are served.
+	health, scraping, debugging net.Addr
+}
+
+// prepareServers finds out at once what a secure server lacks.
+func (m *Manager) prepareServers(c client.Client) (err error) {
+	if m.opts.Metrics.Address == "" || !m.opts.Metrics.Secure {
+		return nil
+	}
+	m.servers.guard = func(next http.Handler) http.Handler { return newGuard(c, next, m.opts.Log) }
+	m.servers.certificate, err = newCertificate(m.opts.Metrics.TLS, m.metrics, m.opts.Log)
+	return err
 }
 
 // start listens on every configured address and serves. When one address
-// cannot be had, none is served.
-func (s *servers) start(m *Manager) error {
-	if address := m.opts.HealthAddress; address != "" {
-		mux := http.NewServeMux()
-		mux.Handle("/healthz", m.healthz)
-		mux.Handle("/healthz/", m.healthz)
-		mux.Handle("/readyz", m.readyz)
-		mux.Handle("/readyz/", m.readyz)
-		at, err := s.serve("health", address, mux)
+// cannot be had, none is served. What is open-ended ends with ctx.
+func (s *servers) start(ctx context.Context, m *Manager) error {
+	o := &m.opts
+	for _, server := range []struct {
+		what, address string
+		at            *net.Addr
+		make          func() *http.Server
+	}{
+		{"health", o.HealthAddress, &s.health, func() *http.Server { return newServer(m.healthHandler(), o.Log) }},
+		{"metrics", o.Metrics.Address, &s.scraping, func() *http.Server { return s.metricsServer(m) }},
+		{"debug", o.DebugAddress, &s.debugging, func() *http.Server { return newServer(debugHandler(ctx, m.recorder), o.Log) }},
+	} {
+		if server.address == "" {
+			continue
+		}
+		at, err := s.serve(server.what, server.address, server.make())
 		if err != nil {
 			s.stop()
 			return err
 		}
-		s.health = at
-	}
-	if address := m.opts.Metrics.Address; address != "" {
-		mux := http.NewServeMux()
-		mux.Handle("/metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
-		for path, handler := range m.opts.Metrics.Handlers {
-			mux.Handle(path, handler)
-		}
-		at, err := s.serve("metrics", address, mux)
-		if err != nil {
-			s.stop()
-			return err
-		}
-		s.scraping = at
+		*server.at = at
+		o.Log.Info("Serving", "server", server.what, "address", at.String())
 	}
 	return nil
 }
 
-func (s *servers) serve(what, address string, h http.Handler) (net.Addr, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("manager: %s server: %w; choose another address, or \":0\" for any free port", what, err)
-	}
-	server := &http.Server{
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    1 << 20,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // failed handshakes and their like
+	}
+}
+
+func (m *Manager) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", m.healthz)
+	mux.Handle("/healthz/", m.healthz)
+	mux.Handle("/readyz", m.readyz)
+	mux.Handle("/readyz/", m.readyz)
+	return mux
+}
+
+func (s *servers) metricsServer(m *Manager) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes,
+	}))
+	for path, handler := range m.opts.Metrics.Handlers {
+		mux.Handle(path, handler)
+	}
+	var handler http.Handler = mux
+	if s.guard != nil {
+		handler = s.guard(mux)
+	}
+	server := newServer(handler, m.opts.Log)
+	server.WriteTimeout = scrapeTimeout
+	if s.certificate == nil {
+		return server
+	}
+	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get}
+	server.Protocols = &http.Protocols{}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(m.opts.Metrics.TLS.HTTP2)
+	return server
+}
+
+func (s *servers) serve(what, address string, server *http.Server) (net.Addr, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("manager: %s server: %w; choose another address, or \":0\" for any free port", what, err)
 	}
 	s.mu.Lock()
 	s.running = append(s.running, server)
@@ -73,6 +130,10 @@ func (s *servers) serve(what, address string, h http.Handler) (net.Addr, error) 
 	s.serving.Go(func() {
 		// Serve ends when stop closes the server; there is nobody to tell of a
 		// listener that breaks before, but the probes themselves.
+		if server.TLSConfig != nil {
+			_ = server.ServeTLS(listener, "", "")
+			return
+		}
 		_ = server.Serve(listener)
 	})
 	return listener.Addr(), nil

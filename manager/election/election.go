@@ -75,6 +75,20 @@ const (
 
 func (s State) String() string { return [...]string{"following", "leading", "lost"}[s] }
 
+// Term is how long a leader may act without another renewal. Two clocks measure
+// it, and both must say that it goes on: the steady clock of the process never
+// jumps but stands still while the machine sleeps, the wall clock goes on but
+// may be set. The zero Term is over.
+type Term struct {
+	Steady time.Duration
+	Wall   time.Time
+}
+
+// Covers tells whether the term goes on at the given readings of the clocks.
+func (t Term) Covers(steady time.Duration, wall time.Time) bool {
+	return steady < t.Steady && wall.Before(t.Wall)
+}
+
 // Candidate is one contender for one lease. It is not safe for concurrent use.
 type Candidate struct {
 	identity string

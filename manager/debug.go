@@ -1,0 +1,57 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/steer-dev/steer/trace"
+)
+
+// debugHandler serves what somebody asks who looks into a running operator:
+// profiles below /debug/pprof/, and the flight recorder at /debug/reconciles as
+// JSON lines, with ?follow as they come until stopping ends.
+func debugHandler(stopping context.Context, recorder *trace.Recorder) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/reconciles", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/jsonl")
+		// A write fails when the reader has gone: there is nobody to tell.
+		if !r.URL.Query().Has("follow") {
+			_ = trace.WriteJSON(w, recorder.Records())
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(stopping, cancel)()
+		// Who follows from here on misses nothing: the position is taken first.
+		records := recorder.Follow(ctx)
+		out := flusher{w, http.NewResponseController(w)}
+		if out.Flush() == nil {
+			_ = trace.WriteJSON(out, records)
+		}
+	})
+	return mux
+}
+
+// flusher sends every line at once.
+type flusher struct {
+	http.ResponseWriter
+	*http.ResponseController
+}
+
+// Write implements io.Writer.
+func (f flusher) Write(line []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(line)
+	if err == nil {
+		err = f.Flush()
+	}
+	return n, err
+}

@@ -1,0 +1,371 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/trace"
+)
+
+// reviewer answers reviews like an API server that knows two tokens, of which
+// one may get /metrics.
+func reviewer(asked *atomic.Int32) client.Client {
+	return interceptor.New(nil, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.Client, obj client.Object, _ ...client.WriteOption) error {
+			asked.Add(1)
+			switch r := obj.(type) {
+			case *authenticationv1.TokenReview:
+				if r.Spec.Token == "unreachable" {
+					return errors.New("connection refused")
+				}
+				r.Status.Authenticated = r.Spec.Token == "scraper" || r.Spec.Token == "visitor"
+				r.Status.User = authenticationv1.UserInfo{Username: r.Spec.Token, Groups: []string{"g"}}
+			case *authorizationv1.SubjectAccessReview:
+				a := r.Spec.NonResourceAttributes
+				r.Status.Allowed = r.Spec.User == "scraper" && a.Path == "/metrics" && a.Verb == "get" && len(r.Spec.Groups) == 1
+			}
+			return nil
+		},
+	})
+}
+
+func TestOnlyWhoTheServerAllowsMayScrape(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		var log bytes.Buffer
+		page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "data") })
+		g := newGuard(reviewer(&asked), page, slog.New(slog.NewTextHandler(&log, nil)))
+		get := func(path, authorization string) (int, string) {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			if authorization != "" {
+				r.Header.Set("Authorization", authorization)
+			}
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, r)
+			return w.Code, w.Body.String()
+		}
+		for _, c := range []struct {
+			path, authorization string
+			code                int
+			body                string
+		}{
+			{"/metrics", "", 401, "a bearer token is needed"},
+			{"/metrics", "Basic eDp5", 401, "a bearer token is needed"},
+			{"/metrics", "Bearer wrong", 401, "not accepted"},
+			{"/metrics", "Bearer visitor", 403, "grant a ClusterRole with nonResourceURLs: [/metrics]"},
+			{"/other", "Bearer scraper", 403, "grant"},
+			{"/metrics", "bearer scraper", 200, "data"},
+			{"/metrics", "Bearer unreachable", 500, "could not be asked"},
+		} {
+			if code, body := get(c.path, c.authorization); code != c.code || !strings.Contains(body, c.body) {
+				t.Errorf("%s with %q: %d %q, want %d %q", c.path, c.authorization, code, body, c.code, c.body)
+			}
+		}
+		if !strings.Contains(log.String(), "needs create on tokenreviews") {
+			t.Errorf("the log gives no advice: %s", &log)
+		}
+		before := asked.Load()
+		get("/metrics", "Bearer scraper")
+		if asked.Load() != before {
+			t.Error("an answer is not remembered")
+		}
+		time.Sleep(rememberAllowed)
+		get("/metrics", "Bearer scraper")
+		if asked.Load() == before {
+			t.Error("an answer is remembered for ever")
+		}
+	})
+}
+
+// writeCertificate writes a fresh certificate, made at a time, as a Secret would.
+func writeCertificate(t *testing.T, dir string, made time.Time) *x509.Certificate {
+	t.Helper()
+	c, err := selfSigned(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalECPrivateKey(c.PrivateKey.(*ecdsa.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, "tls.key": {Type: "EC PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c.Leaf
+}
+
+func TestACertificateIsTakenOverWhenItsFilesChange(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		first := writeCertificate(t, dir, time.Now())
+		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := func() *x509.Certificate {
+			t.Helper()
+			got, err := c.get(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.Leaf
+		}
+		if !shown().Equal(first) {
+			t.Error("it shows another certificate")
+		}
+		second := writeCertificate(t, dir, time.Now())
+		if !shown().Equal(first) {
+			t.Error("the files are read for every handshake")
+		}
+		time.Sleep(certificateCheck)
+		if !shown().Equal(second) {
+			t.Error("the new certificate is not shown")
+		}
+		if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			time.Sleep(certificateCheck)
+			if !shown().Equal(second) {
+				t.Error("a broken file replaced a good certificate")
+			}
+		}
+		if n := strings.Count(log.String(), "renew the certificate"); n != 1 {
+			t.Errorf("told %d times: %s", n, &log)
+		}
+		if got := counterValue(t, c.failures); got != 3 {
+			t.Errorf("%v failures counted, want 3", got)
+		}
+	})
+}
+
+func TestAnExpiredCertificateIsToldWithAdvice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		writeCertificate(t, dir, time.Now())
+		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(selfSignedFor + time.Hour)
+		if _, err := c.get(nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := log.String(); !strings.Contains(got, "has expired at") || !strings.Contains(got, "renew the certificate") {
+			t.Errorf("log: %s", got)
+		}
+	})
+}
+
+func TestASelfSignedCertificateIsMadeAnewBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newCertificate(TLS{}, newMetrics(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			time.Sleep(selfSignedFor - renewBefore/2)
+			got, err := c.get(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(got.Leaf.NotAfter) {
+				t.Error("it shows an expired certificate")
+			}
+		}
+	})
+}
+
+func TestAWrongCertificatePathSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	_, err := newCertificate(TLS{Dir: t.TempDir(), CertName: "tls.crt", KeyName: "tls.key"}, newMetrics(), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "--metrics-cert-path") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// startServers serves what the options of a manager ask for.
+func startServers(t *testing.T, m *Manager) {
+	t.Helper()
+	if err := m.servers.start(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.servers.stop)
+}
+
+func TestASecureMetricsServerSpeaksTLSAndAsksWhoScrapes(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, func(o *Options) { o.Metrics = Metrics{Address: "127.0.0.1:0", Secure: true} })
+	var asked atomic.Int32
+	m.servers.guard = func(next http.Handler) http.Handler { return newGuard(reviewer(&asked), next, m.Log()) }
+	startServers(t, m)
+	secure := &http.Client{Transport: &http.Transport{
+		ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // self-signed, on loopback, in a test
+	}}
+	defer secure.CloseIdleConnections()
+	url := "https://" + m.servers.scraping.String() + "/metrics"
+	for token, want := range map[string]int{"": 401, "scraper": 200} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := secure.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want || resp.ProtoMajor != 1 {
+			t.Errorf("token %q: %d over HTTP/%d, want %d over HTTP/1", token, resp.StatusCode, resp.ProtoMajor, want)
+		}
+	}
+}
+
+// TestASlowScraperHoldsNobodyUp opens more scrapes than may run at once and reads
+// none of their answers.
+func TestASlowScraperHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	blocked := make(chan struct{})
+	entered := make(chan struct{}, 3*maxScrapes)
+	m := newManager(t, func(o *Options) { o.Metrics.Address = "127.0.0.1:0" })
+	m.Registry().MustRegister(blockingCollector{entered, blocked})
+	startServers(t, m)
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", m.servers.scraping.String()) //nolint:noctx // loopback, in a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for range maxScrapes {
+		dial()
+		<-entered
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(dial()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "try again later") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	close(blocked)
+	begun := time.Now()
+	m.servers.stop()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the servers took %s to stop", took)
+	}
+}
+
+func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, func(o *Options) { o.DebugAddress = "127.0.0.1:0" })
+	reconcile := func() {
+		var a trace.Active
+		m.recorder.Begin(&a, trace.Start{Controller: "crontab"})
+		a.End(trace.End{Outcome: trace.Done})
+	}
+	reconcile()
+	startServers(t, m)
+	get := func(path string) *http.Response {
+		t.Helper()
+		resp, err := http.Get("http://" + m.servers.debugging.String() + path) //nolint:noctx // loopback, in a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+		return resp
+	}
+	get("/debug/pprof/")
+	for _, path := range []string{"/debug/reconciles", "/debug/reconciles?follow"} {
+		resp := get(path)
+		if strings.HasSuffix(path, "follow") {
+			reconcile()
+		}
+		line, err := bufio.NewReader(resp.Body).ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r trace.Record
+		if err := json.Unmarshal(line, &r); err != nil || r.Controller != "crontab" || r.Outcome != trace.Done {
+			t.Errorf("%s: %v %s", path, err, line)
+		}
+	}
+}
+
+func counterValue(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	var out dto.Metric
+	if err := c.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.GetCounter().GetValue()
+}
+
+// blockingCollector tells that it is asked and answers when it is let.
+type blockingCollector struct {
+	entered chan<- struct{}
+	blocked <-chan struct{}
+}
+
+func (b blockingCollector) Describe(to chan<- *prometheus.Desc) { to <- blockedDesc() }
+
+func (b blockingCollector) Collect(to chan<- prometheus.Metric) {
+	b.entered <- struct{}{}
+	<-b.blocked
+	to <- prometheus.MustNewConstMetric(blockedDesc(), prometheus.GaugeValue, 1)
+}
+
+func blockedDesc() *prometheus.Desc { return prometheus.NewDesc("blocked", "x", nil, nil) }
