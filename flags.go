@@ -8,10 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,28 +20,19 @@ import (
 
 // settings are the standard flags and environment variables.
 type settings struct {
-	kubeconfig, metrics, health            string
-	elect                                  bool
-	electNamespace                         string
-	devel                                  bool
-	encoder, level, stackLevel, timeFormat string
-	log                                    io.Writer
+	kubeconfig, metrics, health, debug string
+	secure, http2                      bool
+	cert                               manager.TLS
+	elect                              bool
+	electNamespace                     string
+	log                                logging
 }
 
 // parseFlags reads the standard flags and the operator's own.
 func parseFlags(args []string, op Operator) (*settings, error) {
-	s := &settings{log: os.Stderr}
+	s := &settings{log: logging{out: os.Stderr}}
 	set := flag.NewFlagSet(op.Name, flag.ContinueOnError)
-	set.StringVar(&s.kubeconfig, "kubeconfig", "", "`file` that names the cluster; default $KUBECONFIG, the cluster this runs in, ~/.kube/config")
-	set.StringVar(&s.metrics, "metrics-bind-address", "0", "`address` of /metrics; 0 serves none")
-	set.StringVar(&s.health, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 serves none")
-	set.BoolVar(&s.elect, "leader-elect", false, "let one of several processes lead")
-	set.StringVar(&s.electNamespace, "leader-election-namespace", "", "`namespace` of the leader lease; default $POD_NAMESPACE, the namespace this runs in")
-	set.BoolVar(&s.devel, "zap-devel", false, "log for people: text, debug level")
-	set.StringVar(&s.encoder, "zap-encoder", "", "log `format`: json or console")
-	set.StringVar(&s.level, "zap-log-level", "", "log `level`: debug, info, error, or a number above 0 for more than debug")
-	set.StringVar(&s.stackLevel, "zap-stacktrace-level", "", "accepted for existing manifests; stack traces come with panics only")
-	set.StringVar(&s.timeFormat, "zap-time-encoding", "", "accepted for existing manifests; times are RFC 3339")
+	s.register(set)
 	if op.Flags != nil {
 		op.Flags(set)
 	}
@@ -57,13 +45,26 @@ func parseFlags(args []string, op Operator) (*settings, error) {
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("%w: unexpected argument %q; see --help", ErrUsage, set.Arg(0))
 	}
-	if s.encoder != "" && s.encoder != "json" && s.encoder != "console" {
-		return nil, fmt.Errorf("%w: --zap-encoder=%s: want json or console", ErrUsage, s.encoder)
-	}
-	if _, err := s.logLevel(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, s.log.check()
+}
+
+func (s *settings) register(set *flag.FlagSet) {
+	set.StringVar(&s.kubeconfig, "kubeconfig", "", "`file` that names the cluster; default $KUBECONFIG, the cluster this runs in, ~/.kube/config")
+	set.StringVar(&s.metrics, "metrics-bind-address", "0", "`address` of /metrics; 0 serves none")
+	set.BoolVar(&s.secure, "metrics-secure", true, "serve /metrics by HTTPS, and only to who may get it")
+	set.StringVar(&s.cert.Dir, "metrics-cert-path", "", "`directory` with the certificate of /metrics; empty makes a self-signed one")
+	set.StringVar(&s.cert.CertName, "metrics-cert-name", "tls.crt", "`file` of the certificate in that directory")
+	set.StringVar(&s.cert.KeyName, "metrics-cert-key", "tls.key", "`file` of the key in that directory")
+	set.BoolVar(&s.http2, "enable-http2", false, "offer HTTP/2 on /metrics")
+	set.StringVar(&s.health, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 serves none")
+	set.StringVar(&s.debug, "pprof-bind-address", "0", "`address` of /debug/pprof/ and /debug/reconciles, which ask nobody who they are; 0 serves none")
+	set.BoolVar(&s.elect, "leader-elect", false, "let one of several processes lead")
+	set.StringVar(&s.electNamespace, "leader-election-namespace", "", "`namespace` of the leader lease; default $POD_NAMESPACE, $RUNTIME_NAMESPACE, the namespace this runs in")
+	set.BoolVar(&s.log.devel, "zap-devel", false, "log for people: text, debug level")
+	set.StringVar(&s.log.encoder, "zap-encoder", "", "log `format`: json or console; default json, with --zap-devel console")
+	set.StringVar(&s.log.level, "zap-log-level", "", "log `level`: debug, info, error, panic, or a number above 0 for V(number); default info, with --zap-devel debug")
+	set.StringVar(&s.log.stack, "zap-stacktrace-level", "", "`level` from which lines carry a stack: info, error or panic; default panic")
+	set.StringVar(&s.log.timeForm, "zap-time-encoding", "", "`form` of times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano; default RFC 3339 with milliseconds")
 }
 
 // config finds the cluster: flag, environment, the cluster this runs in, home.
@@ -84,16 +85,18 @@ func (s *settings) config() (*rest.Config, error) {
 
 // options makes the manager's options of the settings.
 func (s *settings) options(name string, scheme *runtime.Scheme) manager.Options {
+	s.cert.HTTP2 = s.http2
 	o := manager.Options{
 		Name:          name,
 		Scheme:        scheme,
 		HealthAddress: address(s.health),
-		Metrics:       manager.Metrics{Address: address(s.metrics)},
+		Metrics:       manager.Metrics{Address: address(s.metrics), Secure: s.secure, TLS: s.cert},
+		DebugAddress:  address(s.debug),
 		Election: manager.Election{
 			Enabled:   s.elect,
-			Namespace: cmp.Or(s.electNamespace, os.Getenv("POD_NAMESPACE")),
+			Namespace: cmp.Or(s.electNamespace, os.Getenv("POD_NAMESPACE"), os.Getenv("RUNTIME_NAMESPACE")),
 		},
-		Log: s.logger(),
+		Log: s.log.logger(),
 	}
 	for namespace := range strings.SplitSeq(os.Getenv("WATCH_NAMESPACE"), ",") {
 		if namespace = strings.TrimSpace(namespace); namespace != "" {
@@ -109,34 +112,4 @@ func address(flag string) string {
 		return ""
 	}
 	return flag
-}
-
-func (s *settings) logger() *slog.Logger {
-	level, _ := s.logLevel() // checked by parseFlags
-	opts := &slog.HandlerOptions{Level: level}
-	if s.encoder == "console" || s.encoder == "" && s.devel {
-		return slog.New(slog.NewTextHandler(s.log, opts))
-	}
-	return slog.New(slog.NewJSONHandler(s.log, opts))
-}
-
-func (s *settings) logLevel() (slog.Level, error) {
-	switch s.level {
-	case "":
-		if s.devel {
-			return slog.LevelDebug, nil
-		}
-		return slog.LevelInfo, nil
-	case "debug":
-		return slog.LevelDebug, nil
-	case "info":
-		return slog.LevelInfo, nil
-	case "error", "panic":
-		return slog.LevelError, nil
-	}
-	n, err := strconv.ParseUint(s.level, 10, 7)
-	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%w: --zap-log-level=%s: want debug, info, error or a number above 0", ErrUsage, s.level)
-	}
-	return slog.LevelDebug - slog.Level(n-1), nil
 }

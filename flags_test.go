@@ -5,16 +5,21 @@ package steer
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/manager"
 )
 
 func TestFlagsOfAKubebuilderManifestAreUnderstood(t *testing.T) {
@@ -28,18 +33,99 @@ func TestFlagsOfAKubebuilderManifestAreUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	s.log = &log
+	s.log.out = &log
 	o := s.options("x", runtime.NewScheme())
-	if !o.Election.Enabled || o.Election.Namespace != "system" || o.HealthAddress != "" || o.Metrics.Address != ":8443" {
+	if !o.Election.Enabled || o.Election.Namespace != "system" || o.HealthAddress != "" || o.Metrics.Address != ":8443" || !o.Metrics.Secure {
 		t.Errorf("%+v", o)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, o.Cache.Namespaces); diff != "" {
 		t.Error(diff)
 	}
-	o.Log.Log(t.Context(), slog.LevelDebug-2, "deep")
-	o.Log.Log(t.Context(), slog.LevelDebug-3, "too deep")
+	o.Log.Debug("deep")
+	o.Log.Log(t.Context(), slog.LevelDebug-1, "too deep")
 	if got := log.String(); !strings.Contains(got, `"msg":"deep"`) || strings.Contains(got, "too deep") {
 		t.Errorf("log: %s", got)
+	}
+}
+
+func TestTheMetricsFlagsOfAKubebuilderManifestAreUnderstood(t *testing.T) {
+	t.Parallel()
+	s, err := parseFlags([]string{
+		"--metrics-bind-address=:8080", "--metrics-secure=false", "--metrics-cert-path=/certs",
+		"--metrics-cert-name=a.crt", "--metrics-cert-key=a.key", "--enable-http2", "--pprof-bind-address=localhost:6060",
+	}, Operator{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := s.options("x", runtime.NewScheme())
+	want := manager.Metrics{Address: ":8080", TLS: manager.TLS{Dir: "/certs", CertName: "a.crt", KeyName: "a.key", HTTP2: true}}
+	if diff := cmp.Diff(want, o.Metrics); diff != "" || o.DebugAddress != "localhost:6060" {
+		t.Errorf("%s %s", diff, o.DebugAddress)
+	}
+}
+
+// TestTheZapFlagsMeanWhatTheyMeanElsewhere logs one line of each level.
+func TestTheZapFlagsMeanWhatTheyMeanElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags string
+		shown []string // of debug, info, error, V(1), V(4), V(7)
+		json  bool
+		stack []string
+		time  string // a pattern
+	}{
+		{"", []string{"info", "error"}, true, nil, `"time":"\d{4}-\d\d-\d\dT`},
+		{"--zap-devel", []string{"debug", "info", "error", "V(1)", "V(4)"}, false, nil, `time=\d{4}-\d\d-\d\dT`},
+		{"--zap-encoder=console", []string{"info", "error"}, false, nil, `time=\d{4}`},
+		{"--zap-log-level=debug --zap-time-encoding=epoch", []string{"debug", "info", "error", "V(1)", "V(4)"}, true, nil, `"time":1\d{9}\.\d+|"time":1\.\d+e\+09`},
+		{"--zap-log-level=7 --zap-time-encoding=millis", []string{"debug", "info", "error", "V(1)", "V(4)", "V(7)"}, true, nil, `"time":1\.\d+e\+12|"time":1\d{12}`},
+		{"--zap-log-level=error --zap-time-encoding=nano", []string{"error"}, true, nil, `"time":1\d{18}`},
+		{"--zap-log-level=info --zap-stacktrace-level=error --zap-time-encoding=iso8601", []string{"info", "error"}, true, []string{"error"}, `"time":"[^"]+T\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d{4})"`},
+		{"--zap-stacktrace-level=info --zap-time-encoding=rfc3339", []string{"info", "error"}, true, []string{"info", "error"}, `"time":"[^"]+T\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)"`},
+		{"--zap-stacktrace-level=panic --zap-time-encoding=RFC3339NANO", []string{"info", "error"}, true, nil, `"time":"[^"]+T`},
+	} {
+		s, err := parseFlags(strings.Fields(c.flags), Operator{Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		s.log.out = &out
+		log := s.log.logger()
+		classic := logr.FromSlogHandler(log.Handler())
+		var shown, stacks []string
+		for _, line := range []struct {
+			name string
+			log  func(string)
+		}{
+			{"debug", func(m string) { log.Debug(m) }},
+			{"info", func(m string) { log.Info(m) }},
+			{"error", func(m string) { log.Error(m) }},
+			{"V(1)", func(m string) { classic.V(1).Info(m) }},
+			{"V(4)", func(m string) { classic.V(4).Info(m) }},
+			{"V(7)", func(m string) { classic.V(7).Info(m) }},
+		} {
+			out.Reset()
+			line.log("a message")
+			if out.Len() == 0 {
+				continue
+			}
+			shown = append(shown, line.name)
+			if strings.Contains(out.String(), "TestTheZapFlags") {
+				stacks = append(stacks, line.name)
+			}
+			if json.Valid(out.Bytes()) != c.json {
+				t.Errorf("%q: %s", c.flags, &out)
+			}
+			if !regexp.MustCompile(c.time).MatchString(out.String()) {
+				t.Errorf("%q: want a time like %s: %s", c.flags, c.time, &out)
+			}
+		}
+		if diff := cmp.Diff(c.shown, shown); diff != "" {
+			t.Errorf("%q: shown %s", c.flags, diff)
+		}
+		if diff := cmp.Diff(c.stack, stacks); diff != "" {
+			t.Errorf("%q: stacks %s", c.flags, diff)
+		}
 	}
 }
 
@@ -47,6 +133,7 @@ func TestWrongFlagsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"--no-such-flag"}, {"stray"}, {"--zap-encoder=xml"}, {"--zap-log-level=loud"}, {"--zap-log-level=0"},
+		{"--zap-stacktrace-level=often"}, {"--zap-time-encoding=sundial"},
 	} {
 		_, err := parseFlags(args, Operator{Name: "x", Flags: func(f *flag.FlagSet) { f.SetOutput(&bytes.Buffer{}) }})
 		if !errors.Is(err, ErrUsage) {

@@ -30,6 +30,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager"
@@ -61,12 +62,19 @@ type Operator struct {
 
 // Main runs the operator with the arguments of the process until SIGINT or
 // SIGTERM, and exits: with status 0 when it was told to stop, 2 when the
-// arguments are wrong, 1 otherwise. A second signal exits at once.
+// arguments are wrong, 1 otherwise. A second signal exits at once. The log of
+// the operator becomes that of the process: what slog's default logger and
+// client-go (klog) say goes to it.
 func Main(op Operator) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Once ctx is done the default handling is back: a second signal kills.
-	context.AfterFunc(ctx, stop)
-	switch err := Run(ctx, os.Args[1:], op); {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go obey(signals, stop) // as long as the process
+	adopt := func(log *slog.Logger) {
+		slog.SetDefault(log)
+		klog.SetSlogLogger(log)
+	}
+	switch err := run(ctx, os.Args[1:], op, adopt); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		os.Exit(0)
 	case errors.Is(err, ErrUsage):
@@ -78,12 +86,26 @@ func Main(op Operator) {
 	}
 }
 
+// obey stops the operator at the first signal and the process at the second.
+func obey(signals <-chan os.Signal, stop func()) {
+	slog.Info("Stopping", "signal", (<-signals).String(), "advice",
+		"wait for what is running to return; a second signal ends the process at once and leaves the leader lease to expire")
+	stop()
+	slog.Error("Ended by a second signal: what was running is cut off, and the next leader waits until the lease expires", "signal", (<-signals).String())
+	os.Exit(1)
+}
+
 // ErrUsage is wrapped by errors about flags and arguments.
 var ErrUsage = errors.New("usage")
 
 // Run is Main without a process around it: it returns when ctx ends, with nil,
 // or when the operator fails.
 func Run(ctx context.Context, args []string, op Operator) error {
+	return run(ctx, args, op, func(*slog.Logger) {})
+}
+
+// run is Run; adopt is given the log before anything happens.
+func run(ctx context.Context, args []string, op Operator, adopt func(*slog.Logger)) error {
 	if op.Name == "" || op.Setup == nil {
 		return errors.New("steer: Operator.Name and Operator.Setup are required")
 	}
@@ -105,6 +127,7 @@ func Run(ctx context.Context, args []string, op Operator) error {
 	if op.Configure != nil {
 		op.Configure(&opts)
 	}
+	adopt(opts.Log)
 	m, err := manager.New(cfg, opts)
 	if err != nil {
 		return err

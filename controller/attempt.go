@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/steer-dev/steer/client"
@@ -47,6 +48,8 @@ func (a *attempt) Value(key any) any {
 		return a
 	case trace.Key():
 		return &a.record
+	case logrKey():
+		return a.logger()
 	}
 	return a.Context.Value(key)
 }
@@ -168,8 +171,30 @@ func verbOf(v client.Verb) trace.Verb {
 
 type logKey struct{}
 
+// logrKey is the context key under which logr looks for a logger, so that
+// logr.FromContext and what is built on it find the log of an attempt although
+// nobody has put it there.
+var logrKey = sync.OnceValue(func() any {
+	var seen keySpy
+	_ = logr.FromContextAsSlogLogger(&seen) // asks for the key; there is no logger
+	return seen.key
+})
+
+// keySpy is a context that notes which key it is asked for.
+type keySpy struct {
+	context.Context
+	key any
+}
+
+// Value implements context.Context.
+func (s *keySpy) Value(key any) any {
+	s.key = key
+	return nil
+}
+
 // Log returns the log of the reconcile that ctx belongs to: its lines carry the
 // controller, the object and the reconcile's id. Elsewhere it is slog.Default().
+// logr.FromContext and klog.FromContext return the same log within a reconcile.
 func Log(ctx context.Context) *slog.Logger {
 	if a := attemptOf(ctx); a != nil {
 		return a.logger()

@@ -186,6 +186,66 @@ func TestOnlyOwnChildrenAreTouched(t *testing.T) {
 	})
 }
 
+// behind is a manager whose cache still shows a child of an owner that has gone,
+// until the server has been asked.
+type behind struct {
+	*fake
+	stale corev1.ConfigMap
+	asked atomic.Bool
+}
+
+func (b *behind) Base() controller.Base {
+	base := b.fake.Base()
+	base.Client = staleReads{b.server, b}
+	return base
+}
+
+type staleReads struct {
+	*server
+	behind *behind
+}
+
+func (s staleReads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if child, ok := obj.(*corev1.ConfigMap); ok && key == client.ObjectKeyFromObject(&s.behind.stale) && !s.behind.asked.Load() {
+		if !client.ResolveGet(opts).Live {
+			s.behind.stale.DeepCopyInto(child)
+			return nil
+		}
+		s.behind.asked.Store(true)
+	}
+	return s.server.Get(ctx, key, obj, opts...)
+}
+
+func TestAChildOfAFormerOwnerInTheCacheIsCheckedWithTheServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		yes := true
+		b := &behind{fake: newFake(), stale: corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "one", UID: "old", OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "example.com/v1", Kind: "Web", Name: "a", UID: "former", Controller: &yes},
+			},
+		}}}
+		if err := controller.Add(b, pages(controller.Children[*corev1.ConfigMap]{}), controller.Owns[*corev1.ConfigMap]()); err != nil {
+			t.Fatal(err)
+		}
+		b.start(t)
+		defer b.end()
+		b.create(t, withPages("one"))
+		synctest.Wait()
+		if !b.asked.Load() {
+			t.Error("the server was not asked")
+		}
+		if diff := cmp.Diff([]string{"one"}, b.configMaps(t)); diff != "" {
+			t.Error(diff)
+		}
+		for _, r := range b.records() {
+			if r.Error != "" {
+				t.Error(r)
+			}
+		}
+	})
+}
+
 func TestAFinalizerDeletesChildrenWithoutOwnerReference(t *testing.T) {
 	t.Parallel()
 	elsewhere := controller.Children[*corev1.ConfigMap]{Name: "elsewhere"}

@@ -14,11 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
@@ -154,6 +156,28 @@ func TestErrorsAreRetriedUntilGivenUp(t *testing.T) {
 			}
 		}
 	}, controller.MaxRetries(2))
+}
+
+func TestLogrAndKlogFindTheLogOfTheReconcile(t *testing.T) {
+	t.Parallel()
+	run(t, func(ctx context.Context, _ *Web) (controller.Result, error) {
+		log, err := logr.FromContext(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		log.WithName("deep").Info("by logr", "answer", 42)
+		klog.FromContext(ctx).Info("by klog")
+		return controller.Done(), nil
+	}, func(t *testing.T, m *fake) {
+		m.create(t, web("a"))
+		synctest.Wait()
+		for _, message := range []string{`"by logr"`, `"by klog"`} {
+			i := slices.IndexFunc(m.lines.all(), func(line string) bool { return strings.Contains(line, message) })
+			if i < 0 || !strings.Contains(m.lines.all()[i], "reconcileID=") || !strings.Contains(m.lines.all()[i], "controller=web") {
+				t.Errorf("%s: %v", message, m.lines.all())
+			}
+		}
+	})
 }
 
 func TestTerminalErrorsWaitForAChange(t *testing.T) {

@@ -64,6 +64,8 @@ type Options struct {
 	// told to stop. Default 30 s; negative waits for ever.
 	StopGrace time.Duration
 	// Log takes what the operator's owner should know. Default slog.Default().
+	// A logr.Logger fits as slog.New(logr.ToSlogHandler(logger)), zap with it
+	// (zapr.NewLogger).
 	Log *slog.Logger
 }
 
