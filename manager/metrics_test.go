@@ -207,7 +207,7 @@ func check(families map[string]*dto.MetricFamily, query string) error {
 			continue
 		}
 		found++
-		any := false
+		shown := false
 		for _, labels := range series(families, s[1]) {
 			ok, err := matches(labels, s[2])
 			if err != nil {
@@ -216,7 +216,7 @@ func check(families map[string]*dto.MetricFamily, query string) error {
 			if !ok {
 				continue
 			}
-			any = true
+			shown = true
 			for _, g := range groupingPattern.FindAllStringSubmatch(query, -1) {
 				for label := range strings.SplitSeq(g[1], ",") {
 					label = strings.TrimSpace(label)
@@ -226,7 +226,7 @@ func check(families map[string]*dto.MetricFamily, query string) error {
 				}
 			}
 		}
-		if !any {
+		if !shown {
 			return fmt.Errorf("no series of %s{%s}", s[1], s[2])
 		}
 	}
