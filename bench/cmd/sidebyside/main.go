@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/steer-dev/steer/bench/generate"
 	"github.com/steer-dev/steer/bench/report"
 	"github.com/steer-dev/steer/bench/runtime"
 	"github.com/steer-dev/steer/bench/server"
@@ -36,7 +37,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, weight or runtime (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, weight, runtime or generate (default: all)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.peer, "peer", os.Getenv("STEER_PEER_BIN"), "directory with the binaries of module oracle (peer, kube-apiserver, etcd)")
@@ -68,6 +69,7 @@ func groups() []struct {
 		{"server", runServer},
 		{"weight", runWeight},
 		{"runtime", runRuntime},
+		{"generate", runGenerate},
 	}
 }
 
@@ -181,4 +183,33 @@ func runRuntime(ctx context.Context, s settings, out *report.Report) (err error)
 		runtime.RunMicro(ctx, out, os.Stderr, probes, rounds, objects),
 		runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, probes, rounds, objects),
 	)
+}
+
+func runGenerate(ctx context.Context, s settings, out *report.Report) (err error) {
+	dir, err := os.MkdirTemp("", "steer-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	steer, err := build(ctx, dir, s.root, "./cmd/steer")
+	if err != nil {
+		return err
+	}
+	peers := filepath.Join(dir, "peers")
+	for _, query := range generate.Peers() {
+		install := exec.CommandContext(ctx, "go", "install", query)
+		install.Dir, install.Stderr = dir, os.Stderr
+		install.Env = append(os.Environ(), "GOBIN="+peers, "GOFLAGS=")
+		if err := install.Run(); err != nil {
+			return fmt.Errorf("install %s: %w", query, err)
+		}
+	}
+	rounds := 3
+	if s.quick {
+		rounds = 1
+	}
+	if s.rounds > 0 {
+		rounds = s.rounds
+	}
+	return generate.Run(ctx, out, os.Stderr, generate.Binaries{Steer: steer, Peers: peers}, rounds)
 }
