@@ -21,7 +21,12 @@ package v1
 -- api/shop/v1/types.go --
 package v1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
 
 // Policy is in a namespace.
 // +genclient
@@ -48,6 +53,26 @@ type PolicySpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Parts []Part ` + "`json:\"parts,omitempty\"`" + `
+	// What others declare.
+	corev1.LocalObjectReference ` + "`json:\",inline\"`" + `
+	Selector *metav1.LabelSelector                         ` + "`json:\"selector,omitempty\"`" + `
+	Env      []corev1.EnvVar                               ` + "`json:\"env,omitempty\"`" + `
+	Limits   map[corev1.ResourceName]resource.Quantity     ` + "`json:\"limits,omitempty\"`" + `
+	Port     *intstr.IntOrString                           ` + "`json:\"port,omitempty\"`" + `
+	Until    *metav1.Time                                  ` + "`json:\"until,omitempty\"`" + `
+	Affinity corev1.NodeAffinity                           ` + "`json:\"affinity,omitempty\"`" + `
+	// Instances of a generic type.
+	Words Optional[[]string]          ` + "`json:\"words,omitempty\"`" + `
+	First *Optional[Part]             ` + "`json:\"first,omitempty\"`" + `
+	Named map[string]Optional[Part]   ` + "`json:\"named,omitempty\"`" + `
+	Rest  []Optional[*Part]           ` + "`json:\"rest,omitempty\"`" + `
+	Count Optional[int32]             ` + "`json:\"count,omitempty\"`" + `
+}
+
+// Optional holds one or nothing.
+type Optional[T any] struct {
+	Value T     ` + "`json:\"value,omitempty\"`" + `
+	Set   *bool ` + "`json:\"set,omitempty\"`" + `
 }
 
 // Part is a part.
@@ -217,6 +242,7 @@ package use
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -230,6 +256,28 @@ import (
 	"example.com/project/pkg/client/clientset/versioned/fake"
 	informers "example.com/project/pkg/client/informers/externalversions"
 )
+
+func TestCopiesShareNothing(t *testing.T) {
+	yes := true
+	full := func() *v1.PolicySpec {
+		return &v1.PolicySpec{
+			Words: v1.Optional[[]string]{Value: []string{"a"}, Set: &yes},
+			First: &v1.Optional[v1.Part]{Value: v1.Part{Name: "a"}, Set: &yes},
+			Named: map[string]v1.Optional[v1.Part]{"k": {Set: &yes}},
+			Rest:  []v1.Optional[*v1.Part]{{Value: &v1.Part{Name: "a"}}},
+		}
+	}
+	one := full()
+	two := one.DeepCopy()
+	if !reflect.DeepEqual(one, two) {
+		t.Fatalf("%+v, %+v", one, two)
+	}
+	two.Words.Value[0], *two.First.Set, two.First.Value.Name = "b", false, "b"
+	*two.Named["k"].Set, two.Rest[0].Value.Name = false, "b"
+	if !yes || !reflect.DeepEqual(one, full()) {
+		t.Fatalf("shared: %+v", one)
+	}
+}
 
 func TestGeneratedCode(t *testing.T) {
 	if _, err := versioned.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"}); err != nil {

@@ -21,11 +21,16 @@ const CompatibleVersion = crd.ToolVersion
 // MarkerHelp prints the markers of the request's generators, or of all: 1 a line
 // each, 2 with their arguments, 3 with the arguments' help, 4 as JSON.
 func (r *Request) MarkerHelp(w io.Writer, level int) error {
-	var defs []*markers.Definition
-	for _, name := range names() {
-		if len(r.generators) == 0 || r.has(name) {
-			defs = append(defs, markersOf(name)...)
+	asked := names()
+	if len(r.generators) > 0 {
+		asked = nil
+		for _, g := range r.generators {
+			asked = append(asked, g.name)
 		}
+	}
+	var defs []*markers.Definition
+	for _, name := range asked {
+		defs = append(defs, markersOf(name)...)
 	}
 	return printHelp(w, markers.NewRegistry(defs...).All(), level)
 }
@@ -96,32 +101,43 @@ func shape(def *markers.Definition) string {
 	return ":" + strings.Join(required, ",")
 }
 
-type markerHelp struct {
-	Name       string    `json:"name"`
-	Category   string    `json:"category,omitempty"`
-	Target     string    `json:"target"`
-	Summary    string    `json:"summary"`
-	Deprecated string    `json:"deprecatedInFavorOf,omitempty"`
-	Arguments  []argHelp `json:"arguments,omitempty"`
-}
-
-type argHelp struct {
-	Name     string `json:"name"`
-	Type     string `json:"type"`
-	Optional bool   `json:"optional"`
-	Help     string `json:"help,omitempty"`
-}
-
-func describe(defs []*markers.Definition) []markerHelp {
-	list := make([]markerHelp, len(defs))
-	for i, def := range defs {
-		h := markerHelp{Name: def.Name, Category: def.Help.Category, Target: def.Target.String(), Summary: def.Help.Summary, Deprecated: def.Help.Deprecated}
-		for _, arg := range def.Args {
-			h.Arguments = append(h.Arguments, argHelp{arg.Name, arg.String(), arg.Optional, arg.Help})
-		}
-		list[i] = h
+// The JSON form is controller-gen's: categories, each with its markers.
+type (
+	categoryHelp struct {
+		Category string       `json:"category"`
+		Markers  []markerHelp `json:"markers"`
 	}
-	return list
+	markerHelp struct {
+		Name       string         `json:"name"`
+		Target     string         `json:"target"`
+		Summary    string         `json:"summary"`
+		Category   string         `json:"category"`
+		Deprecated string         `json:"deprecatedInFavorOf,omitempty"`
+		Fields     []argumentHelp `json:"fields,omitempty"`
+	}
+	argumentHelp struct {
+		Name     string `json:"name"`
+		Type     string `json:"type"`
+		Optional bool   `json:"optional"`
+		Summary  string `json:"summary"`
+	}
+)
+
+// describe groups definitions, which come sorted by category.
+func describe(defs []*markers.Definition) []categoryHelp {
+	all := []categoryHelp{}
+	for _, def := range defs {
+		h := markerHelp{Name: def.Name, Target: def.Target.String(), Summary: def.Help.Summary, Category: def.Help.Category, Deprecated: def.Help.Deprecated}
+		for _, arg := range def.Args {
+			h.Fields = append(h.Fields, argumentHelp{arg.Name, arg.String(), arg.Optional, arg.Help})
+		}
+		if n := len(all); n == 0 || all[n-1].Category != h.Category {
+			all = append(all, categoryHelp{Category: h.Category})
+		}
+		last := &all[len(all)-1]
+		last.Markers = append(last.Markers, h)
+	}
+	return all
 }
 
 // Explain says how the schema of a type, or of a field of it (TYPE.FIELD), came

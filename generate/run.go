@@ -45,6 +45,9 @@ type File struct {
 type SourceError struct{ Problems []load.Problem }
 
 func (e *SourceError) Error() string {
+	if len(e.Problems) == 1 {
+		return "1 problem in the sources"
+	}
 	return fmt.Sprintf("%d problems in the sources", len(e.Problems))
 }
 
@@ -128,13 +131,11 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 		})
 	}
 	group.Wait()
-	if problems := append(p.MarkerProblems(!r.Lenient), p.Problems()...); len(problems) > 0 {
-		return r.read(p), &SourceError{Problems: concise(load.Sort(problems))}
-	}
 	if err := errors.Join(failed...); err != nil {
 		return nil, err
 	}
 	result := r.read(p)
+	problems := append(p.MarkerProblems(!r.Lenient), p.Problems()...)
 	for i, g := range generators {
 		if at := r.placeOf(g.name); at.config != "" && at.kind <= directory {
 			result.places = append(result.places, r.absolute(at.config))
@@ -152,10 +153,11 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 		}
 		if linter, ok := g.generator.(linter); ok && !r.Lenient {
 			linter.Lint(p, changed)
+			problems = append(problems, apart(p.Problems(), problems)...)
 		}
 	}
-	if problems := p.Problems(); len(problems) > 0 {
-		return r.read(p), &SourceError{Problems: problems}
+	if len(problems) > 0 {
+		return r.read(p), &SourceError{Problems: concise(load.Sort(problems))}
 	}
 	for _, root := range p.Roots {
 		result.places = append(result.places, root.Dir)
@@ -175,6 +177,16 @@ func (r *Request) absolute(dir string) string {
 		return dir
 	}
 	return filepath.Join(r.Dir, dir)
+}
+
+// apart are the problems on other lines than those known before, of which they
+// would mostly be consequences.
+func apart(found, known []load.Problem) []load.Problem {
+	return slices.DeleteFunc(slices.Clone(found), func(p load.Problem) bool {
+		return slices.ContainsFunc(known, func(k load.Problem) bool {
+			return k.Pos.Filename == p.Pos.Filename && k.Pos.Line == p.Pos.Line
+		})
+	})
 }
 
 // concise drops what generators say of a type on a line where the type checker says

@@ -145,7 +145,7 @@ func (g *Generator) Need(p *load.Program) {
 func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	for _, v := range g.Options.CRDVersions {
 		if v != "v1" {
-			return nil, fmt.Errorf("crd: definitions of apiextensions.k8s.io/%s cannot be made: crdVersions can only be v1", v)
+			return nil, fmt.Errorf("definitions of apiextensions.k8s.io/%s cannot be made: crdVersions can only be v1", v)
 		}
 	}
 	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)

@@ -118,7 +118,7 @@ func (w *walk) decl(decl ast.Decl) {
 			return
 		}
 		w.plain(fn.Pos(), fn.Doc, "the doc comment of func "+fn.Name.Name)
-		w.before(fn.End())
+		w.inside(fn.End(), "func "+fn.Name.Name)
 		return
 	}
 	if gen.Tok != token.TYPE || gen.Lparen.IsValid() {
@@ -128,7 +128,7 @@ func (w *walk) decl(decl ast.Decl) {
 			case *ast.TypeSpec:
 				w.typeSpec(spec, nil, nil)
 			case *ast.ValueSpec:
-				w.before(spec.End())
+				w.inside(spec.End(), "the declaration of "+spec.Names[0].Name)
 				w.skipSameLine(spec.Comment)
 			case *ast.ImportSpec:
 				w.before(spec.End())
@@ -155,14 +155,22 @@ func (w *walk) plain(pos token.Pos, doc *ast.CommentGroup, where string) {
 		w.toPackage(group)
 	}
 	w.toPackage(closest)
-	w.lost(doc, where)
+	w.lost(doc, where, ": leave an empty line after it")
+}
+
+// inside consumes the comments up to the end of a declaration that cannot carry
+// markers.
+func (w *walk) inside(end token.Pos, where string) {
+	for _, group := range w.before(end) {
+		w.lost(group, where, ": put it between declarations")
+	}
 }
 
 func (w *walk) typeSpec(spec *ast.TypeSpec, closest, doc *ast.CommentGroup) {
 	var set Set
 	free, innerClosest := w.above(spec.Pos(), spec.Doc)
 	for _, group := range free {
-		w.lost(group, "a comment that stands apart inside a declaration")
+		w.lost(group, "a comment that stands apart inside a declaration", "")
 	}
 	for _, group := range []*ast.CommentGroup{closest, innerClosest} {
 		for _, comment := range lines(group) {
@@ -196,7 +204,7 @@ func (w *walk) expr(expr ast.Expr) {
 		for _, field := range list.List {
 			free, closest := w.above(field.Pos(), field.Doc)
 			for _, group := range free {
-				w.lost(group, "a comment that stands apart inside a type")
+				w.lost(group, "a comment that stands apart inside a type", "")
 			}
 			var set Set
 			for _, comment := range append(lines(closest), lines(field.Doc)...) {
@@ -208,7 +216,7 @@ func (w *walk) expr(expr ast.Expr) {
 			w.skipSameLine(field.Comment)
 		}
 		for _, group := range w.before(list.End()) {
-			w.lost(group, "a comment after the last field")
+			w.lost(group, "a comment after the last field", "")
 		}
 		return false
 	})
@@ -265,8 +273,9 @@ func (w *walk) unknown(comment *ast.Comment, text string, on Target) {
 	w.out.Problems = append(w.out.Problems, Problem{Pos: comment.Pos(), Message: message, Lenient: true})
 }
 
-// lost reports markers in a place where nothing reads them.
-func (w *walk) lost(group *ast.CommentGroup, where string) {
+// lost reports markers in a place where nothing reads them, with advice for those
+// that a package may have.
+func (w *walk) lost(group *ast.CommentGroup, where, advice string) {
 	for _, comment := range lines(group) {
 		text := text(comment)
 		long, _, _ := name(text)
@@ -276,7 +285,7 @@ func (w *walk) lost(group *ast.CommentGroup, where string) {
 		}
 		message := "marker +" + long + " has no effect in " + where
 		if known.Lookup(text, Package) != nil {
-			message += ": leave an empty line after it"
+			message += advice
 		}
 		w.out.Problems = append(w.out.Problems, Problem{Pos: comment.Pos(), Message: message, Lenient: true})
 	}

@@ -57,9 +57,30 @@ func (w *writer) method(t types.Type, name string) *types.Signature {
 	return fn.Signature()
 }
 
+// generic reports whether a type is an instance of a generic type.
+func generic(t types.Type) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.TypeArgs().Len() > 0
+}
+
 // copyMethod reports whether a type has DeepCopy, and whether that takes and
 // returns a pointer.
 func (w *writer) copyMethod(t types.Type) (has, pointer bool) {
+	has, pointer = w.ownCopy(t)
+	return has && (!generic(t) || w.ownInto(t)), pointer
+}
+
+// intoMethod reports whether a type has DeepCopyInto. An instance of a generic type,
+// for which nothing is going to be written, must have both methods to count.
+func (w *writer) intoMethod(t types.Type) bool {
+	if generic(t) {
+		has, _ := w.ownCopy(t)
+		return has && w.ownInto(t)
+	}
+	return w.ownInto(t)
+}
+
+func (w *writer) ownCopy(t types.Type) (has, pointer bool) {
 	s := w.method(t, "DeepCopy")
 	if s == nil || s.Params().Len() != 0 || s.Results().Len() != 1 {
 		return false, false
@@ -72,8 +93,7 @@ func (w *writer) copyMethod(t types.Type) (has, pointer bool) {
 	return true, pointer
 }
 
-// intoMethod reports whether a type has DeepCopyInto.
-func (w *writer) intoMethod(t types.Type) bool {
+func (w *writer) ownInto(t types.Type) bool {
 	s := w.method(t, "DeepCopyInto")
 	if s == nil || s.Params().Len() != 1 || s.Results().Len() != 0 {
 		return false

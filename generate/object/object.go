@@ -10,7 +10,8 @@
 //
 // or with deepcopy-gen's older names. A method that exists by hand is left alone
 // and called; the sources are loaded without earlier generated files, so what is
-// found was written by hand.
+// found was written by hand. Generic types have no methods made for them: their
+// instances are copied by functions in the packages that use them.
 package object
 
 import (
@@ -71,7 +72,7 @@ func enabled(p *load.Program, pkg *load.Package) []*load.TypeDecl {
 	var decls []*load.TypeDecl
 	for _, decl := range pkg.Decls() {
 		// Whether the fields of a generic type need copying depends on its
-		// arguments: such types have their methods by hand.
+		// arguments: its instances are copied where they are used.
 		generic := decl.Spec.TypeParams != nil
 		if !generic && ast.IsExported(decl.Spec.Name.Name) && typeEnabled(all, p.TypeMarkers(decl)) {
 			decls = append(decls, decl)
@@ -136,11 +137,11 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 // generate writes the file of a package, nil if no type needs methods. Imports get
 // their names in source order, types are written in the order of their names.
 func generate(p *load.Program, pkg *load.Package, header string) []byte {
-	imports := newImports(pkg)
+	imports, instances := newImports(pkg), newInstances()
 	methods := map[string][]byte{}
 	var names []string
 	for _, decl := range enabled(p, pkg) {
-		w := &writer{program: p, pkg: pkg, imports: imports, at: decl.Spec.Pos()}
+		w := &writer{program: p, pkg: pkg, imports: imports, instances: instances, at: decl.Spec.Pos()}
 		t := pkg.Info.TypeOf(decl.Spec.Name)
 		if t == nil || !w.copied(t) {
 			continue
@@ -162,6 +163,7 @@ func generate(p *load.Program, pkg *load.Package, header string) []byte {
 	for _, name := range names {
 		file.Write(methods[name])
 	}
+	file.Write(instances.all())
 	code, err := format.Source(file.Bytes())
 	if err != nil {
 		p.Problemf(pkg.Files[0].Package, "deep-copy methods of package %s: %v", pkg.Path, err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"strings"
 
 	"github.com/steer-dev/steer/generate/load"
 )
@@ -18,8 +19,10 @@ type writer struct {
 	program *load.Program
 	pkg     *load.Package
 	imports *imports
-	at      token.Pos
-	out     bytes.Buffer
+	// instances of generic types that were met.
+	instances *instances
+	at        token.Pos
+	out       bytes.Buffer
 }
 
 func (w *writer) line(format string, args ...any) {
@@ -40,11 +43,12 @@ func (w *writer) fail(format string, args ...any) {
 // syntax is how a type is written in this package.
 func (w *writer) syntax(t types.Type) string {
 	var name *types.TypeName
+	var args *types.TypeList
 	switch t := t.(type) {
 	case *types.Alias:
-		name = t.Obj()
+		name, args = t.Obj(), t.TypeArgs()
 	case *types.Named:
-		name = t.Obj()
+		name, args = t.Obj(), t.TypeArgs()
 	case *types.Basic:
 		return t.String()
 	case *types.Pointer:
@@ -57,10 +61,18 @@ func (w *writer) syntax(t types.Type) string {
 		w.fail("type %s cannot be copied", t)
 		return t.String()
 	}
-	if name.Pkg() == nil || name.Pkg() == w.pkg.Types {
-		return name.Name()
+	written := name.Name()
+	if name.Pkg() != nil && name.Pkg() != w.pkg.Types {
+		written = w.imports.name(name.Pkg().Path()) + "." + written
 	}
-	return w.imports.name(name.Pkg().Path()) + "." + name.Name()
+	if args.Len() == 0 {
+		return written
+	}
+	var filled []string
+	for arg := range args.Types() {
+		filled = append(filled, w.syntax(arg))
+	}
+	return written + "[" + strings.Join(filled, ", ") + "]"
 }
 
 // methods writes the methods of a named type that it does not have by hand.
@@ -177,6 +189,10 @@ func (w *writer) mapInto(name func() string, m *types.Map) {
 			default:
 				w.line("(*out)[key] = *val.DeepCopy()")
 			}
+		case w.isInstance(elem):
+			w.line("var outVal %s", w.syntax(elem))
+			w.line("%s(&val, &outVal)", w.instance(elem))
+			w.line("(*out)[key] = outVal")
 		case shallow(elem):
 			w.line("(*out)[key] = val")
 		case byReference(under):
@@ -204,6 +220,8 @@ func (w *writer) sliceInto(name func() string, s *types.Slice) {
 	switch {
 	case w.hasAny(elem):
 		w.block("for i := range *in", func() { w.line("(*in)[i].DeepCopyInto(&(*out)[i])") })
+	case w.isInstance(elem):
+		w.block("for i := range *in", func() { w.line("%s(&(*in)[i], &(*out)[i])", w.instance(elem)) })
 	case shallow(under):
 		w.line("copy(*out, *in)")
 	default:
@@ -254,6 +272,8 @@ func (w *writer) structInto(s *types.Struct) {
 			}
 		case byReference(under):
 			deeper()
+		case w.isInstance(t):
+			w.line("%[1]s(&in.%[2]s, &out.%[2]s)", w.instance(t), name)
 		default:
 			switch under := under.(type) {
 			case *types.Basic:
@@ -288,6 +308,9 @@ func (w *writer) pointerInto(p *types.Pointer) {
 			w.line("x := (*in).DeepCopy()")
 			w.line("*out = &x")
 		}
+	case w.isInstance(elem):
+		w.line("*out = new(%s)", w.syntax(elem))
+		w.line("%s(*in, *out)", w.instance(elem))
 	case shallow(under):
 		w.line("*out = new(%s)", w.syntax(elem))
 		w.line("**out = **in")
