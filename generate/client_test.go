@@ -341,14 +341,20 @@ func TestGeneratedCodeCompilesAndWorks(t *testing.T) {
 	if err := generate.Apply(changes); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := served(t, filepath.Join(dir, "config", "crd", "bases"))
-	for _, args := range [][]string{{"vet", "./..."}, {"test", "."}} {
+	crds := filepath.Join(dir, "config", "crd", "bases")
+	command := func(kubeconfig string, args ...string) {
+		t.Helper()
 		cmd := exec.Command("go", args...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "KUBECONFIG="+kubeconfig)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %v: %v\n%s", args, err, out)
 		}
+	}
+	command("", "vet", "./...")
+	command(served(t, crds), "test", ".")
+	if binaries := os.Getenv("STEER_PEER_BIN"); binaries != "" {
+		command(servedByReference(t, binaries, crds), "test", "-run=TestServed", ".")
 	}
 	// Generating again on top of what was generated changes nothing.
 	again, err := run(t, dir, generate.Steer).Changes()

@@ -100,7 +100,8 @@ func TestOutputsAreThoseOfControllerGen(t *testing.T) {
 	for _, loader := range []string{"fast", "go"} {
 		t.Run(loader, func(t *testing.T) {
 			t.Parallel()
-			r := request(t, root, generate.Compatible, "crd", "object", "rbac:roleName=fixture", "webhook", "applyconfiguration", "paths=./generate/testdata/api/...")
+			r := request(t, root, generate.Compatible, "crd", "object", "rbac:roleName=fixture", "webhook", "applyconfiguration",
+				"schemapatch:manifests=./generate/testdata/schemapatch,maxDescLen=40", "paths=./generate/testdata/api/...")
 			r.Loader = loader
 			result, err := generate.Run(context.Background(), r)
 			if err != nil {

@@ -106,6 +106,7 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 	if err != nil {
 		return nil, err
 	}
+	p.Dir = r.Dir
 	generators := r.generators
 	p.Collector = r.collector(generators)
 	if len(generators) == 0 {

@@ -4,8 +4,20 @@
 package generate_test
 
 import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/steertest"
 )
@@ -21,4 +33,101 @@ func served(t *testing.T, crds string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// servedByReference does the same with the real kube-apiserver, whose binaries
+// module oracle builds.
+func servedByReference(t *testing.T, binaries, crds string) string {
+	t.Helper()
+	peer := exec.Command(filepath.Join(binaries, "peer"), "-binaries", binaries)
+	peer.Stderr = os.Stderr
+	input, err := peer.StdinPipe() // it ends with its input
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := peer.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		input.Close()
+		if err := peer.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	var about struct{ URL, Token, CA string }
+	line, err := bufio.NewReader(output).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &about)
+	}
+	if err != nil {
+		t.Fatalf("the reference server did not start: %v", err)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: about.URL, CertificateAuthorityData: []byte(about.CA)}
+	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{Token: about.Token}
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
+	config.CurrentContext = "it"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	install(t, file, crds)
+	return file
+}
+
+// install creates the definitions in a folder and waits until they are served.
+func install(t *testing.T, kubeconfig, crds string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	paths, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("definitions in %s: %v, %v", crds, paths, err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var definition unstructured.Unstructured
+		if err := yaml.Unmarshal(text, &definition.Object); err != nil {
+			t.Fatal(err)
+		}
+		made, err := definitions.Create(t.Context(), &definition, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", filepath.Base(path), err)
+		}
+		changes, err := definitions.Watch(t.Context(), metav1.ListOptions{
+			FieldSelector: "metadata.name=" + made.GetName(), ResourceVersion: made.GetResourceVersion(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for established := false; !established; {
+			event, open := <-changes.ResultChan()
+			if !open {
+				t.Fatalf("%s is not established", made.GetName())
+			}
+			conditions, _, err := unstructured.NestedSlice(event.Object.(*unstructured.Unstructured).Object, "status", "conditions")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, condition := range conditions {
+				c := condition.(map[string]any)
+				established = established || c["type"] == "Established" && c["status"] == "True"
+			}
+		}
+		changes.Stop()
+	}
 }

@@ -123,7 +123,7 @@ func (g *Generator) Need(p *load.Program) {
 
 // Generate makes the apply configurations.
 func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
-	header, err := load.Header(g.Options.HeaderFile, "")
+	header, err := p.Header(g.Options.HeaderFile, "")
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (g *Generator) Need(*load.Program) {}
 
 // Generate makes the part.
 func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
-	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)
+	header, err := p.Header(g.Options.HeaderFile, g.Options.Year)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,8 @@ func (g *Generator) collect(p *load.Program) (*set, string, error) {
 			delete(can, "apply")
 			delete(can, "applyStatus")
 		}
-		if g.Part == Listers && !(can["list"] && can["get"]) || g.Part == Informers && !(can["list"] && can["get"] && can["watch"]) {
+		byHand := markerSet.Has("genclient:noVerbs") // such kinds have a lister all the same
+		if g.Part == Listers && !byHand && !(can["list"] && can["get"]) || g.Part == Informers && !(can["list"] && can["get"] && can["watch"]) {
 			continue
 		}
 		name := k.Spec.Name.Name
@@ -161,7 +162,7 @@ func (g *Generator) collect(p *load.Program) (*set, string, error) {
 			Can:        can,
 			Apply:      configured,
 		}
-		if !markerSet.Has("genclient:noVerbs") {
+		if !byHand {
 			one.Calls, one.Imports = calls(name, configured, markers.All[method](markerSet, "genclient:method"))
 		}
 		v := all.version(p, k)

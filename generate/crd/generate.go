@@ -148,7 +148,7 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 			return nil, fmt.Errorf("definitions of apiextensions.k8s.io/%s cannot be made: crdVersions can only be v1", v)
 		}
 	}
-	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)
+	header, err := p.Header(g.Options.HeaderFile, g.Options.Year)
 	if err != nil {
 		return nil, err
 	}

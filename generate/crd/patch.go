@@ -39,7 +39,7 @@ type manifest struct {
 
 // Generate makes the patched definitions.
 func (g *Patcher) Generate(p *load.Program) ([]load.Output, error) {
-	manifests, err := readManifests(g.Options.Manifests)
+	manifests, err := readManifests(p.Rooted(g.Options.Manifests))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (g *Patcher) Generate(p *load.Program) ([]load.Output, error) {
 func readManifests(dir string) ([]*manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("schemapatch: %w", err)
+		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	var found []*manifest
 	for _, entry := range entries {
@@ -83,7 +83,7 @@ func readManifests(dir string) ([]*manifest, error) {
 		}
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {
-			return nil, fmt.Errorf("schemapatch: %w", err)
+			return nil, fmt.Errorf("read manifests: %w", err)
 		}
 		var head struct {
 			APIVersion string `yaml:"apiVersion"`

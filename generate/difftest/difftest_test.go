@@ -32,6 +32,7 @@ func TestRecordingsAreControllerGens(t *testing.T) {
 	run(t, root, tool, "crd", paths, "output:dir="+filepath.Join(out, "crd"))
 	run(t, root, tool, "rbac:roleName=fixture", paths, "output:dir="+filepath.Join(out, "rbac"))
 	run(t, root, tool, "webhook", paths, "output:dir="+filepath.Join(out, "webhook"))
+	run(t, root, tool, "schemapatch:manifests=./generate/testdata/schemapatch,maxDescLen=40", paths, "output:dir="+filepath.Join(out, "schemapatch"))
 	for _, version := range []string{"shared", "v1", "v1alpha1", "v1beta1"} {
 		dir := filepath.Join(out, "object", version)
 		run(t, root, tool, "object", "paths=./generate/testdata/api/"+version, "output:dir="+dir)

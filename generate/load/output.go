@@ -6,6 +6,7 @@ package load
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -20,13 +21,21 @@ type Output struct {
 
 // Header reads the file that goes before an output, "" if none is named, and puts
 // the year in.
-func Header(file, year string) (string, error) {
+func (p *Program) Header(file, year string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(p.Rooted(file))
 	if err != nil {
 		return "", fmt.Errorf("read header: %w", err)
 	}
 	return strings.ReplaceAll(string(text), " YEAR", " "+year), nil
+}
+
+// Rooted makes the name of a file that is not relative to [Program.Dir].
+func (p *Program) Rooted(file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(p.Dir, file)
 }

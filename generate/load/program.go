@@ -47,6 +47,9 @@ type Program struct {
 	Roots []*Package
 	// Collector reads the markers; set it before the first question about them.
 	Collector *markers.Collector
+	// Dir is where relative names of other files start, such as headers; "" is
+	// the working directory.
+	Dir string
 
 	resolver Resolver
 	methods  []string

@@ -120,7 +120,7 @@ func (g *Generator) Need(p *load.Program) {
 
 // Generate makes the methods.
 func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
-	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)
+	header, err := p.Header(g.Options.HeaderFile, g.Options.Year)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	slices.SortFunc(roles, func(a, b role) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 	})
-	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)
+	header, err := p.Header(g.Options.HeaderFile, g.Options.Year)
 	if err != nil {
 		return nil, err
 	}

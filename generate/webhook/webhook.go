@@ -102,7 +102,7 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
-	header, err := load.Header(g.Options.HeaderFile, g.Options.Year)
+	header, err := p.Header(g.Options.HeaderFile, g.Options.Year)
 	if err != nil {
 		return nil, err
 	}
