@@ -68,7 +68,7 @@ func TestImpersonationNeedsPermissionAndThenCounts(t *testing.T) {
 func TestHandlerAuthenticates(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(o *apiserver.Options) {
-		o.Authenticator = auth.Authenticators{auth.Tokens{"secret": admin}, auth.AsAnonymous{}}
+		o.Authenticator = auth.Authenticators{auth.Bearer{Tokens: []auth.TokenAuthenticator{auth.Tokens{"secret": admin}}}, auth.AsAnonymous{}}
 	})
 	overTheNetwork := handlerTransport{s.Handler()}
 	for token, want := range map[string]int{"Bearer secret": 200, "Bearer wrong": 401, "": 403} {

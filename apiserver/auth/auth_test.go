@@ -32,7 +32,7 @@ func request(header ...string) *http.Request {
 
 func TestWrongCredentialsAreNotAnonymous(t *testing.T) {
 	t.Parallel()
-	all := auth.Authenticators{auth.Tokens{"a": {Name: "ann"}}, auth.Tokens{"b": {Name: "bob"}}, auth.AsAnonymous{}}
+	all := auth.Authenticators{auth.Bearer{Tokens: []auth.TokenAuthenticator{auth.Tokens{"a": {Name: "ann"}}, auth.Tokens{"b": {Name: "bob"}}}}, auth.AsAnonymous{}}
 	for header, want := range map[string]string{"": auth.Anonymous, "Bearer a": "ann", "bearer  b": "bob", "Bearer c": "", "Basic x": auth.Anonymous} {
 		u, err := all.Authenticate(request("Authorization", header))
 		if want == "" {

@@ -4,10 +4,8 @@
 package auth
 
 import (
-	"crypto/subtle"
 	"errors"
 	"net/http"
-	"strings"
 )
 
 // ErrBadCredentials: the request carries credentials, but wrong ones.
@@ -36,36 +34,9 @@ func (all Authenticators) Authenticate(r *http.Request) (*User, error) {
 	return nil, failed
 }
 
-// Tokens authenticates static bearer tokens: token to user.
-type Tokens map[string]*User
-
-// Authenticate implements [Authenticator]. The time it takes does not tell how
-// much of a token was right.
-func (t Tokens) Authenticate(r *http.Request) (*User, error) {
-	token := BearerToken(r)
-	if token == "" {
-		return nil, nil
-	}
-	var found *User
-	for known, u := range t {
-		if subtle.ConstantTimeCompare([]byte(known), []byte(token)) == 1 {
-			found = u
-		}
-	}
-	if found == nil {
-		return nil, ErrBadCredentials
-	}
-	return found, nil
-}
-
-// BearerToken returns the bearer token of a request, or "".
-func BearerToken(r *http.Request) string {
-	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	if !strings.EqualFold(scheme, "bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
-}
+// CredentialID is the extra information by which the credential of a user can be
+// told from others of the same user: "X509SHA256=..." or "JTI=...".
+const CredentialID = "authentication.kubernetes.io/credential-id"
 
 // AsAnonymous authenticates everybody, as system:anonymous. It goes last.
 type AsAnonymous struct{}

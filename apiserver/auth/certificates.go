@@ -6,7 +6,9 @@ package auth
 import (
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/asn1"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -16,7 +18,8 @@ import (
 const keptCertificates = 1024
 
 // Certificates authenticates TLS client certificates: the common name is the
-// user, the organisations are the groups. It is safe for concurrent use.
+// user, the organisations are the groups, the attribute that KEP-4680 defines, if
+// there is one, is the UID. It is safe for concurrent use.
 //
 // Verifying a certificate costs more than reading an object, and a connection
 // shows the same one with every request. So what was verified is remembered for
@@ -97,12 +100,33 @@ func (c *Certificates) verify(sent []*x509.Certificate, now time.Time) (verified
 		}
 	}
 	if leaf.Subject.CommonName != "" {
+		uid, err := certificateUID(leaf)
+		if err != nil {
+			return verified{}, err
+		}
 		v.user = &User{
-			Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization,
-			Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"X509SHA256=" + fingerprint(leaf)}},
+			Name: leaf.Subject.CommonName, UID: uid, Groups: leaf.Subject.Organization,
+			Extra: map[string][]string{CredentialID: {"X509SHA256=" + fingerprint(leaf)}},
 		}
 	}
 	return v, nil
+}
+
+// certificateUID returns the UID that the subject of a certificate names, or "".
+func certificateUID(leaf *x509.Certificate) (string, error) {
+	oid := asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
+	uid := ""
+	for _, name := range leaf.Subject.Names {
+		if !name.Type.Equal(oid) {
+			continue
+		}
+		text, ok := name.Value.(string)
+		if !ok || text == "" || uid != "" {
+			return "", fmt.Errorf("%w: the certificate must name one UID, as text", ErrBadCredentials)
+		}
+		uid = text
+	}
+	return uid, nil
 }
 
 func (c *Certificates) remember(key [sha256.Size]byte, v verified, now time.Time) {
