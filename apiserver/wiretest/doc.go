@@ -42,6 +42,9 @@
 //	@compact                 drop the server's history first (see [Target.Compact])
 //	@setup                   the answer is of no interest: check only that it is below 400
 //
+// A line "@admission PLUGIN..." before the first request names admission plugins
+// that the conversation needs and the reference server usually goes without.
+//
 // A PATH is a dotted path of field names; it passes through lists, and [K=V]
 // after a name picks elements. A backslash before a dot makes it part of a
 // name.

@@ -28,7 +28,10 @@ type Script struct {
 	Name string
 	// Comment is the text before the first request.
 	Comment string
-	Steps   []*Step
+	// Admission lists the admission plugins that the conversation needs and the
+	// reference server usually goes without.
+	Admission []string
+	Steps     []*Step
 }
 
 // Step is one request of a [Script].
@@ -97,6 +100,11 @@ func Load(dir string) ([]*Script, error) {
 func Parse(name string, data []byte) (*Script, error) {
 	archive := txtar.Parse(data)
 	script := &Script{Name: name, Comment: string(archive.Comment)}
+	for line := range strings.Lines(script.Comment) {
+		if plugins, ok := strings.CutPrefix(line, "@admission "); ok {
+			script.Admission = append(script.Admission, strings.Fields(plugins)...)
+		}
+	}
 	byName := map[string]*Step{}
 	for _, file := range archive.Files {
 		text := string(file.Data)

@@ -5,8 +5,8 @@
 // loopback in a temporary directory, and stops it for sure.
 //
 // The flags are those of envtest where it has an opinion: RBAC, a static admin
-// token, the ServiceAccount admission plugin off (no controller creates service
-// accounts), no controllers beside the two processes. fsync stays on, so that
+// token, the ServiceAccount admission plugin off unless asked for (no controller
+// creates service accounts), no controllers beside the two processes. fsync stays on, so that
 // measurements compare equal durability.
 package peer
 
@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 	// Token is the bearer token of the administrator (group system:masters).
 	// Empty means "admin".
 	Token string
+	// Admission lists the plugins that are on although no controller does their
+	// part: ServiceAccount, or none.
+	Admission []string
 	// ServerFlags are added to kube-apiserver's.
 	ServerFlags []string
 	// Wait bounds how long the start may take. 0 means 90 seconds.
@@ -97,6 +101,9 @@ func Start(ctx context.Context, options Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if !slices.Contains(options.Admission, "ServiceAccount") {
+		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
+	}
 	if s.apiserver, err = start(options.Log, filepath.Join(binaries, "kube-apiserver"), append(flags, options.ServerFlags...)...); err != nil {
 		return nil, err
 	}
@@ -138,7 +145,6 @@ func (s *Server) serverFlags(port int) ([]string, error) {
 		"--allow-privileged=true",
 		"--authorization-mode=RBAC",
 		"--token-auth-file=" + tokens,
-		"--disable-admission-plugins=ServiceAccount",
 		"--service-account-issuer=https://127.0.0.1/",
 		"--service-account-key-file=" + key,
 		"--service-account-signing-key-file=" + key,

@@ -13,10 +13,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,7 +41,7 @@ func main() {
 	}
 }
 
-func record(ctx context.Context, dir, pattern string, check, verbose bool) (err error) {
+func record(ctx context.Context, dir, pattern string, check, verbose bool) error {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
@@ -47,27 +50,47 @@ func record(ctx context.Context, dir, pattern string, check, verbose bool) (err 
 	if err != nil {
 		return err
 	}
+	scripts = slices.DeleteFunc(scripts, func(s *wiretest.Script) bool { return !match.MatchString(s.Name) })
+	// Those that need other plugins need another server.
+	servers := map[string][]*wiretest.Script{}
+	for _, script := range scripts {
+		plugins := strings.Join(script.Admission, " ")
+		servers[plugins] = append(servers[plugins], script)
+	}
+	changed := 0
+	for _, plugins := range slices.Sorted(maps.Keys(servers)) {
+		n, err := converse(ctx, servers[plugins], dir, check, verbose)
+		if err != nil {
+			return err
+		}
+		changed += n
+	}
+	if check && changed > 0 {
+		return fmt.Errorf("%d answers differ from the recorded ones", changed)
+	}
+	return nil
+}
+
+// converse has conversations, all of which need the same plugins, with a server,
+// and returns how many answers are new.
+func converse(ctx context.Context, scripts []*wiretest.Script, dir string, check, verbose bool) (changed int, err error) {
 	var log io.Writer
 	if verbose {
 		log = os.Stderr
 	}
-	server, err := peer.Start(ctx, peer.Options{Log: log})
+	server, err := peer.Start(ctx, peer.Options{Log: log, Admission: scripts[0].Admission})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	fmt.Printf("reference server ready after %v\n", server.Started.Round(time.Millisecond))
 
 	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact}
-	changed := 0
 	for _, script := range scripts {
-		if !match.MatchString(script.Name) {
-			continue
-		}
 		begin := time.Now()
 		answers, err := target.Run(ctx, script)
 		if err != nil {
-			return err
+			return changed, err
 		}
 		differs := take(answers, !check)
 		fmt.Printf("%-24s %3d requests %3d changed %6.1fs\n", script.Name, len(answers), differs, time.Since(begin).Seconds())
@@ -76,13 +99,10 @@ func record(ctx context.Context, dir, pattern string, check, verbose bool) (err 
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(dir, script.Name+".txtar"), script.Format(), 0o644); err != nil {
-			return err
+			return changed, err
 		}
 	}
-	if check && changed > 0 {
-		return fmt.Errorf("%d answers differ from the recorded ones", changed)
-	}
-	return nil
+	return changed, nil
 }
 
 // take puts the answers into their steps, or prints them, and returns how many
