@@ -10,10 +10,17 @@ import (
 )
 
 // admissions returns the chain of the plane, in the order of Kubernetes: what
-// resolves classes and limits, then the caller's own. allocator gives Services
-// their addresses, refusal looks after definitions.
-func (p *Plane) admissions(allocator, refusal apiserver.Admission) apiserver.Admission {
-	chain := append(apiserver.Admissions{namespace.Lifecycle{Store: p.store}}, admission.Chain(p.store)...)
+// resolves accounts, classes and limits, then the caller's own. allocator gives
+// Services their addresses, refusal looks after definitions.
+func (p *Plane) admissions(accounts, allocator, refusal apiserver.Admission) apiserver.Admission {
+	var chain apiserver.Admissions
+	if p.options.has("NamespaceLifecycle") {
+		chain = append(chain, namespace.Lifecycle{Store: p.store})
+	}
+	if p.options.has("ServiceAccount") {
+		chain = append(chain, accounts)
+	}
+	chain = append(chain, admission.Chain(p.store, p.options.Disable...)...)
 	chain = append(chain, allocator, refusal)
 	if p.options.Admission != nil {
 		chain = append(chain, p.options.Admission)

@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -14,48 +15,79 @@ import (
 	"sync"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/serviceaccount"
 )
 
-// authenticator finds the users of requests from the network: by certificates
-// of the plane's authority, by token, or nobody in particular.
+// usualIssuer is who issues the tokens of ServiceAccounts in most clusters.
+const usualIssuer = "https://kubernetes.default.svc.cluster.local"
+
+// authenticator finds the users of requests from the network: by what a proxy
+// says, by certificates of the plane's authority, by token, or nobody in
+// particular.
 type authenticator struct {
+	frontProxy   *auth.FrontProxy
 	certificates func() (*auth.Certificates, error)
-	tokens       auth.Tokens
+	bearer       auth.Bearer
+	noAnonymous  bool
 }
 
-func newAuthenticator(keys func() (*Keys, error), tokens auth.Tokens) authenticator {
-	return authenticator{tokens: tokens, certificates: sync.OnceValues(func() (*auth.Certificates, error) {
-		k, err := keys()
-		if err != nil {
-			return nil, err
-		}
-		return auth.NewCertificates(k.pool()), nil
-	})}
+func newAuthenticator(keys func() (*Keys, error), o Authentication, accounts *serviceaccount.Tokens) *authenticator {
+	return &authenticator{
+		frontProxy: o.FrontProxy, noAnonymous: o.NoAnonymous,
+		bearer: auth.Bearer{Tokens: []auth.TokenAuthenticator{o.Tokens, accounts}, Audiences: accounts.Audiences()},
+		certificates: sync.OnceValues(func() (*auth.Certificates, error) {
+			k, err := keys()
+			if err != nil {
+				return nil, err
+			}
+			return auth.NewCertificates(k.pool()), nil
+		}),
+	}
 }
 
 // Authenticate implements [auth.Authenticator].
-func (a authenticator) Authenticate(r *http.Request) (*auth.User, error) {
-	chain := auth.Authenticators{a.tokens}
+func (a *authenticator) Authenticate(r *http.Request) (*auth.User, error) {
+	var chain auth.Authenticators
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		if a.frontProxy != nil {
+			chain = append(chain, a.frontProxy)
+		}
 		certificates, err := a.certificates()
 		if err != nil {
 			return nil, err
 		}
 		chain = append(chain, certificates)
 	}
-	user, err := chain.Authenticate(r)
+	user, err := append(chain, a.bearer).Authenticate(r)
 	if err != nil {
 		return nil, err
 	}
 	if user == nil {
+		if a.noAnonymous {
+			return nil, auth.ErrBadCredentials
+		}
 		return auth.AsAnonymous{}.Authenticate(r)
 	}
-	if !user.In(auth.Authenticated) {
-		known := *user
-		known.Groups = append(slices.Clone(user.Groups), auth.Authenticated)
-		user = &known
+	return known(user), nil
+}
+
+// known returns a user with the group of all that have shown who they are.
+func known(user *auth.User) *auth.User {
+	if user.In(auth.Authenticated) {
+		return user
 	}
-	return user, nil
+	out := *user
+	out.Groups = append(slices.Clone(user.Groups), auth.Authenticated)
+	return &out
+}
+
+// Review answers TokenReviews.
+func (a *authenticator) Review(ctx context.Context, token string, audiences []string) (*auth.User, []string, error) {
+	user, meant, err := a.bearer.Review(ctx, token, audiences)
+	if err != nil {
+		return nil, nil, err
+	}
+	return known(user), meant, nil
 }
 
 // ReadTokens reads users in the form of a static token file: one line

@@ -45,7 +45,13 @@ func TestSameScriptGivesSameBytes(t *testing.T) {
 func record(t *testing.T, manual bool) (out string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		plane, err := controlplane.New(controlplane.Options{ManualControllers: manual, Entropy: apiserver.SeededEntropy(1)})
+		keys, err := controlplane.TestKeys()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plane, err := controlplane.New(controlplane.Options{
+			ManualControllers: manual, Entropy: apiserver.SeededEntropy(1), Authentication: controlplane.Authentication{Keys: keys},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

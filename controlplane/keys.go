@@ -23,10 +23,15 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/steer-dev/steer/controlplane/serviceaccount"
 )
 
 // Keys are the secrets of a plane: a certificate authority that signs the
-// certificates of its server and of its users. They always come from the
+// certificates of its server and of its users, and the key that signs the tokens
+// of ServiceAccounts. They always come from the
 // operating system's randomness or from outside, never from Options.Entropy.
 type Keys struct {
 	// CA is the certificate of the authority.
@@ -39,6 +44,9 @@ type Keys struct {
 	// Serving is the certificate that the listener shows. nil: one that CA signs,
 	// renewed before it ends.
 	Serving *tls.Certificate
+	// Accounts sign and verify the tokens of ServiceAccounts. Without a Signer
+	// there is one for as long as the plane lives.
+	Accounts serviceaccount.Keys
 }
 
 const (
@@ -60,7 +68,36 @@ func NewKeys() (*Keys, error) {
 		return nil, err
 	}
 	now := time.Now()
-	return signCA(signer, serial, "steer", now.Add(-clockSkew), now.Add(caLifetime))
+	keys, err := signCA(signer, serial, "steer", now.Add(-clockSkew), now.Add(caLifetime))
+	if err != nil {
+		return nil, err
+	}
+	keys.Accounts, err = newAccountKeys()
+	return keys, err
+}
+
+// newAccountKeys makes a new key for the tokens of ServiceAccounts.
+func newAccountKeys() (serviceaccount.Keys, error) {
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return serviceaccount.Keys{}, fmt.Errorf("controlplane: make the key of the service accounts: %w", err)
+	}
+	return serviceaccount.Keys{Signer: signer}, nil
+}
+
+// withAccounts returns keys that can sign the tokens of ServiceAccounts.
+func (k *Keys) withAccounts() (*Keys, error) {
+	if k.Accounts.Signer != nil {
+		return k, nil
+	}
+	made, err := newAccountKeys()
+	if err != nil {
+		return nil, err
+	}
+	made.Verifiers = k.Accounts.Verifiers
+	whole := *k
+	whole.Accounts = made
+	return &whole, nil
 }
 
 // testKeysName is the common name that gives the test keys away.
@@ -72,7 +109,16 @@ func TestKeys() (*Keys, error) {
 	seed := sha256.Sum256([]byte(testKeysName))
 	signer := ed25519.NewKeyFromSeed(seed[:])
 	from := time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC)
-	return signCA(signer, big.NewInt(1), testKeysName, from, from.AddDate(200, 0, 0))
+	keys, err := signCA(signer, big.NewInt(1), testKeysName, from, from.AddDate(200, 0, 0))
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: make the test keys: %w", err)
+	}
+	keys.Accounts.Signer = accounts
+	return keys, nil
 }
 
 func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Time) (*Keys, error) {
@@ -117,7 +163,33 @@ func OpenKeys(dir string) (*Keys, error) {
 	if !ok || !pair.Leaf.IsCA {
 		return nil, fmt.Errorf("controlplane: %s is not a certificate authority; remove it together with %s", certFile, keyFile)
 	}
-	return &Keys{CA: pair.Leaf, Signer: signer}, nil
+	accounts, err := openAccountKeys(filepath.Join(dir, "sa.key"))
+	return &Keys{CA: pair.Leaf, Signer: signer, Accounts: accounts}, err
+}
+
+// openAccountKeys reads the key of the service accounts, and makes one where
+// there is none.
+func openAccountKeys(file string) (serviceaccount.Keys, error) {
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		made, err := newAccountKeys()
+		if err != nil {
+			return made, err
+		}
+		if text, err = encodeKey(made.Signer); err != nil {
+			return made, err
+		}
+		return made, writeFile(file, text, 0o600)
+	case err != nil:
+		return serviceaccount.Keys{}, fmt.Errorf("controlplane: read the keys: %w", err)
+	}
+	key, err := keyutil.ParsePrivateKeyPEM(text)
+	signer, ok := key.(crypto.Signer)
+	if err != nil || !ok {
+		return serviceaccount.Keys{}, fmt.Errorf("controlplane: %s is damaged: restore it, or remove it and hand out new tokens", file)
+	}
+	return serviceaccount.Keys{Signer: signer}, nil
 }
 
 func createKeys(dir, certFile, keyFile string) (*Keys, error) {
@@ -130,6 +202,9 @@ func createKeys(dir, certFile, keyFile string) (*Keys, error) {
 	}
 	key, err := encodeKey(keys.Signer)
 	if err != nil {
+		return nil, err
+	}
+	if keys.Accounts, err = openAccountKeys(filepath.Join(dir, "sa.key")); err != nil {
 		return nil, err
 	}
 	if err := writeFile(certFile, encodeCertificate(keys.CA.Raw), 0o600); err != nil {

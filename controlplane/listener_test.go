@@ -62,7 +62,7 @@ func TestOtherAuthoritiesAreTakenInBesideTheOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, _ := listening(t, controlplane.Options{Keys: other})
+	foreign, _ := listening(t, controlplane.Options{Authentication: controlplane.Authentication{Keys: other}})
 	keys, err := controlplane.NewKeys()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestOtherAuthoritiesAreTakenInBesideTheOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys.Serving = &pair
-	plane, _ := listening(t, controlplane.Options{Keys: keys})
+	plane, _ := listening(t, controlplane.Options{Authentication: controlplane.Authentication{Keys: keys}})
 
 	for name, cert := range map[string]*controlplane.Plane{"own": plane, "other": foreign} {
 		crt, key := clientPair(t, cert)
@@ -120,10 +120,10 @@ func TestStopEndsWatchesOfTheNetwork(t *testing.T) {
 
 func TestStrangersSeeNothing(t *testing.T) {
 	t.Parallel()
-	plane, _ := listening(t, controlplane.Options{Tokens: auth.Tokens{
+	plane, _ := listening(t, controlplane.Options{Authentication: controlplane.Authentication{Tokens: auth.Tokens{
 		"ada-token": {Name: "ada", Groups: []string{auth.Masters}},
 		"bob-token": {Name: "bob"},
-	}})
+	}}})
 	kubeconfig, err := plane.Kubeconfig()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,11 +29,8 @@ type Options struct {
 	// Hosts are more names and addresses that clients may use for the listener;
 	// its own address, localhost and the names inside a cluster are known.
 	Hosts []string
-	// Keys are the plane's secrets. nil: those in DataDir, or new ones; made when
-	// first needed.
-	Keys *Keys
-	// Tokens are bearer tokens that the listener accepts, with their users.
-	Tokens auth.Tokens
+	// Authentication says who users are.
+	Authentication Authentication
 	// Authorizer of requests. nil: members of system:masters may do everything,
 	// others nothing.
 	Authorizer auth.Authorizer
@@ -42,6 +40,10 @@ type Options struct {
 	Entropy apiserver.Entropy
 	// Limits of requests; the zero value is the usual ones.
 	Limits apiserver.Limits
+	// Disable lists admission plugins and controllers to leave out, by the names
+	// that kube-apiserver and kube-controller-manager have for them; [Plugins] and
+	// [Controllers] are those that there are. nil: none.
+	Disable []string
 	// ManualControllers keeps Start from running the built-in controllers:
 	// whoever calls [Plane.Step] or [Plane.Settle] decides when they act.
 	ManualControllers bool
@@ -54,4 +56,32 @@ type Options struct {
 	Metrics *prometheus.Registry
 	// Log receives what no client sees. nil: discarded.
 	Log *slog.Logger
+}
+
+// Authentication says who users are, besides the holders of certificates of the
+// plane's own authority. The zero value knows the ServiceAccounts, and everybody
+// else as system:anonymous.
+type Authentication struct {
+	// Keys are the plane's secrets. nil: those in DataDir, or new ones.
+	Keys *Keys
+	// Tokens are bearer tokens that the listener accepts, with their users.
+	Tokens auth.Tokens
+	// Issuers of the tokens of ServiceAccounts: new ones are of the first, those
+	// of the others are accepted. Empty:
+	// https://kubernetes.default.svc.cluster.local.
+	Issuers []string
+	// Audiences that the plane answers to in tokens. Empty: the issuers.
+	Audiences []string
+	// MaxTokenLife bounds the life of new tokens of ServiceAccounts. 0: as long as
+	// is asked for, up to 2^32 seconds.
+	MaxTokenLife time.Duration
+	// ExactTokenLife ends tokens of Pods when they say, in place of a year later.
+	ExactTokenLife bool
+	// KeySetURL is where others find /openid/v1/jwks. Empty: at the listener.
+	KeySetURL string
+	// FrontProxy authenticates requests that a proxy has authenticated. nil:
+	// nobody does.
+	FrontProxy *auth.FrontProxy
+	// NoAnonymous refuses requests without credentials.
+	NoAnonymous bool
 }

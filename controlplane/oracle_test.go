@@ -51,7 +51,7 @@ func TestOracle(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(script.Name, func(t *testing.T) {
 			t.Parallel()
-			answers, err := steerTarget(t, script.Name).Run(t.Context(), script)
+			answers, err := steerTarget(t, script).Run(t.Context(), script)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,14 +79,18 @@ func report(t *testing.T, verdict wiretest.Verdict, key, want string, answer wir
 }
 
 // steerTarget serves a plane of its own. The real server was recorded without
-// kube-controller-manager, so where that would act, ours do not either.
-func steerTarget(t *testing.T, script string) *wiretest.Target {
+// kube-controller-manager, so its controllers are left out here as well.
+func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 	t.Helper()
+	disable := controlplane.Controllers()
+	if !slices.Contains(script.Admission, "ServiceAccount") {
+		disable = append(disable, "ServiceAccount")
+	}
 	store := storage.NewMemory(storage.MemoryOptions{})
 	plane, err := controlplane.New(controlplane.Options{
-		Store:             store,
-		ManualControllers: script == "deletion" || script == "namespaces",
-		Tokens:            auth.Tokens{"admin": {Name: "admin", UID: "admin", Groups: []string{"system:masters"}}},
+		Store:          store,
+		Disable:        disable,
+		Authentication: controlplane.Authentication{Tokens: auth.Tokens{"admin": {Name: "admin", UID: "admin", Groups: []string{"system:masters"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +164,7 @@ func writeOwn(t *testing.T, script *wiretest.Script, ledger *wiretest.Ledger) {
 		return
 	}
 	before := script.Format()
-	answers, err := steerTarget(t, script.Name).Run(t.Context(), script)
+	answers, err := steerTarget(t, script).Run(t.Context(), script)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -39,6 +40,9 @@ type Plane struct {
 	server  *apiserver.Server
 	runner  *step.Runner
 	keys    func() (*Keys, error)
+
+	// address is the URL of the listener, for requests: they must not wait for mu.
+	address atomic.Pointer[string]
 
 	// stepping is held while the runner is used, by the loop for all its life.
 	stepping sync.Mutex
@@ -72,7 +76,13 @@ func New(o Options) (*Plane, error) {
 	if o.Entropy == nil {
 		o.Entropy = apiserver.RandomEntropy()
 	}
-	p := &Plane{options: o, store: o.Store}
+	return build(&Plane{options: o, store: o.Store})
+}
+
+// build completes a plane that has its options, and its store and keys if those
+// are not its own.
+func build(p *Plane) (*Plane, error) {
+	o := &p.options
 	if p.store == nil {
 		store, err := openStore(o.DataDir, o.Log)
 		if err != nil {
@@ -86,23 +96,35 @@ func New(o Options) (*Plane, error) {
 	return p, nil
 }
 
-// assemble puts the parts of the plane together over its store.
-func (p *Plane) assemble() error {
-	o := &p.options
-	p.keys = sync.OnceValues(func() (*Keys, error) {
+// openKeys returns what finds the plane's keys, once they are needed.
+func (o *Options) openKeys() func() (*Keys, error) {
+	given, dir := o.Authentication.Keys, o.DataDir
+	return sync.OnceValues(func() (*Keys, error) {
 		switch {
-		case o.Keys != nil:
-			return o.Keys, nil
-		case o.DataDir != "":
-			return OpenKeys(filepath.Join(o.DataDir, "pki"))
+		case given != nil:
+			return given.withAccounts()
+		case dir != "":
+			return OpenKeys(filepath.Join(dir, "pki"))
 		}
 		return NewKeys()
 	})
-	authentication := newAuthenticator(p.keys, o.Tokens)
+}
+
+// assemble puts the parts of the plane together over its store.
+func (p *Plane) assemble() error {
+	o := &p.options
+	if err := o.checkDisabled(); err != nil {
+		return err
+	}
+	if p.keys == nil {
+		p.keys = o.openKeys()
+	}
+	accounts := newAccounts(p)
+	authentication := newAuthenticator(p.keys, o.Authentication, accounts.tokens)
 	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
-	builtin := append(allocator.Services(builtinResources()), core.Reviews(o.Authorizer, authentication)...)
+	builtin := append(accounts.resources(allocator.Services(builtinResources())), core.Reviews(o.Authorizer, authentication)...)
 	refusal := &lateAdmission{}
-	admission := p.admissions(allocator, refusal)
+	admission := p.admissions(accounts.admission, allocator, refusal)
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authenticator: authentication, Authorizer: o.Authorizer, Admission: admission,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
@@ -113,6 +135,7 @@ func (p *Plane) assemble() error {
 	}
 	p.server = server
 	server.Handle(SnapshotPath, http.HandlerFunc(p.serveSnapshot))
+	accounts.publish(server)
 	definitions := crd.New(crd.Options{
 		Server: server, Store: p.store, Schemas: sharedSchemas(),
 		Transport: server.RoundTripper(identity(step.APIServer)),
@@ -136,7 +159,8 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
-	controllers := []step.Controller{gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(), protection.New(lifeOf)}
+	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(), protection.New(lifeOf))
+	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)
 		if err != nil {
@@ -200,8 +224,12 @@ func (p *Plane) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.listener, err = listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.Handler(), p.options.Log)
-	return err
+	if p.listener, err = listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.Handler(), p.options.Log); err != nil {
+		return err
+	}
+	url := p.listener.url()
+	p.address.Store(&url)
+	return nil
 }
 
 // Stop ends watches, waits for the requests in flight until ctx ends, joins
@@ -249,7 +277,7 @@ func (p *Plane) Fork() (*Plane, error) {
 	_, _ = seed.Write([]byte(o.Entropy.UID())) // a hash does not fail
 	o.Entropy = apiserver.SeededEntropy(seed.Sum64())
 	o.Store = forker.Fork()
-	fork, err := New(o)
+	fork, err := build(&Plane{options: o, store: o.Store, keys: p.keys}) // tokens in its objects stay valid
 	if err != nil {
 		return nil, errors.Join(err, o.Store.Close())
 	}
@@ -305,12 +333,10 @@ func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
 
 // URL returns where the listener is, such as "https://127.0.0.1:6443", or "".
 func (p *Plane) URL() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.listener == nil {
-		return ""
+	if url := p.address.Load(); url != nil {
+		return *url
 	}
-	return p.listener.url()
+	return ""
 }
 
 // Handler returns the HTTP side of the plane, for listeners of the caller's own.

@@ -124,15 +124,16 @@ func (a *api) refused(method, path, body string) string {
 	return fmt.Sprintf("%d %s: %s", code, status.Reason, status.Message)
 }
 
-// names returns the names in a list.
+// names returns the names in a list, without what every namespace has.
 func (a *api) names(path string) []string {
 	a.tb.Helper()
 	list := a.must(http.MethodGet, path, "")
 	var out []string
 	items, _, _ := unstructured.NestedSlice(list.Object, "items")
 	for _, item := range items {
-		name, _, _ := unstructured.NestedString(item.(map[string]any), "metadata", "name")
-		out = append(out, name)
+		if name, _, _ := unstructured.NestedString(item.(map[string]any), "metadata", "name"); name != "kube-root-ca.crt" {
+			out = append(out, name)
+		}
 	}
 	return out
 }

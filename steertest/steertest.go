@@ -74,7 +74,8 @@ type Options struct {
 	// Workloads makes Deployments, Jobs and Pods behave as if a cluster ran them;
 	// see [Workloads]. Default: they stay as they are written.
 	Workloads *workloads.Options
-	// Plane adjusts the control plane.
+	// Plane adjusts the control plane. Unless its field Disable is set, namespaces
+	// have no ConfigMap kube-root-ca.crt.
 	Plane controlplane.Options
 	// Timeout of every wait. Default 30 s.
 	Timeout time.Duration
@@ -162,6 +163,9 @@ func (e *Env) startPlane() {
 	}
 	o := e.options.Plane
 	forked := forkable(&o)
+	if o.Disable == nil {
+		o.Disable = usuallyDisabled()
+	}
 	if forked {
 		if o.Store, err = forkTemplate(manifests); err != nil {
 			e.Fatalf("steertest: %v", err)

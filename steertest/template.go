@@ -27,12 +27,18 @@ var templates sync.Map // [sha256.Size]byte to func() (storage.Forker, error)
 const firstRealTime = 1767225600 // 2026-01-01
 
 // forkable tells whether a plane may begin as a copy of a template: it has no
-// store of its own, no say in what its first objects are like, and is not inside
+// store of its own, no say in what its first objects are like (such as keys, or
+// with [usuallyDisabled] the certificates in every namespace), and is not inside
 // a bubble of virtual time. There a template would come from the future, and one
 // that was made there could not be used outside.
 func forkable(o *controlplane.Options) bool {
-	return o.Store == nil && o.DataDir == "" && o.Entropy == nil && o.Admission == nil && time.Now().Unix() >= firstRealTime
+	return o.Store == nil && o.DataDir == "" && o.Entropy == nil && o.Admission == nil && o.Disable == nil && time.Now().Unix() >= firstRealTime
 }
+
+// usuallyDisabled is what planes go without unless their options say otherwise:
+// nothing in a test reads the ConfigMap kube-root-ca.crt, and what it holds
+// belongs to the keys of one plane.
+func usuallyDisabled() []string { return []string{"root-ca-certificate-publisher-controller"} }
 
 // forkTemplate returns a copy of the store of a plane with the objects.
 func forkTemplate(objects []manifest.Object) (storage.Store, error) {
@@ -61,7 +67,7 @@ func forkTemplate(objects []manifest.Object) (storage.Store, error) {
 func makeTemplate(objects []manifest.Object) (storage.Forker, error) {
 	ctx := context.Background() // of no single test
 	store := storage.NewMemory(storage.MemoryOptions{})
-	plane, err := controlplane.New(controlplane.Options{Store: store, ManualControllers: true})
+	plane, err := controlplane.New(controlplane.Options{Store: store, ManualControllers: true, Disable: usuallyDisabled()})
 	if err != nil {
 		return nil, err
 	}

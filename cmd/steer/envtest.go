@@ -95,10 +95,7 @@ func newAPIServerCommand() *cobra.Command {
 	// What envtest always gives: right, but there is nothing to do for it.
 	f.IP("advertise-address", nil, "no effect")
 	f.Bool("allow-privileged", true, "no effect: nothing runs Pods")
-	f.StringSlice("disable-admission-plugins", nil, "no effect: there is none that may be switched off")
-	f.StringArray("service-account-issuer", nil, "no effect: no service account tokens are issued")
-	f.StringArray("service-account-key-file", nil, "no effect: none are accepted")
-	f.String("service-account-signing-key-file", "", "no effect: none are signed")
+	s.who.register(f)
 	return cmd
 }
 
@@ -226,6 +223,7 @@ type apiserverFlags struct {
 	serviceIPs        []string
 	etcdServers       []string
 	verbosity         int
+	who               authenticationFlags
 }
 
 // run serves until ctx ends.
@@ -323,15 +321,21 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	if err := readTokenFile(&o, s.tokenFile); err != nil {
 		return o, fmt.Errorf("--token-auth-file: %w", err)
 	}
-	if o.Keys, err = controlplane.NewKeys(); err != nil {
+	o.Disable = s.who.disabled(notes)
+	keys, err := controlplane.NewKeys()
+	if err != nil {
+		return o, err
+	}
+	o.Authentication.Keys = keys
+	if err := s.who.apply(&o.Authentication); err != nil {
 		return o, err
 	}
 	if s.clientCA != "" {
-		if o.Keys.Clients, err = cert.NewPool(s.clientCA); err != nil {
+		if keys.Clients, err = cert.NewPool(s.clientCA); err != nil {
 			return o, fmt.Errorf("--client-ca-file: %w", err)
 		}
 	}
-	o.Keys.Serving, err = s.certificate()
+	keys.Serving, err = s.certificate()
 	return o, err
 }
 

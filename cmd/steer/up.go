@@ -32,6 +32,7 @@ type upOptions struct {
 	dataDir    string
 	inMemory   bool
 	workloads  bool
+	bare       bool
 	listen     string
 	kubeconfig string
 	tokenFile  string
@@ -60,6 +61,7 @@ a crash of the process and of the machine.`,
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for data, keys and kubeconfig (default $XDG_STATE_HOME/steer or ~/.local/state/steer)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
 	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
+	f.BoolVar(&o.bare, "bare", false, "run no controllers, as a kube-apiserver alone: namespaces stay, nothing is collected, Pods need no ServiceAccount")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
@@ -79,6 +81,10 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 		defer debug.SetGCPercent(debug.SetGCPercent(50))
 	}
 	options := controlplane.Options{Listen: o.listen, Version: moduleVersion()}
+	if o.bare {
+		// Nothing makes the accounts that the plugin would ask for.
+		options.Disable = append(controlplane.Controllers(), "ServiceAccount")
+	}
 	if o.workloads {
 		options.Workloads = &workloads.Options{}
 	}
@@ -178,7 +184,7 @@ func readTokenFile(options *controlplane.Options, path string) error {
 		return fmt.Errorf("cannot read the token file: %w", err)
 	}
 	defer file.Close()
-	options.Tokens, err = controlplane.ReadTokens(file)
+	options.Authentication.Tokens, err = controlplane.ReadTokens(file)
 	return err
 }
 

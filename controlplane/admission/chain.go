@@ -6,6 +6,7 @@ package admission
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,13 +15,47 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Chain returns all admissions of this package over the objects of a store, in
-// the order of Kubernetes.
-func Chain(store storage.Viewer) apiserver.Admissions {
-	return apiserver.Admissions{
-		NewLimitRanger(store), NodeTaints{}, NewPriority(store), Tolerations{}, NewStorageClass(store),
-		StorageProtection{}, NewVolumeResize(store), NewRuntimeClass(store), NewIngressClass(store),
+// plugin is one admission of this package.
+type plugin struct {
+	name string
+	make func(storage.Viewer) apiserver.Admission
+}
+
+// plugins are all of them, in the order of Kubernetes.
+func plugins() []plugin {
+	return []plugin{
+		{"LimitRanger", func(s storage.Viewer) apiserver.Admission { return NewLimitRanger(s) }},
+		{"TaintNodesByCondition", func(storage.Viewer) apiserver.Admission { return NodeTaints{} }},
+		{"Priority", func(s storage.Viewer) apiserver.Admission { return NewPriority(s) }},
+		{"DefaultTolerationSeconds", func(storage.Viewer) apiserver.Admission { return Tolerations{} }},
+		{"DefaultStorageClass", func(s storage.Viewer) apiserver.Admission { return NewStorageClass(s) }},
+		{"StorageObjectInUseProtection", func(storage.Viewer) apiserver.Admission { return StorageProtection{} }},
+		{"PersistentVolumeClaimResize", func(s storage.Viewer) apiserver.Admission { return NewVolumeResize(s) }},
+		{"RuntimeClass", func(s storage.Viewer) apiserver.Admission { return NewRuntimeClass(s) }},
+		{"DefaultIngressClass", func(s storage.Viewer) apiserver.Admission { return NewIngressClass(s) }},
 	}
+}
+
+// Names returns the names of the admissions of this package, as kube-apiserver
+// has them.
+func Names() []string {
+	var names []string
+	for _, p := range plugins() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Chain returns all admissions of this package over the objects of a store, but
+// for those to leave out.
+func Chain(store storage.Viewer, disable ...string) apiserver.Admissions {
+	var chain apiserver.Admissions
+	for _, p := range plugins() {
+		if !slices.Contains(disable, p.name) {
+			chain = append(chain, p.make(store))
+		}
+	}
+	return chain
 }
 
 // Forbidden is the 403 with which an admission refuses a request, under the name

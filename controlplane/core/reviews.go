@@ -5,7 +5,6 @@ package core
 
 import (
 	"context"
-	"net/http"
 	"reflect"
 	"strings"
 
@@ -23,13 +22,13 @@ import (
 // Reviews returns the kinds by which clients ask who they are and what somebody
 // may do. Nothing of them is stored.
 //
-// Both arguments are those of the server; a nil authorizer is asked as
-// [auth.AllowMasters], a nil authenticator leaves TokenReview out.
-func Reviews(authorizer auth.Authorizer, authenticator auth.Authenticator) []*apiserver.Resource {
+// A nil authorizer is asked as [auth.AllowMasters], nil tokens leave TokenReview
+// out.
+func Reviews(authorizer auth.Authorizer, tokens TokenReviewer) []*apiserver.Resource {
 	if authorizer == nil {
 		authorizer = auth.AllowMasters{}
 	}
-	a := reviewer{authorizer, authenticator}
+	a := reviewer{authorizer, tokens}
 	out := []*apiserver.Resource{
 		review("authentication.k8s.io", "selfsubjectreviews", false, a.self, nil),
 		review("authorization.k8s.io", "subjectaccessreviews", false, a.subject, validateSubject),
@@ -37,8 +36,8 @@ func Reviews(authorizer auth.Authorizer, authenticator auth.Authenticator) []*ap
 		review("authorization.k8s.io", "selfsubjectaccessreviews", false, a.selfSubject, validateSelfSubject),
 		review("authorization.k8s.io", "selfsubjectrulesreviews", false, a.selfRules, validateSelfRules),
 	}
-	if authenticator != nil {
-		out = append(out, review("authentication.k8s.io", "tokenreviews", false, a.token, validateToken))
+	if tokens != nil {
+		out = append(out, review("authentication.k8s.io", "tokenreviews", false, a.token, nil))
 	}
 	return out
 }
@@ -76,8 +75,15 @@ func (a answerer[T, P]) Create(ctx context.Context, r *apiserver.Request, obj ap
 
 // reviewer answers reviews.
 type reviewer struct {
-	authorizer    auth.Authorizer
-	authenticator auth.Authenticator
+	authorizer auth.Authorizer
+	tokens     TokenReviewer
+}
+
+// TokenReviewer finds out about tokens; see [auth.Bearer].
+type TokenReviewer interface {
+	// Review returns the user of a token that is meant for one of the audiences,
+	// and for which of them. Without audiences the server's own are meant.
+	Review(ctx context.Context, token string, audiences []string) (*auth.User, []string, error)
 }
 
 func (reviewer) self(_ context.Context, r *apiserver.Request, obj *authenticationv1.SelfSubjectReview) error {
@@ -158,18 +164,17 @@ func (a reviewer) selfRules(ctx context.Context, r *apiserver.Request, obj *auth
 	return nil
 }
 
-func (a reviewer) token(_ context.Context, _ *apiserver.Request, obj *authenticationv1.TokenReview) error {
-	probe := &http.Request{Header: http.Header{"Authorization": {"Bearer " + obj.Spec.Token}}}
-	user, err := a.authenticator.Authenticate(probe)
-	obj.Spec.Token = "" // it is a secret, and known to who sent it
-	switch {
-	case err != nil:
-		obj.Status = authenticationv1.TokenReviewStatus{Error: err.Error()}
-	case user != nil && !user.In(auth.Unauthenticated):
-		obj.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(user)}
-	default:
-		obj.Status = authenticationv1.TokenReviewStatus{}
+func (a reviewer) token(ctx context.Context, _ *apiserver.Request, obj *authenticationv1.TokenReview) error {
+	if obj.Spec.Token == "" {
+		return apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}
+	user, audiences, err := a.tokens.Review(ctx, obj.Spec.Token, obj.Spec.Audiences)
+	obj.Status = authenticationv1.TokenReviewStatus{}
+	if err != nil {
+		obj.Status.Error = err.Error()
+		return nil
+	}
+	obj.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(user), Audiences: audiences}
 	return nil
 }
 
@@ -191,13 +196,6 @@ func validateSelfSubject(obj *authorizationv1.SelfSubjectAccessReview) field.Err
 }
 
 func validateSelfRules(*authorizationv1.SelfSubjectRulesReview) field.ErrorList { return nil }
-
-func validateToken(obj *authenticationv1.TokenReview) field.ErrorList {
-	if obj.Spec.Token == "" {
-		return field.ErrorList{field.Required(field.NewPath("spec", "token"), "")}
-	}
-	return nil
-}
 
 func oneKind(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) field.ErrorList {
 	path := field.NewPath("spec")

@@ -52,7 +52,7 @@ func New(catalog step.Catalog, decode step.Decoder) *Collector {
 }
 
 // Name implements [step.Controller].
-func (c *Collector) Name() string { return "garbage collector" }
+func (c *Collector) Name() string { return "garbage-collector-controller" }
 
 // Reset implements [step.Controller].
 func (c *Collector) Reset(view storage.View) {

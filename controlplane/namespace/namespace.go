@@ -60,7 +60,7 @@ func New(catalog step.Catalog, decode step.Decoder) *Emptier {
 }
 
 // Name implements [step.Controller].
-func (n *Emptier) Name() string { return "namespace controller" }
+func (n *Emptier) Name() string { return "namespace-controller" }
 
 // Reset implements [step.Controller].
 func (n *Emptier) Reset(view storage.View) {

@@ -48,8 +48,8 @@ func New(decode step.Decoder) *Protector {
 	return &Protector{decode: decode, due: step.KeySet{}, held: map[storage.Key]step.KeySet{}}
 }
 
-// Name implements [step.Controller].
-func (*Protector) Name() string { return "storage protection" }
+// Name implements [step.Controller]. It is that of the half for claims.
+func (*Protector) Name() string { return "persistentvolumeclaim-protection-controller" }
 
 // Reset implements [step.Controller].
 func (p *Protector) Reset(view storage.View) {

@@ -80,6 +80,7 @@ const (
 	GarbageCollector    = "system:serviceaccount:kube-system:generic-garbage-collector"
 	NamespaceController = "system:serviceaccount:kube-system:namespace-controller"
 	APIServer           = "system:apiserver"
+	ControllerManager   = "system:kube-controller-manager"
 	Scheduler           = "system:kube-scheduler"
 )
 

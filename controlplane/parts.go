@@ -1,0 +1,50 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+)
+
+// Plugins returns the names of the admission plugins that a plane has and
+// [Options.Disable] can leave out, as --disable-admission-plugins of
+// kube-apiserver names them.
+func Plugins() []string {
+	return append([]string{"NamespaceLifecycle", "ServiceAccount"}, admission.Names()...)
+}
+
+// Controllers returns the names of the controllers that a plane has and
+// [Options.Disable] can leave out, as --controllers of kube-controller-manager
+// names them. A plane without them is what kube-apiserver is by itself. Nothing
+// makes ServiceAccounts then, so that one where Pods are created also wants to be
+// without the plugin ServiceAccount.
+func Controllers() []string {
+	return []string{
+		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller",
+		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
+	}
+}
+
+// checkDisabled refuses names of what there is not.
+func (o *Options) checkDisabled() error {
+	for _, name := range o.Disable {
+		if all := slices.Concat(Plugins(), Controllers()); !slices.Contains(all, name) {
+			return fmt.Errorf("controlplane: Options.Disable: there is no %q; there are %s", name, strings.Join(all, ", "))
+		}
+	}
+	return nil
+}
+
+// has tells whether a part is not left out.
+func (o *Options) has(name string) bool { return !slices.Contains(o.Disable, name) }
+
+// controllers returns those that are not left out, in order.
+func (o *Options) controllers(all ...step.Controller) []step.Controller {
+	return slices.DeleteFunc(all, func(c step.Controller) bool { return !o.has(c.Name()) })
+}

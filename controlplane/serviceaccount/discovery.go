@@ -1,0 +1,80 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceaccount
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// Paths of the documents by which others verify tokens (OpenID Connect
+// Discovery 1.0, RFC 7517).
+const (
+	ConfigurationPath = "/.well-known/openid-configuration"
+	KeySetPath        = "/openid/v1/jwks"
+)
+
+// configuration is the part of the discovery document that verifiers need.
+type configuration struct {
+	Issuer        string   `json:"issuer"`
+	KeySet        string   `json:"jwks_uri"`
+	ResponseTypes []string `json:"response_types_supported"`
+	SubjectTypes  []string `json:"subject_types_supported"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+}
+
+// Configuration answers [ConfigurationPath]. keySet returns the URL at which
+// clients find [KeySetPath].
+func (t *Tokens) Configuration(keySet func() string) http.Handler {
+	return t.document("application/json", func(ring *keyring) any {
+		c := configuration{
+			Issuer: t.o.Issuers[0], KeySet: keySet(), ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"},
+		}
+		seen := map[string]bool{}
+		for _, k := range ring.all {
+			if !seen[k.algorithm] {
+				c.Algorithms = append(c.Algorithms, k.algorithm)
+			}
+			seen[k.algorithm] = true
+		}
+		return c
+	})
+}
+
+// KeySet answers [KeySetPath].
+func (t *Tokens) KeySet() http.Handler {
+	return t.document("application/jwk-set+json", func(ring *keyring) any {
+		set := struct {
+			Keys []webKey `json:"keys"`
+		}{}
+		for _, k := range ring.all {
+			set.Keys = append(set.Keys, k.webKey())
+		}
+		return set
+	})
+}
+
+// document answers a GET with a document that anybody may keep for an hour.
+func (t *Tokens) document(media string, content func(*keyring) any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", http.MethodGet)
+			http.Error(w, "405 only GET is allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		ring, err := t.keys()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		body, err := json.Marshal(content(ring))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", media)
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+		_, _ = w.Write(body) // nobody to tell
+	})
+}

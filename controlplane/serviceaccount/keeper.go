@@ -1,0 +1,216 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceaccount
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// namespaces is the bucket of Namespaces.
+const namespaces = "namespaces"
+
+// RootCAName is the ConfigMap by which Pods come to the certificate of the API
+// server's authority.
+const RootCAName = "kube-root-ca.crt"
+
+// Settling is how long what a new namespace has is left to the request that
+// creates it, which makes it itself; see [Keeper.Request].
+const Settling = 2 * time.Second
+
+// Keeper is a controller that keeps one object in every namespace: it makes it
+// where it is missing, and mends it where it is not as it should be.
+type Keeper struct {
+	name, user string
+	resource   step.Resource
+	object     string
+	// content returns the members of the object besides its metadata, as JSON
+	// without the braces; "" for none.
+	content func() (string, error)
+
+	// living are the namespaces that are not being deleted, with the time of
+	// their creation.
+	living map[string]time.Time
+	// due are those to look at.
+	due map[string]bool
+	// next is when the first of those is old enough that were too new.
+	next time.Time
+}
+
+var (
+	_ step.Controller = (*Keeper)(nil)
+	_ step.Waker      = (*Keeper)(nil)
+)
+
+// NewDefaultAccounts returns the controller of the ServiceAccount "default".
+func NewDefaultAccounts() *Keeper {
+	return newKeeper("serviceaccount-controller", step.KubeSystem+"service-account-controller",
+		step.Resource{Bucket: accounts, Version: "v1", Plural: accounts, Kind: "ServiceAccount", Namespaced: true}, DefaultName,
+		func() (string, error) { return "", nil })
+}
+
+// NewRootCAs returns the controller of the ConfigMap "kube-root-ca.crt" with the
+// certificates that ca returns, in PEM.
+func NewRootCAs(ca func() ([]byte, error)) *Keeper {
+	return newKeeper("root-ca-certificate-publisher-controller", step.KubeSystem+"root-ca-cert-publisher",
+		step.Resource{Bucket: "configmaps", Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, RootCAName,
+		func() (string, error) {
+			roots, err := ca()
+			if err != nil {
+				return "", err
+			}
+			data, err := json.Marshal(map[string]string{corev1.ServiceAccountRootCAKey: string(roots)})
+			return `"data":` + string(data), err
+		})
+}
+
+func newKeeper(name, user string, r step.Resource, object string, content func() (string, error)) *Keeper {
+	k := &Keeper{name: name, user: user, resource: r, object: object, content: content}
+	k.forget()
+	return k
+}
+
+func (k *Keeper) forget() { k.living, k.due = map[string]time.Time{}, map[string]bool{} }
+
+// Name implements [step.Controller].
+func (k *Keeper) Name() string { return k.name }
+
+// Reset implements [step.Controller].
+func (k *Keeper) Reset(view storage.View) {
+	k.forget()
+	for rec := range view.Ascend(namespaces, "", "") {
+		k.see(rec)
+	}
+}
+
+// Observe implements [step.Controller].
+func (k *Keeper) Observe(e storage.Event) {
+	switch e.Record.Key.Bucket {
+	case namespaces:
+		if e.Deleted {
+			delete(k.living, e.Record.Key.Name)
+			delete(k.due, e.Record.Key.Name)
+			return
+		}
+		k.see(e.Record)
+	case k.resource.Bucket:
+		namespace, name := step.SplitName(e.Record.Key.Name)
+		if _, living := k.living[namespace]; living && name == k.object {
+			k.due[namespace] = true
+		}
+	}
+}
+
+// see takes in a namespace.
+func (k *Keeper) see(rec *storage.Record) {
+	if bytes.Contains(rec.Value, []byte(corev1.NamespaceTerminating)) && terminating(rec) {
+		delete(k.living, rec.Key.Name)
+		delete(k.due, rec.Key.Name)
+		return
+	}
+	if _, known := k.living[rec.Key.Name]; !known {
+		k.living[rec.Key.Name] = created(rec)
+		k.due[rec.Key.Name] = true
+	}
+}
+
+func terminating(rec *storage.Record) bool {
+	var ns corev1.Namespace
+	return json.Unmarshal(rec.Value, &ns) == nil && ns.Status.Phase == corev1.NamespaceTerminating
+}
+
+// created returns when an object was created; the zero time if there is none.
+func created(rec *storage.Record) time.Time {
+	var o metav1.PartialObjectMetadata
+	if rec == nil || json.Unmarshal(rec.Value, &o) != nil {
+		return time.Time{}
+	}
+	return o.CreationTimestamp.Time
+}
+
+// Step implements [step.Controller].
+func (k *Keeper) Step(view storage.View, now time.Time) []step.Request {
+	k.next = time.Time{}
+	var out []step.Request
+	for _, namespace := range sortedKeys(k.due) {
+		rec := view.Get(k.resource.Key(namespace, k.object))
+		if settled := k.living[namespace].Add(Settling); rec == nil && now.Before(settled) {
+			if k.next.IsZero() || settled.Before(k.next) {
+				k.next = settled
+			}
+			continue
+		}
+		delete(k.due, namespace)
+		if r, needed := k.mend(namespace, rec); needed {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Wake implements [step.Waker].
+func (k *Keeper) Wake() time.Time { return k.next }
+
+// mend returns the request that makes the object of a namespace as it should be.
+func (k *Keeper) mend(namespace string, rec *storage.Record) (r step.Request, needed bool) {
+	if rec == nil {
+		r, err := k.Request(namespace)
+		return r, err == nil
+	}
+	content, err := k.content()
+	if err != nil || content == "" || bytes.Contains(rec.Value, []byte(content)) {
+		return r, false // the server writes its objects without space, like ours
+	}
+	var o struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        json.RawMessage `json:"metadata"`
+	}
+	if json.Unmarshal(rec.Value, &o) != nil {
+		return r, false
+	}
+	body := `{"apiVersion":"` + k.resource.Version + `","kind":"` + k.resource.Kind + `","metadata":` + string(o.Metadata) + "," + content + "}"
+	return step.Put(k.user, k.resource.Object(rec.Key), []byte(body), k.about(namespace)), true
+}
+
+func (k *Keeper) about(namespace string) step.Subject {
+	return step.Subject{Key: k.resource.Key(namespace, k.object)}
+}
+
+// Request returns the request that makes the object of a new namespace. Whoever
+// creates namespaces sends it before telling the client, so that the controller
+// finds nothing to do.
+func (k *Keeper) Request(namespace string) (step.Request, error) {
+	content, err := k.content()
+	if err != nil {
+		return step.Request{}, err
+	}
+	if content != "" {
+		content = "," + content
+	}
+	return step.Request{
+		User: k.user, Method: http.MethodPost, Path: k.resource.Collection(namespace), ContentType: step.JSON,
+		Body: []byte(`{"apiVersion":"` + k.resource.Version + `","kind":"` + k.resource.Kind +
+			`","metadata":{"name":"` + k.object + `","namespace":"` + namespace + `"}` + content + "}"),
+		Subject: k.about(namespace),
+	}, nil
+}
+
+// Report implements [step.Controller].
+func (k *Keeper) Report(r step.Request, err error) {
+	if err == nil {
+		return
+	}
+	namespace, _ := step.SplitName(r.Subject.Key.Name)
+	if _, living := k.living[namespace]; living {
+		k.due[namespace] = true
+	}
+}
