@@ -7,12 +7,14 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/controlplane/quota"
 )
 
 // admissions returns the chain of the plane, in the order of Kubernetes: what
-// resolves accounts, classes and limits, then the caller's own. allocator gives
-// Services their addresses, refusal looks after definitions.
-func (p *Plane) admissions(accounts, allocator, refusal apiserver.Admission) apiserver.Admission {
+// resolves accounts, classes and limits, then the caller's own, and last the
+// quotas, which are charged for what all others admit. allocator gives Services
+// their addresses, refusal looks after definitions.
+func (p *Plane) admissions(accounts, allocator, refusal apiserver.Admission, charges *quota.Ledger) apiserver.Admission {
 	var chain apiserver.Admissions
 	if p.options.has("NamespaceLifecycle") {
 		chain = append(chain, namespace.Lifecycle{Store: p.store})
@@ -24,6 +26,9 @@ func (p *Plane) admissions(accounts, allocator, refusal apiserver.Admission) api
 	chain = append(chain, allocator, refusal)
 	if p.options.Admission != nil {
 		chain = append(chain, p.options.Admission)
+	}
+	if p.options.has("ResourceQuota") {
+		chain = append(chain, quota.NewAdmission(p.store, p.send, charges))
 	}
 	return chain
 }

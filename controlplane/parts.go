@@ -16,7 +16,7 @@ import (
 // [Options.Disable] can leave out, as --disable-admission-plugins of
 // kube-apiserver names them.
 func Plugins() []string {
-	return append([]string{"NamespaceLifecycle", "ServiceAccount"}, admission.Names()...)
+	return append(append([]string{"NamespaceLifecycle", "ServiceAccount"}, admission.Names()...), "ResourceQuota")
 }
 
 // Controllers returns the names of the controllers that a plane has and
@@ -26,7 +26,7 @@ func Plugins() []string {
 // without the plugin ServiceAccount.
 func Controllers() []string {
 	return []string{
-		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller",
+		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "resourcequota-controller",
 		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
 	}
 }

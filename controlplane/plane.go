@@ -28,6 +28,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/protection"
+	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -124,7 +125,8 @@ func (p *Plane) assemble() error {
 	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
 	builtin := append(accounts.resources(allocator.Services(builtinResources())), core.Reviews(o.Authorizer, authentication)...)
 	refusal := &lateAdmission{}
-	admission := p.admissions(accounts.admission, allocator, refusal)
+	charges := &quota.Ledger{}
+	admission := p.admissions(accounts.admission, allocator, refusal, charges)
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authenticator: authentication, Authorizer: o.Authorizer, Admission: admission,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
@@ -159,7 +161,8 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
-	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(), protection.New(lifeOf))
+	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(),
+		protection.New(lifeOf), quota.NewController(served, charges))
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)

@@ -104,6 +104,10 @@ func (p *Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClas
 
 // Validate implements [apiserver.Admission].
 func (p *Priority) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+	if _, isClass := r.Old.(*schedulingv1.PriorityClass); isClass && r.Operation == apiserver.Delete &&
+		(r.Name == "system-cluster-critical" || r.Name == "system-node-critical") {
+		return Forbidden(r, "this is a system priority class and cannot be deleted")
+	}
 	class := written[schedulingv1.PriorityClass](r)
 	if class == nil || !class.GlobalDefault {
 		return nil

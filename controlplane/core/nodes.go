@@ -4,6 +4,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,7 +40,12 @@ func nodeKinds() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
 			Group: "scheduling.k8s.io", Version: "v1", Plural: "priorityclasses", Short: []string{"pc"}, Cluster: true,
-			Generations: true, Unconditional: true,
+			Unconditional: true,
+			Prepare: func(_ context.Context, c, old *schedulingv1.PriorityClass) {
+				if old == nil {
+					c.Generation = 1 // and so it stays
+				}
+			},
 			Defaults: func(c *schedulingv1.PriorityClass) { kind.Fill(&c.PreemptionPolicy, corev1.PreemptLowerPriority) },
 			Validate: validatePriorityClass,
 			Columns:  kind.Columns("Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"),
@@ -107,17 +113,43 @@ func validateRuntimeClass(c, old *nodev1.RuntimeClass) field.ErrorList {
 	return errs
 }
 
+// systemPriorities are the values of the priority classes that every cluster has.
+func systemPriorities() map[string]int32 {
+	return map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+}
+
 func validatePriorityClass(c, old *schedulingv1.PriorityClass) field.ErrorList {
-	const highest = 1_000_000_000
+	const highest, prefix = 1_000_000_000, "system-"
+	var errs field.ErrorList
+	policy := field.NewPath("preemptionPolicy")
 	if old != nil {
-		var errs field.ErrorList
 		if c.Value != old.Value {
-			errs = append(errs, field.Invalid(field.NewPath("value"), c.Value, "field is immutable"))
+			errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 		}
-		return append(errs, valid.Immutable(field.NewPath("preemptionPolicy"), c.PreemptionPolicy, old.PreemptionPolicy)...)
+		return append(errs, valid.Immutable(policy, c.PreemptionPolicy, old.PreemptionPolicy)...)
 	}
-	if c.Value > highest && c.Name != "system-node-critical" && c.Name != "system-cluster-critical" {
-		return field.ErrorList{field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %d", highest))}
+	if strings.HasPrefix(c.Name, prefix) {
+		value, known := systemPriorities()[c.Name]
+		problem := ""
+		switch {
+		case !known:
+			problem = c.Name + " is not a known system priority class"
+		case c.Value != value:
+			problem = fmt.Sprintf("value of %s PriorityClass must be %d", c.Name, value)
+		case c.GlobalDefault:
+			problem = "globalDefault of " + c.Name + " PriorityClass must be false"
+		}
+		if problem != "" {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
+				"priority class names with '"+prefix+"' prefix are reserved for system use only. error: "+problem))
+		}
+	} else if c.Value > highest {
+		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %d", highest)))
 	}
-	return nil
+	switch kind.Value(c.PreemptionPolicy) {
+	case corev1.PreemptLowerPriority, corev1.PreemptNever:
+	default:
+		errs = append(errs, field.NotSupported(policy, *c.PreemptionPolicy, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
+	}
+	return errs
 }

@@ -30,6 +30,7 @@ func policyKinds() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[corev1.ResourceQuota, *corev1.ResourceQuota]{
 			Version: "v1", Plural: "resourcequotas", Short: []string{"quota"}, Status: true, Unconditional: true,
+			Validate: validateQuota, ValidateStatus: validateQuotaStatus,
 			Deletion: apiserver.DeletionRules{ReturnsObject: true},
 			Columns:  kind.Columns("Name", "Request", "Limit", "Age"),
 			Row: func(q *corev1.ResourceQuota) []any {
@@ -39,9 +40,9 @@ func policyKinds() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[corev1.LimitRange, *corev1.LimitRange]{
 			Version: "v1", Plural: "limitranges", Short: []string{"limits"}, Unconditional: true, Creates: true,
-			Defaults: defaultLimitRange,
-			Columns:  kind.Columns("Name", "Created At:date"),
-			Row:      func(l *corev1.LimitRange) []any { return kind.CreatedRow(l) },
+			Defaults: defaultLimitRange, Validate: validateLimitRange,
+			Columns: kind.Columns("Name", "Created At:date"),
+			Row:     func(l *corev1.LimitRange) []any { return kind.CreatedRow(l) },
 		}.Resource(),
 	}
 }

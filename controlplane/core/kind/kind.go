@@ -60,6 +60,8 @@ type Of[T any, P Object[T]] struct {
 	Prepare func(ctx context.Context, obj, old P)
 	// Validate checks an object about to be stored; old is nil for a creation.
 	Validate func(obj, old P) field.ErrorList
+	// ValidateStatus checks an object whose status is about to be written.
+	ValidateStatus func(obj, old P) field.ErrorList
 	// Warnings about an object that is accepted.
 	Warnings func(obj, old P) []string
 

@@ -100,9 +100,12 @@ func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old apiserver.Obje
 	obj.SetGeneration(old.GetGeneration())
 }
 
-// Validate has no rules for status yet; see docs/kinds.md.
-func (s statusStrategy[T, P]) Validate(context.Context, apiserver.Object, apiserver.Object) field.ErrorList {
-	return nil
+// Validate checks the new status by the rules of the kind.
+func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+	if s.kind.ValidateStatus == nil {
+		return nil
+	}
+	return s.kind.ValidateStatus(obj.(P), old.(P))
 }
 
 // part returns a field of an object.

@@ -21,6 +21,7 @@ func networkKinds() []*apiserver.Resource {
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
 			Status: true, Generations: true, Unconditional: true,
 			Validate: validateIngress,
+			Warnings: ingressWarnings,
 			Columns:  kind.Columns("Name", "Class", "Hosts", "Address", "Ports", "Age"),
 			Row:      ingressRow,
 		}.Resource(),
@@ -53,6 +54,15 @@ func networkKinds() []*apiserver.Resource {
 			},
 		}.Resource(),
 	}
+}
+
+// ingressWarnings are about a new Ingress that names its class in the old way.
+func ingressWarnings(i, old *networkingv1.Ingress) []string {
+	const annotated = "kubernetes.io/ingress.class"
+	if _, ok := i.Annotations[annotated]; ok && old == nil {
+		return []string{`annotation "` + annotated + `" is deprecated, please use 'spec.ingressClassName' instead`}
+	}
+	return nil
 }
 
 func ingressRow(i *networkingv1.Ingress) []any {

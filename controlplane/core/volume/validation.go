@@ -32,7 +32,13 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		return errs
 	}
 	rest := s.DeepCopy()
-	rest.Resources.Requests = old.Spec.Resources.Requests
+	size, had := s.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
+	if old.Status.Phase == corev1.ClaimBound {
+		rest.Resources.Requests = old.Spec.Resources.Requests
+		if there := old.Status.Capacity[corev1.ResourceStorage]; size.Cmp(had) < 0 && size.Cmp(there) <= 0 {
+			errs = append(errs, field.Forbidden(at.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
+		}
+	}
 	rest.VolumeAttributesClassName = old.Spec.VolumeAttributesClassName
 	if old.Spec.VolumeName == "" {
 		rest.VolumeName = "" // the binder's to set
@@ -44,6 +50,14 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		errs = append(errs, field.Forbidden(at, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
 	}
 	return errs
+}
+
+// claimWarnings are about a claim that names its class in the old way.
+func claimWarnings(c, _ *corev1.PersistentVolumeClaim) []string {
+	if _, annotated := c.Annotations[corev1.BetaStorageClassAnnotation]; annotated {
+		return []string{"metadata.annotations[" + corev1.BetaStorageClassAnnotation + `]: deprecated since v1.8; use "storageClassName" attribute instead`}
+	}
+	return nil
 }
 
 func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {

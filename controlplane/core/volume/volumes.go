@@ -31,6 +31,7 @@ func Resources() []*apiserver.Resource {
 			Defaults:      DefaultClaim,
 			InitialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
 			Validate:      validateClaim,
+			Warnings:      claimWarnings,
 			Columns: kind.Columns("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
 				"VolumeMode*"),
 			Row: claimRow,

@@ -1,0 +1,212 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// bucket holds the quotas.
+const bucket = "resourcequotas"
+
+// Admission refuses what would exceed a quota, and charges the quotas for what
+// it admits. It has to be the last of a chain: what comes after it and refuses
+// would leave charges that nobody used.
+type Admission struct {
+	store  storage.Viewer
+	send   step.Sender
+	ledger *Ledger
+
+	// locks let one write of a namespace at a time charge its quotas; two
+	// namespaces share one at times.
+	seed  maphash.Seed
+	locks [64]sync.Mutex
+}
+
+var _ apiserver.Admission = (*Admission)(nil)
+
+// NewAdmission returns the admission for the quotas in a store. It writes their
+// status through send, and notes its charges for a controller in the ledger.
+func NewAdmission(store storage.Viewer, send step.Sender, ledger *Ledger) *Admission {
+	return &Admission{store: store, send: send, ledger: ledger, seed: maphash.MakeSeed()}
+}
+
+// Mutates implements [apiserver.Mutator]: objects stay as they are.
+func (*Admission) Mutates(*apiserver.AdmissionRequest) bool { return false }
+
+// Admit implements [apiserver.Admission]; Validate decides, on the object as it
+// is going to be.
+func (*Admission) Admit(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+// Validate implements [apiserver.Admission].
+func (a *Admission) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+	if !charged(r) {
+		return nil
+	}
+	view, err := a.store.View(ctx, 0)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if view.Count(bucket, r.Namespace+"/", "") == 0 {
+		return nil
+	}
+	m := meterOf(r.Resource.GroupResource())
+	if m == nil {
+		return nil
+	}
+	lock := &a.locks[maphash.String(a.seed, r.Namespace)%uint64(len(a.locks))]
+	lock.Lock()
+	defer lock.Unlock()
+	return a.charge(ctx, r, m)
+}
+
+// charged tells whether a request may take up more than before.
+func charged(r *apiserver.AdmissionRequest) bool {
+	if r.Namespace == "" || r.Object == nil || r.Resource.Backend != nil {
+		return false
+	}
+	switch r.Operation {
+	case apiserver.Create:
+		return r.Subresource == ""
+	case apiserver.Update:
+	default:
+		return false
+	}
+	switch r.Object.(type) {
+	case *corev1.Service, *corev1.PersistentVolumeClaim:
+		return r.Subresource == ""
+	case *corev1.Pod:
+		return r.Subresource == "resize"
+	}
+	return false
+}
+
+// attempts at writing the status of a quota that others write at the same time.
+const attempts = 20
+
+// charge checks the quotas of a namespace and writes what they are charged.
+func (a *Admission) charge(ctx context.Context, r *apiserver.AdmissionRequest, m *meter) error {
+	done := map[string]bool{} // by name of the quota
+	var last error
+	for range attempts {
+		view, err := a.store.View(ctx, 0)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		charges, err := due(view, r, m, done)
+		if err != nil {
+			return err
+		}
+		object := storage.Key{Bucket: r.Resource.Storage.Bucket, Name: r.Namespace + "/" + r.Object.GetName()}
+		taken := r.Operation == apiserver.Create && view.Get(object) != nil // it is going to be refused as existing
+		if r.DryRun || taken {
+			return nil
+		}
+		last = nil
+		for _, c := range charges {
+			quota := storage.Key{Bucket: bucket, Name: c.quota.Namespace + "/" + c.quota.Name}
+			a.ledger.note(object, quota, c.amounts, view.Revision(), time.Now())
+			if last = a.write(ctx, c, quota); last != nil {
+				break // somebody else may have written it: look again
+			}
+			done[c.quota.Name] = true
+		}
+		if last == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if last != nil {
+		return apierrors.NewInternalError(fmt.Errorf("charge the quotas of namespace %s: %w", r.Namespace, last))
+	}
+	return nil
+}
+
+// dueCharge is a quota, with the status that it is going to have, and what that
+// adds to the one it has.
+type dueCharge struct {
+	quota   *corev1.ResourceQuota
+	amounts corev1.ResourceList
+}
+
+// due returns the charges for a request to quotas that were not charged yet, or
+// why it is refused.
+func due(view storage.View, r *apiserver.AdmissionRequest, m *meter, done map[string]bool) ([]dueCharge, error) {
+	var quotas []*corev1.ResourceQuota
+	for rec := range view.Ascend(bucket, r.Namespace+"/", "") {
+		q := &corev1.ResourceQuota{}
+		if err := json.Unmarshal(rec.Value, q); err != nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("read the quota %s: %w", rec.Key.Name, err))
+		}
+		counted := m.counted(q.Status.Hard)
+		if len(counted) == 0 || done[q.Name] || !inScope(&q.Spec, r.Object) {
+			continue
+		}
+		if p, isPod := r.Object.(*corev1.Pod); isPod {
+			if what := missing(p, counted); what != "" {
+				return nil, admission.Forbidden(r, "failed quota: %s: must specify %s", q.Name, what)
+			}
+		}
+		for _, name := range counted {
+			if _, known := q.Status.Used[name]; !known {
+				return nil, admission.Forbidden(r, "status unknown for quota: %s, resources: %s", q.Name, textOf(counted))
+			}
+		}
+		quotas = append(quotas, q)
+	}
+	var out []dueCharge
+	for _, q := range quotas {
+		before := corev1.ResourceList{}
+		if r.Old != nil && inScope(&q.Spec, r.Old) {
+			before = m.read(r.Old, time.Now())
+		}
+		amounts := only(increase(m.read(r.Object, time.Now()), before), q.Status.Hard)
+		if len(amounts) == 0 {
+			continue
+		}
+		used := q.Status.Used.DeepCopy()
+		admission.Add(used, amounts)
+		exceeded := corev1.ResourceList{}
+		for name := range amounts {
+			if now, most := used[name], q.Status.Hard[name]; now.Cmp(most) > 0 {
+				exceeded[name] = most
+			}
+		}
+		if len(exceeded) > 0 {
+			return nil, admission.Forbidden(r, "exceeded quota: %s, requested: %s, used: %s, limited: %s",
+				q.Name, text(only(amounts, exceeded)), text(only(q.Status.Used, exceeded)), text(exceeded))
+		}
+		q.Status.Used = used
+		out = append(out, dueCharge{quota: q, amounts: amounts})
+	}
+	return out, nil
+}
+
+// write stores the status of a quota as it was computed, unless somebody else
+// has written the quota since.
+func (a *Admission) write(ctx context.Context, c dueCharge, key storage.Key) error {
+	c.quota.TypeMeta.APIVersion, c.quota.TypeMeta.Kind = "v1", "ResourceQuota"
+	body, err := json.Marshal(c.quota)
+	if err != nil {
+		return err
+	}
+	return a.send(ctx, step.Put(step.APIServer, resourceOf().Object(key)+"/status", body, step.Subject{Key: key}))
+}
+
+// resourceOf is how quotas are called.
+func resourceOf() step.Resource {
+	return step.Resource{Bucket: bucket, Version: "v1", Plural: bucket, Kind: "ResourceQuota", Namespaced: true}
+}

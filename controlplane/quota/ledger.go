@@ -1,0 +1,140 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// patience is how long a charge waits for its object to be stored: longer than
+// any request takes.
+const patience = time.Minute
+
+// Ledger holds what was charged for objects that are not stored yet. The zero
+// value is empty; it is safe for concurrent use.
+type Ledger struct {
+	// pending is the number of charges, so that nobody takes the lock for none.
+	pending atomic.Int64
+
+	mu      sync.Mutex
+	charges map[storage.Key]*charge // by object
+	// full is the number of charges at which those that expired are dropped, for
+	// where no controller settles them.
+	full int
+}
+
+// firstFull is the first such number.
+const firstFull = 1024
+
+// charge is what an object is going to take up of quotas, by their key.
+type charge struct {
+	amounts map[storage.Key]corev1.ResourceList
+	at      storage.Revision // of the store when it was made: the object comes later
+	made    time.Time
+}
+
+// note remembers a charge. What was charged before for an object of the same key
+// can no longer be for an object of its own; of both, the larger amounts count.
+func (l *Ledger) note(object, quota storage.Key, amounts corev1.ResourceList, at storage.Revision, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.charges == nil {
+		l.charges, l.full = map[storage.Key]*charge{}, firstFull
+	}
+	if len(l.charges) >= l.full {
+		l.drop(now)
+		l.full = max(firstFull, 2*len(l.charges))
+	}
+	c := l.charges[object]
+	if c == nil {
+		c = &charge{amounts: map[storage.Key]corev1.ResourceList{}}
+		l.charges[object] = c
+	}
+	c.at, c.made = at, now
+	has := c.amounts[quota].DeepCopy()
+	if has == nil {
+		has = corev1.ResourceList{}
+	}
+	for name, amount := range amounts {
+		if before, ok := has[name]; !ok || amount.Cmp(before) > 0 {
+			has[name] = amount.DeepCopy()
+		}
+	}
+	c.amounts[quota] = has
+	l.pending.Store(int64(len(l.charges)))
+}
+
+// settle forgets the charge for an object that was written at a revision.
+func (l *Ledger) settle(object storage.Key, written storage.Revision) {
+	if l.pending.Load() == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.charges[object]; c != nil && written > c.at {
+		delete(l.charges, object)
+		l.pending.Store(int64(len(l.charges)))
+	}
+}
+
+// expire forgets the charges whose objects never came and returns their
+// namespaces.
+func (l *Ledger) expire(now time.Time) []string {
+	if l.pending.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.drop(now)
+	l.pending.Store(int64(len(l.charges)))
+	return out
+}
+
+func (l *Ledger) drop(now time.Time) (namespaces []string) {
+	for object, c := range l.charges {
+		if now.Sub(c.made) < patience {
+			continue
+		}
+		delete(l.charges, object)
+		namespace, _ := step.SplitName(object.Name)
+		namespaces = append(namespaces, namespace)
+	}
+	return namespaces
+}
+
+// next returns when the first charge expires, the zero time if there is none.
+func (l *Ledger) next() time.Time {
+	var first time.Time
+	if l.pending.Load() == 0 {
+		return first
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.charges {
+		if at := c.made.Add(patience); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// addTo adds what is charged to a quota and not yet stored.
+func (l *Ledger) addTo(used corev1.ResourceList, quota storage.Key) {
+	if l.pending.Load() == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.charges {
+		admission.Add(used, only(c.amounts[quota], used))
+	}
+}
