@@ -230,7 +230,7 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 		if obj, err = wr.prepareCreate(ctx, obj); err != nil {
 			return err
 		}
-	} else if obj, err = wr.admit(ctx, obj, nil); err != nil {
+	} else if obj, err = wr.prepareAnswer(ctx, obj); err != nil {
 		return err
 	}
 	wr.strategy.Prepare(ctx, obj, nil)
@@ -247,6 +247,18 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 		return err
 	}
 	return c.answer(ctx, w, req, choice, http.StatusCreated, obj)
+}
+
+// prepareAnswer is prepareCreate for what is posted to a subresource: its metadata
+// is for the backend to judge.
+func (wr *write) prepareAnswer(ctx context.Context, obj Object) (Object, error) {
+	empty := wr.v.new()
+	empty.GetObjectKind().SetGroupVersionKind(wr.in.GroupVersionKind(wr.v.Name))
+	obj, err := wr.own(empty, obj)
+	if err != nil {
+		return nil, err
+	}
+	return wr.admit(ctx, obj, nil)
 }
 
 func (c *computing) write(req *Request, dryRun []string, fieldManager, fieldValidation string) *write {

@@ -160,7 +160,7 @@ type SelectableField struct {
 }
 
 // Subresource is one path below an object. Set exactly one of Strategy, Scale,
-// Backend and Action.
+// Backend and Action; beside the last two, Strategy holds the rules of the bodies.
 type Subresource struct {
 	// Name as in the path, such as "status".
 	Name string

@@ -6,6 +6,8 @@ package controlplane_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"flag"
 	"net/http/httptest"
 	"os"
@@ -86,11 +88,25 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 	if !slices.Contains(script.Admission, "ServiceAccount") {
 		disable = append(disable, "ServiceAccount")
 	}
+	keys, err := controlplane.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(script.Admission) > 0 { // the real server has such a key, which takes long to make
+		if keys.Accounts.Signer, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			t.Fatal(err)
+		}
+	}
 	store := storage.NewMemory(storage.MemoryOptions{})
 	plane, err := controlplane.New(controlplane.Options{
-		Store:          store,
-		Disable:        disable,
-		Authentication: controlplane.Authentication{Tokens: auth.Tokens{"admin": {Name: "admin", UID: "admin", Groups: []string{"system:masters"}}}},
+		Store:   store,
+		Disable: disable,
+		Authentication: controlplane.Authentication{
+			Keys:      keys,
+			Tokens:    auth.Tokens{"admin": {Name: "admin", UID: "admin", Groups: []string{"system:masters"}}},
+			Issuers:   []string{"https://127.0.0.1/"},
+			KeySetURL: "https://127.0.0.1/openid/v1/jwks",
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

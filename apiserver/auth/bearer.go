@@ -7,11 +7,12 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // TokenAuthenticator finds the users of bearer tokens.
@@ -22,6 +23,12 @@ type TokenAuthenticator interface {
 	// token that it does not know.
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (user *User, meant []string, err error)
 }
+
+// badToken is an [ErrBadCredentials] in the words that clients know.
+type badToken struct{}
+
+func (badToken) Error() string        { return "invalid bearer token" }
+func (badToken) Is(target error) bool { return target == ErrBadCredentials }
 
 // Bearer authenticates bearer tokens, which requests carry in the header
 // Authorization or, since browsers cannot set that on WebSockets, as a
@@ -54,7 +61,7 @@ func (b Bearer) Review(ctx context.Context, token string, audiences []string) (*
 	if len(audiences) == 0 {
 		audiences = b.Audiences
 	}
-	failed := []error{ErrBadCredentials}
+	failed := []error{badToken{}}
 	for _, t := range b.Tokens {
 		user, meant, err := t.AuthenticateToken(ctx, token, audiences)
 		if err != nil {
@@ -71,7 +78,7 @@ func (b Bearer) Review(ctx context.Context, token string, audiences []string) (*
 			return user, meant, nil
 		}
 	}
-	return nil, nil, errors.Join(failed...)
+	return nil, nil, utilerrors.NewAggregate(failed)
 }
 
 func intersection(a, b []string) []string {

@@ -50,7 +50,7 @@
 // name.
 //
 // What is normalised: uids, generated names, recent timestamps, ages, ports,
-// continue tokens and resource versions. The versions of one object become
+// continue tokens and resource versions; of a JSON Web Token what it says is shown. The versions of one object become
 // "<rv 1>", "<rv 2>", ... in the order in which the conversation met them, so
 // that a write that did not write is visible; a version that goes backwards is
 // marked. Managed fields are written one line per entry.

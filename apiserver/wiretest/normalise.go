@@ -26,6 +26,7 @@ var (
 	timePattern   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	agePattern    = regexp.MustCompile(`^(\d+(ms|s|m|h|d))+$`)
 	hostPort      = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	tokenVolume   = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 	tooOld        = regexp.MustCompile(`too old resource version: \d+ \(\d+\)`)
 	tooLarge      = regexp.MustCompile(`Too large resource version: (\d+), current: \d+`)
 	contentHash   = regexp.MustCompile(`hash=[0-9A-F]{64,}`)
@@ -307,6 +308,7 @@ func (n *normaliser) managedFields(entries []any) any {
 
 // text replaces what differs from run to run inside a string.
 func (n *normaliser) text(s string) string {
+	s = tokenPattern.ReplaceAllStringFunc(s, token)
 	s = uidPattern.ReplaceAllStringFunc(s, func(uid string) string {
 		if strings.Contains(n.source, uid) {
 			return uid
@@ -326,6 +328,7 @@ func (n *normaliser) text(s string) string {
 		}
 		return "<time>"
 	})
+	s = tokenVolume.ReplaceAllString(s, "kube-api-access-<suffix>")
 	s = hostPort.ReplaceAllString(s, "<host>")
 	s = tooOld.ReplaceAllString(s, "too old resource version: <rv> (<rv>)")
 	s = tooLarge.ReplaceAllString(s, "Too large resource version: $1, current: <rv>")

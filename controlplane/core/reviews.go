@@ -57,6 +57,7 @@ func review[T any, P kind.Object[T]](group, plural string, namespaced bool,
 		},
 		Versions: []apiserver.Version{{
 			Name: "v1", New: func() apiserver.Object { return P(new(T)) }, Strategy: k.Strategy(),
+			Ownership: k.Ownership(""),
 		}},
 		Backend: answerer[T, P](answer),
 	}

@@ -5,8 +5,6 @@ package serviceaccount
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -78,7 +77,7 @@ func (a Admission) Admit(ctx context.Context, r *apiserver.AdmissionRequest) err
 	}
 	account, err := a.account(ctx, r.Namespace, pod.Spec.ServiceAccountName)
 	if err != nil {
-		return forbidden(pod, fmt.Errorf("error looking up service account %s/%s: %w", r.Namespace, pod.Spec.ServiceAccountName, err))
+		return admission.Forbidden(r, "error looking up service account %s/%s: %w", r.Namespace, pod.Spec.ServiceAccountName, err)
 	}
 	if mounts(account, pod) {
 		a.mount(pod)
@@ -96,25 +95,21 @@ func (a Admission) Validate(ctx context.Context, r *apiserver.AdmissionRequest) 
 		return nil
 	}
 	if isMirror(pod) {
-		return validateMirror(pod)
+		return validateMirror(r, pod)
 	}
 	if pod.Spec.ServiceAccountName == "" { // another admission took it away
-		return forbidden(pod, fmt.Errorf("no service account specified for pod %s/%s", r.Namespace, pod.Name))
+		return admission.Forbidden(r, "no service account specified for pod %s/%s", r.Namespace, pod.Name)
 	}
 	account, err := a.account(ctx, r.Namespace, pod.Spec.ServiceAccountName)
 	if err != nil {
-		return forbidden(pod, fmt.Errorf("error looking up service account %s/%s: %w", r.Namespace, pod.Spec.ServiceAccountName, err))
+		return admission.Forbidden(r, "error looking up service account %s/%s: %w", r.Namespace, pod.Spec.ServiceAccountName, err)
 	}
 	if account.Annotations[enforceSecrets] == "true" {
 		if err := onlyListed(account, pod); err != nil {
-			return forbidden(pod, err)
+			return admission.Forbidden(r, "%w", err)
 		}
 	}
 	return nil
-}
-
-func forbidden(pod *corev1.Pod, err error) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, err)
 }
 
 func isMirror(pod *corev1.Pod) bool {
@@ -124,16 +119,16 @@ func isMirror(pod *corev1.Pod) bool {
 
 // validateMirror refuses what a Pod cannot have whose kubelet runs it without
 // asking the API server.
-func validateMirror(pod *corev1.Pod) error {
+func validateMirror(r *apiserver.AdmissionRequest, pod *corev1.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
-		return forbidden(pod, errors.New("a mirror pod may not reference service accounts"))
+		return admission.Forbidden(r, "a mirror pod may not reference service accounts")
 	}
 	for range secretsOf(pod) {
-		return forbidden(pod, errors.New("a mirror pod may not reference secrets"))
+		return admission.Forbidden(r, "a mirror pod may not reference secrets")
 	}
 	for _, v := range pod.Spec.Volumes {
 		if v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }) {
-			return forbidden(pod, errors.New("a mirror pod may not use ServiceAccountToken volume projections"))
+			return admission.Forbidden(r, "a mirror pod may not use ServiceAccountToken volume projections")
 		}
 	}
 	return nil

@@ -6,6 +6,9 @@ package serviceaccount
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/munnerz/goautoneg"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Paths of the documents by which others verify tokens (OpenID Connect
@@ -60,21 +63,35 @@ func (t *Tokens) document(media string, content func(*keyring) any) http.Handler
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", http.MethodGet)
-			http.Error(w, "405 only GET is allowed", http.StatusMethodNotAllowed)
+			refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
+			return
+		}
+		if accept := r.Header.Get("Accept"); accept != "" && goautoneg.Negotiate(accept, []string{media}) == "" {
+			refuse(w, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+media)
 			return
 		}
 		ring, err := t.keys()
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
 			return
 		}
 		body, err := json.Marshal(content(ring))
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
 			return
 		}
 		w.Header().Set("Content-Type", media)
 		w.Header().Set("Cache-Control", "public, max-age=3600")
 		_, _ = w.Write(body) // nobody to tell
+	})
+}
+
+// refuse answers with a Status.
+func refuse(w http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(code))
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // nobody to tell
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -49,15 +51,31 @@ func (t *Tokens) Resources(resources []*apiserver.Resource) []*apiserver.Resourc
 		extended := *r
 		extended.Versions = slices.Clone(r.Versions)
 		v := &extended.Versions[0]
-		v.Subresources = append(slices.Clone(v.Subresources), apiserver.Subresource{
-			Name: "token", Backend: requests{t},
-			Kind: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"),
-			New:  func() apiserver.Object { return new(authenticationv1.TokenRequest) },
-		})
+		token := requestKind()
+		token.Backend = requests{t}
+		v.Subresources = append(slices.Clone(v.Subresources), token)
 		out[i] = &extended
 	}
 	return out
 }
+
+// requestKind is what is posted to the subresource; planes share it.
+var requestKind = sync.OnceValue(func() apiserver.Subresource {
+	k := kind.Of[authenticationv1.TokenRequest, *authenticationv1.TokenRequest]{
+		Group: authenticationv1.GroupName, Version: "v1",
+		Defaults: func(r *authenticationv1.TokenRequest) {
+			if r.Spec.ExpirationSeconds == nil {
+				seconds := int64(usualLife / time.Second)
+				r.Spec.ExpirationSeconds = &seconds
+			}
+		},
+	}
+	return apiserver.Subresource{
+		Name: "token", Kind: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"),
+		New:      func() apiserver.Object { return new(authenticationv1.TokenRequest) },
+		Strategy: k.Strategy(), Ownership: k.Ownership("token"),
+	}
+})
 
 // requests answers the subresource token.
 type requests struct{ t *Tokens }
@@ -82,12 +100,8 @@ func (q requests) Create(ctx context.Context, r *apiserver.Request, obj apiserve
 	if len(spec.Audiences) == 0 {
 		spec.Audiences = slices.Clone(q.t.o.Audiences)
 	}
-	if spec.ExpirationSeconds == nil {
-		seconds := int64(usualLife / time.Second)
-		spec.ExpirationSeconds = &seconds
-	}
 	now := time.Now()
-	req.Name, req.Namespace, req.CreationTimestamp = r.Name, r.Namespace, metav1.NewTime(now)
+	req.Name, req.Namespace, req.UID, req.CreationTimestamp = r.Name, r.Namespace, account.UID, metav1.NewTime(now)
 	req.Status = authenticationv1.TokenRequestStatus{}
 	if errs := validate(spec); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), "", errs)
@@ -116,14 +130,14 @@ func (q requests) Create(ctx context.Context, r *apiserver.Request, obj apiserve
 
 // matchesPath refuses a request whose body names another account than its path.
 func matchesPath(r *apiserver.Request, req *authenticationv1.TokenRequest) error {
-	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
+	gk := authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
 	if req.Name != "" && req.Name != r.Name {
-		return apierrors.NewInvalid(kind, r.Name, field.ErrorList{
+		return apierrors.NewInvalid(gk, r.Name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "name"), req.Name, "must match the service account name if specified"),
 		})
 	}
 	if req.Namespace != "" && req.Namespace != r.Namespace {
-		return apierrors.NewInvalid(kind, r.Name, field.ErrorList{
+		return apierrors.NewInvalid(gk, r.Name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "namespace"), req.Namespace, "must match the service account namespace if specified"),
 		})
 	}
@@ -169,10 +183,10 @@ func read(view storage.View, gr schema.GroupResource, namespace, name string, in
 
 // bind makes a token depend on an object as well.
 func bind(view storage.View, b *binding, ref *authenticationv1.BoundObjectReference) error {
-	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	var uid types.UID
 	switch {
-	case kind.Group == "" && kind.Kind == "Pod":
+	case gvk.Group == "" && gvk.Kind == "Pod":
 		var pod corev1.Pod
 		if err := read(view, schema.GroupResource{Resource: "pods"}, b.Namespace, ref.Name, &pod); err != nil {
 			return err
@@ -188,23 +202,23 @@ func bind(view storage.View, b *binding, ref *authenticationv1.BoundObjectRefere
 				b.Node.UID = node.UID
 			}
 		}
-	case kind.Group == "" && kind.Kind == "Secret":
+	case gvk.Group == "" && gvk.Kind == "Secret":
 		var secret corev1.Secret
 		if err := read(view, schema.GroupResource{Resource: "secrets"}, b.Namespace, ref.Name, &secret); err != nil {
 			return err
 		}
 		uid, b.Secret = secret.UID, &reference{Name: secret.Name, UID: secret.UID}
-	case kind.Group == "" && kind.Kind == "Node":
+	case gvk.Group == "" && gvk.Kind == "Node":
 		var node corev1.Node
 		if err := read(view, schema.GroupResource{Resource: "nodes"}, "", ref.Name, &node); err != nil {
 			return err
 		}
 		uid, b.Node = node.UID, &reference{Name: node.Name, UID: node.UID}
 	default:
-		return apierrors.NewBadRequest("cannot bind token to object of type " + kind.String())
+		return apierrors.NewBadRequest("cannot bind token to object of type " + gvk.String())
 	}
 	if ref.UID != "" && ref.UID != uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, ref.Name,
+		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, ref.Name,
 			errors.New("the UID in the bound object reference ("+string(ref.UID)+") does not match the UID in record. The object might have been deleted and then recreated"))
 	}
 	return nil

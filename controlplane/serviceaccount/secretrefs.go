@@ -13,8 +13,11 @@ import (
 // secretRef is one place of a Pod that names a Secret.
 type secretRef struct {
 	secret string
-	// why begins the sentence by which the place is refused.
+	// why begins the sentence by which the place is refused; empty for places
+	// that accounts do not restrict.
 	why string
+	// pull tells that images are pulled with it.
+	pull bool
 }
 
 // secretsOf yields the places of a Pod that name Secrets: volumes, then
@@ -22,14 +25,14 @@ type secretRef struct {
 func secretsOf(pod *corev1.Pod) iter.Seq[secretRef] {
 	return func(yield func(secretRef) bool) {
 		for _, v := range pod.Spec.Volumes {
-			if v.Secret != nil && !yield(secretRef{v.Secret.SecretName, fmt.Sprintf("volume with secret.secretName=%q", v.Secret.SecretName)}) {
+			if v.Secret != nil && !yield(secretRef{secret: v.Secret.SecretName, why: fmt.Sprintf("volume with secret.secretName=%q", v.Secret.SecretName)}) {
 				return
 			}
 			if v.Projected == nil {
 				continue
 			}
 			for _, s := range v.Projected.Sources {
-				if s.Secret != nil && !yield(secretRef{s.Secret.Name, fmt.Sprintf("volume with projected.sources.secret.name=%q", s.Secret.Name)}) {
+				if s.Secret != nil && !yield(secretRef{secret: s.Secret.Name}) {
 					return
 				}
 			}
@@ -45,7 +48,7 @@ func secretsOf(pod *corev1.Pod) iter.Seq[secretRef] {
 			}
 		}
 		for i, s := range pod.Spec.ImagePullSecrets {
-			if !yield(secretRef{s.Name, fmt.Sprintf("imagePullSecrets[%d].name=%q", i, s.Name)}) {
+			if !yield(secretRef{secret: s.Name, why: fmt.Sprintf("imagePullSecrets[%d].name=%q", i, s.Name), pull: true}) {
 				return
 			}
 		}
@@ -56,14 +59,14 @@ func secretsOf(pod *corev1.Pod) iter.Seq[secretRef] {
 // false when the reader has had enough.
 func environment(what string, c corev1.Container, yield func(secretRef) bool) bool {
 	for _, from := range c.EnvFrom {
-		if from.SecretRef != nil && !yield(secretRef{from.SecretRef.Name,
-			fmt.Sprintf("%s %s with envFrom referencing secret.secretName=%q", what, c.Name, from.SecretRef.Name)}) {
+		if from.SecretRef != nil && !yield(secretRef{secret: from.SecretRef.Name,
+			why: fmt.Sprintf("%s %s with envFrom referencing secret.secretName=%q", what, c.Name, from.SecretRef.Name)}) {
 			return false
 		}
 	}
 	for _, e := range c.Env {
-		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && !yield(secretRef{e.ValueFrom.SecretKeyRef.Name,
-			fmt.Sprintf("%s %s with envVar %s referencing secret.secretName=%q", what, c.Name, e.Name, e.ValueFrom.SecretKeyRef.Name)}) {
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && !yield(secretRef{secret: e.ValueFrom.SecretKeyRef.Name,
+			why: fmt.Sprintf("%s %s with envVar %s referencing secret.secretName=%q", what, c.Name, e.Name, e.ValueFrom.SecretKeyRef.Name)}) {
 			return false
 		}
 	}
@@ -79,16 +82,12 @@ func onlyListed(account *corev1.ServiceAccount, pod *corev1.Pod) error {
 	for _, s := range account.ImagePullSecrets {
 		pullable[s.Name] = true
 	}
-	pulls := map[string]bool{}
-	for i, s := range pod.Spec.ImagePullSecrets {
-		pulls[fmt.Sprintf("imagePullSecrets[%d].name=%q", i, s.Name)] = true
-	}
 	for ref := range secretsOf(pod) {
 		listed, what := mountable, "secret"
-		if pulls[ref.why] {
+		if ref.pull {
 			listed, what = pullable, "imagePullSecret"
 		}
-		if !listed[ref.secret] {
+		if ref.why != "" && !listed[ref.secret] {
 			return fmt.Errorf("%s is not allowed because service account %s does not reference that %s", ref.why, account.Name, what)
 		}
 	}

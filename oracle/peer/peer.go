@@ -146,6 +146,7 @@ func (s *Server) serverFlags(port int) ([]string, error) {
 		"--authorization-mode=RBAC",
 		"--token-auth-file=" + tokens,
 		"--service-account-issuer=https://127.0.0.1/",
+		"--service-account-jwks-uri=https://127.0.0.1/openid/v1/jwks",
 		"--service-account-key-file=" + key,
 		"--service-account-signing-key-file=" + key,
 		"--v=0",

@@ -100,6 +100,17 @@ func Leaf[P any](path string, value func(P) string) Selectable[P] {
 // stored.
 func (k Of[T, P]) Strategy() apiserver.Strategy { return &strategy[T, P]{kind: k} }
 
+// Ownership returns the tracker of field owners, for kinds that are answered and
+// not stored.
+func (k Of[T, P]) Ownership(subresource string) apiserver.Ownership {
+	if k.Family == nil {
+		k.Family = NewFamily()
+	}
+	gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: reflect.TypeFor[T]().Name()}
+	k.Family.add(gvk, reflect.TypeFor[T]())
+	return k.ownership(gvk, subresource, "status")
+}
+
 // Resource returns the kind as the API server wants it.
 func (k Of[T, P]) Resource() *apiserver.Resource {
 	name := reflect.TypeFor[T]().Name()
