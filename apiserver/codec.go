@@ -39,7 +39,10 @@ func (v *Version) new() Object {
 // decode reads JSON that this server has written.
 func (v *Version) decode(value []byte) (Object, error) {
 	if v.New == nil {
-		content := map[string]any{}
+		content, plain := wire.Unmarshal(value)
+		if plain {
+			return &unstructured.Unstructured{Object: content}, nil
+		}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
 			return nil, err
 		}
@@ -209,6 +212,10 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 func (d *decoder) json(data []byte, obj Object) (findings []error, err error) {
 	var into any = obj
 	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if content, plain := wire.Unmarshal(data); plain {
+			u.Object = content
+			return nil, nil
+		}
 		into = &u.Object
 	}
 	if d.strict() {

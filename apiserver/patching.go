@@ -24,6 +24,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/patch"
 	"github.com/steer-dev/steer/storage"
 )
@@ -131,6 +132,11 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 		return apierrors.NewGenericServerResponse(501, "apply", schema.GroupResource{Group: p.kind.Group, Resource: p.kind.Kind}, "",
 			"this server does not track the fields of this kind, so nothing can be applied to it", 0, false)
 	}
+	p.force = options.Force != nil && *options.Force
+	if content, plain := wire.UnmarshalYAML(p.body); plain {
+		p.applied = &unstructured.Unstructured{Object: content}
+		return nil
+	}
 	if p.directive != metav1.FieldValidationIgnore {
 		if _, err := yaml.YAMLToJSONStrict(p.body); err != nil {
 			if _, lenient := yaml.YAMLToJSON(p.body); lenient == nil {
@@ -149,7 +155,6 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 	if p.applied.Object == nil {
 		p.applied.Object = map[string]any{}
 	}
-	p.force = options.Force != nil && *options.Force
 	return nil
 }
 

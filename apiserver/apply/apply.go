@@ -74,12 +74,15 @@ type Endpoint struct {
 type Manager struct {
 	binding *binding
 	fields  func() (*managedfields.FieldManager, error)
+	// root is the type of the objects; nil when it is not known.
+	root     func() *node
+	outcomes outcomes
 }
 
 // New returns the manager of an endpoint.
 func New(e Endpoint) *Manager {
 	b := &binding{Endpoint: e}
-	return &Manager{binding: b, fields: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+	return &Manager{binding: b, root: sync.OnceValue(b.root), fields: sync.OnceValues(func() (*managedfields.FieldManager, error) {
 		var filters map[fieldpath.APIVersion]fieldpath.Filter
 		if len(e.Resets) > 0 {
 			filters = map[fieldpath.APIVersion]fieldpath.Filter{}
@@ -91,43 +94,6 @@ func New(e Endpoint) *Manager {
 	})}
 }
 
-// Update attributes to manager what differs between live and obj and returns obj
-// with its record set. For a creation live is an empty object. obj may be
-// changed, live is not.
-//
-// It never fails because of the object: one that does not fit its schema is
-// returned without a record, for validation to refuse.
-func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
-	fields, err := m.fields()
-	if err != nil {
-		return nil, fmt.Errorf("track fields of %v: %w", m.binding.Kind, err)
-	}
-	entries, err := m.update(fields, live, obj, manager)
-	if err != nil {
-		entries = nil
-	}
-	obj.SetManagedFields(entries)
-	return obj, nil
-}
-
-// update returns the record of obj. It looks at the differences only, unless
-// they would have to be converted to another version, which takes whole objects.
-func (m *Manager) update(fields *managedfields.FieldManager, live, obj Object, manager string) ([]metav1.ManagedFieldsEntry, error) {
-	before, after := live, obj
-	if m.binding.Endpoint.Convert == nil || m.inOneVersion(live) && m.inOneVersion(obj) {
-		liveDiff, objDiff, err := m.binding.trim(live, obj)
-		if err != nil {
-			return nil, err
-		}
-		before, after = liveDiff, objDiff
-	}
-	out, err := fields.Update(before, after, manager)
-	if err != nil {
-		return nil, err
-	}
-	return out.(Object).GetManagedFields(), nil
-}
-
 // inOneVersion tells whether an object and its record are in the version of the
 // endpoint.
 func (m *Manager) inOneVersion(obj Object) bool {
@@ -135,7 +101,7 @@ func (m *Manager) inOneVersion(obj Object) bool {
 	if version := obj.GetObjectKind().GroupVersionKind().GroupVersion(); version != own && !version.Empty() {
 		return false
 	}
-	if entries, ok := rawRecord(obj); ok {
+	if entries, has, ok := rawRecord(obj); has && ok {
 		for _, entry := range entries {
 			if entry, ok := entry.(map[string]any); !ok || entry["apiVersion"] != own.String() {
 				return false
@@ -149,26 +115,6 @@ func (m *Manager) inOneVersion(obj Object) bool {
 		}
 	}
 	return true
-}
-
-// Apply merges the applied configuration, an unstructured object, into live and
-// returns the result with its record set. live, which is left alone, is an empty
-// object if the apply creates.
-//
-// When the configuration changes neither object nor ownership the result equals
-// live, times included. Fields that others own are a conflict, an error with
-// status 409 and one cause per field, unless force is set; managedFields in the
-// configuration, or another kind than that of the endpoint, are a 400.
-func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
-	fields, err := m.fields()
-	if err != nil {
-		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
-	}
-	out, err := fields.Apply(live, applied, manager, force)
-	if err != nil {
-		return nil, err
-	}
-	return m.typed(out)
 }
 
 // typed turns what the merge returns into the form in which objects are used.

@@ -75,9 +75,9 @@ func KeepTimes(old, obj Object) {
 // recordsDiffer tells without decoding them that two records differ in more than
 // times. It is for the usual case; false means that nothing is known.
 func recordsDiffer(old, obj Object) bool {
-	before, known := rawRecord(old)
-	after, alsoKnown := rawRecord(obj)
-	if !known || !alsoKnown {
+	before, has, known := rawRecord(old)
+	after, alsoHas, alsoKnown := rawRecord(obj)
+	if !known || !alsoKnown || !has || !alsoHas {
 		return false
 	}
 	if len(before) != len(after) {
@@ -98,18 +98,26 @@ func recordsDiffer(old, obj Object) bool {
 	return false
 }
 
-// rawRecord returns the record of an unstructured object as it is.
-func rawRecord(obj Object) (entries []any, ok bool) {
+// rawRecord returns the record of an unstructured object as it is, and whether
+// there is one. ok is false when it cannot be told.
+func rawRecord(obj Object) (entries []any, has, ok bool) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return nil, false
+		return nil, false, false
 	}
-	metadata, ok := u.Object["metadata"].(map[string]any)
+	value, has := u.Object["metadata"]
+	if !has {
+		return nil, false, true
+	}
+	metadata, ok := value.(map[string]any)
 	if !ok {
-		return nil, false
+		return nil, false, false
 	}
-	entries, ok = metadata["managedFields"].([]any)
-	return entries, ok
+	if value, has = metadata["managedFields"]; !has {
+		return nil, false, true
+	}
+	entries, ok = value.([]any)
+	return entries, true, ok
 }
 
 // Restore puts the record before back if what is in obj now cannot be read, as

@@ -4,6 +4,8 @@
 package apply
 
 import (
+	"reflect"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,25 +31,27 @@ func (d *difference) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// trim returns the differences between two objects of the endpoint's version.
-func (b *binding) trim(live, obj Object) (*difference, *difference, error) {
-	before, err := b.content(live)
-	if err != nil {
+// differences returns what differs between two objects of the endpoint's version.
+func (b *binding) differences(live, obj Object) (before, after map[string]any, err error) {
+	if before, err = b.content(live); err != nil {
 		return nil, nil, err
 	}
-	after, err := b.content(obj)
-	if err != nil {
+	if after, err = b.content(obj); err != nil {
 		return nil, nil, err
 	}
 	before, after = differences(before, after)
-	wrap := func(content map[string]any, full Object) *difference {
+	for _, content := range []map[string]any{before, after} {
 		content["apiVersion"], content["kind"] = b.Kind.ToAPIVersionAndKind()
-		d := &difference{content: content}
-		d.SetGroupVersionKind(b.Kind)
-		d.UID, d.ManagedFields = full.GetUID(), full.GetManagedFields()
-		return d
 	}
-	return wrap(before, live), wrap(after, obj), nil
+	return before, after, nil
+}
+
+// wrap makes an object of the differences of one.
+func (b *binding) wrap(content map[string]any, of Object) *difference {
+	d := &difference{content: content}
+	d.SetGroupVersionKind(b.Kind)
+	d.UID, d.ManagedFields = of.GetUID(), of.GetManagedFields()
+	return d
 }
 
 // content returns the JSON of an object, without copying where it can.
@@ -121,13 +125,17 @@ func list(elements []any) any {
 	return elements
 }
 
-// equal compares JSON values.
+// equal compares JSON values. Objects that share what they have in common are
+// compared in the time that their differences take.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
 		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
 			return false
+		}
+		if reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
+			return true
 		}
 		for k, v := range a {
 			w, ok := b[k]
@@ -140,6 +148,9 @@ func equal(a, b any) bool {
 		b, ok := b.([]any)
 		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
 			return false
+		}
+		if len(a) == 0 || &a[0] == &b[0] {
+			return true
 		}
 		for i := range a {
 			if !equal(a[i], b[i]) {

@@ -5,7 +5,9 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -79,9 +81,9 @@ func randomWidget(r *rand.Rand) *unstructured.Unstructured {
 	}
 	object := func(members map[string]func() any) map[string]any {
 		out := map[string]any{}
-		for name, value := range members {
+		for _, name := range slices.Sorted(maps.Keys(members)) { // the same seed, the same object
 			if r.IntN(2) == 0 {
-				out[name] = value()
+				out[name] = members[name]()
 			}
 		}
 		return out

@@ -44,6 +44,22 @@ func Deduced() *Types {
 	}}
 }
 
+// root returns the type of the objects of an endpoint; nil when they have a Go
+// type, or none that is known.
+func (b *binding) root() *node {
+	converter, err := b.Types.build()
+	if err != nil || b.Endpoint.New != nil {
+		return nil
+	}
+	empty := &unstructured.Unstructured{Object: map[string]any{}}
+	empty.SetGroupVersionKind(b.Kind)
+	value, err := converter.ObjectToTyped(empty)
+	if err != nil {
+		return nil
+	}
+	return compile(value.Schema(), value.TypeRef(), map[string]*node{})
+}
+
 // ObjectToTyped implements managedfields.TypeConverter. Typed objects are seen as
 // their JSON, with the kind filled in where it is missing.
 func (b *binding) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {

@@ -53,6 +53,7 @@ type Schema struct {
 	openapi    func() *spec.Schema
 	validators func() (*validators, error)
 	features   func() features
+	tidy       func() *tidy
 }
 
 // features tells which parts of a schema some objects have to be walked for.
@@ -130,6 +131,7 @@ func newSchema(in *v1.CustomResourceValidation) (*Schema, error) {
 	s.rules = sync.OnceValue(s.buildRules)
 	s.validators = sync.OnceValues(s.buildValidators)
 	s.features = sync.OnceValue(s.findFeatures)
+	s.tidy = sync.OnceValue(s.buildTidy)
 	return s, nil
 }
 
@@ -169,6 +171,14 @@ func (s *Schema) findFeatures() features {
 	}}
 	visitor.Visit(structural.DeepCopy())
 	return found
+}
+
+func (s *Schema) buildTidy() *tidy {
+	structural, err := s.structural()
+	if err != nil {
+		return nil
+	}
+	return newTidy(structural, true)
 }
 
 // OpenAPI returns the schema as OpenAPI v3 has it, nil without one. It is

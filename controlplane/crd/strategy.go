@@ -92,8 +92,10 @@ func (s *strategy) coerce(content map[string]any) ([]string, error) {
 			return nil, err
 		}
 	}
-	unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
-	defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
+	if !s.schema.tidy().recognisesObject(content) {
+		unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+		defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
+	}
 	if s.schema.features().embeds {
 		coerceErr, dropped := objectmeta.CoerceWithOptions(nil, content, structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 		if coerceErr != nil {

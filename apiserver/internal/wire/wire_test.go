@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
@@ -108,6 +109,66 @@ func FuzzMarshal(f *testing.F) {
 		got, err := wire.Marshal(value)
 		if err != nil || string(got) != string(want) {
 			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	})
+}
+
+// FuzzUnmarshal holds that what the decoder takes, it decodes as the library
+// does, and that it takes what the encoder writes.
+func FuzzUnmarshal(f *testing.F) {
+	for _, seed := range []string{
+		sample, `{"a":[1.5,-0,1e3,1E+2,null,true,false,"<\u00e9\n\u2028",[],{}, [[1]]],"":{},"b":[]}`, ` {"a" : 12345678901234567890 , "b":-9223372036854775808} `,
+		`{"a":1,"a":2}`, `{"a":01}`, `{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":--1}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", "{\"a\":\"\n\"}", `{"a":nul}`, `{"a":1}x`, `[]`, ``, `{`, `{"a"`, `{"a":"\`,
+		`{"a\u0062":1,"ab":2}`, `{"a":1e999}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, ok := wire.Unmarshal(text)
+		var want map[string]any
+		strict, err := kjson.UnmarshalStrict(text, &want)
+		if !ok {
+			if canonical, encodeErr := json.Marshal(want); err == nil && encodeErr == nil && want != nil {
+				if _, ok := wire.Unmarshal(canonical); !ok && len(canonical) < 400 {
+					t.Errorf("does not take %s", canonical)
+				}
+			}
+			return
+		}
+		if err != nil || len(strict) > 0 {
+			t.Fatalf("takes %q, the library says %v, %v", text, err, strict)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-library +ours):\n%s", text, diff)
+		}
+	})
+}
+
+// FuzzUnmarshalYAML holds that what is taken for plain JSON is what a YAML parser
+// makes of it, without complaints.
+func FuzzUnmarshalYAML(f *testing.F) {
+	for _, seed := range []string{
+		`{"apiVersion":"v1","metadata":{"name":"x","labels":{"yes":"no","1":"2"}},"spec":{"n":-1,"on":true,"null":null,"l":[],"m":{},"s":"# - ? : ! & * | > %@ a: b"}}`,
+		"{\n  \"a\": {\n    \"b\": [\n      1\n    ]\n  }\n}\n", `{"a":1.0}`, `{"a":1e3}`, `{"<<":{"b":1}}`, `{"a":1,"a":2}`, `{"a":"\u00e9"}`, `{"a":"é"}`, `{"a":9223372036854775808}`, `{"a":-0}`,
+		`{"":1}`, `{"a" :1 , "b":[ {"c":1} ,2]}`, `{"a":"2001-01-01","~":"~","=":"="}`, "{\"a\":1}\n\n", " {\"a\":1}", "\n{\"a\":1}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, ok := wire.UnmarshalYAML(text)
+		if !ok {
+			return
+		}
+		raw, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			t.Fatalf("takes %q, YAML says %v", text, err)
+		}
+		var want map[string]any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-YAML +ours):\n%s", text, diff)
 		}
 	})
 }

@@ -1,0 +1,198 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Apply merges the applied configuration, an unstructured object, into live and
+// returns the result with its record set. live, which is left alone, is an empty
+// object if the apply creates. The result may share memory with both.
+//
+// When the configuration changes neither object nor ownership the result equals
+// live, times included. Fields that others own are a conflict, an error with
+// status 409 and one cause per field, unless force is set; managedFields in the
+// configuration, or another kind than that of the endpoint, are a 400.
+func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
+	fields, err := m.fields()
+	if err != nil {
+		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
+	}
+	if out, ok := m.applyLike(fields, live, applied, manager, force); ok {
+		return out, nil
+	}
+	out, err := fields.Apply(live, applied, manager, force)
+	if err != nil {
+		return nil, err
+	}
+	return m.typed(out)
+}
+
+// applyLike applies a configuration that only sets fields, in the way in which
+// one like it was applied before. What it does not know how to do it leaves to
+// the library, errors included.
+func (m *Manager) applyLike(fields *managedfields.FieldManager, live, applied Object, manager string, force bool) (Object, bool) {
+	old, isUnstructured := live.(*unstructured.Unstructured)
+	configuration, alsoUnstructured := applied.(*unstructured.Unstructured)
+	root := m.root()
+	if !isUnstructured || !alsoUnstructured || root == nil || manager == "kubectl" ||
+		old.GroupVersionKind() != m.binding.Kind || configuration.GroupVersionKind() != m.binding.Kind {
+		return nil, false
+	}
+	record, has, ok := rawRecord(old)
+	if !has || !ok || len(record) == 0 || !m.binding.plainRecord(record) {
+		return nil, false
+	}
+	if _, has, _ := rawRecord(configuration); has {
+		return nil, false
+	}
+	merged, ok := merge(root, old.Object, configuration.Object)
+	if !ok {
+		return nil, false
+	}
+	s := did("apply", manager, force)
+	before, after := differences(old.Object, merged)
+	if !s.add(root, right, nil, configuration.Object) || !s.add(root, both, before, after) {
+		return nil, false
+	}
+	like := attempt{s.bytes, record}
+	known := m.outcomes.find(like.did, like.before)
+	if known == nil {
+		if known = m.learnApply(fields, like, old, configuration, merged, manager, force); known == nil {
+			return nil, false
+		}
+	}
+	out := &unstructured.Unstructured{Object: merged}
+	if metadata, ok := merged["metadata"].(map[string]any); ok {
+		merged["metadata"] = maps.Clone(metadata)
+	}
+	setRecord(out, known.record(record, time.Now()))
+	return out, true
+}
+
+// learnApply lets the library apply a configuration and remembers the outcome if
+// it is nothing but the merged object with a new record.
+func (m *Manager) learnApply(fields *managedfields.FieldManager, like attempt, live, configuration *unstructured.Unstructured, merged map[string]any, manager string, force bool) *outcome {
+	entries := live.GetManagedFields()
+	if !readable(entries) {
+		return nil
+	}
+	marked := live.DeepCopy()
+	marked.SetManagedFields(marks(entries))
+	out, err := fields.Apply(marked, configuration.DeepCopy(), manager, force)
+	if err != nil {
+		return nil // the library says it again, with the right times
+	}
+	result, ok := out.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	after := result.GetManagedFields()
+	if !m.keepsItsFields(entries, after, manager) {
+		return nil
+	}
+	result.SetManagedFields(nil)
+	plain := &unstructured.Unstructured{Object: maps.Clone(merged)}
+	if metadata, ok := merged["metadata"].(map[string]any); ok {
+		plain.Object["metadata"] = maps.Clone(metadata)
+	}
+	plain.SetManagedFields(nil)
+	if !equal(result.Object, plain.Object) {
+		return nil
+	}
+	known, err := m.learn(like, after)
+	if err != nil {
+		return nil
+	}
+	return known
+}
+
+// keepsItsFields tells whether a manager applies all that it applied before.
+// What it does not apply any more would have to be removed, where it is there.
+func (m *Manager) keepsItsFields(before, after []metav1.ManagedFieldsEntry, manager string) bool {
+	had, err := m.appliedBy(before, manager)
+	if err != nil {
+		return false
+	}
+	has, err := m.appliedBy(after, manager)
+	return err == nil && had.Difference(has).Empty()
+}
+
+// appliedBy returns the fields that a manager has applied.
+func (m *Manager) appliedBy(entries []metav1.ManagedFieldsEntry, manager string) (*fieldpath.Set, error) {
+	set := fieldpath.NewSet()
+	for i := range entries {
+		e := &entries[i]
+		if e.Operation != metav1.ManagedFieldsOperationApply || e.Manager != manager || e.Subresource != m.binding.Subresource || e.FieldsV1 == nil {
+			continue
+		}
+		if err := set.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// merge returns an object with the fields of a configuration set, sharing what
+// does not change. false means that there is more to it than setting fields.
+func merge(n *node, object, configuration map[string]any) (map[string]any, bool) {
+	if n == nil || !n.object || n.wholeObject || object == nil || len(configuration) == 0 {
+		return nil, false
+	}
+	out := maps.Clone(object)
+	for name, value := range configuration {
+		field := n.field(name)
+		if field == nil {
+			return nil, false
+		}
+		current, has := object[name]
+		if has && current == nil {
+			return nil, false
+		}
+		switch v := value.(type) {
+		case map[string]any:
+			if !field.object || len(v) == 0 {
+				return nil, false
+			}
+			if field.wholeObject {
+				if !field.fits(v) || has && !field.fits(current) {
+					return nil, false
+				}
+				break
+			}
+			child, isObject := current.(map[string]any)
+			if has && !isObject {
+				return nil, false
+			}
+			if !has {
+				child = map[string]any{}
+			}
+			merged, ok := merge(field, child, v)
+			if !ok {
+				return nil, false
+			}
+			value = merged
+		case []any:
+			if !field.fits(v) || has && !field.fits(current) {
+				return nil, false
+			}
+		default:
+			if !field.holds(v) || has && !field.holds(current) {
+				return nil, false
+			}
+		}
+		if !has || !equal(current, value) {
+			out[name] = value
+		}
+	}
+	return out, true
+}

@@ -1,0 +1,185 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestRememberedOutcomesAreThoseOfTheLibrary writes random objects in random
+// ways and compares each outcome, times included, with that of the library,
+// which remembers nothing.
+func TestRememberedOutcomesAreThoseOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, rememberedOutcomes)
+}
+
+func rememberedOutcomes(t *testing.T) {
+	m, status := endpoints(t)
+	plain, plainStatus := endpoints(t)
+	remembered := map[string]int{}
+	const histories = 10
+	for seed := range uint64(100) {
+		// A history comes again with other times and other values.
+		r, chance := rand.New(rand.NewPCG(seed%histories, 2)), rand.New(rand.NewPCG(seed, 3))
+		suffix := fmt.Sprint(seed / histories)
+		live := empty()
+		for step := range 10 {
+			time.Sleep(time.Duration(chance.IntN(3)) * time.Second)
+			name := fmt.Sprintf("m%d", r.IntN(3))
+			known := m.outcomes.count + status.outcomes.count
+			var got, want Object
+			var err, wantErr error
+			did := "update"
+			if r.IntN(2) == 0 {
+				did = "apply"
+				configuration, force := renamed(randomConfiguration(r), suffix), r.IntN(2) == 0
+				library, fieldsErr := plain.fields()
+				if fieldsErr != nil {
+					t.Fatal(fieldsErr)
+				}
+				var out any
+				out, wantErr = library.Apply(live.DeepCopy(), configuration.DeepCopy(), name, force)
+				want, _ = out.(Object)
+				got, err = m.Apply(live, configuration, name, force)
+				if before, ok := m.applyLike(library, live, configuration, name, force); ok && before != nil && known == m.outcomes.count+status.outcomes.count {
+					remembered[did]++
+				}
+			} else {
+				next := changed(r, live, suffix)
+				endpoint, reference := m, plain
+				if r.IntN(4) == 0 {
+					endpoint, reference = status, plainStatus
+				}
+				library, fieldsErr := reference.fields()
+				if fieldsErr != nil {
+					t.Fatal(fieldsErr)
+				}
+				want = next.DeepCopy()
+				if recordByLibrary(library, live.DeepCopy(), next.DeepCopy(), want, name) != nil {
+					want.SetManagedFields(nil)
+				}
+				got, err = endpoint.Update(live, next.DeepCopy(), name)
+				if known == m.outcomes.count+status.outcomes.count {
+					remembered[did]++
+				}
+			}
+			if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+				t.Fatalf("seed %d step %d: %s: error %v, want %v", seed, step, did, err, wantErr)
+			}
+			if err != nil {
+				continue
+			}
+			if diff := cmp.Diff(content(want), content(got)); diff != "" {
+				t.Fatalf("seed %d step %d: %s (-library +ours):\n%s", seed, step, did, diff)
+			}
+			live = stored(got)
+		}
+	}
+	for did, times := range remembered {
+		if times < 30 {
+			t.Errorf("only %d of the writes were remembered: %s", times, did)
+		}
+	}
+	if len(remembered) != 2 {
+		t.Errorf("remembered %v, want both kinds of writes", remembered)
+	}
+}
+
+// content is the JSON of an object as it would be stored.
+func content(obj Object) map[string]any {
+	u := obj.DeepCopyObject().(*unstructured.Unstructured)
+	u.SetManagedFields(u.GetManagedFields())
+	return u.Object
+}
+
+// renamed gives all texts of an object another end.
+func renamed(u *unstructured.Unstructured, suffix string) *unstructured.Unstructured {
+	var rename func(value any) any
+	rename = func(value any) any {
+		switch v := value.(type) {
+		case string:
+			return v + suffix
+		case map[string]any:
+			for name, member := range v {
+				v[name] = rename(member)
+			}
+		case []any:
+			for i := range v {
+				v[i] = rename(v[i])
+			}
+		}
+		return value
+	}
+	for _, name := range []string{"spec", "status"} {
+		rename(u.Object[name])
+	}
+	return u
+}
+
+// changed is an object with a few changes.
+func changed(r *rand.Rand, live *unstructured.Unstructured, suffix string) *unstructured.Unstructured {
+	random := renamed(randomWidget(r), suffix)
+	next := live.DeepCopy()
+	for _, key := range []string{"spec", "status"} {
+		switch r.IntN(4) {
+		case 0:
+			if value, ok := random.Object[key]; ok {
+				next.Object[key] = value
+			}
+		case 1:
+			from, ok := random.Object[key].(map[string]any)
+			into, has := next.Object[key].(map[string]any)
+			if ok && has {
+				name := []string{"replicas", "colour", "plain", "ready", "free"}[r.IntN(5)]
+				if value, ok := from[name]; ok {
+					into[name] = value
+				}
+			}
+		}
+	}
+	if r.IntN(12) == 0 {
+		next.SetManagedFields(nil)
+	}
+	next.SetUID(live.GetUID())
+	return next
+}
+
+// randomConfiguration sets some fields, mostly those that are there.
+func randomConfiguration(r *rand.Rand) *unstructured.Unstructured {
+	u := empty()
+	spec := map[string]any{}
+	if r.IntN(2) == 0 {
+		spec["replicas"] = int64(r.IntN(3))
+	}
+	if r.IntN(2) == 0 {
+		spec["colour"] = string(rune('a' + r.IntN(3)))
+	}
+	if r.IntN(4) == 0 {
+		spec["plain"] = []any{string(rune('a' + r.IntN(3)))}
+	}
+	if r.IntN(6) == 0 {
+		spec["free"] = map[string]any{"x": string(rune('a' + r.IntN(3)))}
+	}
+	if r.IntN(8) == 0 {
+		spec["tags"] = []any{string(rune('a' + r.IntN(3)))}
+	}
+	if r.IntN(10) == 0 {
+		spec["colour"] = nil
+	}
+	if len(spec) > 0 || r.IntN(2) == 0 {
+		u.Object["spec"] = spec
+	}
+	if r.IntN(3) == 0 {
+		u.SetLabels(map[string]string{"a": string(rune('a' + r.IntN(3)))})
+	}
+	return u
+}
