@@ -56,11 +56,11 @@ func (r *Request) headers() []string {
 
 // Unchanged reports whether the same request ran before and nothing that it read
 // or wrote has changed since.
-func (r *Request) Unchanged(cache string) bool {
-	if r.complete() != nil || r.Loader == "go" {
+func (r *Request) Unchanged() bool {
+	if r.complete() != nil || r.Loader == "go" || r.Cache == "" {
 		return false
 	}
-	text, err := os.ReadFile(r.recordFile(cache))
+	text, err := os.ReadFile(r.recordFile())
 	if err != nil {
 		return false
 	}
@@ -81,10 +81,10 @@ func (r *Request) Unchanged(cache string) bool {
 	return true
 }
 
-// Remember records that the result is on disk, for [Request.Unchanged]. The cache
-// is a directory of such records; failing to write one costs nothing but time.
-func (r *Request) Remember(cache string, result *Result) {
-	if result.inputs == nil || r.has("schemapatch") { // whose manifests are not tracked
+// Remember records that the result is on disk, for [Request.Unchanged]. Failing to
+// write the record costs nothing but time.
+func (r *Request) Remember(result *Result) {
+	if r.Cache == "" || result.inputs == nil || r.has("schemapatch") { // whose manifests are not tracked
 		return
 	}
 	now := record{Environment: r.environment(), Files: map[string]string{}, Dirs: map[string]string{}}
@@ -100,20 +100,40 @@ func (r *Request) Remember(cache string, result *Result) {
 		}
 		now.Files[file.Path] = fileSum(file.Path)
 	}
-	text, err := json.Marshal(now)
-	if err != nil || os.MkdirAll(cache, 0o755) != nil {
-		return
-	}
-	if temp, err := stage(r.recordFile(cache), text); err == nil {
-		_ = os.Rename(temp, r.recordFile(cache)) // only a cache
+	if text, err := json.Marshal(now); err == nil {
+		keep(r.recordFile(), text)
 	}
 }
 
+// keep puts a file into the cache, if it can.
+func keep(path string, text []byte) {
+	if temp, err := stage(path, text); err == nil {
+		_ = os.Rename(temp, path) // only a cache
+	}
+}
+
+// checkedFile stands for an output that this program has checked and found good.
+func (r *Request) checkedFile(data []byte) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n", program())
+	sum.Write(data)
+	return filepath.Join(r.Cache, "checked", hex.EncodeToString(sum.Sum(nil)[:16]))
+}
+
+// unchecked reports whether an output must be looked at more deeply.
+func (r *Request) unchecked(data []byte) bool {
+	if r.Cache == "" {
+		return true
+	}
+	_, err := os.Stat(r.checkedFile(data))
+	return err != nil
+}
+
 // recordFile names the record of a request after everything that was asked for.
-func (r *Request) recordFile(cache string) string {
+func (r *Request) recordFile() string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q %q %v %v", r.Dir, r.args, r.Tags, r.Loader, r.Mode, r.Lenient)
-	return filepath.Join(cache, hex.EncodeToString(sum.Sum(nil)[:16])+".json")
+	return filepath.Join(r.Cache, hex.EncodeToString(sum.Sum(nil)[:16])+".json")
 }
 
 // environment is what outputs depend on besides files: this program, the Go tree

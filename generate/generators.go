@@ -35,6 +35,13 @@ type linter interface {
 	Lint(p *load.Program, outputs []string)
 }
 
+// leaver is a generator whose output does not say that it was generated.
+type leaver interface {
+	// Leftover is the name of its file, and whether a text can be what an
+	// earlier run left there.
+	Leftover() (name string, left func(text []byte) bool)
+}
+
 // newGenerator makes a generator of its options.
 func newGenerator(name string, options any, mode Mode) generator {
 	switch options := options.(type) {
@@ -97,7 +104,7 @@ func wanted(p *load.Program, dir string) []named {
 		add("object", object.Options{HeaderFile: boilerplate(dir)})
 	}
 	if rbac.Wanted(p) {
-		add("rbac", rbac.Options{RoleName: "manager-role"})
+		add("rbac", rbac.Options{RoleName: managerRole})
 	}
 	if webhook.Wanted(p) {
 		add("webhook", webhook.Options{})
@@ -112,6 +119,21 @@ func wanted(p *load.Program, dir string) []named {
 	}
 	return found
 }
+
+// usual are the generators whose files may lie in a project when the markers decide
+// which run.
+func usual() []named {
+	return []named{
+		{"crd", newGenerator("crd", crd.Options{}, Steer)},
+		{"object", newGenerator("object", object.Options{}, Steer)},
+		{"register", newGenerator("register", client.Options{}, Steer)},
+		{"rbac", newGenerator("rbac", rbac.Options{RoleName: managerRole}, Steer)},
+		{"webhook", newGenerator("webhook", webhook.Options{}, Steer)},
+	}
+}
+
+// managerRole is the name of the role in kubebuilder projects.
+const managerRole = "manager-role"
 
 // boilerplate is the licence header that kubebuilder projects keep for generated
 // code, "" if there is none.

@@ -49,6 +49,57 @@ func TestFilesOfKindsThatAreGoneAreStale(t *testing.T) {
 	}
 }
 
+func TestRolesAndWebhooksWithoutMarkersAreStale(t *testing.T) {
+	t.Parallel()
+	dir := project(t, small)
+	hooks := filepath.Join(dir, "api/v1/hooks.go")
+	edit(t, hooks, "package v1\n\n// +kubebuilder:webhook:path=/a,mutating=true,failurePolicy=fail,sideEffects=None,groups=g,resources=r,verbs=create,versions=v1,name=a.example.com,admissionReviewVersions=v1\n")
+	changes, err := run(t, dir, generate.Steer).Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := generate.Apply(changes); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, filepath.Join(dir, "config/rbac/leader_election_role.yaml"), "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: manager-role\nrules: []\n")
+	stale := func(args ...string) (names []string) {
+		t.Helper()
+		found, err := run(t, dir, generate.Steer, args...).Stale()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range found {
+			names = append(names, filepath.Base(change.Path))
+		}
+		return names
+	}
+	if got := stale(); got != nil {
+		t.Errorf("stale before anything changed: %v", got)
+	}
+	doc := filepath.Join(dir, "api/v1/doc.go")
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := strings.ReplaceAll(string(text), "+kubebuilder:rbac", "no rbac")
+	if err := errors.Join(os.WriteFile(doc, []byte(without), 0o644), os.Remove(hooks)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(stale(), " "); got != "role.yaml manifests.yaml" {
+		t.Errorf("stale: %s", got)
+	}
+	if got := stale("crd"); got != nil {
+		t.Errorf("stale though their generators did not run: %v", got)
+	}
+	if got := stale("rbac:roleName=another"); got != nil {
+		t.Errorf("stale though of another name: %v", got)
+	}
+	edit(t, filepath.Join(dir, "config/rbac/role.yaml"), "---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: x\n")
+	if got := strings.Join(stale(), " "); got != "manifests.yaml" {
+		t.Errorf("stale though written by hand: %s", got)
+	}
+}
+
 func TestWaitEndsWhenASourceChanges(t *testing.T) {
 	t.Parallel()
 	dir := project(t, small)

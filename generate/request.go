@@ -59,6 +59,10 @@ type Request struct {
 	// Loader is "auto" (default: the own loader, the go command where it does
 	// not suffice), "fast" or "go".
 	Loader string
+	// Cache is a directory for what later runs can use: what an earlier one read
+	// and wrote, and which outputs were found good. Empty: nothing is kept, and
+	// everything is checked.
+	Cache string
 
 	generators []named
 	rules      map[string]place // by generator; "" is the default rule
@@ -162,7 +166,7 @@ func Parse(args []string, mode Mode) (*Request, error) {
 		}
 	}
 	if len(r.generators) == 0 && mode == Compatible {
-		return nil, fmt.Errorf("no generators specified")
+		return nil, fmt.Errorf("no generators specified: name some, such as crd, object or rbac:roleName=NAME; `steer generate` finds out by itself")
 	}
 	return r, nil
 }

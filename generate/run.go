@@ -4,7 +4,7 @@
 package generate
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +28,17 @@ type Result struct {
 	// Files are the outputs, in the order of their generators.
 	Files []File
 
-	places []string // directories where outputs could have gone
+	places    []outputPlace
+	leftovers []leftover
 	// What was read, for deciding whether a later run would find anything new;
 	// empty if that is not known.
 	dirs, inputs []string
+}
+
+// leftover is a file that an earlier run may have left.
+type leftover struct {
+	path string
+	left func(text []byte) bool
 }
 
 // File is an output and where it goes.
@@ -137,33 +144,64 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 	}
 	result := r.read(p)
 	problems := append(p.MarkerProblems(!r.Lenient), p.Problems()...)
+	var checked [][]byte
 	for i, g := range generators {
-		if at := r.placeOf(g.name); at.config != "" && at.kind <= directory {
-			result.places = append(result.places, r.absolute(at.config))
-		}
-		var changed []string
+		var unchecked []string
 		for _, output := range outputs[i] {
 			file, ok := r.file(g.name, output)
 			if !ok {
 				continue
 			}
 			result.Files = append(result.Files, file)
-			if before, err := os.ReadFile(file.Path); err != nil || !bytes.Equal(before, file.Data) {
-				changed = append(changed, output.Name)
+			if _, ok := g.generator.(linter); ok && !r.Lenient && r.unchecked(file.Data) {
+				unchecked, checked = append(unchecked, output.Name), append(checked, file.Data)
 			}
 		}
-		if linter, ok := g.generator.(linter); ok && !r.Lenient {
-			linter.Lint(p, changed)
+		if len(unchecked) > 0 {
+			g.generator.(linter).Lint(p, unchecked)
 			problems = append(problems, apart(p.Problems(), problems)...)
 		}
 	}
 	if len(problems) > 0 {
 		return r.read(p), &SourceError{Problems: concise(load.Sort(problems))}
 	}
-	for _, root := range p.Roots {
-		result.places = append(result.places, root.Dir)
+	if r.Cache != "" {
+		for _, data := range checked {
+			keep(r.checkedFile(data), nil)
+		}
 	}
+	r.leave(result, p, generators)
 	return result, nil
+}
+
+// leave says where files can lie that no generator would make any more.
+func (r *Request) leave(result *Result, p *load.Program, ran []named) {
+	if len(r.generators) == 0 { // what ran was found out, and may have been more before
+		ran = append(slices.Clone(ran), usual()...)
+	}
+	for _, g := range ran {
+		at := r.placeOf(g.name)
+		if at.kind > directory {
+			continue
+		}
+		if leaver, ok := g.generator.(leaver); ok {
+			name, left := leaver.Leftover()
+			result.leftovers = append(result.leftovers, leftover{filepath.Join(r.absolute(at.config), name), left})
+		}
+		dirs := []string{r.absolute(at.config)}
+		if g.name == "object" || g.name == "register" {
+			if dirs = nil; at.kind == directory || at.code != "" {
+				dirs = []string{r.absolute(cmp.Or(at.code, at.config))}
+			} else {
+				for _, root := range p.Roots {
+					dirs = append(dirs, root.Dir)
+				}
+			}
+		}
+		for _, dir := range dirs {
+			result.places = append(result.places, outputPlace{dir, g.name})
+		}
+	}
 }
 
 // read is a result without files: what was looked at.

@@ -118,7 +118,7 @@ func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mo
 	if g.whichMarkers > 0 {
 		return request.MarkerHelp(stdout, g.whichMarkers)
 	}
-	request.Tags, request.Loader, request.Dir = g.tags, g.loader, g.dir
+	request.Tags, request.Loader, request.Dir, request.Cache = g.tags, g.loader, g.dir, cacheDir()
 	request.Lenient = request.Lenient || g.lenient
 	if g.explain != "" {
 		text, err := request.Explain(ctx, g.explain)
@@ -151,8 +151,7 @@ func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mo
 
 // once generates one time. The result is nil if nothing was read.
 func (g *generateFlags) once(ctx context.Context, request *generate.Request, stdout, stderr io.Writer) (*generate.Result, error) {
-	cache := cacheDir()
-	if !g.always && !g.watch && !g.prune && request.Unchanged(cache) {
+	if !g.always && !g.watch && !g.prune && request.Unchanged() {
 		return nil, nil
 	}
 	result, err := generate.Run(ctx, request)
@@ -197,7 +196,7 @@ func (g *generateFlags) once(ctx context.Context, request *generate.Request, std
 			fmt.Fprintln(stderr, relative(change.Path))
 		}
 	}
-	request.Remember(cache, result)
+	request.Remember(result)
 	return result, nil
 }
 

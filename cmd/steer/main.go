@@ -31,17 +31,21 @@ func run(ctx context.Context, args []string) int {
 	root := newProgram(os.Args[0])
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	name := "steer"
+	if root.Name() == compatibleName {
+		name = compatibleName
+	}
 	var exit *exitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
 		if exit.message != "" {
-			fmt.Fprintln(os.Stderr, "steer: "+exit.message)
+			fmt.Fprintln(os.Stderr, name+": "+exit.message)
 		}
 		return exit.status
 	default:
-		fmt.Fprintln(os.Stderr, "steer: "+err.Error())
+		fmt.Fprintln(os.Stderr, name+": "+err.Error())
 		return 1
 	}
 }

@@ -21,6 +21,7 @@ import (
 type builder struct {
 	program *load.Program
 	options *Options
+	strict  bool
 	rules   ruleSet
 	schemas map[Ref]*Schema
 }
@@ -387,12 +388,16 @@ func (c *scope) structure(x *ast.StructType) *Schema {
 				s.Required = append(s.Required, f.name)
 			}
 			property := c.property(field, f.set)
+			c.contradictions(field, f.name, f.set, property)
 			if f.inline {
 				s.AllOf = append(s.AllOf, property)
 				continue
 			}
 			if f.set.Has("k8s:immutable") {
 				immutable = append(immutable, f.name)
+			}
+			if s.Properties[f.name] != nil && c.strict {
+				c.program.Problemf(field.Pos(), "field %s has the name %q in JSON, as another field of %s has", name, f.name, c.decl.Spec.Name.Name)
 			}
 			s.Properties[f.name] = property
 		}

@@ -14,6 +14,9 @@ import (
 type resolver struct {
 	schemaOf func(Ref) *Schema
 	done     map[Ref]*Schema
+	// cyclic, if set, is told of a reference from inside the type that it names.
+	cyclic func(use *Schema)
+	open   []Ref // the types that are being resolved
 }
 
 // root resolves the schema of a type that is itself a root.
@@ -63,8 +66,12 @@ func (r *resolver) ref(use *Schema) *Schema {
 	of, known := r.done[*use.Ref]
 	if !known {
 		r.done[*use.Ref] = &Schema{}
+		r.open = append(r.open, *use.Ref)
 		of = r.tree(r.schemaOf(*use.Ref))
+		r.open = r.open[:len(r.open)-1]
 		r.done[*use.Ref] = of
+	} else if r.cyclic != nil && !use.PreserveUnknown && slices.Contains(r.open, *use.Ref) {
+		r.cyclic(use)
 	}
 	own := use.copy()
 	own.Ref, own.Description, own.Title, own.ExternalDocs, own.Example = nil, "", "", nil, nil

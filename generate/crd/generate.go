@@ -153,6 +153,9 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 		return nil, err
 	}
 	s := newSchemas(p, &g.Options)
+	if g.Strict {
+		s.beStrict(p)
+	}
 	emitter := newEmitter(g.Options.MaxDescLen)
 	var outputs []load.Output
 	g.made = g.definitions(p, s)
@@ -180,6 +183,15 @@ func newSchemas(p *load.Program, options *Options) *schemas {
 		flattener: &flattener{done: map[*Schema]*Schema{}, conflict: func(at *Schema, a, c string) {
 			p.Problemf(at.pos, "the type is said to be both %s and %s", a, c)
 		}},
+	}
+}
+
+// beStrict reports what other tools let pass.
+func (s *schemas) beStrict(p *load.Program) {
+	s.builder.strict = true
+	s.resolver.cyclic = func(use *Schema) {
+		p.Problemf(use.pos, "type %s contains itself, which the schema of a definition cannot say: "+
+			"use apiextensionsv1.JSON, or add +kubebuilder:pruning:PreserveUnknownFields and +kubebuilder:validation:Schemaless", use.Ref.Name)
 	}
 }
 

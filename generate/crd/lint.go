@@ -44,14 +44,94 @@ func (g *Generator) Lint(p *load.Program, names []string) {
 				in.Status.StoredVersions = []string{v.Name}
 			}
 		}
-		for _, err := range server.ValidateCustomResourceDefinition(context.Background(), &in) {
+		d.lint(p, &in)
+	}
+}
+
+// lint validates a definition. Rules are only looked at once the schema is sound, so
+// what is unsound is reported, stripped and then left out, and the rest validated
+// again.
+func (d *definition) lint(p *load.Program, in *internal.CustomResourceDefinition) {
+	const passes = 4
+	stripped := map[string]bool{}
+	for range passes {
+		mended := false
+		for _, err := range server.ValidateCustomResourceDefinition(context.Background(), in) {
 			if strings.HasPrefix(err.Field, "metadata.") {
 				continue // approval annotations are often added later
 			}
-			pos, field := d.locate(err.Field)
-			p.Problemf(pos, "kind %s, %s: %s", d.kind, field, cmp.Or(err.Detail, err.ErrorBody()))
+			if at, field := d.locate(err.Field); !stripped[err.Field+err.Detail] {
+				stripped[err.Field+err.Detail] = true
+				p.Problemf(at, "kind %s, %s: %s", d.kind, field, cmp.Or(err.Detail, err.ErrorBody()))
+			}
+			if !strings.Contains(err.Field, "x-kubernetes-validations") {
+				mended = mend(in, err.Field, stripped) || mended
+			}
+		}
+		if !mended {
+			return
 		}
 	}
+}
+
+// mend takes out of a schema what makes the field that an error names unsound: at
+// first what is not needed to type rules, then the whole node.
+func mend(in *internal.CustomResourceDefinition, field string, stripped map[string]bool) bool {
+	before, path, ok := strings.Cut(field, "openAPIV3Schema")
+	if !ok {
+		return false
+	}
+	var root *internal.JSONSchemaProps
+	var index int
+	switch n, _ := fmt.Sscanf(before, "spec.versions[%d]", &index); {
+	case n == 1 && index < len(in.Spec.Versions) && in.Spec.Versions[index].Schema != nil:
+		root = in.Spec.Versions[index].Schema.OpenAPIV3Schema
+	case n == 0 && in.Spec.Validation != nil:
+		root = in.Spec.Validation.OpenAPIV3Schema
+	}
+	var nodes []string
+	for m := step.FindString(path); m != ""; m = step.FindString(path) {
+		nodes, path = append(nodes, m), path[len(m):]
+	}
+	node := before + strings.Join(nodes, "")
+	if root == nil || len(nodes) == 0 {
+		return false
+	}
+	descend(root, nodes, func(s *internal.JSONSchemaProps) {
+		if stripped[node] || s.Type == "" {
+			yes := true
+			*s = internal.JSONSchemaProps{XPreserveUnknownFields: &yes}
+			return
+		}
+		*s = internal.JSONSchemaProps{
+			Type: s.Type, Items: s.Items, Properties: s.Properties, Required: s.Required, AdditionalProperties: s.AdditionalProperties,
+			MaxLength: s.MaxLength, MaxItems: s.MaxItems, MaxProperties: s.MaxProperties, XValidations: s.XValidations,
+		}
+	})
+	stripped[node] = true
+	return true
+}
+
+// descend changes the node at the end of a path, or the last one above it that there
+// is.
+func descend(s *internal.JSONSchemaProps, path []string, change func(*internal.JSONSchemaProps)) {
+	if len(path) > 0 {
+		m := step.FindStringSubmatch(path[0])
+		child, named := s.Properties[m[1]]
+		switch {
+		case m[1] != "" && named:
+			descend(&child, path[1:], change)
+			s.Properties[m[1]] = child
+			return
+		case m[2] == "items" && s.Items != nil && s.Items.Schema != nil:
+			descend(s.Items.Schema, path[1:], change)
+			return
+		case m[2] == "additionalProperties" && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+			descend(s.AdditionalProperties.Schema, path[1:], change)
+			return
+		}
+	}
+	change(s)
 }
 
 func (d *definition) file() string { return fmt.Sprintf("%s_%s.yaml", d.group, d.plural) }

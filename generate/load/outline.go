@@ -28,6 +28,7 @@ type outline struct {
 	header   int // the end of the package clause
 	name     string
 	sections []section
+	markers  [][2]int // the line comments that are markers
 }
 
 var errOutline = errors.New("the file's declarations could not be told apart")
@@ -49,6 +50,7 @@ func outlineOf(src []byte) (*outline, error) {
 	for {
 		s.skip()
 		if s.pos >= len(src) {
+			o.markers = s.markers
 			return o, nil
 		}
 		if s.src[s.pos] == ';' {
@@ -127,8 +129,9 @@ func packageName(head []byte) string {
 
 // cutter walks over the text of a file.
 type cutter struct {
-	src []byte
-	pos int
+	src     []byte
+	pos     int
+	markers [][2]int
 }
 
 // skip moves over white space and comments.
@@ -160,10 +163,14 @@ func (s *cutter) comment() bool {
 	}
 	switch s.src[s.pos+1] {
 	case '/':
+		start := s.pos
 		if n := bytes.IndexByte(s.src[s.pos:], '\n'); n >= 0 {
 			s.pos += n
 		} else {
 			s.pos = len(s.src)
+		}
+		if text := bytes.TrimLeft(s.src[start+2:s.pos], " \t"); len(text) > 0 && text[0] == '+' {
+			s.markers = append(s.markers, [2]int{start, s.pos})
 		}
 		return true
 	case '*':

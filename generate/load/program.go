@@ -252,6 +252,9 @@ func (p *Program) parseRoot(pkg *Package) {
 				}
 			}
 			blanked = blank(text, [][2]int{{0, len(text)}}, bodies)
+			for _, m := range o.markers { // also those in bodies, to say that nothing reads them
+				copy(blanked[m[0]:m[1]], text[m[0]:m[1]])
+			}
 		}
 		if file := p.parse(pkg, name, blanked); file != nil {
 			file.Source = text

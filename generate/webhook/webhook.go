@@ -29,6 +29,9 @@ type Options struct {
 	Year       string `marker:",optional" help:"What replaces \" YEAR\" in the header."`
 }
 
+// outputName is the file that all configurations go to.
+const outputName = "manifests.yaml"
+
 // Generator makes one file with a configuration of each sort that has webhooks.
 type Generator struct{ Options Options }
 
@@ -114,7 +117,7 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 		}
 		out = yaml.Mapping(append(out, "---\n"...), 0, entries)
 	}
-	return []load.Output{{Name: "manifests.yaml", Data: out}}, nil
+	return []load.Output{{Name: outputName, Data: out}}, nil
 }
 
 // problems records each of the errors that are joined in err.
