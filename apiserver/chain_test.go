@@ -53,7 +53,7 @@ func TestImpersonationNeedsPermissionAndThenCounts(t *testing.T) {
 		t.Errorf("as jane: %d %s, want %s", got.code, got.body, want)
 	}
 	got = send(t, s.RoundTripper(&auth.User{Name: "joe"}), http.MethodGet, widgetsPath, "", as...)
-	if status := got.status(t); status.Message != `users "jane" is forbidden: User "joe" cannot impersonate resource "users" in API group "" at the cluster scope` {
+	if status := got.status(t); status.Message != `widgets.example.com is forbidden: User "joe" cannot impersonate-on:user-info:list resource "widgets" in API group "example.com" in the namespace "default"` {
 		t.Errorf("joe as jane: %s", status.Message)
 	}
 	got = send(t, s.RoundTripper(admin), http.MethodGet, widgetsPath, "", "Impersonate-User", "root", "Impersonate-Group", auth.Masters)

@@ -15,6 +15,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -119,18 +121,17 @@ func (s *Server) timeout(req *Request) (time.Duration, error) {
 	return d, nil
 }
 
+// impersonate lets a request go on as the user that its headers ask for.
 func (s *Server) impersonate(r *http.Request, req *Request) error {
-	as, needs, err := auth.Impersonation(r, req.User)
+	as, err := auth.WantedUser(r.Header)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	if as == nil {
 		return nil
 	}
-	for _, need := range needs {
-		if err := s.decide(r.Context(), need); err != nil {
-			return err
-		}
+	if as, err = s.impersonator.Impersonate(r.Context(), req.attributes(req.Verb), as); err != nil {
+		return err
 	}
 	req.User = as
 	clean := r.Clone(r.Context())
@@ -139,49 +140,40 @@ func (s *Server) impersonate(r *http.Request, req *Request) error {
 	return nil
 }
 
-// authorize asks whether a request may be done with a verb, and returns the
-// 403 when not.
+// authorize asks whether a request may be done with a verb.
 func (s *Server) authorize(ctx context.Context, req *Request, verb string) error {
-	a := &auth.Attributes{User: req.User, Verb: verb, Path: req.Path}
-	if t := &req.target; t.Resource {
+	return auth.Check(ctx, s.options.Authorizer, req.attributes(verb))
+}
+
+// attributes are what an authorizer decides on.
+func (r *Request) attributes(verb string) *auth.Attributes {
+	a := &auth.Attributes{User: r.User, Verb: verb, Path: r.Path}
+	if t := &r.target; t.Resource {
 		a.ResourceRequest = true
 		a.Group, a.Version, a.Resource, a.Subresource = t.Group, t.Version, t.Plural, t.Subresource
-		a.Namespace, a.Name = req.Namespace, req.Name
+		a.Namespace, a.Name = r.Namespace, r.Name
+		if verb == "list" || verb == "watch" || verb == "deletecollection" {
+			a.Fields, a.Labels = r.selected()
+		}
 	}
-	return s.decide(ctx, a)
+	return a
 }
 
-func (s *Server) decide(ctx context.Context, a *auth.Attributes) error {
-	decision, reason, err := s.options.Authorizer.Authorize(ctx, a)
-	if decision == auth.Allow {
-		return nil
+// selected returns what the selectors of a request require. One that cannot be
+// read requires nothing; it is refused later.
+func (r *Request) selected() (fields.Requirements, labels.Requirements) {
+	if !strings.Contains(r.http.URL.RawQuery, "Selector=") {
+		return nil, nil
 	}
-	if err != nil && reason == "" {
-		reason = err.Error()
+	var byField fields.Requirements
+	var byLabel labels.Requirements
+	if s, err := fields.ParseSelector(r.query().Get("fieldSelector")); err == nil {
+		byField = s.Requirements()
 	}
-	message := forbidden(a)
-	if reason != "" {
-		message += ": " + reason
+	if s, err := labels.Parse(r.query().Get("labelSelector")); err == nil {
+		byLabel, _ = s.Requirements()
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message))
-}
-
-// forbidden is the sentence that clients show.
-func forbidden(a *auth.Attributes) string {
-	var text string
-	resource := a.Resource
-	if a.Subresource != "" {
-		resource += "/" + a.Subresource
-	}
-	switch {
-	case !a.ResourceRequest:
-		text = fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
-	case a.Namespace != "":
-		text = fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", a.User.Name, a.Verb, resource, a.Group, a.Namespace)
-	default:
-		text = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", a.User.Name, a.Verb, resource, a.Group)
-	}
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	return byField, byLabel
 }
 
 // dispatch runs what answers the request.
@@ -332,10 +324,14 @@ func (s *Server) fail(w *exchange.Writer, req *Request, err error) {
 // statusOf classifies an error.
 func (s *Server) statusOf(req *Request, err error) *metav1.Status {
 	var known apierrors.APIStatus
+	var refused *auth.RefusedError
 	status := metav1.Status{}
 	switch {
 	case errors.As(err, &known):
 		status = known.Status()
+	case errors.As(err, &refused):
+		a := &refused.Attributes
+		status = apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, refused).ErrStatus
 	case errors.Is(err, context.DeadlineExceeded):
 		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within the allotted timeout of %s", s.limits.RequestTimeout), 0).ErrStatus
 	default:

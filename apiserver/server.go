@@ -33,7 +33,9 @@ type Server struct {
 	metrics *metrics
 	forms   *forms
 	gate    *exchange.Gate
-	scale   *installed // what Scale objects are read and written as
+	// impersonator lets users act as others.
+	impersonator auth.Impersonator
+	scale        *installed // what Scale objects are read and written as
 
 	mu    sync.Mutex // serialises changes of table
 	table atomic.Pointer[served]
@@ -86,6 +88,7 @@ func New(options Options) (*Server, error) {
 		forms:  newForms(options.CacheBytes),
 		scale:  newScaleKind(),
 	}
+	s.impersonator.Authorizer = options.Authorizer
 	s.gate = exchange.NewGate(exchange.Limits{Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser})
 	s.metrics = newMetrics(options.Metrics, s)
 	s.stopping, s.stop = context.WithCancel(context.Background())

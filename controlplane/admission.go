@@ -14,7 +14,7 @@ import (
 // resolves accounts, classes and limits, then the caller's own, and last the
 // quotas, which are charged for what all others admit. allocator gives Services
 // their addresses, refusal looks after definitions.
-func (p *Plane) admissions(accounts, allocator, refusal apiserver.Admission, charges *quota.Ledger) apiserver.Admission {
+func (p *Plane) admissions(accounts, allocator, refusal, escalation apiserver.Admission, charges *quota.Ledger) apiserver.Admission {
 	var chain apiserver.Admissions
 	if p.options.has("NamespaceLifecycle") {
 		chain = append(chain, namespace.Lifecycle{Store: p.store})
@@ -27,6 +27,7 @@ func (p *Plane) admissions(accounts, allocator, refusal apiserver.Admission, cha
 	if p.options.Admission != nil {
 		chain = append(chain, p.options.Admission)
 	}
+	chain = append(chain, escalation)
 	if p.options.has("ResourceQuota") {
 		chain = append(chain, quota.NewAdmission(p.store, p.send, charges))
 	}

@@ -8,15 +8,61 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/controlplane/rbac"
 	"github.com/steer-dev/steer/storage"
 )
 
 // bootNamespaces are there in every cluster.
 func bootNamespaces() []string {
 	return []string{"default", "kube-system", "kube-public", "kube-node-lease"}
+}
+
+// ensureRoles creates the roles and bindings that every cluster has, and gives
+// back to those that are there what has been taken from them.
+func (p *Plane) ensureRoles(ctx context.Context) error {
+	view, err := p.store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("controlplane: read the roles: %w", err)
+	}
+	create, restore := rbac.Boot(view, rbac.Beginning{UID: p.options.Entropy.UID, Now: time.Now(), Nodes: p.options.Workloads != nil})
+	if err := p.commitAll(ctx, create); err != nil {
+		return fmt.Errorf("controlplane: create the roles: %w", err)
+	}
+	for _, r := range restore {
+		if err := p.send(ctx, r); err != nil {
+			return fmt.Errorf("controlplane: restore the roles: %w", err)
+		}
+	}
+	return nil
+}
+
+// commitAll stores new objects; those that somebody else was faster with stay as
+// they are. A store that waits for a disk gets all of them at once, so that one
+// flush does for all; one in memory in their order.
+func (p *Plane) commitAll(ctx context.Context, writes []storage.Write) error {
+	commit := func(w storage.Write) error {
+		_, err := p.store.Commit(ctx, w)
+		if errors.Is(err, storage.ErrConflict) {
+			return nil
+		}
+		return err
+	}
+	errs := make([]error, len(writes))
+	var all sync.WaitGroup
+	for i, w := range writes {
+		if p.options.DataDir == "" {
+			errs[i] = commit(w)
+			continue
+		}
+		all.Go(func() { errs[i] = commit(w) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // ensureNamespaces creates the namespaces that every cluster has.

@@ -129,7 +129,7 @@ func TestStrangersWhoMayWriteKeepThePlaneOnThisMachine(t *testing.T) {
 	if err := mayListen(t.Context(), "127.0.0.1:0", auth.AllowAll{}); err != nil {
 		t.Error(err)
 	}
-	if err := mayListen(t.Context(), "0.0.0.0:0", nil); err != nil {
+	if err := mayListen(t.Context(), "0.0.0.0:0", auth.AllowMasters{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -32,7 +32,7 @@ type Options struct {
 	// Authentication says who users are.
 	Authentication Authentication
 	// Authorizer of requests. nil: members of system:masters may do everything,
-	// others nothing.
+	// others what roles and their bindings allow.
 	Authorizer auth.Authorizer
 	// Admission of writes, after the plane's own. nil: none.
 	Admission apiserver.Admission

@@ -27,6 +27,7 @@ func Plugins() []string {
 func Controllers() []string {
 	return []string{
 		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "resourcequota-controller",
+		"clusterrole-aggregation-controller",
 		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/protection"
 	"github.com/steer-dev/steer/controlplane/quota"
+	"github.com/steer-dev/steer/controlplane/rbac"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -39,8 +40,10 @@ type Plane struct {
 	store   storage.Store
 	owned   bool // whether Stop closes the store
 	server  *apiserver.Server
-	runner  *step.Runner
-	keys    func() (*Keys, error)
+	// authorizer is that of the options, or the plane's own.
+	authorizer auth.Authorizer
+	runner     *step.Runner
+	keys       func() (*Keys, error)
 
 	// address is the URL of the listener, for requests: they must not wait for mu.
 	address atomic.Pointer[string]
@@ -123,12 +126,17 @@ func (p *Plane) assemble() error {
 	accounts := newAccounts(p)
 	authentication := newAuthenticator(p.keys, o.Authentication, accounts.tokens)
 	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
-	builtin := append(accounts.resources(allocator.Services(builtinResources())), core.Reviews(o.Authorizer, authentication)...)
+	roles := rbac.New(p.store)
+	if p.authorizer = o.Authorizer; p.authorizer == nil {
+		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
+	}
+	builtin := append(accounts.resources(allocator.Services(builtinResources())), core.Reviews(p.authorizer, authentication)...)
 	refusal := &lateAdmission{}
 	charges := &quota.Ledger{}
-	admission := p.admissions(accounts.admission, allocator, refusal, charges)
+	escalation := rbac.Escalation{Roles: roles, Authorizer: p.authorizer}
+	admission := p.admissions(accounts.admission, allocator, refusal, escalation, charges)
 	server, err := apiserver.New(apiserver.Options{
-		Store: p.store, Authenticator: authentication, Authorizer: o.Authorizer, Admission: admission,
+		Store: p.store, Authenticator: authentication, Authorizer: p.authorizer, Admission: admission,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
 		Checks: []apiserver.Check{{Name: "store", Run: p.store.Health}},
 	})
@@ -154,6 +162,10 @@ func (p *Plane) assemble() error {
 	if err := definitions.Load(ctx); err != nil {
 		return err
 	}
+	// First of all: what makes the rest acts under roles.
+	if err := p.ensureRoles(ctx); err != nil {
+		return err
+	}
 	if err := p.ensureNamespaces(ctx); err != nil {
 		return err
 	}
@@ -162,7 +174,7 @@ func (p *Plane) assemble() error {
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
 	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(),
-		protection.New(lifeOf), quota.NewController(served, charges))
+		protection.New(lifeOf), quota.NewController(served, charges), rbac.NewAggregator())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)
@@ -220,7 +232,7 @@ func (p *Plane) Start(ctx context.Context) error {
 }
 
 func (p *Plane) listen(ctx context.Context) error {
-	if err := mayListen(ctx, p.options.Listen, p.options.Authorizer); err != nil {
+	if err := mayListen(ctx, p.options.Listen, p.authorizer); err != nil {
 		return err
 	}
 	keys, err := p.keys()

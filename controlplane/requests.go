@@ -16,10 +16,13 @@ import (
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
 
-// identity returns the user that a part of the plane acts as. Until roles are
-// enforced, all of them are masters.
+// identity returns the user that a part of the plane acts as: the server itself
+// as a master, the others under their roles.
 func identity(name string) *auth.User {
-	groups := []string{auth.Masters, auth.Authenticated}
+	groups := []string{auth.Authenticated}
+	if name == step.APIServer {
+		groups = append(groups, auth.Masters)
+	}
 	if rest, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok {
 		namespace, _, _ := strings.Cut(rest, ":")
 		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)

@@ -6,7 +6,7 @@
 // An [Authenticator] turns a request into a [User], an [Authorizer] decides on
 // [Attributes]. Both are small interfaces with ready-made forms here: client
 // certificates, static tokens, anonymous users, impersonation; always allowing
-// the group system:masters. Anything else (RBAC, service accounts, webhooks)
+// the group system:masters. Anything else (roles, service accounts, webhooks)
 // plugs in by implementing them.
 package auth
 
@@ -14,6 +14,10 @@ import (
 	"context"
 	"net/http"
 	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Well-known users and groups.
@@ -49,6 +53,21 @@ type Authorizer interface {
 	Authorize(ctx context.Context, a *Attributes) (Decision, string, error)
 }
 
+// RuleLister is implemented by authorizers that can list what a user may do.
+type RuleLister interface {
+	// Rules returns what a user may do in a namespace. With an error the rules
+	// are those that could be found.
+	Rules(ctx context.Context, user *User, namespace string) (Rules, error)
+}
+
+// Rules are what a user may do.
+type Rules struct {
+	Resource    []authorizationv1.ResourceRule
+	NonResource []authorizationv1.NonResourceRule
+	// Incomplete tells that there may be more, which can only be asked about.
+	Incomplete bool
+}
+
 // Decision of an authorizer.
 type Decision int
 
@@ -74,6 +93,11 @@ type Attributes struct {
 	Subresource     string
 	Namespace       string
 	Name            string
+	// Fields and Labels that the objects of a list, watch or deletecollection
+	// are limited to; nil for no limit, and for selectors that cannot be read.
+	// An authorizer that does not look at them decides on all objects.
+	Fields fields.Requirements
+	Labels labels.Requirements
 	// Path of requests outside the resource API.
 	Path string
 }

@@ -118,38 +118,131 @@ func certificate(t *testing.T, template, parent *x509.Certificate, signer *ecdsa
 	return out, key
 }
 
-func TestImpersonationAsksForEachPart(t *testing.T) {
+func TestImpersonationHeadersNameTheUser(t *testing.T) {
 	t.Parallel()
-	me := &auth.User{Name: "me"}
-	as, needs, err := auth.Impersonation(request("Impersonate-User", "jane", "Impersonate-Group", "dev", "Impersonate-Uid", "7",
-		"Impersonate-Extra-Scopes%2fx", "view"), me)
+	as, err := auth.WantedUser(request("Impersonate-User", "jane", "Impersonate-Group", "dev", "Impersonate-Uid", "7",
+		"Impersonate-Extra-Scopes%2fx", "view").Header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &auth.User{Name: "jane", UID: "7", Groups: []string{"dev", auth.Authenticated}, Extra: map[string][]string{"scopes/x": {"view"}}}
+	want := &auth.User{Name: "jane", UID: "7", Groups: []string{"dev"}, Extra: map[string][]string{"scopes/x": {"view"}}}
 	if diff := cmp.Diff(want, as); diff != "" {
 		t.Error(diff)
 	}
-	var asked []string
-	for _, n := range needs {
-		asked = append(asked, n.Resource+"/"+n.Subresource+" "+n.Name)
-	}
-	if diff := cmp.Diff([]string{"users/ jane", "groups/ dev", "userextras/scopes/x view", "uids/ 7"}, asked); diff != "" {
-		t.Error(diff)
-	}
-
-	as, needs, err = auth.Impersonation(request("Impersonate-User", "system:serviceaccount:ns:bot"), me)
-	if err != nil || len(needs) != 1 || needs[0].Resource != "serviceaccounts" || needs[0].Namespace != "ns" || needs[0].Name != "bot" {
-		t.Errorf("service account: %v, %v", needs, err)
-	}
-	if !as.In("system:serviceaccounts:ns") || !as.In(auth.Authenticated) {
-		t.Errorf("groups of a service account: %v", as.Groups)
-	}
-	if _, _, err = auth.Impersonation(request("Impersonate-Group", "dev"), me); err == nil {
+	if _, err = auth.WantedUser(request("Impersonate-Group", "dev").Header); err == nil {
 		t.Error("a group without a user")
 	}
-	if as, _, err = auth.Impersonation(request(), me); as != nil || err != nil {
+	if as, err = auth.WantedUser(request().Header); as != nil || err != nil {
 		t.Errorf("nothing asked: %v, %v", as, err)
+	}
+}
+
+// permissions allows lines of "verb group/resource/subresource namespace/name".
+type permissions map[string]bool
+
+func (p permissions) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
+	if p[a.Verb+" "+a.Group+"/"+a.Resource+"/"+a.Subresource+" "+a.Namespace+"/"+a.Name] {
+		return auth.Allow, "", nil
+	}
+	return auth.NoOpinion, "", nil
+}
+
+func TestImpersonationModes(t *testing.T) {
+	t.Parallel()
+	const authn = " authentication.k8s.io/"
+	me := &auth.User{Name: "me"}
+	agent := &auth.User{Name: "system:serviceaccount:ns:agent", Extra: map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}}
+	for name, c := range map[string]struct {
+		user, as *auth.User
+		may      []string
+		groups   []string // of the outcome; nil: refused
+		refusal  string
+	}{
+		"a user with all parts, unconstrained": {
+			user: me, as: &auth.User{Name: "jane", UID: "7", Groups: []string{"dev"}, Extra: map[string][]string{"a/b": {"v"}}},
+			may:    []string{"impersonate /users/ /jane", "impersonate /groups/ /dev", "impersonate" + authn + "uids/ /7", "impersonate" + authn + "userextras/a/b /v"},
+			groups: []string{"dev", auth.Authenticated},
+		},
+		"a part is missing": {
+			user: me, as: &auth.User{Name: "jane", Groups: []string{"dev"}}, may: []string{"impersonate /users/ /jane"},
+			refusal: `User "me" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "default"`,
+		},
+		"a user, for lists of pods": {
+			user: me, as: &auth.User{Name: "jane"},
+			may:    []string{"impersonate-on:user-info:list /pods/ default/", "impersonate:user-info" + authn + "users/ /jane"},
+			groups: []string{auth.Authenticated},
+		},
+		"masters, only unconstrained": {
+			user: me, as: &auth.User{Name: "jane", Groups: []string{auth.Masters}},
+			may:     []string{"impersonate-on:user-info:list /pods/ default/", "impersonate:user-info" + authn + "users/ /jane", "impersonate:user-info" + authn + "groups/ /" + auth.Masters},
+			refusal: `User "me" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed`,
+		},
+		"a service account": {
+			user: me, as: &auth.User{Name: "system:serviceaccount:ns:bot"}, may: []string{"impersonate /serviceaccounts/ ns/bot"},
+			groups: []string{"system:serviceaccounts", "system:serviceaccounts:ns", auth.Authenticated},
+		},
+		"any node": {
+			user: me, as: &auth.User{Name: "system:node:n1"},
+			may:    []string{"impersonate-on:arbitrary-node:list /pods/ default/", "impersonate:arbitrary-node" + authn + "nodes/ /n1"},
+			groups: []string{"system:nodes", auth.Authenticated},
+		},
+		"the own node": {
+			user: agent, as: &auth.User{Name: "system:node:n1"},
+			may:    []string{"impersonate-on:associated-node:list /pods/ default/", "impersonate:associated-node" + authn + "nodes/ /*"},
+			groups: []string{"system:nodes", auth.Authenticated},
+		},
+		"another node than the own": {
+			user: agent, as: &auth.User{Name: "system:node:n2"},
+			may:     []string{"impersonate-on:associated-node:list /pods/ default/", "impersonate:associated-node" + authn + "nodes/ /*"},
+			refusal: `User "system:serviceaccount:ns:agent" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`,
+		},
+		"anonymous": {
+			user: me, as: &auth.User{Name: auth.Anonymous}, may: []string{"impersonate /users/ /" + auth.Anonymous},
+			groups: []string{auth.Unauthenticated},
+		},
+		"many groups by one permission": {
+			user: me, as: &auth.User{Name: "jane", Groups: []string{"a", "b", "c", "d"}},
+			may:    []string{"impersonate-on:user-info:list /pods/ default/", "impersonate:user-info" + authn + "users/ /jane", "impersonate:user-info" + authn + "groups/ /*"},
+			groups: []string{"a", "b", "c", "d", auth.Authenticated},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			may := permissions{}
+			for _, line := range c.may {
+				may[line] = true
+			}
+			i := &auth.Impersonator{Authorizer: may}
+			request := &auth.Attributes{User: c.user, Verb: "list", ResourceRequest: true, Version: "v1", Resource: "pods", Namespace: "default"}
+			got, err := i.Impersonate(t.Context(), request, c.as)
+			if c.groups == nil {
+				if err == nil || err.Error() != c.refusal {
+					t.Errorf("%+v, %v, want %s", got, err, c.refusal)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := *c.as
+			want.Groups = c.groups
+			if diff := cmp.Diff(&want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRefusalIsThatOfTheModeThatServedLast(t *testing.T) {
+	t.Parallel()
+	i := &auth.Impersonator{Authorizer: permissions{"impersonate /users/ /jane": true}}
+	a := &auth.Attributes{User: &auth.User{Name: "me"}, Verb: "list", ResourceRequest: true, Resource: "pods"}
+	if _, err := i.Impersonate(t.Context(), a, &auth.User{Name: "jane"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := i.Impersonate(t.Context(), a, &auth.User{Name: "joe"})
+	if want := `User "me" cannot impersonate resource "users" in API group "" at the cluster scope`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -6,6 +6,9 @@ package auth
 import (
 	"context"
 	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // Authorizers asks each in turn; the first with an opinion decides.
@@ -28,6 +31,30 @@ func (all Authorizers) Authorize(ctx context.Context, a *Attributes) (Decision, 
 		}
 	}
 	return NoOpinion, strings.Join(reasons, "\n"), failed
+}
+
+// Rules implements [RuleLister]: the rules of all. They are incomplete when there
+// is a member that neither lists rules nor is [AllowMasters] or [AllowPaths],
+// whose rules are not listed.
+func (all Authorizers) Rules(ctx context.Context, user *User, namespace string) (Rules, error) {
+	var out Rules
+	var failed []error
+	for _, authorizer := range all {
+		switch a := authorizer.(type) {
+		case AllowMasters, AllowPaths:
+		case RuleLister:
+			more, err := a.Rules(ctx, user, namespace)
+			if err != nil {
+				failed = append(failed, err)
+			}
+			out.Resource = append(out.Resource, more.Resource...)
+			out.NonResource = append(out.NonResource, more.NonResource...)
+			out.Incomplete = out.Incomplete || more.Incomplete
+		default:
+			out.Incomplete = true
+		}
+	}
+	return out, utilerrors.NewAggregate(failed)
 }
 
 // AllowMasters allows everything to the group system:masters.
@@ -64,4 +91,13 @@ type AllowAll struct{}
 // Authorize implements [Authorizer].
 func (AllowAll) Authorize(context.Context, *Attributes) (Decision, string, error) {
 	return Allow, "", nil
+}
+
+// Rules implements [RuleLister].
+func (AllowAll) Rules(context.Context, *User, string) (Rules, error) {
+	star := []string{"*"}
+	return Rules{
+		Resource:    []authorizationv1.ResourceRule{{Verbs: star, APIGroups: star, Resources: star}},
+		NonResource: []authorizationv1.NonResourceRule{{Verbs: star, NonResourceURLs: star}},
+	}, nil
 }

@@ -4,7 +4,9 @@
 package core
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 
@@ -22,19 +24,15 @@ import (
 // Reviews returns the kinds by which clients ask who they are and what somebody
 // may do. Nothing of them is stored.
 //
-// A nil authorizer is asked as [auth.AllowMasters], nil tokens leave TokenReview
-// out.
+// Nil tokens leave TokenReview out.
 func Reviews(authorizer auth.Authorizer, tokens TokenReviewer) []*apiserver.Resource {
-	if authorizer == nil {
-		authorizer = auth.AllowMasters{}
-	}
 	a := reviewer{authorizer, tokens}
 	out := []*apiserver.Resource{
 		review("authentication.k8s.io", "selfsubjectreviews", false, a.self, nil),
 		review("authorization.k8s.io", "subjectaccessreviews", false, a.subject, validateSubject),
 		review("authorization.k8s.io", "localsubjectaccessreviews", true, a.localSubject, validateLocalSubject),
 		review("authorization.k8s.io", "selfsubjectaccessreviews", false, a.selfSubject, validateSelfSubject),
-		review("authorization.k8s.io", "selfsubjectrulesreviews", false, a.selfRules, validateSelfRules),
+		review("authorization.k8s.io", "selfsubjectrulesreviews", false, a.selfRules, nil),
 	}
 	if tokens != nil {
 		out = append(out, review("authentication.k8s.io", "tokenreviews", false, a.token, nil))
@@ -74,6 +72,9 @@ func (a answerer[T, P]) Create(ctx context.Context, r *apiserver.Request, obj ap
 	return obj, nil
 }
 
+// errNoRules: the authorizer can only be asked.
+var errNoRules = errors.New("the authorizer of this server does not list rules: ask with a SelfSubjectAccessReview")
+
 // reviewer answers reviews.
 type reviewer struct {
 	authorizer auth.Authorizer
@@ -104,18 +105,18 @@ func userInfo(u *auth.User) authenticationv1.UserInfo {
 }
 
 func (a reviewer) subject(ctx context.Context, _ *apiserver.Request, obj *authorizationv1.SubjectAccessReview) error {
-	return a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+	a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+	return nil
 }
 
-func (a reviewer) localSubject(ctx context.Context, r *apiserver.Request, obj *authorizationv1.LocalSubjectAccessReview) error {
-	if obj.Spec.ResourceAttributes.Namespace != r.Namespace {
-		return apierrors.NewBadRequest("spec.resourceAttributes.namespace must match namespace: " + r.Namespace)
-	}
-	return a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, nil, &obj.Status)
+func (a reviewer) localSubject(ctx context.Context, _ *apiserver.Request, obj *authorizationv1.LocalSubjectAccessReview) error {
+	a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, nil, &obj.Status)
+	return nil
 }
 
 func (a reviewer) selfSubject(ctx context.Context, r *apiserver.Request, obj *authorizationv1.SelfSubjectAccessReview) error {
-	return a.decide(ctx, r.User, obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+	a.decide(ctx, r.User, obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+	return nil
 }
 
 func subjectOf(s *authorizationv1.SubjectAccessReviewSpec) *auth.User {
@@ -126,42 +127,51 @@ func subjectOf(s *authorizationv1.SubjectAccessReviewSpec) *auth.User {
 	return u
 }
 
-// decide asks the authorizer.
+// decide asks the authorizer. What it could not find, or what of the selectors
+// could not be read, is in the status beside the decision.
 func (a reviewer) decide(ctx context.Context, user *auth.User, r *authorizationv1.ResourceAttributes,
-	n *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) error {
+	n *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) {
 	attributes := &auth.Attributes{User: user}
+	var ignored []string
 	if r != nil {
 		attributes.ResourceRequest = true
-		attributes.Verb, attributes.Group, attributes.Version = r.Verb, r.Group, r.Version
+		attributes.Verb, attributes.Group, attributes.Version = r.Verb, r.Group, cmp.Or(r.Version, "*")
 		attributes.Resource, attributes.Subresource = r.Resource, r.Subresource
 		attributes.Namespace, attributes.Name = r.Namespace, r.Name
+		ignored = selectors(attributes, r)
 	} else {
 		attributes.Verb, attributes.Path = n.Verb, n.Path
 	}
 	decision, reason, err := a.authorizer.Authorize(ctx, attributes)
+	if err != nil {
+		ignored = append([]string{err.Error()}, ignored...)
+	}
 	*status = authorizationv1.SubjectAccessReviewStatus{
 		Allowed: decision == auth.Allow, Denied: decision == auth.Deny, Reason: reason,
+		EvaluationError: strings.Join(ignored, "; "),
 	}
-	if err != nil {
-		status.EvaluationError = err.Error()
-	}
-	return nil
 }
 
-// selfRules answers with what is known without a list of rules: all or, where
-// that has to be asked for one by one, an incomplete nothing.
+// selfRules answers with the rules that the authorizer lists. Of the question
+// nothing is repeated.
 func (a reviewer) selfRules(ctx context.Context, r *apiserver.Request, obj *authorizationv1.SelfSubjectRulesReview) error {
-	status := &obj.Status
-	status.ResourceRules, status.NonResourceRules = []authorizationv1.ResourceRule{}, []authorizationv1.NonResourceRule{}
-	everything := &auth.Attributes{User: r.User, ResourceRequest: true, Verb: "*", Group: "*", Version: "*", Resource: "*", Namespace: obj.Spec.Namespace}
-	if decision, _, err := a.authorizer.Authorize(ctx, everything); err == nil && decision == auth.Allow {
-		star := []string{"*"}
-		status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{Verbs: star, APIGroups: star, Resources: star})
-		status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: star, NonResourceURLs: star})
-		return nil
+	namespace := obj.Spec.Namespace
+	if namespace == "" {
+		return apierrors.NewBadRequest("no namespace on request")
 	}
-	status.Incomplete = true
-	status.EvaluationError = "the authorizer of this server does not list rules: ask with a SelfSubjectAccessReview"
+	rules := auth.Rules{Incomplete: true}
+	err := errNoRules
+	if lister, ok := a.authorizer.(auth.RuleLister); ok {
+		rules, err = lister.Rules(ctx, r.User, namespace)
+	}
+	*obj = authorizationv1.SelfSubjectRulesReview{TypeMeta: obj.TypeMeta, Status: authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules:    append([]authorizationv1.ResourceRule{}, rules.Resource...),
+		NonResourceRules: append([]authorizationv1.NonResourceRule{}, rules.NonResource...),
+		Incomplete:       rules.Incomplete,
+	}}
+	if err != nil {
+		obj.Status.EvaluationError = err.Error()
+	}
 	return nil
 }
 
@@ -176,42 +186,5 @@ func (a reviewer) token(ctx context.Context, _ *apiserver.Request, obj *authenti
 		return nil
 	}
 	obj.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(user), Audiences: audiences}
-	return nil
-}
-
-func validateSubject(obj *authorizationv1.SubjectAccessReview) field.ErrorList {
-	errs := oneKind(obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes)
-	return append(errs, someSubject(&obj.Spec)...)
-}
-
-func validateLocalSubject(obj *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
-	path := field.NewPath("spec")
-	if obj.Spec.NonResourceAttributes != nil || obj.Spec.ResourceAttributes == nil {
-		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), obj.Spec.NonResourceAttributes, "disallowed on this kind of request")}
-	}
-	return someSubject(&obj.Spec)
-}
-
-func validateSelfSubject(obj *authorizationv1.SelfSubjectAccessReview) field.ErrorList {
-	return oneKind(obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes)
-}
-
-func validateSelfRules(*authorizationv1.SelfSubjectRulesReview) field.ErrorList { return nil }
-
-func oneKind(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) field.ErrorList {
-	path := field.NewPath("spec")
-	if r != nil && n != nil {
-		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), n, "cannot be specified in combination with resourceAttributes")}
-	}
-	if r == nil && n == nil {
-		return field.ErrorList{field.Invalid(path.Child("resourceAttributes"), n, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
-	}
-	return nil
-}
-
-func someSubject(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
-	if s.User == "" && len(s.Groups) == 0 {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "user"), s.User, "at least one of user or group must be specified")}
-	}
 	return nil
 }

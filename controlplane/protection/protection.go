@@ -14,7 +14,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -112,11 +111,9 @@ func (p *Protector) look(view storage.View, rec *storage.Record, obj *step.Objec
 	default:
 		return step.Request{}, false
 	}
-	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{ // cannot fail
-		"resourceVersion": strconv.FormatInt(int64(rec.Modified), 10), "uid": obj.UID, "finalizers": wanted,
-	}})
+	body := step.WithMetadata(rec, map[string]any{"finalizers": wanted})
 	r := step.Resource{Version: "v1", Plural: rec.Key.Bucket, Namespaced: rec.Key.Bucket == claims}
-	return step.Patch(user, r.Object(rec.Key), body, step.Subject{Key: rec.Key}), true
+	return step.Put(user, r.Object(rec.Key), body, step.Subject{Key: rec.Key}), body != nil
 }
 
 // inUse tells whether a volume is bound or a Pod holds a claim, which is then

@@ -4,8 +4,10 @@
 package protection
 
 import (
+	"encoding/json"
 	"errors"
-	"regexp"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,10 +60,16 @@ func (w *world) asks() []string {
 }
 
 func texts(requests []step.Request) []string {
-	revision := regexp.MustCompile(`"resourceVersion":"[1-9][0-9]*"`)
 	var out []string
 	for _, r := range requests {
-		out = append(out, r.Method+" "+r.Path+" "+revision.ReplaceAllString(string(r.Body), `"resourceVersion":"N"`))
+		var obj metav1.PartialObjectMetadata
+		if err := json.Unmarshal(r.Body, &obj); err != nil {
+			panic(err)
+		}
+		if !strings.HasPrefix(obj.ResourceVersion, "0") {
+			obj.ResourceVersion = "N"
+		}
+		out = append(out, fmt.Sprintf("%s %s %s@%s %v", r.Method, r.Path, obj.UID, obj.ResourceVersion, obj.Finalizers))
 	}
 	return out
 }
@@ -97,8 +105,8 @@ func (w *world) want(what string, want ...string) {
 }
 
 const (
-	release = `PATCH /api/v1/namespaces/default/persistentvolumeclaims/c {"metadata":{"finalizers":[],"resourceVersion":"N","uid":"uid-c"}}`
-	protect = `PATCH /api/v1/namespaces/default/persistentvolumeclaims/c {"metadata":{"finalizers":["x/y","kubernetes.io/pvc-protection"],"resourceVersion":"N","uid":"uid-c"}}`
+	release = `PUT /api/v1/namespaces/default/persistentvolumeclaims/c uid-c@N []`
+	protect = `PUT /api/v1/namespaces/default/persistentvolumeclaims/c uid-c@N [x/y kubernetes.io/pvc-protection]`
 )
 
 func TestClaimsGoWhenNoPodHoldsThem(t *testing.T) {
@@ -133,7 +141,7 @@ func TestAVolumeThatGoesWithItsPodIsHeld(t *testing.T) {
 	w.put(claims, "default/p-v", claim("p-v", true, admission.ClaimFinalizer))
 	w.want("held")
 	w.put(claims, "default/p-w", claim("p-w", true, admission.ClaimFinalizer))
-	w.want("the Pod has no such volume", `PATCH /api/v1/namespaces/default/persistentvolumeclaims/p-w {"metadata":{"finalizers":[],"resourceVersion":"N","uid":"uid-p-w"}}`)
+	w.want("the Pod has no such volume", `PUT /api/v1/namespaces/default/persistentvolumeclaims/p-w uid-p-w@N []`)
 }
 
 func TestWhatLacksTheFinalizerGetsIt(t *testing.T) {
@@ -161,7 +169,7 @@ func TestBoundVolumesStay(t *testing.T) {
 	w.want("bound")
 	volume.Status.Phase = corev1.VolumeReleased
 	w.put(volumes, "v", volume)
-	w.want("released", `PATCH /api/v1/persistentvolumes/v {"metadata":{"finalizers":[],"resourceVersion":"N","uid":"uid-v"}}`)
+	w.want("released", `PUT /api/v1/persistentvolumes/v uid-v@N []`)
 }
 
 // TestAFreshProtectorAsksForTheSame: what a protector knows is what a snapshot

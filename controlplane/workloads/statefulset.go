@@ -270,13 +270,16 @@ func (o *ordered) handOver(n int, p *object) {
 	}
 	_, name := step.SplitName(p.key.Name)
 	for i := range o.s.Spec.VolumeClaimTemplates {
-		c := o.index.objects[o.claimKey(i, n)]
-		if c == nil {
+		key := o.claimKey(i, n)
+		rec := o.view.Get(key)
+		if rec == nil {
 			continue
 		}
-		o.patch(statefulSetController, o.key, c.key, map[string]any{"metadata": map[string]any{
-			"uid": c.uid, "ownerReferences": []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: p.uid}},
-		}})
+		body := step.WithMetadata(rec, map[string]any{
+			"ownerReferences": []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: p.uid}},
+		})
+		o.written.Add(key)
+		o.send(step.Put(statefulSetController, resource(key.Bucket).Object(key), body, step.Subject{Key: o.key}))
 	}
 }
 

@@ -4,7 +4,11 @@
 package step
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,4 +42,27 @@ func (o *Object) Without(finalizer string) []string {
 		}
 	}
 	return rest
+}
+
+// WithMetadata returns a stored object with some fields of its metadata replaced,
+// for those who may update an object but not patch it. Its revision is part of
+// it. It returns nil for a record that is not an object.
+func WithMetadata(rec *storage.Record, fields map[string]any) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(rec.Value))
+	decoder.UseNumber() // numbers stay as they are written
+	var object map[string]any
+	if decoder.Decode(&object) != nil {
+		return nil
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	metadata["resourceVersion"] = strconv.FormatInt(int64(rec.Modified), 10)
+	maps.Copy(metadata, fields)
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil
+	}
+	return body
 }

@@ -1,0 +1,180 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Authorizer allows what the roles and bindings in a store allow. It never
+// denies: what no rule allows is left to others. It is safe for concurrent use
+// and holds on to no view of the store.
+type Authorizer struct {
+	store storage.Viewer
+
+	building sync.Mutex // one index at a time
+	index    atomic.Pointer[index]
+}
+
+var (
+	_ auth.Authorizer = (*Authorizer)(nil)
+	_ auth.RuleLister = (*Authorizer)(nil)
+)
+
+// New returns an authorizer over a store. Nothing is read before it is asked.
+func New(store storage.Viewer) *Authorizer { return &Authorizer{store: store} }
+
+// Authorize implements [auth.Authorizer]. The reason of an answer that allows
+// names binding, role and subject. Bindings of roles that do not exist are named
+// in the reason of a refusal.
+func (z *Authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Decision, string, error) {
+	var allowed *binding
+	var failed []error
+	err := z.visit(ctx, a.User, a.Namespace, func(b *binding, rules []rbacv1.PolicyRule, err error) bool {
+		if err != nil {
+			failed = append(failed, err)
+			return true
+		}
+		for i := range rules {
+			if allows(&rules[i], a) {
+				allowed = b
+				return false
+			}
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return auth.NoOpinion, "", err
+	case allowed != nil:
+		return auth.Allow, allowed.reason(a.User), nil
+	case len(failed) > 0:
+		return auth.NoOpinion, fmt.Sprintf("RBAC: %v", utilerrors.NewAggregate(failed)), nil
+	}
+	return auth.NoOpinion, "", nil
+}
+
+// visit calls yield for every binding that gives something to a user in a
+// namespace, those of the cluster first, until it returns false. Instead of the
+// rules it gets the error of a role that cannot be found.
+func (z *Authorizer) visit(ctx context.Context, user *auth.User, namespace string, yield func(*binding, []rbacv1.PolicyRule, error) bool) error {
+	if user == nil {
+		return nil
+	}
+	view, err := z.store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("read roles and bindings: %w", err)
+	}
+	ix := z.indexOf(view)
+	var buffer [16]grant
+	for _, g := range ix.cluster.of(user, buffer[:0]) {
+		if !g.visit(yield) {
+			return nil
+		}
+	}
+	if namespace == "" {
+		return nil
+	}
+	local := ix.in(view, namespace)
+	for _, g := range local.of(user, buffer[:0]) {
+		if !g.visit(yield) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (g *grant) visit(yield func(*binding, []rbacv1.PolicyRule, error) bool) bool {
+	if g.role.err != nil {
+		return yield(g.binding, nil, g.role.err)
+	}
+	return yield(g.binding, g.role.rules(), nil)
+}
+
+// indexOf returns the index that holds for a view.
+func (z *Authorizer) indexOf(view storage.View) *index {
+	contents := contentsOf(view)
+	if ix := z.index.Load(); ix != nil && ix.holds(contents) {
+		return ix
+	}
+	z.building.Lock()
+	defer z.building.Unlock()
+	old := z.index.Load()
+	if old != nil && old.holds(contents) {
+		return old
+	}
+	ix := newIndex(view, contents, old)
+	z.index.Store(ix)
+	return ix
+}
+
+// holds tells whether the index is right for contents of the buckets.
+func (ix *index) holds(contents [4]any) bool {
+	return ix.contents == contents && !slices.Contains(contents[:], nil)
+}
+
+// rulesOf returns the rules that hold for a user in a namespace, or in all of
+// them for an empty one, and the errors of bindings whose role cannot be found.
+func (z *Authorizer) rulesOf(ctx context.Context, user *auth.User, namespace string) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	var failed []error
+	err := z.visit(ctx, user, namespace, func(_ *binding, of []rbacv1.PolicyRule, err error) bool {
+		if err != nil {
+			failed = append(failed, err)
+		}
+		rules = append(rules, of...)
+		return true
+	})
+	if err != nil {
+		failed = append(failed, err)
+	}
+	return rules, utilerrors.NewAggregate(failed)
+}
+
+// Rules implements [auth.RuleLister].
+func (z *Authorizer) Rules(ctx context.Context, user *auth.User, namespace string) (auth.Rules, error) {
+	rules, err := z.rulesOf(ctx, user, namespace)
+	var out auth.Rules
+	for i := range rules {
+		r := &rules[i]
+		if len(r.Resources) > 0 {
+			out.Resource = append(out.Resource, authorizationv1.ResourceRule{
+				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+			})
+		}
+		if len(r.NonResourceURLs) > 0 {
+			out.NonResource = append(out.NonResource, authorizationv1.NonResourceRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
+		}
+	}
+	return out, err
+}
+
+// referred returns the rules of the role that a binding in a namespace refers
+// to; known is false when there is no such role.
+func (z *Authorizer) referred(ctx context.Context, ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, known bool, err error) {
+	view, err := z.store.View(ctx, 0)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	key := storage.Key{Bucket: clusterRoles, Name: ref.Name}
+	if ref.Kind == "Role" {
+		key = storage.Key{Bucket: roles, Name: namespace + "/" + ref.Name}
+	}
+	rec := view.Get(key)
+	if rec == nil {
+		return nil, false, nil
+	}
+	return readRules(rec), true, nil
+}

@@ -1,0 +1,150 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"bytes"
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// recorded is what a fresh cluster has; see oracle/cmd/bootstrap.
+//
+//go:embed bootstrap.txt
+var recorded string
+
+// Marks in the recorded objects for what every control plane has of its own.
+const (
+	uidMark      = "$UID"
+	revisionMark = "$RV"
+	timeMark     = "$TIME"
+)
+
+// template is one object of a fresh cluster, as it is stored.
+type template struct {
+	key storage.Key
+	// text with its marks, in the order of which there is no other: uid, revision,
+	// then times.
+	text string
+}
+
+// templates are all objects of a fresh cluster, found by key and in order.
+type templates struct {
+	ordered []template
+	byKey   map[storage.Key]*template
+}
+
+// fresh returns the objects of a fresh cluster.
+var fresh = sync.OnceValue(func() *templates {
+	out := &templates{byKey: map[storage.Key]*template{}}
+	for line := range strings.Lines(recorded) {
+		bucket, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name, text, ok := strings.Cut(rest, " "); ok && bucket != "#" {
+			out.ordered = append(out.ordered, template{key: storage.Key{Bucket: bucket, Name: name}, text: text})
+		}
+	}
+	for i := range out.ordered {
+		out.byKey[out.ordered[i].key] = &out.ordered[i]
+	}
+	return out
+})
+
+// write returns the creation of the object.
+func (t *template) write(uid types.UID, now string) storage.Write {
+	before, rest, _ := strings.Cut(t.text, uidMark)
+	between, after, _ := strings.Cut(rest, revisionMark)
+	value := make([]byte, 0, len(t.text)+len(uid)+4*len(now))
+	value = append(value, before...)
+	value = append(value, uid...)
+	value = append(value, between...)
+	stamp := len(value)
+	for {
+		text, rest, more := strings.Cut(after, timeMark)
+		value = append(value, text...)
+		if !more {
+			return storage.Write{Key: t.key, Value: slices.Clip(value), Stamp: stamp, Expect: storage.Absent}
+		}
+		value = append(value, now...)
+		after = rest
+	}
+}
+
+// is tells whether a record is the object as it was created.
+func (t *template) is(rec *storage.Record) bool {
+	value, text := rec.Value, t.text
+	for {
+		literal, rest, marked := strings.Cut(text, "$")
+		if !marked {
+			return string(value) == text
+		}
+		if len(value) < len(literal) || string(value[:len(literal)]) != literal {
+			return false
+		}
+		// A mark and what stands for it end with the string that they are in.
+		end, markEnd := bytes.IndexByte(value[len(literal):], '"'), strings.IndexByte(rest, '"')
+		if end < 0 || markEnd < 0 {
+			return false
+		}
+		value, text = value[len(literal)+end:], rest[markEnd:]
+	}
+}
+
+// pristine tells whether a record is an object of a fresh cluster that nobody
+// has changed.
+func pristine(rec *storage.Record) bool {
+	t := fresh().byKey[rec.Key]
+	return t != nil && t.is(rec)
+}
+
+// Beginning says how the objects of a fresh cluster are made.
+type Beginning struct {
+	// UID returns a new one.
+	UID func() types.UID
+	// Now is when they are created.
+	Now time.Time
+	// Nodes lets the group system:nodes do what nodes do. A full cluster has an
+	// authorizer of its own for that.
+	Nodes bool
+}
+
+// Boot compares a view with the roles and bindings of a fresh cluster. It returns
+// the creations of those that are not there, and the requests that give back to
+// others what has been taken from them. What has been added to them stays, and
+// those with the annotation rbac.authorization.kubernetes.io/autoupdate=false stay
+// as they are.
+func Boot(view storage.View, b Beginning) (create []storage.Write, restore []step.Request) {
+	at := b.Now.UTC().Format(time.RFC3339)
+	look := func(t *template) {
+		switch rec := view.Get(t.key); {
+		case rec == nil:
+			create = append(create, t.write(b.UID(), at))
+		case !t.is(rec):
+			restore = append(restore, t.restore(rec)...)
+		}
+	}
+	all := fresh()
+	for i := range all.ordered {
+		look(&all.ordered[i])
+	}
+	if b.Nodes {
+		look(&template{key: storage.Key{Bucket: clusterRoleBindings, Name: "steer:simulated-nodes"}, text: simulatedNodes})
+	}
+	return create, restore
+}
+
+// simulatedNodes binds the role of nodes to their group, in the form of what is
+// recorded.
+const simulatedNodes = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"steer:simulated-nodes",` +
+	`"uid":"$UID","resourceVersion":"$RV","creationTimestamp":"$TIME","managedFields":[{"manager":"kube-apiserver","operation":"Update",` +
+	`"apiVersion":"rbac.authorization.k8s.io/v1","time":"$TIME","fieldsType":"FieldsV1","fieldsV1":{"f:roleRef":{},"f:subjects":{}}}]},` +
+	`"subjects":[{"kind":"Group","apiGroup":"rbac.authorization.k8s.io","name":"system:nodes"}],` +
+	`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"system:node"}}`

@@ -1,0 +1,160 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// Escalation is the admission that refuses roles and bindings by which somebody
+// would hand out more than they have. Who may escalate the role or bind it, and
+// members of system:masters, may all the same. It goes last among the
+// admissions that change objects.
+type Escalation struct {
+	// Roles that are in force.
+	Roles *Authorizer
+	// Authorizer of the server, which is asked for the verbs escalate and bind.
+	Authorizer auth.Authorizer
+}
+
+var _ apiserver.Admission = Escalation{}
+
+// errAggregation refuses rules that are gathered from whatever has a label.
+var errAggregation = errors.New("must have cluster-admin privileges to use the aggregationRule")
+
+// Admit implements [apiserver.Admission].
+func (e Escalation) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+	if r.Object == nil || r.User.In(auth.Masters) || onlyCollected(r.Object, r.Old) {
+		return nil
+	}
+	switch obj := r.Object.(type) {
+	case *rbacv1.Role:
+		return e.role(ctx, r, obj.Rules, false)
+	case *rbacv1.ClusterRole:
+		old, _ := r.Old.(*rbacv1.ClusterRole)
+		return e.role(ctx, r, obj.Rules, aggregates(obj) || old != nil && aggregates(old))
+	case *rbacv1.RoleBinding:
+		return e.binding(ctx, r, obj.RoleRef)
+	case *rbacv1.ClusterRoleBinding:
+		return e.binding(ctx, r, obj.RoleRef)
+	}
+	return nil
+}
+
+// Validate implements [apiserver.Admission]; Admit has decided.
+func (e Escalation) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+
+// Mutates implements [apiserver.Mutator]: objects stay as they are.
+func (e Escalation) Mutates(*apiserver.AdmissionRequest) bool { return false }
+
+func aggregates(r *rbacv1.ClusterRole) bool {
+	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
+}
+
+// onlyCollected tells an update that touches nothing but what the garbage
+// collector needs to: that is no grant.
+func onlyCollected(obj, old apiserver.Object) bool {
+	switch obj.(type) {
+	case *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding, *rbacv1.ClusterRoleBinding:
+	default:
+		return false
+	}
+	if old == nil {
+		return false
+	}
+	same := obj.DeepCopyObject().(apiserver.Object)
+	same.SetOwnerReferences(old.GetOwnerReferences())
+	same.SetFinalizers(old.GetFinalizers())
+	same.SetSelfLink(old.GetSelfLink())
+	same.SetManagedFields(old.GetManagedFields())
+	return equality.Semantic.DeepEqual(same, old)
+}
+
+// role refuses rules beyond those of the user.
+func (e Escalation) role(ctx context.Context, r *apiserver.AdmissionRequest, rules []rbacv1.PolicyRule, aggregated bool) error {
+	name := r.Name
+	if r.Verb == "create" {
+		name = "" // as at the authorization of the request
+	}
+	if e.may(ctx, &auth.Attributes{
+		User: r.User, Verb: "escalate", ResourceRequest: true, Group: rbacv1.GroupName, Version: "*",
+		Resource: r.Resource.Plural, Namespace: r.Namespace, Name: name,
+	}) {
+		return nil
+	}
+	if err := e.holds(ctx, r, rules); err != nil {
+		return e.refuse(r, err)
+	}
+	if !aggregated {
+		return nil
+	}
+	all := []string{everything}
+	if e.holds(ctx, r, []rbacv1.PolicyRule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}) != nil {
+		return e.refuse(r, errAggregation)
+	}
+	return nil
+}
+
+// binding refuses to bind a role with more rules than those of the user.
+func (e Escalation) binding(ctx context.Context, r *apiserver.AdmissionRequest, ref rbacv1.RoleRef) error {
+	resource := ""
+	switch ref.Kind {
+	case "ClusterRole":
+		resource = "clusterroles"
+	case "Role":
+		resource = "roles"
+	default:
+		return fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
+	}
+	if e.may(ctx, &auth.Attributes{
+		User: r.User, Verb: "bind", ResourceRequest: true, Group: ref.APIGroup, Version: "*",
+		Resource: resource, Namespace: r.Namespace, Name: ref.Name,
+	}) {
+		return nil
+	}
+	rules, known, err := e.Roles.referred(ctx, ref, r.Namespace)
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		return apierrors.NewNotFound(schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}, ref.Name)
+	}
+	if err := e.holds(ctx, r, rules); err != nil {
+		return e.refuse(r, err)
+	}
+	return nil
+}
+
+// may tells whether the user is expressly allowed to do what is refused else.
+func (e Escalation) may(ctx context.Context, a *auth.Attributes) bool {
+	return auth.Check(ctx, e.Authorizer, a) == nil
+}
+
+// holds returns an error that lists what of the rules the user does not have.
+func (e Escalation) holds(ctx context.Context, r *apiserver.AdmissionRequest, rules []rbacv1.PolicyRule) error {
+	held, failed := e.Roles.rulesOf(ctx, r.User, r.Namespace)
+	lacking := missing(held, rules)
+	if len(lacking) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", r.User.Name, r.User.Groups, describe(lacking))
+	if failed != nil {
+		text += fmt.Sprintf("; resolution errors: %v", []error{failed})
+	}
+	return errors.New(text)
+}
+
+func (e Escalation) refuse(r *apiserver.AdmissionRequest, err error) error {
+	return apierrors.NewForbidden(r.Resource.GroupResource(), r.Object.GetName(), err)
+}

@@ -1,0 +1,162 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bootstrap records the roles and bindings of a fresh cluster: those
+// that the reference server begins with, after the controller that aggregates
+// cluster roles has run. Each is one line of standard output: the bucket of the
+// store, the name in it, and the object as it is stored, with $UID, $RV and $TIME
+// for what every cluster has of its own.
+//
+//	STEER_PEER_BIN=bin go run ./cmd/bootstrap > ../controlplane/rbac/bootstrap.txt
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
+
+	"github.com/steer-dev/steer/oracle/peer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bootstrap:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	server, err := peer.Start(ctx, peer.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	client, err := kubernetes.NewForConfig(&rest.Config{
+		Host: server.URL, BearerToken: server.Token, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA},
+	})
+	if err != nil {
+		return err
+	}
+	if err := aggregate(ctx, client); err != nil {
+		return err
+	}
+	return print(ctx, client)
+}
+
+// aggregate runs the controller until every role that gathers others has rules.
+func aggregate(ctx context.Context, client kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	controller := clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), client.RbacV1())
+	factory.Start(ctx.Done())
+	go controller.Run(ctx, 1)
+	// Roles gather from roles that gather: the last change is some time ago.
+	before := ""
+	for quiet := 0; quiet < 3; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+		all, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		complete := true
+		for _, r := range all.Items {
+			complete = complete && (r.AggregationRule == nil || len(r.Rules) > 0)
+		}
+		if quiet++; !complete || all.ResourceVersion != before {
+			quiet, before = 0, all.ResourceVersion
+		}
+	}
+	return nil
+}
+
+func print(ctx context.Context, client kubernetes.Interface) error {
+	api := client.RbacV1()
+	clusterRoles, err := api.ClusterRoles().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	clusterBindings, err := api.ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	roles, err := api.Roles("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	bindings, err := api.RoleBindings("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	fmt.Println("# Copyright The Steer Authors.")
+	fmt.Println("# SPDX-License-Identifier: Apache-2.0")
+	fmt.Println("# Recorded from kube-apiserver 1.36.3 by oracle/cmd/bootstrap; do not edit.")
+	for i := range clusterRoles.Items {
+		if err := printOne(&clusterRoles.Items[i], "clusterroles", "ClusterRole"); err != nil {
+			return err
+		}
+	}
+	for i := range clusterBindings.Items {
+		if err := printOne(&clusterBindings.Items[i], "clusterrolebindings", "ClusterRoleBinding"); err != nil {
+			return err
+		}
+	}
+	for i := range roles.Items {
+		if err := printOne(&roles.Items[i], "roles", "Role"); err != nil {
+			return err
+		}
+	}
+	for i := range bindings.Items {
+		if err := printOne(&bindings.Items[i], "rolebindings", "RoleBinding"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printOne prints an object without what is this cluster's own.
+func printOne(obj interface {
+	runtime.Object
+	metav1.Object
+}, plural, kind string) error {
+	obj.GetObjectKind().SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
+	obj.SetUID("$UID")
+	obj.SetResourceVersion("$RV")
+	placeholder := metav1.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	obj.SetCreationTimestamp(placeholder)
+	managed := obj.GetManagedFields()
+	for i := range managed {
+		managed[i].Time = &placeholder
+	}
+	obj.SetManagedFields(managed)
+	encoded, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	encoded = bytes.ReplaceAll(encoded, []byte("2000-01-01T00:00:00Z"), []byte("$TIME"))
+	name := obj.GetName()
+	if obj.GetNamespace() != "" {
+		name = obj.GetNamespace() + "/" + name
+	}
+	fmt.Printf("%s/%s %s %s\n", rbacv1.GroupName, plural, name, encoded)
+	return nil
+}
