@@ -60,6 +60,17 @@ func (c *checks) lookup(path string) (names []string, byName map[string]Check, o
 	return names, byName, true
 }
 
+// run runs all checks up to the first failure.
+func (c *checks) run(r *http.Request) error {
+	names, byName, _ := c.lookup(c.root)
+	for _, name := range names {
+		if err := byName[name](r); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 func (c *checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	names, byName, ok := c.lookup(r.URL.Path)
 	if !ok {

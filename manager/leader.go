@@ -33,6 +33,8 @@ type leader struct {
 	// lease as the server has it, as far as is known.
 	lease    coordinationv1.Lease
 	slowPath prometheus.Counter
+	// fence of the client that everybody else writes with.
+	fence *fence
 	// born is where the steady clock begins.
 	born time.Time
 	// term of the leadership; nil before the first one.
@@ -243,13 +245,20 @@ func (l *leader) failed(what string, err error) {
 }
 
 // release gives the lease up, so that the next leader need not wait for it to
-// expire. Everything that leadership entitles to must have returned.
+// expire. Everything that leadership entitles to must have returned; what writes
+// nevertheless is refused from here on, and what is under way is waited for.
 func (l *leader) release(ctx context.Context) {
+	l.term.Store(&election.Term{})
+	inTime, done := context.WithDeadline(ctx, l.candidate.Deadline())
+	defer done()
+	if err := l.fence.drain(inTime); err != nil {
+		l.log.Warn("a write is still under way: the leader lease is not released, and the next leader waits until it expires")
+		return
+	}
 	record := l.candidate.Release(time.Now())
 	if record == nil {
 		return
 	}
-	l.term.Store(&election.Term{})
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Timing.Renew)
 	defer cancel()
 	if err := l.send(ctx, &l.lease, record, false); err != nil {

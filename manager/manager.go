@@ -81,16 +81,22 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: HTTP client: %w", err)
 	}
 	live := client.Options{
-		HTTPClient: shared, Scheme: opts.Scheme, FieldOwner: opts.Name,
+		HTTPClient: shared, Scheme: own, FieldOwner: opts.Name,
 		OnAttempt: m.metrics.attempt, Log: opts.Log,
 	}
-	live.BeforeWrite = m.fence
-	if m.direct, err = client.New(cfg, live); err != nil {
-		return nil, fmt.Errorf("manager: %w", err)
-	}
-	live.Scheme, live.BeforeWrite, live.Mapper = own, nil, m.direct.Mapper()
 	unfenced, err := client.New(cfg, live)
 	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	live.Scheme, live.Mapper = opts.Scheme, unfenced.Mapper()
+	if opts.Election.Enabled {
+		m.leader = newLeader(unfenced, opts, m.metrics)
+		// Asked before a call, so that a refusal is no request; and again at the
+		// wire, since calls are repeated and take their time.
+		live.BeforeWrite = m.admit
+		live.HTTPClient, m.leader.fence = fenced(shared, m.leader.entitled)
+	}
+	if m.direct, err = client.New(cfg, live); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if opts.Cache.Metrics == nil {
@@ -106,9 +112,6 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
 	if err := m.Add(m.events); err != nil {
 		return nil, err
-	}
-	if opts.Election.Enabled {
-		m.leader = newLeader(unfenced, opts, m.metrics)
 	}
 	if err := m.healthz.add("ping", func(*http.Request) error { return nil }); err != nil {
 		return nil, err
@@ -160,6 +163,16 @@ func (m *Manager) AddHealthCheck(name string, check Check) error { return m.heal
 
 // AddReadyCheck adds a readiness check, served below /readyz.
 func (m *Manager) AddReadyCheck(name string, check Check) error { return m.readyz.add(name, check) }
+
+// Ready runs the readiness checks, as /readyz does, and returns the first
+// failure.
+func (m *Manager) Ready(ctx context.Context) error {
+	probe, err := http.NewRequestWithContext(ctx, http.MethodGet, m.readyz.root, nil)
+	if err != nil {
+		return err
+	}
+	return m.readyz.run(probe)
+}
 
 // Start runs everything until ctx ends or a part fails, and returns when the
 // last part has returned. It returns nil when ctx ended it; otherwise what
@@ -239,10 +252,10 @@ func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group
 	return election
 }
 
-// fence refuses writes after the leadership was lost, also when nobody has
+// admit refuses writes after the leadership was lost, also when nobody has
 // noticed yet because the process was paused.
-func (m *Manager) fence(context.Context, *client.Call) error {
-	if m.leader == nil || m.leader.entitled() {
+func (m *Manager) admit(context.Context, *client.Call) error {
+	if m.leader.entitled() {
 		return nil
 	}
 	return ErrNotLeader
