@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math/bits"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -31,6 +33,9 @@ const (
 	eventBacklog = 1024
 	// seriesEnd is the silence after which a repetition is a new event.
 	seriesEnd = 6 * time.Minute
+	// gathering is how long notes are gathered before they are sent in an order of
+	// their own: which worker was faster must not show.
+	gathering = 100 * time.Millisecond
 	// maxNote bounds an event's text, in bytes; the API refuses more.
 	maxNote = 1024
 )
@@ -119,10 +124,17 @@ func (r *recorder) reference(obj client.Object) (corev1.ObjectReference, bool) {
 func (r *recorder) Start(ctx context.Context) error {
 	prune := time.NewTicker(seriesEnd)
 	defer prune.Stop()
+	var gathered []note
+	var full <-chan time.Time
 	for {
 		select {
 		case n := <-r.notes:
-			r.send(ctx, n)
+			if gathered = append(gathered, n); full == nil {
+				full = time.After(gathering)
+			}
+		case <-full:
+			r.sendAll(ctx, gathered)
+			gathered, full = gathered[:0], nil
 		case now := <-prune.C:
 			for key, s := range r.series {
 				if now.Sub(s.last) > seriesEnd {
@@ -135,13 +147,32 @@ func (r *recorder) Start(ctx context.Context) error {
 			for {
 				select {
 				case n := <-r.notes:
-					r.send(last, n)
+					gathered = append(gathered, n)
+					continue
 				default:
-					return nil
 				}
+				r.sendAll(last, gathered)
+				return nil
 			}
 		}
 	}
+}
+
+// sendAll sends notes in the order of their times, and those of one moment in
+// the order of what they say.
+func (r *recorder) sendAll(ctx context.Context, notes []note) {
+	slices.SortStableFunc(notes, func(a, b note) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.key.text(), b.key.text()), cmp.Compare(a.text, b.text))
+	})
+	for _, n := range notes {
+		r.send(ctx, n)
+	}
+}
+
+// text orders keys.
+func (k *seriesKey) text() string {
+	of := func(ref *corev1.ObjectReference) string { return ref.Kind + " " + ref.Namespace + "/" + ref.Name }
+	return strings.Join([]string{of(&k.regarding), of(&k.related), k.controller, k.reason, k.action}, " ")
 }
 
 // NeedLeaderElection implements controller.LeaderElected.
