@@ -81,7 +81,7 @@ func New(live *client.Direct, opts Options) (*Cache, error) {
 		opts.IdleTimeout = 5 * time.Minute
 	}
 	c := &Cache{
-		live: live, opts: opts, log: opts.Log, server: &serverVersion{conn: live.Conn()},
+		live: live, opts: opts, log: opts.Log, server: &serverVersion{conn: live.Conn(), turn: make(chan struct{}, 1)},
 		kinds: map[schema.GroupVersionKind]KindOptions{}, stopped: make(chan struct{}),
 		informers: map[place]*shared{}, indexes: map[place]map[string]IndexFunc{}, told: map[place]bool{},
 	}

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,16 +139,22 @@ func (e events) Close() error { return e.stream.Body.Close() }
 
 // serverVersion asks the server for its version once.
 type serverVersion struct {
-	conn  *wire.Conn
-	mu    sync.Mutex
+	conn *wire.Conn
+	// turn holds one token: who has put it in asks, the others wait for the answer
+	// or for the end of their context.
+	turn  chan struct{}
 	known bool
 	minor int
 }
 
 // compressesWatchList says that streaming the initial state is the better way.
 func (v *serverVersion) compressesWatchList(ctx context.Context) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return false
+	}
 	if !v.known {
 		resp, err := v.conn.Do(ctx, wire.Request{Verb: "get", Method: http.MethodGet, Path: "/version", Accept: codec.JSON})
 		if err != nil {

@@ -99,12 +99,20 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if time.Now().Before(cut) || lost {
 		return nil, errUnreachable
 	}
-	resp, err := n.judge.pass(n.who, r, n.next)
+	resp, err := n.deliver(r)
 	if err == nil && answerLost {
 		_ = resp.Body.Close()
 		return nil, errUnreachable
 	}
 	return resp, err
+}
+
+// deliver hands a request over, past the judge if there is one.
+func (n *network) deliver(r *http.Request) (*http.Response, error) {
+	if n.judge == nil {
+		return n.next.RoundTrip(r)
+	}
+	return n.judge.pass(n.who, r, n.next)
 }
 
 // process is one replica, started anew under another name when it ends.
@@ -182,7 +190,7 @@ func (f *fight) write(c client.Client, who string) {
 // pause and stop; their workers go on writing whatever happens.
 func TestNoWriteOfANonLeaderReachesTheServer(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { fightForALease(t, seed) })
