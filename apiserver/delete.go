@@ -95,6 +95,7 @@ func (s *Server) delete(ctx context.Context, w *exchange.Writer, req *Request) e
 	if err != nil {
 		return err
 	}
+	advise(req, options)
 	d := &deletion{wr: s.newWrite(req, options.DryRun, "", ""), options: options}
 	rec, gone, err := d.run(ctx, req.Name)
 	if err != nil {
@@ -109,6 +110,13 @@ func (s *Server) delete(ctx context.Context, w *exchange.Writer, req *Request) e
 		return nil
 	}
 	return s.answerRecord(ctx, w, req, choice, code, req.in, req.Version, rec)
+}
+
+// advise warns of a default that surprises.
+func advise(req *Request, o *metav1.DeleteOptions) {
+	if advice := req.in.Deletion.Advice; advice != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
+		req.Warn(advice)
+	}
 }
 
 // deleted is the Status of a finished deletion.
@@ -178,7 +186,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		return rec, true, wr.committed(ctx, Change{Object: old, Old: old, Deleted: true}, rec)
 	case wr.dryRun:
 		rec, err := wr.s.transient(in, wr.v, obj)
-		return rec, false, err
+		return rec, m.brief, err
 	}
 	var shown Object
 	if in.Committed != nil {
@@ -195,7 +203,15 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if err != nil {
 		return nil, false, err
 	}
-	return rec, false, wr.committed(ctx, Change{Object: shown, Old: old}, rec)
+	if !m.brief {
+		return rec, false, wr.committed(ctx, Change{Object: shown, Old: old}, rec)
+	}
+	// Watchers see the mark first, as of every object that is deleted gracefully.
+	rec, err = wr.s.store.Commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
+	if err != nil {
+		return nil, false, err
+	}
+	return rec, true, wr.committed(ctx, Change{Object: old, Old: old, Deleted: true}, rec)
 }
 
 // preconditions holds the deletion to the object that its sender has seen.
@@ -236,6 +252,7 @@ func (d *deletion) admit(ctx context.Context, old Object) error {
 // marked tells what a deletion makes of an object.
 type marked struct {
 	stays   bool // it is to be stored as changed
+	brief   bool // and to be deleted right after that
 	pending bool // nothing changes: it is already on its way out
 }
 
@@ -249,7 +266,8 @@ func (d *deletion) mark(obj Object) marked {
 	}
 	obj.SetFinalizers(d.finalizers(obj))
 	holds := rules.Holds != nil && rules.Holds(obj)
-	if len(obj.GetFinalizers()) == 0 && !holds && seconds == 0 {
+	free := len(obj.GetFinalizers()) == 0 && !holds && seconds == 0
+	if free && !graceful {
 		return marked{}
 	}
 	switch {
@@ -269,7 +287,7 @@ func (d *deletion) mark(obj Object) marked {
 	if generation := obj.GetGeneration(); first && generation > 0 {
 		obj.SetGeneration(generation + 1)
 	}
-	return marked{stays: true}
+	return marked{stays: true, brief: free}
 }
 
 // grace returns how long an object is kept, for kinds that are deleted
@@ -371,6 +389,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *exchange.Writer, req *
 	if err != nil {
 		return err
 	}
+	advise(req, options)
 	p, err := s.readPage(ctx, sel, list)
 	if err != nil {
 		return err

@@ -200,6 +200,8 @@ type DeletionRules struct {
 	// Propagation when the request does not say: Background or Orphan; empty is
 	// Background.
 	Propagation metav1.DeletionPropagation
+	// Advice is a warning for requests that do not say; empty: none.
+	Advice string
 	// Uncollectable resources are not garbage collected: propagation policies
 	// leave no finalizer on them.
 	Uncollectable bool

@@ -59,7 +59,9 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 	errs = append(errs, valid.OneOf(at.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
 		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	if old != nil && old.Spec.Type != corev1.ServiceTypeExternalName && spec.Type != corev1.ServiceTypeExternalName && old.Spec.ClusterIP != "" {
-		errs = append(errs, valid.Immutable(at.Child("clusterIP"), spec.ClusterIP, old.Spec.ClusterIP)...)
+		if spec.ClusterIP != old.Spec.ClusterIP {
+			errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIPs, "may not change once set"))
+		}
 	}
 	return errs
 }

@@ -20,6 +20,11 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/pod"
 )
 
+// orphanAdvice is what the real server says to those who delete a Job and do not
+// say what is to become of its Pods.
+const orphanAdvice = "child pods are preserved by default when jobs are deleted; " +
+	"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+
 func batchKinds() []*apiserver.Resource {
 	type job = *batchv1.Job
 	return []*apiserver.Resource{
@@ -37,7 +42,7 @@ func batchKinds() []*apiserver.Resource {
 			Selectable: []kind.Selectable[job]{
 				{Path: "status.successful", Value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
 			},
-			Deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan},
+			Deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan, Advice: orphanAdvice},
 		}.Resource(),
 		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
 			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: pod.Family(),
