@@ -60,7 +60,9 @@ type Of[T any, P Object[T]] struct {
 	Prepare func(ctx context.Context, obj, old P)
 	// Validate checks an object about to be stored; old is nil for a creation.
 	Validate func(obj, old P) field.ErrorList
-	// ValidateStatus checks an object whose status is about to be written.
+	// PrepareStatus and ValidateStatus do the same for writes of the status; nil:
+	// nothing.
+	PrepareStatus  func(obj, old P)
 	ValidateStatus func(obj, old P) field.ErrorList
 	// Warnings about an object that is accepted.
 	Warnings func(obj, old P) []string

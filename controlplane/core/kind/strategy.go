@@ -98,9 +98,12 @@ func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old apiserver.Obje
 	}
 	obj.SetOwnerReferences(old.GetOwnerReferences())
 	obj.SetGeneration(old.GetGeneration())
+	if s.kind.PrepareStatus != nil {
+		s.kind.PrepareStatus(obj.(P), old.(P))
+	}
 }
 
-// Validate checks the new status by the rules of the kind.
+// Validate checks the status by the rules of the kind.
 func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
 	if s.kind.ValidateStatus == nil {
 		return nil

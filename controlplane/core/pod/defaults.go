@@ -4,9 +4,11 @@
 package pod
 
 import (
-	"strings"
+	"regexp"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
@@ -117,12 +119,22 @@ func defaultContainer(c *corev1.Container) {
 	}
 }
 
-// isLatest tells whether an image name means the newest image there is.
+// imageName is the form of a reference: a registry, a name, a tag, a digest.
+var imageName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?/)?` +
+		`[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*` +
+		`(?::([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
+})
+
+// isLatest tells whether an image name means the newest image there is. What is
+// no name at all means nothing.
 func isLatest(image string) bool {
-	name := image[strings.LastIndexByte(image, '/')+1:]
-	name, _, hasDigest := strings.Cut(name, "@")
-	_, tag, hasTag := strings.Cut(name, ":")
-	return tag == "latest" || !hasTag && !hasDigest
+	const longest = 255
+	parts := imageName().FindStringSubmatch(image)
+	if parts == nil || len(image) > longest {
+		return false
+	}
+	return parts[1] == "latest" || parts[1] == "" && parts[2] == ""
 }
 
 func defaultProbe(p *corev1.Probe) {
@@ -155,6 +167,11 @@ func defaultVolume(v *corev1.VolumeSource) {
 	case v.DownwardAPI != nil:
 		kind.Fill(&v.DownwardAPI.DefaultMode, defaultMode)
 		defaultItems(v.DownwardAPI.Items)
+	case v.Image != nil && v.Image.PullPolicy == "":
+		v.Image.PullPolicy = corev1.PullIfNotPresent
+		if isLatest(v.Image.Reference) {
+			v.Image.PullPolicy = corev1.PullAlways
+		}
 	case v.Projected != nil:
 		kind.Fill(&v.Projected.DefaultMode, defaultMode)
 		for _, s := range v.Projected.Sources {
@@ -190,6 +207,66 @@ func defaultItems(items []corev1.DownwardAPIVolumeFile) {
 	for _, item := range items {
 		if item.FieldRef != nil {
 			kind.OrDefault(&item.FieldRef.APIVersion, "v1")
+		}
+	}
+}
+
+// PrepareTemplate drops what the features that are off by default would use.
+func PrepareTemplate(t *corev1.PodTemplateSpec) { prepareSpec(&t.Spec) }
+
+func prepareSpec(s *corev1.PodSpec) {
+	s.SchedulingGroup = nil
+	for i := range s.Volumes {
+		if p := s.Volumes[i].Projected; p != nil {
+			if len(p.Sources) == 0 {
+				p.Sources = nil
+			}
+			for j := range p.Sources {
+				p.Sources[j].ClusterTrustBundle, p.Sources[j].PodCertificate = nil, nil
+			}
+		}
+	}
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			if l := list[i].Lifecycle; l != nil {
+				l.StopSignal = nil
+			}
+		}
+	}
+}
+
+// matchOwnLabels adds to the selectors of a new Pod the labels whose values it
+// shall share, or not share, with its neighbours.
+func matchOwnLabels(p *corev1.Pod) {
+	add := func(selector *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator) {
+		for _, key := range keys {
+			if v, ok := p.Labels[key]; ok && selector != nil {
+				selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{v}})
+			}
+		}
+	}
+	for i := range p.Spec.TopologySpreadConstraints {
+		c := &p.Spec.TopologySpreadConstraints[i]
+		add(c.LabelSelector, c.MatchLabelKeys, metav1.LabelSelectorOpIn)
+	}
+	term := func(t *corev1.PodAffinityTerm) {
+		add(t.LabelSelector, t.MatchLabelKeys, metav1.LabelSelectorOpIn)
+		add(t.LabelSelector, t.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
+	}
+	terms := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		for i := range required {
+			term(&required[i])
+		}
+		for i := range preferred {
+			term(&preferred[i].PodAffinityTerm)
+		}
+	}
+	if a := p.Spec.Affinity; a != nil {
+		if a.PodAffinity != nil {
+			terms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		}
+		if a.PodAntiAffinity != nil {
+			terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		}
 	}
 }

@@ -6,6 +6,7 @@
 package pod
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/core/kind"
@@ -33,7 +35,14 @@ func Resources() []*apiserver.Resource {
 				p.Status.Phase = corev1.PodPending
 				p.Status.QOSClass = qosClass(&p.Spec)
 			},
+			Prepare:  preparePod,
 			Validate: validatePod,
+			Warnings: func(p, old pod) []string {
+				if old != nil { // by then no human looks
+					return nil
+				}
+				return podWarnings(p)
+			},
 			Subresources: []apiserver.Subresource{{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
 				New: func() apiserver.Object { return &corev1.Binding{} },
@@ -58,12 +67,41 @@ func Resources() []*apiserver.Resource {
 			Version: "v1", Plural: "podtemplates", Family: Family(), Generations: true, Unconditional: true,
 			Deletion: apiserver.DeletionRules{ReturnsObject: true},
 			Defaults: func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
-			Columns:  kind.Columns("Name", "Containers", "Images", "Pod Labels"),
+			Prepare:  func(_ context.Context, t, _ *corev1.PodTemplate) { PrepareTemplate(&t.Template) },
+			Validate: func(t, _ *corev1.PodTemplate) field.ErrorList {
+				return ValidateTemplate(&t.Template, field.NewPath("template"))
+			},
+			Warnings: func(t, old *corev1.PodTemplate) []string {
+				if old != nil && old.Generation == t.Generation {
+					return nil
+				}
+				return TemplateWarnings(field.NewPath("template"), &t.Template)
+			},
+			Columns: kind.Columns("Name", "Containers", "Images", "Pod Labels"),
 			Row: func(t *corev1.PodTemplate) []any {
 				names, images := kind.ContainerText(t.Template.Spec.Containers)
 				return []any{t.Name, names, images, kind.LabelText(t.Template.Labels)}
 			},
 		}.Resource(),
+	}
+}
+
+// preparePod drops what cannot be, and completes what follows from the rest.
+func preparePod(_ context.Context, p, old *corev1.Pod) {
+	prepareSpec(&p.Spec)
+	if g := p.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		one := int64(1)
+		p.Spec.TerminationGracePeriodSeconds = &one
+	}
+	if old != nil {
+		return
+	}
+	matchOwnLabels(p)
+	if len(p.Spec.SchedulingGates) > 0 {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
+			Message: "Scheduling is blocked due to non-empty scheduling gates",
+		})
 	}
 }
 

@@ -4,14 +4,15 @@
 package pod
 
 import (
+	"encoding/json"
 	"fmt"
-	"reflect"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,288 +22,433 @@ import (
 )
 
 func validatePod(p, old *corev1.Pod) field.ErrorList {
-	path := field.NewPath("spec")
-	if old == nil {
-		return validatePodSpec(&p.Spec, path)
-	}
-	return validatePodChange(p, old, path)
-}
-
-// validatePodChange admits only the few changes that a Pod can follow.
-func validatePodChange(p, old *corev1.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(p.Spec.Containers) != len(old.Spec.Containers) {
-		return field.ErrorList{field.Forbidden(path.Child("containers"), "pod updates may not add or remove containers")}
+	f := valid.Root(&errs)
+	metadata := f.Child("metadata")
+	annotations := metadata.Child("annotations")
+	if p.Annotations != nil {
+		checkAnnotations(&annotations, p.Annotations, &p.Spec)
 	}
-	if len(p.Spec.InitContainers) != len(old.Spec.InitContainers) {
-		return field.ErrorList{field.Forbidden(path.Child("initContainers"), "pod updates may not add or remove containers")}
+	spec := f.Child("spec")
+	checkSpec(&spec, &p.Spec, p.Name, true)
+	if p.Spec.ServiceAccountName == "" {
+		checkTokensHaveAccount(&spec, p.Spec.Volumes)
 	}
-	for i, c := range p.Spec.Containers {
-		if c.Image == "" {
-			errs = append(errs, field.Required(path.Child("containers").Index(i).Child("image"), ""))
-		}
+	list := spec.Child("containers")
+	for i := range p.Spec.Containers {
+		at := list.Index(i)
+		checkImage(&at, &p.Spec.Containers[i])
 	}
-	if now, before := p.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds; now != nil {
-		switch {
-		case *now < 0 || *now > 1<<31-1:
-			errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *now, validation.InclusiveRangeError(0, 1<<31-1)))
-		case before != nil && *before < *now:
-			errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *now, "must be less than or equal to previous value"))
-		}
-	} else if before != nil {
-		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), now, "must not update from a positive integer to nil value"))
+	list = spec.Child("initContainers")
+	for i := range p.Spec.InitContainers {
+		at := list.Index(i)
+		checkImage(&at, &p.Spec.InitContainers[i])
 	}
-	if !keepsTolerations(p.Spec.Tolerations, old.Spec.Tolerations) {
-		errs = append(errs, field.Forbidden(path.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds"))
+	if old != nil {
+		checkChange(&f, p, old)
+		return errs
 	}
-	// What may change is made equal; any other difference is one too many.
-	rest := p.Spec.DeepCopy()
-	for i := range rest.Containers {
-		rest.Containers[i].Image = old.Spec.Containers[i].Image
+	if len(p.Spec.EphemeralContainers) > 0 {
+		spec.Forbidden("ephemeralContainers", "cannot be set on create")
 	}
-	for i := range rest.InitContainers {
-		rest.InitContainers[i].Image = old.Spec.InitContainers[i].Image
-	}
-	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
-	rest.Tolerations = old.Spec.Tolerations
-	if len(old.Spec.SchedulingGates) > 0 { // a gated Pod is not placed yet
-		rest.SchedulingGates, rest.NodeSelector, rest.Affinity = old.Spec.SchedulingGates, old.Spec.NodeSelector, old.Spec.Affinity
-	}
-	if grace := old.Spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 && kind.Value(rest.TerminationGracePeriodSeconds) == 1 {
-		rest.TerminationGracePeriodSeconds = grace
-	}
-	if !equality.Semantic.DeepEqual(*rest, old.Spec) {
-		errs = append(errs, field.Forbidden(path, "pod updates may not change fields other than `spec.containers[*].image`,"+
-			"`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
-			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))
+	if p.Spec.NodeName != "" && len(p.Spec.SchedulingGates) > 0 {
+		spec.Forbidden("nodeName", "cannot be set until all schedulingGates have been cleared")
 	}
 	return errs
 }
 
-// keepsTolerations tells whether all tolerations are still there.
-func keepsTolerations(now, before []corev1.Toleration) bool {
-	for _, old := range before {
-		found := false
-		for _, t := range now {
-			t.TolerationSeconds = old.TolerationSeconds
-			found = found || equality.Semantic.DeepEqual(t, old)
+// checkTokensHaveAccount refuses tokens of no service account.
+func checkTokensHaveAccount(f *valid.Field, volumes []corev1.Volume) {
+	list := f.Child("volumes")
+	for i, v := range volumes {
+		if v.Projected == nil {
+			continue
 		}
-		if !found {
-			return false
-		}
-	}
-	return true
-}
-
-func validatePodSpec(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	volumes := sets.New[string]()
-	for i := range s.Volumes {
-		v, p := &s.Volumes[i], path.Child("volumes").Index(i)
-		switch {
-		case v.Name == "":
-			errs = append(errs, field.Required(p.Child("name"), ""))
-		case volumes.Has(v.Name):
-			errs = append(errs, field.Duplicate(p.Child("name"), v.Name))
-		default:
-			errs = append(errs, valid.LabelName(p.Child("name"), v.Name)...)
-		}
-		volumes.Insert(v.Name)
-		errs = append(errs, validateVolumeSource(&v.VolumeSource, p)...)
-	}
-	names := sets.New[string]()
-	if len(s.Containers) == 0 {
-		errs = append(errs, field.Required(path.Child("containers"), ""))
-	}
-	for i := range s.Containers {
-		errs = append(errs, validateContainer(&s.Containers[i], path.Child("containers").Index(i), names, volumes)...)
-	}
-	for i := range s.InitContainers {
-		errs = append(errs, validateContainer(&s.InitContainers[i], path.Child("initContainers").Index(i), names, volumes)...)
-	}
-	if s.RestartPolicy == "" {
-		errs = append(errs, field.Required(path.Child("restartPolicy"), ""))
-	} else {
-		errs = append(errs, valid.OneOf(path.Child("restartPolicy"), s.RestartPolicy,
-			corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)...)
-	}
-	errs = append(errs, valid.OneOf(path.Child("dnsPolicy"), s.DNSPolicy,
-		corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone)...)
-	if s.ServiceAccountName != "" {
-		for _, problem := range validation.IsDNS1123Subdomain(s.ServiceAccountName) {
-			errs = append(errs, field.Invalid(path.Child("serviceAccountName"), s.ServiceAccountName, problem))
-		}
-	}
-	if s.NodeName != "" {
-		for _, problem := range validation.IsDNS1123Subdomain(s.NodeName) {
-			errs = append(errs, field.Invalid(path.Child("nodeName"), s.NodeName, problem))
-		}
-	}
-	errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
-	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > 1<<31-1) {
-		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, 1<<31-1)))
-	}
-	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *g, "must be greater than or equal to 0"))
-	}
-	return errs
-}
-
-func validateVolumeSource(v *corev1.VolumeSource, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	set := 0
-	for _, name := range volumeSources(v) {
-		if set++; set > 1 {
-			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 volume type"))
-		}
-	}
-	if set == 0 {
-		errs = append(errs, field.Required(path, "must specify a volume type"))
-	}
-	if v.Secret != nil && v.Secret.SecretName == "" {
-		errs = append(errs, field.Required(path.Child("secret", "secretName"), ""))
-	}
-	if v.ConfigMap != nil && v.ConfigMap.Name == "" {
-		errs = append(errs, field.Required(path.Child("configMap", "name"), ""))
-	}
-	if v.HostPath != nil && v.HostPath.Path == "" {
-		errs = append(errs, field.Required(path.Child("hostPath", "path"), ""))
-	}
-	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "" {
-		errs = append(errs, field.Required(path.Child("persistentVolumeClaim", "claimName"), ""))
-	}
-	return errs
-}
-
-func validateContainer(c *corev1.Container, path *field.Path, names, volumes sets.Set[string]) field.ErrorList {
-	var errs field.ErrorList
-	switch {
-	case c.Name == "":
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	case names.Has(c.Name):
-		errs = append(errs, field.Duplicate(path.Child("name"), c.Name))
-	default:
-		errs = append(errs, valid.LabelName(path.Child("name"), c.Name)...)
-	}
-	names.Insert(c.Name)
-	if c.Image == "" {
-		errs = append(errs, field.Required(path.Child("image"), ""))
-	} else if strings.TrimSpace(c.Image) != c.Image {
-		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not have leading or trailing whitespace"))
-	}
-	if c.ImagePullPolicy == "" {
-		errs = append(errs, field.Required(path.Child("imagePullPolicy"), ""))
-	} else {
-		errs = append(errs, valid.OneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy,
-			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
-	}
-	if c.TerminationMessagePolicy != "" {
-		errs = append(errs, valid.OneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
-			corev1.TerminationMessageFallbackToLogsOnError, corev1.TerminationMessageReadFile)...)
-	}
-	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
-	for i, e := range c.Env {
-		p := path.Child("env").Index(i)
-		if e.Name == "" {
-			errs = append(errs, field.Required(p.Child("name"), ""))
-		} else {
-			for _, problem := range validation.IsRelaxedEnvVarName(e.Name) {
-				errs = append(errs, field.Invalid(p.Child("name"), e.Name, problem))
+		at := list.Index(i)
+		projected := at.Child("projected")
+		sources := projected.Child("sources")
+		for j, s := range v.Projected.Sources {
+			if s.ServiceAccountToken != nil {
+				source := sources.Index(j)
+				source.Forbidden("serviceAccountToken", "must not be specified when serviceAccountName is not set")
 			}
 		}
-		if e.ValueFrom != nil && e.Value != "" {
-			errs = append(errs, field.Invalid(p.Child("valueFrom"), "", "may not be specified when `value` is not empty"))
-		}
 	}
-	mounted := sets.New[string]()
-	for i, m := range c.VolumeMounts {
-		p := path.Child("volumeMounts").Index(i)
-		if m.Name == "" {
-			errs = append(errs, field.Required(p.Child("name"), ""))
-		} else if !volumes.Has(m.Name) {
-			errs = append(errs, field.NotFound(p.Child("name"), m.Name))
-		}
-		if m.MountPath == "" {
-			errs = append(errs, field.Required(p.Child("mountPath"), ""))
-		}
-		if mounted.Has(m.MountPath) {
-			errs = append(errs, field.Invalid(p.Child("mountPath"), m.MountPath, "must be unique"))
-		}
-		mounted.Insert(m.MountPath)
-	}
-	return append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 }
 
-func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	names := sets.New[string]()
-	for i, port := range ports {
-		p := path.Index(i)
-		if port.Name != "" {
-			problems := validation.IsValidPortName(port.Name)
-			for _, problem := range problems {
-				errs = append(errs, field.Invalid(p.Child("name"), port.Name, problem))
-			}
-			if len(problems) == 0 && names.Has(port.Name) {
-				errs = append(errs, field.Duplicate(p.Child("name"), port.Name))
-			}
-			names.Insert(port.Name)
-		}
-		if port.ContainerPort == 0 {
-			errs = append(errs, field.Required(p.Child("containerPort"), ""))
+// checkAnnotations has the rules of annotations that were fields to be.
+func checkAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
+	if v, ok := a[corev1.MirrorPodAnnotationKey]; ok && spec.NodeName == "" {
+		at := f.Key(corev1.MirrorPodAnnotationKey)
+		at.Invalid("", v, "must set spec.nodeName if mirror pod annotation is set")
+	}
+	if v := a[corev1.TolerationsAnnotationKey]; v != "" {
+		var tolerations []corev1.Toleration
+		if err := json.Unmarshal([]byte(v), &tolerations); err != nil {
+			f.Invalid("", corev1.TolerationsAnnotationKey, err.Error())
 		} else {
-			errs = append(errs, valid.Port(p.Child("containerPort"), port.ContainerPort)...)
-		}
-		if port.HostPort != 0 {
-			errs = append(errs, valid.Port(p.Child("hostPort"), port.HostPort)...)
-		}
-		if port.Protocol == "" {
-			errs = append(errs, field.Required(p.Child("protocol"), ""))
-		} else {
-			errs = append(errs, valid.OneOf(p.Child("protocol"), port.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+			at := f.Child(corev1.TolerationsAnnotationKey)
+			at.Tolerations(tolerations)
 		}
 	}
-	return errs
+	if v, ok := a[corev1.PodDeletionCost]; ok && !isDeletionCost(v) {
+		at := f.Key(corev1.PodDeletionCost)
+		at.Invalid("", v, "must be a 32bit integer")
+	}
 }
 
-func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, name := range kind.SortedKeys(r.Limits) {
-		errs = append(errs, valid.Quantity(path.Child("limits").Key(name), r.Limits[corev1.ResourceName(name)])...)
+func isDeletionCost(v string) bool {
+	if v == "" || v != "0" && (v[0] == '+' || v[0] == '0') {
+		return false
 	}
-	for _, name := range kind.SortedKeys(r.Requests) {
-		p, request := path.Child("requests").Key(name), r.Requests[corev1.ResourceName(name)]
-		errs = append(errs, valid.Quantity(p, request)...)
-		if limit, ok := r.Limits[corev1.ResourceName(name)]; ok && request.Cmp(limit) > 0 {
-			errs = append(errs, field.Invalid(path.Child("requests"), request.String(),
-				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
-		}
-	}
-	return errs
+	_, err := strconv.ParseInt(v, 10, 32)
+	return err == nil
 }
 
 // ValidateTemplate checks the Pods that a template makes.
 func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
-	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
-	return append(errs, validatePodSpec(&t.Spec, path.Child("spec"))...)
+	var errs field.ErrorList
+	f := valid.At(path, &errs)
+	CheckTemplate(&f, t)
+	return errs
 }
 
-// volumeSources lists the JSON names of the sources that are set, in order.
-func volumeSources(v *corev1.VolumeSource) []string {
-	var out []string
-	fields := reflect.ValueOf(v).Elem()
-	for i := range fields.NumField() {
-		if !fields.Field(i).IsNil() {
-			out = append(out, jsonName(fields.Type().Field(i)))
+// CheckTemplate has the rules of the Pods that a template makes.
+func CheckTemplate(f *valid.Field, t *corev1.PodTemplateSpec) {
+	f.Labels("labels", t.Labels)
+	f.Annotations("annotations", t.Annotations)
+	annotations := f.Child("annotations")
+	if t.Annotations != nil {
+		checkAnnotations(&annotations, t.Annotations, &t.Spec)
+	}
+	spec := f.Child("spec")
+	checkSpec(&spec, &t.Spec, "", false)
+	if len(t.Spec.EphemeralContainers) > 0 {
+		spec.Forbidden("ephemeralContainers", "ephemeral containers not allowed in pod template")
+	}
+}
+
+// checkSpec has the rules of Pods and of templates; name is that of the Pod, and
+// empty for a template.
+func checkSpec(f *valid.Field, s *corev1.PodSpec, name string, isPod bool) {
+	if s.TerminationGracePeriodSeconds == nil {
+		f.Required("terminationGracePeriodSeconds", "")
+	}
+	around := surroundings{spec: s, claims: sets.New[string]()}
+	at := f.Child("volumes")
+	around.volumes = checkVolumes(&at, s.Volumes, name, isPod)
+	for _, c := range s.ResourceClaims {
+		if c.Name != "" {
+			around.claims.Insert(c.Name)
 		}
 	}
-	return out
+	at = f.Child("resourceClaims")
+	checkClaims(&at, s.ResourceClaims)
+	at = f.Child("containers")
+	around.checkContainers(&at)
+	at = f.Child("initContainers")
+	around.checkInitContainers(&at)
+	if len(s.EphemeralContainers) > 0 {
+		at = f.Child("ephemeralContainers")
+		around.checkEphemeralContainers(&at)
+	}
+	if s.Resources != nil {
+		at = f.Child("resources")
+		checkPodResources(&at, s, around.claims)
+	}
+	checkHostNetwork(f, s, isPod)
+	valid.RequiredOf(f, "restartPolicy", s.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
+	valid.RequiredOf(f, "dnsPolicy", s.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
+	f.Labels("nodeSelector", s.NodeSelector)
+	at = f.Child("securityContext")
+	checkPodSecurity(&at, s.SecurityContext, s)
+	at = f.Child("affinity")
+	checkAffinity(&at, s.Affinity)
+	at = f.Child("dnsConfig")
+	checkDNS(&at, s.DNSConfig, s.DNSPolicy)
+	checkGates(f, s)
+	at = f.Child("topologySpreadConstraints")
+	checkSpread(&at, s.TopologySpreadConstraints)
+	checkHostProcess(f, s)
+	checkHostUsers(f, s)
+	checkHostname(f, s)
+	if s.ServiceAccountName != "" {
+		f.Subdomain("serviceAccountName", s.ServiceAccountName)
+	}
+	if s.NodeName != "" {
+		f.Subdomain("nodeName", s.NodeName)
+	}
+	if s.ActiveDeadlineSeconds != nil {
+		f.Between("activeDeadlineSeconds", *s.ActiveDeadlineSeconds, 1, math.MaxInt32)
+	}
+	if s.Hostname != "" {
+		f.DNSLabel("hostname", s.Hostname)
+	}
+	if s.Subdomain != "" {
+		f.DNSLabel("subdomain", s.Subdomain)
+	}
+	at = f.Child("tolerations")
+	at.Tolerations(s.Tolerations)
+	checkAliases(f, s.HostAliases)
+	if s.PriorityClassName != "" {
+		f.Subdomain("priorityClassName", s.PriorityClassName)
+	}
+	if s.RuntimeClassName != nil {
+		f.Subdomain("runtimeClassName", *s.RuntimeClassName)
+	}
+	if s.PreemptionPolicy != nil {
+		valid.RequiredOf(f, "preemptionPolicy", *s.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)
+	}
+	if s.Overhead != nil {
+		at = f.Child("overhead")
+		checkResources(&at, &corev1.ResourceRequirements{Limits: s.Overhead}, containerResource, nil)
+	}
+	checkOS(f, s)
+	checkEnvFiles(f, s)
 }
 
-func jsonName(f reflect.StructField) string {
-	tag := f.Tag.Get("json")
-	if i := slices.Index([]byte(tag), ','); i >= 0 {
-		return tag[:i]
+// checkClaims has the rules of the devices that a Pod claims.
+func checkClaims(f *valid.Field, claims []corev1.PodResourceClaim) {
+	names := sets.New[string]()
+	for i := range claims {
+		c, at := &claims[i], f.Index(i)
+		switch {
+		case !at.NonEmpty("name", c.Name):
+		case names.Has(c.Name):
+			at.Duplicate("name", c.Name)
+		default:
+			at.DNSLabel("name", c.Name)
+			names.Insert(c.Name)
+		}
+		if c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil {
+			at.Invalid("", valid.Untagged(c), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+		}
+		if c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil {
+			at.Invalid("", valid.Untagged(c), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+		}
+		if n := c.ResourceClaimName; n != nil {
+			at.Subdomain("resourceClaimName", *n)
+		}
+		if n := c.ResourceClaimTemplateName; n != nil {
+			at.Subdomain("resourceClaimTemplateName", *n)
+		}
 	}
-	return tag
 }
+
+// checkPodResources has the rules of what all containers of a Pod share.
+func checkPodResources(f *valid.Field, s *corev1.PodSpec, claims sets.Set[string]) {
+	if s.OS != nil && s.OS.Name == corev1.Windows {
+		f.Forbidden("", "may not be set for a windows pod")
+		return
+	}
+	if s.Resources.Claims != nil {
+		f.Forbidden("claims", "claims may not be set for Resources at pod-level")
+	}
+	checkResources(f, s.Resources, podResource, claims)
+	sum := needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	requests := f.Child("requests")
+	for _, name := range slices.Sorted(maps.Keys(sum)) {
+		own, total := s.Resources.Requests[name], sum[name]
+		if _, ok := s.Resources.Requests[name]; ok && total.Cmp(own) > 0 {
+			at := requests.Key(string(name))
+			at.Invalid("", own.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String()))
+		}
+	}
+	sum = needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	limits := f.Child("limits")
+	for _, name := range slices.Sorted(maps.Keys(sum)) {
+		own, total := s.Resources.Limits[name], sum[name]
+		if _, ok := s.Resources.Limits[name]; ok && valid.IsHugePages(string(name)) && total.Cmp(own) > 0 {
+			at := limits.Key(string(name))
+			at.Invalid("", own.String(), fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", total.String()))
+		}
+	}
+	containers := f.Child("containers")
+	for i := range s.Containers {
+		at := containers.Index(i)
+		for _, name := range slices.Sorted(maps.Keys(s.Containers[i].Resources.Limits)) {
+			limit := s.Containers[i].Resources.Limits[name]
+			if own, ok := s.Resources.Limits[name]; ok && limit.Cmp(own) > 0 {
+				one := at.Key(string(name))
+				one.Invalid("limits", limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", own.String()))
+			}
+		}
+	}
+}
+
+// needed adds up what containers ask for: all that run at once, or what an init
+// container needs beside the sidecars before it, if that is more.
+func needed(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+	add := func(to, what corev1.ResourceList) {
+		for name, q := range what {
+			sum := to[name].DeepCopy()
+			sum.Add(q)
+			to[name] = sum
+		}
+	}
+	total, sidecars, first := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range s.Containers {
+		add(total, of(&s.Containers[i]))
+	}
+	for i := range s.InitContainers {
+		c := &s.InitContainers[i]
+		now := corev1.ResourceList{}
+		if isSidecar(c) {
+			add(total, of(c))
+			add(sidecars, of(c))
+		} else {
+			add(now, of(c))
+		}
+		add(now, sidecars)
+		for name, q := range now {
+			if q.Cmp(first[name]) > 0 {
+				first[name] = q
+			}
+		}
+	}
+	for name, q := range first {
+		if q.Cmp(total[name]) > 0 {
+			total[name] = q
+		}
+	}
+	return total
+}
+
+// checkHostNetwork has the rules of ports of the node itself.
+func checkHostNetwork(f *valid.Field, s *corev1.PodSpec, isPod bool) {
+	if !s.HostNetwork {
+		return
+	}
+	list := f.Child("containers")
+	for i := range s.Containers {
+		container := list.Index(i)
+		ports := container.Child("ports")
+		for j, p := range s.Containers[i].Ports {
+			if (isPod || p.HostPort != 0) && p.HostPort != p.ContainerPort {
+				at := ports.Index(j)
+				at.Invalid("hostPort", p.HostPort, "must match `containerPort` when `hostNetwork` is true")
+			}
+		}
+	}
+}
+
+// checkDNS has the rules of how a Pod resolves names.
+func checkDNS(f *valid.Field, c *corev1.PodDNSConfig, policy corev1.DNSPolicy) {
+	if policy == corev1.DNSNone {
+		if c == nil {
+			f.Required("", fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))
+			return
+		}
+		if len(c.Nameservers) == 0 {
+			f.Required("nameservers", fmt.Sprintf("must provide at least one DNS nameserver when `dnsPolicy` is %s", corev1.DNSNone))
+			return
+		}
+	}
+	if c == nil {
+		return
+	}
+	const servers, paths, characters = 3, 32, 2048
+	if len(c.Nameservers) > servers {
+		f.Invalid("nameservers", c.Nameservers, fmt.Sprintf("must not have more than %v nameservers", servers))
+	}
+	list := f.Child("nameservers")
+	for i, ip := range c.Nameservers {
+		at := list.Index(i)
+		at.IP("", ip)
+	}
+	if len(c.Searches) > paths {
+		f.Invalid("searches", c.Searches, fmt.Sprintf("must not have more than %v search paths", paths))
+	}
+	if len(strings.Join(c.Searches, " ")) > characters {
+		f.Invalid("searches", c.Searches, fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", characters))
+	}
+	list = f.Child("searches")
+	for i, domain := range c.Searches {
+		if domain != "." {
+			at, domain := list.Index(i), strings.TrimSuffix(domain, ".")
+			at.Problems("", domain, validation.IsDNS1123SubdomainWithUnderscore(domain))
+		}
+	}
+	list = f.Child("options")
+	for i, o := range c.Options {
+		if o.Name == "" {
+			at := list.Index(i)
+			at.Required("", "must not be empty")
+		}
+	}
+}
+
+// checkGates has the rules of what a Pod waits for, before and after it is
+// placed.
+func checkGates(f *valid.Field, s *corev1.PodSpec) {
+	list := f.Child("readinessGates")
+	for i, g := range s.ReadinessGates {
+		at := list.Index(i)
+		at.Qualified("conditionType", string(g.ConditionType))
+	}
+	list = f.Child("schedulingGates")
+	seen := sets.New[string]()
+	for i, g := range s.SchedulingGates {
+		at := list.Index(i)
+		at.Qualified("", g.Name)
+		if seen.Has(g.Name) {
+			at.Duplicate("", g.Name)
+		}
+		seen.Insert(g.Name)
+	}
+}
+
+func checkHostname(f *valid.Field, s *corev1.PodSpec) {
+	const name, longest = "hostnameOverride", 64
+	if s.HostnameOverride == nil {
+		return
+	}
+	if kind.Value(s.SetHostnameAsFQDN) {
+		f.Forbidden(name, "may not be specified when setHostnameAsFQDN is true")
+	}
+	if s.HostNetwork {
+		f.Forbidden(name, "may not be specified when hostNetwork is true")
+	}
+	if len(*s.HostnameOverride) > longest {
+		f.TooLong(name, longest)
+	}
+	f.Subdomain(name, *s.HostnameOverride)
+}
+
+func checkAliases(f *valid.Field, aliases []corev1.HostAlias) {
+	list := f.Child("hostAliases")
+	for i, a := range aliases {
+		at := list.Index(i)
+		at.IP("ip", a.IP)
+		names := at.Child("hostnames")
+		for j, name := range a.Hostnames {
+			one := names.Index(j)
+			one.Subdomain("", name)
+		}
+	}
+}
+
+// checkEnvFiles has the rules of environments that are read from files.
+func checkEnvFiles(f *valid.Field, s *corev1.PodSpec) {
+	eachContainer(f, s, func(at *valid.Field, c *corev1.Container) {
+		for i := range c.Env {
+			if c.Env[i].ValueFrom == nil || c.Env[i].ValueFrom.FileKeyRef == nil {
+				continue
+			}
+			env := at.Child("env")
+			one := env.Index(i)
+			from := one.Child("valueFrom")
+			ref := from.Child("fileKeyRef")
+			name := c.Env[i].ValueFrom.FileKeyRef.VolumeName
+			n := slices.IndexFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+			switch {
+			case n < 0:
+				ref.NotFound("volumeName", name)
+			case s.Volumes[n].EmptyDir == nil:
+				ref.Invalid("volumeName", name, "referenced volume must be of type emptyDir")
+			}
+		}
+	})
+}
+
+func lowerFirst(name string) string { return strings.ToLower(name[:1]) + name[1:] }

@@ -22,6 +22,12 @@ func Resources() []*apiserver.Resource {
 		claim  = *corev1.PersistentVolumeClaim
 		volume = *corev1.PersistentVolume
 		class  = *storagev1.StorageClass
+
+		attributesClass = *storagev1.VolumeAttributesClass
+		attachment      = *storagev1.VolumeAttachment
+		driver          = *storagev1.CSIDriver
+		node            = *storagev1.CSINode
+		capacity        = *storagev1.CSIStorageCapacity
 	)
 	return []*apiserver.Resource{
 		kind.Of[corev1.PersistentVolumeClaim, claim]{
@@ -30,8 +36,8 @@ func Resources() []*apiserver.Resource {
 			Status:   true, Unconditional: true,
 			Defaults:      DefaultClaim,
 			InitialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
-			Validate:      validateClaim,
-			Warnings:      claimWarnings,
+			Validate:      validateClaim, ValidateStatus: validateClaimStatus,
+			Warnings: claimWarnings,
 			Columns: kind.Columns("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
 				"VolumeMode*"),
 			Row: claimRow,
@@ -72,6 +78,51 @@ func Resources() []*apiserver.Resource {
 					name += " (default)"
 				}
 				return []any{name, c.Provisioner, string(kind.Value(c.ReclaimPolicy)), string(kind.Value(c.VolumeBindingMode)), kind.Value(c.AllowVolumeExpansion), kind.Age(c)}
+			},
+		}.Resource(),
+		kind.Of[storagev1.VolumeAttributesClass, attributesClass]{
+			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattributesclasses", Short: []string{"vac"}, Cluster: true,
+			Unconditional: true, Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Validate: validateAttributesClass,
+			Columns:  kind.Columns("Name", "DriverName", "Age"),
+			Row:      func(c attributesClass) []any { return []any{c.Name, c.DriverName, kind.Age(c)} },
+		}.Resource(),
+		kind.Of[storagev1.VolumeAttachment, attachment]{
+			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattachments", Cluster: true, Status: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Validate: validateAttachment, ValidateStatus: validateAttachment,
+			Columns: kind.Columns("Name", "Attacher", "PV", "Node", "Attached:boolean", "Age"),
+			Row: func(a attachment) []any {
+				return []any{a.Name, a.Spec.Attacher, kind.Value(a.Spec.Source.PersistentVolumeName), a.Spec.NodeName, a.Status.Attached, kind.Age(a)}
+			},
+		}.Resource(),
+		kind.Of[storagev1.CSIDriver, driver]{
+			Group: storagev1.GroupName, Version: "v1", Plural: "csidrivers", Cluster: true, Generations: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Defaults: defaultDriver,
+			Validate: validateDriver,
+			Columns: kind.Columns("Name", "AttachRequired:boolean", "PodInfoOnMount:boolean", "StorageCapacity:boolean", "TokenRequests",
+				"RequiresRepublish:boolean", "Modes", "Age"),
+			Row: driverRow,
+		}.Resource(),
+		kind.Of[storagev1.CSINode, node]{
+			Group: storagev1.GroupName, Version: "v1", Plural: "csinodes", Cluster: true,
+			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Validate: validateNode,
+			Columns:  kind.Columns("Name", "Drivers:integer", "Age"),
+			Row:      func(n node) []any { return []any{n.Name, kind.Count(n.Spec.Drivers), kind.Age(n)} },
+		}.Resource(),
+		kind.Of[storagev1.CSIStorageCapacity, capacity]{
+			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
+			Deletion: apiserver.DeletionRules{},
+			Validate: validateCapacity,
+			Columns:  kind.Columns("Name", "StorageClassName", "Capacity"),
+			Row: func(c capacity) []any {
+				size := "<unset>"
+				if c.Capacity != nil {
+					size = c.Capacity.String()
+				}
+				return []any{c.Name, c.StorageClassName, size}
 			},
 		}.Resource(),
 	}
@@ -152,5 +203,23 @@ func volumeRow(v *corev1.PersistentVolume) []any {
 	return []any{
 		v.Name, storage.String(), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
 		class, unset(v.Spec.VolumeAttributesClassName), v.Status.Reason, kind.Age(v), mode,
+	}
+}
+
+func driverRow(d *storagev1.CSIDriver) []any {
+	var modes, audiences []string
+	for _, m := range d.Spec.VolumeLifecycleModes {
+		modes = append(modes, string(m))
+	}
+	for _, r := range d.Spec.TokenRequests {
+		audiences = append(audiences, r.Audience)
+	}
+	requests := "<unset>"
+	if d.Spec.TokenRequests != nil {
+		requests = strings.Join(audiences, ",")
+	}
+	return []any{
+		d.Name, kind.Value(d.Spec.AttachRequired), kind.Value(d.Spec.PodInfoOnMount), kind.Value(d.Spec.StorageCapacity), requests,
+		kind.Value(d.Spec.RequiresRepublish), kind.OrNone(strings.Join(modes, ",")), kind.Age(d),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/table"
@@ -37,6 +38,7 @@ func batchKinds() []*apiserver.Resource {
 			},
 			Prepare:  prepareJob,
 			Validate: validateJob,
+			Warnings: func(j, old job) []string { return templateWarnings(j, old, &j.Spec.Template) },
 			Columns:  kind.Columns("Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
 			Row:      jobRow,
 			Selectable: []kind.Selectable[job]{
@@ -49,6 +51,13 @@ func batchKinds() []*apiserver.Resource {
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultCronJob,
 			Validate: validateCronJob,
+			Prepare:  func(_ context.Context, c, _ *batchv1.CronJob) { pod.PrepareTemplate(&c.Spec.JobTemplate.Spec.Template) },
+			Warnings: func(c, old *batchv1.CronJob) []string {
+				if old != nil && old.Generation == c.Generation {
+					return nil
+				}
+				return append(nameWarnings(c, old == nil), pod.TemplateWarnings(field.NewPath("spec", "jobTemplate", "spec", "template"), &c.Spec.JobTemplate.Spec.Template)...)
+			},
 			Columns: kind.Columns("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
 				"Containers*", "Images*", "Selector*"),
 			Row: func(c *batchv1.CronJob) []any {
@@ -106,6 +115,7 @@ func defaultJobSpec(s *batchv1.JobSpec) {
 // prepareJob makes the selector of a new Job, and labels its Pods for it, unless
 // the client takes care of that. A Job without labels has those of its Pods.
 func prepareJob(_ context.Context, j, old *batchv1.Job) {
+	pod.PrepareTemplate(&j.Spec.Template)
 	if old == nil && !kind.Value(j.Spec.ManualSelector) {
 		selectOwnPods(j)
 	}

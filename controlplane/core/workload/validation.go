@@ -4,143 +4,176 @@
 package workload
 
 import (
-	"github.com/robfig/cron/v3"
+	"encoding/json"
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/controlplane/core/volume"
 )
 
 func templateChanged(a, b *corev1.PodTemplateSpec) bool { return !equality.Semantic.DeepEqual(a, b) }
 
-// validateTemplate checks a selector and the Pods that a workload makes.
-func validateTemplate(selector *metav1.LabelSelector, t *corev1.PodTemplateSpec, path *field.Path, empty string) field.ErrorList {
-	var errs field.ErrorList
+const mismatch = "`selector` does not match template `labels`"
+
+// checkSelector has the rules of which Pods are a workload's own. It returns nil
+// for a selector that is none.
+func checkSelector(f *valid.Field, selector *metav1.LabelSelector, empty, none string) labels.Selector {
 	if selector == nil {
-		errs = append(errs, field.Required(path.Child("selector"), ""))
+		f.Required("selector", "")
 	} else {
-		errs = append(errs, metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+		f.Selector("selector", selector)
 		if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-			errs = append(errs, field.Invalid(path.Child("selector"), selector, empty))
+			f.Invalid("selector", selector, empty)
 		}
 	}
-	switch s, err := metav1.LabelSelectorAsSelector(selector); {
-	case err != nil:
-		errs = append(errs, field.Invalid(path.Child("selector"), selector, "invalid label selector"))
-	case !s.Empty() && !s.Matches(labels.Set(t.Labels)): // no selector matches nothing
-		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		f.Invalid("selector", selector, none)
+		return nil
 	}
-	return append(errs, pod.ValidateTemplate(t, path.Child("template"))...)
+	return s
+}
+
+// checkTemplate has the rules of the Pods of a workload that runs for ever.
+func checkTemplate(f *valid.Field, s labels.Selector, t *corev1.PodTemplateSpec, of string) {
+	at := f.Child("template")
+	if s != nil && !s.Empty() && !s.Matches(labels.Set(t.Labels)) {
+		metadata := at.Child("metadata")
+		metadata.Invalid("labels", t.Labels, mismatch)
+	}
+	pod.CheckTemplate(&at, t)
+	alwaysRestarts(&at, t)
+	noDeadline(&at, t, of)
 }
 
 // alwaysRestarts checks the policy of workloads that run for ever.
-func alwaysRestarts(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
-	if t.Spec.RestartPolicy == corev1.RestartPolicyAlways || t.Spec.RestartPolicy == "" {
-		return nil
+func alwaysRestarts(f *valid.Field, t *corev1.PodTemplateSpec) {
+	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		spec := f.Child("spec")
+		valid.NotSupported(&spec, "restartPolicy", t.Spec.RestartPolicy, corev1.RestartPolicyAlways)
 	}
-	return valid.OneOf(path.Child("template", "spec", "restartPolicy"), t.Spec.RestartPolicy, corev1.RestartPolicyAlways)
+}
+
+func noDeadline(f *valid.Field, t *corev1.PodTemplateSpec, of string) {
+	if t.Spec.ActiveDeadlineSeconds != nil {
+		spec := f.Child("spec")
+		spec.Forbidden("activeDeadlineSeconds", "activeDeadlineSeconds in "+of+" is not Supported")
+	}
+}
+
+func notNegative[N int32 | int64](f *valid.Field, name string, n *N) {
+	if n != nil {
+		f.NotNegative(name, int64(*n))
+	}
 }
 
 func validateDeployment(d, old *appsv1.Deployment) field.ErrorList {
-	path, s := field.NewPath("spec"), &d.Spec
-	errs := valid.NotNegative(path.Child("replicas"), s.Replicas)
-	errs = append(errs, validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for deployment")...)
-	errs = append(errs, alwaysRestarts(&s.Template, path)...)
-	if s.Template.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("template", "spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicaSet is not Supported"))
+	var errs field.ErrorList
+	root, s := valid.Root(&errs), &d.Spec
+	f := root.Child("spec")
+	notNegative(&f, "replicas", s.Replicas)
+	if selector := checkSelector(&f, s.Selector, "empty selector is invalid for deployment", "invalid label selector"); selector != nil {
+		checkTemplate(&f, selector, &s.Template, "ReplicaSet")
 	}
-	switch p := path.Child("strategy"); s.Strategy.Type {
+	switch at := f.Child("strategy"); s.Strategy.Type {
 	case appsv1.RecreateDeploymentStrategyType:
 		if s.Strategy.RollingUpdate != nil {
-			errs = append(errs, field.Forbidden(p.Child("rollingUpdate"), "may not be specified when strategy `type` is '"+string(appsv1.RecreateDeploymentStrategyType)+"'"))
+			at.Forbidden("rollingUpdate", "may not be specified when strategy `type` is '"+string(appsv1.RecreateDeploymentStrategyType)+"'")
 		}
 	case appsv1.RollingUpdateDeploymentStrategyType:
-		if s.Strategy.RollingUpdate == nil {
-			errs = append(errs, field.Required(p.Child("rollingUpdate"), "this should be defaulted and never be nil"))
-		} else {
-			errs = append(errs, validateRolling(s.Strategy.RollingUpdate.MaxUnavailable, s.Strategy.RollingUpdate.MaxSurge, p.Child("rollingUpdate"))...)
-		}
+		rolling := at.Child("rollingUpdate")
+		checkRolling(&rolling, s.Strategy.RollingUpdate)
 	default:
-		errs = append(errs, valid.OneOf(p.Child("type"), s.Strategy.Type, appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType)...)
+		at.Add(field.NotSupported(at.Path(), valid.Untagged(s.Strategy), []string{"Recreate", "RollingUpdate"}))
 	}
-	errs = append(errs, valid.NotNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
-	errs = append(errs, valid.NotNegative(path.Child("revisionHistoryLimit"), s.RevisionHistoryLimit)...)
+	f.NotNegative("minReadySeconds", int64(s.MinReadySeconds))
+	notNegative(&f, "revisionHistoryLimit", s.RevisionHistoryLimit)
 	if p := s.ProgressDeadlineSeconds; p != nil {
-		errs = append(errs, valid.NotNegative(path.Child("progressDeadlineSeconds"), p)...)
+		f.NotNegative("progressDeadlineSeconds", int64(*p))
 		if *p <= s.MinReadySeconds {
-			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p, "must be greater than minReadySeconds"))
+			f.Invalid("progressDeadlineSeconds", *p, "must be greater than minReadySeconds")
 		}
 	}
 	if old != nil {
-		errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
+		f.Unchanged("selector", s.Selector, old.Spec.Selector)
 	}
 	return errs
 }
 
-// validateRolling checks how many Pods a rolling update may take away and add.
-func validateRolling(unavailable, surge *intstr.IntOrString, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for name, v := range map[string]*intstr.IntOrString{"maxUnavailable": unavailable, "maxSurge": surge} {
-		if v != nil {
-			errs = append(errs, valid.Amount(path.Child(name), *v)...)
-		}
-	}
+// checkRolling has the rules of how many Pods a rolling update may take away and
+// add.
+func checkRolling(f *valid.Field, r *appsv1.RollingUpdateDeployment) {
+	unavailable, surge := kind.Value(r.MaxUnavailable), kind.Value(r.MaxSurge)
+	f.Amount("maxUnavailable", unavailable)
+	f.Amount("maxSurge", surge)
 	if isZero(unavailable) && isZero(surge) {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
+		f.Invalid("maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
 	}
-	if unavailable != nil {
-		if percent, ok := percentage(*unavailable); ok && percent > 100 {
-			errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "must not be greater than 100%"))
-		}
-	}
-	return errs
+	f.AtMost100Percent("maxUnavailable", unavailable)
 }
 
-func isZero(v *intstr.IntOrString) bool {
-	if v == nil {
-		return true
+// isZero tells whether an amount is nothing, or not an amount at all.
+func isZero(v intstr.IntOrString) bool {
+	if percent, ok := valid.Percentage(v); ok {
+		return percent == 0
 	}
-	percent, isPercent := percentage(*v)
-	return isPercent && percent == 0 || v.Type == intstr.Int && v.IntVal == 0
-}
-
-func percentage(v intstr.IntOrString) (int, bool) {
-	if v.Type != intstr.String || len(validation.IsValidPercent(v.StrVal)) > 0 {
-		return 0, false
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, false)
-	return n, err == nil
+	return v.IntValue() == 0
 }
 
 func validateReplicaSet(r, old *appsv1.ReplicaSet) field.ErrorList {
-	path, s := field.NewPath("spec"), &r.Spec
-	errs := valid.NotNegative(path.Child("replicas"), s.Replicas)
-	errs = append(errs, valid.NotNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
-	errs = append(errs, validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for deployment")...)
-	errs = append(errs, alwaysRestarts(&s.Template, path)...)
-	if old != nil {
-		errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
+	var errs field.ErrorList
+	root, s := valid.Root(&errs), &r.Spec
+	f := root.Child("spec")
+	notNegative(&f, "replicas", s.Replicas)
+	f.NotNegative("minReadySeconds", int64(s.MinReadySeconds))
+	if selector := checkSelector(&f, s.Selector, "empty selector is invalid for deployment", "invalid label selector"); selector != nil {
+		checkTemplate(&f, selector, &s.Template, "ReplicaSet")
 	}
+	if old != nil {
+		f.Unchanged("selector", s.Selector, old.Spec.Selector)
+	}
+	return errs
+}
+
+func validateReplicationController(r, _ *corev1.ReplicationController) field.ErrorList {
+	var errs field.ErrorList
+	root, s := valid.Root(&errs), &r.Spec
+	f := root.Child("spec")
+	f.NotNegative("minReadySeconds", int64(s.MinReadySeconds))
+	if len(s.Selector) == 0 {
+		f.Required("selector", "")
+	}
+	notNegative(&f, "replicas", s.Replicas)
+	if s.Template == nil {
+		f.Required("template", "")
+		return errs
+	}
+	at := f.Child("template")
+	if selector := labels.Set(s.Selector).AsSelectorPreValidated(); !selector.Empty() && !selector.Matches(labels.Set(s.Template.Labels)) {
+		metadata := at.Child("metadata")
+		metadata.Invalid("labels", s.Template.Labels, mismatch)
+	}
+	pod.CheckTemplate(&at, s.Template)
+	alwaysRestarts(&at, s.Template)
+	noDeadline(&at, s.Template, "ReplicationController")
 	return errs
 }
 
 func validateStatefulSet(set, old *appsv1.StatefulSet) field.ErrorList {
-	path, s := field.NewPath("spec"), &set.Spec
-	errs := valid.NotNegative(path.Child("replicas"), s.Replicas)
-	errs = append(errs, validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for statefulset")...)
-	errs = append(errs, alwaysRestarts(&s.Template, path)...)
-	errs = append(errs, valid.OneOf(path.Child("podManagementPolicy"), s.PodManagementPolicy, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)...)
-	errs = append(errs, valid.OneOf(path.Child("updateStrategy", "type"), s.UpdateStrategy.Type, appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType)...)
+	var errs field.ErrorList
+	root, s := valid.Root(&errs), &set.Spec
+	f := root.Child("spec")
+	checkStatefulSet(&f, s, old == nil)
 	if old == nil {
 		return errs
 	}
@@ -149,89 +182,168 @@ func validateStatefulSet(set, old *appsv1.StatefulSet) field.ErrorList {
 	rest.MinReadySeconds, rest.Ordinals, rest.RevisionHistoryLimit = old.Spec.MinReadySeconds, old.Spec.Ordinals, old.Spec.RevisionHistoryLimit
 	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
 	if !equality.Semantic.DeepEqual(*rest, old.Spec) {
-		errs = append(errs, field.Forbidden(path, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "+
-			"'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+		f.Forbidden("", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "+
+			"'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
 	}
 	return errs
 }
 
-func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
-	path, s := field.NewPath("spec"), &d.Spec
-	errs := validateTemplate(s.Selector, &s.Template, path, "empty selector is invalid for daemonset")
-	errs = append(errs, alwaysRestarts(&s.Template, path)...)
-	errs = append(errs, valid.NotNegative(path.Child("minReadySeconds"), &s.MinReadySeconds)...)
-	errs = append(errs, valid.OneOf(path.Child("updateStrategy", "type"), s.UpdateStrategy.Type, appsv1.OnDeleteDaemonSetStrategyType, appsv1.RollingUpdateDaemonSetStrategyType)...)
-	if old != nil {
-		errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
+func checkStatefulSet(f *valid.Field, s *appsv1.StatefulSetSpec, isNew bool) {
+	const either = "must be '%s' or '%s'"
+	switch s.PodManagementPolicy {
+	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
+	default:
+		f.Invalid("podManagementPolicy", s.PodManagementPolicy, fmt.Sprintf(either, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement))
 	}
+	strategy := f.Child("updateStrategy")
+	switch r := s.UpdateStrategy.RollingUpdate; s.UpdateStrategy.Type {
+	case appsv1.OnDeleteStatefulSetStrategyType:
+		if r != nil {
+			strategy.Invalid("rollingUpdate", valid.Untagged(r), fmt.Sprintf("only allowed for updateStrategy '%s'", appsv1.RollingUpdateStatefulSetStrategyType))
+		}
+	case appsv1.RollingUpdateStatefulSetStrategyType:
+		if r != nil {
+			at := strategy.Child("rollingUpdate")
+			notNegative(&at, "partition", r.Partition)
+			if r.MaxUnavailable != nil {
+				at.Amount("maxUnavailable", *r.MaxUnavailable)
+				if isZero(*r.MaxUnavailable) {
+					at.Invalid("maxUnavailable", *r.MaxUnavailable, "cannot be 0")
+				}
+				at.AtMost100Percent("maxUnavailable", *r.MaxUnavailable)
+			}
+		}
+	default:
+		strategy.Invalid("", valid.Untagged(s.UpdateStrategy), fmt.Sprintf(either, appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType))
+	}
+	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
+		at := f.Child("persistentVolumeClaimRetentionPolicy")
+		for name, policy := range map[string]appsv1.PersistentVolumeClaimRetentionPolicyType{"whenDeleted": p.WhenDeleted, "whenScaled": p.WhenScaled} {
+			valid.Supported(&at, name, policy, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
+		}
+	}
+	if isNew {
+		list := f.Child("volumeClaimTemplates")
+		for i := range s.VolumeClaimTemplates {
+			at := list.Index(i)
+			spec := at.Child("spec")
+			volume.CheckClaim(&spec, &s.VolumeClaimTemplates[i].Spec)
+		}
+	}
+	notNegative(f, "replicas", s.Replicas)
+	f.NotNegative("minReadySeconds", int64(s.MinReadySeconds))
+	if s.Ordinals != nil {
+		f.NotNegative("ordinals.start", int64(s.Ordinals.Start))
+	}
+	if isNew && s.ServiceName != "" {
+		f.DNSLabel("serviceName", s.ServiceName)
+	}
+	if selector := checkSelector(f, s.Selector, "empty selector is invalid for statefulset", ""); selector != nil {
+		checkStatefulTemplate(f, selector, s)
+	}
+	at := f.Child("template")
+	alwaysRestarts(&at, &s.Template)
+	noDeadline(&at, &s.Template, "StatefulSet")
+}
+
+// checkStatefulTemplate has the rules of Pods that will have the volumes of the
+// claim templates, and names of their own.
+func checkStatefulTemplate(f *valid.Field, selector labels.Selector, s *appsv1.StatefulSetSpec) {
+	t := &s.Template
+	if t.Spec.Subdomain != "" || t.Spec.Hostname != "" || len(s.VolumeClaimTemplates) > 0 {
+		t = t.DeepCopy()
+		t.Spec.Subdomain, t.Spec.Hostname = "", ""
+		var volumes []corev1.Volume
+		claimed := map[string]bool{}
+		for _, c := range s.VolumeClaimTemplates {
+			if !claimed[c.Name] {
+				volumes = append(volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name},
+				}})
+			}
+			claimed[c.Name] = true
+		}
+		for _, v := range t.Spec.Volumes {
+			if !claimed[v.Name] {
+				volumes = append(volumes, v)
+			}
+		}
+		t.Spec.Volumes = volumes
+	}
+	at := f.Child("template")
+	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
+		metadata := at.Child("metadata")
+		metadata.Invalid("labels", t.Labels, mismatch)
+	}
+	pod.CheckTemplate(&at, t)
+	at.Labels("labels", t.Labels)
+	at.Annotations("annotations", t.Annotations)
+}
+
+func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
+	var errs field.ErrorList
+	root, s := valid.Root(&errs), &d.Spec
+	f := root.Child("spec")
+	if old != nil {
+		f.Unchanged("selector", s.Selector, old.Spec.Selector)
+	}
+	f.Selector("selector", s.Selector)
+	at := f.Child("template")
+	if selector, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !selector.Matches(labels.Set(s.Template.Labels)) {
+		metadata := at.Child("metadata")
+		metadata.Invalid("labels", s.Template.Labels, mismatch)
+	}
+	if s.Selector != nil && len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
+		f.Invalid("selector", s.Selector, "empty selector is invalid for daemonset")
+	}
+	pod.CheckTemplate(&at, &s.Template)
+	alwaysRestarts(&at, &s.Template)
+	noDeadline(&at, &s.Template, "DaemonSet")
+	f.NotNegative("minReadySeconds", int64(s.MinReadySeconds))
+	strategy := f.Child("updateStrategy")
+	switch s.UpdateStrategy.Type {
+	case appsv1.OnDeleteDaemonSetStrategyType:
+	case appsv1.RollingUpdateDaemonSetStrategyType:
+		rolling := strategy.Child("rollingUpdate")
+		checkRollingDaemons(&rolling, s.UpdateStrategy.RollingUpdate)
+	default:
+		strategy.Add(field.NotSupported(strategy.Path(), valid.Untagged(s.UpdateStrategy), []string{"RollingUpdate", "OnDelete"}))
+	}
+	notNegative(&f, "revisionHistoryLimit", s.RevisionHistoryLimit)
 	return errs
+}
+
+func checkRollingDaemons(f *valid.Field, r *appsv1.RollingUpdateDaemonSet) {
+	unavailable, surge := kind.Value(r.MaxUnavailable), kind.Value(r.MaxSurge)
+	f.Amount("maxUnavailable", unavailable)
+	f.Amount("maxSurge", surge)
+	f.AtMost100Percent("maxUnavailable", unavailable)
+	f.AtMost100Percent("maxSurge", surge)
+	switch {
+	case !isZero(unavailable) && !isZero(surge):
+		f.Invalid("maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+	case isZero(unavailable) && isZero(surge):
+		f.Required("maxUnavailable", "cannot be 0 when maxSurge is 0")
+	}
 }
 
 func validateControllerRevision(r, old *appsv1.ControllerRevision) field.ErrorList {
 	var errs field.ErrorList
-	if r.Revision < 0 {
-		errs = append(errs, valid.NotNegative(field.NewPath("revision"), &r.Revision)...)
-	}
+	f := valid.Root(&errs)
+	f.NotNegative("revision", r.Revision)
 	if old != nil {
-		errs = append(errs, valid.Immutable(field.NewPath("data"), r.Data, old.Data)...)
-	}
-	return errs
-}
-
-func validateJob(j, old *batchv1.Job) field.ErrorList {
-	path, s := field.NewPath("spec"), &j.Spec
-	errs := validateJobSpec(s, path)
-	if old == nil {
+		f.Unchanged("data", r.Data, old.Data)
 		return errs
 	}
-	if kind.Value(old.Spec.CompletionMode) != batchv1.IndexedCompletion {
-		errs = append(errs, valid.Immutable(path.Child("completions"), s.Completions, old.Spec.Completions)...)
-	}
-	errs = append(errs, valid.Immutable(path.Child("selector"), s.Selector, old.Spec.Selector)...)
-	if !kind.Value(old.Spec.Suspend) || old.Status.StartTime != nil { // before it starts, scheduling may be adjusted
-		errs = append(errs, valid.Immutable(path.Child("template"), s.Template, old.Spec.Template)...)
-	}
-	errs = append(errs, valid.Immutable(path.Child("completionMode"), s.CompletionMode, old.Spec.CompletionMode)...)
-	errs = append(errs, valid.Immutable(path.Child("podFailurePolicy"), s.PodFailurePolicy, old.Spec.PodFailurePolicy)...)
-	return append(errs, valid.Immutable(path.Child("backoffLimitPerIndex"), s.BackoffLimitPerIndex, old.Spec.BackoffLimitPerIndex)...)
-}
-
-func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	errs := valid.NotNegative(path.Child("parallelism"), s.Parallelism)
-	errs = append(errs, valid.NotNegative(path.Child("completions"), s.Completions)...)
-	errs = append(errs, valid.NotNegative(path.Child("activeDeadlineSeconds"), s.ActiveDeadlineSeconds)...)
-	errs = append(errs, valid.NotNegative(path.Child("backoffLimit"), s.BackoffLimit)...)
-	errs = append(errs, valid.NotNegative(path.Child("ttlSecondsAfterFinished"), s.TTLSecondsAfterFinished)...)
-	if s.CompletionMode != nil {
-		errs = append(errs, valid.OneOf(path.Child("completionMode"), *s.CompletionMode, batchv1.IndexedCompletion, batchv1.NonIndexedCompletion)...)
-	}
-	errs = append(errs, pod.ValidateTemplate(&s.Template, path.Child("template"))...)
-	if p := s.Template.Spec.RestartPolicy; p != corev1.RestartPolicyNever && p != corev1.RestartPolicyOnFailure {
-		at := path.Child("template", "spec", "restartPolicy")
-		if p == "" || p == corev1.RestartPolicyAlways {
-			errs = append(errs, field.Required(at, `valid values: "OnFailure", "Never"`))
-		} else {
-			errs = append(errs, valid.OneOf(at, p, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)...)
-		}
+	var data any
+	if r.Data.Raw == nil {
+		f.Required("data", "data is mandatory")
+	} else if err := json.Unmarshal(r.Data.Raw, &data); err != nil {
+		f.Invalid("data", "<value omitted>", fmt.Sprintf("error parsing data: %v", err))
+	} else if data == nil {
+		f.Required("data", "data is mandatory")
+	} else if _, isObject := data.(map[string]any); !isObject {
+		f.Required("data", "data must be a valid JSON object")
 	}
 	return errs
-}
-
-func validateCronJob(c, _ *batchv1.CronJob) field.ErrorList {
-	path, s := field.NewPath("spec"), &c.Spec
-	var errs field.ErrorList
-	if s.Schedule == "" {
-		errs = append(errs, field.Required(path.Child("schedule"), ""))
-	} else if _, err := cron.ParseStandard(s.Schedule); err != nil {
-		errs = append(errs, field.Invalid(path.Child("schedule"), s.Schedule, err.Error()))
-	}
-	errs = append(errs, valid.NotNegative(path.Child("startingDeadlineSeconds"), s.StartingDeadlineSeconds)...)
-	errs = append(errs, valid.OneOf(path.Child("concurrencyPolicy"), s.ConcurrencyPolicy,
-		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
-	errs = append(errs, valid.NotNegative(path.Child("successfulJobsHistoryLimit"), s.SuccessfulJobsHistoryLimit)...)
-	errs = append(errs, valid.NotNegative(path.Child("failedJobsHistoryLimit"), s.FailedJobsHistoryLimit)...)
-	if len(c.Name) > validation.DNS1035LabelMaxLength-11 { // the Jobs are named after it
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters"))
-	}
-	return append(errs, validateJobSpec(&s.JobTemplate.Spec, path.Child("jobTemplate", "spec"))...)
 }

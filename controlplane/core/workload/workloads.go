@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/steer-dev/steer/apiserver"
@@ -42,8 +44,10 @@ func workloadKinds() []*apiserver.Resource {
 		kind.Of[appsv1.Deployment, deployment]{
 			Group: "apps", Version: "v1", Plural: "deployments", Short: []string{"deploy"}, Categories: all, Family: pod.Family(),
 			Status: true, Generations: true, Unconditional: true,
-			Defaults:     defaultDeployment,
-			Validate:     validateDeployment,
+			Defaults: defaultDeployment,
+			Validate: validateDeployment, ValidateStatus: validateDeploymentStatus,
+			Prepare:      func(_ context.Context, o, _ deployment) { pod.PrepareTemplate(&o.Spec.Template) },
+			Warnings:     func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
 			Subresources: scalable("apps", deploymentScale{}),
 			Columns:      kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(d deployment) []any {
@@ -61,7 +65,9 @@ func workloadKinds() []*apiserver.Resource {
 				kind.Fill(&r.Spec.Replicas, int32(1))
 				pod.DefaultTemplate(&r.Spec.Template)
 			},
-			Validate:     validateReplicaSet,
+			Validate: validateReplicaSet, ValidateStatus: validateReplicaSetStatus,
+			Prepare:      func(_ context.Context, o, _ replicaSet) { pod.PrepareTemplate(&o.Spec.Template) },
+			Warnings:     func(o, old replicaSet) []string { return templateWarnings(o, old, &o.Spec.Template) },
 			Subresources: scalable("apps", replicaSetScale{}),
 			Columns:      kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(r replicaSet) []any {
@@ -78,8 +84,10 @@ func workloadKinds() []*apiserver.Resource {
 		kind.Of[appsv1.StatefulSet, statefulSet]{
 			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, Categories: all, Family: pod.Family(),
 			Status: true, Generations: true, Unconditional: true,
-			Defaults:     defaultStatefulSet,
-			Validate:     validateStatefulSet,
+			Defaults: defaultStatefulSet,
+			Validate: validateStatefulSet, ValidateStatus: validateStatefulSetStatus,
+			Prepare:      func(_ context.Context, o, _ statefulSet) { pod.PrepareTemplate(&o.Spec.Template) },
+			Warnings:     func(o, old statefulSet) []string { return templateWarnings(o, old, &o.Spec.Template) },
 			Subresources: scalable("apps", statefulSetScale{}),
 			Columns:      kind.Columns("Name", "Ready", "Age", "Containers*", "Images*"),
 			Row: func(s statefulSet) []any {
@@ -92,7 +100,8 @@ func workloadKinds() []*apiserver.Resource {
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDaemonSet,
 			Prepare:  countTemplates,
-			Validate: validateDaemonSet,
+			Validate: validateDaemonSet, ValidateStatus: validateDaemonSetStatus,
+			Warnings: func(o, old daemonSet) []string { return templateWarnings(o, old, &o.Spec.Template) },
 			Columns: kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Up-to-date:integer", "Available:integer",
 				"Node Selector", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(d daemonSet) []any {
@@ -120,7 +129,19 @@ func workloadKinds() []*apiserver.Resource {
 		kind.Of[corev1.ReplicationController, controller]{
 			Version: "v1", Plural: "replicationcontrollers", Short: []string{"rc"}, Categories: all, Family: pod.Family(),
 			Status: true, Generations: true, Unconditional: true,
-			Defaults:     defaultReplicationController,
+			Defaults: defaultReplicationController,
+			Validate: validateReplicationController, ValidateStatus: validateReplicationControllerStatus,
+			Prepare: func(_ context.Context, r, _ controller) {
+				if r.Spec.Template != nil {
+					pod.PrepareTemplate(r.Spec.Template)
+				}
+			},
+			Warnings: func(r, old controller) []string {
+				if r.Spec.Template == nil {
+					return nil
+				}
+				return templateWarnings(r, old, r.Spec.Template)
+			},
 			Subresources: scalable("", replicationScale{}),
 			Columns:      kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(r controller) []any {
@@ -207,6 +228,7 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 // countTemplates keeps the annotation in which the number of the pod template of
 // a DaemonSet survives.
 func countTemplates(_ context.Context, d, old *appsv1.DaemonSet) {
+	pod.PrepareTemplate(&d.Spec.Template)
 	next := int64(1)
 	if old != nil {
 		fmt.Sscan(old.Annotations[appsv1.DeprecatedTemplateGeneration], &next) //nolint:errcheck // without a number it stays 1
@@ -294,4 +316,27 @@ func scaleOf(want *int32, have int32, selector *metav1.LabelSelector) (int32, in
 		return 0, 0, "", fmt.Errorf("selector for scale: %w", err)
 	}
 	return kind.Value(want), have, s.String(), nil
+}
+
+// templateWarnings are about the Pods of a new workload, or of one that has
+// changed.
+func templateWarnings[P interface {
+	comparable
+	apiserver.Object
+}](obj, old P, t *corev1.PodTemplateSpec) []string {
+	var none P
+	if old != none && old.GetGeneration() == obj.GetGeneration() {
+		return nil
+	}
+	return append(nameWarnings(obj, old == none), pod.TemplateWarnings(field.NewPath("spec", "template"), t)...)
+}
+
+func nameWarnings(obj apiserver.Object, isNew bool) []string {
+	if !isNew {
+		return nil
+	}
+	if problems := validation.IsDNS1123Label(obj.GetName()); len(problems) > 0 {
+		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", problems)}
+	}
+	return nil
 }

@@ -1,0 +1,360 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pod
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TemplateWarnings are about what is accepted in a template and not meant; at
+// names the template.
+func TemplateWarnings(at *field.Path, t *corev1.PodTemplateSpec) []string {
+	w := warner{at: at}
+	w.spec(&t.Spec, &t.ObjectMeta)
+	return w.out
+}
+
+func podWarnings(p *corev1.Pod) []string {
+	var w warner
+	w.spec(&p.Spec, &p.ObjectMeta)
+	return w.out
+}
+
+// warner collects warnings about a Pod or, with a path, a template.
+type warner struct {
+	at  *field.Path
+	out []string
+}
+
+func (w *warner) say(at *field.Path, format string, args ...any) {
+	w.out = append(w.out, at.String()+": "+fmt.Sprintf(format, args...))
+}
+
+func (w *warner) child(names ...string) *field.Path {
+	if w.at == nil {
+		return field.NewPath(names[0], names[1:]...)
+	}
+	return w.at.Child(names[0], names[1:]...)
+}
+
+func (w *warner) spec(s *corev1.PodSpec, m *metav1.ObjectMeta) {
+	w.nodes(s)
+	for _, key := range []string{"scheduler.alpha.kubernetes.io/critical-pod"} {
+		if _, ok := m.Annotations[key]; ok {
+			w.say(w.child("metadata", "annotations").Key(key), `non-functional in v1.16+; use the "priorityClassName" field instead`)
+		}
+	}
+	for _, key := range []string{"security.alpha.kubernetes.io/sysctls", "security.alpha.kubernetes.io/unsafe-sysctls"} {
+		if _, ok := m.Annotations[key]; ok {
+			w.say(w.child("metadata", "annotations").Key(key), `non-functional in v1.11+; use the "sysctls" field instead`)
+		}
+	}
+	w.volumes(s.Volumes)
+	for i := range s.Volumes {
+		w.overlaps(&s.Volumes[i])
+	}
+	w.lists(s)
+	w.fractions(w.child("spec", "overhead"), s.Overhead)
+	if _, ok := m.Annotations[corev1.SeccompPodAnnotationKey]; ok && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) { //nolint:staticcheck // it is what the warning is about
+		w.say(w.child("metadata", "annotations").Key(corev1.SeccompPodAnnotationKey), `non-functional in v1.27+; use the "seccompProfile" field instead`) //nolint:staticcheck // as above
+	}
+	w.containers(s)
+	w.ports(s)
+	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		w.say(w.child("spec", "terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
+	}
+	w.affinity(s.Affinity)
+	if s.DNSConfig != nil {
+		for i, ip := range s.DNSConfig.Nameservers {
+			w.out = append(w.out, validation.GetWarningsForIP(w.child("spec", "dnsConfig", "nameservers").Index(i), ip)...)
+		}
+	}
+	for i, a := range s.HostAliases {
+		w.out = append(w.out, validation.GetWarningsForIP(w.child("spec", "hostAliases").Index(i).Child("ip"), a.IP)...)
+	}
+}
+
+// renamed are labels of nodes that have another name by now.
+func renamed(key string) (string, bool) {
+	use := func(label string) (string, bool) {
+		return fmt.Sprintf("deprecated since v1.14; use %q instead", label), true
+	}
+	switch key {
+	case "beta.kubernetes.io/arch":
+		return use("kubernetes.io/arch")
+	case "beta.kubernetes.io/os":
+		return use("kubernetes.io/os")
+	case corev1.LabelFailureDomainBetaRegion:
+		return fmt.Sprintf("deprecated since v1.17; use %q instead", corev1.LabelTopologyRegion), true
+	case corev1.LabelFailureDomainBetaZone:
+		return fmt.Sprintf("deprecated since v1.17; use %q instead", corev1.LabelTopologyZone), true
+	case corev1.LabelInstanceType:
+		return fmt.Sprintf("deprecated since v1.17; use %q instead", corev1.LabelInstanceTypeStable), true
+	}
+	return "", false
+}
+
+func (w *warner) nodes(s *corev1.PodSpec) {
+	for _, key := range sets.List(sets.KeySet(s.NodeSelector)) {
+		if text, old := renamed(key); old {
+			w.say(w.child("spec", "nodeSelector").Key(key), "%s", text)
+		}
+	}
+	if s.Affinity != nil && s.Affinity.NodeAffinity != nil {
+		n, at := s.Affinity.NodeAffinity, w.child("spec", "affinity", "nodeAffinity")
+		if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
+			for i := range r.NodeSelectorTerms {
+				w.term(at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i), &r.NodeSelectorTerms[i], false)
+			}
+		}
+		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
+			w.term(at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("preference"),
+				&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, true)
+		}
+	}
+	for i, c := range s.TopologySpreadConstraints {
+		at := w.child("spec", "topologySpreadConstraints").Index(i)
+		if text, old := renamed(c.TopologyKey); old {
+			w.say(at.Child("topologyKey"), "%s is %s", c.TopologyKey, text)
+		}
+		if c.LabelSelector == nil {
+			w.say(at.Child("labelSelector"), "a null labelSelector results in matching no pod")
+		}
+	}
+}
+
+func (w *warner) term(at *field.Path, t *corev1.NodeSelectorTerm, values bool) {
+	for i, e := range t.MatchExpressions {
+		one := at.Child("matchExpressions").Index(i)
+		if text, old := renamed(e.Key); old {
+			w.say(one.Child("key"), "%s is %s", e.Key, text)
+		}
+		if !values {
+			continue
+		}
+		for j, v := range e.Values {
+			for _, problem := range validation.IsValidLabelValue(v) {
+				w.say(one.Child("values").Index(j), "%s is invalid, %s", v, problem)
+			}
+		}
+	}
+}
+
+func (w *warner) volumes(volumes []corev1.Volume) {
+	for i, v := range volumes {
+		say := func(set bool, name, text string) {
+			if set {
+				w.say(w.child("spec", "volumes").Index(i).Child(name), "%s", text)
+			}
+		}
+		say(v.PhotonPersistentDisk != nil, "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+")
+		say(v.GitRepo != nil, "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+")
+		say(v.ScaleIO != nil, "scaleIO", "deprecated in v1.16, non-functional in v1.22+")
+		say(v.Flocker != nil, "flocker", "deprecated in v1.22, non-functional in v1.25+")
+		say(v.StorageOS != nil, "storageOS", "deprecated in v1.22, non-functional in v1.25+")
+		say(v.Quobyte != nil, "quobyte", "deprecated in v1.22, non-functional in v1.25+")
+		say(v.Glusterfs != nil, "glusterfs", "deprecated in v1.25, non-functional in v1.26+")
+		say(v.CephFS != nil, "cephfs", "deprecated in v1.28, non-functional in v1.31+")
+		say(v.RBD != nil, "rbd", "deprecated in v1.28, non-functional in v1.31+")
+	}
+}
+
+// file is one path in a volume, and what puts something there.
+type file struct{ path, source string }
+
+func (f file) String() string {
+	if f.source == "" {
+		return fmt.Sprintf("%q", f.path)
+	}
+	return fmt.Sprintf("%q (%s)", f.path, f.source)
+}
+
+func (w *warner) overlaps(v *corev1.Volume) {
+	var files []file
+	keys := func(items []corev1.KeyToPath, source string) {
+		for _, i := range items {
+			files = append(files, file{i.Path, source})
+		}
+	}
+	fields := func(items []corev1.DownwardAPIVolumeFile, source string) {
+		for _, i := range items {
+			files = append(files, file{i.Path, source})
+		}
+	}
+	what := "Projected"
+	switch {
+	case v.ConfigMap != nil:
+		what = fmt.Sprintf("ConfigMap %q", v.ConfigMap.Name)
+		keys(v.ConfigMap.Items, "")
+	case v.Secret != nil:
+		what = fmt.Sprintf("Secret %q", v.Secret.SecretName)
+		keys(v.Secret.Items, "")
+	case v.DownwardAPI != nil:
+		what = "DownwardAPI"
+		fields(v.DownwardAPI.Items, "")
+	case v.Projected != nil:
+		for _, s := range v.Projected.Sources {
+			switch {
+			case s.ConfigMap != nil:
+				keys(s.ConfigMap.Items, fmt.Sprintf("ConfigMap %q", s.ConfigMap.Name))
+			case s.Secret != nil:
+				keys(s.Secret.Items, fmt.Sprintf("Secret %q", s.Secret.Name))
+			case s.DownwardAPI != nil:
+				fields(s.DownwardAPI.Items, "DownwardAPI")
+			case s.ServiceAccountToken != nil:
+				files = append(files, file{s.ServiceAccountToken.Path, "ServiceAccountToken"})
+			case s == corev1.VolumeProjection{}:
+				w.out = append(w.out, fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
+			}
+		}
+	}
+	for i := range files {
+		files[i].path = strings.TrimRight(files[i].path, "/")
+	}
+	for i, f := range files {
+		for _, other := range files[:i] {
+			if overlap(f.path, other.path) {
+				w.out = append(w.out, fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", v.Name, what, f, other))
+			}
+		}
+	}
+}
+
+// overlap tells whether paths are the same, or one is in the other.
+func overlap(a, b string) bool {
+	return a == b || strings.HasPrefix(path.Clean(a), b+"/") || strings.HasPrefix(path.Clean(b), a+"/")
+}
+
+func (w *warner) lists(s *corev1.PodSpec) {
+	seen := sets.New[string]()
+	for i, a := range s.HostAliases {
+		if seen.Has(a.IP) {
+			w.say(w.child("spec", "hostAliases").Index(i).Child("ip"), "duplicate ip %q", a.IP)
+		}
+		seen.Insert(a.IP)
+	}
+	seen = sets.New[string]()
+	for i, r := range s.ImagePullSecrets {
+		if seen.Has(r.Name) {
+			w.say(w.child("spec", "imagePullSecrets").Index(i).Child("name"), "duplicate name %q", r.Name)
+		}
+		seen.Insert(r.Name)
+	}
+	for i, r := range s.ImagePullSecrets {
+		if r.Name == "" {
+			w.say(w.child("spec", "imagePullSecrets").Index(i).Child("name"), "invalid empty name %q", r.Name)
+		}
+	}
+}
+
+// fractions warns of parts of bytes.
+func (w *warner) fractions(at *field.Path, list corev1.ResourceList) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
+			w.say(at.Key(string(name)), "fractional byte value %q is invalid, must be an integer", q.String())
+		}
+	}
+}
+
+// each visits containers with their paths.
+func (w *warner) each(s *corev1.PodSpec, visit func(at *field.Path, c *corev1.Container)) {
+	for i := range s.InitContainers {
+		visit(w.child("spec", "initContainers").Index(i), &s.InitContainers[i])
+	}
+	for i := range s.Containers {
+		visit(w.child("spec", "containers").Index(i), &s.Containers[i])
+	}
+	for i := range s.EphemeralContainers {
+		visit(w.child("spec", "ephemeralContainers").Index(i), (*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+}
+
+func (w *warner) containers(s *corev1.PodSpec) {
+	w.each(s, func(at *field.Path, c *corev1.Container) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+			one := func(list corev1.ResourceList) corev1.ResourceList { return corev1.ResourceList{name: list[name]} }
+			w.fractions(at.Child("resources", "limits"), one(c.Resources.Limits))
+			w.fractions(at.Child("resources", "requests"), one(c.Resources.Requests))
+		}
+		seen := sets.New[string]()
+		for i, e := range c.Env {
+			self := "$(" + e.Name + ")"
+			if seen.Has(e.Name) && (e.ValueFrom != nil || e.Value == self || !strings.Contains(e.Value, self)) {
+				w.say(at.Child("env").Index(i), "hides previous definition of %q, which may be dropped when using apply", e.Name)
+			}
+			seen.Insert(e.Name)
+		}
+	})
+}
+
+func (w *warner) ports(s *corev1.PodSpec) {
+	type port struct {
+		at *field.Path
+		p  corev1.ContainerPort
+	}
+	var ports []port
+	w.each(s, func(at *field.Path, c *corev1.Container) {
+		for i, p := range c.Ports {
+			at := at.Child("ports").Index(i)
+			if p.HostIP != "" && p.HostPort == 0 {
+				w.say(at, "hostIP set without hostPort: {Name:%s HostPort:%d ContainerPort:%d Protocol:%s HostIP:%s}",
+					p.Name, p.HostPort, p.ContainerPort, p.Protocol, p.HostIP)
+			}
+			for _, other := range ports {
+				if p.ContainerPort != other.p.ContainerPort || p.Protocol != other.p.Protocol {
+					continue
+				}
+				switch {
+				case p.HostIP == other.p.HostIP && p.HostPort == other.p.HostPort:
+					w.say(at, "duplicate port definition with %s", other.at)
+				case p.HostPort == 0 || other.p.HostPort == 0:
+					w.say(at, "overlapping port definition with %s", other.at)
+				case p.HostPort == other.p.HostPort && (p.HostIP == "") != (other.p.HostIP == ""):
+					w.say(at, "dangerously ambiguous port definition with %s", other.at)
+				}
+			}
+			ports = append(ports, port{at, p})
+		}
+	})
+	for i, p := range ports {
+		first := slices.IndexFunc(ports, func(o port) bool { return o.p.Name == p.p.Name })
+		if p.p.Name != "" && first < i {
+			w.say(p.at, "duplicate port name %q with %s, services and probes that select ports by name will use %s", p.p.Name, ports[first].at, ports[first].at)
+		}
+	}
+}
+
+func (w *warner) affinity(a *corev1.Affinity) {
+	if a == nil {
+		return
+	}
+	warn := func(name string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		at := w.child("spec", "affinity", name)
+		for i, t := range required {
+			if t.LabelSelector == nil {
+				w.say(at.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i).Child("labelSelector"), "a null labelSelector results in matching no pod")
+			}
+		}
+		for i, t := range preferred {
+			if t.PodAffinityTerm.LabelSelector == nil {
+				w.say(at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("podAffinityTerm", "labelSelector"), "a null labelSelector results in matching no pod")
+			}
+		}
+	}
+	if p := a.PodAffinity; p != nil {
+		warn("podAffinity", p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		warn("podAntiAffinity", p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}

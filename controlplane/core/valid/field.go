@@ -1,0 +1,175 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package valid
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Field is a place in an object, and collects what is wrong there. Where nothing
+// is wrong it costs nothing: paths are written out for errors alone.
+//
+// Methods with a name are about the child of that name, with an empty name about
+// the field itself. A Field is used by one goroutine, and not after the one that
+// it is in.
+type Field struct {
+	in    *Field
+	name  string
+	index int // of an element, if form is element
+	form  form
+	errs  *field.ErrorList
+}
+
+// form of a step of a path.
+type form uint8
+
+const (
+	root form = iota
+	child
+	element
+	entry // of a map
+)
+
+// Root is an object of which errs takes what is wrong.
+func Root(errs *field.ErrorList) Field { return Field{errs: errs} }
+
+// At is the place of a path.
+func At(path *field.Path, errs *field.ErrorList) Field {
+	return Field{form: child, name: path.String(), errs: errs}
+}
+
+// Child is the field of that name.
+func (f *Field) Child(name string) Field {
+	return Field{in: f, form: child, name: name, errs: f.errs}
+}
+
+// Index is an element of a list.
+func (f *Field) Index(i int) Field { return Field{in: f, form: element, index: i, errs: f.errs} }
+
+// Key is a value of a map.
+func (f *Field) Key(key string) Field { return Field{in: f, form: entry, name: key, errs: f.errs} }
+
+// Path of the field.
+func (f *Field) Path() *field.Path {
+	var above *field.Path
+	if f.in != nil {
+		above = f.in.Path()
+	}
+	// A copy of the name keeps it visible that nothing of f lives on.
+	switch f.form {
+	case child:
+		if above == nil {
+			return field.NewPath(strings.Clone(f.name))
+		}
+		return above.Child(strings.Clone(f.name))
+	case element:
+		return above.Index(f.index)
+	case entry:
+		return above.Key(strings.Clone(f.name))
+	default:
+		return above
+	}
+}
+
+// PathOf is the path of a child, for rules that are written with paths.
+func (f *Field) PathOf(name string) *field.Path { return f.path(name) }
+
+func (f *Field) path(name string) *field.Path {
+	switch path := f.Path(); {
+	case name == "":
+		return path
+	case path == nil:
+		return field.NewPath(name)
+	default:
+		return path.Child(name)
+	}
+}
+
+// Len is how many errors there are so far, of the whole object.
+func (f *Field) Len() int { return len(*f.errs) }
+
+// Add collects errors that were found elsewhere.
+func (f *Field) Add(errs ...*field.Error) { *f.errs = append(*f.errs, errs...) }
+
+// Required says that something is missing.
+func (f *Field) Required(name, detail string) { f.Add(field.Required(f.path(name), detail)) }
+
+// Invalid says what is wrong with a value.
+func (f *Field) Invalid(name string, value any, detail string) {
+	f.Add(field.Invalid(f.path(name), value, detail))
+}
+
+// Forbidden says that something may not be there.
+func (f *Field) Forbidden(name, detail string) { f.Add(field.Forbidden(f.path(name), detail)) }
+
+// Duplicate says that a value is there twice.
+func (f *Field) Duplicate(name string, value any) { f.Add(field.Duplicate(f.path(name), value)) }
+
+// NotFound says that what a value names does not exist.
+func (f *Field) NotFound(name string, value any) { f.Add(field.NotFound(f.path(name), value)) }
+
+// TooMany says that there is more of something than there may be.
+func (f *Field) TooMany(name string, have, most int) { f.Add(field.TooMany(f.path(name), have, most)) }
+
+// TooLong says that a text is longer than it may be.
+func (f *Field) TooLong(name string, most int) { f.Add(field.TooLong(f.path(name), "", most)) }
+
+// Problems says what a rule for values has found.
+func (f *Field) Problems(name string, value any, problems []string) {
+	for _, problem := range problems {
+		f.Invalid(name, value, problem)
+	}
+}
+
+// NonEmpty requires a text, and tells whether there is one.
+func (f *Field) NonEmpty(name, value string) bool {
+	if value == "" {
+		f.Required(name, "")
+		return false
+	}
+	return true
+}
+
+// NotNegative checks a number.
+func (f *Field) NotNegative(name string, n int64) {
+	if n < 0 {
+		f.Add(field.Invalid(f.path(name), n, notNegative).WithOrigin("minimum"))
+	}
+}
+
+// Positive checks a number.
+func (f *Field) Positive(name string, n int64) {
+	if n <= 0 {
+		f.Add(field.Invalid(f.path(name), n, "must be greater than zero").WithOrigin("minimum"))
+	}
+}
+
+// NotSupported says that a value is not one of those that there are.
+func NotSupported[S ~string](f *Field, name string, value S, values ...S) {
+	f.Add(field.NotSupported(f.path(name), S(strings.Clone(string(value))), slices.Clone(values)))
+}
+
+// Supported checks a value against the values there are.
+func Supported[S ~string](f *Field, name string, value S, values ...S) bool {
+	if slices.Contains(values, value) {
+		return true
+	}
+	NotSupported(f, name, value, values...)
+	return false
+}
+
+// RequiredOf does the same for a value that has to be there.
+func RequiredOf[S ~string](f *Field, name string, value S, values ...S) bool {
+	if value == "" {
+		f.Required(name, "")
+		return false
+	}
+	return Supported(f, name, value, values...)
+}
+
+// Last is the newest error.
+func (f *Field) Last() *field.Error { return (*f.errs)[len(*f.errs)-1] }

@@ -1,0 +1,77 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package valid
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Untagged shows a value in an error as Kubernetes does where its rules work on
+// types without JSON names: with the names of Go, and with all that is unset.
+func Untagged(v any) json.Marshaler { return untagged{reflect.ValueOf(v)} }
+
+type untagged struct{ v reflect.Value }
+
+// MarshalJSON implements json.Marshaler.
+func (u untagged) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	err := write(&b, u.v)
+	return b.Bytes(), err
+}
+
+func write(b *bytes.Buffer, v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			b.WriteString("null")
+			return nil
+		}
+		return write(b, v.Elem())
+	case reflect.Slice:
+		if v.IsNil() || v.Type().Elem().Kind() == reflect.Uint8 {
+			break
+		}
+		b.WriteByte('[')
+		for i := range v.Len() {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := write(b, v.Index(i)); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+		return nil
+	case reflect.Struct:
+		switch v.Interface().(type) {
+		case resource.Quantity, metav1.Time, metav1.MicroTime, metav1.Duration, intstr.IntOrString, metav1.LabelSelector, metav1.ObjectMeta:
+		default:
+			return writeStruct(b, v)
+		}
+	}
+	raw, err := json.Marshal(v.Interface())
+	b.Write(raw)
+	return err
+}
+
+func writeStruct(b *bytes.Buffer, v reflect.Value) error {
+	b.WriteByte('{')
+	for i := range v.NumField() {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`"` + v.Type().Field(i).Name + `":`)
+		if err := write(b, v.Field(i)); err != nil {
+			return err
+		}
+	}
+	b.WriteByte('}')
+	return nil
+}
