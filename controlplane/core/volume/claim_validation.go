@@ -4,6 +4,7 @@
 package volume
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -200,4 +201,16 @@ func checkClaimResource(f *valid.Field, name string) bool {
 		valid.Supported(f, "", name, string(corev1.ResourceStorage))
 	}
 	return f.Len() == before
+}
+
+// claimWarnings are about a claim that names its class in the old way.
+func claimWarnings(c, _ *corev1.PersistentVolumeClaim) []string {
+	var out []string
+	if _, annotated := c.Annotations[corev1.BetaStorageClassAnnotation]; annotated {
+		out = append(out, "metadata.annotations["+corev1.BetaStorageClassAnnotation+`]: deprecated since v1.8; use "storageClassName" attribute instead`)
+	}
+	if q, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]; ok && q.MilliValue()%1000 != 0 {
+		out = append(out, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q is invalid, must be an integer", q.String()))
+	}
+	return out
 }
