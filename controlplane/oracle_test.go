@@ -102,8 +102,11 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 		Store:   store,
 		Disable: disable,
 		Authentication: controlplane.Authentication{
-			Keys:      keys,
-			Tokens:    auth.Tokens{"admin": {Name: "admin", UID: "admin", Groups: []string{"system:masters"}}},
+			Keys: keys,
+			Tokens: auth.Tokens{
+				"admin":      {Name: "admin", UID: "admin", Groups: []string{"system:masters"}},
+				"user-token": {Name: "user", UID: "user"},
+			},
 			Issuers:   []string{"https://127.0.0.1/"},
 			KeySetURL: "https://127.0.0.1/openid/v1/jwks",
 		},

@@ -40,10 +40,10 @@ func rbacKinds() []*apiserver.Resource {
 			Defaults: func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: func(b, old *rbacv1.RoleBinding) field.ErrorList {
 				errs := validateBinding(b.RoleRef, b.Subjects, true)
-				if old != nil && b.RoleRef != old.RoleRef {
-					errs = append(errs, field.Invalid(field.NewPath("roleRef"), b.RoleRef, "cannot change roleRef"))
+				if old == nil {
+					return errs
 				}
-				return errs
+				return append(errs, sameRole(b.RoleRef, old.RoleRef)...)
 			},
 			Columns: bindingColumns(),
 			Row:     func(b *rbacv1.RoleBinding) []any { return bindingRow(b, b.RoleRef, b.Subjects) },
@@ -53,10 +53,10 @@ func rbacKinds() []*apiserver.Resource {
 			Defaults: func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 				errs := validateBinding(b.RoleRef, b.Subjects, false)
-				if old != nil && b.RoleRef != old.RoleRef {
-					errs = append(errs, field.Invalid(field.NewPath("roleRef"), b.RoleRef, "cannot change roleRef"))
+				if old == nil {
+					return errs
 				}
-				return errs
+				return append(errs, sameRole(b.RoleRef, old.RoleRef)...)
 			},
 			Columns: bindingColumns(),
 			Row:     func(b *rbacv1.ClusterRoleBinding) []any { return bindingRow(b, b.RoleRef, b.Subjects) },

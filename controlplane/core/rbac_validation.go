@@ -105,3 +105,12 @@ func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced b
 	}
 	return errs
 }
+
+// sameRole refuses to bind another role than before.
+func sameRole(ref, old rbacv1.RoleRef) field.ErrorList {
+	if ref == old {
+		return nil
+	}
+	shown := struct{ APIGroup, Kind, Name string }(ref) // as refusals show it
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), shown, "cannot change roleRef")}
+}

@@ -28,7 +28,7 @@ func validateLocalSubject(obj *authorizationv1.LocalSubjectAccessReview) field.E
 		errs = append(errs, field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), r.Namespace, "must match metadata.namespace"))
 	}
 	if n := obj.Spec.NonResourceAttributes; n != nil {
-		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), n, "disallowed on this kind of request"))
+		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), shown(n), "disallowed on this kind of request"))
 	}
 	return errs
 }
@@ -50,12 +50,17 @@ func validSubjectSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorLis
 func oneKind(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) field.ErrorList {
 	path := field.NewPath("spec")
 	if r != nil && n != nil {
-		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), n, "cannot be specified in combination with resourceAttributes")}
+		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), shown(n), "cannot be specified in combination with resourceAttributes")}
 	}
 	if r == nil && n == nil {
 		return field.ErrorList{field.Invalid(path.Child("resourceAttributes"), n, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	}
 	return nil
+}
+
+// shown is a path as refusals show it.
+func shown(n *authorizationv1.NonResourceAttributes) any {
+	return struct{ Path, Verb string }{n.Path, n.Verb}
 }
 
 // noMetadata refuses metadata on what is never stored.

@@ -14,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
@@ -46,9 +47,6 @@ func review[T any, P kind.Object[T]](group, plural string, namespaced bool,
 	answer func(context.Context, *apiserver.Request, P) error, validate func(P) field.ErrorList) *apiserver.Resource {
 	name := reflect.TypeFor[T]().Name()
 	k := kind.Of[T, P]{Group: group, Version: "v1", Plural: plural}
-	if validate != nil {
-		k.Validate = func(obj, _ P) field.ErrorList { return validate(obj) }
-	}
 	return &apiserver.Resource{
 		Names: apiserver.Names{
 			Group: group, Plural: plural, Singular: strings.ToLower(name), Kind: name, ListKind: name + "List", Namespaced: namespaced,
@@ -57,16 +55,26 @@ func review[T any, P kind.Object[T]](group, plural string, namespaced bool,
 			Name: "v1", New: func() apiserver.Object { return P(new(T)) }, Strategy: k.Strategy(),
 			Ownership: k.Ownership(""),
 		}},
-		Backend: answerer[T, P](answer),
+		Backend: answerer[T, P]{group, answer, validate},
 	}
 }
 
 // answerer is the backend of a review.
-type answerer[T any, P kind.Object[T]] func(context.Context, *apiserver.Request, P) error
+type answerer[T any, P kind.Object[T]] struct {
+	group    string
+	answer   func(context.Context, *apiserver.Request, P) error
+	validate func(P) field.ErrorList
+}
 
-// Create implements apiserver.Creater.
+// Create implements apiserver.Creater. A refusal names the group only, as that of
+// the real server does.
 func (a answerer[T, P]) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, _ *metav1.CreateOptions) (apiserver.Object, error) {
-	if err := a(ctx, r, obj.(P)); err != nil {
+	if a.validate != nil {
+		if errs := a.validate(obj.(P)); len(errs) > 0 {
+			return nil, apierrors.NewInvalid(schema.GroupKind{Group: a.group}, "", errs)
+		}
+	}
+	if err := a.answer(ctx, r, obj.(P)); err != nil {
 		return nil, err
 	}
 	return obj, nil

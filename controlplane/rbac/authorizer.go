@@ -127,9 +127,7 @@ func (ix *index) holds(contents [4]any) bool {
 
 // rulesOf returns the rules that hold for a user in a namespace, or in all of
 // them for an empty one, and the errors of bindings whose role cannot be found.
-func (z *Authorizer) rulesOf(ctx context.Context, user *auth.User, namespace string) ([]rbacv1.PolicyRule, error) {
-	var rules []rbacv1.PolicyRule
-	var failed []error
+func (z *Authorizer) rulesOf(ctx context.Context, user *auth.User, namespace string) (rules []rbacv1.PolicyRule, failed []error) {
 	err := z.visit(ctx, user, namespace, func(_ *binding, of []rbacv1.PolicyRule, err error) bool {
 		if err != nil {
 			failed = append(failed, err)
@@ -140,12 +138,12 @@ func (z *Authorizer) rulesOf(ctx context.Context, user *auth.User, namespace str
 	if err != nil {
 		failed = append(failed, err)
 	}
-	return rules, utilerrors.NewAggregate(failed)
+	return rules, failed
 }
 
 // Rules implements [auth.RuleLister].
 func (z *Authorizer) Rules(ctx context.Context, user *auth.User, namespace string) (auth.Rules, error) {
-	rules, err := z.rulesOf(ctx, user, namespace)
+	rules, failed := z.rulesOf(ctx, user, namespace)
 	var out auth.Rules
 	for i := range rules {
 		r := &rules[i]
@@ -158,7 +156,7 @@ func (z *Authorizer) Rules(ctx context.Context, user *auth.User, namespace strin
 			out.NonResource = append(out.NonResource, authorizationv1.NonResourceRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
 		}
 	}
-	return out, err
+	return out, utilerrors.NewAggregate(failed)
 }
 
 // referred returns the rules of the role that a binding in a namespace refers

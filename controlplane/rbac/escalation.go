@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -128,7 +128,7 @@ func (e Escalation) binding(ctx context.Context, r *apiserver.AdmissionRequest, 
 	case err != nil:
 		return err
 	case !known:
-		return apierrors.NewNotFound(schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}, ref.Name)
+		return apierrors.NewNotFound(r.Resource.GroupResource(), ref.Name) // in these words
 	}
 	if err := e.holds(ctx, r, rules); err != nil {
 		return e.refuse(r, err)
@@ -149,8 +149,13 @@ func (e Escalation) holds(ctx context.Context, r *apiserver.AdmissionRequest, ru
 		return nil
 	}
 	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", r.User.Name, r.User.Groups, describe(lacking))
-	if failed != nil {
-		text += fmt.Sprintf("; resolution errors: %v", []error{failed})
+	for i, err := range failed { // here the names are those of resources
+		if absent, ok := errors.AsType[absentError](err); ok {
+			failed[i] = notFound(absent.resource+"s", absent.name)
+		}
+	}
+	if len(failed) > 0 {
+		text += fmt.Sprintf("; resolution errors: [%v]", utilerrors.NewAggregate(failed))
 	}
 	return errors.New(text)
 }

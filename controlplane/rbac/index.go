@@ -173,12 +173,25 @@ func (ix *index) role(view storage.View, ref rbacv1.RoleRef, namespace string, o
 	switch {
 	case r != nil && r.record == rec:
 	case rec == nil:
-		r = &role{err: apierrors.NewNotFound(schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}, ref.Name)}
+		r = &role{err: absentError{resource, ref.Name}}
 	default:
 		r = &role{record: rec, rules: sync.OnceValue(func() []rbacv1.PolicyRule { return readRules(rec) })}
 	}
 	ix.roles[key] = r
 	return r
+}
+
+// absentError tells that a binding refers to a role that there is not.
+type absentError struct {
+	resource string // in the singular
+	name     string
+}
+
+// Error names the role as the authorizer does.
+func (e absentError) Error() string { return notFound(e.resource, e.name).Error() }
+
+func notFound(resource, name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}, name)
 }
 
 // readRules returns the rules of a stored role; one that cannot be read has
