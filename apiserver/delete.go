@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -168,7 +170,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if err := d.preconditions(obj); err != nil {
 		return nil, false, err
 	}
-	old := obj.DeepCopyObject().(Object)
+	old := beforeMark(obj)
 	if err := d.admit(ctx, old); err != nil {
 		return nil, false, err
 	}
@@ -247,6 +249,20 @@ func (d *deletion) admit(ctx context.Context, old Object) error {
 		return err
 	}
 	return admission.Validate(ctx, a)
+}
+
+// beforeMark returns what an object is before it is marked. Of an unstructured
+// one marking changes no more than members of the metadata.
+func beforeMark(obj Object) Object {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj.DeepCopyObject().(Object)
+	}
+	content := maps.Clone(u.Object)
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		content["metadata"] = maps.Clone(metadata)
+	}
+	return &unstructured.Unstructured{Object: content}
 }
 
 // marked tells what a deletion makes of an object.

@@ -12,8 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // wipeSystemFields removes what only the server sets.
@@ -122,6 +125,9 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 // tracked tells that the record of field owners is the server's own work, and
 // not worth the time to check it.
 func (in *installed) validateMetadata(obj, old Object, tracked bool) field.ErrorList {
+	if tracked && in.plainMetadata(obj, old) {
+		return nil
+	}
 	var errs field.ErrorList
 	rule := in.NameRule
 	if rule == nil {
@@ -138,6 +144,34 @@ func (in *installed) validateMetadata(obj, old Object, tracked bool) field.Error
 		errs = append(append(errs, more...), more...) // twice, as clients have always been told
 	}
 	return errs
+}
+
+// plainMetadata tells whether the metadata of an unstructured object is certainly
+// valid.
+func (in *installed) plainMetadata(obj, old Object) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	metadata, ok := u.Object["metadata"].(map[string]any)
+	if !ok {
+		return false
+	}
+	var before map[string]any
+	if old != nil {
+		was, ok := old.(*unstructured.Unstructured)
+		if !ok {
+			return false
+		}
+		if before, ok = was.Object["metadata"].(map[string]any); !ok {
+			return false
+		}
+	}
+	name := wire.PlainSubdomain
+	if rule := in.NameRule; rule != nil {
+		name = func(text string) bool { return len(rule(text, false)) == 0 }
+	}
+	return wire.PlainMetadata(metadata, before, in.Namespaced, name)
 }
 
 // unrecorded is an object without its record of field owners.

@@ -120,26 +120,42 @@ func (s *Server) update(ctx context.Context, w *exchange.Writer, req *Request) e
 		return err
 	}
 	d := &decoder{kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, directive: directive(options.FieldValidation), known: s.known}
-	obj, err := d.body(req, media, data)
+	obj, err := s.wished(req, d, media, data)
 	if err != nil {
 		return err
 	}
-	if err := settleNamespace(req, req.in, obj); err != nil {
-		return err
-	}
-	if err := checkName(req, obj); err != nil {
-		return err
-	}
-	dedupOwners(req, obj, duplicateOwners)
 	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
 	wr.creates = req.in.Update.Creates && req.sub == nil
 	rec, created, err := wr.replace(ctx, func(ctx context.Context, old Object, _ *storage.Record) (Object, error) {
-		return wr.revise(ctx, obj.DeepCopyObject().(Object), old)
+		wished := obj
+		if obj = nil; wished == nil { // used up by an attempt that came too late
+			var err error
+			if wished, err = s.wished(req, d, media, data); err != nil {
+				return nil, err
+			}
+		}
+		return wr.revise(ctx, wished, old)
 	})
 	if err != nil {
 		return err
 	}
 	return s.answerRecord(ctx, w, req, choice, codeOf(created), req.in, req.Version, rec)
+}
+
+// wished returns the object that an update asks for.
+func (s *Server) wished(req *Request, d *decoder, media negotiate.Media, data []byte) (Object, error) {
+	obj, err := d.body(req, media, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := settleNamespace(req, req.in, obj); err != nil {
+		return nil, err
+	}
+	if err := checkName(req, obj); err != nil {
+		return nil, err
+	}
+	dedupOwners(req, obj, duplicateOwners)
+	return obj, nil
 }
 
 func codeOf(created bool) int {

@@ -160,11 +160,19 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 
 // change returns what the patch makes of an object; rec is the record that old
 // was read from, or nil.
+//
+// The outcome shares with old what they have in common. That is safe because
+// nothing in it changes when it is brought into shape: it has been, unless it
+// comes from elsewhere than the store.
 func (p *patching) change(ctx context.Context, old Object, rec *storage.Record) (obj Object, err error) {
+	base := old
+	if old != nil && (rec == nil || !p.wr.in.asStored(rec, p.v)) {
+		base = old.DeepCopyObject().(Object)
+	}
 	if p.applied != nil {
-		obj, err = p.apply(old)
+		obj, err = p.apply(base)
 	} else {
-		obj, err = p.patched(ctx, old, rec)
+		obj, err = p.patched(ctx, base, rec)
 	}
 	if err != nil {
 		return nil, err
@@ -229,8 +237,7 @@ func (p *patching) patched(ctx context.Context, old Object, rec *storage.Record)
 	return p.ownership.Update(old, obj, p.wr.manager)
 }
 
-// document is the object to be patched: as JSON, for messages, and decoded, for
-// the patch to take over.
+// document is the object to be patched: as JSON, for messages, and decoded.
 func (p *patching) document(ctx context.Context, old Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
 	if rec != nil {
 		value, err = p.wr.s.jsonOf(ctx, p.wr.in, p.v, rec)
@@ -241,7 +248,7 @@ func (p *patching) document(ctx context.Context, old Object, rec *storage.Record
 		return nil, nil, err
 	}
 	if u, ok := old.(*unstructured.Unstructured); ok {
-		return value, runtime.DeepCopyJSON(u.Object), nil
+		return value, u.Object, nil
 	}
 	return value, doc, kjson.UnmarshalCaseSensitivePreserveInts(value, &doc)
 }

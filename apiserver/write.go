@@ -76,6 +76,10 @@ func (wr *write) admit(ctx context.Context, obj, old Object) (Object, error) {
 	if !mutates(wr.s.options.Admission, a) { // then it is in shape already
 		return obj, wr.s.options.Admission.Admit(ctx, a)
 	}
+	if old != nil { // with which a patched object shares what it has in common
+		obj = obj.DeepCopyObject().(Object)
+		a.Object = obj
+	}
 	before := obj.GetManagedFields()
 	if err := wr.s.options.Admission.Admit(ctx, a); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,9 +45,45 @@ func ManagerName(option, userAgent string) string {
 // would not be recognised as one. It compares everything but resourceVersion and
 // leaves old alone.
 func KeepTimes(old, obj Object) {
-	if recordsDiffer(old, obj) {
+	before, has, known := rawRecord(old)
+	after, alsoHas, alsoKnown := rawRecord(obj)
+	if known && alsoKnown && has && alsoHas {
+		keepTimes(old.(*unstructured.Unstructured).Object, obj.(*unstructured.Unstructured).Object, before, after)
 		return
 	}
+	keepTimesOfTyped(old, obj)
+}
+
+// keepTimes is KeepTimes for unstructured objects with their records.
+func keepTimes(old, obj map[string]any, before, after []any) {
+	if !slices.EqualFunc(before, after, sameEntry) {
+		return
+	}
+	for name, value := range obj {
+		if other, ok := old[name]; name != "metadata" && (!ok || !equal(value, other)) {
+			return
+		}
+	}
+	for name := range old {
+		if _, ok := obj[name]; !ok {
+			return
+		}
+	}
+	was, is := old["metadata"].(map[string]any), obj["metadata"].(map[string]any)
+	for name, value := range is {
+		if other, ok := was[name]; name != "managedFields" && name != "resourceVersion" && (!ok || !equal(value, other)) {
+			return
+		}
+	}
+	for name := range was {
+		if _, ok := is[name]; !ok && name != "resourceVersion" {
+			return
+		}
+	}
+	is["managedFields"] = before
+}
+
+func keepTimesOfTyped(old, obj Object) {
 	before, after := old.GetManagedFields(), obj.GetManagedFields()
 	if len(before) != len(after) {
 		return
@@ -70,32 +107,6 @@ func KeepTimes(old, obj Object) {
 		obj.SetManagedFields(after)
 	}
 	obj.SetResourceVersion(revision)
-}
-
-// recordsDiffer tells without decoding them that two records differ in more than
-// times. It is for the usual case; false means that nothing is known.
-func recordsDiffer(old, obj Object) bool {
-	before, has, known := rawRecord(old)
-	after, alsoHas, alsoKnown := rawRecord(obj)
-	if !known || !alsoKnown || !has || !alsoHas {
-		return false
-	}
-	if len(before) != len(after) {
-		return true
-	}
-	for i := range before {
-		a, isEntry := before[i].(map[string]any)
-		b, alsoEntry := after[i].(map[string]any)
-		if !isEntry || !alsoEntry {
-			return false
-		}
-		for _, name := range []string{"manager", "operation", "apiVersion", "subresource", "fieldsV1"} {
-			if !equal(a[name], b[name]) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // rawRecord returns the record of an unstructured object as it is, and whether

@@ -58,7 +58,7 @@ func parseJSON(body []byte, o Options) (Patch, error) {
 }
 
 func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
-	d := document{root: doc, copyLeft: p.maxCopy, maxCopy: p.maxCopy}
+	d := document{root: runtime.DeepCopyJSON(doc), copyLeft: p.maxCopy, maxCopy: p.maxCopy}
 	for i := range p.operations {
 		if err := d.apply(&p.operations[i]); err != nil {
 			return nil, unprocessable(err)

@@ -4,8 +4,12 @@
 package patch
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // mergePatch is a JSON merge patch: members of the patch replace members of the
@@ -32,35 +36,37 @@ func parseMerge(body []byte, o Options) (Patch, error) {
 }
 
 func (p *mergePatch) Apply(doc map[string]any) (map[string]any, error) {
-	if doc == nil {
-		doc = map[string]any{}
-	}
-	merge(doc, p.body)
-	return doc, nil
+	return merge(doc, p.body), nil
 }
 
-func merge(doc, patch map[string]any) {
+// merge copies what the patch changes of doc, and shares the rest.
+func merge(doc, patch map[string]any) map[string]any {
+	out := maps.Clone(doc)
+	if out == nil {
+		out = make(map[string]any, len(patch))
+	}
 	for key, value := range patch {
 		if value == nil {
-			delete(doc, key)
+			delete(out, key)
 			continue
 		}
-		current, isObject := doc[key].(map[string]any)
+		current, isObject := out[key].(map[string]any)
 		switch value := value.(type) {
 		case map[string]any:
 			if isObject {
-				merge(current, value)
+				out[key] = merge(current, value)
 			} else {
-				doc[key] = withoutNulls(value)
+				out[key] = withoutNulls(value)
 			}
 		default:
 			if isObject {
-				doc[key] = runtime.DeepCopyJSONValue(value)
+				out[key] = runtime.DeepCopyJSONValue(value)
 			} else {
-				doc[key] = withoutNulls(value)
+				out[key] = withoutNulls(value)
 			}
 		}
 	}
+	return out
 }
 
 // withoutNulls copies a value and leaves out members of objects that are null.
@@ -88,7 +94,10 @@ func withoutNulls(value any) any {
 // decodeObject reads a JSON object the way objects are read: member names are
 // case-sensitive and whole numbers stay whole.
 func decodeObject(body []byte, strict bool) (map[string]any, []error, error) {
-	var out map[string]any
+	out, plain := wire.Unmarshal(body)
+	if plain {
+		return out, nil, nil
+	}
 	if strict {
 		found, err := kjson.UnmarshalStrict(body, &out)
 		return out, found, err

@@ -38,9 +38,9 @@ const maxDepth = 10_000
 
 // Patch is a parsed patch. It is immutable and safe for concurrent use.
 type Patch interface {
-	// Apply returns doc with the patch applied. It takes doc over: the result
-	// may share memory with it, and after a failure doc is in an undefined
-	// state. It never shares memory with the patch.
+	// Apply returns doc with the patch applied, and leaves doc alone. The result
+	// may share memory with doc, so that neither may be changed in depth
+	// afterwards, but never with the patch.
 	//
 	// doc holds what a JSON decoder of Kubernetes produces: map[string]any,
 	// []any, string, bool, int64, float64 and nil.

@@ -36,8 +36,8 @@ func (p *strategicPatch) Apply(doc map[string]any) (out map[string]any, err erro
 			out, err = nil, unprocessable(fmt.Errorf("the strategic merge patch does not fit the type of the object: %v", r))
 		}
 	}()
-	// The merge removes directives from the patch while it works, hence the copy.
-	out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(doc, runtime.DeepCopyJSON(p.body), p.schema)
+	// The merge works in place, and removes directives from the patch while it does.
+	out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(doc), runtime.DeepCopyJSON(p.body), p.schema)
 	if err != nil {
 		return nil, strategicError(err)
 	}

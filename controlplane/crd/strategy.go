@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -18,7 +19,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -145,17 +145,16 @@ func (s *strategy) Prepare(_ context.Context, obj, old apiserver.Object) {
 func (s statusStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
 	u := obj.(*unstructured.Unstructured)
 	// The record moves as it is: decoding it costs more than the rest.
-	record := map[string]any{}
-	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
-		keep(record, metadata, "managedFields")
-	}
-	status := map[string]any{}
-	keep(status, u.Object, "status")
-	u.Object = old.(*unstructured.Unstructured).DeepCopy().Object
-	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+	wished := u.Object
+	before := old.(*unstructured.Unstructured).Object
+	u.Object = maps.Clone(before)
+	if metadata, ok := before["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		record, _ := wished["metadata"].(map[string]any)
 		keep(metadata, record, "managedFields")
+		u.Object["metadata"] = metadata
 	}
-	keep(u.Object, status, "status")
+	keep(u.Object, wished, "status")
 }
 
 // keep gives a field of into the state that it has in from, absence included.
@@ -177,11 +176,50 @@ func covers(a, b map[string]any) bool {
 		if name == "metadata" {
 			continue
 		}
-		if other, ok := a[name]; !ok || !equality.Semantic.DeepEqual(other, value) {
+		if other, ok := a[name]; !ok || !equalValues(other, value) {
 			return false
 		}
 	}
 	return true
+}
+
+// equalValues compares JSON values. What two objects share is not walked.
+func equalValues(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		if reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
+			return true
+		}
+		for name, value := range a {
+			if other, ok := b[name]; !ok || !equalValues(value, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		if len(a) == 0 || &a[0] == &b[0] {
+			return true
+		}
+		for i := range a {
+			if !equalValues(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
 }
 
 // Validate checks the object against schema, list types and rules. Whatever an

@@ -1,0 +1,130 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+// PlainMetadata tells whether the decoded metadata of an object is certainly
+// valid: nothing but a name, a namespace, labels and annotations of the usual
+// form, and what the server sets. before is the metadata that it replaces, nil
+// for a creation. It never refuses: metadata that it does not accept is for the
+// validation of the library, which explains.
+//
+// name tells whether a name is valid.
+func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(string) bool) bool {
+	if text, ok := metadata["name"].(string); !ok || !name(text) {
+		return false
+	}
+	if namespace, _ := metadata["namespace"].(string); namespaced != (namespace != "") || namespaced && !plainLabel(namespace) {
+		return false
+	}
+	for field, value := range metadata {
+		ok := false
+		switch field {
+		case "name", "namespace", "uid", "resourceVersion", "creationTimestamp":
+			_, ok = value.(string)
+		case "managedFields":
+			ok = true
+		case "generation":
+			n, isInt := value.(int64)
+			was, _ := before["generation"].(int64)
+			ok = isInt && n >= 0 && n >= was
+		case "labels":
+			ok = everyText(value, func(key, text string) bool { return PlainQualifiedName(key) && (text == "" || plainName(text, 63)) })
+		case "annotations":
+			size := 0
+			ok = everyText(value, func(key, text string) bool {
+				size += len(key) + len(text)
+				return PlainQualifiedName(key) && size <= 256<<10
+			})
+		}
+		if !ok {
+			return false
+		}
+	}
+	if before == nil {
+		return true
+	}
+	for _, field := range []string{"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		was, had := before[field]
+		is, has := metadata[field]
+		if had != has || is != was {
+			return false
+		}
+	}
+	revision, _ := metadata["resourceVersion"].(string)
+	return revision != ""
+}
+
+func everyText(value any, accept func(key, text string) bool) bool {
+	texts, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key, element := range texts {
+		text, ok := element.(string)
+		if !ok || !accept(key, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// PlainSubdomain tells whether a text is certainly a DNS subdomain.
+func PlainSubdomain(text string) bool {
+	if text == "" || len(text) > 253 {
+		return false
+	}
+	for {
+		dot := 0
+		for dot < len(text) && text[dot] != '.' {
+			dot++
+		}
+		if !plainLabel(text[:dot]) {
+			return false
+		}
+		if dot == len(text) {
+			return true
+		}
+		text = text[dot+1:]
+	}
+}
+
+// plainLabel tells whether a text is certainly a DNS label.
+func plainLabel(text string) bool {
+	if text == "" || len(text) > 63 || text[0] == '-' || text[len(text)-1] == '-' {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// PlainQualifiedName tells whether a text is certainly a key of labels: a name,
+// perhaps behind a domain and a slash.
+func PlainQualifiedName(text string) bool {
+	for i := range len(text) {
+		if text[i] == '/' {
+			return PlainSubdomain(text[:i]) && plainName(text[i+1:], 63)
+		}
+	}
+	return plainName(text, 63)
+}
+
+func plainName(text string, longest int) bool {
+	if text == "" || len(text) > longest || !alphanumeric(text[0]) || !alphanumeric(text[len(text)-1]) {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}

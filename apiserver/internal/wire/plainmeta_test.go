@@ -1,0 +1,55 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+)
+
+// FuzzPlainMetadata holds that no metadata is accepted that validation refuses,
+// and that usual metadata is accepted.
+func FuzzPlainMetadata(f *testing.F) {
+	const was = `{"name":"x","namespace":"ns","uid":"u","resourceVersion":"1","generation":2}`
+	f.Add(`{"name":"web-1.example","namespace":"default","labels":{"app.kubernetes.io/name":"A_b.c","e":""},"annotations":{"x/Y":"any \n"},"generation":3,"resourceVersion":"7"}`, was, true)
+	f.Add(was, was, true)
+	f.Add(`{"name":"x","labels":{"-a":"b"}}`, ``, false)
+	f.Add(`{"name":"x","labels":{"a":"b-"},"annotations":{"a/b/c":""}}`, ``, false)
+	f.Add(`{"name":"x-","namespace":"Ns","generation":-1}`, was, true)
+	f.Add(`{"name":"x..y"}`, ``, false)
+	f.Add(`{"name":"x","namespace":"ns","uid":"u","resourceVersion":"1","generation":1}`, was, true)
+	f.Add(`{"name":"x","namespace":"ns","uid":"v","generation":3}`, was, true)
+	f.Add(`{"name":"x","ownerReferences":[{}],"finalizers":["a"]}`, ``, false)
+	f.Fuzz(func(t *testing.T, text, before string, namespaced bool) {
+		var metadata, old map[string]any
+		if json.Unmarshal([]byte(text), &metadata) != nil || before != "" && json.Unmarshal([]byte(before), &old) != nil {
+			return
+		}
+		for _, m := range []map[string]any{metadata, old} { // as the decoder of the server does
+			if n, ok := m["generation"].(float64); ok {
+				m["generation"] = int64(n)
+			}
+		}
+		if !wire.PlainMetadata(metadata, old, namespaced, wire.PlainSubdomain) {
+			if text == before && namespaced {
+				t.Errorf("does not accept %s", text)
+			}
+			return
+		}
+		obj := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
+		delete(metadata, "managedFields")
+		errs := apivalidation.ValidateObjectMetaAccessor(obj, namespaced, apivalidation.NameIsDNSSubdomain, nil)
+		if old != nil {
+			errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, &unstructured.Unstructured{Object: map[string]any{"metadata": old}}, nil)...)
+		}
+		if len(errs) > 0 {
+			t.Errorf("accepts %s after %s: %v", text, before, errs)
+		}
+	})
+}
