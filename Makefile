@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci crash bench oracle
+.PHONY: help demo test race lint ci crash bench oracle etcdcluster
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -28,6 +28,9 @@ crash: ## the long crash and kill suites of the store
 bench: ## side by side with the peers (builds them once, about ten minutes)
 	cd oracle && go build -o bin ./cmd/...
 	cd bench && go run ./cmd/sidebyside -peer ../oracle/bin
+
+etcdcluster: ## the operator of examples/etcdcluster with real etcd members
+	.ci/run etcdcluster
 
 oracle: ## record the answers of the real kube-apiserver anew
 	cd oracle && go build -o bin ./cmd/...

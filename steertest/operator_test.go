@@ -44,11 +44,11 @@ func TestSettledWaitsForAllThatFollowsFromAWrite(t *testing.T) {
 func TestSettledWaitsForRetriesAndEvents(t *testing.T) {
 	t.Parallel()
 	var failures atomic.Int32
-	fault := interceptor.Each(func(_ context.Context, call client.Call, real func() error) error {
+	fault := interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
 		if call.Verb == client.VerbApply && call.GVK.Kind == "ConfigMap" && failures.Add(1) <= 3 {
 			return apierrors.NewInternalError(errors.New("injected"))
 		}
-		return real()
+		return do()
 	})
 	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Intercept: fault, Setup: func(ctx context.Context, m *manager.Manager) error {
 		if err := controller.Add(m, teller{}, controller.Name("teller")); err != nil {

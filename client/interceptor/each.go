@@ -14,28 +14,28 @@ import (
 )
 
 // Each puts one function in front of every call: call says which verb, kind and
-// object, real makes it. What fn returns is what the caller gets, so a function
-// that has not called real says that the call failed before it was sent, and one
-// that drops real's success says that the answer was lost:
+// object, do makes it. What fn returns is what the caller gets, so a function
+// that has not called do says that the call failed before it was sent, and one
+// that drops do's success says that the answer was lost:
 //
-//	interceptor.Each(func(ctx context.Context, call client.Call, real func() error) error {
+//	interceptor.Each(func(ctx context.Context, call client.Call, do func() error) error {
 //		if call.Verb == client.VerbPatch && call.GVK.Kind == "Job" {
 //			return apierrors.NewInternalError(errors.New("injected"))
 //		}
-//		return real()
+//		return do()
 //	})
 //
 // Of call only the fields that are known before the call are set. The kind is
 // empty where the scheme does not know the object.
-func Each(fn func(ctx context.Context, call client.Call, real func() error) error) Funcs {
-	one := func(ctx context.Context, c client.Client, verb client.Verb, sub string, obj client.Object, real func() error) error {
-		return fn(ctx, client.Call{Verb: verb, GVK: kindOf(c, obj), Key: client.ObjectKeyFromObject(obj), SubResource: sub}, real)
+func Each(fn func(ctx context.Context, call client.Call, do func() error) error) Funcs {
+	one := func(ctx context.Context, c client.Client, verb client.Verb, sub string, obj client.Object, do func() error) error {
+		return fn(ctx, client.Call{Verb: verb, GVK: kindOf(c, obj), Key: client.ObjectKeyFromObject(obj), SubResource: sub}, do)
 	}
-	applied := func(ctx context.Context, c client.Client, sub string, obj any, real func() error) error {
+	applied := func(ctx context.Context, c client.Client, sub string, obj any, do func() error) error {
 		if o, ok := obj.(client.Object); ok {
-			return one(ctx, c, client.VerbApply, sub, o, real)
+			return one(ctx, c, client.VerbApply, sub, o, do)
 		}
-		return fn(ctx, client.Call{Verb: client.VerbApply, SubResource: sub}, real)
+		return fn(ctx, client.Call{Verb: client.VerbApply, SubResource: sub}, do)
 	}
 	return Funcs{
 		Get: func(ctx context.Context, c client.Client, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -31,12 +31,12 @@ func TestEachSeesEveryCall(t *testing.T) {
 	var seen []string
 	refused := errors.New("refused")
 	refuse := false
-	c := interceptor.New(env.Client, interceptor.Each(func(_ context.Context, call client.Call, real func() error) error {
+	c := interceptor.New(env.Client, interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
 		seen = append(seen, strings.TrimSpace(strings.Join([]string{string(call.Verb), call.GVK.Kind, call.Key.Name, call.SubResource}, " ")))
 		if refuse {
 			return refused
 		}
-		return real()
+		return do()
 	}))
 	ctx := t.Context()
 	pod := func() *corev1.Pod {
