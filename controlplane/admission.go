@@ -6,6 +6,7 @@ package controlplane
 import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/quota"
 )
@@ -23,6 +24,7 @@ func (p *Plane) admissions(accounts, allocator, refusal, escalation apiserver.Ad
 		chain = append(chain, accounts)
 	}
 	chain = append(chain, admission.Chain(p.store, p.options.Disable...)...)
+	chain = append(chain, certificates.Admission{Authorizer: p.authorizer, Disable: p.options.Disable})
 	chain = append(chain, allocator, refusal)
 	if p.options.Admission != nil {
 		chain = append(chain, p.options.Admission)

@@ -5,8 +5,11 @@ package controlplane
 
 import (
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
 )
 
 // builtinResources returns the built-in kinds.
-func builtinResources() []*apiserver.Resource { return core.Resources() }
+func builtinResources() []*apiserver.Resource {
+	return append(core.Resources(), certificates.Resource())
+}

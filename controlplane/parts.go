@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
 
@@ -16,7 +17,8 @@ import (
 // [Options.Disable] can leave out, as --disable-admission-plugins of
 // kube-apiserver names them.
 func Plugins() []string {
-	return append(append([]string{"NamespaceLifecycle", "ServiceAccount"}, admission.Names()...), "ResourceQuota")
+	return slices.Concat([]string{"NamespaceLifecycle", "ServiceAccount"}, admission.Names(),
+		[]string{certificates.ApprovalPlugin, certificates.SigningPlugin, certificates.SubjectPlugin, "ResourceQuota"})
 }
 
 // Controllers returns the names of the controllers that a plane has and
@@ -29,6 +31,7 @@ func Controllers() []string {
 		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "resourcequota-controller",
 		"clusterrole-aggregation-controller",
 		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
+		"certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller",
 	}
 }
 

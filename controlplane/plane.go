@@ -20,6 +20,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/crd"
@@ -114,6 +115,15 @@ func (o *Options) openKeys() func() (*Keys, error) {
 	})
 }
 
+// authority returns what signs the certificates of users.
+func (p *Plane) authority() (*certificates.Authority, error) {
+	keys, err := p.keys()
+	if err != nil {
+		return nil, err
+	}
+	return &certificates.Authority{Certificate: keys.CA, Signer: keys.Signer}, nil
+}
+
 // assemble puts the parts of the plane together over its store.
 func (p *Plane) assemble() error {
 	o := &p.options
@@ -174,7 +184,8 @@ func (p *Plane) assemble() error {
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
 	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(),
-		protection.New(lifeOf), quota.NewController(served, charges), rbac.NewAggregator())
+		protection.New(lifeOf), quota.NewController(served, charges), rbac.NewAggregator(),
+		certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)

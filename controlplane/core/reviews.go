@@ -9,6 +9,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -97,6 +98,7 @@ type TokenReviewer interface {
 }
 
 func (reviewer) self(_ context.Context, r *apiserver.Request, obj *authenticationv1.SelfSubjectReview) error {
+	obj.CreationTimestamp = metav1.NewTime(time.Now())
 	obj.Status.UserInfo = userInfo(r.User)
 	return nil
 }

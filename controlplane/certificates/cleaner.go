@@ -1,0 +1,150 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// How long requests stay.
+const (
+	undecidedLife = 24 * time.Hour
+	decidedLife   = time.Hour
+)
+
+// Cleaner is the controller that deletes requests an hour after they have been
+// denied, have failed, or have been approved and answered; when what was issued
+// has ended; and a day after their creation if nobody decided.
+type Cleaner struct {
+	// deadlines are when requests go; next is the first of them.
+	deadlines map[storage.Key]deadline
+	next      time.Time
+}
+
+// deadline is when a version of a request goes.
+type deadline struct {
+	at       time.Time
+	revision storage.Revision
+}
+
+var (
+	_ step.Controller = (*Cleaner)(nil)
+	_ step.Waker      = (*Cleaner)(nil)
+)
+
+// NewCleaner returns a cleaner that knows of no requests.
+func NewCleaner() *Cleaner { return &Cleaner{deadlines: map[storage.Key]deadline{}} }
+
+// Name implements [step.Controller].
+func (*Cleaner) Name() string { return "certificatesigningrequest-cleaner-controller" }
+
+// Reset implements [step.Controller].
+func (c *Cleaner) Reset(view storage.View) {
+	*c = *NewCleaner()
+	for rec := range view.Ascend(bucket, "", "") {
+		c.see(rec)
+	}
+}
+
+// Observe implements [step.Controller].
+func (c *Cleaner) Observe(e storage.Event) {
+	switch {
+	case e.Record.Key.Bucket != bucket:
+	case e.Deleted:
+		c.forget(e.Record.Key)
+	default:
+		c.see(e.Record)
+	}
+}
+
+func (c *Cleaner) see(rec *storage.Record) {
+	c.forget(rec.Key)
+	r := read(rec)
+	if r == nil || r.DeletionTimestamp != nil {
+		return
+	}
+	if at := end(r); !at.IsZero() {
+		c.deadlines[rec.Key] = deadline{at, rec.Modified}
+		if c.next.IsZero() || at.Before(c.next) {
+			c.next = at
+		}
+	}
+}
+
+// forget drops a request. There are few, so the first deadline is looked for
+// anew.
+func (c *Cleaner) forget(key storage.Key) {
+	old, known := c.deadlines[key]
+	delete(c.deadlines, key)
+	if known && old.at.Equal(c.next) {
+		c.findNext()
+	}
+}
+
+func (c *Cleaner) findNext() {
+	c.next = time.Time{}
+	for _, d := range c.deadlines {
+		if c.next.IsZero() || d.at.Before(c.next) {
+			c.next = d.at
+		}
+	}
+}
+
+// end returns when a request goes; the zero time: when it changes.
+func end(r request) time.Time {
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
+		if decided := condition(r, t); decided != nil {
+			return decided.LastUpdateTime.Add(decidedLife)
+		}
+	}
+	approved := condition(r, certificatesv1.CertificateApproved)
+	switch {
+	case approved == nil && len(r.Status.Conditions) == 0:
+		return r.CreationTimestamp.Add(undecidedLife)
+	case approved == nil || len(r.Status.Certificate) == 0:
+		return time.Time{}
+	}
+	at := approved.LastUpdateTime.Add(decidedLife)
+	if block, _ := pem.Decode(r.Status.Certificate); block != nil {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && cert.NotAfter.Before(at) {
+			return cert.NotAfter
+		}
+	}
+	return at
+}
+
+// Step implements [step.Controller].
+func (c *Cleaner) Step(_ storage.View, now time.Time) []step.Request {
+	if c.next.IsZero() || c.next.After(now) {
+		return nil
+	}
+	var out []step.Request
+	for _, key := range slices.SortedFunc(maps.Keys(c.deadlines), step.CompareKeys) {
+		d := c.deadlines[key]
+		if d.at.After(now) {
+			continue
+		}
+		body := `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":` +
+			strconv.Quote(strconv.FormatInt(int64(d.revision), 10)) + `}}`
+		out = append(out, step.Delete(user, resource().Object(key), []byte(body), step.Subject{Key: key}))
+	}
+	return out
+}
+
+// Wake implements [step.Waker].
+func (c *Cleaner) Wake() time.Time { return c.next }
+
+// Report implements [step.Controller]. A request stays due until its deletion, or
+// its change, is observed.
+func (c *Cleaner) Report(step.Request, error) {}

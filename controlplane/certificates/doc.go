@@ -1,0 +1,17 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certificates is the API by which programs and people come to
+// certificates: certificates.k8s.io/v1.
+//
+// Somebody creates a CertificateSigningRequest, which says who they are and what
+// they want certified. Somebody else, who may "approve" for the signer that it
+// names, approves or denies it through the subresource approval. The signer then
+// puts the certificate into its status.
+//
+//   - [Resource] is the kind with its subresources.
+//   - [Admission] holds who approves and who signs to their permissions.
+//   - [NewSigner] is the controller that signs for the signers of Kubernetes, with
+//     the authority of the plane; other signers are programs of their own.
+//   - [NewCleaner] is the controller that removes old requests.
+package certificates

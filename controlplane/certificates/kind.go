@@ -1,0 +1,138 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+)
+
+// request is the kind of this package.
+type request = *certificatesv1.CertificateSigningRequest
+
+// Names in the API.
+const (
+	plural = "certificatesigningrequests"
+	bucket = certificatesv1.GroupName + "/" + plural
+)
+
+// Resource returns CertificateSigningRequests; planes share the value.
+func Resource() *apiserver.Resource { return shared() }
+
+var shared = sync.OnceValue(func() *apiserver.Resource {
+	k := kind.Of[certificatesv1.CertificateSigningRequest, request]{
+		Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Short: []string{"csr"}, Cluster: true,
+		Status: true, Unconditional: true,
+		Prepare:  prepare,
+		Validate: func(obj, _ request) field.ErrorList { return validate(obj) },
+		Columns:  columns(),
+		Row:      row,
+		Selectable: []kind.Selectable[request]{
+			kind.Leaf("spec.signerName", func(r request) string { return r.Spec.SignerName }),
+		},
+	}
+	r := k.Resource()
+	r.NameRule = func(string, bool) []string { return nil } // like any path segment
+	v := &r.Versions[0]
+	v.Subresources[0].Strategy = statusRules{}
+	v.Subresources = append(v.Subresources, apiserver.Subresource{
+		Name: "approval", Strategy: approvalRules{}, Ownership: k.Ownership("approval"),
+	})
+	return r
+})
+
+// prepare notes who asks. What a request says does not change any more. Nobody
+// owns fields of it: Kubernetes keeps no record of that for this kind alone.
+func prepare(ctx context.Context, obj, old request) {
+	obj.ManagedFields = nil
+	if old != nil {
+		obj.Spec = old.Spec
+		return
+	}
+	spec := &obj.Spec
+	spec.Username, spec.UID, spec.Groups, spec.Extra = "", "", nil, nil
+	r := apiserver.RequestFrom(ctx)
+	if r == nil || r.User == nil {
+		return
+	}
+	spec.Username, spec.UID, spec.Groups = r.User.Name, r.User.UID, r.User.Groups
+	for key, values := range r.User.Extra {
+		if spec.Extra == nil {
+			spec.Extra = map[string]certificatesv1.ExtraValue{}
+		}
+		spec.Extra[key] = values
+	}
+}
+
+// columns are described like the fields that they show, in the words of the
+// version that they are from.
+func columns() []metav1.TableColumnDefinition {
+	out := kind.Columns("Name", "Age", "SignerName", "Requestor", "RequestedDuration", "Condition")
+	spec, status := certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc(), certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()
+	for i := range out {
+		switch out[i].Name {
+		case "SignerName":
+			out[i].Description = spec["signerName"]
+		case "Requestor":
+			out[i].Description = spec["request"]
+		case "RequestedDuration":
+			out[i].Description = spec["expirationSeconds"]
+		case "Condition":
+			out[i].Description = status["conditions"]
+		}
+	}
+	return out
+}
+
+func row(r request) []any {
+	wanted := "<none>"
+	if s := r.Spec.ExpirationSeconds; s != nil {
+		wanted = duration.HumanDuration(time.Duration(*s) * time.Second)
+	}
+	return []any{r.Name, kind.Age(r), r.Spec.SignerName, r.Spec.Username, wanted, state(r)}
+}
+
+// state says in a word or two how far a request is.
+func state(r request) string {
+	var words []string
+	switch {
+	case has(r, certificatesv1.CertificateDenied):
+		words = append(words, "Denied")
+	case has(r, certificatesv1.CertificateApproved):
+		words = append(words, "Approved")
+	default:
+		words = append(words, "Pending")
+	}
+	if has(r, certificatesv1.CertificateFailed) {
+		words = append(words, "Failed")
+	}
+	if len(r.Status.Certificate) > 0 {
+		words = append(words, "Issued")
+	}
+	return strings.Join(words, ",")
+}
+
+// has tells whether a request has a condition.
+func has(r request, t certificatesv1.RequestConditionType) bool { return condition(r, t) != nil }
+
+// condition returns the condition of a type, or nil.
+func condition(r request, t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+	for i := range r.Status.Conditions {
+		if c := &r.Status.Conditions[i]; c.Type == t {
+			return c
+		}
+	}
+	return nil
+}
