@@ -88,7 +88,7 @@ func newAPIServerCommand() *cobra.Command {
 	f.StringVar(&s.keyFile, "tls-private-key-file", "", "its private key")
 	f.StringVar(&s.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted")
 	f.StringVar(&s.tokenFile, "token-auth-file", "", `bearer tokens to accept: lines of token,user,uid,"group,group"`)
-	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; any of RBAC, Node, AlwaysDeny: the group system:masters")
+	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; RBAC: roles and their bindings; Node, AlwaysDeny: nobody. The group system:masters may do everything")
 	f.StringSliceVar(&s.serviceIPs, "service-cluster-ip-range", []string{serviceIPs}, "no effect: cluster IPs of Services are of "+serviceIPs)
 	f.StringSliceVar(&s.etcdServers, "etcd-servers", nil, "end when the first of these does; the data are in this process")
 	f.IntVarP(&s.verbosity, "v", "v", 0, "above 0: log what no client sees")
@@ -376,13 +376,16 @@ func (s *apiserverFlags) ensureCertificate(certFile, keyFile string) error {
 	return os.WriteFile(certFile, certPEM, 0o644)
 }
 
-// authorizerOf returns the authorizer for the modes; nil is the plane's own,
-// which allows everything to system:masters and little to others.
+// authorizerOf returns the authorizer for the modes; nil is the plane's own, by
+// roles. The first mode that allows something decides, so their order does not
+// matter.
 func authorizerOf(modes []string) (auth.Authorizer, error) {
-	open := false
+	var open, roles bool
 	for _, mode := range modes {
 		switch mode {
-		case "RBAC", "Node", "AlwaysDeny":
+		case "Node", "AlwaysDeny":
+		case "RBAC":
+			roles = true
 		case "AlwaysAllow":
 			open = true
 		case "ABAC", "Webhook":
@@ -391,10 +394,13 @@ func authorizerOf(modes []string) (auth.Authorizer, error) {
 			return nil, fmt.Errorf("--authorization-mode: there is no mode %q: use RBAC or AlwaysAllow", mode)
 		}
 	}
-	if !open {
+	switch {
+	case open:
+		return auth.Authorizers{allowKnown{}, auth.AllowPaths{"/healthz", "/livez", "/readyz", "/version", "/version/"}}, nil
+	case roles:
 		return nil, nil
 	}
-	return auth.Authorizers{allowKnown{}, auth.AllowPaths{"/healthz", "/livez", "/readyz", "/version", "/version/"}}, nil
+	return auth.Authorizers{auth.AllowMasters{}}, nil
 }
 
 // allowKnown allows everything to users who have shown who they are.
@@ -406,6 +412,14 @@ func (allowKnown) Authorize(_ context.Context, a *auth.Attributes) (auth.Decisio
 		return auth.Allow, "", nil
 	}
 	return auth.NoOpinion, "", nil
+}
+
+// Rules implements [auth.RuleLister].
+func (allowKnown) Rules(ctx context.Context, user *auth.User, namespace string) (auth.Rules, error) {
+	if user.In(auth.Authenticated) {
+		return auth.AllowAll{}.Rules(ctx, user, namespace)
+	}
+	return auth.Rules{}, nil
 }
 
 // cannotListen says what to do about an address that cannot be had.

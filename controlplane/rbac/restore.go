@@ -31,7 +31,7 @@ type object struct {
 // beginning, and leave what was added.
 func (t *template) restore(rec *storage.Record) []step.Request {
 	var is, should object
-	if json.Unmarshal(rec.Value, &is) != nil || json.Unmarshal(t.write("", "").Value, &should) != nil {
+	if json.Unmarshal(rec.Value, &is) != nil || json.Unmarshal(t.write("", "2000-01-01T00:00:00Z").Value, &should) != nil {
 		return nil
 	}
 	if is.Annotations[rbacv1.AutoUpdateAnnotationKey] == "false" {
