@@ -32,6 +32,7 @@ type upOptions struct {
 	dataDir    string
 	inMemory   bool
 	workloads  bool
+	outcomes   []string
 	bare       bool
 	listen     string
 	kubeconfig string
@@ -51,7 +52,8 @@ $XDG_STATE_HOME/steer or ~/.local/state/steer. What it has acknowledged survives
 a crash of the process and of the machine.`,
 		Example: `  steer up
   steer up --in-memory --listen 127.0.0.1:0
-  steer up --kubeconfig ~/.kube/config    # and use kubectl as it is`,
+  steer up --kubeconfig ~/.kube/config    # and use kubectl as it is
+  steer up --workloads --outcome 'app=web: ready after 2s' --outcome 'app=db @shop: crash loop'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -61,6 +63,8 @@ a crash of the process and of the machine.`,
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for data, keys and kubeconfig (default $XDG_STATE_HOME/steer or ~/.local/state/steer)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
 	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
+	f.StringArrayVar(&o.outcomes, "outcome", nil, `what becomes of Pods with --workloads: "SELECTOR [@NAMESPACE]: FATE [after DURATION]" with a fate of
+ready, crash loop, never, unschedulable, complete or fail; may be repeated, the first that selects a Pod decides`)
 	f.BoolVar(&o.bare, "bare", false, "run no controllers, as a kube-apiserver alone: namespaces stay, nothing is collected, Pods need no ServiceAccount")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
@@ -85,8 +89,8 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 		// Nothing makes the accounts that the plugin would ask for.
 		options.Disable = append(controlplane.Controllers(), "ServiceAccount")
 	}
-	if o.workloads {
-		options.Workloads = &workloads.Options{}
+	if err := simulate(&options, o); err != nil {
+		return err
 	}
 	if o.verbose {
 		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -133,6 +137,25 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 Stop it with Ctrl-C.
 `, plane.URL(), where, kubeconfig)
 	<-ctx.Done()
+	return nil
+}
+
+// simulate takes over what the flags say about simulated workloads.
+func simulate(options *controlplane.Options, o upOptions) error {
+	if !o.workloads {
+		if len(o.outcomes) > 0 {
+			return errors.New("--outcome scripts what becomes of simulated Pods: add --workloads")
+		}
+		return nil
+	}
+	options.Workloads = &workloads.Options{}
+	for _, text := range o.outcomes {
+		outcome, err := workloads.ParseOutcome(text)
+		if err != nil {
+			return err
+		}
+		options.Workloads.Outcomes = append(options.Workloads.Outcomes, outcome)
+	}
 	return nil
 }
 

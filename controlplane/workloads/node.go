@@ -4,10 +4,13 @@
 package workloads
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	kresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -16,9 +19,14 @@ const nodeAddress = "172.18.0.2"
 
 func nodeKey() storage.Key { return storage.Key{Bucket: nodes, Name: NodeName} }
 
-// lookNode registers the node unless it is there.
+// lookNode registers the simulated node unless it is there, and takes the taint
+// that new nodes have off those that are ready.
 func (t *turn) lookNode(key storage.Key) {
-	if key != nodeKey() || t.index.objects[key] != nil {
+	if node := stored[corev1.Node](t, key); node != nil {
+		t.untaint(key, node)
+		return
+	}
+	if key != nodeKey() {
 		return
 	}
 	room := corev1.ResourceList{
@@ -52,4 +60,18 @@ func (t *turn) lookNode(key storage.Key) {
 			},
 		},
 	})
+}
+
+func (t *turn) untaint(key storage.Key, node *corev1.Node) {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	rest := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
+		return taint.Key == corev1.TaintNodeNotReady && taint.Effect == corev1.TaintEffectNoSchedule
+	})
+	if !ready || len(rest) == len(node.Spec.Taints) {
+		return
+	}
+	node.Spec.Taints = rest
+	t.update(step.KubeSystem+"node-controller", key, "", node)
 }

@@ -96,10 +96,10 @@ func volumeFor(c *corev1.PersistentVolumeClaim, name string) *corev1.PersistentV
 }
 
 // lookVolume reports whether a volume is bound, and deletes one of ours whose
-// claim is gone.
+// claim is gone, once it is known to be released: a bound one is protected.
 func (t *turn) lookVolume(key storage.Key) {
 	self, v := t.index.objects[key], stored[corev1.PersistentVolume](t, key)
-	if self == nil || v == nil || self.deleting {
+	if self == nil || v == nil {
 		return
 	}
 	phase := corev1.VolumeAvailable
@@ -108,17 +108,18 @@ func (t *turn) lookVolume(key storage.Key) {
 		switch {
 		case claim != nil && (ref.UID == "" || claim.uid == ref.UID):
 			phase = corev1.VolumeBound
-		case v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && strings.HasPrefix(v.Annotations[provisionedBy], provisioner):
-			t.delete(binder, key, self, metav1.DeleteOptions{})
-			return
 		case ref.UID != "":
 			phase = corev1.VolumeReleased
 		}
 	}
-	if v.Status.Phase == phase {
+	if v.Status.Phase != phase {
+		now := t.stamp()
+		v.Status.Phase, v.Status.LastPhaseTransitionTime = phase, &now
+		t.update(binder, key, "status", v)
 		return
 	}
-	now := t.stamp()
-	v.Status.Phase, v.Status.LastPhaseTransitionTime = phase, &now
-	t.update(binder, key, "status", v)
+	ours := strings.HasPrefix(v.Annotations[provisionedBy], provisioner)
+	if phase == corev1.VolumeReleased && ours && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !self.deleting {
+		t.delete(binder, key, self, metav1.DeleteOptions{})
+	}
 }

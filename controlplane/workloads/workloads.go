@@ -47,40 +47,6 @@ type Options struct {
 	Outcomes []Outcome
 }
 
-// Outcome is what becomes of the Pods that it selects.
-type Outcome struct {
-	// Namespace of the Pods. Empty: every namespace.
-	Namespace string
-	// Selector of the labels of the Pods, such as "app=web,track!=canary".
-	// Empty: every Pod.
-	Selector string
-	// Fate of the Pods. Empty: [Ready].
-	Fate Fate
-	// After is how long after its start it befalls a Pod. Default: at once.
-	After time.Duration
-}
-
-// Fate is what may become of a Pod.
-type Fate string
-
-// The fates.
-const (
-	// Ready Pods run and are ready.
-	Ready Fate = "ready"
-	// CrashLoop Pods start, fail and are restarted, at ever longer intervals;
-	// those that must not be restarted fail.
-	CrashLoop Fate = "crash-loop"
-	// Never Pods run but are never ready. Whoever writes to their status
-	// decides over them from then on.
-	Never Fate = "never"
-	// Unschedulable Pods fit on no node.
-	Unschedulable Fate = "unschedulable"
-	// Complete Pods run and then succeed, unless they are always restarted.
-	Complete Fate = "complete"
-	// Fail Pods run and then fail, unless they are restarted on failure.
-	Fail Fate = "fail"
-)
-
 // Controller is everything that makes workloads behave.
 type Controller struct {
 	outcomes []outcome
@@ -100,32 +66,15 @@ var (
 	_ step.Waker      = (*Controller)(nil)
 )
 
-// outcome is an [Outcome] with its selector parsed.
-type outcome struct {
-	Outcome
-	selector labels.Selector
-}
-
 // New returns a controller. It refuses outcomes that cannot be.
 func New(o Options) (*Controller, error) {
 	c := &Controller{}
 	for i, asked := range o.Outcomes {
-		selector, err := labels.Parse(asked.Selector)
+		parsed, err := asked.parse()
 		if err != nil {
-			return nil, fmt.Errorf("workloads: selector of outcome %d: %w", i, err)
+			return nil, fmt.Errorf("workloads: outcome %d: %w", i, err)
 		}
-		switch asked.Fate {
-		case "":
-			asked.Fate = Ready
-		case Ready, CrashLoop, Never, Unschedulable, Complete, Fail:
-		default:
-			return nil, fmt.Errorf("workloads: outcome %d has the unknown fate %q: choose %s, %s, %s, %s, %s or %s",
-				i, asked.Fate, Ready, CrashLoop, Never, Unschedulable, Complete, Fail)
-		}
-		if asked.After < 0 {
-			return nil, fmt.Errorf("workloads: outcome %d comes %s before the start", i, -asked.After)
-		}
-		c.outcomes = append(c.outcomes, outcome{Outcome: asked, selector: selector})
+		c.outcomes = append(c.outcomes, parsed)
 	}
 	c.forget()
 	return c, nil
