@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 
@@ -38,6 +39,9 @@ func lines() []line {
 		{"queue CPU, 10000", "the same, 10,000 waiting: CPU", "µs", atMost(0.5)},
 		{"queue allocs, 10000", "the same, 10,000 waiting: allocations", "", atMost(1)},
 		{"reconcile CPU", "empty reconcile: CPU", "µs", times(2)},
+		{"recorder CPU", "flight recorder, of it", "µs", atMost(0.5)},
+		{"idle goroutines", "manager at rest, one controller: goroutines", "", times(2)},
+		{"idle resident", "manager at rest, one controller: resident", "MB", times(2)},
 		{"get allocs", "cached get, a copy: allocations", "", times(1 / 0.85)},
 		{"get bytes", "cached get, a copy: bytes", "B", report.Goal{}},
 		{"list allocs", "cached list, copies: allocations", "", times(1 / 0.85)},
@@ -57,18 +61,19 @@ func RunMicro(ctx context.Context, out *report.Report, log io.Writer, probes Pro
 			binary string
 		}{{report.Steer, probes.Steer}, {report.Peer, probes.Peer}} {
 			fmt.Fprintf(log, "runtime: single steps, round %d, %s\n", round+1, side.name)
-			command := exec.CommandContext(ctx, side.binary, "-micro", "-objects", fmt.Sprint(objects))
-			command.Stderr = os.Stderr
-			data, err := command.Output()
+			result, err := measure(ctx, side.binary, "-micro", "-objects", fmt.Sprint(objects))
 			if err != nil {
 				return fmt.Errorf("%s: %w", side.name, err)
 			}
-			var result micro.Result
-			if err := json.Unmarshal(data, &result); err != nil {
-				return err
+			idle, err := measure(ctx, side.binary, "-idle")
+			if err != nil {
+				return fmt.Errorf("%s: %w", side.name, err)
 			}
+			maps.Copy(result, idle)
 			for _, l := range lines() {
-				out.Add(group, l.name, l.unit, report.Lower, side.name, result[l.key])
+				if value, measured := result[l.key]; measured {
+					out.Add(group, l.name, l.unit, report.Lower, side.name, value)
+				}
 			}
 		}
 	}
@@ -76,4 +81,15 @@ func RunMicro(ctx context.Context, out *report.Report, log io.Writer, probes Pro
 		out.Expect(group, l.name, l.goal)
 	}
 	return nil
+}
+
+// measure runs a probe.
+func measure(ctx context.Context, binary string, args ...string) (result micro.Result, err error) {
+	command := exec.CommandContext(ctx, binary, args...)
+	command.Stderr = os.Stderr
+	data, err := command.Output()
+	if err != nil {
+		return nil, err
+	}
+	return result, json.Unmarshal(data, &result)
 }

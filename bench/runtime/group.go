@@ -14,6 +14,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 
 	"github.com/steer-dev/steer/bench/report"
 	"github.com/steer-dev/steer/bench/runtime/probe"
@@ -49,8 +51,45 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.
 				return fmt.Errorf("%s: %w", side.name, err)
 			}
 			record(out, side.name, result, objects)
+			over, err := measure(ctx, side.binary, "-failover", "-kubeconfig", instance.Kubeconfig)
+			if err != nil {
+				return fmt.Errorf("%s: failover: %w", side.name, err)
+			}
+			out.Add(group, failover, "ms", report.Lower, side.name, over["failover"])
 		}
 	}
+	out.Expect(group, failover, report.Goal{AtMost: 1000})
+	return nil
+}
+
+const failover = "clean stop of a leader to the next one's reconcile"
+
+const firstReconcile = "steertest.New to the first reconcile"
+
+// RunTest measures how soon an operator reconciles in a test, by the benchmark
+// of package steertest.
+func RunTest(ctx context.Context, out *report.Report, root string, rounds int) error {
+	for range rounds {
+		command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkFirstReconcile$", "-benchtime", "50x", "./steertest")
+		command.Dir, command.Stderr = root, os.Stderr
+		text, err := command.Output()
+		if err != nil {
+			return fmt.Errorf("benchmark of steertest: %w", err)
+		}
+		var nanos float64
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) > 3 && fields[3] == "ns/op" {
+				if nanos, err = strconv.ParseFloat(fields[2], 64); err != nil {
+					return err
+				}
+			}
+		}
+		if nanos == 0 {
+			return fmt.Errorf("benchmark of steertest: no result in %q", text)
+		}
+		out.Add(group, firstReconcile, "ms", report.Lower, report.Steer, nanos/1e6)
+	}
+	out.Expect(group, firstReconcile, report.Goal{AtMost: 15})
 	return nil
 }
 

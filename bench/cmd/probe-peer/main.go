@@ -27,19 +27,42 @@ type side struct{ reader client.Client }
 
 // Run implements probe.Side.
 func (s *side) Run(ctx context.Context, config *rest.Config, seen func(string)) error {
-	scheme := runtime.NewScheme()
-	if err := item.AddToScheme(scheme); err != nil {
-		return err
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := s.manager(config, ctrl.Options{}, seen)
 	if err != nil {
 		return err
 	}
-	s.reader = mgr.GetClient()
-	if err := ctrl.NewControllerManagedBy(mgr).For(&item.Item{}).Complete(&reconciler{s.reader, seen}); err != nil {
+	return mgr.Start(ctx)
+}
+
+// Contend implements probe.Side.
+func (s *side) Contend(ctx context.Context, config *rest.Config, warm func(), seen func(string)) error {
+	mgr, err := s.manager(config, ctrl.Options{
+		LeaderElection: true, LeaderElectionID: "probe", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
+	}, seen)
+	if err != nil {
 		return err
 	}
+	go func() {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			warm()
+		}
+	}()
 	return mgr.Start(ctx)
+}
+
+func (s *side) manager(config *rest.Config, o ctrl.Options, seen func(string)) (ctrl.Manager, error) {
+	o.Scheme, o.Metrics = runtime.NewScheme(), metricsserver.Options{BindAddress: "0"}
+	if err := item.AddToScheme(o.Scheme); err != nil {
+		return nil, err
+	}
+	several := true // in one process
+	o.Controller.SkipNameValidation = &several
+	mgr, err := ctrl.NewManager(config, o)
+	if err != nil {
+		return nil, err
+	}
+	s.reader = mgr.GetClient()
+	return mgr, ctrl.NewControllerManagedBy(mgr).For(&item.Item{}).Complete(&reconciler{s.reader, seen})
 }
 
 // reconciler reads its object from the cache, as reconcilers do.

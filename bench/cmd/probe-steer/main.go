@@ -23,19 +23,42 @@ type side struct{ reader client.Client }
 
 // Run implements probe.Side.
 func (s *side) Run(ctx context.Context, config *rest.Config, seen func(string)) error {
-	scheme, err := client.NewScheme(item.AddToScheme)
+	m, err := s.manager(config, manager.Election{}, seen)
 	if err != nil {
-		return err
-	}
-	m, err := manager.New(config, manager.Options{Name: "probe", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	s.reader = m.Client()
-	if err := controller.Add(m, reconciler(seen)); err != nil {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// Contend implements probe.Side.
+func (s *side) Contend(ctx context.Context, config *rest.Config, warm func(), seen func(string)) error {
+	m, err := s.manager(config, manager.Election{Enabled: true, Namespace: "default"}, seen)
+	if err != nil {
+		return err
+	}
+	// What needs no leader starts after the caches have synced.
+	err = m.Add(manager.Everywhere(manager.RunnableFunc(func(ctx context.Context) error {
+		warm()
+		<-ctx.Done()
+		return nil
+	})))
+	if err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+func (s *side) manager(config *rest.Config, election manager.Election, seen func(string)) (*manager.Manager, error) {
+	scheme, err := client.NewScheme(item.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	m, err := manager.New(config, manager.Options{Name: "probe", Scheme: scheme, Election: election, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	s.reader = m.Client()
+	return m, controller.Add(m, reconciler(seen))
 }
 
 // reconciler gets its object as a copy, which is what it reads.

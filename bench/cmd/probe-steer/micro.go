@@ -103,11 +103,20 @@ func (steps) Queue(waiting int) (trip func(int), stop func()) {
 
 // Reconcile implements micro.Side.
 func (steps) Reconcile(ctx context.Context, config *rest.Config, reconciled func()) (func(), error) {
+	return reconcile(ctx, config, trace.Options{}, reconciled)
+}
+
+// ReconcileUnrecorded implements micro.Recording.
+func (steps) ReconcileUnrecorded(ctx context.Context, config *rest.Config, reconciled func()) (func(), error) {
+	return reconcile(ctx, config, trace.Options{Budget: -1}, reconciled)
+}
+
+func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options, reconciled func()) (func(), error) {
 	scheme, err := client.NewScheme(corev1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	m, err := manager.New(config, manager.Options{Name: "probe", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
+	m, err := manager.New(config, manager.Options{Name: "probe", Scheme: scheme, Recorder: recorder, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

@@ -180,6 +180,7 @@ func runRuntime(ctx context.Context, s settings, out *report.Report) (err error)
 	}
 	probes := runtime.Probes{Steer: ours, Peer: theirs}
 	return errors.Join(
+		runtime.RunTest(ctx, out, s.root, rounds),
 		runtime.RunMicro(ctx, out, os.Stderr, probes, rounds, objects),
 		runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, probes, rounds, objects),
 	)

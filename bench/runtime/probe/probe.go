@@ -18,8 +18,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +36,9 @@ type Side interface {
 	// seen.
 	Get(ctx context.Context, namespace, name string) error
 	List(ctx context.Context) (int, error)
+	// Contend runs a manager like Run that takes part in leader election and
+	// gives the lease up when it ends; warm is called once its caches are.
+	Contend(ctx context.Context, config *rest.Config, warm func(), seen func(name string)) error
 }
 
 // Result is what a probe prints.
@@ -60,12 +61,19 @@ func Main(side Side, steps micro.Side) {
 	objects := flags.Int("objects", 1000, "how many items there are")
 	events := flags.Int("events", 100, "how many changes to time")
 	single := flags.Bool("micro", false, "measure single steps, without a server")
+	idle := flags.Bool("idle", false, "measure a manager at rest, without a server")
+	failing := flags.Bool("failover", false, "measure the hand-over from one leader to the next")
 	_ = flags.Parse(os.Args[1:]) // exits itself
 	var result any
 	var err error
-	if *single {
+	switch {
+	case *single:
 		result, err = micro.Measure(context.Background(), steps, processCPU, *objects)
-	} else {
+	case *idle:
+		result, err = micro.Idle(context.Background(), side.Run)
+	case *failing:
+		result, err = failover(side, *kubeconfig)
+	default:
 		result, err = measure(side, *kubeconfig, *objects, *events)
 	}
 	if err == nil {
@@ -136,7 +144,11 @@ func measure(side Side, kubeconfig string, objects, events int) (result Result, 
 	}
 	result.SyncMillis = millis(time.Since(begin))
 	result.SyncCPUMillis = millis(processCPU() - cpu)
-	result.PeakMB = peak() / 1e6
+	peak, err := micro.Resident("VmHWM:")
+	if err != nil {
+		return result, err
+	}
+	result.PeakMB = peak / 1e6
 	runtime.GC()
 	runtime.GC()
 	var memory runtime.MemStats
@@ -219,20 +231,3 @@ func ignoreCanceled(err error) error {
 }
 
 func millis(d time.Duration) float64 { return d.Seconds() * 1000 }
-
-// peak is the most memory that was ever resident.
-func peak() float64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			if err == nil {
-				return kilobytes * 1024
-			}
-		}
-	}
-	return 0
-}
