@@ -15,11 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
 	"github.com/steer-dev/steer/manager"
@@ -34,8 +36,9 @@ func newDemoCommand() *cobra.Command {
 		Short: "Watch an operator at work on a control plane in this process",
 		Long: `Starts a control plane, installs the CronTab of the Kubernetes documentation, runs
 its operator, and shows each reconcile as it happens: what caused it, what it
-read and wrote, how it ended. It moves the operator's clock to the next due time
-instead of waiting for it. Afterwards it stays up for kubectl.`,
+read and wrote, how it ended. A simulated node runs the Pods of its Jobs. It moves
+the operator's clock to the next due time instead of waiting for it. Afterwards it
+stays up for kubectl.`,
 		Example: `  steer demo
   steer demo --exit                  # end by itself; status 0 only if everything converged
   steer demo --data-dir ./demo-data  # keep the data`,
@@ -64,9 +67,18 @@ type demo struct {
 	seen chan trace.Record
 }
 
-func (d *demo) run(ctx context.Context) (err error) {
+// run plays the demo. What fails because of an interruption is one.
+func (d *demo) run(ctx context.Context) error {
+	err := d.play(ctx)
+	if err != nil && ctx.Err() != nil {
+		return &exitError{status: 130, message: "interrupted before the demo was over"}
+	}
+	return err
+}
+
+func (d *demo) play(ctx context.Context) (err error) {
 	began := time.Now()
-	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", DataDir: d.dataDir})
+	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", DataDir: d.dataDir, Workloads: demoWorkloads()})
 	if err != nil {
 		return err
 	}
@@ -83,7 +95,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := plane.WriteKubeconfig(d.kubeconfig); err != nil {
 		return err
 	}
-	scheme, err := client.NewScheme(v1.AddToScheme, batchv1.AddToScheme)
+	scheme, err := client.NewScheme(v1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme)
 	if err != nil {
 		return err
 	}
@@ -102,10 +114,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, operator.stop()) }()
 
 	if err := d.script(operator.ctx); err != nil {
-		if ctx.Err() == nil {
-			return err
-		}
-		return &exitError{status: 130, message: "interrupted before the demo was over"}
+		return err
 	}
 	if d.exit {
 		return nil
@@ -115,11 +124,22 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
+// jobTime is how long the Pods of Jobs run, unless the script ends them before.
+const jobTime = 10 * time.Second
+
+// demoWorkloads is a simulated cluster in which Jobs take their time, so that
+// there is something to see while they run.
+func demoWorkloads() *workloads.Options {
+	return &workloads.Options{Outcomes: []workloads.Outcome{{
+		Selector: batchv1.JobNameLabel, Fate: workloads.Complete, After: jobTime,
+	}}}
+}
+
 // stayUp tells what there is to try.
 func (d *demo) stayUp() {
 	d.out.title("It stays up until Ctrl-C. Try, in another terminal:")
 	d.out.line("export KUBECONFIG=%s", d.kubeconfig)
-	d.out.line("kubectl get crontabs,jobs")
+	d.out.line("kubectl get crontabs,jobs,pods")
 	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"replicas":5}}'`, sampleName)
 	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"cronSpec":"soon"}}' && kubectl describe crontab %s`, sampleName, sampleName)
 }
