@@ -173,7 +173,7 @@ func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request,
 	if err != nil {
 		return err
 	}
-	out := &watchWriter{s: c.s, w: w, req: req, choice: choice, printer: c.v.Printer}
+	out := &watchWriter{s: c.s, w: w, req: req, choice: choice, printer: c.v.Printer, metrics: c.s.metrics.watch(req)}
 	if out.printer == nil {
 		out.printer = table.Default()
 	}

@@ -106,11 +106,21 @@ func (m *metrics) observe(req *Request, w *exchange.Writer, took time.Duration) 
 	}
 }
 
-// watched counts one event of a watch.
-func (m *metrics) watched(req *Request, size int) {
+// watched are the metrics of one watch.
+type watched struct {
+	events prometheus.Counter
+	sizes  prometheus.Observer
+}
+
+func (m *metrics) watch(req *Request) watched {
 	group, version, resource := req.Resource.Group, req.Version.Name, req.Resource.Plural
-	m.events.WithLabelValues(group, version, resource).Inc()
-	m.sizes.WithLabelValues(group, version, resource).Observe(float64(size))
+	return watched{m.events.WithLabelValues(group, version, resource), m.sizes.WithLabelValues(group, version, resource)}
+}
+
+// sent counts one event.
+func (w watched) sent(size int) {
+	w.events.Inc()
+	w.sizes.Observe(float64(size))
 }
 
 // liveMetrics reads what is known anyway when somebody looks.

@@ -41,7 +41,7 @@ func (s *Server) watch(ctx context.Context, w *exchange.Writer, req *Request) er
 	if err != nil {
 		return err // a 500, as clients have always been told
 	}
-	out := &watchWriter{s: s, w: w, req: req, choice: choice}
+	out := &watchWriter{s: s, w: w, req: req, choice: choice, metrics: s.metrics.watch(req)}
 	if choice.Shape == negotiate.Table {
 		if out.printer = req.Version.Printer; out.printer == nil {
 			out.printer = table.Default()
@@ -108,6 +108,40 @@ type watching struct {
 	view     storage.View
 	from     storage.Revision
 	replaced context.Context
+	// wait ends when the next bookmark is due, at due.
+	wait   context.Context
+	due    time.Time
+	cancel context.CancelFunc
+	pause  *time.Timer
+}
+
+// Waking a watch and writing to its connection costs about the same for one
+// event as for five. So in a crowd a watch that has just sent something gathers
+// what comes next for a while, which grows with the crowd: all watches together
+// wake up some 10,000 times per second. An event that follows no other at once
+// goes out at once.
+const (
+	crowd         = 32
+	pausePerWatch = 100 * time.Microsecond
+	maxPause      = 20 * time.Millisecond
+)
+
+// gather lets events come together, if there are many watches.
+func (r *watching) gather(ctx context.Context) {
+	_, _, watches := r.s.gate.Counts()
+	if watches < crowd {
+		return
+	}
+	pause := min(time.Duration(watches)*pausePerWatch, maxPause)
+	if r.pause == nil {
+		r.pause = time.NewTimer(pause)
+	} else {
+		r.pause.Reset(pause)
+	}
+	select {
+	case <-r.pause.C:
+	case <-ctx.Done():
+	}
 }
 
 func (r *watching) serve(ctx context.Context) error {
@@ -125,6 +159,11 @@ func (r *watching) serve(ctx context.Context) error {
 		return nil
 	}
 	defer cursor.Close()
+	defer func() {
+		if r.cancel != nil {
+			r.cancel()
+		}
+	}()
 	for frame := range r.stream.Start(time.Now(), r.view.Revision(), r.present()) {
 		if r.out.frame(ctx, frame) != nil {
 			return nil
@@ -177,12 +216,7 @@ func (r *watching) present() iter.Seq[*storage.Record] {
 
 // next waits for changes, or for a bookmark to be due, and sends them.
 func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
-	wait, cancel := ctx, context.CancelFunc(func() {})
-	if due := r.stream.Due(); !due.IsZero() {
-		wait, cancel = context.WithDeadline(ctx, due)
-	}
-	batch, err := cursor.Next(wait)
-	cancel()
+	batch, err := cursor.Next(r.untilDue(ctx))
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		// The bookmark names the newest revision, not that of the last event.
 		batch, err = cursor.Poll()
@@ -203,7 +237,27 @@ func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
 			return err
 		}
 	}
-	return r.out.flush()
+	if err := r.out.flush(); err != nil {
+		return err
+	}
+	r.gather(ctx)
+	return nil
+}
+
+// untilDue returns a context that ends when a bookmark is due.
+func (r *watching) untilDue(ctx context.Context) context.Context {
+	due := r.stream.Due()
+	if due.IsZero() {
+		return ctx
+	}
+	if r.wait == nil || !due.Equal(r.due) {
+		if r.cancel != nil {
+			r.cancel()
+		}
+		r.due = due
+		r.wait, r.cancel = context.WithDeadline(ctx, due)
+	}
+	return r.wait
 }
 
 // end sends the last frame. A watch whose time is up, or that has fallen
@@ -234,10 +288,11 @@ func (r *watching) end(ctx context.Context, err error) {
 
 // watchWriter writes frames in the form that was chosen.
 type watchWriter struct {
-	s      *Server
-	w      *exchange.Writer
-	req    *Request
-	choice negotiate.Choice
+	s       *Server
+	w       *exchange.Writer
+	req     *Request
+	choice  negotiate.Choice
+	metrics watched
 	// printer of a watch that is answered with tables.
 	printer Printer
 	// headed tells that the columns of a table have been sent.
@@ -292,7 +347,7 @@ func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
 		return context.Canceled
 	}
 	o.append(f.Type, object)
-	o.s.metrics.watched(o.req, len(object))
+	o.metrics.sent(len(object))
 	o.pending = true
 	if len(o.buffer) > flushAt {
 		return o.flush()

@@ -24,6 +24,8 @@ type Scale struct {
 	Objects int
 	// Writes is how many writes a crowd of watchers sees.
 	Writes int
+	// Crowd is how many objects a server holds when its memory and latency are
+	// compared with what they are at a thousand; 0 leaves that out.
 }
 
 // Full is the scale of published figures, Quick that of a look in between.

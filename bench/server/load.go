@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,18 +32,26 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 "payload":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}}}}}},
 "status":{"type":"object","properties":{"ready":{"type":"integer"},"phase":{"type":"string"}}}}}}}]}}`
 
+// value is one value of the payload.
+const value = `","value":"vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"}`
+
+// payload makes an object weigh 2 KB. It is spelt out so that the load generator
+// spends no time on it.
+const payload = `{"name":"setting-00` + value + `,{"name":"setting-01` + value + `,{"name":"setting-02` + value + `,{"name":"setting-03` + value +
+	`,{"name":"setting-04` + value + `,{"name":"setting-05` + value + `,{"name":"setting-06` + value + `,{"name":"setting-07` + value +
+	`,{"name":"setting-08` + value + `,{"name":"setting-09` + value + `,{"name":"setting-10` + value + `,{"name":"setting-11` + value +
+	`,{"name":"setting-12` + value + `,{"name":"setting-13` + value + `,{"name":"setting-14` + value + `,{"name":"setting-15` + value
+
 // object returns an item of about 2 KB.
 func object(name string, replicas int) []byte {
-	var payload strings.Builder
-	for i := range 16 {
-		if i > 0 {
-			payload.WriteByte(',')
-		}
-		fmt.Fprintf(&payload, `{"name":"setting-%02d","value":%q}`, i, strings.Repeat("v", 80))
-	}
-	return fmt.Appendf(nil, `{"apiVersion":"bench.example.com/v1","kind":"Item","metadata":{"name":%q,"namespace":"default",`+
-		`"labels":{"app":"bench","shard":"s%d"}},"spec":{"replicas":%d,"image":"registry.example.com/app:1.2.3","payload":[%s]}}`,
-		name, replicas%10, replicas, payload.String())
+	out := make([]byte, 0, 2560)
+	out = append(out, `{"apiVersion":"bench.example.com/v1","kind":"Item","metadata":{"name":"`...)
+	out = append(out, name...)
+	out = append(out, `","namespace":"default","labels":{"app":"bench","shard":"s`...)
+	out = strconv.AppendInt(out, int64(replicas%10), 10)
+	out = append(out, `"}},"spec":{"replicas":`...)
+	out = strconv.AppendInt(out, int64(replicas), 10)
+	return append(out, `,"image":"registry.example.com/app:1.2.3","payload":[`+payload+`]}}`...)
 }
 
 // outcome is what a load did.
