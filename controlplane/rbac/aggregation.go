@@ -52,7 +52,7 @@ func (a *Aggregator) Reset(view storage.View) {
 	same := 0
 	for rec := range view.Ascend(clusterRoles, "", "") {
 		a.roles[rec.Key] = &gathered{record: rec}
-		if pristine(rec) {
+		if pristine(rec) != nil {
 			same++
 		} else {
 			a.changed = true

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
@@ -35,6 +36,9 @@ type template struct {
 	// text with its marks, in the order of which there is no other: uid, revision,
 	// then times.
 	text string
+	// What an index needs of it, read once for all control planes of the process.
+	rules   func() []rbacv1.PolicyRule
+	binding func() *binding
 }
 
 // templates are all objects of a fresh cluster, found by key and in order.
@@ -53,7 +57,13 @@ var fresh = sync.OnceValue(func() *templates {
 		}
 	}
 	for i := range out.ordered {
-		out.byKey[out.ordered[i].key] = &out.ordered[i]
+		t := &out.ordered[i]
+		t.rules = sync.OnceValue(func() []rbacv1.PolicyRule { return parseRules([]byte(t.text)) })
+		t.binding = sync.OnceValue(func() *binding {
+			namespace, _ := step.SplitName(t.key.Name)
+			return parseBinding(t.key.Name, namespace, []byte(t.text))
+		})
+		out.byKey[t.key] = t
 	}
 	return out
 })
@@ -98,11 +108,13 @@ func (t *template) is(rec *storage.Record) bool {
 	}
 }
 
-// pristine tells whether a record is an object of a fresh cluster that nobody
-// has changed.
-func pristine(rec *storage.Record) bool {
-	t := fresh().byKey[rec.Key]
-	return t != nil && t.is(rec)
+// pristine returns the template of a record that is an object of a fresh cluster
+// which nobody has changed, nil for any other.
+func pristine(rec *storage.Record) *template {
+	if t := fresh().byKey[rec.Key]; t != nil && t.is(rec) {
+		return t
+	}
+	return nil
 }
 
 // Beginning says how the objects of a fresh cluster are made.

@@ -197,10 +197,17 @@ func notFound(resource, name string) error {
 // readRules returns the rules of a stored role; one that cannot be read has
 // none.
 func readRules(rec *storage.Record) []rbacv1.PolicyRule {
+	if t := pristine(rec); t != nil {
+		return t.rules()
+	}
+	return parseRules(rec.Value)
+}
+
+func parseRules(role []byte) []rbacv1.PolicyRule {
 	var content struct {
 		Rules []rbacv1.PolicyRule `json:"rules"`
 	}
-	if json.Unmarshal(rec.Value, &content) != nil {
+	if json.Unmarshal(role, &content) != nil {
 		return nil
 	}
 	return content.Rules
@@ -208,14 +215,21 @@ func readRules(rec *storage.Record) []rbacv1.PolicyRule {
 
 // readBinding returns a stored binding, or nil for one that cannot be read.
 func readBinding(rec *storage.Record, namespace string) *binding {
+	if t := pristine(rec); t != nil {
+		return t.binding()
+	}
+	return parseBinding(rec.Key.Name, namespace, rec.Value)
+}
+
+func parseBinding(key, namespace string, value []byte) *binding {
 	var content struct {
 		Subjects []rbacv1.Subject `json:"subjects"`
 		RoleRef  rbacv1.RoleRef   `json:"roleRef"`
 	}
-	if json.Unmarshal(rec.Value, &content) != nil {
+	if json.Unmarshal(value, &content) != nil {
 		return nil
 	}
-	b := &binding{name: rec.Key.Name, namespace: namespace, ref: content.RoleRef, subjects: content.Subjects}
+	b := &binding{name: key, namespace: namespace, ref: content.RoleRef, subjects: content.Subjects}
 	kind, name := "ClusterRoleBinding", b.name
 	if namespace != "" {
 		b.name = b.name[len(namespace)+1:]
