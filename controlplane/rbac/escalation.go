@@ -108,7 +108,7 @@ func (e Escalation) role(ctx context.Context, r *apiserver.AdmissionRequest, rul
 
 // binding refuses to bind a role with more rules than those of the user.
 func (e Escalation) binding(ctx context.Context, r *apiserver.AdmissionRequest, ref rbacv1.RoleRef) error {
-	resource := ""
+	var resource string
 	switch ref.Kind {
 	case "ClusterRole":
 		resource = "clusterroles"
