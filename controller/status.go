@@ -34,10 +34,12 @@ type statusWriter struct {
 // one patch, provided that the object is still at the revision of before.
 // Otherwise it reads the object anew and sends the same difference on top of
 // it; conditions are merged by their type. A finished attempt also sets
-// observedGeneration, where the status has it. An object that is gone, or that
-// another one has replaced, needs no status.
+// observedGeneration, where the status has it, except on kinds of Kubernetes
+// itself, whose controllers say what they have observed. An object that is gone,
+// or that another one has replaced, needs no status.
 func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client.Object, finished bool) error {
-	if finished {
+	// Only the groups of Kubernetes have no dot.
+	if finished && strings.Contains(sh.gvk.Group, ".") {
 		setObservedGeneration(obj, before.GetGeneration())
 	}
 	if sameStatus(before, obj) {

@@ -190,7 +190,7 @@ func minute(t *testing.T, seed uint64) (requests []string) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(40 * time.Second)
+		time.Sleep(41 * time.Second) // an odd number: the end must not meet a renewal of the lease
 		var all corev1.ConfigMapList
 		if err := env.Client.List(env.Context(), &all); err != nil {
 			t.Fatal(err)
@@ -210,7 +210,9 @@ func minute(t *testing.T, seed uint64) (requests []string) {
 }
 
 // parts gives every app the parts that it asks for, tells users, and comes back.
-type parts struct{ children controller.Children[*corev1.ConfigMap] }
+type parts struct {
+	children controller.Children[*corev1.ConfigMap]
+}
 
 // Reconcile implements controller.Reconciler.
 func (p parts) Reconcile(ctx context.Context, app *corev1.ConfigMap) (controller.Result, error) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -86,13 +87,19 @@ func Condition(conditionType string, status metav1.ConditionStatus, reasons ...s
 	}
 }
 
-// Field is content when what get reads from the object equals want.
+// Field is content when what get reads from the object equals want. A field that
+// cannot be read yet, because it is behind a nil pointer, is different.
 func Field[T client.Object, V any](get func(T) V, want V) Matcher {
-	return func(obj client.Object) error {
+	return func(obj client.Object) (err error) {
 		typed, ok := obj.(T)
 		if !ok {
 			return fmt.Errorf("the matcher is for a %T, this is a %T", typed, obj)
 		}
+		defer func() {
+			if cause, ok := recover().(runtime.Error); ok {
+				err = fmt.Errorf("want %v, the field cannot be read: %w", want, cause)
+			}
+		}()
 		got := get(typed)
 		diff := cmp.Diff(want, got)
 		switch {

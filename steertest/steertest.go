@@ -138,7 +138,7 @@ func New(t testing.TB, o Options) *Env {
 		e.Create(obj)
 	}
 	if o.Setup != nil {
-		e.operator = e.Config
+		e.operator = e.configOfOperator()
 		e.Cleanup(func() {
 			e.StopOperator()
 			if e.Failed() && e.last != nil {
@@ -191,6 +191,10 @@ func (e *Env) startPlane() {
 		return
 	}
 	if err := manifest.Apply(e.ctx, e.Client, "", manifests); err != nil {
+		e.Fatalf("steertest: %v", err)
+	}
+	// Every namespace has its service account, and so on: what a template has.
+	if err := e.settle(e.ctx); err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
 }

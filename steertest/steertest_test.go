@@ -186,20 +186,46 @@ type failing struct {
 	testing.TB
 	mu      sync.Mutex
 	message string
+	logs    string
 	clean   []func()
 }
 
 func (f *failing) Fatalf(format string, args ...any) {
-	f.mu.Lock()
-	f.message = fmt.Sprintf(format, args...)
-	f.mu.Unlock()
+	f.Errorf(format, args...)
 	runtime.Goexit()
 }
 
+func (f *failing) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.message += fmt.Sprintf(format, args...) + "\n"
+}
+
+func (f *failing) Failed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.message != ""
+}
+
+func (f *failing) Log(args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logs += fmt.Sprintln(args...)
+}
+
+func (f *failing) Logf(format string, args ...any) { f.Log(fmt.Sprintf(format, args...)) }
+
 func (f *failing) Cleanup(fn func()) { f.clean = append(f.clean, fn) }
 
-// fails runs a test body that is to fail, and returns its message.
+// fails runs a test body that is to fail, and returns its messages.
 func fails(t *testing.T, body func(tb testing.TB)) string {
+	t.Helper()
+	message, _ := failsWith(t, body)
+	return message
+}
+
+// failsWith returns what it logged as well.
+func failsWith(t *testing.T, body func(tb testing.TB)) (message, logs string) {
 	t.Helper()
 	f := &failing{TB: t}
 	var wait sync.WaitGroup
@@ -215,7 +241,7 @@ func fails(t *testing.T, body func(tb testing.TB)) string {
 	if f.message == "" {
 		t.Fatal("the body did not fail")
 	}
-	return f.message
+	return f.message, f.logs
 }
 
 func TestAMissingPathFailsTheTest(t *testing.T) {

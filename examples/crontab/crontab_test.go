@@ -4,18 +4,20 @@
 package crontab_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
@@ -38,15 +40,21 @@ type bundle struct {
 	ahead time.Duration
 }
 
-func setup(t *testing.T, crds string) *bundle {
+// setup runs the operator under the role that was generated for it, with what a
+// test wants to be different.
+func setup(t *testing.T, o steertest.Options) *bundle {
 	t.Helper()
 	b := &bundle{moved: make(chan controller.Request)}
 	op := crontab.Operator(crontab.Clock{Now: b.now, Moved: b.moved})
-	scheme, err := client.NewScheme(op.Scheme...)
-	if err != nil {
+	var err error
+	if o.Scheme, err = client.NewScheme(op.Scheme...); err != nil {
 		t.Fatal(err)
 	}
-	b.Env = steertest.New(t, steertest.Options{Scheme: scheme, CRDs: []string{crds}, Setup: op.Setup})
+	if o.CRDs == nil {
+		o.CRDs = []string{generated}
+	}
+	o.Setup = op.Setup
+	b.Env = steertest.New(t, o)
 	return b
 }
 
@@ -56,16 +64,23 @@ func (b *bundle) now() time.Time {
 	return time.Now().Add(b.ahead)
 }
 
-// moveToNext moves the clock to the next due time of a schedule.
-func (b *bundle) moveToNext(cronSpec string) time.Time {
+// skipToNext moves the clock to the next due time of a schedule, and tells nobody.
+func (b *bundle) skipToNext(cronSpec string) time.Time {
 	b.Helper()
 	due, err := crontab.NextDue(cronSpec, b.now())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.ahead = max(b.ahead, time.Until(due))
-	b.mu.Unlock()
+	return due
+}
+
+// moveToNext tells the operator as well.
+func (b *bundle) moveToNext(cronSpec string) time.Time {
+	b.Helper()
+	due := b.skipToNext(cronSpec)
 	select {
 	case b.moved <- controller.Request{NamespacedName: steertest.Key(key)}:
 	case <-time.After(30 * time.Second):
@@ -93,6 +108,15 @@ func (b *bundle) finish(job *batchv1.Job) {
 	}
 }
 
+// active and scheduled are what a CronTab says of its Jobs.
+func active(names ...string) steertest.Matcher {
+	return steertest.Field(func(ct *v1.CronTab) []string { return ct.Status.Active }, names)
+}
+
+func scheduled(due time.Time) steertest.Matcher {
+	return steertest.Field(func(ct *v1.CronTab) int64 { return ct.Status.LastScheduleTime.Unix() }, due.Unix())
+}
+
 func running(jobs []batchv1.Job) []batchv1.Job {
 	var out []batchv1.Job
 	for _, j := range jobs {
@@ -105,9 +129,9 @@ func running(jobs []batchv1.Job) []batchv1.Job {
 
 func TestACronTabStartsAJobAtEachDueTime(t *testing.T) {
 	t.Parallel()
-	b := setup(t, generated)
+	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
 	if len(ct.Finalizers) != 1 || ct.Status.LastScheduleTime != nil {
 		t.Errorf("before the first due time: finalizers %v, status %+v", ct.Finalizers, ct.Status)
 	}
@@ -119,18 +143,16 @@ func TestACronTabStartsAJobAtEachDueTime(t *testing.T) {
 	if !metav1.IsControlledBy(&job, ct) {
 		t.Errorf("the Job is not owned by the CronTab: %v", job.OwnerReferences)
 	}
-	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool {
-		return len(ct.Status.Active) == 1 && ct.Status.Active[0] == job.Name && ct.Status.LastScheduleTime.Time.Equal(due)
-	})
+	steertest.Expect[*v1.CronTab](b.Env, key, active(job.Name), scheduled(due))
 	b.finish(&job)
-	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool { return len(ct.Status.Active) == 0 && await.Ready(ct) })
+	steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready, active())
 }
 
 func TestRunningJobsFollowTheReplicas(t *testing.T) {
 	t.Parallel()
-	b := setup(t, generated)
+	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
 	b.moveToNext(ct.Spec.CronSpec)
 	b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })
 	for _, replicas := range []string{"3", "0"} {
@@ -146,17 +168,17 @@ func TestRunningJobsFollowTheReplicas(t *testing.T) {
 
 func TestOldJobsArePruned(t *testing.T) {
 	t.Parallel()
-	b := setup(t, generated)
+	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
 	for range 5 {
 		b.moveToNext(ct.Spec.CronSpec)
 		jobs := b.jobs(func(jobs []batchv1.Job) bool { return len(running(jobs)) == 1 })
 		b.finish(&running(jobs)[0])
 	}
 	jobs := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 3 && len(running(jobs)) == 0 })
-	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool { return len(ct.Status.Active) == 0 })
-	newest := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab]).Status.LastScheduleTime.UTC().Format(time.RFC3339)
+	steertest.Expect[*v1.CronTab](b.Env, key, active())
+	newest := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready).Status.LastScheduleTime.UTC().Format(time.RFC3339)
 	if last := jobs[len(jobs)-1].Annotations["stable.example.com/due"]; last != newest {
 		t.Errorf("the newest Job is of %s, want %s", last, newest)
 	}
@@ -164,9 +186,9 @@ func TestOldJobsArePruned(t *testing.T) {
 
 func TestADeletedCronTabSuspendsAndTakesItsJobs(t *testing.T) {
 	t.Parallel()
-	b := setup(t, generated)
+	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
 	b.moveToNext(ct.Spec.CronSpec)
 	job := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })[0]
 	// Somebody holds the Job, so that what the finalizer did to it can be seen.
@@ -191,31 +213,85 @@ func TestADeletedCronTabSuspendsAndTakesItsJobs(t *testing.T) {
 
 func TestAnInvalidScheduleIsReportedAndCanBeMended(t *testing.T) {
 	t.Parallel()
-	b := setup(t, generated)
+	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Wait(b.Env, key, await.Ready[*v1.CronTab])
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cronSpec":"soon"}}`))
 	if err := b.Client.Patch(b.Context(), ct, patch); err != nil {
 		t.Fatal(err)
 	}
-	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool {
-		stalled := meta.FindStatusCondition(ct.Status.Conditions, controller.StalledCondition)
-		return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == "InvalidSchedule"
-	})
+	steertest.Expect[*v1.CronTab](b.Env, key, steertest.Condition(controller.StalledCondition, metav1.ConditionTrue, "InvalidSchedule"))
 	patch = client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cronSpec":"0 * * * *"}}`))
 	if err := b.Client.Patch(b.Context(), ct, patch); err != nil {
 		t.Fatal(err)
 	}
-	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool {
-		return await.Ready(ct) && meta.FindStatusCondition(ct.Status.Conditions, controller.StalledCondition) == nil
+	steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready, steertest.Condition(controller.StalledCondition, ""))
+}
+
+// TestJobsRunToTheirEnd lets the controllers of a cluster play their parts.
+func TestJobsRunToTheirEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t, steertest.Options{Workloads: steertest.Workloads()})
+	b.Apply(sample)
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	for range 5 {
+		due := b.moveToNext(ct.Spec.CronSpec)
+		steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready, scheduled(due), active())
+	}
+	b.Settled()
+	if jobs := b.jobs(func([]batchv1.Job) bool { return true }); len(jobs) != 3 || len(running(jobs)) != 0 {
+		t.Errorf("%d Jobs, %d of them running, want the last 3, ended", len(jobs), len(running(jobs)))
+	}
+}
+
+// TestAFailedWriteIsMadeUpFor breaks the second write of every kind.
+func TestAFailedWriteIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]int{}
+	fault := interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
+		what := string(call.Verb) + call.GVK.Kind + call.SubResource
+		mu.Lock()
+		seen[what]++
+		broken := call.Verb.Writes() && seen[what] == 2
+		mu.Unlock()
+		if broken {
+			return apierrors.NewInternalError(errors.New("injected"))
+		}
+		return do()
 	})
+	b := setup(t, steertest.Options{Intercept: fault})
+	b.Apply(sample)
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	for want := range 3 {
+		b.moveToNext(ct.Spec.CronSpec)
+		b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == want+1 })
+	}
+	b.Settled()
+	mu.Lock()
+	defer mu.Unlock()
+	if seen["applyJob"] < 2 || seen["patchCronTabstatus"] < 2 {
+		t.Errorf("no write was broken: %v", seen)
+	}
+}
+
+func TestADueTimeThatWasMissedIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t, steertest.Options{})
+	b.Apply(sample)
+	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	b.StopOperator()
+	due := b.skipToNext(ct.Spec.CronSpec)
+	b.StartOperator()
+	b.Settled()
+	steertest.Expect[*v1.CronTab](b.Env, key, scheduled(due))
 }
 
 // TestTheBareDefinitionOfTheDocumentationWorks runs the operator on the CRD as
 // the Kubernetes documentation gives it: without a status.
 func TestTheBareDefinitionOfTheDocumentationWorks(t *testing.T) {
 	t.Parallel()
-	b := setup(t, bare)
+	b := setup(t, steertest.Options{CRDs: []string{bare}})
 	b.Apply(sample)
 	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool { return len(ct.Finalizers) == 1 })
 	for want := range 3 {

@@ -1,0 +1,189 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest"
+)
+
+// labeler marks every Pod that runs.
+type labeler struct{ client.Client }
+
+func (l labeler) Reconcile(ctx context.Context, pod *corev1.Pod) (controller.Result, error) {
+	if pod.Status.Phase != corev1.PodRunning || pod.Labels["seen"] == "true" {
+		return controller.Done(), nil
+	}
+	marked := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	return controller.Done(), l.Patch(ctx, marked, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"seen":"true"}}}`)))
+}
+
+func labelerSetup(_ context.Context, m *manager.Manager) error {
+	return controller.Add(m, labeler{m.Client()})
+}
+
+func podScheme() *kruntime.Scheme {
+	s, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func examplePod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx"}}},
+	}
+}
+
+func seen(pod *corev1.Pod) string { return pod.Labels["seen"] }
+
+// example runs the body of a test where there is no test: examples have no
+// testing.T, and print what happens.
+func example(body func(t testing.TB)) {
+	t := &exampleT{}
+	defer t.end()
+	body(t)
+}
+
+// A test has a control plane of its own, and the operator in it.
+func ExampleNew() {
+	example(func(t testing.TB) {
+		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
+		pod := examplePod("web")
+		pod.Status.Phase = corev1.PodRunning // objects are seeded in any state
+		env.Create(pod)
+		got := steertest.Wait(env, "default/web", func(p *corev1.Pod) bool { return seen(p) != "" })
+		fmt.Println(got.Name, "seen:", seen(got))
+	})
+	// Output: web seen: true
+}
+
+// Matchers say what is missing when a test fails.
+func ExampleExpect() {
+	example(func(t testing.TB) {
+		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
+		env.Create(examplePod("web"))
+		pod := steertest.Expect[*corev1.Pod](env, "default/web",
+			steertest.Ready,
+			steertest.Condition("PodScheduled", metav1.ConditionTrue),
+			steertest.Field(seen, "true"))
+		fmt.Println(pod.Status.Phase)
+	})
+	// Output: Running
+}
+
+// Pods come to the end that is scripted for them.
+func ExampleWorkloads() {
+	example(func(t testing.TB) {
+		env := steertest.New(t, steertest.Options{
+			Scheme:    podScheme(),
+			Workloads: steertest.Workloads(workloads.Outcome{Fate: workloads.Unschedulable}),
+		})
+		env.Create(examplePod("web"))
+		steertest.Expect[*corev1.Pod](env, "default/web", steertest.Condition("PodScheduled", metav1.ConditionFalse, "Unschedulable"))
+		fmt.Println("nowhere to run")
+	})
+	// Output: nowhere to run
+}
+
+// After Settled nothing more will happen, so that a test can see that something
+// has not.
+func ExampleEnv_Settled() {
+	example(func(t testing.TB) {
+		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
+		env.Create(examplePod("web")) // it does not run: nobody sees it
+		env.Settled()
+		pod := examplePod("web")
+		if err := env.Client.Get(env.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("seen: %q\n", seen(pod))
+	})
+	// Output: seen: ""
+}
+
+// Faults are injected by verb and kind, and a retry makes up for them.
+func ExampleOptions_intercept() {
+	example(func(t testing.TB) {
+		patches := 0
+		env := steertest.New(t, steertest.Options{
+			Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads(),
+			Intercept: interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
+				if call.Verb != client.VerbPatch || call.GVK.Kind != "Pod" {
+					return do()
+				}
+				if patches++; patches == 1 {
+					return apierrors.NewInternalError(errors.New("injected"))
+				}
+				return do()
+			}),
+		})
+		env.Create(examplePod("web"))
+		steertest.Expect[*corev1.Pod](env, "default/web", steertest.Field(seen, "true"))
+		fmt.Println("patches:", patches)
+	})
+	// Output: patches: 2
+}
+
+// Others may do what roles allow them to do.
+func ExampleEnv_AsUser() {
+	example(func(t testing.TB) {
+		env := steertest.New(t, steertest.Options{Scheme: podScheme()})
+		err := env.AsUser("eve").Create(env.Context(), examplePod("web"))
+		fmt.Println(apierrors.IsForbidden(err))
+	})
+	// Output: true
+}
+
+// What happens while the operator is away is made up for when it is back.
+func ExampleEnv_StartOperator() {
+	example(func(t testing.TB) {
+		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
+		env.StopOperator()
+		env.Create(examplePod("web"))
+		env.StartOperator()
+		env.Settled()
+		steertest.Expect[*corev1.Pod](env, "default/web", steertest.Field(seen, "true"))
+		fmt.Println("seen")
+	})
+	// Output: seen
+}
+
+// exampleT is as much of a test as an example needs.
+type exampleT struct {
+	testing.TB
+	clean []func()
+}
+
+func (t *exampleT) Helper()                      {}
+func (t *exampleT) Cleanup(fn func())            { t.clean = append(t.clean, fn) }
+func (t *exampleT) Context() context.Context     { return context.Background() }
+func (t *exampleT) Failed() bool                 { return false }
+func (t *exampleT) Log(...any)                   {}
+func (t *exampleT) Logf(string, ...any)          {}
+func (t *exampleT) Fatal(args ...any)            { panic(fmt.Sprint(args...)) }
+func (t *exampleT) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (t *exampleT) Errorf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+
+func (t *exampleT) end() {
+	for i := range t.clean {
+		t.clean[len(t.clean)-1-i]()
+	}
+}

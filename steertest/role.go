@@ -1,0 +1,170 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/client/manifest"
+)
+
+const (
+	// Administrator as Options.Role lets the operator do everything.
+	Administrator = "system:masters"
+	// defaultRole is where kubebuilder projects keep what is generated from
+	// +kubebuilder:rbac markers.
+	defaultRole = "config/rbac/role.yaml"
+	// serviceAccount and its namespace are the operator's.
+	serviceAccount, serviceAccountNamespace = "operator", "steertest"
+)
+
+// configOfOperator returns the configuration that the operator gets: of a
+// service account to which the generated roles are bound.
+func (e *Env) configOfOperator() *rest.Config {
+	e.Helper()
+	role := e.options.Role
+	if role == Administrator {
+		return e.Plane.RESTConfig()
+	}
+	path, err := find(cmp.Or(role, defaultRole))
+	if role == "" && errors.Is(err, fs.ErrNotExist) {
+		return e.Plane.RESTConfig()
+	}
+	var roles []manifest.Object
+	if err == nil {
+		roles, err = manifest.Read(path)
+	}
+	if err == nil {
+		err = e.bind(roles)
+	}
+	if err != nil {
+		e.Fatalf("steertest: the role of the operator: %v", err)
+	}
+	cfg := e.Plane.RESTConfigFor(&auth.User{
+		Name:   "system:serviceaccount:" + serviceAccountNamespace + ":" + serviceAccount,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + serviceAccountNamespace, auth.Authenticated},
+	})
+	watcher := &refusals{report: e.fail, file: path, told: map[string]bool{}}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &watched{next, watcher} })
+	return cfg
+}
+
+// bind creates the roles, and binds each to the service account of the operator.
+func (e *Env) bind(roles []manifest.Object) error {
+	namespaces := map[string]bool{serviceAccountNamespace: true}
+	var objects []manifest.Object
+	for _, role := range roles {
+		kind, namespace := role.GetKind(), role.GetNamespace()
+		if !strings.HasSuffix(kind, "Role") { // what else is in the folder is deployment
+			continue
+		}
+		if kind == "Role" && namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		if namespace != "" {
+			namespaces[namespace] = true
+		}
+		binding := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind + "Binding",
+			"metadata": map[string]any{"name": "steertest-" + role.GetName()},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role.GetName()},
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": serviceAccount, "namespace": serviceAccountNamespace}},
+		}}
+		binding.SetNamespace(namespace)
+		objects = append(objects, role, manifest.Object{Unstructured: binding, File: role.File})
+	}
+	if len(objects) == 0 {
+		return errors.New("the file holds no ClusterRole and no Role: generate it with `steer generate rbac:roleName=...`, " +
+			"or say Role: steertest.Administrator")
+	}
+	var first []manifest.Object
+	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
+		first = append(first, manifest.Object{Unstructured: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+		}}})
+	}
+	return manifest.Apply(e.ctx, e.Client, "", append(first, objects...))
+}
+
+// refusals turns the requests that the roles do not allow into failures of the
+// test, each kind of request once.
+type refusals struct {
+	report func(error)
+	file   string
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// watched is the operator's way to the control plane.
+type watched struct {
+	http.RoundTripper
+	refusals *refusals
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := w.RoundTripper.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusForbidden {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	w.refusals.look(body)
+	return resp, nil
+}
+
+// refusal is what an authorizer says, in a status of any encoding.
+var refusal = regexp.MustCompile(` cannot (\S+) resource \\?"([^"\\]+)\\?" in API group \\?"([^"\\]*)\\?"`)
+
+// look reports a refusal by the authorizer; admission refuses with the same
+// status and other words.
+func (f *refusals) look(body []byte) {
+	said := refusal.FindSubmatch(body)
+	if said == nil {
+		return
+	}
+	verb, resource, group := string(said[1]), string(said[2]), string(said[3])
+	line := marker(group, resource, verb)
+	f.mu.Lock()
+	known := f.told[line]
+	f.told[line] = true
+	f.mu.Unlock()
+	if !known {
+		f.report(fmt.Errorf("the operator may not %s %s: its role (%s) lacks a rule. "+
+			"Add this marker above Reconcile and run `steer generate`:\n\t%s", verb, resource, f.file, line))
+	}
+}
+
+// marker is the line that makes the generated role allow it. Who lists a kind
+// wants to watch it next.
+func marker(group, resource, verb string) string {
+	if group == "" {
+		group = `""`
+	}
+	if verb == "list" || verb == "watch" {
+		verb = "get;list;watch"
+	}
+	return fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s", group, resource, verb)
+}

@@ -1,0 +1,88 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/steertest"
+)
+
+// role writes a ClusterRole with verbs on ConfigMaps and the right to send events.
+func role(t *testing.T, verbs string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "role.yaml")
+	text := `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: manager-role}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [` + verbs + `]}
+- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestTheOperatorRunsUnderItsRole(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: setup, Role: role(t, "get, list, watch, create, patch")})
+	env.Create(configMap("source"))
+	env.Settled()
+	steertest.Wait(env, "default/copy", func(*corev1.ConfigMap) bool { return true })
+}
+
+func TestAMissingRuleFailsTheTestAndNamesTheMarker(t *testing.T) {
+	t.Parallel()
+	for verbs, want := range map[string]string{
+		"get, list, watch, create": `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=patch`,
+		"get, list, watch, patch":  `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=create`,
+		"get":                      `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch`,
+	} {
+		file := role(t, verbs)
+		message, logs := failsWith(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Setup: setup, Role: file})
+			env.Create(configMap("source"))
+			steertest.Wait(env, "default/copy", func(*corev1.ConfigMap) bool { return true })
+		})
+		if !strings.Contains(message, want+"\n") || !strings.Contains(message, file) || !strings.Contains(message, "steer generate") {
+			t.Errorf("%s: message %s\nwithout %s", verbs, message, want)
+		}
+		if !strings.Contains(logs, "reconciles:") {
+			t.Errorf("%s: the log does not show the reconciles: %s", verbs, logs)
+		}
+	}
+}
+
+func TestAnAdministratorNeedsNoRole(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: setup, Role: steertest.Administrator})
+	if err := env.Manager.Live().Delete(env.Context(), configMap("none")); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want not found", err)
+	}
+}
+
+func TestARoleThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "role.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{file: "no ClusterRole and no Role", "config/none.yaml": "steer generate"} {
+		got := fails(t, func(tb testing.TB) {
+			steertest.New(tb, steertest.Options{Scheme: scheme(t), Setup: setup, Role: path})
+		})
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
