@@ -121,6 +121,8 @@ type object struct {
 	// tracked Pods are not counted by their Job yet.
 	tracked bool
 	grace   int64
+	// cordoned nodes take no new Pods.
+	cordoned bool
 }
 
 // owner is the controller of an object.
@@ -312,8 +314,12 @@ func read(rec *storage.Record) *object {
 			o.owner = owner{key: storage.Key{Bucket: bucketOf(ref), Name: namespace + "/" + ref.Name}, uid: ref.UID}
 		}
 	}
-	if rec.Key.Bucket == volumes {
+	switch rec.Key.Bucket {
+	case volumes:
 		o.owner = boundTo(rec)
+	case nodes:
+		var n struct{ Spec corev1.NodeSpec }
+		o.cordoned = json.Unmarshal(rec.Value, &n) == nil && n.Spec.Unschedulable
 	}
 	if rec.Key.Bucket != pods {
 		return o

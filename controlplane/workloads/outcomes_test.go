@@ -409,3 +409,41 @@ func TestLoopWakesWhenTimePasses(t *testing.T) {
 		equal(t, "ready", int32(2), d.Status.ReadyReplicas)
 	})
 }
+
+func TestACordonedNodeTakesNoMorePods(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.Create(deployment("web", 1))
+	c.settle()
+	cordon := func(yes bool) {
+		t.Helper()
+		var node corev1.Node
+		if err := c.Client.Get(c.Context(), key("", workloads.NodeName), &node); err != nil {
+			t.Fatal(err)
+		}
+		if len(node.Spec.Taints) > 0 {
+			t.Errorf("a ready node has the taints %v", node.Spec.Taints)
+		}
+		node.Spec.Unschedulable = yes
+		if err := c.Client.Update(c.Context(), &node); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+	}
+	cordon(true)
+	var d appsv1.Deployment
+	c.get("web", &d)
+	three := int32(3)
+	d.Spec.Replicas = &three
+	if err := c.Client.Update(c.Context(), &d); err != nil {
+		t.Fatal(err)
+	}
+	c.settle()
+	if c.get("web", &d); d.Status.Replicas != 3 || d.Status.AvailableReplicas != 1 {
+		t.Errorf("cordoned: %d replicas, %d available; want 3 and 1", d.Status.Replicas, d.Status.AvailableReplicas)
+	}
+	cordon(false)
+	if c.get("web", &d); d.Status.AvailableReplicas != 3 {
+		t.Errorf("uncordoned: %d available, want 3", d.Status.AvailableReplicas)
+	}
+}

@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,17 +41,15 @@ func (t *turn) lookPod(key storage.Key) {
 // schedule binds a Pod to the node.
 func (t *turn) schedule(p *object) {
 	pod := stored[corev1.Pod](t, p.key)
+	node := t.index.objects[nodeKey()]
 	switch {
 	case pod == nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0:
 		return
 	case t.fateOf(p).Fate == Unschedulable:
-		t.setPodStatus(step.Scheduler, pod, func(s *corev1.PodStatus) {
-			setPodCondition(s, corev1.PodCondition{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-				Message: "0/1 nodes are available: 1 node(s) are scripted not to take the pod.", LastTransitionTime: t.stamp(),
-				ObservedGeneration: pod.Generation,
-			})
-		})
+		t.unschedulable(pod, "1 node(s) are scripted not to take the pod.")
+		return
+	case node != nil && node.cordoned && !toleratesCordon(pod):
+		t.unschedulable(pod, "1 node(s) were unschedulable.")
 		return
 	}
 	binding := &corev1.Binding{
@@ -63,6 +62,25 @@ func (t *turn) schedule(p *object) {
 	t.send(step.Request{
 		User: step.Scheduler, Method: http.MethodPost, Path: resource(pods).Object(p.key) + "/binding",
 		ContentType: step.JSON, Body: body, Subject: step.Subject{Key: p.key},
+	})
+}
+
+// unschedulable reports why no node takes a Pod.
+func (t *turn) unschedulable(pod *corev1.Pod, why string) {
+	t.setPodStatus(step.Scheduler, pod, func(s *corev1.PodStatus) {
+		setPodCondition(s, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: "0/1 nodes are available: " + why, LastTransitionTime: t.stamp(), ObservedGeneration: pod.Generation,
+		})
+	})
+}
+
+// toleratesCordon tells whether a Pod goes to a node that takes no more, as
+// those of DaemonSets do.
+func toleratesCordon(pod *corev1.Pod) bool {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.Operator == corev1.TolerationOpExists && (t.Key == "" || t.Key == cordon.Key) && (t.Effect == "" || t.Effect == cordon.Effect)
 	})
 }
 

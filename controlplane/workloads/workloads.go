@@ -18,11 +18,12 @@
 // What it does not do: no container runs. There is one node, [NodeName], with
 // room for everything; nothing is pulled, mounted, probed or logged, and every
 // persistent volume claim is bound to a volume that exists in name only.
-// Affinity, taints, priorities, quotas and disruption budgets have no effect. A
-// Pod has the outcome that [Options.Outcomes] script for it, or else it becomes
-// Ready at once; Pods of Jobs succeed at once. A Pod that is deleted ends at
-// once, however long it may take. Rules for the failure of Job Pods and success
-// policies are not followed. No Events are recorded.
+// A cordoned node takes no more Pods, but affinity, taints, priorities and
+// disruption budgets have no effect. A Pod has the outcome that
+// [Options.Outcomes] script for it, or else it becomes Ready at once; Pods of
+// Jobs succeed at once. A Pod that is deleted ends at once, however long it may
+// take. Rules for the failure of Job Pods and success policies are not followed.
+// No Events are recorded.
 package workloads
 
 import (
@@ -123,10 +124,13 @@ func (c *Controller) Observe(e storage.Event) {
 		c.due.Add(key)
 	}
 	c.lookForClaims(e)
+	now := c.index.objects[key]
 	if key == nodeKey() {
 		c.due.Add(c.index.of(daemonSets)...)
+		if before != nil && now != nil && before.cordoned && !now.cordoned {
+			c.due.Add(c.index.of(pods)...) // some may have waited for it
+		}
 	}
-	now := c.index.objects[key]
 	for _, state := range []*object{before, now} {
 		if state == nil {
 			continue
