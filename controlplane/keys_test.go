@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"bytes"
+	"crypto/ecdsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -29,10 +30,10 @@ func TestKeysStayInTheirDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(first.CA.Raw, again.CA.Raw) {
-		t.Error("the second time there was another authority")
+	if !bytes.Equal(first.CA.Raw, again.CA.Raw) || !first.Accounts.Signer.(*ecdsa.PrivateKey).Equal(again.Accounts.Signer) {
+		t.Error("the second time there was another authority, or another key for accounts")
 	}
-	for name, want := range map[string]os.FileMode{".": 0o700, "ca.key": 0o600, "ca.crt": 0o600} {
+	for name, want := range map[string]os.FileMode{".": 0o700, "ca.key": 0o600, "ca.crt": 0o600, "sa.key": 0o600} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

@@ -40,7 +40,8 @@ type Keeper struct {
 	// living are the namespaces that are not being deleted, with the time of
 	// their creation.
 	living map[string]time.Time
-	// due are those to look at.
+	// due are those to look at; at once, also where they are new, if what they had
+	// was deleted.
 	due map[string]bool
 	// next is when the first of those is old enough that were too new.
 	next time.Time
@@ -105,7 +106,7 @@ func (k *Keeper) Observe(e storage.Event) {
 	case k.resource.Bucket:
 		namespace, name := step.SplitName(e.Record.Key.Name)
 		if _, living := k.living[namespace]; living && name == k.object {
-			k.due[namespace] = true
+			k.due[namespace] = e.Deleted
 		}
 	}
 }
@@ -119,7 +120,7 @@ func (k *Keeper) see(rec *storage.Record) {
 	}
 	if _, known := k.living[rec.Key.Name]; !known {
 		k.living[rec.Key.Name] = created(rec)
-		k.due[rec.Key.Name] = true
+		k.due[rec.Key.Name] = false
 	}
 }
 
@@ -143,7 +144,7 @@ func (k *Keeper) Step(view storage.View, now time.Time) []step.Request {
 	var out []step.Request
 	for _, namespace := range sortedKeys(k.due) {
 		rec := view.Get(k.resource.Key(namespace, k.object))
-		if settled := k.living[namespace].Add(Settling); rec == nil && now.Before(settled) {
+		if settled := k.living[namespace].Add(Settling); rec == nil && !k.due[namespace] && now.Before(settled) {
 			if k.next.IsZero() || settled.Before(k.next) {
 				k.next = settled
 			}
