@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/rbac"
+	"github.com/steer-dev/steer/controlplane/serviceaccount"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -65,51 +65,50 @@ func (p *Plane) commitAll(ctx context.Context, writes []storage.Write) error {
 	return errors.Join(errs...)
 }
 
-// ensureNamespaces creates the namespaces that every cluster has.
-func (p *Plane) ensureNamespaces(ctx context.Context) error {
+// ensureObjects creates the namespaces that every cluster has, with what every
+// namespace has, and the priority classes.
+func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Keeper) error {
+	view, err := p.store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("controlplane: read the first objects: %w", err)
+	}
+	var writes []storage.Write
+	now, uid := time.Now(), p.options.Entropy.UID
 	for _, name := range bootNamespaces() {
-		err := p.ensure(ctx, storage.Key{Bucket: namespace.Bucket, Name: name}, "/api/v1/namespaces",
-			`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`"}}`)
-		if err != nil {
-			return err
+		key := storage.Key{Bucket: namespace.Bucket, Name: name}
+		if view.Get(key) != nil {
+			continue // what it has is for the controllers to see to
+		}
+		writes = append(writes, step.Creation{
+			Key: key, APIVersion: "v1", Kind: "Namespace", Name: name, UID: uid(), At: now,
+			Labels:  `{"kubernetes.io/metadata.name":"` + name + `"}`,
+			Manager: userAgent(step.APIServer), Fields: `{"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/metadata.name":{}}}}`,
+			Content: `"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}`,
+		}.Write())
+		for _, k := range keepers {
+			c, err := k.Creation(name, uid(), now)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, c.Write())
 		}
 	}
-	return nil
-}
-
-// ensurePriorityClasses creates the priority classes that every cluster has.
-func (p *Plane) ensurePriorityClasses(ctx context.Context) error {
 	for _, c := range []struct{ name, value, about string }{
 		{"system-node-critical", "2000001000", "Used for system critical pods that must not be moved from their current node."},
 		{"system-cluster-critical", "2000000000", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
 	} {
-		err := p.ensure(ctx, storage.Key{Bucket: "scheduling.k8s.io/priorityclasses", Name: c.name}, "/apis/scheduling.k8s.io/v1/priorityclasses",
-			`{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"`+c.name+`"},"value":`+c.value+`,"description":"`+c.about+`"}`)
-		if err != nil {
-			return err
+		key := storage.Key{Bucket: "scheduling.k8s.io/priorityclasses", Name: c.name}
+		if view.Get(key) != nil {
+			continue
 		}
+		writes = append(writes, step.Creation{
+			Key: key, APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass", Name: c.name, UID: uid(), At: now, Generation: 1,
+			Manager: userAgent(step.APIServer), Fields: `{"f:description":{},"f:preemptionPolicy":{},"f:value":{}}`,
+			Content: `"value":` + c.value + `,"description":"` + c.about + `","preemptionPolicy":"PreemptLowerPriority"`,
+		}.Write())
 	}
-	return nil
-}
-
-// ensure creates an object unless it exists.
-func (p *Plane) ensure(ctx context.Context, key storage.Key, collection, object string) error {
-	view, err := p.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("controlplane: read %s: %w", key.Bucket, err)
-	}
-	if view.Get(key) != nil {
-		return nil
-	}
-	err = p.send(ctx, step.Request{
-		User: step.APIServer, Method: http.MethodPost, Path: collection, ContentType: step.JSON, Body: []byte(object),
-	})
-	var refused *refusedError
-	if errors.As(err, &refused) && refused.status == http.StatusConflict {
-		return nil // another server of the same store was faster
-	}
-	if err != nil {
-		return fmt.Errorf("controlplane: create %s %s: %w", key.Bucket, key.Name, err)
+	if err := p.commitAll(ctx, writes); err != nil {
+		return fmt.Errorf("controlplane: create the first objects: %w", err)
 	}
 	return nil
 }

@@ -172,14 +172,10 @@ func (p *Plane) assemble() error {
 	if err := definitions.Load(ctx); err != nil {
 		return err
 	}
-	// First of all: what makes the rest acts under roles.
 	if err := p.ensureRoles(ctx); err != nil {
 		return err
 	}
-	if err := p.ensureNamespaces(ctx); err != nil {
-		return err
-	}
-	if err := p.ensurePriorityClasses(ctx); err != nil {
+	if err := p.ensureObjects(ctx, accounts.keepers); err != nil {
 		return err
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}

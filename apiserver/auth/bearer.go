@@ -24,11 +24,11 @@ type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (user *User, meant []string, err error)
 }
 
-// badToken is an [ErrBadCredentials] in the words that clients know.
-type badToken struct{}
+// badTokenError is an [ErrBadCredentials] in the words that clients know.
+type badTokenError struct{}
 
-func (badToken) Error() string        { return "invalid bearer token" }
-func (badToken) Is(target error) bool { return target == ErrBadCredentials }
+func (badTokenError) Error() string        { return "invalid bearer token" }
+func (badTokenError) Is(target error) bool { return target == ErrBadCredentials }
 
 // Bearer authenticates bearer tokens, which requests carry in the header
 // Authorization or, since browsers cannot set that on WebSockets, as a
@@ -61,7 +61,7 @@ func (b Bearer) Review(ctx context.Context, token string, audiences []string) (*
 	if len(audiences) == 0 {
 		audiences = b.Audiences
 	}
-	failed := []error{badToken{}}
+	failed := []error{badTokenError{}}
 	for _, t := range b.Tokens {
 		user, meant, err := t.AuthenticateToken(ctx, token, audiences)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
@@ -36,6 +37,8 @@ type Keeper struct {
 	// content returns the members of the object besides its metadata, as JSON
 	// without the braces; "" for none.
 	content func() (string, error)
+	// fields of the object that the controller owns, as in managedFields.
+	fields string
 
 	// living are the namespaces that are not being deleted, with the time of
 	// their creation.
@@ -56,7 +59,7 @@ var (
 func NewDefaultAccounts() *Keeper {
 	return newKeeper("serviceaccount-controller", step.KubeSystem+"service-account-controller",
 		step.Resource{Bucket: accounts, Version: "v1", Plural: accounts, Kind: "ServiceAccount", Namespaced: true}, DefaultName,
-		func() (string, error) { return "", nil })
+		func() (string, error) { return "", nil }, "")
 }
 
 // NewRootCAs returns the controller of the ConfigMap "kube-root-ca.crt" with the
@@ -71,11 +74,11 @@ func NewRootCAs(ca func() ([]byte, error)) *Keeper {
 			}
 			data, err := json.Marshal(map[string]string{corev1.ServiceAccountRootCAKey: string(roots)})
 			return `"data":` + string(data), err
-		})
+		}, `{"f:data":{".":{},"f:ca.crt":{}}}`)
 }
 
-func newKeeper(name, user string, r step.Resource, object string, content func() (string, error)) *Keeper {
-	k := &Keeper{name: name, user: user, resource: r, object: object, content: content}
+func newKeeper(name, user string, r step.Resource, object string, content func() (string, error), fields string) *Keeper {
+	k := &Keeper{name: name, user: user, resource: r, object: object, content: content, fields: fields}
 	k.forget()
 	return k
 }
@@ -203,6 +206,16 @@ func (k *Keeper) Request(namespace string) (step.Request, error) {
 			`","metadata":{"name":"` + k.object + `","namespace":"` + namespace + `"}` + content + "}"),
 		Subject: k.about(namespace),
 	}, nil
+}
+
+// Creation returns what the request of [Keeper.Request] would store.
+func (k *Keeper) Creation(namespace string, uid types.UID, at time.Time) (step.Creation, error) {
+	content, err := k.content()
+	return step.Creation{
+		Key: k.resource.Key(namespace, k.object), APIVersion: k.resource.Version, Kind: k.resource.Kind,
+		Namespace: namespace, Name: k.object, UID: uid, At: at,
+		Manager: "kube-controller-manager", Fields: k.fields, Content: content,
+	}, err
 }
 
 // Report implements [step.Controller].
