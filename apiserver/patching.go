@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -279,6 +280,9 @@ func (p *patching) decode(doc map[string]any) (Object, []error, error) {
 		u := &unstructured.Unstructured{Object: doc}
 		if u.GetKind() == "" {
 			return nil, nil, runtime.NewMissingKindErr("patched object")
+		}
+		if metadata, ok := doc["metadata"].(map[string]any); ok {
+			doc["metadata"] = maps.Clone(metadata) // the server writes to it
 		}
 		obj = u
 	}

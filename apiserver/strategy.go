@@ -23,7 +23,9 @@ type Strategy interface {
 	// metadata, prunes unknown fields, sets defaults. It returns the paths of
 	// the fields it dropped, such as "spec.colour". It runs on every request
 	// body, after every patch and mutating admission, and on records older
-	// than [Storage.Since]. An error is answered with 400.
+	// than [Storage.Since]. What is in shape already it leaves alone: a patched
+	// object shares what the patch does not change with the one it replaces. An
+	// error is answered with 400.
 	Normalize(obj Object) (unknown []string, err error)
 	// Prepare removes what the client may not set and sets what the server
 	// owns, metadata.generation included. old is nil for a creation.

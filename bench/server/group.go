@@ -26,10 +26,11 @@ type Scale struct {
 	Writes int
 	// Crowd is how many objects a server holds when its memory and latency are
 	// compared with what they are at a thousand; 0 leaves that out.
+	Crowd int
 }
 
 // Full is the scale of published figures, Quick that of a look in between.
-func Full() Scale { return Scale{Rounds: 3, Objects: 4000, Writes: 900} }
+func Full() Scale { return Scale{Rounds: 3, Objects: 4000, Writes: 900, Crowd: 100_000} }
 
 // Quick is a tenth of it, once.
 func Quick() Scale { return Scale{Rounds: 1, Objects: 400, Writes: 150} }
@@ -51,6 +52,21 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer Sub
 			if err := measure(ctx, out, side.name, side.subject, scale); err != nil {
 				return fmt.Errorf("%s: %w", side.name, err)
 			}
+		}
+	}
+	for _, side := range []struct {
+		name    report.Side
+		subject Subject
+	}{{report.Steer, steer}, {report.Peer, peer}} {
+		if side.subject == nil || scale.Crowd == 0 {
+			continue
+		}
+		fmt.Fprintf(log, "server: %d objects, %s\n", scale.Crowd, side.name)
+		add := func(name, unit string, better report.Direction, value float64) {
+			out.Add(group, name, unit, better, side.name, value)
+		}
+		if err := measureCrowd(ctx, add, side.subject, scale.Crowd); err != nil {
+			return fmt.Errorf("%s, %d objects: %w", side.name, scale.Crowd, err)
 		}
 	}
 	return nil

@@ -1,0 +1,87 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestACrowdOfWatchesGathersEvents holds that a watch among many gets an event
+// that comes alone at once, others within the time for which it gathers them, and
+// all of them in order.
+func TestACrowdOfWatchesGathersEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const watches, writes = 40, 30
+		s := newServer(t)
+		fill(t, s, 1)
+		rt := s.RoundTripper(admin)
+		type seen struct {
+			revision string
+			at       time.Time
+		}
+		got := make([][]seen, watches)
+		for i := range watches {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://steer.invalid"+widgetsPath+"?watch=true&resourceVersion=1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream, err := rt.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = stream.Body.Close() }()
+			go func() {
+				lines := bufio.NewScanner(stream.Body)
+				for lines.Scan() {
+					var event struct {
+						Object struct {
+							Metadata struct{ ResourceVersion string }
+						}
+					}
+					if json.Unmarshal(lines.Bytes(), &event) == nil {
+						got[i] = append(got[i], seen{event.Object.Metadata.ResourceVersion, time.Now()})
+					}
+				}
+			}()
+		}
+		synctest.Wait()
+		written := make([]time.Time, writes)
+		for i := range writes {
+			if i%10 == 0 {
+				time.Sleep(time.Second) // it comes alone
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+			written[i] = time.Now()
+			raw(t, rt, http.MethodPatch, widgetsPath+"/w-00000", fmt.Appendf(nil, `{"spec":{"n":%d}}`, i), "Content-Type", "application/merge-patch+json")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		together := 0
+		for i, events := range got {
+			if len(events) != writes {
+				t.Fatalf("watch %d got %d events, want %d", i, len(events), writes)
+			}
+			for j, e := range events {
+				late := e.at.Sub(written[j])
+				if want := fmt.Sprint(j + 2); e.revision != want || late > 4*time.Millisecond || j%10 == 0 && late != 0 {
+					t.Errorf("watch %d: event %d is revision %s after %v, want %s soon", i, j, e.revision, late, want)
+				}
+				if j > 0 && e.at.Equal(events[j-1].at) {
+					together++
+				}
+			}
+		}
+		if together < watches*writes/2 {
+			t.Errorf("only %d of %d events came with the one before", together, watches*writes)
+		}
+	})
+}
