@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
@@ -341,6 +342,26 @@ func TestIndexEqualsRebuild(t *testing.T) {
 		}
 		if random.IntN(2) == 0 {
 			w.settle()
+		}
+	}
+}
+
+// BenchmarkUnlimited measures what quotas cost a creation in a namespace that
+// has none.
+func BenchmarkUnlimited(b *testing.B) {
+	store := storage.NewMemory(storage.MemoryOptions{})
+	a := NewAdmission(store, nil, &Ledger{})
+	r := &apiserver.AdmissionRequest{
+		Request: &apiserver.Request{
+			Resource:  &apiserver.Resource{Names: apiserver.Names{Plural: "configmaps", Namespaced: true}},
+			Namespace: "default", Name: "c",
+		},
+		Operation: apiserver.Create, Object: &corev1.ConfigMap{},
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := a.Validate(b.Context(), r); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
