@@ -315,3 +315,52 @@ func TestWarningsTravelAsHeaders(t *testing.T) {
 type warningList struct{ texts *[]string }
 
 func (l warningList) HandleWarningHeader(_ int, _, text string) { *l.texts = append(*l.texts, text) }
+
+// noting notes what it is asked about, and allows it.
+type noting struct{ asked []auth.Attributes }
+
+func (n *noting) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
+	n.asked = append(n.asked, *a)
+	return auth.Allow, "", nil
+}
+
+func TestAuthorizersSeeSelectors(t *testing.T) {
+	t.Parallel()
+	n := &noting{}
+	s := newServer(t, func(o *apiserver.Options) { o.Authorizer = n })
+	for query, want := range map[string][3]string{
+		"fieldSelector=metadata.name%3Dx&labelSelector=a+in+(b,c)": {"metadata.name=x", "a in (b,c)", "x"},
+		"labelSelector=a+in+(b":                                    {"", "", ""},
+		"limit=5":                                                  {"", "", ""},
+	} {
+		n.asked = nil
+		send(t, s.RoundTripper(admin), http.MethodGet, widgetsPath+"?"+query, "")
+		a := n.asked[0]
+		var got [3]string
+		for _, r := range a.Fields {
+			got[0] = r.Field + string(r.Operator) + r.Value
+		}
+		for _, r := range a.Labels {
+			got[1] = r.String()
+		}
+		got[2] = a.Name
+		if got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
+
+// undecided cannot decide.
+type undecided struct{}
+
+func (undecided) Authorize(context.Context, *auth.Attributes) (auth.Decision, string, error) {
+	return auth.NoOpinion, "", errors.New("out of order")
+}
+
+func TestAuthorizerThatCannotDecideIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(o *apiserver.Options) { o.Authorizer = undecided{} })
+	if got := send(t, s.RoundTripper(admin), http.MethodGet, widgetsPath, ""); got.code != 500 || !strings.Contains(got.body, "out of order") {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+}

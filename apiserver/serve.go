@@ -142,7 +142,11 @@ func (s *Server) impersonate(r *http.Request, req *Request) error {
 
 // authorize asks whether a request may be done with a verb.
 func (s *Server) authorize(ctx context.Context, req *Request, verb string) error {
-	return auth.Check(ctx, s.options.Authorizer, req.attributes(verb))
+	err := auth.Check(ctx, s.options.Authorizer, req.attributes(verb))
+	if refused, ok := errors.AsType[*auth.RefusedError](err); ok && refused.Err != nil {
+		return apierrors.NewInternalError(refused.Err) // asking again may help
+	}
+	return err
 }
 
 // attributes are what an authorizer decides on.

@@ -16,7 +16,13 @@ type RefusedError struct {
 	Attributes Attributes
 	// Reason of the authorizer; may be empty.
 	Reason string
+	// Err tells that the authorizer could not decide; part of the reason. nil: it
+	// could.
+	Err error
 }
+
+// Unwrap returns why the authorizer could not decide.
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Error names the user, the verb and what it was about.
 func (e *RefusedError) Error() string {
@@ -53,5 +59,5 @@ func Check(ctx context.Context, authorizer Authorizer, a *Attributes) error {
 	case err != nil:
 		reason = err.Error()
 	}
-	return &RefusedError{Attributes: *a, Reason: reason}
+	return &RefusedError{Attributes: *a, Reason: reason, Err: err}
 }
