@@ -109,8 +109,8 @@ func (c *Cache) optionsFor(p place) kindOptions {
 	o := kindOptions{
 		namespaces: c.opts.Namespaces, transform: c.opts.Transform, resync: c.opts.Resync,
 		managedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
-		remembered:    k.Remembered,
-		labels:        k.Labels, selection: client.ListOptions{LabelSelector: k.Labels, FieldSelector: k.Fields},
+		remembered:    k.Remembered, compact: c.opts.Compact || k.Compact,
+		labels: k.Labels, selection: client.ListOptions{LabelSelector: k.Labels, FieldSelector: k.Fields},
 	}
 	if k.Namespaces != nil {
 		o.namespaces = k.Namespaces
@@ -225,7 +225,7 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 			return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 		}
 		for field, fn := range c.indexes[p] {
-			if err := s.store.AddIndex(fieldIndex(field), fn); err != nil {
+			if err := s.store.AddIndex(fieldIndex(field), ofWhole(fn)); err != nil {
 				return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 			}
 		}
@@ -293,7 +293,7 @@ func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error 
 	}
 	c.indexes[p][field] = fn
 	if s := c.informers[p]; s != nil {
-		return s.store.AddIndex(fieldIndex(field), fn)
+		return s.store.AddIndex(fieldIndex(field), ofWhole(fn))
 	}
 	return nil
 }

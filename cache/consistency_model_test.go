@@ -55,6 +55,7 @@ func consistencyRun(t *testing.T, seed uint64) {
 	if rnd.IntN(3) == 0 {
 		opts.Namespaces = []string{"default", "other"}
 	}
+	opts.Compact = rnd.IntN(2) == 0
 	m := &model{rig: newRig(t, opts), rnd: rnd, floor: map[string]uint64{}, told: map[string]string{}}
 	defer m.cache.Stop()
 	if rnd.IntN(2) == 0 {

@@ -68,6 +68,9 @@ func (p place) newItem(scheme *runtime.Scheme) (func() client.Object, error) {
 
 // copyInto makes *to a private copy of shared.
 func copyInto(to, shared client.Object) error {
+	if p, ok := shared.(*packed); ok {
+		return p.copyInto(to)
+	}
 	if reflect.TypeOf(to) == reflect.TypeOf(shared) {
 		fresh := shared.DeepCopyObject()
 		reflect.ValueOf(to).Elem().Set(reflect.ValueOf(fresh).Elem())

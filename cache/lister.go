@@ -104,7 +104,7 @@ func (l *Lister[T]) All(ctx context.Context, opts ...client.ListOption) (iter.Se
 	}
 	return func(yield func(T) bool) {
 		for _, obj := range found {
-			if t, ok := obj.(T); ok && !yield(t) {
+			if t, ok := whole(obj).(T); ok && !yield(t) {
 				return
 			}
 		}

@@ -33,7 +33,7 @@ func (d *mutationDetector) note(c store.Change) {
 		d.compare(c.Old)
 		delete(d.copies, c.Old)
 	}
-	if c.New != nil {
+	if _, compact := c.New.(*packed); c.New != nil && !compact {
 		if d.copies == nil {
 			d.copies = map[client.Object]runtime.Object{}
 		}

@@ -40,6 +40,7 @@ type shared struct {
 	cache   *Cache
 	options kindOptions
 	store   *store.Store
+	packing *packing // of a compact informer, else nil
 	sources []*source
 	newItem func() client.Object
 
@@ -72,6 +73,7 @@ type kindOptions struct {
 	managedFields bool
 	resync        time.Duration
 	remembered    []client.Object
+	compact       bool
 }
 
 func newShared(c *Cache, p place) (*shared, error) {
@@ -91,6 +93,9 @@ func newShared(c *Cache, p place) (*shared, error) {
 		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), since: make([]time.Time, len(namespaces)), logged: make([]string, len(namespaces)),
 	}
 	s.mutated.on = c.opts.DetectMutation
+	if options.compact {
+		s.packing = newPacking(p, newItem)
+	}
 	var remembered []store.Delta
 	for _, obj := range options.remembered {
 		if want := newItem(); reflect.TypeOf(obj) != reflect.TypeOf(want) {
@@ -237,10 +242,17 @@ func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Chan
 	start := time.Now()
 	s.commit.Lock()
 	defer s.commit.Unlock()
+	if s.packing != nil {
+		s.packing.packAll(batch)
+		defer settle(batch)
+	}
 	changes = s.store.Commit(batch, changes)
+	told := len(s.registered()) > 0
 	for i := range changes {
 		s.mutated.note(changes[i])
-		s.dispatch(eventOf(&changes[i]))
+		if told {
+			s.dispatch(eventOf(&changes[i]))
+		}
 	}
 	for i := range batch {
 		if op := batch[i].Op; (op == store.ListEnd || op == store.Covered) && !s.lists[batch[i].Scope] {
@@ -263,11 +275,11 @@ func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Chan
 func eventOf(c *store.Change) Event {
 	switch {
 	case c.Old == nil:
-		return Event{Type: Added, Object: c.New}
+		return Event{Type: Added, Object: whole(c.New)}
 	case c.New == nil:
-		return Event{Type: Deleted, Object: c.Old, Inferred: c.Inferred}
+		return Event{Type: Deleted, Object: whole(c.Old), Inferred: c.Inferred}
 	}
-	return Event{Type: Updated, Object: c.New, Old: c.Old}
+	return Event{Type: Updated, Object: whole(c.New), Old: whole(c.Old)}
 }
 
 func (s *shared) dispatch(e Event) {
@@ -285,6 +297,7 @@ func (s *shared) resync() {
 		return
 	}
 	for _, obj := range s.store.All() {
+		obj = whole(obj)
 		s.dispatch(Event{Type: Updated, Object: obj, Old: obj, Resync: true})
 	}
 }
@@ -321,7 +334,7 @@ func (s *shared) add(r *registration) {
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	for _, obj := range s.store.All() {
-		r.call(Event{Type: Added, Object: obj, Initial: true})
+		r.call(Event{Type: Added, Object: whole(obj), Initial: true})
 	}
 	s.setHandlers(append(slices.Clone(s.registered()), r))
 }

@@ -35,11 +35,10 @@ type conditions struct {
 	kinds []*conditionKind
 }
 
-// conditionKind is what a cache holds of one kind. The objects are the cache's
-// own and are only read.
+// conditionKind is the conditions of the objects of one kind.
 type conditionKind struct {
 	gvk     schema.GroupVersionKind
-	objects map[client.ObjectKey]client.Object
+	objects map[client.ObjectKey][]condition
 }
 
 func newConditions(registry *prometheus.Registry) *conditions {
@@ -67,7 +66,7 @@ func (c *conditions) watch(gvk schema.GroupVersionKind, example client.Object, i
 	if _, ok := conditionsOf(example); !ok {
 		return nil
 	}
-	k := &conditionKind{gvk: gvk, objects: map[client.ObjectKey]client.Object{}}
+	k := &conditionKind{gvk: gvk, objects: map[client.ObjectKey][]condition{}}
 	c.mu.Lock()
 	if slices.ContainsFunc(c.kinds, func(other *conditionKind) bool { return other.gvk == gvk }) {
 		c.mu.Unlock()
@@ -87,18 +86,17 @@ func (c *conditions) watch(gvk schema.GroupVersionKind, example client.Object, i
 			delete(k.objects, key)
 			return
 		}
-		k.objects[key] = e.Object
-		if e.Type == cache.Updated && !e.Resync {
-			c.compare(gvk, e.Old, e.Object)
+		now, _ := conditionsOf(e.Object)
+		if e.Type == cache.Updated {
+			c.compare(gvk, k.objects[key], now)
 		}
+		k.objects[key] = now
 	})
 	return nil
 }
 
 // compare counts what changed from one version of an object to the next.
-func (c *conditions) compare(gvk schema.GroupVersionKind, old, now client.Object) {
-	before, _ := conditionsOf(old)
-	after, _ := conditionsOf(now)
+func (c *conditions) compare(gvk schema.GroupVersionKind, before, after []condition) {
 	for _, is := range after {
 		i := slices.IndexFunc(before, func(was condition) bool { return was.kind == is.kind })
 		if i < 0 || before[i].status == is.status {
@@ -132,8 +130,7 @@ func (c *conditions) Collect(to chan<- prometheus.Metric) {
 	defer c.mu.Unlock()
 	for _, k := range c.kinds {
 		counts, ages := map[group]int{}, map[status][]aged{}
-		for key, obj := range k.objects {
-			found, _ := conditionsOf(obj)
+		for key, found := range k.objects {
 			for _, is := range found {
 				counts[group{key.Namespace, is.kind, is.status, is.reason}]++
 				if !is.since.IsZero() {

@@ -30,6 +30,7 @@ func lines() []line {
 		{"sync CPU, protobuf", "initial sync, protobuf: CPU", "ms", times(1 / 0.8)},
 		{"sync heap, JSON", "live heap after it, JSON", "MB", times(4.0 / 3)},
 		{"sync heap, protobuf", "live heap after it, protobuf", "MB", times(4.0 / 3)},
+		{"sync heap, compact", "the same with cache.Options.Compact", "MB", times(3)},
 		{"event CPU, JSON", "watch event to handler, JSON: CPU", "µs", times(4)},
 		{"event CPU, protobuf", "watch event to handler, protobuf: CPU", "µs", times(1 / 0.8)},
 		{"hand-offs, JSON", "goroutines woken by it, JSON", "", atMost(2)},

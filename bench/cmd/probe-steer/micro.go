@@ -25,17 +25,26 @@ import (
 type steps struct{}
 
 // Cache implements micro.Side.
-func (steps) Cache(ctx context.Context, config *rest.Config, obj micro.Object, indexes int, updated func()) (reads micro.Reads, err error) {
+func (steps) Cache(ctx context.Context, config *rest.Config, obj micro.Object, indexes int, updated func()) (micro.Reads, error) {
+	return newCache(ctx, config, cache.Options{}, obj, indexes, updated)
+}
+
+// CompactCache implements micro.Compacting.
+func (steps) CompactCache(ctx context.Context, config *rest.Config, obj micro.Object) (micro.Reads, error) {
+	return newCache(ctx, config, cache.Options{Compact: true}, obj, 0, func() {})
+}
+
+func newCache(ctx context.Context, config *rest.Config, o cache.Options, obj micro.Object, indexes int, updated func()) (reads micro.Reads, err error) {
 	scheme, err := client.NewScheme(item.AddToScheme, corev1.AddToScheme)
 	if err != nil {
 		return reads, err
 	}
-	log := slog.New(slog.DiscardHandler)
-	live, err := client.New(config, client.Options{Scheme: scheme, Log: log})
+	o.Log = slog.New(slog.DiscardHandler)
+	live, err := client.New(config, client.Options{Scheme: scheme, Log: o.Log})
 	if err != nil {
 		return reads, err
 	}
-	c, err := cache.New(live, cache.Options{Log: log})
+	c, err := cache.New(live, o)
 	if err != nil {
 		return reads, err
 	}

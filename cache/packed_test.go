@@ -1,0 +1,144 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/client"
+)
+
+// TestACompactCacheAnswersLikeAnyOther asks a compact cache and another one the
+// same, and compares everything.
+func TestACompactCacheAnswersLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	answers := func(t *testing.T, compact bool) (out []string) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, Options{Compact: compact})
+			defer r.cache.Stop()
+			note := func(what string, v any) { out = append(out, fmt.Sprintf("%s %+v", what, v)) }
+			check := func(err error) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx := context.Background()
+			check(r.cache.IndexField(&corev1.ConfigMap{}, "data.v", func(obj client.Object) []string {
+				return []string{obj.(*corev1.ConfigMap).Data["v"]}
+			}))
+			r.server.Put("configmaps", "default", "a", v("1"), map[string]string{"app": "x"})
+			r.server.Put("configmaps", "default", "b", v("2"), nil)
+			untyped := &unstructured.Unstructured{}
+			untyped.SetAPIVersion("v1")
+			untyped.SetKind("ConfigMap")
+			for _, obj := range []client.Object{&corev1.ConfigMap{}, untyped} {
+				r.informer(obj).AddHandler(func(e Event) {
+					note(fmt.Sprintf("%T", e.Object), e.Object)
+					note(e.Type.String()+" was", e.Old)
+				})
+			}
+			r.start()
+			r.synced()
+			if compact {
+				for _, s := range r.cache.all() {
+					for _, obj := range s.store.All() {
+						if p, ok := obj.(*packed); !ok || p.fresh.Load() != nil {
+							t.Errorf("%T is not held encoded", obj)
+						}
+					}
+				}
+			}
+			r.server.Put("configmaps", "default", "a", v("3"), map[string]string{"app": "x"})
+			r.server.Delete("configmaps", "default", "b")
+			synctest.Wait()
+			for _, obj := range []client.Object{&corev1.ConfigMap{}, untyped.DeepCopy(), &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}} {
+				check(r.cache.Get(ctx, key("a"), obj))
+				note("get", obj)
+			}
+			for _, opts := range [][]client.ListOption{
+				nil, {client.MatchingLabels{"app": "x"}}, {client.MatchingFields{"data.v": "3"}}, {client.MatchingFields{"data.v": "1"}},
+			} {
+				var list corev1.ConfigMapList
+				check(r.cache.List(ctx, &list, opts...))
+				note("list", list)
+			}
+			lister, err := NewLister[*corev1.ConfigMap](r.cache)
+			check(err)
+			all, err := lister.All(ctx)
+			check(err)
+			for obj := range all {
+				note("all", obj)
+			}
+			if err := r.cache.Get(ctx, key("a"), &corev1.Secret{}); err == nil {
+				t.Error("a Secret was read out of ConfigMaps")
+			}
+			// Own writes show before the watch delivers them, and merge with it.
+			r.server.Hold(true)
+			own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}, Data: v("4")}
+			check(r.client.Create(ctx, own))
+			var list corev1.ConfigMapList
+			check(r.client.List(ctx, &list))
+			note("with own", len(list.Items))
+			r.server.Hold(false)
+		})
+		return out
+	}
+	if diff := cmp.Diff(answers(t, false), answers(t, true)); diff != "" {
+		t.Errorf("-as it is +compact:\n%s", diff)
+	}
+}
+
+// heapOf is the live heap that a cache of Pods takes, in bytes.
+func heapOf(t *testing.T, objects int, compact bool) float64 {
+	t.Helper()
+	k := newPacking(place{corev1.SchemeGroupVersion.WithKind("Pod"), typed}, func() client.Object { return &corev1.Pod{} })
+	live := func() float64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	before := live()
+	held := make([]client.Object, objects)
+	for i := range held {
+		pod := benchPod(i, "1")
+		data, err := pod.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := &corev1.Pod{}
+		if err := obj.Unmarshal(data); err != nil { // as the watch delivers it
+			t.Fatal(err)
+		}
+		held[i] = obj
+		if compact {
+			p := k.pack(obj).(*packed)
+			p.fresh.Store(nil)
+			held[i] = p
+		}
+	}
+	took := live() - before
+	runtime.KeepAlive(held)
+	return took
+}
+
+// TestACompactCacheTakesHalfTheMemory is not parallel: it measures the heap.
+func TestACompactCacheTakesHalfTheMemory(t *testing.T) {
+	const objects = 2000
+	as, compact := heapOf(t, objects, false), heapOf(t, objects, true)
+	t.Logf("a Pod takes %.0f bytes as it is, %.0f compact: %.2f", as/objects, compact/objects, compact/as)
+	if compact > as/2 {
+		t.Errorf("a compact cache takes %.2f of the memory", compact/as)
+	}
+}
