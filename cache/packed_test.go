@@ -41,11 +41,9 @@ func TestACompactCacheAnswersLikeAnyOther(t *testing.T) {
 			untyped := &unstructured.Unstructured{}
 			untyped.SetAPIVersion("v1")
 			untyped.SetKind("ConfigMap")
-			for _, obj := range []client.Object{&corev1.ConfigMap{}, untyped} {
-				r.informer(obj).AddHandler(func(e Event) {
-					note(fmt.Sprintf("%T", e.Object), e.Object)
-					note(e.Type.String()+" was", e.Old)
-				})
+			events := make([][]Event, 2) // by informer: each calls its handler on its own
+			for i, obj := range []client.Object{&corev1.ConfigMap{}, untyped} {
+				r.informer(obj).AddHandler(func(e Event) { events[i] = append(events[i], e) })
 			}
 			r.start()
 			r.synced()
@@ -61,6 +59,12 @@ func TestACompactCacheAnswersLikeAnyOther(t *testing.T) {
 			r.server.Put("configmaps", "default", "a", v("3"), map[string]string{"app": "x"})
 			r.server.Delete("configmaps", "default", "b")
 			synctest.Wait()
+			for _, informer := range events {
+				for _, e := range informer {
+					note(fmt.Sprintf("%s %T", e.Type, e.Object), e.Object)
+					note("was", e.Old)
+				}
+			}
 			for _, obj := range []client.Object{&corev1.ConfigMap{}, untyped.DeepCopy(), &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}} {
 				check(r.cache.Get(ctx, key("a"), obj))
 				note("get", obj)

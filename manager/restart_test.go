@@ -35,9 +35,12 @@ type three struct{ m *manager.Manager }
 
 func (c three) makeParts(set controller.Children[*corev1.Secret]) controller.Func[*corev1.ConfigMap] {
 	return func(ctx context.Context, app *corev1.ConfigMap) (controller.Result, error) {
+		if app.Annotations[sizeOf] == "" {
+			return controller.Done(), nil // not an app
+		}
 		size, err := strconv.Atoi(app.Annotations[sizeOf])
 		if err != nil {
-			return controller.Done(), nil // not an app
+			return controller.Result{}, err
 		}
 		var parts []*corev1.Secret
 		for i := range size {

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -216,9 +217,12 @@ type parts struct {
 
 // Reconcile implements controller.Reconciler.
 func (p parts) Reconcile(ctx context.Context, app *corev1.ConfigMap) (controller.Result, error) {
-	var n int
-	if _, err := fmt.Sscan(app.Labels["parts"], &n); err != nil || !strings.HasPrefix(app.Name, "app-") {
+	if app.Labels["parts"] == "" {
 		return controller.Done(), nil // not an app
+	}
+	n, err := strconv.Atoi(app.Labels["parts"])
+	if err != nil {
+		return controller.Result{}, err
 	}
 	var desired []*corev1.ConfigMap
 	for i := range n {
