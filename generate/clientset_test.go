@@ -27,9 +27,8 @@ import (
 var record = flag.String("record", "", "record anew what the code-generator in this directory makes")
 
 const (
-	clientFixture  = "github.com/steer-dev/steer/generate/testdata/clients"
-	clientGolden   = "testdata/clients/surface.txt"
-	fixturePackage = clientFixture + "/shop/v1"
+	clientFixture = "github.com/steer-dev/steer/generate/testdata/clients"
+	clientGolden  = "testdata/clients/surface.txt"
 )
 
 func TestClientsCanBeUsedForCodeGenerators(t *testing.T) {
@@ -105,6 +104,11 @@ func recordedSurface(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	made := clientFixture + "/made"
+	versions := []string{"v1", "v2"}
+	var packages []string
+	for _, version := range versions {
+		packages = append(packages, clientFixture+"/shop/"+version)
+	}
 	tool := func(name string, args ...string) {
 		t.Helper()
 		command := exec.Command(filepath.Join(tools, name), append([]string{"--go-header-file", header}, args...)...)
@@ -112,21 +116,24 @@ func recordedSurface(t *testing.T) []string {
 			t.Fatalf("%s: %v\n%s", name, err, said)
 		}
 	}
-	tool("client-gen", "--clientset-name", "versioned", "--input-base", "", "--input", fixturePackage, "--output-dir", out+"/made/clientset", "--output-pkg", made+"/clientset")
-	tool("lister-gen", "--output-dir", out+"/made/listers", "--output-pkg", made+"/listers", fixturePackage)
-	tool("informer-gen", "--versioned-clientset-package", made+"/clientset/versioned", "--listers-package", made+"/listers",
-		"--output-dir", out+"/made/informers", "--output-pkg", made+"/informers", fixturePackage)
+	tool("client-gen", "--clientset-name", "versioned", "--input-base", "", "--input", strings.Join(packages, ","), "--output-dir", out+"/made/clientset", "--output-pkg", made+"/clientset")
+	tool("lister-gen", append([]string{"--output-dir", out + "/made/listers", "--output-pkg", made + "/listers"}, packages...)...)
+	tool("informer-gen", append([]string{"--versioned-clientset-package", made + "/clientset/versioned", "--listers-package", made + "/listers",
+		"--output-dir", out + "/made/informers", "--output-pkg", made + "/informers"}, packages...)...)
 	const registration = "zz_generated.register.go"
-	tool("register-gen", "--output-file", registration, fixturePackage)
-	beside := filepath.Join("testdata", "clients", "shop", "v1", registration)
-	text, err := os.ReadFile(beside)
-	if err != nil {
-		t.Fatal(err)
+	tool("register-gen", append([]string{"--output-file", registration}, packages...)...)
+	var lines []string
+	for _, version := range versions {
+		beside := filepath.Join("testdata", "clients", "shop", version, registration)
+		text, err := os.ReadFile(beside)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(beside); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, surface(t, "shop/"+version+"/"+registration, text)...)
 	}
-	if err := os.Remove(beside); err != nil {
-		t.Fatal(err)
-	}
-	lines := surface(t, "shop/v1/"+registration, text)
 	err = filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" {
 			return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -88,12 +89,15 @@ func (m module) packages(ctx context.Context, dir string) ([]string, error) {
 	}
 	var kept []string
 	for name := range strings.FieldsSeq(string(data)) {
-		if base := name[strings.LastIndex(name, "/")+1:]; strings.HasPrefix(base, "v") { // a version, not the group's own package
+		if base := name[strings.LastIndex(name, "/")+1:]; isVersion.MatchString(base) { // not the group's own package, or one of functions
 			kept = append(kept, name)
 		}
 	}
 	return kept, nil
 }
+
+// isVersion tells the packages of API versions.
+var isVersion = regexp.MustCompile(`^v\d`)
 
 // environment keeps flags and workspaces of this machine out of both sides' runs.
 func environment(more ...string) []string {

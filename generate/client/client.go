@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/format"
+	"go/types"
 	"os"
 	"path"
 	"path/filepath"
@@ -94,8 +95,15 @@ func Wanted(p *load.Program) bool {
 	return slices.ContainsFunc(crd.Kinds(p), func(k crd.Kind) bool { return p.TypeMarkers(k.TypeDecl).Has("genclient") })
 }
 
-// Need asks for nothing: names and markers suffice.
-func (g *Generator) Need(*load.Program) {}
+// Need asks for the types of kinds that are declared after others, whose fields are
+// not in sight. Otherwise names and markers suffice.
+func (g *Generator) Need(p *load.Program) {
+	for _, k := range crd.Kinds(p) {
+		if _, isStruct := k.Spec.Type.(*ast.StructType); !isStruct && p.TypeMarkers(k.TypeDecl).Has("genclient") {
+			p.Need(k.Package, k.Spec.Name.Name)
+		}
+	}
+}
 
 // Generate makes the part.
 func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
@@ -139,7 +147,7 @@ func (g *Generator) collect(p *load.Program) (*set, string, error) {
 			continue
 		}
 		can := verbsOf(markerSet)
-		if s, _ := k.Spec.Type.(*ast.StructType); markerSet.Has("genclient:noStatus") || !hasStatus(s) {
+		if markerSet.Has("genclient:noStatus") || !hasStatus(k.TypeDecl) {
 			delete(can, "updateStatus")
 			delete(can, "applyStatus")
 		}
@@ -181,13 +189,27 @@ func (g *Generator) collect(p *load.Program) (*set, string, error) {
 	return all, filepath.Join(top, dir), nil
 }
 
-func hasStatus(s *ast.StructType) bool {
-	if s == nil {
+// hasStatus reports whether a kind has a field of that name.
+func hasStatus(decl *load.TypeDecl) bool {
+	if s, ok := decl.Spec.Type.(*ast.StructType); ok {
+		return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
+			return slices.ContainsFunc(f.Names, func(n *ast.Ident) bool { return n.Name == "Status" })
+		})
+	}
+	t := decl.Package.Info.TypeOf(decl.Spec.Name)
+	if t == nil {
 		return false
 	}
-	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
-		return slices.ContainsFunc(f.Names, func(n *ast.Ident) bool { return n.Name == "Status" })
-	})
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return false
+	}
+	for field := range s.Fields() {
+		if field.Name() == "Status" {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *set) version(p *load.Program, k crd.Kind) *version {
@@ -198,11 +220,12 @@ func (s *set) version(p *load.Program, k crd.Kind) *version {
 		if !ok {
 			name = upperFirst(first)
 		}
-		s.Groups = append(s.Groups, &group{Name: k.Group, Go: name, Dir: strings.ToLower(path.Base(path.Dir(k.Package.Path)))})
-		i = len(s.Groups) - 1
-		if dir := s.Groups[i].Dir; dir == "api" || dir == "apis" || dir == "." {
-			s.Groups[i].Dir = strings.ToLower(first) // the directory does not name the group
+		dir := strings.ToLower(path.Base(path.Dir(k.Package.Path)))
+		if slices.ContainsFunc(s.Groups, func(g *group) bool { return g.Dir == dir }) {
+			dir = strings.ToLower(first) // two groups in directories of one name
 		}
+		s.Groups = append(s.Groups, &group{Name: k.Group, Go: name, Dir: dir})
+		i = len(s.Groups) - 1
 	}
 	g := s.Groups[i]
 	for _, v := range g.Versions {
