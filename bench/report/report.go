@@ -49,6 +49,16 @@ type Metric struct {
 	Ratio float64 `json:"ratio"`
 	// Goal, if any.
 	Goal *Goal `json:"goal,omitempty"`
+	// Point, if any, says where on a line the metric lies.
+	Point *Point `json:"point,omitempty"`
+}
+
+// Point is a place on the line that a cost makes while something grows.
+type Point struct {
+	// Line is the name of the cost, Of what grows, At how much there was of it.
+	Line string  `json:"line"`
+	Of   string  `json:"of"`
+	At   float64 `json:"at"`
 }
 
 // Goal is what a metric is to reach; the zero value asks for nothing.
@@ -61,7 +71,9 @@ type Goal struct {
 
 // Report is the result of a run. It is not safe for concurrent use.
 type Report struct {
-	Started time.Time         `json:"started"`
+	Started time.Time `json:"started"`
+	// Command is what was run, as its flags.
+	Command string            `json:"command,omitempty"`
 	Machine map[string]string `json:"machine"`
 	Notes   []string          `json:"notes,omitempty"`
 	Metrics []*Metric         `json:"metrics"`
@@ -98,6 +110,26 @@ func (r *Report) Add(group, name, unit string, better Direction, side Side, valu
 		m.Peer = append(m.Peer, value)
 	}
 	m.Ratio = ratio(m)
+}
+
+// AddPoint records a value that was measured while there was so much of something.
+func (r *Report) AddPoint(group string, p Point, unit string, side Side, value float64) {
+	name := fmt.Sprintf("%s, %s %s", p.Line, count(p.At), p.Of)
+	r.Add(group, name, unit, Lower, side, value)
+	for _, m := range r.Metrics {
+		if m.Group == group && m.Name == name {
+			m.Point = &p
+		}
+	}
+}
+
+// count writes a number of things.
+func count(n float64) string {
+	text := fmt.Sprintf("%.0f", n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // Expect sets the goal of a metric that was added before.
@@ -167,6 +199,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, show(m.Steer), show(m.Peer), better, verdict(m))
 	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	r.writeGrowth(table)
 	for _, note := range r.Notes {
 		fmt.Fprintf(table, "\nnote: %s\n", note)
 	}

@@ -5,6 +5,9 @@ package report_test
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +43,97 @@ func TestRatiosSayHowManyTimesBetterSteerIs(t *testing.T) {
 	}
 	if got := strings.Count(chart.String(), "<rect"); got != 2 {
 		t.Errorf("the chart has %d bars, want 2", got)
+	}
+}
+
+func TestReadmeShowsTheKeptFigures(t *testing.T) {
+	t.Parallel()
+	kept, err := report.ReadKept("../../docs/measured.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(kept) == 0 || !strings.Contains(string(readme), kept.Tables()) {
+		t.Error("README.md's tables are not those of docs/measured.json: run `go run ./cmd/sidebyside -only GROUP -readme`, or restore them")
+	}
+}
+
+func TestReadmeIsRewrittenBetweenItsLines(t *testing.T) {
+	t.Parallel()
+	r := report.New(time.Unix(0, 0))
+	r.Command = "-only server"
+	for side, values := range map[report.Side][3]float64{report.Steer: {28, 2920, 450}, report.Peer: {2300, 873, 2000}} {
+		r.Add("server", "start to /readyz", "ms", report.Lower, side, values[0])
+		r.Add("server", "create, 16 clients", "ops/s", report.Higher, side, values[1])
+		r.Add("server", "create, 16 clients, server CPU per request", "µs", report.Lower, side, values[2])
+	}
+	kept := report.Kept{"server": r}
+	lines := strings.Split(kept.Tables(), "\n")
+	file := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(file, []byte("before\n"+lines[0]+"\nold\n"+lines[len(lines)-2]+"\nafter\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.RewriteReadme(file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"before\n<!-- measured", "-->\nafter\n", "| `-only server` | Steer | kube-apiserver",
+		"| start to `/readyz` | 28.0 ms | 2.3 s | 82.1x |\n",
+		"| create, 16 clients, durable; server CPU of one | 2,920/s; 450 µs | 873/s; 2 ms | 3.34x; 4.44x |\n",
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if strings.Contains(string(got), "old") {
+		t.Error("the old tables are still there")
+	}
+	if err := kept.RewriteReadme(os.DevNull); err == nil {
+		t.Error("a file without the lines was accepted")
+	}
+}
+
+func TestValuesInTheFormatOfBenchmarks(t *testing.T) {
+	t.Parallel()
+	r := report.New(time.Unix(0, 0))
+	r.Add("server", "start to /readyz", "ms", report.Lower, report.Steer, 2.5)
+	r.Add("server", "packages", "", report.Lower, report.Peer, 7)
+	var out bytes.Buffer
+	if err := r.WriteBenchstat(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"BenchmarkServer/start_to_-readyz/side=steer 1 2.5 ms\n", "BenchmarkServer/packages/side=peer 1 7 count\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestGrowthIsTheExponent(t *testing.T) {
+	t.Parallel()
+	r := report.New(time.Unix(0, 0))
+	for _, n := range []float64{10, 100, 1000} {
+		r.AddPoint("scale", report.Point{Line: "memory", Of: "objects", At: n}, "MB", report.Steer, 3*n)
+		r.AddPoint("scale", report.Point{Line: "memory", Of: "objects", At: n}, "MB", report.Peer, 8)
+	}
+	var table, chart bytes.Buffer
+	if err := errors.Join(r.WriteTable(&table), r.WriteChart(&chart)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"memory, 1,000 objects", "memory                                     objects  1.00   0.00"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, table.String())
+		}
+	}
+	if got := strings.Count(chart.String(), "<polyline"); got != 2 || !strings.Contains(chart.String(), "n^1.00") {
+		t.Errorf("the chart has %d lines, want 2:\n%s", got, chart.String())
 	}
 }
 

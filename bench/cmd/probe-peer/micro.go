@@ -126,6 +126,32 @@ func (steps) Reconcile(ctx context.Context, config *rest.Config, reconciled func
 	return func() { q.Add(request(micro.Namespace, micro.Name)) }, nil
 }
 
+// Controllers implements micro.Side.
+func (steps) Controllers(ctx context.Context, config *rest.Config, n int, reconciled func()) error {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	m, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		err := ctrl.NewControllerManagedBy(m).For(&corev1.Pod{}).Named(fmt.Sprintf("probe-%d-%d", n, i)).
+			Complete(reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+				var pod corev1.Pod
+				err := m.GetClient().Get(ctx, req.NamespacedName, &pod)
+				reconciled()
+				return ctrl.Result{}, err
+			}))
+		if err != nil {
+			return err
+		}
+	}
+	go func() { _ = m.Start(ctx) }() // ends with ctx
+	return nil
+}
+
 func request(namespace, name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }

@@ -144,6 +144,29 @@ func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options,
 	return func() { enqueue(request, queue.Order{}) }, nil
 }
 
+// Controllers implements micro.Side.
+func (steps) Controllers(ctx context.Context, config *rest.Config, n int, reconciled func()) error {
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		return err
+	}
+	m, err := manager.New(config, manager.Options{Name: "probe", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		reconciler := controller.Func[*corev1.Pod](func(context.Context, *corev1.Pod) (controller.Result, error) {
+			reconciled()
+			return controller.Done(), nil
+		})
+		if err := controller.Add(m, reconciler, controller.Name(fmt.Sprintf("probe-%d-%d", n, i))); err != nil {
+			return err
+		}
+	}
+	go func() { _ = m.Start(ctx) }() // ends with ctx
+	return nil
+}
+
 // source hands out the function that enqueues.
 type source chan func(controller.Request, queue.Order)
 

@@ -4,7 +4,7 @@
 // Command sidebyside runs Steer and its peers in turn on this machine and
 // prints medians and ratios.
 //
-//	go run ./cmd/sidebyside [--only server] [--quick] [--json FILE] [--chart FILE]
+//	go run ./cmd/sidebyside [-only server] [-quick] [-json FILE] [-chart FILE] [-benchstat FILE] [-readme]
 package main
 
 import (
@@ -24,22 +24,25 @@ import (
 	"github.com/steer-dev/steer/bench/generate"
 	"github.com/steer-dev/steer/bench/report"
 	"github.com/steer-dev/steer/bench/runtime"
+	"github.com/steer-dev/steer/bench/scale"
 	"github.com/steer-dev/steer/bench/server"
 	"github.com/steer-dev/steer/bench/weight"
 )
 
 // settings are the flags.
 type settings struct {
-	only, json, chart, peer, root string
-	quick, cold                   bool
-	rounds                        int
+	only, json, chart, benchstat, peer, root string
+	quick, cold, readme                      bool
+	rounds                                   int
 }
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, weight, runtime or generate (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, weight, runtime, generate or scale (default: all)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
+	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
+	flag.BoolVar(&s.readme, "readme", false, "keep what was measured in docs/measured.json and rewrite the tables of README.md from it")
 	flag.StringVar(&s.peer, "peer", os.Getenv("STEER_PEER_BIN"), "directory with the binaries of module oracle (peer, kube-apiserver, etcd)")
 	flag.StringVar(&s.root, "root", "..", "directory of the main module")
 	flag.BoolVar(&s.quick, "quick", false, "a tenth of the work, once")
@@ -49,7 +52,7 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
 	if err := run(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "sidebyside:", err)
@@ -70,11 +73,17 @@ func groups() []struct {
 		{"weight", runWeight},
 		{"runtime", runRuntime},
 		{"generate", runGenerate},
+		{"scale", runScale},
 	}
 }
 
 func run(ctx context.Context, s settings) error {
 	out := report.New(time.Now())
+	published := filepath.Join(s.root, "docs", "measured.json")
+	kept, err := report.ReadKept(published)
+	if err != nil {
+		return err
+	}
 	var failed []error
 	ran := false
 	for _, g := range groups() {
@@ -82,9 +91,17 @@ func run(ctx context.Context, s settings) error {
 			continue
 		}
 		ran = true
-		if err := g.run(ctx, s, out); err != nil {
+		one := report.New(time.Now())
+		one.Command = s.flags(g.name)
+		limited, cancel := context.WithTimeout(ctx, groupLimit)
+		err := g.run(limited, s, one)
+		cancel()
+		if err != nil {
 			failed = append(failed, fmt.Errorf("group %s: %w", g.name, err)) // the others still count
+		} else {
+			kept[g.name] = one
 		}
+		out.Merge(one)
 	}
 	if !ran {
 		var names []string
@@ -93,8 +110,29 @@ func run(ctx context.Context, s settings) error {
 		}
 		return fmt.Errorf("no group %q; there are %s", s.only, strings.Join(names, ", "))
 	}
-	failed = append(failed, out.WriteTable(os.Stdout), write(s.json, out.WriteJSON), write(s.chart, out.WriteChart))
+	failed = append(failed, out.WriteTable(os.Stdout), write(s.json, out.WriteJSON), write(s.chart, out.WriteChart), write(s.benchstat, out.WriteBenchstat))
+	if s.readme {
+		failed = append(failed, kept.Write(published), kept.RewriteReadme(filepath.Join(s.root, "README.md")))
+	}
 	return errors.Join(failed...)
+}
+
+// groupLimit is how long a group may run.
+const groupLimit = 10 * time.Minute
+
+// flags are those that run one group as it was run.
+func (s settings) flags(group string) string {
+	text := "-only " + group
+	if s.quick {
+		text += " -quick"
+	}
+	if s.cold && group == "weight" {
+		text += " -cold"
+	}
+	if s.rounds > 0 {
+		text += fmt.Sprint(" -rounds ", s.rounds)
+	}
+	return text
 }
 
 // write creates a file; no name means that nobody asked for it.
@@ -137,13 +175,16 @@ func runServer(ctx context.Context, s settings, out *report.Report) (err error) 
 	if s.rounds > 0 {
 		scale.Rounds = s.rounds
 	}
-	var peer server.Subject
+	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
+}
+
+// reference is the real control plane, nil if it is not built.
+func reference(s settings, out *report.Report) server.Subject {
 	if kubernetes := (server.Kubernetes{Binaries: s.peer}); kubernetes.Built() {
-		peer = kubernetes
-	} else {
-		out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin ./cmd/...` in oracle/ and pass -peer oracle/bin")
+		return kubernetes
 	}
-	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, peer, scale)
+	out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin ./cmd/...` in oracle/ and pass -peer oracle/bin")
+	return nil
 }
 
 func runWeight(ctx context.Context, s settings, out *report.Report) error {
@@ -158,16 +199,7 @@ func runRuntime(ctx context.Context, s settings, out *report.Report) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	bench := filepath.Join(s.root, "bench")
-	steer, err := build(ctx, dir, s.root, "./cmd/steer")
-	if err != nil {
-		return err
-	}
-	ours, err := build(ctx, dir, bench, "./cmd/probe-steer")
-	if err != nil {
-		return err
-	}
-	theirs, err := build(ctx, dir, bench, "./cmd/probe-peer")
+	steer, probes, err := buildRuntime(ctx, dir, s)
 	if err != nil {
 		return err
 	}
@@ -178,12 +210,41 @@ func runRuntime(ctx context.Context, s settings, out *report.Report) (err error)
 	if s.rounds > 0 {
 		rounds = s.rounds
 	}
-	probes := runtime.Probes{Steer: ours, Peer: theirs}
 	return errors.Join(
 		runtime.RunTest(ctx, out, s.root, rounds),
 		runtime.RunMicro(ctx, out, os.Stderr, probes, rounds, objects),
 		runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, probes, rounds, objects),
 	)
+}
+
+// buildRuntime compiles the server and the probes of both sides.
+func buildRuntime(ctx context.Context, into string, s settings) (steer string, probes runtime.Probes, err error) {
+	bench := filepath.Join(s.root, "bench")
+	if steer, err = build(ctx, into, s.root, "./cmd/steer"); err != nil {
+		return "", probes, err
+	}
+	if probes.Steer, err = build(ctx, into, bench, "./cmd/probe-steer"); err != nil {
+		return "", probes, err
+	}
+	probes.Peer, err = build(ctx, into, bench, "./cmd/probe-peer")
+	return steer, probes, err
+}
+
+func runScale(ctx context.Context, s settings, out *report.Report) (err error) {
+	dir, err := os.MkdirTemp("", "steer-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	steer, probes, err := buildRuntime(ctx, dir, s)
+	if err != nil {
+		return err
+	}
+	size := scale.Full()
+	if s.quick {
+		size = scale.Quick()
+	}
+	return scale.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, reference(s, out), probes, size)
 }
 
 func runGenerate(ctx context.Context, s settings, out *report.Report) (err error) {

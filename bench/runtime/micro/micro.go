@@ -31,6 +31,9 @@ type Side interface {
 	// Reconcile starts a controller of one worker that calls reconciled and
 	// does nothing else, and returns what hands it a request.
 	Reconcile(ctx context.Context, config *rest.Config, reconciled func()) (enqueue func(), err error)
+	// Controllers starts a manager with so many controllers of one worker on Pods,
+	// each of which reads its object from the cache and calls reconciled.
+	Controllers(ctx context.Context, config *rest.Config, n int, reconciled func()) error
 }
 
 // Compacting is a side that can hold objects encoded.

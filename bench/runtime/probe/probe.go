@@ -63,6 +63,7 @@ func Main(side Side, steps micro.Side) {
 	single := flags.Bool("micro", false, "measure single steps, without a server")
 	idle := flags.Bool("idle", false, "measure a manager at rest, without a server")
 	failing := flags.Bool("failover", false, "measure the hand-over from one leader to the next")
+	growth := flags.Bool("growth", false, "measure how costs grow, without a server")
 	_ = flags.Parse(os.Args[1:]) // exits itself
 	var result any
 	var err error
@@ -73,6 +74,8 @@ func Main(side Side, steps micro.Side) {
 		result, err = micro.Idle(context.Background(), side.Run)
 	case *failing:
 		result, err = failover(side, *kubeconfig)
+	case *growth:
+		result, err = micro.Growth{Objects: *objects}.Measure(context.Background(), steps, processCPU)
 	default:
 		result, err = measure(side, *kubeconfig, *objects, *events)
 	}

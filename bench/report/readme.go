@@ -1,0 +1,163 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The lines in README.md between which the tables stand.
+const (
+	begin = "<!-- measured: written by `go run ./cmd/sidebyside -readme` in bench/, from docs/measured.json -->"
+	end   = "<!-- end of measured -->"
+)
+
+// table is one of README's.
+type table struct {
+	group, peer string
+	rows        []row
+}
+
+// row shows some metrics of a group side by side. In their names a star stands for
+// anything: it is where a run's size stands.
+type row struct {
+	label   string
+	metrics []string
+}
+
+// tables are what README shows: the goals of each group, met or not.
+func tables() []table {
+	return []table{
+		{"server", "kube-apiserver 1.36.3 + etcd 3.6", []row{
+			{"start to `/readyz`", []string{"start to /readyz"}},
+			{"idle memory, resident", []string{"idle memory, resident"}},
+			{"CRD to the first object of it", []string{"CRD to first object"}},
+			{"create, 16 clients, durable; server CPU of one", []string{"create, 16 clients", "create, 16 clients, server CPU per request"}},
+			{"get, 16 clients; server CPU of one", []string{"get, 16 clients", "get, 16 clients, server CPU per request"}},
+			{"patch; apply, 16 clients, server CPU of one", []string{"patch, 16 clients, server CPU per request", "apply, 16 clients, server CPU per request"}},
+			{"consistent list of all, 16 clients", []string{"consistent list of *, 16 clients, median"}},
+			{"200 watchers: lag p99; server CPU of an event", []string{"200 watchers: lag p99", "200 watchers: server CPU per event"}},
+		}},
+		{"runtime", "controller-runtime v0.25.2", []row{
+			{"initial sync of objects of 8 KB: CPU, JSON; protobuf", []string{"initial sync, objects of 8 KB, JSON: CPU", "initial sync, protobuf: CPU"}},
+			{"its live heap, JSON; protobuf", []string{"live heap after it, JSON", "live heap after it, protobuf"}},
+			{"watch event to handler, JSON; protobuf: CPU", []string{"watch event to handler, JSON: CPU", "watch event to handler, protobuf: CPU"}},
+			{"queue: add, get, done", []string{"queue add, get, done: CPU"}},
+			{"empty reconcile", []string{"empty reconcile: CPU"}},
+			{"cached get; list of 100: allocations", []string{"cached get, a copy: allocations", "cached list, copies: allocations"}},
+		}},
+		{"weight", "the same operator on controller-runtime", []row{
+			{"third-party packages; binary", []string{"third-party packages", "binary"}},
+			{"compile from nothing, CPU", []string{"compile from nothing, CPU"}},
+		}},
+		{"generate", "controller-gen v0.23.0, code-generator v0.37.2", []row{
+			{"CRDs, deepcopy, RBAC, webhooks of cluster-api: CPU", []string{"crd, object, rbac, webhook of cluster-api"}},
+			{"the same of gateway-api; of prometheus-operator", []string{"crd, object, rbac, webhook of gateway-api", "crd, object, rbac, webhook of prometheus-operator"}},
+			{"the same again, nothing changed: CPU", []string{"the same again, nothing changed: cluster-api"}},
+			{"clients, listers, informers of gateway-api: CPU", []string{"client, lister, informer, register of gateway-api"}},
+		}},
+		{"scale", "kube-apiserver, controller-runtime", []row{
+			{"server memory with 1,000; 10,000; 100,000 objects of 2 KB", []string{"server memory, resident, 1,000 objects", "server memory, resident, 10,000 objects", "server memory, resident, 100,000 objects"}},
+			{"get among 10,000; 100,000 objects: server CPU", []string{"get, server CPU, 10,000 objects", "get, server CPU, 100,000 objects"}},
+			{"reconcile of an event with 1; 50 controllers: CPU of each", []string{"reconcile of one event, CPU, 1 controllers", "reconcile of one event, CPU, 50 controllers"}},
+		}},
+	}
+}
+
+// Tables renders what README shows of the kept figures.
+func (k Kept) Tables() string {
+	var out strings.Builder
+	out.WriteString(begin + "\n")
+	for _, t := range tables() {
+		r := k[t.group]
+		if r == nil {
+			continue
+		}
+		fmt.Fprintf(&out, "\n| `%s` | Steer | %s | ratio |\n|---|---|---|---|\n", r.Command, t.peer)
+		for _, row := range t.rows {
+			if cells, ok := r.cells(row); ok {
+				fmt.Fprintf(&out, "| %s | %s |\n", row.label, strings.Join(cells, " | "))
+			}
+		}
+	}
+	out.WriteString("\n" + end + "\n")
+	return out.String()
+}
+
+// cells of a row; not ok if none of its metrics was measured.
+func (r *Report) cells(row row) (cells []string, ok bool) {
+	var ours, theirs, ratios []string
+	for _, name := range row.metrics {
+		m := r.find(name)
+		if m == nil {
+			continue
+		}
+		ours, theirs = append(ours, human(m.Steer, m.Unit)), append(theirs, human(m.Peer, m.Unit))
+		ratio := "-"
+		if m.Ratio > 0 {
+			ratio = format(m.Ratio) + "x"
+		}
+		ratios = append(ratios, ratio)
+	}
+	return []string{strings.Join(ours, "; "), strings.Join(theirs, "; "), strings.Join(ratios, "; ")}, len(ours) > 0
+}
+
+// find returns the first metric of a name; a star in it stands for anything.
+func (r *Report) find(name string) *Metric {
+	head, tail, any := strings.Cut(name, "*")
+	for _, m := range r.Metrics {
+		if m.Name == name || any && strings.HasPrefix(m.Name, head) && strings.HasSuffix(m.Name, tail) {
+			return m
+		}
+	}
+	return nil
+}
+
+// human shows a median in the unit that reads best.
+func human(values []float64, unit string) string {
+	if len(values) == 0 {
+		return "-"
+	}
+	v := Median(values)
+	switch {
+	case unit == "ops/s":
+		return count(v) + "/s"
+	case unit == "":
+		return count(v)
+	case unit == "ms" && v >= 1000:
+		v, unit = v/1000, "s"
+	case unit == "ms" && v < 1, unit == "µs" && v < 1000:
+		if unit == "ms" {
+			v *= 1000
+		}
+		unit = "µs"
+	case unit == "µs":
+		v, unit = v/1000, "ms"
+	}
+	return format(v) + " " + unit
+}
+
+// RewriteReadme puts the tables into the file.
+func (k Kept) RewriteReadme(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	rewritten, err := k.rewrite(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.WriteFile(file, []byte(rewritten), 0o644)
+}
+
+func (k Kept) rewrite(text string) (string, error) {
+	before, rest, ok := strings.Cut(text, begin+"\n")
+	_, after, closed := strings.Cut(rest, end+"\n")
+	if !ok || !closed {
+		return "", fmt.Errorf("the lines %q and %q are not both there", begin, end)
+	}
+	return before + k.Tables() + after, nil
+}
