@@ -28,11 +28,6 @@ import (
 // shutdownTimeout is how long requests in flight may take when steer up stops.
 const shutdownTimeout = 5 * time.Second
 
-// ballastBytes is allocated and never touched, so that it takes no memory, but
-// counts as live: the collector, which runs when the heap has grown by half, does
-// not run every 50 requests as long as the heap is small.
-const ballastBytes = 32 << 20
-
 // upOptions are the flags of steer up.
 type upOptions struct {
 	dataDir    string
@@ -131,8 +126,7 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
 		return explain(err, o.listen, home)
 	}
-	ballast := make([]byte, ballastBytes)
-	defer runtime.KeepAlive(ballast)
+	defer runtime.KeepAlive(ballast())
 	where := "in memory, gone when it stops"
 	if !o.inMemory {
 		where = "data in " + home
