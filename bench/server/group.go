@@ -69,6 +69,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer Sub
 			return fmt.Errorf("%s, %d objects: %w", side.name, scale.Crowd, err)
 		}
 	}
+	expect(out, scale)
 	return nil
 }
 
