@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci crash bench oracle etcdcluster
+.PHONY: help demo test race lint ci crash bench oracle etcdcluster helm
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -31,6 +31,9 @@ bench: ## side by side with the peers (builds them once, about ten minutes)
 
 etcdcluster: ## the operator of examples/etcdcluster with real etcd members
 	.ci/run etcdcluster
+
+helm: ## Helm, built from its module, against steer up --workloads (minutes, once)
+	cd oracle/helm && go test -v -timeout 20m ./...
 
 oracle: ## record the answers of the real kube-apiserver anew
 	cd oracle && go build -o bin ./cmd/...

@@ -1,0 +1,181 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package helm runs Helm, built from its Go module, against a control plane with
+// simulated workloads.
+package helm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every command, and what Helm waits for.
+const patience = 2 * time.Minute
+
+// cluster is a steer up and the helm to use on it.
+type cluster struct {
+	t          *testing.T
+	helm       string
+	kubeconfig string
+	env        []string
+}
+
+func newCluster(t *testing.T) *cluster {
+	dir := t.TempDir()
+	steer, helm := filepath.Join(dir, "steer"), filepath.Join(dir, "helm")
+	build(t, "../..", steer, "./cmd/steer")
+	if given := os.Getenv("STEER_HELM"); given != "" {
+		helm = given
+	} else {
+		build(t, ".", helm, "helm.sh/helm/v3/cmd/helm")
+	}
+	c := &cluster{t: t, helm: helm, kubeconfig: filepath.Join(dir, "kubeconfig")}
+	c.env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
+
+	up := exec.Command(steer, "up", "--in-memory", "--workloads", "--listen", "127.0.0.1:0", "--kubeconfig", c.kubeconfig,
+		"--outcome", "app.kubernetes.io/instance=web: ready after 300ms", "--outcome", "app.kubernetes.io/instance=broken: crash loop")
+	up.Stderr = os.Stderr
+	ready := make(chan struct{})
+	up.Stdout = &firstWrite{done: ready}
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = up.Process.Signal(syscall.SIGINT) // if it has ended, Wait tells
+		if err := up.Wait(); err != nil {
+			t.Errorf("steer up: %v", err)
+		}
+	})
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		t.Fatal("steer up does not say that it is up")
+	}
+	return c
+}
+
+// firstWrite closes a channel when something is written for the first time.
+type firstWrite struct{ done chan struct{} }
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	if w.done != nil {
+		close(w.done)
+		w.done = nil
+	}
+	return len(p), nil
+}
+
+func build(t *testing.T, dir, to, pkg string) {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-o", to, pkg)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+}
+
+// run runs helm and returns what it said and whether it failed.
+func (c *cluster) run(args ...string) (string, error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.helm, args...)
+	cmd.Env = c.env
+	var out, warnings bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &warnings
+	began := time.Now()
+	err := cmd.Run()
+	c.t.Logf("helm %s (%s)\n%s%s", strings.Join(args, " "), time.Since(began).Round(time.Millisecond), out.String(), warnings.String())
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, warnings.String())
+	}
+	return out.String(), err
+}
+
+func (c *cluster) must(args ...string) string {
+	c.t.Helper()
+	out, err := c.run(args...)
+	if err != nil {
+		c.t.Fatalf("helm %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// revision is what helm tells of one.
+type revision struct {
+	Revision    int    `json:"revision"`
+	Status      string `json:"status"`
+	Description string `json:"description"`
+}
+
+func (c *cluster) history(release string) string {
+	c.t.Helper()
+	var all []revision
+	if err := json.Unmarshal([]byte(c.must("history", release, "-o", "json")), &all); err != nil {
+		c.t.Fatal(err)
+	}
+	var lines []string
+	for _, r := range all {
+		lines = append(lines, fmt.Sprintf("%d %s %s", r.Revision, r.Status, r.Description))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (c *cluster) equal(what, want, got string) {
+	c.t.Helper()
+	if want != got {
+		c.t.Errorf("%s:\n%s\nwant:\n%s", what, got, want)
+	}
+}
+
+// TestHelm lets Helm do its work on one control plane.
+func TestHelm(t *testing.T) {
+	c := newCluster(t)
+	t.Run("a release lives its life", func(t *testing.T) { c.in(t).life() })
+	t.Run("an installation that never gets ready is taken back", func(t *testing.T) { c.in(t).takenBack() })
+}
+
+// in returns the cluster for a subtest.
+func (c *cluster) in(t *testing.T) *cluster {
+	sub := *c
+	sub.t = t
+	return &sub
+}
+
+// life is install, upgrade, a failing upgrade, rollback and uninstall, each
+// waited for.
+func (c *cluster) life() {
+	const chart = "testdata/web"
+	c.must("install", "web", chart, "--wait", "--timeout", "60s")
+	c.must("upgrade", "web", chart, "--wait", "--timeout", "60s", "--set", "image=example.com/web:2", "--set", "replicas=3")
+	if _, err := c.run("upgrade", "web", chart, "--set", "replicas=-1"); err == nil || !strings.Contains(err.Error(), "spec.replicas: Invalid value: -1") {
+		c.t.Errorf("an upgrade to -1 replicas: %v", err)
+	}
+	c.must("rollback", "web", "1", "--wait", "--timeout", "60s")
+	if manifest := c.must("get", "manifest", "web"); !strings.Contains(manifest, "image: example.com/web:1") {
+		c.t.Errorf("after the rollback:\n%s", manifest)
+	}
+	c.equal("history", "1 superseded Install complete\n2 superseded Upgrade complete\n3 failed Upgrade \"web\" failed: cannot patch \"web\" with kind Deployment: Deployment.apps \"web\" is invalid: "+
+		"spec.replicas: Invalid value: -1: must be greater than or equal to 0\n4 deployed Rollback to 1", c.history("web"))
+	c.must("uninstall", "web", "--wait", "--timeout", "60s")
+	c.equal("releases", "[]", strings.TrimSpace(c.must("list", "--all", "-o", "json")))
+}
+
+// takenBack is an installation of Pods that crash: --atomic waits, gives up and
+// removes what it made.
+func (c *cluster) takenBack() {
+	if _, err := c.run("install", "broken", "testdata/web", "--atomic", "--timeout", "5s"); err == nil {
+		c.t.Error("it was installed although its Pods crash")
+	}
+	c.equal("releases", "[]", strings.TrimSpace(c.must("list", "--all", "-o", "json")))
+}
