@@ -30,7 +30,8 @@ type (
 	Watcher interface {
 		Watch(ctx context.Context, r *Request, options *internalversion.ListOptions) (iter.Seq2[WatchEvent, error], error)
 	}
-	// Creater stores, or just answers, a new object.
+	// Creater stores, or just answers, a new object. It returns nil for what is done
+	// and has nothing to show: the answer is a Status.
 	Creater interface {
 		Create(ctx context.Context, r *Request, obj Object, options *metav1.CreateOptions) (Object, error)
 	}

@@ -246,6 +246,10 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 	if obj, err = b.Create(ctx, req, obj, options); err != nil {
 		return err
 	}
+	if obj == nil {
+		exchange.SendStatus(w, req.http, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
+		return nil
+	}
 	return c.answer(ctx, w, req, choice, http.StatusCreated, obj)
 }
 

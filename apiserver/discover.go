@@ -62,6 +62,9 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 			d.Kind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 		case sub.Backend != nil:
 			d.Kind, d.Verbs = sub.Kind, capabilities(sub.Backend)
+			if sub.Verbs != nil {
+				d.Verbs = sub.Verbs
+			}
 		case sub.Action != nil:
 			d.Kind, d.Verbs = sub.Kind, []string{"create"}
 		}

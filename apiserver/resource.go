@@ -167,7 +167,8 @@ type Subresource struct {
 	// Strategy makes it a partial view of the object itself, of the same kind,
 	// with its own rules: get, update and patch. /status is one of these.
 	Strategy Strategy
-	// Verbs of a Strategy; nil: get, patch and update.
+	// Verbs of a Strategy, nil: get, patch and update; or those of a Backend, nil:
+	// what it implements.
 	Verbs []string
 	// Ownership of its updates; nil tracks none. That of a Scale may also
 	// implement [ScaleOwnership].

@@ -256,6 +256,8 @@ type answerer func(ctx context.Context, w *exchange.Writer, req *Request) error
 func (s *Server) verbOf(req *Request) answerer {
 	if sub := req.sub; sub != nil {
 		switch {
+		case sub.Backend != nil && sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
+			return nil
 		case sub.Backend != nil:
 			return s.computed(req, sub.Backend)
 		case sub.Action != nil && req.Verb == "create":

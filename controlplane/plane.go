@@ -23,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/network"
+	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/expiry"
 	"github.com/steer-dev/steer/controlplane/gc"
@@ -140,7 +141,7 @@ func (p *Plane) assemble() error {
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
 	}
-	builtin := append(accounts.resources(allocator.Services(builtinResources())), core.Reviews(p.authorizer, authentication)...)
+	builtin := append(accounts.resources(pod.Subresources{Store: p.store, Send: p.sendFor}.Into(allocator.Services(builtinResources()))), core.Reviews(p.authorizer, authentication)...)
 	refusal := &lateAdmission{}
 	charges := &quota.Ledger{}
 	escalation := rbac.Escalation{Roles: roles, Authorizer: p.authorizer}

@@ -7,10 +7,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/internal/step"
@@ -76,6 +80,23 @@ func (p *Plane) send(ctx context.Context, r step.Request) error {
 		return nil
 	}
 	return &refusedError{request: r, status: response.StatusCode, message: messageOf(answer)}
+}
+
+// sendFor carries out what a subresource asks of another resource. A refusal is
+// handed on as the server put it.
+func (p *Plane) sendFor(ctx context.Context, method, path string, body []byte) error {
+	err := p.send(ctx, step.Request{User: step.APIServer, Method: method, Path: path, ContentType: step.JSON, Body: body})
+	var refused *refusedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	reason := metav1.StatusReasonUnknown
+	if refused.status == http.StatusConflict {
+		reason = metav1.StatusReasonConflict
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: int32(refused.status), Reason: reason, Message: refused.message, //nolint:gosec // an HTTP status
+	}}
 }
 
 // refusedError is a request that the server refused.

@@ -47,6 +47,8 @@ func describe() []*apiserver.Resource {
 		volume.Resources(),
 		nodeKinds(),
 		policyKinds(),
+		flowKinds(),
+		deviceKinds(),
 		rbacKinds(),
 		registration.Resources(),
 	)

@@ -161,8 +161,11 @@ func (a *ServiceAllocator) Admit(ctx context.Context, r *apiserver.AdmissionRequ
 	if old != nil {
 		keepAllocated(s, old)
 	}
-	t := taking{a: a, key: s.Namespace + "/" + s.Name}
-	errs := t.addresses(s)
+	t := taking{a: a, key: s.Namespace + "/" + s.Name, dryRun: r.DryRun}
+	var errs field.ErrorList
+	if old == nil || old.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.Type == corev1.ServiceTypeExternalName {
+		errs = t.addresses(s) // those of a Service that has some do not change
+	}
 	errs = append(errs, t.ports(s)...)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
@@ -188,9 +191,13 @@ func (a *ServiceAllocator) Mutates(r *apiserver.AdmissionRequest) bool {
 // ports that its Service has.
 func keepAllocated(s, old *corev1.Service) {
 	hadIP := old.Spec.Type != corev1.ServiceTypeExternalName
+	alignAddresses(&s.Spec, &old.Spec)
 	if hadIP && s.Spec.Type != corev1.ServiceTypeExternalName {
 		if s.Spec.ClusterIP == "" && len(s.Spec.ClusterIPs) == 0 {
 			s.Spec.ClusterIP, s.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
+		}
+		if len(s.Spec.ClusterIPs) == 0 && s.Spec.ClusterIP == old.Spec.ClusterIP {
+			s.Spec.ClusterIPs = old.Spec.ClusterIPs
 		}
 		if len(s.Spec.IPFamilies) == 0 {
 			s.Spec.IPFamilies = old.Spec.IPFamilies
@@ -214,6 +221,22 @@ func keepAllocated(s, old *corev1.Service) {
 	}
 }
 
+// alignAddresses lets a client that knows only one of clusterIP and clusterIPs
+// change the other with it.
+func alignAddresses(now, before *corev1.ServiceSpec) {
+	same := slices.Equal(now.ClusterIPs, before.ClusterIPs)
+	switch {
+	case before.ClusterIP != "" && now.ClusterIP == "" && same:
+		now.ClusterIPs = nil
+	case len(before.ClusterIPs) > 0 && len(now.ClusterIPs) == 0 && now.ClusterIP == before.ClusterIP:
+		now.ClusterIP = ""
+	case now.ClusterIP != before.ClusterIP && same:
+		now.ClusterIPs = []string{now.ClusterIP}
+	case now.ClusterIP == before.ClusterIP && !same && len(now.ClusterIPs) > 0:
+		now.ClusterIP = now.ClusterIPs[0]
+	}
+}
+
 func wantsNodePorts(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort ||
 		s.Spec.Type == corev1.ServiceTypeLoadBalancer && (s.Spec.AllocateLoadBalancerNodePorts == nil || *s.Spec.AllocateLoadBalancerNodePorts)
@@ -228,6 +251,8 @@ type taking struct {
 	a     *ServiceAllocator
 	key   string
 	taken []any
+	// dryRun takes any port: the real server does not look at the range then.
+	dryRun bool
 }
 
 // free tells whether nobody else holds an address or port.
@@ -250,11 +275,24 @@ func (t *taking) addresses(s *corev1.Service) field.ErrorList {
 	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
-	if len(spec.IPFamilies) == 0 {
-		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-		if t.a.ips.Addr().Is6() {
-			spec.IPFamilies[0] = corev1.IPv6Protocol
+	own, other := corev1.IPv4Protocol, corev1.IPv6Protocol
+	if t.a.ips.Addr().Is6() {
+		own, other = other, own
+	}
+	if spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 && spec.IPFamilyPolicy == nil {
+		// What its endpoints will be is up to others: it may have both families.
+		kind.Fill(&spec.IPFamilyPolicy, corev1.IPFamilyPolicyRequireDualStack)
+		switch {
+		case len(spec.IPFamilies) == 0:
+			spec.IPFamilies = []corev1.IPFamily{own, other}
+		case len(spec.IPFamilies) == 1 && spec.IPFamilies[0] == own:
+			spec.IPFamilies = append(spec.IPFamilies, other)
+		case len(spec.IPFamilies) == 1:
+			spec.IPFamilies = append(spec.IPFamilies, own)
 		}
+	}
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = []corev1.IPFamily{own}
 	}
 	kind.Fill(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
 	if spec.ClusterIP == corev1.ClusterIPNone {
@@ -290,6 +328,8 @@ func (t *taking) ports(s *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	take := func(path *field.Path, port *int32, want bool) {
 		switch {
+		case *port != 0 && slices.Contains(t.taken, any(*port)): // twice in one Service, which its rules are about
+		case *port != 0 && t.dryRun && (*port < firstNodePort || *port > lastNodePort):
 		case *port != 0 && (*port < firstNodePort || *port > lastNodePort):
 			errs = append(errs, field.Invalid(path, *port, fmt.Sprintf(
 				"provided port is not in the valid range. The range of valid ports is %d-%d", firstNodePort, lastNodePort)))

@@ -21,7 +21,7 @@ import (
 
 // Resources returns the kinds of this package.
 func Resources() []*apiserver.Resource {
-	return slices.Concat(serviceKinds(), networkKinds())
+	return slices.Concat(serviceKinds(), networkKinds(), addressKinds())
 }
 
 func serviceKinds() []*apiserver.Resource {
@@ -32,8 +32,9 @@ func serviceKinds() []*apiserver.Resource {
 			Status: true, Unconditional: true, Creates: true,
 			Deletion: apiserver.DeletionRules{ReturnsObject: true},
 			Defaults: defaultService,
-			Validate: validateService,
-			Columns:  kind.Columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
+			Warnings: serviceWarnings,
+			Validate: validateService, ValidateStatus: validateServiceStatus,
+			Columns: kind.Columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
 			Row: func(s service) []any {
 				ip := kind.None
 				if len(s.Spec.ClusterIPs) > 0 {
@@ -51,6 +52,7 @@ func serviceKinds() []*apiserver.Resource {
 		kind.Of[corev1.Endpoints, *corev1.Endpoints]{
 			Version: "v1", Plural: "endpoints", Short: []string{"ep"}, Unconditional: true, Creates: true,
 			Singular: "endpoints",
+			Validate: validateEndpoints,
 			Defaults: func(e *corev1.Endpoints) {
 				for i := range e.Subsets {
 					for j := range e.Subsets[i].Ports {

@@ -43,10 +43,10 @@ func Resources() []*apiserver.Resource {
 				}
 				return podWarnings(p)
 			},
-			Subresources: []apiserver.Subresource{{
+			Subresources: append(partialSubresources(), apiserver.Subresource{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
 				New: func() apiserver.Object { return &corev1.Binding{} },
-			}},
+			}),
 			Columns: kind.Columns("Name", "Ready", "Status", "Restarts", "Age",
 				"IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
 			Row: podRow,

@@ -12,9 +12,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-// notEnforced is what a write to a kind is answered with whose objects are
+// NotEnforced is what a write to a kind is answered with whose objects are
 // stored and have no effect yet.
-func notEnforced(kind string) string {
+func NotEnforced(kind string) string {
 	return kind + " objects are stored, but this server does not enforce them yet"
 }
 
@@ -27,6 +27,9 @@ func Resources() []*apiserver.Resource {
 		validating = *v1.ValidatingWebhookConfiguration
 		policy     = *v1.ValidatingAdmissionPolicy
 		binding    = *v1.ValidatingAdmissionPolicyBinding
+
+		mutatingPolicy  = *v1.MutatingAdmissionPolicy
+		mutatingBinding = *v1.MutatingAdmissionPolicyBinding
 	)
 	return []*apiserver.Resource{
 		kind.Of[v1.MutatingWebhookConfiguration, mutating]{
@@ -38,7 +41,7 @@ func Resources() []*apiserver.Resource {
 					defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, &w.ClientConfig, w.Rules)
 				}
 			},
-			Warnings: func(_, _ mutating) []string { return []string{notEnforced("MutatingWebhookConfiguration")} },
+			Warnings: func(_, _ mutating) []string { return []string{NotEnforced("MutatingWebhookConfiguration")} },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c mutating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
@@ -50,7 +53,7 @@ func Resources() []*apiserver.Resource {
 					defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, &w.ClientConfig, w.Rules)
 				}
 			},
-			Warnings: func(_, _ validating) []string { return []string{notEnforced("ValidatingWebhookConfiguration")} },
+			Warnings: func(_, _ validating) []string { return []string{NotEnforced("ValidatingWebhookConfiguration")} },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c validating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
@@ -62,7 +65,7 @@ func Resources() []*apiserver.Resource {
 					defaultMatch(p.Spec.MatchConstraints)
 				}
 			},
-			Warnings: func(_, _ policy) []string { return []string{notEnforced("ValidatingAdmissionPolicy")} },
+			Warnings: func(_, _ policy) []string { return []string{NotEnforced("ValidatingAdmissionPolicy")} },
 			Columns:  kind.Columns("Name", "Validations:integer", "ParamKind", "Age"),
 			Row: func(p policy) []any {
 				param := "<unset>"
@@ -72,6 +75,38 @@ func Resources() []*apiserver.Resource {
 				return []any{p.Name, kind.Count(p.Spec.Validations), param, kind.Age(p)}
 			},
 		}.Resource(),
+		kind.Of[v1.MutatingAdmissionPolicy, mutatingPolicy]{
+			Group: group, Version: "v1", Plural: "mutatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true,
+			Defaults: func(p mutatingPolicy) {
+				kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
+				kind.OrDefault(&p.Spec.ReinvocationPolicy, v1.NeverReinvocationPolicy)
+				if p.Spec.MatchConstraints != nil {
+					defaultMatch(p.Spec.MatchConstraints)
+				}
+			},
+			Warnings: func(_, _ mutatingPolicy) []string { return []string{NotEnforced("MutatingAdmissionPolicy")} },
+			Columns:  kind.Columns("Name", "Mutations:integer", "ParamKind", "Age"),
+			Row: func(p mutatingPolicy) []any {
+				param := "<unset>"
+				if k := p.Spec.ParamKind; k != nil {
+					param = k.APIVersion + "/" + k.Kind
+				}
+				return []any{p.Name, kind.Count(p.Spec.Mutations), param, kind.Age(p)}
+			},
+		}.Resource(),
+		kind.Of[v1.MutatingAdmissionPolicyBinding, mutatingBinding]{
+			Group: group, Version: "v1", Plural: "mutatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
+			Defaults: func(b mutatingBinding) {
+				if b.Spec.MatchResources != nil {
+					defaultMatch(b.Spec.MatchResources)
+				}
+			},
+			Warnings: func(_, _ mutatingBinding) []string { return []string{NotEnforced("MutatingAdmissionPolicyBinding")} },
+			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
+			Row: func(b mutatingBinding) []any {
+				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}
+			},
+		}.Resource(),
 		kind.Of[v1.ValidatingAdmissionPolicyBinding, binding]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
 			Defaults: func(b binding) {
@@ -79,7 +114,7 @@ func Resources() []*apiserver.Resource {
 					defaultMatch(b.Spec.MatchResources)
 				}
 			},
-			Warnings: func(_, _ binding) []string { return []string{notEnforced("ValidatingAdmissionPolicyBinding")} },
+			Warnings: func(_, _ binding) []string { return []string{NotEnforced("ValidatingAdmissionPolicyBinding")} },
 			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
 			Row: func(b binding) []any {
 				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}

@@ -1,0 +1,126 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
+)
+
+// deviceKinds are devices that Pods claim.
+func deviceKinds() []*apiserver.Resource {
+	type (
+		class    = *resourcev1.DeviceClass
+		claim    = *resourcev1.ResourceClaim
+		template = *resourcev1.ResourceClaimTemplate
+		slice    = *resourcev1.ResourceSlice
+	)
+	const group = resourcev1.GroupName
+	return []*apiserver.Resource{
+		kind.Of[resourcev1.DeviceClass, class]{
+			Group: group, Version: "v1", Plural: "deviceclasses", Cluster: true, Generations: true, Unconditional: true,
+			Columns: kind.Columns("Name", "Age"), Row: func(c class) []any { return []any{c.Name, kind.Age(c)} },
+		}.Resource(),
+		kind.Of[resourcev1.ResourceClaim, claim]{
+			Group: group, Version: "v1", Plural: "resourceclaims", Status: true, Unconditional: true,
+			Defaults: func(c claim) { defaultDevices(&c.Spec.Devices) },
+			Validate: func(c, old claim) field.ErrorList {
+				var errs field.ErrorList
+				f := valid.Root(&errs)
+				if old != nil {
+					f.Unchanged("spec", c.Spec, old.Spec)
+				}
+				return errs
+			},
+			Columns: kind.Columns("Name", "State", "Age"),
+			Row:     func(c claim) []any { return []any{c.Name, claimState(c), kind.Age(c)} },
+		}.Resource(),
+		kind.Of[resourcev1.ResourceClaimTemplate, template]{
+			Group: group, Version: "v1", Plural: "resourceclaimtemplates", Unconditional: true,
+			Defaults: func(t template) { defaultDevices(&t.Spec.Spec.Devices) },
+			Validate: func(t, old template) field.ErrorList {
+				var errs field.ErrorList
+				f := valid.Root(&errs)
+				if old != nil {
+					f.Unchanged("spec", t.Spec, old.Spec)
+				}
+				return errs
+			},
+			Columns: kind.Columns("Name", "Age"), Row: func(t template) []any { return []any{t.Name, kind.Age(t)} },
+		}.Resource(),
+		kind.Of[resourcev1.ResourceSlice, slice]{
+			Group: group, Version: "v1", Plural: "resourceslices", Cluster: true, Generations: true, Unconditional: true,
+			Defaults: func(s slice) {
+				for i := range s.Spec.Devices {
+					for j := range s.Spec.Devices[i].Taints {
+						if t := &s.Spec.Devices[i].Taints[j]; t.TimeAdded == nil {
+							now := metav1.Now()
+							t.TimeAdded = &now
+						}
+					}
+				}
+			},
+			Columns: kind.Columns("Name", "Node", "Driver", "Pool", "Age"),
+			Row: func(s slice) []any {
+				return []any{s.Name, kind.Value(s.Spec.NodeName), s.Spec.Driver, s.Spec.Pool.Name, kind.Age(s)}
+			},
+			Selectable: []kind.Selectable[slice]{
+				{Path: "spec.nodeName", Value: func(s slice) string { return kind.Value(s.Spec.NodeName) }},
+				kind.Leaf("spec.driver", func(s slice) string { return s.Spec.Driver }),
+			},
+		}.Resource(),
+	}
+}
+
+func defaultDevices(d *resourcev1.DeviceClaim) {
+	for i := range d.Requests {
+		r := &d.Requests[i]
+		if e := r.Exactly; e != nil {
+			kind.OrDefault(&e.AllocationMode, resourcev1.DeviceAllocationModeExactCount)
+			if e.AllocationMode == resourcev1.DeviceAllocationModeExactCount {
+				kind.OrDefault(&e.Count, 1)
+			}
+			defaultDeviceTolerations(e.Tolerations)
+		}
+		for j := range r.FirstAvailable {
+			s := &r.FirstAvailable[j]
+			kind.OrDefault(&s.AllocationMode, resourcev1.DeviceAllocationModeExactCount)
+			if s.AllocationMode == resourcev1.DeviceAllocationModeExactCount {
+				kind.OrDefault(&s.Count, 1)
+			}
+			defaultDeviceTolerations(s.Tolerations)
+		}
+	}
+}
+
+func defaultDeviceTolerations(list []resourcev1.DeviceToleration) {
+	for i := range list {
+		kind.OrDefault(&list[i].Operator, resourcev1.DeviceTolerationOpEqual)
+	}
+}
+
+// claimState sums up what has become of a claim.
+func claimState(c *resourcev1.ResourceClaim) string {
+	var states []string
+	if c.DeletionTimestamp != nil {
+		states = append(states, "deleted")
+	}
+	switch {
+	case c.Status.Allocation == nil && c.DeletionTimestamp == nil:
+		states = append(states, "pending")
+	case c.Status.Allocation != nil:
+		states = append(states, "allocated")
+		if len(c.Status.ReservedFor) > 0 {
+			states = append(states, "reserved")
+		}
+	}
+	return strings.Join(states, ",")
+}

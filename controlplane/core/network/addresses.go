@@ -1,0 +1,124 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"net/netip"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
+)
+
+// addressKinds are the ranges and the addresses of Services. They describe what
+// the allocator does; it does not follow them.
+func addressKinds() []*apiserver.Resource {
+	type (
+		ranges  = *networkingv1.ServiceCIDR
+		address = *networkingv1.IPAddress
+	)
+	const group = networkingv1.GroupName
+	return []*apiserver.Resource{
+		kind.Of[networkingv1.ServiceCIDR, ranges]{
+			Group: group, Version: "v1", Plural: "servicecidrs", Cluster: true, Status: true, Generations: true, Unconditional: true,
+			Validate: validateRanges,
+			Warnings: func(_, _ ranges) []string {
+				return []string{"ServiceCIDR objects are stored, but this server does not allocate from them yet"}
+			},
+			Columns: kind.Columns("Name", "CIDRs", "Age"),
+			Row:     func(r ranges) []any { return []any{r.Name, strings.Join(r.Spec.CIDRs, ","), kind.Age(r)} },
+		}.Resource(),
+		kind.Of[networkingv1.IPAddress, address]{
+			Group: group, Version: "v1", Plural: "ipaddresses", Singular: "ipaddress", Short: []string{"ip"}, Cluster: true, Unconditional: true,
+			Generations: true,
+			Validate:    validateIPAddress,
+			Columns:     kind.Columns("Name", "ParentRef", "Age"),
+			Row: func(a address) []any {
+				parent := kind.None
+				if p := a.Spec.ParentRef; p != nil {
+					parent = strings.ToLower(schema.GroupResource{Group: p.Group, Resource: p.Resource}.String())
+					if p.Namespace != "" {
+						parent += "/" + p.Namespace
+					}
+					parent += "/" + p.Name
+				}
+				return []any{a.Name, parent, kind.Age(a)}
+			},
+			Selectable: []kind.Selectable[address]{
+				{Path: "spec.parentRef.resource", Value: func(a address) string {
+					if a.Spec.ParentRef == nil {
+						return ""
+					}
+					return a.Spec.ParentRef.Resource
+				}},
+			},
+		}.Resource(),
+	}
+}
+
+func validateRanges(r, old *networkingv1.ServiceCIDR) field.ErrorList {
+	var errs field.ErrorList
+	root := valid.Root(&errs)
+	spec := root.Child("spec")
+	f := spec.Child("cidrs")
+	if old != nil {
+		if !equality.Semantic.DeepEqual(r.Spec.CIDRs, old.Spec.CIDRs) {
+			f.Unchanged("", r.Spec.CIDRs, old.Spec.CIDRs)
+		}
+		return errs
+	}
+	switch n := len(r.Spec.CIDRs); {
+	case n == 0:
+		f.Required("", "at least one CIDR required")
+		return errs
+	case n > 2:
+		f.Invalid("", r.Spec.CIDRs, "may only hold up to 2 values")
+		return errs
+	}
+	var families []bool
+	for i, c := range r.Spec.CIDRs {
+		at := f.Index(i)
+		at.Add(validation.IsValidCIDR(at.Path(), c)...)
+		if p, err := netip.ParsePrefix(c); err == nil {
+			families = append(families, p.Addr().Is6())
+		}
+	}
+	if len(families) == 2 && families[0] == families[1] {
+		f.Invalid("", r.Spec.CIDRs, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96")
+	}
+	return errs
+}
+
+func validateIPAddress(a, old *networkingv1.IPAddress) field.ErrorList {
+	var errs field.ErrorList
+	f := valid.Root(&errs)
+	spec := f.Child("spec")
+	if old != nil {
+		spec.Unchanged("parentRef", a.Spec.ParentRef, old.Spec.ParentRef)
+		return errs
+	}
+	metadata := f.Child("metadata")
+	if ip, err := netip.ParseAddr(a.Name); err != nil || ip.String() != a.Name {
+		metadata.Invalid("name", a.Name, "must be a valid IP address in canonical form")
+	}
+	p := a.Spec.ParentRef
+	if p == nil {
+		spec.Required("parentRef", "")
+		return errs
+	}
+	at := spec.Child("parentRef")
+	if p.Group != "" {
+		at.Subdomain("group", p.Group)
+	}
+	at.NonEmpty("resource", p.Resource)
+	at.NonEmpty("name", p.Name)
+	return errs
+}

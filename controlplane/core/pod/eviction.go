@@ -1,0 +1,197 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pod
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Subresources are those of Pods and nodes that need more than the object.
+type Subresources struct {
+	Store storage.Viewer
+	// Send carries out a request of the API server itself. What is refused comes
+	// back as an API status.
+	Send func(ctx context.Context, method, path string, body []byte) error
+}
+
+// Into returns the resources with those of Pods, Services and nodes changed such
+// that they have their subresources. The others are as they were.
+func (s Subresources) Into(resources []*apiserver.Resource) []*apiserver.Resource {
+	out := slices.Clone(resources)
+	for i, r := range out {
+		if r.Group != "" {
+			continue
+		}
+		var more []apiserver.Subresource
+		switch r.Plural {
+		case "pods":
+			more = append(s.connections("pods", "PodAttachOptions", "PodExecOptions", "PodPortForwardOptions", "PodProxyOptions"),
+				apiserver.Subresource{
+					Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"),
+					New: func() apiserver.Object { return &policyv1.Eviction{} },
+				})
+		case "services":
+			more = s.connections("services", "ServiceProxyOptions")
+		case "nodes":
+			more = s.connections("nodes", "NodeProxyOptions")
+		default:
+			continue
+		}
+		with := *r
+		with.Versions = slices.Clone(r.Versions)
+		with.Versions[0].Subresources = slices.Concat(r.Versions[0].Subresources, more)
+		out[i] = &with
+	}
+	return out
+}
+
+// load reads an object; nil if there is none.
+func load[T any](ctx context.Context, store storage.Viewer, bucket, namespace, name string) (*T, error) {
+	view, err := store.View(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", bucket, name, err)
+	}
+	key := name
+	if namespace != "" {
+		key = namespace + "/" + name
+	}
+	rec := view.Get(storage.Key{Bucket: bucket, Name: key})
+	if rec == nil {
+		return nil, nil
+	}
+	obj := new(T)
+	if err := json.Unmarshal(rec.Value, obj); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", bucket, name, err)
+	}
+	return obj, nil
+}
+
+// eviction deletes a Pod unless too many of its kind are away already.
+type eviction struct{ Subresources }
+
+// Create implements apiserver.Creater.
+func (e eviction) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, options *metav1.CreateOptions) (apiserver.Object, error) {
+	wish := obj.(*policyv1.Eviction)
+	if wish.Name != r.Name {
+		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
+	}
+	p, err := load[corev1.Pod](ctx, e.Store, "pods", r.Namespace, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return nil, apierrors.NewNotFound(corev1.Resource("pods"), r.Name)
+	}
+	how := wish.DeleteOptions
+	if how == nil {
+		how = &metav1.DeleteOptions{}
+	}
+	dry := slices.Concat(how.DryRun, options.DryRun)
+	if len(dry) > 0 {
+		how.DryRun = []string{metav1.DryRunAll}
+	}
+	free := p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed ||
+		p.Status.Phase == corev1.PodPending
+	if !free {
+		if err := e.budget(ctx, p, len(dry) > 0); err != nil {
+			return nil, err
+		}
+	}
+	body, err := json.Marshal(how)
+	if err != nil {
+		return nil, fmt.Errorf("evict %s: %w", r.Name, err)
+	}
+	return nil, e.Send(ctx, http.MethodDelete, "/api/v1/namespaces/"+r.Namespace+"/pods/"+r.Name, body)
+}
+
+// retryAfter is when those who evict are told to come back, in seconds.
+const retryAfter = 10
+
+func tooMany(detail string) error {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
+	if detail == "" {
+		return err
+	}
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: detail})
+	return err
+}
+
+// budget takes the Pod from the disruption budget that it is in.
+func (e eviction) budget(ctx context.Context, p *corev1.Pod, dryRun bool) error {
+	for {
+		b, err := e.budgetOf(ctx, p)
+		if b == nil || err != nil {
+			return err
+		}
+		s := &b.Status
+		switch {
+		case s.ObservedGeneration < b.Generation:
+			return tooMany(fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name))
+		case s.DisruptionsAllowed < 0:
+			return apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), b.Name, fmt.Errorf("pdb disruptions allowed is negative"))
+		case s.DisruptionsAllowed == 0:
+			detail := fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy)
+			return tooMany(detail)
+		}
+		s.DisruptionsAllowed--
+		s.DisruptedPods = maps.Clone(s.DisruptedPods)
+		if s.DisruptedPods == nil {
+			s.DisruptedPods = map[string]metav1.Time{}
+		}
+		s.DisruptedPods[p.Name] = metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+		if dryRun {
+			return nil
+		}
+		b.APIVersion, b.Kind = "policy/v1", "PodDisruptionBudget"
+		body, err := json.Marshal(b)
+		if err != nil {
+			return fmt.Errorf("take pod %s from its disruption budget: %w", p.Name, err)
+		}
+		path := "/apis/policy/v1/namespaces/" + p.Namespace + "/poddisruptionbudgets/" + b.Name + "/status"
+		if err := e.Send(ctx, http.MethodPut, path, body); !apierrors.IsConflict(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// budgetOf returns the one disruption budget that a Pod is in; nil if there is
+// none.
+func (e eviction) budgetOf(ctx context.Context, p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
+	view, err := e.Store.View(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the disruption budgets of %s: %w", p.Namespace, err)
+	}
+	var found *policyv1.PodDisruptionBudget
+	prefix := p.Namespace + "/"
+	for rec := range view.Ascend("policy/poddisruptionbudgets", prefix, "") {
+		b := &policyv1.PodDisruptionBudget{}
+		if err := json.Unmarshal(rec.Value, b); err != nil {
+			return nil, fmt.Errorf("read disruption budget %s: %w", rec.Key.Name, err)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil || !selector.Matches(labels.Set(p.Labels)) {
+			continue
+		}
+		if found != nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")) //nolint:staticcheck // as it is on the wire
+		}
+		found = b
+	}
+	return found, nil
+}
