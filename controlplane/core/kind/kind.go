@@ -32,6 +32,11 @@ type Of[T any, P Object[T]] struct {
 	Short, Categories []string
 	Cluster           bool // cluster-scoped
 
+	// Deprecation is that of apiserver.Version.
+	Deprecation string
+	// NameRule is that of apiserver.Resource.
+	NameRule func(name string, prefix bool) []string
+
 	// Alias keeps the objects as those of another kind, in its bucket; nil: as
 	// what they are, in a bucket of their own.
 	Alias  *apiserver.Alias
@@ -140,6 +145,7 @@ func (k Of[T, P]) Resource() *apiserver.Resource {
 		Printer:        table.Default(),
 		Subresources:   k.Subresources,
 		StrategicMerge: true,
+		Deprecation:    k.Deprecation,
 	}
 	if k.Row != nil {
 		docs := knownColumns()
@@ -166,6 +172,7 @@ func (k Of[T, P]) Resource() *apiserver.Resource {
 			ShortNames: k.Short, Categories: k.Categories, Namespaced: !k.Cluster,
 		},
 		Storage:  apiserver.Storage{Bucket: k.Bucket, Version: k.Version, Alias: k.Alias},
+		NameRule: k.NameRule,
 		Versions: []apiserver.Version{version},
 		Update:   apiserver.UpdateRules{Unconditional: k.Unconditional, Creates: k.Creates},
 		Deletion: k.Deletion,

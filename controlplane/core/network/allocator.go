@@ -13,11 +13,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -161,8 +163,16 @@ func (a *ServiceAllocator) Admit(ctx context.Context, r *apiserver.AdmissionRequ
 	if old != nil {
 		keepAllocated(s, old)
 	}
-	t := taking{a: a, key: s.Namespace + "/" + s.Name, dryRun: r.DryRun}
+	if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 && old == nil {
+		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
+	}
 	var errs field.ErrorList
+	f := valid.Root(&errs)
+	spec := f.Child("spec")
+	if checkAddresses(&spec, &s.Spec); len(errs) > 0 { // which is said before all else
+		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
+	}
+	t := taking{a: a, key: s.Namespace + "/" + s.Name, dryRun: r.DryRun}
 	if old == nil || old.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.Type == corev1.ServiceTypeExternalName {
 		errs = t.addresses(s) // those of a Service that has some do not change
 	}
@@ -190,6 +200,7 @@ func (a *ServiceAllocator) Mutates(r *apiserver.AdmissionRequest) bool {
 // keepAllocated gives an update that says nothing about them the addresses and
 // ports that its Service has.
 func keepAllocated(s, old *corev1.Service) {
+	dropUnneeded(&s.Spec, &old.Spec)
 	hadIP := old.Spec.Type != corev1.ServiceTypeExternalName
 	alignAddresses(&s.Spec, &old.Spec)
 	if hadIP && s.Spec.Type != corev1.ServiceTypeExternalName {
@@ -221,6 +232,56 @@ func keepAllocated(s, old *corev1.Service) {
 	}
 }
 
+// dropUnneeded takes from an update what the old type had and the new one has no
+// use for, unless it is the update that brings it.
+func dropUnneeded(now, before *corev1.ServiceSpec) {
+	of := func(s *corev1.ServiceSpec) *corev1.Service { return &corev1.Service{Spec: *s} }
+	if wantsNodePorts(of(before)) && !wantsNodePorts(of(now)) {
+		was := map[int32]bool{}
+		for _, p := range before.Ports {
+			was[p.NodePort] = true
+		}
+		same := !slices.ContainsFunc(now.Ports, func(p corev1.ServicePort) bool { return !was[p.NodePort] })
+		for i := range now.Ports {
+			if same && !isBalancer(now) {
+				now.Ports[i].NodePort = 0
+			}
+		}
+	}
+	if wantsHealthPort(of(before)) && !wantsHealthPort(of(now)) && now.HealthCheckNodePort == before.HealthCheckNodePort {
+		now.HealthCheckNodePort = 0
+	}
+	if isAccessible(before) && !isAccessible(now) && now.ExternalTrafficPolicy == before.ExternalTrafficPolicy {
+		now.ExternalTrafficPolicy = ""
+	}
+	if isBalancer(before) && !isBalancer(now) {
+		if equality.Semantic.DeepEqual(now.AllocateLoadBalancerNodePorts, before.AllocateLoadBalancerNodePorts) {
+			now.AllocateLoadBalancerNodePorts = nil
+		}
+		if equality.Semantic.DeepEqual(now.LoadBalancerClass, before.LoadBalancerClass) {
+			now.LoadBalancerClass = nil
+		}
+	}
+	if now.Type == corev1.ServiceTypeExternalName && equality.Semantic.DeepEqual(now.InternalTrafficPolicy, before.InternalTrafficPolicy) {
+		now.InternalTrafficPolicy = nil
+	}
+	if before.Type == corev1.ServiceTypeExternalName || now.Type != corev1.ServiceTypeExternalName {
+		return
+	}
+	if now.ClusterIP == before.ClusterIP {
+		now.ClusterIP = ""
+	}
+	if slices.Equal(now.ClusterIPs, before.ClusterIPs) {
+		now.ClusterIPs = nil
+	}
+	if slices.Equal(now.IPFamilies, before.IPFamilies) {
+		now.IPFamilies = nil
+	}
+	if equality.Semantic.DeepEqual(now.IPFamilyPolicy, before.IPFamilyPolicy) {
+		now.IPFamilyPolicy = nil
+	}
+}
+
 // alignAddresses lets a client that knows only one of clusterIP and clusterIPs
 // change the other with it.
 func alignAddresses(now, before *corev1.ServiceSpec) {
@@ -232,8 +293,6 @@ func alignAddresses(now, before *corev1.ServiceSpec) {
 		now.ClusterIP = ""
 	case now.ClusterIP != before.ClusterIP && same:
 		now.ClusterIPs = []string{now.ClusterIP}
-	case now.ClusterIP == before.ClusterIP && !same && len(now.ClusterIPs) > 0:
-		now.ClusterIP = now.ClusterIPs[0]
 	}
 }
 
@@ -266,14 +325,11 @@ func (t *taking) free(held any) bool {
 
 func (t *taking) addresses(s *corev1.Service) field.ErrorList {
 	spec := &s.Spec
-	if spec.Type == corev1.ServiceTypeExternalName {
-		return nil
-	}
-	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
-		spec.ClusterIP = spec.ClusterIPs[0]
-	}
 	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+	if spec.Type == corev1.ServiceTypeExternalName {
+		return nil
 	}
 	own, other := corev1.IPv4Protocol, corev1.IPv6Protocol
 	if t.a.ips.Addr().Is6() {
@@ -306,11 +362,15 @@ func (t *taking) addresses(s *corev1.Service) field.ErrorList {
 			return nil
 		case !t.a.ips.Contains(ip):
 			return field.ErrorList{field.Invalid(path, spec.ClusterIPs, fmt.Sprintf(
-				"failed to allocate IP %s: the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, ip, t.a.ips))}
+				"failed to allocate IP %s: the provided network does not match the current range", ip))}
 		case !t.free(ip):
 			return field.ErrorList{field.Invalid(path, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: provided IP is already allocated", ip))}
 		}
 		t.taken = append(t.taken, ip)
+		return nil
+	}
+	if t.dryRun { // the real server shows no address that could be one
+		spec.ClusterIP, spec.ClusterIPs = t.a.ips.Addr().String(), []string{t.a.ips.Addr().String()}
 		return nil
 	}
 	first := t.a.ips.Addr().Next().Next() // after the network and the API server

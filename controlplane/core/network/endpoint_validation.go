@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -89,7 +90,8 @@ func validateEndpointSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
 	known := valid.RequiredOf(&f, "addressType", e.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
-	if known || e.AddressType != "" {
+	changed := old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints)
+	if changed && (known || e.AddressType != "") {
 		checkEndpoints(&f, e)
 	}
 	checkSlicePorts(&f, e.Ports)
@@ -116,7 +118,7 @@ func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
 		}
 		for j, a := range p.Addresses {
 			one := in.Index(j)
-			checkSliceAddress(&one, e.AddressType, a)
+			checkSliceAddress(&in, &one, e.AddressType, a)
 		}
 		if p.NodeName != nil {
 			at.Subdomain("nodeName", *p.NodeName)
@@ -161,19 +163,14 @@ func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
 	}
 }
 
-func checkSliceAddress(f *valid.Field, t discoveryv1.AddressType, a string) {
+func checkSliceAddress(list, f *valid.Field, t discoveryv1.AddressType, a string) {
 	before := f.Len()
 	switch t {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
 		f.IP("", a)
 		if ip, err := netip.ParseAddr(a); err == nil && f.Len() == before {
-			if t == discoveryv1.AddressTypeIPv4 && !ip.Is4() {
-				f.Invalid("", a, "must be an IPv4 address")
-				return
-			}
-			if t == discoveryv1.AddressTypeIPv6 && !ip.Is6() {
-				f.Invalid("", a, "must be an IPv6 address")
-				return
+			if (t == discoveryv1.AddressTypeIPv4) != ip.Is4() {
+				list.Invalid("", a, fmt.Sprintf("must be an %s address", t))
 			}
 			checkEndpointIP(f, a)
 		}

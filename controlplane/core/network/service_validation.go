@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,7 +17,7 @@ import (
 )
 
 func validateService(s, old *corev1.Service) field.ErrorList {
-	errs := valid.Name(s, old, apivalidation.NameIsDNSLabel)
+	var errs field.ErrorList
 	f := valid.Root(&errs)
 	spec := f.Child("spec")
 	if old != nil {
@@ -284,10 +283,14 @@ func checkBalancerClass(f *valid.Field, s *corev1.ServiceSpec) {
 	}
 }
 
+// isAccessible tells whether traffic comes from outside.
+func isAccessible(s *corev1.ServiceSpec) bool {
+	return isBalancer(s) || s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeClusterIP && len(s.ExternalIPs) > 0
+}
+
 // checkTraffic has the rules of which way traffic takes.
 func checkTraffic(f *valid.Field, s *corev1.ServiceSpec) {
-	accessible := isBalancer(s) || s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeClusterIP && len(s.ExternalIPs) > 0
-	if accessible {
+	if isAccessible(s) {
 		valid.RequiredOf(f, "externalTrafficPolicy", s.ExternalTrafficPolicy,
 			corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
 	} else if s.ExternalTrafficPolicy != "" {
@@ -413,21 +416,8 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 				at.Invalid("hostname", in.Hostname, "must be a DNS name, not an IP address")
 			}
 		}
-		checkPortStatus(&at, in.Ports)
 	}
 	return errs
-}
-
-func checkPortStatus(f *valid.Field, ports []corev1.PortStatus) {
-	list := f.Child("ports")
-	for i, p := range ports {
-		at := list.Index(i)
-		at.Port("port", p.Port)
-		valid.RequiredOf(&at, "protocol", p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)
-		if p.Error != nil {
-			at.Qualified("error", *p.Error)
-		}
-	}
 }
 
 // serviceWarnings are about what is accepted, but has little effect.

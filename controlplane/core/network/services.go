@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/steer-dev/steer/apiserver"
@@ -32,6 +33,7 @@ func serviceKinds() []*apiserver.Resource {
 			Status: true, Unconditional: true, Creates: true,
 			Deletion: apiserver.DeletionRules{ReturnsObject: true},
 			Defaults: defaultService,
+			NameRule: apivalidation.NameIsDNSLabel,
 			Warnings: serviceWarnings,
 			Validate: validateService, ValidateStatus: validateServiceStatus,
 			Columns: kind.Columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"),
@@ -60,11 +62,9 @@ func serviceKinds() []*apiserver.Resource {
 					}
 				}
 			},
-			Warnings: func(_, _ *corev1.Endpoints) []string {
-				return []string{"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
-			},
-			Columns: kind.Columns("Name", "Endpoints", "Age"),
-			Row:     func(e *corev1.Endpoints) []any { return []any{e.Name, endpointsText(e), kind.Age(e)} },
+			Deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+			Columns:     kind.Columns("Name", "Endpoints", "Age"),
+			Row:         func(e *corev1.Endpoints) []any { return []any{e.Name, endpointsText(e), kind.Age(e)} },
 		}.Resource(),
 		kind.Of[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Group: "discovery.k8s.io", Version: "v1", Plural: "endpointslices", Generations: true, Unconditional: true,

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -120,14 +121,12 @@ func (e eviction) Create(ctx context.Context, r *apiserver.Request, obj apiserve
 	return nil, e.Send(ctx, http.MethodDelete, "/api/v1/namespaces/"+r.Namespace+"/pods/"+r.Name, body)
 }
 
-// retryAfter is when those who evict are told to come back, in seconds.
+// retryAfter is when those who evict are told to come back where that is known,
+// in seconds.
 const retryAfter = 10
 
-func tooMany(detail string) error {
-	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
-	if detail == "" {
-		return err
-	}
+func tooMany(detail string, seconds int) error {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", seconds)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: detail})
 	return err
 }
@@ -140,14 +139,21 @@ func (e eviction) budget(ctx context.Context, p *corev1.Pod, dryRun bool) error 
 			return err
 		}
 		s := &b.Status
+		if !podReady(p) {
+			// It does not count as available, so that nothing is lost with it.
+			always := b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+			if always || s.CurrentHealthy >= s.DesiredHealthy && s.DesiredHealthy > 0 {
+				return nil
+			}
+		}
 		switch {
 		case s.ObservedGeneration < b.Generation:
-			return tooMany(fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name))
+			return tooMany(fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name), retryAfter)
 		case s.DisruptionsAllowed < 0:
 			return apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), b.Name, fmt.Errorf("pdb disruptions allowed is negative"))
 		case s.DisruptionsAllowed == 0:
 			detail := fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy)
-			return tooMany(detail)
+			return tooMany(detail, 0)
 		}
 		s.DisruptionsAllowed--
 		s.DisruptedPods = maps.Clone(s.DisruptedPods)
@@ -155,6 +161,12 @@ func (e eviction) budget(ctx context.Context, p *corev1.Pod, dryRun bool) error 
 			s.DisruptedPods = map[string]metav1.Time{}
 		}
 		s.DisruptedPods[p.Name] = metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+		if s.DisruptionsAllowed == 0 {
+			meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
+				ObservedGeneration: s.ObservedGeneration,
+			})
+		}
 		if dryRun {
 			return nil
 		}

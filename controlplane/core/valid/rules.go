@@ -6,15 +6,18 @@ package valid
 import (
 	"fmt"
 	"path"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 const notNegative = "must be greater than or equal to 0"
@@ -138,9 +141,21 @@ func (f *Field) CIDR(name, value string) {
 
 // Unchanged checks that a field has not changed.
 func (f *Field) Unchanged(name string, now, before any) {
-	if errs := apivalidation.ValidateImmutableField(now, before, nil); len(errs) > 0 {
-		f.Add(apivalidation.ValidateImmutableField(now, before, f.path(name))...)
+	if !equality.Semantic.DeepEqual(now, before) {
+		f.Add(field.Invalid(f.path(name), shown(now), "field is immutable").WithOrigin("immutable"))
 	}
+}
+
+// shown is a value as errors show it: structs with the names of Go.
+func shown(v any) any {
+	t := reflect.TypeOf(v)
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t != nil && t.Kind() == reflect.Struct {
+		return Untagged(v)
+	}
+	return v
 }
 
 // Amount checks a count or percentage.

@@ -97,7 +97,7 @@ func Resources() []*apiserver.Resource {
 			},
 		}.Resource(),
 		kind.Of[storagev1.CSIDriver, driver]{
-			Group: storagev1.GroupName, Version: "v1", Plural: "csidrivers", Cluster: true, Generations: true,
+			Group: storagev1.GroupName, Version: "v1", Plural: "csidrivers", Cluster: true,
 			Deletion: apiserver.DeletionRules{ReturnsObject: true},
 			Defaults: defaultDriver,
 			Validate: validateDriver,
@@ -116,14 +116,8 @@ func Resources() []*apiserver.Resource {
 			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
 			Deletion: apiserver.DeletionRules{},
 			Validate: validateCapacity,
-			Columns:  kind.Columns("Name", "StorageClassName", "Capacity"),
-			Row: func(c capacity) []any {
-				size := "<unset>"
-				if c.Capacity != nil {
-					size = c.Capacity.String()
-				}
-				return []any{c.Name, c.StorageClassName, size}
-			},
+			Columns:  kind.Columns("Name", "Created At:date"),
+			Row:      func(c capacity) []any { return kind.CreatedRow(c) },
 		}.Resource(),
 	}
 }
@@ -131,6 +125,16 @@ func Resources() []*apiserver.Resource {
 // DefaultClaim sets the defaults of a claim, or of the template of one.
 func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	kind.Fill(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	if d := c.Spec.DataSource; d != nil {
+		switch group := kind.Value(d.APIGroup); {
+		case group == "" && d.Kind == "PersistentVolumeClaim", group == "snapshot.storage.k8s.io" && d.Kind == "VolumeSnapshot":
+		default: // others are asked for by reference
+			c.Spec.DataSource = nil
+		}
+	}
+	if r := c.Spec.DataSourceRef; r != nil && c.Spec.DataSource == nil && kind.Value(r.Namespace) == "" {
+		c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: r.APIGroup, Kind: r.Kind, Name: r.Name}
+	}
 	if c.Spec.DataSource != nil && c.Spec.DataSourceRef == nil {
 		c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: c.Spec.DataSource.APIGroup, Kind: c.Spec.DataSource.Kind, Name: c.Spec.DataSource.Name}
 	}

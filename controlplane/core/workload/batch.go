@@ -35,6 +35,9 @@ func batchKinds() []*apiserver.Resource {
 			Defaults: func(j job) {
 				defaultJobSpec(&j.Spec)
 				kind.Fill(&j.Spec.Parallelism, int32(1))
+				if len(j.Labels) == 0 && len(j.Spec.Template.Labels) > 0 {
+					j.Labels = maps.Clone(j.Spec.Template.Labels)
+				}
 			},
 			Prepare:  prepareJob,
 			Validate: validateJob,
@@ -116,10 +119,11 @@ func defaultJobSpec(s *batchv1.JobSpec) {
 // the client takes care of that. A Job without labels has those of its Pods.
 func prepareJob(_ context.Context, j, old *batchv1.Job) {
 	pod.PrepareTemplate(&j.Spec.Template)
+	same := maps.Equal(j.Labels, j.Spec.Template.Labels)
 	if old == nil && !kind.Value(j.Spec.ManualSelector) {
 		selectOwnPods(j)
 	}
-	if len(j.Labels) == 0 && len(j.Spec.Template.Labels) > 0 {
+	if same { // they are by default, and stay so
 		j.Labels = maps.Clone(j.Spec.Template.Labels)
 	}
 }

@@ -34,7 +34,17 @@ func validateJob(j, old *batchv1.Job) field.ErrorList {
 	if old == nil && s.Selector != nil && !kind.Value(s.ManualSelector) {
 		checkGenerated(&f, j)
 	}
-	checkJobSpec(&f, s)
+	checkWholeJob(&root, &f, j)
+	if old != nil {
+		checkWholeSpec(&f, s) // as the real server does, twice
+		checkJobChange(&f, s, old)
+	}
+	return errs
+}
+
+// checkWholeSpec has the rules of the spec of a Job that is not a template.
+func checkWholeSpec(f *valid.Field, s *batchv1.JobSpec) {
+	checkJobSpec(f, s)
 	if s.Selector == nil {
 		f.Required("selector", "")
 	} else {
@@ -45,17 +55,18 @@ func validateJob(j, old *batchv1.Job) field.ErrorList {
 		metadata := template.Child("metadata")
 		metadata.Invalid("labels", s.Template.Labels, mismatch)
 	}
-	if old != nil {
-		checkJobChange(&f, s, old)
-		return errs
-	}
+}
+
+// checkWholeJob adds those that look at the name.
+func checkWholeJob(root, f *valid.Field, j *batchv1.Job) {
+	s := &j.Spec
+	checkWholeSpec(f, s)
 	if n := kind.Value(s.Completions); n > 0 && isIndexed(s) {
 		if last := fmt.Sprintf("%s-%d", j.Name, n-1); len(validation.IsDNS1123Label(last)) > 0 {
 			metadata := root.Child("metadata")
 			metadata.Invalid("name", j.Name, "will not able to create pod with invalid DNS label: "+last)
 		}
 	}
-	return errs
 }
 
 func isIndexed(s *batchv1.JobSpec) bool {
@@ -97,7 +108,7 @@ func checkJobChange(f *valid.Field, s *batchv1.JobSpec, old *batchv1.Job) {
 	if kind.Value(before.Suspend) {
 		template = whileSuspended(&s.Template, before.Template.DeepCopy(), old.Status.StartTime == nil)
 	}
-	f.Unchanged("template", s.Template, template)
+	f.Add(valid.Immutable(f.PathOf("template"), s.Template, template)...) // shown as people write it
 	f.Unchanged("completionMode", s.CompletionMode, before.CompletionMode)
 	f.Unchanged("podFailurePolicy", s.PodFailurePolicy, before.PodFailurePolicy)
 	f.Unchanged("backoffLimitPerIndex", s.BackoffLimitPerIndex, before.BackoffLimitPerIndex)

@@ -31,7 +31,7 @@ func checkCounts(f *valid.Field, all int32, counts ...counted) {
 }
 
 func checkCollisions(f *valid.Field, now, before *int32) {
-	if kind.Value(now) < kind.Value(before) {
+	if before != nil && (now == nil || *now < *before) {
 		f.Invalid("collisionCount", kind.Value(now), "cannot be decremented")
 	}
 }

@@ -86,8 +86,19 @@ func workloadKinds() []*apiserver.Resource {
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultStatefulSet,
 			Validate: validateStatefulSet, ValidateStatus: validateStatefulSetStatus,
-			Prepare:      func(_ context.Context, o, _ statefulSet) { pod.PrepareTemplate(&o.Spec.Template) },
-			Warnings:     func(o, old statefulSet) []string { return templateWarnings(o, old, &o.Spec.Template) },
+			Prepare: func(_ context.Context, o, _ statefulSet) {
+				pod.PrepareTemplate(&o.Spec.Template)
+				if r := o.Spec.UpdateStrategy.RollingUpdate; r != nil {
+					r.MaxUnavailable = nil // of a feature that is off by default
+				}
+			},
+			Warnings: func(o, old statefulSet) []string {
+				out := templateWarnings(o, old, &o.Spec.Template)
+				if n := o.Spec.RevisionHistoryLimit; n != nil && *n < 0 && (old == nil || old.Generation != o.Generation) {
+					out = append(out, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+				}
+				return out
+			},
 			Subresources: scalable("apps", statefulSetScale{}),
 			Columns:      kind.Columns("Name", "Ready", "Age", "Containers*", "Images*"),
 			Row: func(s statefulSet) []any {
