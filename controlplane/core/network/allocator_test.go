@@ -54,7 +54,7 @@ func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
 	}
 	outside := service("d", corev1.ServiceTypeClusterIP)
 	outside.Spec.ClusterIP = "192.0.2.1"
-	if err := admit(a, outside, nil, false); err == nil || !strings.Contains(err.Error(), "The range of valid IPs is 10.0.0.0/29") {
+	if err := admit(a, outside, nil, false); err == nil || !strings.Contains(err.Error(), "does not match the current range") {
 		t.Errorf("error %v, want one about the range", err)
 	}
 
@@ -79,9 +79,13 @@ func TestDryRunsTakeNothing(t *testing.T) {
 	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{})
 	for range 2 {
 		s := service("a", corev1.ServiceTypeClusterIP)
-		if err := admit(a, s, nil, true); err != nil || s.Spec.ClusterIP != "10.0.0.2" {
+		if err := admit(a, s, nil, true); err != nil || s.Spec.ClusterIP != "10.0.0.0" { // which nobody can have
 			t.Errorf("address %q: %v", s.Spec.ClusterIP, err)
 		}
+	}
+	s := service("a", corev1.ServiceTypeClusterIP)
+	if err := admit(a, s, nil, false); err != nil || s.Spec.ClusterIP != "10.0.0.2" {
+		t.Errorf("the first address is %q: %v", s.Spec.ClusterIP, err)
 	}
 }
 
