@@ -239,10 +239,12 @@ func fightForALease(t *testing.T, seed uint64) {
 	for _, p := range replicas {
 		p.stop()
 	}
+	f.managers.Wait()
+	time.Sleep(time.Minute) // what was held up ends; only then nobody starts to write any more
 	close(f.over)
 	f.writers.Wait()
-	f.managers.Wait()
-	time.Sleep(time.Minute) // what was held up ends
+	f.judge.mu.Lock()
+	defer f.judge.mu.Unlock()
 	for _, v := range f.judge.violations {
 		t.Error(v)
 	}
