@@ -80,17 +80,19 @@ func (restless) Reconcile(context.Context, *corev1.ConfigMap) (controller.Result
 
 func TestAnOperatorThatNeverSettlesIsToldOf(t *testing.T) {
 	t.Parallel()
-	got := fails(t, func(tb testing.TB) {
-		env := steertest.New(tb, steertest.Options{
-			Scheme: scheme(t), Timeout: 200 * time.Millisecond,
-			Setup: func(_ context.Context, m *manager.Manager) error { return controller.Add(m, restless{}) },
+	synctest.Test(t, func(t *testing.T) {
+		got := fails(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{
+				Scheme: scheme(t), Timeout: time.Second,
+				Setup: func(_ context.Context, m *manager.Manager) error { return controller.Add(m, restless{}) },
+			})
+			env.Create(configMap("a"))
+			env.Settled()
 		})
-		env.Create(configMap("a"))
-		env.Settled()
+		if !strings.Contains(got, "controller configmap") || !strings.Contains(got, "1 wait for a retry") {
+			t.Errorf("message: %s", got)
+		}
 	})
-	if !strings.Contains(got, "controller configmap") || !strings.Contains(got, "1 wait for a retry") {
-		t.Errorf("message: %s", got)
-	}
 }
 
 func TestSettledWorksInABubble(t *testing.T) {

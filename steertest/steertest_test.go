@@ -276,39 +276,43 @@ func TestARefusedManifestNamesItsFile(t *testing.T) {
 
 func TestAWaitInVainShowsTheLastState(t *testing.T) {
 	t.Parallel()
-	got := fails(t, func(tb testing.TB) {
-		env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 50 * time.Millisecond})
-		cm := configMap("a")
-		cm.Data = map[string]string{"colour": "red"}
-		env.Create(cm)
-		steertest.Wait(env, "default/a", func(cm *corev1.ConfigMap) bool { return cm.Data["colour"] == "blue" })
+	synctest.Test(t, func(t *testing.T) {
+		got := fails(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: time.Second})
+			cm := configMap("a")
+			cm.Data = map[string]string{"colour": "red"}
+			env.Create(cm)
+			steertest.Wait(env, "default/a", func(cm *corev1.ConfigMap) bool { return cm.Data["colour"] == "blue" })
+		})
+		if !strings.Contains(got, `"colour": "red"`) {
+			t.Errorf("message: %s", got)
+		}
+		got = fails(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: time.Second})
+			steertest.Wait(env, "default/none", func(*corev1.ConfigMap) bool { return true })
+		})
+		if !strings.Contains(got, "it does not exist") {
+			t.Errorf("message: %s", got)
+		}
 	})
-	if !strings.Contains(got, `"colour": "red"`) {
-		t.Errorf("message: %s", got)
-	}
-	got = fails(t, func(tb testing.TB) {
-		env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 50 * time.Millisecond})
-		steertest.Wait(env, "default/none", func(*corev1.ConfigMap) bool { return true })
-	})
-	if !strings.Contains(got, "it does not exist") {
-		t.Errorf("message: %s", got)
-	}
 }
 
 func TestAnExpectationInVainSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	got := fails(t, func(tb testing.TB) {
-		env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 50 * time.Millisecond})
-		cm := configMap("a")
-		cm.Data = map[string]string{"colour": "red"}
-		env.Create(cm)
-		steertest.Expect[*corev1.ConfigMap](env, "default/a", steertest.Ready, steertest.Condition("Stalled", ""),
-			steertest.Field(func(cm *corev1.ConfigMap) string { return cm.Data["colour"] }, "blue"))
+	synctest.Test(t, func(t *testing.T) {
+		got := fails(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: time.Second})
+			cm := configMap("a")
+			cm.Data = map[string]string{"colour": "red"}
+			env.Create(cm)
+			steertest.Expect[*corev1.ConfigMap](env, "default/a", steertest.Ready, steertest.Condition("Stalled", ""),
+				steertest.Field(func(cm *corev1.ConfigMap) string { return cm.Data["colour"] }, "blue"))
+		})
+		const want = "steertest: default/a is not as expected:\n  condition Ready: want True, it is absent\n  want blue, got red\n"
+		if !strings.HasPrefix(got, want) || !strings.Contains(got, `"colour": "red"`) {
+			t.Errorf("message: %s", got)
+		}
 	})
-	const want = "steertest: default/a is not as expected:\n  condition Ready: want True, it is absent\n  want blue, got red\n"
-	if !strings.HasPrefix(got, want) || !strings.Contains(got, `"colour": "red"`) {
-		t.Errorf("message: %s", got)
-	}
 }
 
 func TestUndeclaredReadsOfAnOperatorAreErrors(t *testing.T) {
