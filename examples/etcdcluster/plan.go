@@ -136,7 +136,9 @@ func (v view) towardsSize(listed map[string]bool) step {
 			last = m
 		}
 	}
-	if last.Name != "" {
+	// One that is not wanted stays until those that are have taken its place: the
+	// first may have been lost while there were more.
+	if last.Name != "" && len(v.members) > v.size {
 		if _, ok := v.answers[last.Name]; ok {
 			healthy--
 		}

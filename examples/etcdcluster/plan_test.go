@@ -63,6 +63,7 @@ func TestPlanTakesOneStepAtATime(t *testing.T) {
 		"a member whose Pod failed":             {at(3, []string{"a", "b", "c"}, pods{"b": dead}), "Remove b lost"},
 		"a Pod of no member":                    {at(3, []string{"a", "c"}, pods{"b": dead}), "Stop b"},
 		"too large":                             {at(1, []string{"a", "b", "c"}, nil), "Remove c"},
+		"the right number, the wrong member":    {at(1, []string{"b"}, nil), "Add a"},
 		"too large, and the rest is too few":    {at(3, []string{"a", "b!", "c!", "d"}, nil), "Wait d"},
 		"too large, the last one silent":        {at(3, []string{"a", "b", "c", "d!"}, nil), "Remove d"},
 	} {
