@@ -79,13 +79,11 @@ func firstFields(list string) string {
 	return out
 }
 
-// plan says how values of one type are compared.
+// plan says how values of one struct type are compared.
 type plan struct {
 	// opaque values write their own JSON and are compared by it when they are
 	// not deeply equal: times, quantities, raw extensions.
 	opaque bool
-	// plain values hold no pointers and are compared with ==.
-	plain  bool
 	fields []field
 }
 
@@ -99,26 +97,18 @@ func (d *Differ) plan(t reflect.Type) *plan {
 		return p.(*plan)
 	}
 	p := &plan{}
-	switch t.Kind() {
-	case reflect.Struct:
-		marshaler := reflect.TypeFor[json.Marshaler]()
-		p.opaque = t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
-		for i := range t.NumField() {
-			f := t.Field(i)
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if !f.IsExported() || name == "-" {
-				continue
-			}
-			if name == "" && !f.Anonymous {
-				name = f.Name
-			}
-			p.fields = append(p.fields, field{i, name})
+	marshaler := reflect.TypeFor[json.Marshaler]()
+	p.opaque = t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" {
+			continue
 		}
-	case reflect.Bool, reflect.String,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Float32, reflect.Float64:
-		p.plain = true
+		if name == "" && !f.Anonymous {
+			name = f.Name
+		}
+		p.fields = append(p.fields, field{i, name})
 	}
 	stored, _ := d.plans.LoadOrStore(t, p)
 	return stored.(*plan)
@@ -243,10 +233,15 @@ func (w *walk) value(a, b reflect.Value) {
 	case reflect.Slice, reflect.Array:
 		w.sequence(a, b)
 	default:
-		if w.differ.plan(a.Type()).plain && !a.Equal(b) {
+		if plain(a.Kind()) && !a.Equal(b) {
 			w.differs()
 		}
 	}
+}
+
+// plain values hold no pointers and are compared with ==.
+func plain(k reflect.Kind) bool {
+	return k == reflect.String || k >= reflect.Bool && k <= reflect.Uint64 || k == reflect.Float32 || k == reflect.Float64
 }
 
 func (w *walk) mapping(a, b reflect.Value) {
@@ -264,6 +259,9 @@ func (w *walk) mapping(a, b reflect.Value) {
 	if a.Type().Elem().Kind() == reflect.Interface {
 		kind = stepField
 	}
+	if a.Len() == b.Len() && plain(a.Type().Elem().Kind()) && sameEntries(a, b) {
+		return
+	}
 	keys := make(map[string]reflect.Value, a.Len())
 	for _, m := range []reflect.Value{a, b} {
 		for _, k := range m.MapKeys() {
@@ -274,6 +272,17 @@ func (w *walk) mapping(a, b reflect.Value) {
 		k := keys[name]
 		w.below(step{name: name, kind: kind}, a.MapIndex(k), b.MapIndex(k))
 	}
+}
+
+// sameEntries reports whether maps of one length and of plain values are equal: most
+// are, and need no order then.
+func sameEntries(a, b reflect.Value) bool {
+	for entries := a.MapRange(); entries.Next(); {
+		if other := b.MapIndex(entries.Key()); !other.IsValid() || !other.Equal(entries.Value()) {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *walk) sequence(a, b reflect.Value) {
