@@ -181,8 +181,8 @@ func (t *Transport) stream(ctx context.Context, r *http.Request) (*http.Response
 	select {
 	case <-w.started:
 		return w.response(r, &pipeReader{w: w, client: r.Context(), cancel: cancel}, -1), nil
-	case <-ctx.Done():
-		<-w.ended // the handler sees the same context and is on its way out
+	case <-r.Context().Done(): // not ctx, which ends with the handler too
+		<-w.ended // the handler sees the same end and is on its way out
 		return nil, r.Context().Err()
 	}
 }
