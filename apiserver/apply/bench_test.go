@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // large is a widget of about 2 KB.
@@ -75,5 +77,29 @@ func BenchmarkApply(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func BenchmarkTypedUpdate(b *testing.B) {
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	s := new(spec.Schema).Typed("object", "").SetProperty("data", *spec.MapProperty(spec.StringProperty()))
+	m := New(Endpoint{Kind: kind, New: func() Object { return &corev1.ConfigMap{} }, Types: FromOpenAPI(func() map[string]*spec.Schema {
+		return map[string]*spec.Schema{"ConfigMap": Kind(kind, s), ObjectMetaName: ObjectMeta()}
+	})})
+	data := map[string]string{}
+	for i := range 20 {
+		data[fmt.Sprint("key-", i)] = strings.Repeat("v", 80)
+	}
+	live, err := m.Update(&corev1.ConfigMap{}, &corev1.ConfigMap{Data: data}, "creator")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		next := live.DeepCopyObject().(*corev1.ConfigMap)
+		next.Data["key-1"] = "w"
+		if _, err := m.Update(live, next, "bench"); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

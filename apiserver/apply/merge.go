@@ -75,7 +75,7 @@ func (m *Manager) applyLike(fields *managedfields.FieldManager, live, applied Ob
 	if metadata, ok := merged["metadata"].(map[string]any); ok {
 		merged["metadata"] = maps.Clone(metadata)
 	}
-	setRecord(out, known.record(record, time.Now()))
+	setRawRecord(out, known.record(record, time.Now()))
 	return out, true
 }
 

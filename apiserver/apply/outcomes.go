@@ -145,7 +145,13 @@ func (b *binding) plainRecord(before []any) bool {
 		if !ok || entry["apiVersion"] != version || entry["fieldsType"] != "FieldsV1" {
 			return false
 		}
-		if fields, ok := entry["fieldsV1"].(map[string]any); !ok || fields == nil {
+		switch fields := entry["fieldsV1"].(type) {
+		case map[string]any:
+			if fields == nil {
+				return false
+			}
+		case string:
+		default:
 			return false
 		}
 		for name, value := range entry {
@@ -188,8 +194,9 @@ func marks(before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 
 func markOf(i int) time.Time { return time.Date(1980, time.January, 1+i, 0, 0, 0, 0, time.UTC) }
 
-// learn makes an outcome of the record that a write has made of a marked one.
-func learn(before []any, after []metav1.ManagedFieldsEntry) (*outcome, error) {
+// learn makes an outcome of the record that a write has made of a marked one;
+// typed tells which form of [recordOf] it has.
+func learn(before []any, after []metav1.ManagedFieldsEntry, typed bool) (*outcome, error) {
 	// A copy, which does not keep the object alive that the record comes from.
 	kept, err := cloned(before)
 	if err != nil {
@@ -208,6 +215,10 @@ func learn(before []any, after []metav1.ManagedFieldsEntry) (*outcome, error) {
 			}
 		}
 		entry.Time = nil
+		if typed {
+			out.after[i] = remembered{asText(&entry), from}
+			continue
+		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entry)
 		if err != nil {
 			return nil, err
@@ -231,8 +242,70 @@ func readable(entries []metav1.ManagedFieldsEntry) bool {
 	return managedfields.ValidateManagedFields(entries) == nil
 }
 
-// setRecord gives an unstructured object a record as it is.
-func setRecord(u *unstructured.Unstructured, entries []any) {
+// recordOf returns the record of an object in the form of unstructured ones, and
+// whether there is one; but fields of typed objects are left as text. ok is false
+// when it cannot be told.
+func recordOf(obj Object) (entries []any, has, ok bool) {
+	if _, ok := obj.(*unstructured.Unstructured); ok {
+		return rawRecord(obj)
+	}
+	typed := obj.GetManagedFields()
+	entries = make([]any, len(typed))
+	for i := range typed {
+		entries[i] = asText(&typed[i])
+	}
+	return entries, typed != nil, true
+}
+
+// asText is an entry with its fields as text.
+func asText(e *metav1.ManagedFieldsEntry) map[string]any {
+	out := map[string]any{"manager": e.Manager, "operation": string(e.Operation), "apiVersion": e.APIVersion, "fieldsType": e.FieldsType}
+	if e.Subresource != "" {
+		out["subresource"] = e.Subresource
+	}
+	if e.Time != nil {
+		out["time"] = e.Time.UTC().Format(time.RFC3339)
+	}
+	if e.FieldsV1 != nil {
+		out["fieldsV1"] = e.FieldsV1.GetRawString()
+	}
+	return out
+}
+
+// setRecord gives an object a record in the form of [recordOf].
+func setRecord(obj Object, entries []any) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		setRawRecord(u, entries)
+		return nil
+	}
+	typed := make([]metav1.ManagedFieldsEntry, len(entries))
+	for i := range entries {
+		entry := entries[i].(map[string]any)
+		text := func(name string) string {
+			value, _ := entry[name].(string)
+			return value
+		}
+		typed[i] = metav1.ManagedFieldsEntry{
+			Manager: text("manager"), Operation: metav1.ManagedFieldsOperationType(text("operation")), APIVersion: text("apiVersion"),
+			FieldsType: text("fieldsType"), FieldsV1: metav1.NewFieldsV1(text("fieldsV1")), Subresource: text("subresource"),
+		}
+		if at := text("time"); at != "" {
+			parsed, err := time.Parse(time.RFC3339, at)
+			if err != nil {
+				return err
+			}
+			typed[i].Time = &metav1.Time{Time: parsed}
+		}
+	}
+	if len(typed) == 0 {
+		typed = nil
+	}
+	obj.SetManagedFields(typed)
+	return nil
+}
+
+// setRawRecord gives an unstructured object a record as it is.
+func setRawRecord(u *unstructured.Unstructured, entries []any) {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	if len(entries) == 0 {
 		delete(metadata, "managedFields")

@@ -44,11 +44,10 @@ func Deduced() *Types {
 	}}
 }
 
-// root returns the type of the objects of an endpoint; nil when they have a Go
-// type, or none that is known.
+// root returns the type of the objects of an endpoint; nil when it is not known.
 func (b *binding) root() *node {
 	converter, err := b.Types.build()
-	if err != nil || b.Endpoint.New != nil {
+	if err != nil {
 		return nil
 	}
 	empty := &unstructured.Unstructured{Object: map[string]any{}}

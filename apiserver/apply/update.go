@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
@@ -62,8 +61,7 @@ func (m *Manager) update(fields *managedfields.FieldManager, live, obj Object, m
 			return err
 		}
 	}
-	setRecord(obj.(*unstructured.Unstructured), known.record(like.before, time.Now()))
-	return nil
+	return setRecord(obj, known.record(like.before, time.Now()))
 }
 
 // recordByLibrary gives obj the record that the library makes of a pair of objects, or of
@@ -86,7 +84,7 @@ type attempt struct {
 
 // learn remembers the record that an attempt has made of a marked one.
 func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) (*outcome, error) {
-	known, err := learn(a.before, after)
+	known, err := learn(a.before, after, m.binding.Endpoint.New != nil)
 	if err == nil {
 		m.outcomes.add(a.did, known)
 	}
@@ -121,16 +119,12 @@ func (m *Manager) updateLike(live, obj Object, before, after map[string]any, man
 // recordFor returns the record that an update goes on from: the one that the
 // client sent, if it did, otherwise that of the live object.
 func (b *binding) recordFor(live, obj Object) (record []any, plain bool) {
-	sent, from := obj, live
-	if _, ok := sent.(*unstructured.Unstructured); !ok {
-		return nil, false
-	}
 	if b.Subresource == "" {
-		record, has, ok := rawRecord(sent)
+		record, has, ok := recordOf(obj)
 		if has || !ok {
 			return record, ok && len(record) > 0 && b.plainRecord(record)
 		}
 	}
-	record, _, ok := rawRecord(from)
+	record, _, ok := recordOf(live)
 	return record, ok && b.plainRecord(record)
 }
