@@ -107,9 +107,9 @@ func (r *Report) cells(row row) (cells []string, ok bool) {
 
 // find returns the first metric of a name; a star in it stands for anything.
 func (r *Report) find(name string) *Metric {
-	head, tail, any := strings.Cut(name, "*")
+	head, tail, starred := strings.Cut(name, "*")
 	for _, m := range r.Metrics {
-		if m.Name == name || any && strings.HasPrefix(m.Name, head) && strings.HasSuffix(m.Name, tail) {
+		if m.Name == name || starred && strings.HasPrefix(m.Name, head) && strings.HasSuffix(m.Name, tail) {
 			return m
 		}
 	}

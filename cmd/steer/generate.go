@@ -181,7 +181,7 @@ func (g *generateFlags) once(ctx context.Context, request *generate.Request, std
 			fmt.Fprint(stdout, change.Diff())
 		}
 		if len(changes) > 0 {
-			return result, &exitError{status: 1, message: fmt.Sprintf("%d files are stale: run `steer generate`", len(changes))}
+			return result, &exitError{status: 1, message: stale(len(changes))}
 		}
 		return result, nil
 	}
@@ -198,6 +198,14 @@ func (g *generateFlags) once(ctx context.Context, request *generate.Request, std
 	}
 	request.Remember(result)
 	return result, nil
+}
+
+// stale says how many files are.
+func stale(n int) string {
+	if n == 1 {
+		return "1 file is stale: run `steer generate`"
+	}
+	return fmt.Sprintf("%d files are stale: run `steer generate`", n)
 }
 
 // cacheDir holds the records of earlier runs.
