@@ -91,11 +91,10 @@ func checkMatchKeys(f *valid.Field, match, mismatch []string, selector *metav1.L
 	keys("matchLabelKeys", match)
 	keys("mismatchLabelKeys", mismatch)
 	if selector != nil && len(match) > 0 {
-		position, used := map[string]int{}, sets.New[string]()
+		position, used := map[string]int{}, sets.KeySet(selector.MatchLabels)
 		for i, key := range match {
 			position[key] = i
 		}
-		used = sets.KeySet(selector.MatchLabels)
 		for _, e := range selector.MatchExpressions {
 			// A key of the Pod was merged into the selector; it may be there once.
 			if i, ok := position[e.Key]; ok && used.Has(e.Key) {
