@@ -135,6 +135,31 @@ func inBubble(t *testing.T, opts Options, test func(t *testing.T, r *rig)) {
 	})
 }
 
+func TestAChangeIsComparedOnceForAllHandlers(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, r *rig) {
+		r.server.Put("configmaps", "default", "a", v("1"), nil)
+		compared, heard := 0, 0
+		compare := func(before, after any) string {
+			compared++
+			return before.(*corev1.ConfigMap).Data["v"] + " to " + after.(*corev1.ConfigMap).Data["v"]
+		}
+		for range 3 {
+			r.informer(&corev1.ConfigMap{}).AddHandler(func(e Event) {
+				if got := e.Changed(compare); e.Type == Updated && got == "1 to 2" || e.Type == Added && got == "" {
+					heard++
+				}
+			})
+		}
+		r.start()
+		r.synced()
+		r.server.Put("configmaps", "default", "a", v("2"), nil)
+		synctest.Wait()
+		if compared != 1 || heard != 6 {
+			t.Errorf("compared %d times, want once; %d of 6 events were right", compared, heard)
+		}
+	})
+}
+
 func TestHandlersSeeTheListAndThenEveryChange(t *testing.T) {
 	inBubble(t, Options{PageSize: 2}, func(t *testing.T, r *rig) {
 		for i := range 5 {

@@ -3,7 +3,11 @@
 
 package cache
 
-import "github.com/steer-dev/steer/client"
+import (
+	"sync"
+
+	"github.com/steer-dev/steer/client"
+)
 
 // EventType is what happened to an object.
 type EventType uint8
@@ -46,6 +50,30 @@ type Event struct {
 	// was missing: the deletion itself was not seen and Object may be older
 	// than the object's last state.
 	Inferred bool
+
+	// changed is what the handlers of an update share.
+	changed *changed
+}
+
+// changed is a comparison made once.
+type changed struct {
+	once sync.Once
+	what string
+}
+
+// Changed returns what compare says of Old and Object of an Updated event, ""
+// for any other. The handlers of an event share one answer, that of the first
+// which asks, so that an object that many watch is compared once: ask for the
+// same thing everywhere.
+func (e *Event) Changed(compare func(before, after any) string) string {
+	if e.Type != Updated || e.Resync {
+		return ""
+	}
+	if e.changed == nil { // an event that did not come from a cache
+		return compare(e.Old, e.Object)
+	}
+	e.changed.once.Do(func() { e.changed.what = compare(e.Old, e.Object) })
+	return e.changed.what
 }
 
 // Handler takes events synchronously, on the goroutine that commits them to the

@@ -284,6 +284,9 @@ func eventOf(c *store.Change) Event {
 
 func (s *shared) dispatch(e Event) {
 	e.Initial = e.Type == Added && !s.isSynced()
+	if e.Type == Updated && !e.Resync {
+		e.changed = &changed{}
+	}
 	for _, r := range s.registered() {
 		r.call(e)
 	}

@@ -79,12 +79,8 @@ func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue fu
 	if e.Initial || e.Resync {
 		order.Priority = queue.LowPriority
 	}
-	compared := e.Type != cache.Updated || e.Resync
 	s.handler(ctx, event, func(k K) {
-		if !compared { // only now is it known that somebody cares
-			order.Cause.Changed = s.differ.Changed(e.Old, e.Object)
-			compared = true
-		}
+		order.Cause.Changed = e.Changed(s.differ.Changed) // only now is it known that somebody cares
 		enqueue(k, order)
 	})
 }
