@@ -8,11 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 func networkKinds() []*apiserver.Resource {
@@ -20,7 +18,7 @@ func networkKinds() []*apiserver.Resource {
 		kind.Of[networkingv1.Ingress, *networkingv1.Ingress]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
 			Status: true, Generations: true, Unconditional: true,
-			Validate: validateIngress,
+			Validate: validateIngress, ValidateStatus: validateIngressStatus,
 			Warnings: ingressWarnings,
 			Columns:  kind.Columns("Name", "Class", "Hosts", "Address", "Ports", "Age"),
 			Row:      ingressRow,
@@ -32,7 +30,8 @@ func networkKinds() []*apiserver.Resource {
 					kind.Fill(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
 				}
 			},
-			Columns: kind.Columns("Name", "Controller", "Parameters", "Age"),
+			Validate: validateIngressClass,
+			Columns:  kind.Columns("Name", "Controller", "Parameters", "Age"),
 			Row: func(c *networkingv1.IngressClass) []any {
 				parameters := kind.None
 				if p := c.Spec.Parameters; p != nil {
@@ -48,21 +47,14 @@ func networkKinds() []*apiserver.Resource {
 			Group: "networking.k8s.io", Version: "v1", Plural: "networkpolicies", Short: []string{"netpol"},
 			Generations: true, Unconditional: true,
 			Defaults: defaultNetworkPolicy,
+			Validate: validateNetworkPolicy,
+			Warnings: networkPolicyWarnings,
 			Columns:  kind.Columns("Name", "Pod-Selector", "Age"),
 			Row: func(p *networkingv1.NetworkPolicy) []any {
 				return []any{p.Name, kind.SelectorText(&p.Spec.PodSelector), kind.Age(p)}
 			},
 		}.Resource(),
 	}
-}
-
-// ingressWarnings are about a new Ingress that names its class in the old way.
-func ingressWarnings(i, old *networkingv1.Ingress) []string {
-	const annotated = "kubernetes.io/ingress.class"
-	if _, ok := i.Annotations[annotated]; ok && old == nil {
-		return []string{`annotation "` + annotated + `" is deprecated, please use 'spec.ingressClassName' instead`}
-	}
-	return nil
 }
 
 func ingressRow(i *networkingv1.Ingress) []any {
@@ -112,30 +104,4 @@ func defaultNetworkPolicy(p *networkingv1.NetworkPolicy) {
 			p.Spec.PolicyTypes = append(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 		}
 	}
-}
-
-func validateIngress(i, _ *networkingv1.Ingress) field.ErrorList {
-	at := field.NewPath("spec")
-	if len(i.Spec.Rules) == 0 && i.Spec.DefaultBackend == nil {
-		return field.ErrorList{field.Invalid(at, i.Spec.Rules, "either `defaultBackend` or `rules` must be specified")}
-	}
-	var errs field.ErrorList
-	for n, rule := range i.Spec.Rules {
-		if rule.HTTP == nil {
-			continue
-		}
-		paths := at.Child("rules").Index(n).Child("http", "paths")
-		if len(rule.HTTP.Paths) == 0 {
-			errs = append(errs, field.Required(paths, ""))
-		}
-		for m, p := range rule.HTTP.Paths {
-			if p.PathType == nil {
-				errs = append(errs, field.Required(paths.Index(m).Child("pathType"), "pathType must be specified"))
-			} else {
-				errs = append(errs, valid.OneOf(paths.Index(m).Child("pathType"), *p.PathType,
-					networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix)...)
-			}
-		}
-	}
-	return errs
 }

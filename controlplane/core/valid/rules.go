@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -35,6 +36,13 @@ func (f *Field) DNSLabel(name, value string) {
 // Namespace checks the name of a namespace.
 func (f *Field) Namespace(name, value string) {
 	f.Problems(name, value, apivalidation.ValidateNamespaceName(value, false))
+}
+
+// PathSegment requires a name that can be a segment of a path.
+func (f *Field) PathSegment(name, value string) {
+	if f.NonEmpty(name, value) {
+		f.Problems(name, value, content.IsPathSegmentName(value))
+	}
 }
 
 // Qualified checks a name that may have a domain.
