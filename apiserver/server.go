@@ -99,25 +99,32 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Install adds a resource, or replaces the one of the same group and plural
-// name, whose watches then end. It is visible to the next request.
-func (s *Server) Install(r *Resource) error {
-	if err := r.check(); err != nil {
-		return err
+// Install adds resources, or replaces those of the same group and plural name,
+// whose watches then end. The next request sees all of them. If one cannot be
+// served, none is added.
+func (s *Server) Install(resources ...*Resource) error {
+	for _, r := range resources {
+		if err := r.check(); err != nil {
+			return err
+		}
 	}
-	in := &installed{Resource: r, versions: make(map[string]*Version, len(r.Versions))}
-	in.gone, in.remove = context.WithCancel(s.stopping)
-	for i := range r.Versions {
-		in.versions[r.Versions[i].Name] = &r.Versions[i]
-	}
-	var replaced *installed
+	var replaced []*installed
 	s.change(func(t *served) {
-		replaced = t.resources[r.GroupResource()]
-		t.resources[r.GroupResource()] = in
+		for _, r := range resources {
+			in := &installed{Resource: r, versions: make(map[string]*Version, len(r.Versions))}
+			in.gone, in.remove = context.WithCancel(s.stopping)
+			for i := range r.Versions {
+				in.versions[r.Versions[i].Name] = &r.Versions[i]
+			}
+			if old := t.resources[r.GroupResource()]; old != nil {
+				replaced = append(replaced, old)
+			}
+			t.resources[r.GroupResource()] = in
+		}
 		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
-	if replaced != nil {
-		replaced.remove()
+	for _, old := range replaced {
+		old.remove()
 	}
 	return nil
 }

@@ -164,10 +164,8 @@ func (p *Plane) assemble() error {
 	})
 	refusal.Definitions = definitions
 	builtin = append(builtin, definitions.Resource())
-	for _, r := range builtin {
-		if err := server.Install(r); err != nil {
-			return fmt.Errorf("controlplane: serve %s: %w", r.GroupResource(), err)
-		}
+	if err := server.Install(builtin...); err != nil {
+		return fmt.Errorf("controlplane: serve the built-in kinds: %w", err)
 	}
 	ctx := context.Background()
 	if err := definitions.Load(ctx); err != nil {

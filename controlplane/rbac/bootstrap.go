@@ -6,7 +6,6 @@ package rbac
 import (
 	"bytes"
 	_ "embed"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +35,9 @@ type template struct {
 	// text with its marks, in the order of which there is no other: uid, revision,
 	// then times.
 	text string
+	// parts returns the text between the marks, found once for all control planes
+	// of the process.
+	parts func() templateParts
 	// What an index needs of it, read once for all control planes of the process.
 	rules   func() []rbacv1.PolicyRule
 	binding func() *binding
@@ -58,6 +60,7 @@ var fresh = sync.OnceValue(func() *templates {
 	}
 	for i := range out.ordered {
 		t := &out.ordered[i]
+		t.parts = sync.OnceValue(t.cut)
 		t.rules = sync.OnceValue(func() []rbacv1.PolicyRule { return parseRules([]byte(t.text)) })
 		t.binding = sync.OnceValue(func() *binding {
 			namespace, _ := step.SplitName(t.key.Name)
@@ -68,24 +71,34 @@ var fresh = sync.OnceValue(func() *templates {
 	return out
 })
 
-// write returns the creation of the object.
-func (t *template) write(uid types.UID, now string) storage.Write {
+// templateParts are the text of a template before the uid, before the revision,
+// and after it, cut at the times.
+type templateParts struct {
+	before, between string
+	after           []string
+}
+
+func (t *template) cut() templateParts {
 	before, rest, _ := strings.Cut(t.text, uidMark)
 	between, after, _ := strings.Cut(rest, revisionMark)
-	value := make([]byte, 0, len(t.text)+len(uid)+4*len(now))
-	value = append(value, before...)
+	return templateParts{before: before, between: between, after: strings.Split(after, timeMark)}
+}
+
+// write returns the creation of the object.
+func (t *template) write(uid types.UID, now string) storage.Write {
+	p := t.parts()
+	value := make([]byte, 0, len(t.text)-len(uidMark)-len(revisionMark)+len(uid)+(len(p.after)-1)*(len(now)-len(timeMark)))
+	value = append(value, p.before...)
 	value = append(value, uid...)
-	value = append(value, between...)
+	value = append(value, p.between...)
 	stamp := len(value)
-	for {
-		text, rest, more := strings.Cut(after, timeMark)
-		value = append(value, text...)
-		if !more {
-			return storage.Write{Key: t.key, Value: slices.Clip(value), Stamp: stamp, Expect: storage.Absent}
+	for i, text := range p.after {
+		if i > 0 {
+			value = append(value, now...)
 		}
-		value = append(value, now...)
-		after = rest
+		value = append(value, text...)
 	}
+	return storage.Write{Key: t.key, Value: value, Stamp: stamp, Expect: storage.Absent}
 }
 
 // is tells whether a record is the object as it was created.
@@ -148,7 +161,9 @@ func Boot(view storage.View, b Beginning) (create []storage.Write, restore []ste
 		look(&all.ordered[i])
 	}
 	if b.Nodes {
-		look(&template{key: storage.Key{Bucket: clusterRoleBindings, Name: "steer:simulated-nodes"}, text: simulatedNodes})
+		nodes := &template{key: storage.Key{Bucket: clusterRoleBindings, Name: "steer:simulated-nodes"}, text: simulatedNodes}
+		nodes.parts = nodes.cut
+		look(nodes)
 	}
 	return create, restore
 }
