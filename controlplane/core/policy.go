@@ -10,11 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 func policyKinds() []*apiserver.Resource {
@@ -22,8 +20,8 @@ func policyKinds() []*apiserver.Resource {
 		kind.Of[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
 			Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"},
 			Status: true, Generations: true,
-			Validate: validateDisruptionBudget,
-			Columns:  kind.Columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
+			Validate: validateDisruptionBudget, ValidateStatus: validateBudgetStatus,
+			Columns: kind.Columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
 			Row: func(b *policyv1.PodDisruptionBudget) []any {
 				return []any{b.Name, orNA(b.Spec.MinAvailable), orNA(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), kind.Age(b)}
 			},
@@ -92,19 +90,4 @@ func copyMissing(to *corev1.ResourceList, from corev1.ResourceList) {
 			(*to)[name] = quantity.DeepCopy()
 		}
 	}
-}
-
-func validateDisruptionBudget(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
-	at := field.NewPath("spec")
-	var errs field.ErrorList
-	if b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable != nil {
-		errs = append(errs, field.Invalid(at, b.Spec, "minAvailable and maxUnavailable cannot be both set"))
-	}
-	if b.Spec.MinAvailable != nil {
-		errs = append(errs, valid.Amount(at.Child("minAvailable"), *b.Spec.MinAvailable)...)
-	}
-	if b.Spec.MaxUnavailable != nil {
-		errs = append(errs, valid.Amount(at.Child("maxUnavailable"), *b.Spec.MaxUnavailable)...)
-	}
-	return errs
 }

@@ -165,7 +165,7 @@ func (s *surroundings) checkContainer(f *valid.Field, c *corev1.Container) {
 	s.checkDevices(&at, c)
 	valid.RequiredOf(f, "imagePullPolicy", c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	at = f.Child("resources")
-	checkResources(&at, &c.Resources, containerResource, s.claims)
+	checkResources(&at, &c.Resources, CheckContainerResource, s.claims)
 	at = f.Child("resizePolicy")
 	s.checkResizePolicy(&at, c.ResizePolicy)
 	at = f.Child("securityContext")
@@ -274,7 +274,8 @@ func checkRestart(f *valid.Field, policy *corev1.ContainerRestartPolicy, rules [
 // resourceRule checks which resources may be asked for somewhere.
 type resourceRule func(f *valid.Field, name string)
 
-func containerResource(f *valid.Field, name string) {
+// CheckContainerResource checks the name of a resource that containers ask for.
+func CheckContainerResource(f *valid.Field, name string) {
 	standardResource(f, name)
 	switch {
 	case !strings.Contains(name, "/"):

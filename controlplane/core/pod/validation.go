@@ -201,7 +201,7 @@ func checkSpec(f *valid.Field, s *corev1.PodSpec, name string, isPod bool) {
 	}
 	if s.Overhead != nil {
 		at = f.Child("overhead")
-		checkResources(&at, &corev1.ResourceRequirements{Limits: s.Overhead}, containerResource, nil)
+		checkResources(&at, &corev1.ResourceRequirements{Limits: s.Overhead}, CheckContainerResource, nil)
 	}
 	checkOS(f, s)
 	checkEnvFiles(f, s)

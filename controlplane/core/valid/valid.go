@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/steer-dev/steer/apiserver"
 )
@@ -32,23 +31,6 @@ func Name[P apiserver.Object](obj, old P, rule apivalidation.ValidateNameFunc) f
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), obj.GetName(), problem))
 	}
 	return errs
-}
-
-// Port checks the number of a port.
-func Port(path *field.Path, port int32) field.ErrorList {
-	var errs field.ErrorList
-	for _, problem := range validation.IsValidPortNum(int(port)) {
-		errs = append(errs, field.Invalid(path, port, problem))
-	}
-	return errs
-}
-
-// NotNegative checks a count.
-func NotNegative[N int32 | int64](path *field.Path, n *N) field.ErrorList {
-	if n == nil || *n >= 0 {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, *n, "must be greater than or equal to 0").WithOrigin("minimum")}
 }
 
 // Immutable checks that a field has not changed.
@@ -79,21 +61,6 @@ func LabelName(path *field.Path, name string) field.ErrorList {
 	var errs field.ErrorList
 	for _, problem := range validation.IsDNS1123Label(name) {
 		errs = append(errs, field.Invalid(path, name, problem))
-	}
-	return errs
-}
-
-// Amount checks a count or percentage.
-func Amount(path *field.Path, v intstr.IntOrString) field.ErrorList {
-	var errs field.ErrorList
-	switch v.Type {
-	case intstr.String:
-		for _, problem := range validation.IsValidPercent(v.StrVal) {
-			errs = append(errs, field.Invalid(path, v, problem))
-		}
-	default:
-		n := int64(v.IntVal)
-		errs = append(errs, NotNegative(path, &n)...)
 	}
 	return errs
 }

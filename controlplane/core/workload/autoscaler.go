@@ -10,7 +10,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/core/kind"
@@ -22,8 +21,8 @@ func scalingKinds() []*apiserver.Resource {
 			Group: "autoscaling", Version: "v2", Plural: "horizontalpodautoscalers", Short: []string{"hpa"}, Categories: []string{"all"},
 			Status: true, Unconditional: true,
 			Defaults: defaultAutoscaler,
-			Validate: validateAutoscaler,
-			Columns:  kind.Columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
+			Validate: validateAutoscaler, ValidateStatus: validateAutoscalerStatus,
+			Columns: kind.Columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
 			Row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any {
 				least := "<unset>"
 				if a.Spec.MinReplicas != nil {
@@ -54,21 +53,24 @@ func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
 	if b == nil {
 		return
 	}
-	if up := b.ScaleUp; up != nil {
-		kind.Fill(&up.StabilizationWindowSeconds, int32(0))
-		kind.Fill(&up.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
-		if up.Policies == nil {
-			up.Policies = []autoscalingv2.HPAScalingPolicy{
-				{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
-				{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15},
-			}
+	if b.ScaleUp == nil {
+		b.ScaleUp = new(autoscalingv2.HPAScalingRules)
+	}
+	if b.ScaleDown == nil {
+		b.ScaleDown = new(autoscalingv2.HPAScalingRules)
+	}
+	up, down := b.ScaleUp, b.ScaleDown
+	kind.Fill(&up.StabilizationWindowSeconds, int32(0))
+	kind.Fill(&up.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+	if up.Policies == nil {
+		up.Policies = []autoscalingv2.HPAScalingPolicy{
+			{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
+			{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15},
 		}
 	}
-	if down := b.ScaleDown; down != nil {
-		kind.Fill(&down.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
-		if down.Policies == nil {
-			down.Policies = []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}}
-		}
+	kind.Fill(&down.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+	if down.Policies == nil {
+		down.Policies = []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}}
 	}
 }
 
@@ -149,26 +151,4 @@ func targetText(m autoscalingv2.MetricSpec, current *autoscalingv2.MetricStatus)
 		}
 	}
 	return label + have + "/" + want
-}
-
-func validateAutoscaler(a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-	at := field.NewPath("spec")
-	var errs field.ErrorList
-	if n := a.Spec.MinReplicas; n != nil && *n < 1 {
-		errs = append(errs, field.Invalid(at.Child("minReplicas"), *n, "must be greater than or equal to 1"))
-	}
-	if a.Spec.MaxReplicas < 1 {
-		errs = append(errs, field.Invalid(at.Child("maxReplicas"), a.Spec.MaxReplicas, "must be greater than 0"))
-	}
-	if n := a.Spec.MinReplicas; n != nil && a.Spec.MaxReplicas < *n {
-		errs = append(errs, field.Invalid(at.Child("maxReplicas"), a.Spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
-	}
-	target := at.Child("scaleTargetRef")
-	if a.Spec.ScaleTargetRef.Kind == "" {
-		errs = append(errs, field.Required(target.Child("kind"), ""))
-	}
-	if a.Spec.ScaleTargetRef.Name == "" {
-		errs = append(errs, field.Required(target.Child("name"), ""))
-	}
-	return errs
 }

@@ -1,0 +1,51 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	policyv1 "k8s.io/api/policy/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/controlplane/core/valid"
+)
+
+func validateDisruptionBudget(b, old *policyv1.PodDisruptionBudget) field.ErrorList {
+	var errs field.ErrorList
+	root, s := valid.Root(&errs), &b.Spec
+	f := root.Child("spec")
+	if s.MinAvailable != nil && s.MaxUnavailable != nil {
+		f.Invalid("", valid.Untagged(*s), "minAvailable and maxUnavailable cannot be both set")
+	}
+	amount := func(name string, v *intstr.IntOrString) {
+		if v != nil {
+			f.Amount(name, *v)
+			f.AtMost100Percent(name, *v)
+		}
+	}
+	amount("minAvailable", s.MinAvailable)
+	amount("maxUnavailable", s.MaxUnavailable)
+	if s.Selector != nil {
+		var o metavalidation.LabelSelectorValidationOptions
+		o.AllowInvalidLabelValueInSelector = old != nil && len(metavalidation.ValidateLabelSelector(old.Spec.Selector, o, nil)) > 0
+		f.Add(metavalidation.ValidateLabelSelector(s.Selector, o, f.PathOf("selector"))...)
+	}
+	if p := s.UnhealthyPodEvictionPolicy; p != nil {
+		valid.Supported(&f, "unhealthyPodEvictionPolicy", *p, policyv1.AlwaysAllow, policyv1.IfHealthyBudget)
+	}
+	return errs
+}
+
+func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
+	var errs field.ErrorList
+	root, s := valid.Root(&errs), &b.Status
+	f := root.Child("status")
+	f.Add(metavalidation.ValidateConditions(s.Conditions, f.PathOf("conditions"))...)
+	f.NotNegative("disruptionsAllowed", int64(s.DisruptionsAllowed))
+	f.NotNegative("currentHealthy", int64(s.CurrentHealthy))
+	f.NotNegative("desiredHealthy", int64(s.DesiredHealthy))
+	f.NotNegative("expectedPods", int64(s.ExpectedPods))
+	return errs
+}
