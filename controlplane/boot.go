@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -66,8 +67,9 @@ func (p *Plane) commitAll(ctx context.Context, writes []storage.Write) error {
 }
 
 // ensureObjects creates the namespaces that every cluster has, with what every
-// namespace has, and the priority classes.
-func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Keeper) error {
+// namespace has, the Service of the API server in the range of addresses, and the
+// priority classes.
+func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Keeper, ips netip.Prefix) error {
 	view, err := p.store.View(ctx, 0)
 	if err != nil {
 		return fmt.Errorf("controlplane: read the first objects: %w", err)
@@ -93,6 +95,7 @@ func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Kee
 			writes = append(writes, c.Write())
 		}
 	}
+	writes = append(writes, p.ensureService(view, ips, now)...)
 	for _, c := range []struct{ name, value, about string }{
 		{"system-node-critical", "2000001000", "Used for system critical pods that must not be moved from their current node."},
 		{"system-cluster-critical", "2000000000", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},

@@ -4,7 +4,9 @@
 package controlplane_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -72,4 +74,51 @@ func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", "kube-apiserver")
 	return a.RoundTripper.RoundTrip(r)
+}
+
+func TestServerIsFoundAsServiceKubernetes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var uids []string
+	for _, address := range []string{"127.0.0.1:0", "127.0.0.1:0"} {
+		plane, err := controlplane.New(controlplane.Options{DataDir: dir, Listen: address, ManualControllers: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plane.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(plane.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		api := apiOf(t, plane.RESTConfig())
+		service := api.must("GET", "/api/v1/namespaces/default/services/kubernetes", "")
+		endpoints := api.must("GET", "/api/v1/namespaces/default/endpoints/kubernetes", "")
+		slice := api.must("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", "")
+		uids = append(uids, string(service.GetUID()))
+		port := func(o map[string]any, name string, path ...any) {
+			t.Helper()
+			var value any = o
+			for _, step := range path {
+				switch step := step.(type) {
+				case string:
+					value = value.(map[string]any)[step]
+				case int:
+					value = value.([]any)[step]
+				}
+			}
+			equal(t, name, at.Port(), fmt.Sprint(value))
+		}
+		port(service.Object, "target port", "spec", "ports", 0, "targetPort")
+		port(endpoints.Object, "port of the endpoints", "subsets", 0, "ports", 0, "port")
+		port(slice.Object, "port of the slice", "ports", 0, "port")
+		// Its address is not given to another.
+		code, _ := api.do("POST", "/api/v1/namespaces/default/services", `{apiVersion: v1, kind: Service, metadata: {name: other}, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}`)
+		equal(t, "a second Service with the address", http.StatusUnprocessableEntity, code)
+		if err := plane.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "uid after another start", uids[0], uids[1])
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"path/filepath"
@@ -174,7 +175,7 @@ func (p *Plane) assemble() error {
 	if err := p.ensureRoles(ctx); err != nil {
 		return err
 	}
-	if err := p.ensureObjects(ctx, accounts.keepers); err != nil {
+	if err := p.ensureObjects(ctx, accounts.keepers, allocator.Range()); err != nil {
 		return err
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
@@ -250,7 +251,7 @@ func (p *Plane) listen(ctx context.Context) error {
 	}
 	url := p.listener.url()
 	p.address.Store(&url)
-	return nil
+	return p.publishEndpoints(ctx, p.listener.net.Addr().(*net.TCPAddr))
 }
 
 // Stop ends watches, waits for the requests in flight until ctx ends, joins

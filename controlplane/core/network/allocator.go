@@ -65,6 +65,9 @@ func NewServiceAllocator(store storage.Viewer, ips netip.Prefix) *ServiceAllocat
 	return &ServiceAllocator{store: store, ips: ips.Masked(), used: map[any]holder{}}
 }
 
+// Range returns the range of cluster IPs.
+func (a *ServiceAllocator) Range() netip.Prefix { return a.ips }
+
 // Services returns the resources with the one of Services changed such that the
 // allocator learns of every change. The others are as they were.
 func (a *ServiceAllocator) Services(resources []*apiserver.Resource) []*apiserver.Resource {

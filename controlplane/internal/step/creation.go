@@ -30,6 +30,8 @@ type Creation struct {
 	Labels string
 	// Manager owns Fields, a JSON object; empty if nobody owns any.
 	Manager, Fields string
+	// Entries are further members of managedFields, each after a comma, or empty.
+	Entries string
 	// Content are the members after the metadata, or empty.
 	Content string
 }
@@ -65,7 +67,7 @@ func (c Creation) Write() storage.Write {
 	}
 	if c.Fields != "" {
 		b.WriteString(`,"managedFields":[{"manager":"` + c.Manager + `","operation":"Update","apiVersion":"` + c.APIVersion +
-			`","time":` + at + `,"fieldsType":"FieldsV1","fieldsV1":` + c.Fields + `}]`)
+			`","time":` + at + `,"fieldsType":"FieldsV1","fieldsV1":` + c.Fields + `}` + c.Entries + `]`)
 	}
 	b.WriteString("}")
 	if c.Content != "" {
