@@ -111,15 +111,10 @@ func (s *Server) Install(resources ...*Resource) error {
 	var replaced []*installed
 	s.change(func(t *served) {
 		for _, r := range resources {
-			in := &installed{Resource: r, versions: make(map[string]*Version, len(r.Versions))}
-			in.gone, in.remove = context.WithCancel(s.stopping)
-			for i := range r.Versions {
-				in.versions[r.Versions[i].Name] = &r.Versions[i]
-			}
 			if old := t.resources[r.GroupResource()]; old != nil {
 				replaced = append(replaced, old)
 			}
-			t.resources[r.GroupResource()] = in
+			t.resources[r.GroupResource()] = s.installed(r)
 		}
 		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
@@ -127,6 +122,16 @@ func (s *Server) Install(resources ...*Resource) error {
 		old.remove()
 	}
 	return nil
+}
+
+// installed is a resource that is about to be served.
+func (s *Server) installed(r *Resource) *installed {
+	in := &installed{Resource: r, versions: make(map[string]*Version, len(r.Versions))}
+	in.gone, in.remove = context.WithCancel(s.stopping)
+	for i := range r.Versions {
+		in.versions[r.Versions[i].Name] = &r.Versions[i]
+	}
+	return in
 }
 
 // Remove takes a resource away and ends its watches. Removing what is not there
