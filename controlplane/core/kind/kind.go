@@ -46,6 +46,13 @@ type Of[T any, P Object[T]] struct {
 	// them in common; nil: a family of its own.
 	Family *Family
 
+	// Others are further versions of the kind, of the same family, and Convert
+	// makes its objects of them and the reverse; nil: there are none. The result
+	// may share memory with obj, which may be unstructured. [Joined] puts the
+	// versions together.
+	Others  []string
+	Convert func(obj apiserver.Object, version string) (apiserver.Object, error)
+
 	// Generations are counted: 1 at creation, one more with every change
 	// outside metadata and status.
 	Generations bool
@@ -179,6 +186,24 @@ func (k Of[T, P]) Resource() *apiserver.Resource {
 	}
 }
 
+// Joined returns a resource with the versions of another after its own. convert is
+// [Of.Convert] of both.
+func Joined(r, other *apiserver.Resource, convert func(apiserver.Object, string) (apiserver.Object, error)) *apiserver.Resource {
+	r.Versions = append(r.Versions, other.Versions...)
+	r.Convert = func(_ context.Context, objects []apiserver.Object, version string) ([]apiserver.Object, error) {
+		out := make([]apiserver.Object, len(objects))
+		for i, obj := range objects {
+			converted, err := convert(obj.DeepCopyObject().(apiserver.Object), version)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = converted
+		}
+		return out, nil
+	}
+	return r
+}
+
 // ownership returns the tracker of an endpoint through which the field reset
 // cannot be changed.
 func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.Manager {
@@ -187,7 +212,19 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 		New: func() apply.Object { return P(new(T)) },
 	}
 	if k.Status {
-		e.Resets = map[string]*fieldpath.Set{gvk.GroupVersion().String(): fieldpath.NewSet(fieldpath.MakePathOrDie(reset))}
+		e.Resets = map[string]*fieldpath.Set{}
+		for _, version := range append([]string{k.Version}, k.Others...) {
+			gv := schema.GroupVersion{Group: k.Group, Version: version}
+			e.Resets[gv.String()] = fieldpath.NewSet(fieldpath.MakePathOrDie(reset))
+		}
+	}
+	for _, version := range k.Others {
+		e.Versions = append(e.Versions, schema.GroupVersion{Group: k.Group, Version: version})
+	}
+	if k.Convert != nil {
+		e.Convert = func(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
+			return k.Convert(obj.DeepCopyObject().(apiserver.Object), to.Version)
+		}
 	}
 	return apply.New(e)
 }

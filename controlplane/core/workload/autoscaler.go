@@ -4,36 +4,62 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
+// scalingKinds are autoscalers, kept as autoscaling/v2, which has fields for what
+// autoscaling/v1 says in annotations.
 func scalingKinds() []*apiserver.Resource {
-	return []*apiserver.Resource{
-		kind.Of[autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscaler]{
-			Group: "autoscaling", Version: "v2", Plural: "horizontalpodautoscalers", Short: []string{"hpa"}, Categories: []string{"all"},
-			Status: true, Unconditional: true,
-			Defaults: defaultAutoscaler,
-			Validate: validateAutoscaler, ValidateStatus: validateAutoscalerStatus,
-			Columns: kind.Columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
-			Row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any {
-				least := "<unset>"
-				if a.Spec.MinReplicas != nil {
-					least = strconv.Itoa(int(*a.Spec.MinReplicas))
-				}
-				return []any{
-					a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name, targetsText(a), least,
-					int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), kind.Age(a),
-				}
-			},
-		}.Resource(),
+	const group, plural = "autoscaling", "horizontalpodautoscalers"
+	family := kind.NewFamily()
+	columns := func() []metav1.TableColumnDefinition {
+		return kind.Columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age")
+	}
+	preferred := kind.Of[autoscalingv2.HorizontalPodAutoscaler, scaler]{
+		Group: group, Version: "v2", Plural: plural, Short: []string{"hpa"}, Categories: []string{"all"},
+		Family: family, Others: []string{"v1"}, Convert: convertScaler,
+		Status: true, Unconditional: true,
+		Defaults: defaultAutoscaler,
+		Validate: validateAutoscaler, ValidateStatus: validateAutoscalerStatus,
+		Columns: columns(),
+		Row:     scalerRow,
+	}
+	old := kind.Of[autoscalingv1.HorizontalPodAutoscaler, oldScaler]{
+		Group: group, Version: "v1", Plural: plural,
+		Family: family, Others: []string{"v2"}, Convert: convertScaler,
+		Status:   true,
+		Defaults: normalOldScaler,
+		// Some annotations are parts of the status, the others of the spec.
+		Prepare: func(_ context.Context, a, before oldScaler) {
+			keepAnnotations(a, before, conditionsAnnotation, currentAnnotation)
+		},
+		PrepareStatus: func(a, before oldScaler) { keepAnnotations(a, before, metricsAnnotation, behaviorAnnotation) },
+		Validate:      oldRules(validateAutoscaler), ValidateStatus: oldRules(validateAutoscalerStatus),
+		Columns: columns(),
+		Row:     func(a oldScaler) []any { return scalerRow(toScaler(a)) },
+	}
+	return []*apiserver.Resource{kind.Joined(preferred.Resource(), old.Resource(), convertScaler)}
+}
+
+func scalerRow(a scaler) []any {
+	least := "<unset>"
+	if a.Spec.MinReplicas != nil {
+		least = strconv.Itoa(int(*a.Spec.MinReplicas))
+	}
+	return []any{
+		a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name, targetsText(a), least,
+		int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), kind.Age(a),
 	}
 }
 
