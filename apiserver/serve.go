@@ -206,10 +206,10 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *Request)
 		}
 		return apierrors.NewNotFound(req.groupResource(), req.Name)
 	}
-	if text := req.Version.Deprecation; text != "" {
+	answer := s.verbOf(req)
+	if text := req.Version.Deprecation; text != "" && (answer != nil || !req.Version.typed()) {
 		req.Warn(text)
 	}
-	answer := s.verbOf(req)
 	switch {
 	case answer != nil:
 		return answer(ctx, w, req)

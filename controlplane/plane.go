@@ -142,7 +142,9 @@ func (p *Plane) assemble() error {
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
 	}
-	builtin := append(accounts.resources(pod.Subresources{Store: p.store, Send: p.sendFor}.Into(allocator.Services(builtinResources()))), core.Reviews(p.authorizer, authentication)...)
+	pods := pod.Subresources{Store: p.store, Send: p.sendFor}
+	builtin := append(accounts.resources(pods.Into(allocator.Services(builtinResources()))), core.Reviews(p.authorizer, authentication)...)
+	builtin = append(builtin, pods.Bindings(), p.components())
 	refusal := &lateAdmission{}
 	charges := &quota.Ledger{}
 	escalation := rbac.Escalation{Roles: roles, Authorizer: p.authorizer}

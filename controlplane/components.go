@@ -1,0 +1,92 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/controlplane/core/kind"
+)
+
+// Why a part of a control plane does not run in this one.
+var (
+	errNoScheduler   = errors.New("this control plane has no scheduler: nothing runs Pods here, unless workloads are simulated")
+	errNoControllers = errors.New("the built-in controllers act on demand only")
+)
+
+// components returns the resource that shows the parts of the plane under the
+// names of those of a cluster.
+func (p *Plane) components() *apiserver.Resource {
+	k := kind.Of[corev1.ComponentStatus, *corev1.ComponentStatus]{Version: "v1", Plural: "componentstatuses", Cluster: true}
+	return &apiserver.Resource{
+		Names: apiserver.Names{
+			Plural: "componentstatuses", Singular: "componentstatus", Kind: "ComponentStatus", ListKind: "ComponentStatusList", ShortNames: []string{"cs"},
+		},
+		Versions: []apiserver.Version{{
+			Name: "v1", New: func() apiserver.Object { return &corev1.ComponentStatus{} }, Strategy: k.Strategy(),
+			Deprecation: "v1 ComponentStatus is deprecated in v1.19+",
+			Printer:     &table.Typed[*corev1.ComponentStatus]{Definitions: kind.Columns("Name", "Status", "Message", "Error"), Row: componentRow},
+		}},
+		Backend: components{p},
+	}
+}
+
+func componentRow(c *corev1.ComponentStatus) []any {
+	status := "Unhealthy"
+	condition := c.Conditions[0] // each has one
+	if condition.Status == corev1.ConditionTrue {
+		status = "Healthy"
+	}
+	return []any{c.Name, status, condition.Message, condition.Error}
+}
+
+// components is the backend of ComponentStatuses.
+type components struct{ plane *Plane }
+
+// Get implements apiserver.Getter.
+func (c components) Get(_ context.Context, r *apiserver.Request) (apiserver.Object, error) {
+	for _, obj := range c.all() {
+		if obj.GetName() == r.Name {
+			return obj, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("componentstatus"), r.Name)
+}
+
+// List implements apiserver.Lister.
+func (c components) List(_ context.Context, _ *apiserver.Request, _ *internalversion.ListOptions) (*apiserver.List, error) {
+	return &apiserver.List{Items: c.all()}, nil
+}
+
+func (c components) all() []apiserver.Object {
+	var controllers, scheduler error
+	if c.plane.options.ManualControllers {
+		controllers = errNoControllers
+	}
+	if scheduler = controllers; c.plane.options.Workloads == nil {
+		scheduler = errNoScheduler
+	}
+	return []apiserver.Object{
+		component("controller-manager", controllers), component("scheduler", scheduler), component("etcd-0", c.plane.store.Health()),
+	}
+}
+
+func component(name string, err error) *corev1.ComponentStatus {
+	condition := corev1.ComponentCondition{Type: corev1.ComponentHealthy, Status: corev1.ConditionTrue, Message: "ok"}
+	if err != nil {
+		condition.Status, condition.Message = corev1.ConditionFalse, err.Error()
+	}
+	return &corev1.ComponentStatus{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ComponentStatus"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Conditions: []corev1.ComponentCondition{condition},
+	}
+}
