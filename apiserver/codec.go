@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,7 +150,10 @@ func (d *decoder) body(req *Request, media negotiate.Media, data []byte) (Object
 		warnFindings(req, findings)
 	}
 	if gvk.GroupVersion() != d.kind.GroupVersion() {
-		return nil, d.otherVersion(gvk)
+		if !slices.Contains(d.v.alike, gvk.Version) {
+			return nil, d.otherVersion(gvk)
+		}
+		obj.GetObjectKind().SetGroupVersionKind(d.kind)
 	}
 	return obj, nil
 }

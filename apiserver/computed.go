@@ -71,7 +71,7 @@ func (sub *Subresource) described(req *Request) (*installed, *Version) {
 			Group: sub.Kind.Group, Plural: req.Resource.Plural, Singular: req.Resource.Singular,
 			Kind: sub.Kind.Kind, ListKind: sub.Kind.Kind + "List", Namespaced: req.Resource.Namespaced,
 		},
-		Versions: []Version{{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership}},
+		Versions: []Version{{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership, alike: sub.Alike}},
 		Storage:  Storage{Version: sub.Kind.Version},
 		Backend:  sub.Backend,
 	}

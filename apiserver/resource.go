@@ -146,6 +146,9 @@ type Version struct {
 	Schema *spec.Schema
 	// StrategicMerge allows strategic merge patches; typed objects only.
 	StrategicMerge bool
+	// alike are the versions whose objects are read as ones of this; see
+	// [Subresource.Alike].
+	alike []string
 }
 
 // SelectableField is a field that selectors may name.
@@ -184,6 +187,9 @@ type Subresource struct {
 	Action func(obj, body Object) error
 	// Kind of the bodies of a Backend or an Action.
 	Kind schema.GroupVersionKind
+	// Alike are other versions of Kind in which bodies say the same; they are taken
+	// for ones of Kind. nil: none.
+	Alike []string
 	// New returns an empty body of that kind.
 	New func() Object
 }

@@ -44,7 +44,7 @@ func (s Subresources) Into(resources []*apiserver.Resource) []*apiserver.Resourc
 		case "pods":
 			more = append(s.connections("pods", "PodAttachOptions", "PodExecOptions", "PodPortForwardOptions", "PodProxyOptions"),
 				apiserver.Subresource{
-					Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"),
+					Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), Alike: []string{"v1beta1"},
 					New: func() apiserver.Object { return &policyv1.Eviction{} },
 				})
 		case "services":
