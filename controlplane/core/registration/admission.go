@@ -22,6 +22,7 @@ func NotEnforced(kind string) string {
 func Resources() []*apiserver.Resource {
 	const group = v1.GroupName
 	extensions := []string{"api-extensions"}
+	compile := new(compilers)
 	type (
 		mutating   = *v1.MutatingWebhookConfiguration
 		validating = *v1.ValidatingWebhookConfiguration
@@ -41,6 +42,7 @@ func Resources() []*apiserver.Resource {
 					defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, &w.ClientConfig, w.Rules)
 				}
 			},
+			Validate: compile.validateMutating,
 			Warnings: func(_, _ mutating) []string { return []string{NotEnforced("MutatingWebhookConfiguration")} },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c mutating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
@@ -53,6 +55,7 @@ func Resources() []*apiserver.Resource {
 					defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, &w.ClientConfig, w.Rules)
 				}
 			},
+			Validate: compile.validateValidating,
 			Warnings: func(_, _ validating) []string { return []string{NotEnforced("ValidatingWebhookConfiguration")} },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c validating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
@@ -65,6 +68,7 @@ func Resources() []*apiserver.Resource {
 					defaultMatch(p.Spec.MatchConstraints)
 				}
 			},
+			Validate: compile.validatePolicy,
 			Warnings: func(_, _ policy) []string { return []string{NotEnforced("ValidatingAdmissionPolicy")} },
 			Columns:  kind.Columns("Name", "Validations:integer", "ParamKind", "Age"),
 			Row: func(p policy) []any {
@@ -114,6 +118,7 @@ func Resources() []*apiserver.Resource {
 					defaultMatch(b.Spec.MatchResources)
 				}
 			},
+			Validate: validateBinding,
 			Warnings: func(_, _ binding) []string { return []string{NotEnforced("ValidatingAdmissionPolicyBinding")} },
 			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
 			Row: func(b binding) []any {
