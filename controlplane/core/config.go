@@ -132,6 +132,7 @@ func configKinds() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[coordinationv1.Lease, *coordinationv1.Lease]{
 			Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Creates: true,
+			Prepare:  dropLeaseCoordination,
 			Validate: validateLease,
 			Columns:  kind.Columns("Name", "Holder", "Age"),
 			Row: func(l *coordinationv1.Lease) []any {
@@ -247,6 +248,12 @@ func validateSecret(s, old *corev1.Secret) field.ErrorList {
 }
 
 func sameData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
+
+// dropLeaseCoordination drops what belongs to coordinated leader election, which
+// is off by default.
+func dropLeaseCoordination(_ context.Context, l, _ *coordinationv1.Lease) {
+	l.Spec.Strategy, l.Spec.PreferredHolder = nil, nil
+}
 
 func validateLease(l, _ *coordinationv1.Lease) field.ErrorList {
 	var errs field.ErrorList
