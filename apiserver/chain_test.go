@@ -330,8 +330,8 @@ func TestAuthorizersSeeSelectors(t *testing.T) {
 	s := newServer(t, func(o *apiserver.Options) { o.Authorizer = n })
 	for query, want := range map[string][3]string{
 		"fieldSelector=metadata.name%3Dx&labelSelector=a+in+(b,c)": {"metadata.name=x", "a in (b,c)", "x"},
-		"labelSelector=a+in+(b":                                    {"", "", ""},
-		"limit=5":                                                  {"", "", ""},
+		"labelSelector=a+in+(b": {"", "", ""},
+		"limit=5":               {"", "", ""},
 	} {
 		n.asked = nil
 		send(t, s.RoundTripper(admin), http.MethodGet, widgetsPath+"?"+query, "")
