@@ -24,7 +24,7 @@ const shownHeaders = "Content-Type Location Retry-After Warning"
 var (
 	uidPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	timePattern   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	agePattern    = regexp.MustCompile(`^(\d+(ms|s|m|h|d))+$`)
+	agePattern    = regexp.MustCompile(`^(\d+(ms|s|m|h|d|y))+$`)
 	hostPort      = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	tokenVolume   = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 	tooOld        = regexp.MustCompile(`too old resource version: \d+ \(\d+\)`)
