@@ -48,7 +48,7 @@ func workloadKinds() []*apiserver.Resource {
 			Validate: validateDeployment, ValidateStatus: validateDeploymentStatus,
 			Prepare:      func(_ context.Context, o, _ deployment) { pod.PrepareTemplate(&o.Spec.Template) },
 			Warnings:     func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
-			Subresources: scalable("apps", deploymentScale{}),
+			Subresources: scalable("apps", scaling[*appsv1.Deployment]{deploymentScale}),
 			Columns:      kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(d deployment) []any {
 				names, images := kind.ContainerText(d.Spec.Template.Spec.Containers)
@@ -68,7 +68,7 @@ func workloadKinds() []*apiserver.Resource {
 			Validate: validateReplicaSet, ValidateStatus: validateReplicaSetStatus,
 			Prepare:      func(_ context.Context, o, _ replicaSet) { pod.PrepareTemplate(&o.Spec.Template) },
 			Warnings:     func(o, old replicaSet) []string { return templateWarnings(o, old, &o.Spec.Template) },
-			Subresources: scalable("apps", replicaSetScale{}),
+			Subresources: scalable("apps", scaling[*appsv1.ReplicaSet]{replicaSetScale}),
 			Columns:      kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(r replicaSet) []any {
 				names, images := kind.ContainerText(r.Spec.Template.Spec.Containers)
@@ -99,7 +99,7 @@ func workloadKinds() []*apiserver.Resource {
 				}
 				return out
 			},
-			Subresources: scalable("apps", statefulSetScale{}),
+			Subresources: scalable("apps", scaling[*appsv1.StatefulSet]{statefulSetScale}),
 			Columns:      kind.Columns("Name", "Ready", "Age", "Containers*", "Images*"),
 			Row: func(s statefulSet) []any {
 				names, images := kind.ContainerText(s.Spec.Template.Spec.Containers)
@@ -153,7 +153,7 @@ func workloadKinds() []*apiserver.Resource {
 				}
 				return templateWarnings(r, old, r.Spec.Template)
 			},
-			Subresources: scalable("", replicationScale{}),
+			Subresources: scalable("", scaling[*corev1.ReplicationController]{replicationScale}),
 			Columns:      kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(r controller) []any {
 				var names, images string
@@ -273,60 +273,41 @@ func scalable(group string, s apiserver.Scaler) []apiserver.Subresource {
 	}}
 }
 
-// The scalers of kinds; see apiserver.Scaler.
-type (
-	deploymentScale  struct{}
-	replicaSetScale  struct{}
-	statefulSetScale struct{}
-	replicationScale struct{}
-)
-
-func (deploymentScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
-	d := obj.(*appsv1.Deployment)
-	return scaleOf(d.Spec.Replicas, d.Status.Replicas, d.Spec.Selector)
+// scaling implements apiserver.Scaler for a kind: parts finds what a scale shows
+// in an object.
+type scaling[P apiserver.Object] struct {
+	parts func(P) (want **int32, have int32, selector *metav1.LabelSelector)
 }
 
-func (deploymentScale) SetReplicas(obj apiserver.Object, n int32) error {
-	obj.(*appsv1.Deployment).Spec.Replicas = &n
-	return nil
-}
-
-func (replicaSetScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
-	r := obj.(*appsv1.ReplicaSet)
-	return scaleOf(r.Spec.Replicas, r.Status.Replicas, r.Spec.Selector)
-}
-
-func (replicaSetScale) SetReplicas(obj apiserver.Object, n int32) error {
-	obj.(*appsv1.ReplicaSet).Spec.Replicas = &n
-	return nil
-}
-
-func (statefulSetScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
-	s := obj.(*appsv1.StatefulSet)
-	return scaleOf(s.Spec.Replicas, s.Status.Replicas, s.Spec.Selector)
-}
-
-func (statefulSetScale) SetReplicas(obj apiserver.Object, n int32) error {
-	obj.(*appsv1.StatefulSet).Spec.Replicas = &n
-	return nil
-}
-
-func (replicationScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
-	r := obj.(*corev1.ReplicationController)
-	return scaleOf(r.Spec.Replicas, r.Status.Replicas, &metav1.LabelSelector{MatchLabels: r.Spec.Selector})
-}
-
-func (replicationScale) SetReplicas(obj apiserver.Object, n int32) error {
-	obj.(*corev1.ReplicationController).Spec.Replicas = &n
-	return nil
-}
-
-func scaleOf(want *int32, have int32, selector *metav1.LabelSelector) (int32, int32, string, error) {
-	s, err := metav1.LabelSelectorAsSelector(selector)
+func (s scaling[P]) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+	want, have, selects := s.parts(obj.(P))
+	chosen, err := metav1.LabelSelectorAsSelector(selects)
 	if err != nil {
 		return 0, 0, "", fmt.Errorf("selector for scale: %w", err)
 	}
-	return kind.Value(want), have, s.String(), nil
+	return kind.Value(*want), have, chosen.String(), nil
+}
+
+func (s scaling[P]) SetReplicas(obj apiserver.Object, n int32) error {
+	want, _, _ := s.parts(obj.(P))
+	*want = &n
+	return nil
+}
+
+func deploymentScale(d *appsv1.Deployment) (**int32, int32, *metav1.LabelSelector) {
+	return &d.Spec.Replicas, d.Status.Replicas, d.Spec.Selector
+}
+
+func replicaSetScale(r *appsv1.ReplicaSet) (**int32, int32, *metav1.LabelSelector) {
+	return &r.Spec.Replicas, r.Status.Replicas, r.Spec.Selector
+}
+
+func statefulSetScale(s *appsv1.StatefulSet) (**int32, int32, *metav1.LabelSelector) {
+	return &s.Spec.Replicas, s.Status.Replicas, s.Spec.Selector
+}
+
+func replicationScale(r *corev1.ReplicationController) (**int32, int32, *metav1.LabelSelector) {
+	return &r.Spec.Replicas, r.Status.Replicas, &metav1.LabelSelector{MatchLabels: r.Spec.Selector}
 }
 
 // templateWarnings are about the Pods of a new workload, or of one that has
