@@ -23,16 +23,22 @@ func bootNamespaces() []string {
 	return []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 }
 
-// ensureRoles creates the roles and bindings that every cluster has, and gives
-// back to those that are there what has been taken from them.
-func (p *Plane) ensureRoles(ctx context.Context) error {
+// ensureObjects creates what every cluster has: roles and bindings, namespaces
+// with what every namespace has, the Service of the API server in the range of
+// addresses, and the priority classes. Roles and bindings that are there get
+// back what has been taken from them.
+func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Keeper, ips netip.Prefix) error {
 	view, err := p.store.View(ctx, 0)
 	if err != nil {
-		return fmt.Errorf("controlplane: read the roles: %w", err)
+		return fmt.Errorf("controlplane: read the first objects: %w", err)
 	}
-	create, restore := rbac.Boot(view, rbac.Beginning{UID: p.options.Entropy.UID, Now: time.Now(), Nodes: p.options.Workloads != nil})
-	if err := p.commitAll(ctx, create); err != nil {
-		return fmt.Errorf("controlplane: create the roles: %w", err)
+	writes, restore := rbac.Boot(view, rbac.Beginning{UID: p.options.Entropy.UID, Now: time.Now(), Nodes: p.options.Workloads != nil})
+	objects, err := p.firstObjects(view, keepers, ips)
+	if err != nil {
+		return err
+	}
+	if err := p.commitAll(ctx, append(writes, objects...)); err != nil {
+		return fmt.Errorf("controlplane: create the first objects: %w", err)
 	}
 	for _, r := range restore {
 		if err := p.send(ctx, r); err != nil {
@@ -66,14 +72,8 @@ func (p *Plane) commitAll(ctx context.Context, writes []storage.Write) error {
 	return errors.Join(errs...)
 }
 
-// ensureObjects creates the namespaces that every cluster has, with what every
-// namespace has, the Service of the API server in the range of addresses, and the
-// priority classes.
-func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Keeper, ips netip.Prefix) error {
-	view, err := p.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("controlplane: read the first objects: %w", err)
-	}
+// firstObjects returns the creations of all that is not there but for roles.
+func (p *Plane) firstObjects(view storage.View, keepers []*serviceaccount.Keeper, ips netip.Prefix) ([]storage.Write, error) {
 	var writes []storage.Write
 	now, uid := time.Now(), p.options.Entropy.UID
 	for _, name := range bootNamespaces() {
@@ -90,12 +90,12 @@ func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Kee
 		for _, k := range keepers {
 			c, err := k.Creation(name, uid(), now)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			writes = append(writes, c.Write())
 		}
 	}
-	writes = append(writes, p.ensureService(view, ips, now)...)
+	writes = append(writes, p.firstService(view, ips, now)...)
 	for _, c := range []struct{ name, value, about string }{
 		{"system-node-critical", "2000001000", "Used for system critical pods that must not be moved from their current node."},
 		{"system-cluster-critical", "2000000000", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
@@ -110,8 +110,5 @@ func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Kee
 			Content: `"value":` + c.value + `,"description":"` + c.about + `","preemptionPolicy":"PreemptLowerPriority"`,
 		}.Write())
 	}
-	if err := p.commitAll(ctx, writes); err != nil {
-		return fmt.Errorf("controlplane: create the first objects: %w", err)
-	}
-	return nil
+	return writes, nil
 }

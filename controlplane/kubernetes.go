@@ -23,16 +23,13 @@ const (
 	usualPort      = "6443"
 )
 
-// ensureService returns the creations of the Service of the API server itself,
+// firstService returns the creations of the Service of the API server itself,
 // which has the first address of the range, of that address and of the range, as
 // far as they are not there.
-func (p *Plane) ensureService(view storage.View, ips netip.Prefix, now time.Time) []storage.Write {
+func (p *Plane) firstService(view storage.View, ips netip.Prefix, now time.Time) []storage.Write {
 	const networking = "networking.k8s.io/v1"
 	manager, at := userAgent(step.APIServer), strconv.Quote(now.UTC().Format(time.RFC3339))
-	first, family := ips.Addr().Next().String(), "IPv4"
-	if ips.Addr().Is6() {
-		family = "IPv6"
-	}
+	first, family := ips.Addr().Next().String(), familyOf(ips.Addr())
 	_, port, err := net.SplitHostPort(p.options.Listen)
 	if err != nil || port == "0" {
 		port = usualPort // until it listens
@@ -82,10 +79,7 @@ func (p *Plane) publishEndpoints(ctx context.Context, listening *net.TCPAddr) er
 		return fmt.Errorf("controlplane: read the endpoints of the server: %w", err)
 	}
 	ip, port := reachable(listening), strconv.Itoa(listening.Port)
-	family := "IPv4"
-	if ip.Is6() {
-		family = "IPv6"
-	}
+	family := familyOf(ip)
 	for _, c := range []step.Creation{{
 		Key:        storage.Key{Bucket: "endpoints", Name: "default/" + kubernetesName},
 		APIVersion: "v1", Kind: "Endpoints",
@@ -131,6 +125,14 @@ func (p *Plane) replace(ctx context.Context, old *storage.Record, c step.Creatio
 		return fmt.Errorf("controlplane: create %s: %w", c.Key, err)
 	}
 	return nil
+}
+
+// familyOf names the family of an address as the API does.
+func familyOf(ip netip.Addr) string {
+	if ip.Is6() {
+		return "IPv6"
+	}
+	return "IPv4"
 }
 
 // reachable returns the address by which a listener is reached: its own, or that

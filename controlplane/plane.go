@@ -174,9 +174,6 @@ func (p *Plane) assemble() error {
 	if err := definitions.Load(ctx); err != nil {
 		return err
 	}
-	if err := p.ensureRoles(ctx); err != nil {
-		return err
-	}
 	if err := p.ensureObjects(ctx, accounts.keepers, allocator.Range()); err != nil {
 		return err
 	}
