@@ -47,6 +47,9 @@ func Suites() []Suite {
 	}
 }
 
+// prefix begins the names of its figures.
+func (s Suite) prefix() string { return path.Base(s.Package) + "." }
+
 // Figure is one benchmark.
 type Figure struct {
 	Allocs int64 `json:"allocs"`
@@ -81,7 +84,7 @@ func Measure(ctx context.Context, root, version string, suites []Suite, raw io.W
 		reference := min(before, Reference())
 		for name, figure := range long {
 			figure.Time = math.Round(short[name].Time/reference*1e4) / 1e4
-			now.Figures[path.Base(s.Package)+"."+name] = figure
+			now.Figures[s.prefix()+name] = figure
 		}
 	}
 	return now, nil
@@ -177,6 +180,31 @@ func Compare(before, now *Record, slack float64) []string {
 	}
 	slices.Sort(differ)
 	return differ
+}
+
+// Slow are the suites of which a benchmark took more than slack times what is recorded:
+// whether it is slower or was interrupted throughout, another measurement tells.
+func Slow(before, now *Record, suites []Suite, slack float64) []Suite {
+	var slow []Suite
+	for _, s := range suites {
+		for name, is := range now.Figures {
+			if was, known := before.Figures[name]; known && strings.HasPrefix(name, s.prefix()) && is.Time > was.Time*slack {
+				slow = append(slow, s)
+				break
+			}
+		}
+	}
+	return slow
+}
+
+// Keep takes over the times of another measurement that are less.
+func (r *Record) Keep(again *Record) {
+	for name, figure := range again.Figures {
+		if was, known := r.Figures[name]; known {
+			was.Time = min(was.Time, figure.Time)
+			r.Figures[name] = was
+		}
+	}
 }
 
 // Reference is how long the fastest of some fixed work takes on this machine now, in

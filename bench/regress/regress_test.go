@@ -56,3 +56,22 @@ func TestEveryDifferenceIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatWasSlowOnceIsMeasuredAgain(t *testing.T) {
+	t.Parallel()
+	suites := []regress.Suite{{Package: "./queue"}, {Package: "./storage"}}
+	before := &regress.Record{Figures: map[string]regress.Figure{"queue.Add": {Time: 1}, "storage.Get": {Time: 1}, "storage.List": {Time: 1}}}
+	now := &regress.Record{Figures: map[string]regress.Figure{"queue.Add": {Time: 3}, "storage.Get": {Time: 9, Allocs: 7}, "storage.List": {Time: 5}, "storage.New": {Time: 9}}}
+	slow := regress.Slow(before, now, suites, 4)
+	if len(slow) != 1 || slow[0].Package != "./storage" {
+		t.Fatalf("slow are %v, want ./storage alone, once", slow)
+	}
+	now.Keep(&regress.Record{Figures: map[string]regress.Figure{"storage.Get": {Time: 2, Allocs: 8}, "storage.List": {Time: 6}, "storage.Old": {Time: 1}}})
+	want := map[string]regress.Figure{"queue.Add": {Time: 3}, "storage.Get": {Time: 2, Allocs: 7}, "storage.List": {Time: 5}, "storage.New": {Time: 9}}
+	if !maps.Equal(want, now.Figures) {
+		t.Errorf("kept are %v, want %v", now.Figures, want)
+	}
+	if slow := regress.Slow(before, now, suites, 4); len(slow) != 1 {
+		t.Errorf("storage.List stays slow, and is not named: %v", slow)
+	}
+}
