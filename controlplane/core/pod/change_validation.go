@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
@@ -23,7 +24,7 @@ func checkChange(f *valid.Field, p, old *corev1.Pod) {
 	annotations := metadata.Child("annotations")
 	checkAnnotationChange(&annotations, p.Annotations, old.Annotations)
 	if p.Annotations != nil {
-		checkAnnotations(&annotations, p.Annotations, &p.Spec)
+		podspec.CheckAnnotations(&annotations, p.Annotations, &p.Spec)
 	}
 	spec, now, before := f.Child("spec"), &p.Spec, &old.Spec
 	if !checkImages(&spec, "containers", now.Containers, before.Containers) ||
@@ -65,7 +66,7 @@ func checkImages(f *valid.Field, name string, now, before []corev1.Container) bo
 	for i := range now {
 		at := list.Index(i)
 		at.NonEmpty("image", now[i].Image)
-		checkImage(&at, &now[i])
+		podspec.CheckImage(&at, &now[i])
 	}
 	return true
 }

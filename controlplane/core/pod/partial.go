@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
@@ -61,7 +62,7 @@ func (p partial) Validate(_ context.Context, obj, old apiserver.Object) field.Er
 	f := valid.Root(&errs)
 	now, before := obj.(*corev1.Pod), old.(*corev1.Pod)
 	spec := f.Child("spec")
-	checkSpec(&spec, &now.Spec, now.Name, true)
+	podspec.Check(&spec, &now.Spec, now.Name, true)
 	p.check(&spec, now, before)
 	return errs
 }

@@ -1,15 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pod has the kinds Pod and PodTemplate, and the defaults and rules of
-// Pod templates for all kinds that make Pods.
+// Package pod has the kinds Pod and PodTemplate, what may change of a Pod, and its
+// subresources. What a Pod may be is in package podspec.
 package pod
 
 import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,17 +18,15 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 )
-
-// Family is shared by everything that has a Pod template.
-var Family = sync.OnceValue(kind.NewFamily)
 
 // Resources returns the kinds of this package.
 func Resources() []*apiserver.Resource {
 	type pod = *corev1.Pod
 	return []*apiserver.Resource{
 		kind.Of[corev1.Pod, pod]{
-			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: Family(),
+			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultPod,
 			InitialStatus: func(p pod) {
@@ -42,7 +39,7 @@ func Resources() []*apiserver.Resource {
 				if old != nil { // by then no human looks
 					return nil
 				}
-				return podWarnings(p)
+				return podspec.Warnings(p)
 			},
 			Subresources: append(partialSubresources(), apiserver.Subresource{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
@@ -65,18 +62,18 @@ func Resources() []*apiserver.Resource {
 			Deletion: apiserver.DeletionRules{Grace: podGrace, ReturnsObject: true},
 		}.Resource(),
 		kind.Of[corev1.PodTemplate, *corev1.PodTemplate]{
-			Version: "v1", Plural: "podtemplates", Family: Family(), Generations: true, Unconditional: true,
+			Version: "v1", Plural: "podtemplates", Family: podspec.Family(), Generations: true, Unconditional: true,
 			Deletion: apiserver.DeletionRules{ReturnsObject: true},
-			Defaults: func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
-			Prepare:  func(_ context.Context, t, _ *corev1.PodTemplate) { PrepareTemplate(&t.Template) },
+			Defaults: func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
+			Prepare:  func(_ context.Context, t, _ *corev1.PodTemplate) { podspec.PrepareTemplate(&t.Template) },
 			Validate: func(t, _ *corev1.PodTemplate) field.ErrorList {
-				return ValidateTemplate(&t.Template, field.NewPath("template"))
+				return podspec.ValidateTemplate(&t.Template, field.NewPath("template"))
 			},
 			Warnings: func(t, old *corev1.PodTemplate) []string {
 				if old != nil && old.Generation == t.Generation {
 					return nil
 				}
-				return TemplateWarnings(field.NewPath("template"), &t.Template)
+				return podspec.TemplateWarnings(field.NewPath("template"), &t.Template)
 			},
 			Columns: kind.Columns("Name", "Containers", "Images", "Pod Labels"),
 			Row: func(t *corev1.PodTemplate) []any {
@@ -89,7 +86,7 @@ func Resources() []*apiserver.Resource {
 
 // preparePod drops what cannot be, and completes what follows from the rest.
 func preparePod(_ context.Context, p, old *corev1.Pod) {
-	prepareSpec(&p.Spec)
+	podspec.Prepare(&p.Spec)
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
 		one := int64(1)
 		p.Spec.TerminationGracePeriodSeconds = &one

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
@@ -152,7 +152,7 @@ func sourcesOf(m *autoscalingv2.MetricSpec, objects groupRule) []metricSource {
 				f.Required("name", "must specify a resource name")
 			} else {
 				at := f.Child("name")
-				pod.CheckContainerResource(&at, string(m.ContainerResource.Name))
+				podspec.CheckContainerResource(&at, string(m.ContainerResource.Name))
 			}
 			if m.ContainerResource.Container == "" {
 				f.Required("container", "must specify a container")

@@ -18,7 +18,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 )
 
 // orphanAdvice is what the real server says to those who delete a Job and do not
@@ -30,7 +30,7 @@ func batchKinds() []*apiserver.Resource {
 	type job = *batchv1.Job
 	return []*apiserver.Resource{
 		kind.Of[batchv1.Job, job]{
-			Group: "batch", Version: "v1", Plural: "jobs", Categories: []string{"all"}, Family: pod.Family(),
+			Group: "batch", Version: "v1", Plural: "jobs", Categories: []string{"all"}, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: func(j job) {
 				defaultJobSpec(&j.Spec)
@@ -50,16 +50,18 @@ func batchKinds() []*apiserver.Resource {
 			Deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan, Advice: orphanAdvice},
 		}.Resource(),
 		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
-			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: pod.Family(),
+			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultCronJob,
 			Validate: validateCronJob,
-			Prepare:  func(_ context.Context, c, _ *batchv1.CronJob) { pod.PrepareTemplate(&c.Spec.JobTemplate.Spec.Template) },
+			Prepare: func(_ context.Context, c, _ *batchv1.CronJob) {
+				podspec.PrepareTemplate(&c.Spec.JobTemplate.Spec.Template)
+			},
 			Warnings: func(c, old *batchv1.CronJob) []string {
 				if old != nil && old.Generation == c.Generation {
 					return nil
 				}
-				return append(nameWarnings(c, old == nil), pod.TemplateWarnings(field.NewPath("spec", "jobTemplate", "spec", "template"), &c.Spec.JobTemplate.Spec.Template)...)
+				return append(nameWarnings(c, old == nil), podspec.TemplateWarnings(field.NewPath("spec", "jobTemplate", "spec", "template"), &c.Spec.JobTemplate.Spec.Template)...)
 			},
 			Columns: kind.Columns("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
 				"Containers*", "Images*", "Selector*"),
@@ -112,13 +114,13 @@ func defaultJobSpec(s *batchv1.JobSpec) {
 		}
 		s.PodReplacementPolicy = &policy
 	}
-	pod.DefaultTemplate(&s.Template)
+	podspec.DefaultTemplate(&s.Template)
 }
 
 // prepareJob makes the selector of a new Job, and labels its Pods for it, unless
 // the client takes care of that. A Job without labels has those of its Pods.
 func prepareJob(_ context.Context, j, old *batchv1.Job) {
-	pod.PrepareTemplate(&j.Spec.Template)
+	podspec.PrepareTemplate(&j.Spec.Template)
 	same := maps.Equal(j.Labels, j.Spec.Template.Labels)
 	if old == nil && !kind.Value(j.Spec.ManualSelector) {
 		selectOwnPods(j)
@@ -157,7 +159,7 @@ func defaultCronJob(c *batchv1.CronJob) {
 	kind.Fill(&c.Spec.SuccessfulJobsHistoryLimit, int32(3))
 	kind.Fill(&c.Spec.FailedJobsHistoryLimit, int32(1))
 	// The rest of the template is filled in when a Job is made of it.
-	pod.DefaultTemplate(&c.Spec.JobTemplate.Spec.Template)
+	podspec.DefaultTemplate(&c.Spec.JobTemplate.Spec.Template)
 }
 
 func jobRow(j *batchv1.Job) []any {

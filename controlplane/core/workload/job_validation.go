@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
@@ -185,7 +185,7 @@ func checkJobSpec(f *valid.Field, s *batchv1.JobSpec) {
 		}
 	}
 	template := f.Child("template")
-	pod.CheckTemplate(&template, &s.Template)
+	podspec.CheckTemplate(&template, &s.Template)
 	spec := template.Child("spec")
 	switch p := s.Template.Spec.RestartPolicy; p {
 	case corev1.RestartPolicyAlways, "":

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 )
@@ -51,7 +51,7 @@ func checkTemplate(f *valid.Field, s labels.Selector, t *corev1.PodTemplateSpec,
 		metadata := at.Child("metadata")
 		metadata.Invalid("labels", t.Labels, mismatch)
 	}
-	pod.CheckTemplate(&at, t)
+	podspec.CheckTemplate(&at, t)
 	alwaysRestarts(&at, t)
 	noDeadline(&at, t, of)
 }
@@ -163,7 +163,7 @@ func validateReplicationController(r, _ *corev1.ReplicationController) field.Err
 		metadata := at.Child("metadata")
 		metadata.Invalid("labels", s.Template.Labels, mismatch)
 	}
-	pod.CheckTemplate(&at, s.Template)
+	podspec.CheckTemplate(&at, s.Template)
 	alwaysRestarts(&at, s.Template)
 	noDeadline(&at, s.Template, "ReplicationController")
 	return errs
@@ -275,7 +275,7 @@ func checkStatefulTemplate(f *valid.Field, selector labels.Selector, s *appsv1.S
 		metadata := at.Child("metadata")
 		metadata.Invalid("labels", t.Labels, mismatch)
 	}
-	pod.CheckTemplate(&at, t)
+	podspec.CheckTemplate(&at, t)
 	at.Labels("labels", t.Labels)
 	at.Annotations("annotations", t.Annotations)
 }
@@ -296,7 +296,7 @@ func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
 	if s.Selector != nil && len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
 		f.Invalid("selector", s.Selector, "empty selector is invalid for daemonset")
 	}
-	pod.CheckTemplate(&at, &s.Template)
+	podspec.CheckTemplate(&at, &s.Template)
 	alwaysRestarts(&at, &s.Template)
 	noDeadline(&at, &s.Template, "DaemonSet")
 	f.NotNegative("minReadySeconds", int64(s.MinReadySeconds))

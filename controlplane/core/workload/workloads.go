@@ -22,7 +22,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 )
 
@@ -42,11 +42,11 @@ func workloadKinds() []*apiserver.Resource {
 	all := []string{"all"}
 	return []*apiserver.Resource{
 		kind.Of[appsv1.Deployment, deployment]{
-			Group: "apps", Version: "v1", Plural: "deployments", Short: []string{"deploy"}, Categories: all, Family: pod.Family(),
+			Group: "apps", Version: "v1", Plural: "deployments", Short: []string{"deploy"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDeployment,
 			Validate: validateDeployment, ValidateStatus: validateDeploymentStatus,
-			Prepare:      func(_ context.Context, o, _ deployment) { pod.PrepareTemplate(&o.Spec.Template) },
+			Prepare:      func(_ context.Context, o, _ deployment) { podspec.PrepareTemplate(&o.Spec.Template) },
 			Warnings:     func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
 			Subresources: scalable("apps", scaling[*appsv1.Deployment]{deploymentScale}),
 			Columns:      kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
@@ -59,14 +59,14 @@ func workloadKinds() []*apiserver.Resource {
 			},
 		}.Resource(),
 		kind.Of[appsv1.ReplicaSet, replicaSet]{
-			Group: "apps", Version: "v1", Plural: "replicasets", Short: []string{"rs"}, Categories: all, Family: pod.Family(),
+			Group: "apps", Version: "v1", Plural: "replicasets", Short: []string{"rs"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: func(r replicaSet) {
 				kind.Fill(&r.Spec.Replicas, int32(1))
-				pod.DefaultTemplate(&r.Spec.Template)
+				podspec.DefaultTemplate(&r.Spec.Template)
 			},
 			Validate: validateReplicaSet, ValidateStatus: validateReplicaSetStatus,
-			Prepare:      func(_ context.Context, o, _ replicaSet) { pod.PrepareTemplate(&o.Spec.Template) },
+			Prepare:      func(_ context.Context, o, _ replicaSet) { podspec.PrepareTemplate(&o.Spec.Template) },
 			Warnings:     func(o, old replicaSet) []string { return templateWarnings(o, old, &o.Spec.Template) },
 			Subresources: scalable("apps", scaling[*appsv1.ReplicaSet]{replicaSetScale}),
 			Columns:      kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", "Containers*", "Images*", "Selector*"),
@@ -82,12 +82,12 @@ func workloadKinds() []*apiserver.Resource {
 			},
 		}.Resource(),
 		kind.Of[appsv1.StatefulSet, statefulSet]{
-			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, Categories: all, Family: pod.Family(),
+			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultStatefulSet,
 			Validate: validateStatefulSet, ValidateStatus: validateStatefulSetStatus,
 			Prepare: func(_ context.Context, o, _ statefulSet) {
-				pod.PrepareTemplate(&o.Spec.Template)
+				podspec.PrepareTemplate(&o.Spec.Template)
 				if r := o.Spec.UpdateStrategy.RollingUpdate; r != nil {
 					r.MaxUnavailable = nil // of a feature that is off by default
 				}
@@ -107,7 +107,7 @@ func workloadKinds() []*apiserver.Resource {
 			},
 		}.Resource(),
 		kind.Of[appsv1.DaemonSet, daemonSet]{
-			Group: "apps", Version: "v1", Plural: "daemonsets", Short: []string{"ds"}, Categories: all, Family: pod.Family(),
+			Group: "apps", Version: "v1", Plural: "daemonsets", Short: []string{"ds"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDaemonSet,
 			Prepare:  countTemplates,
@@ -138,13 +138,13 @@ func workloadKinds() []*apiserver.Resource {
 			},
 		}.Resource(),
 		kind.Of[corev1.ReplicationController, controller]{
-			Version: "v1", Plural: "replicationcontrollers", Short: []string{"rc"}, Categories: all, Family: pod.Family(),
+			Version: "v1", Plural: "replicationcontrollers", Short: []string{"rc"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultReplicationController,
 			Validate: validateReplicationController, ValidateStatus: validateReplicationControllerStatus,
 			Prepare: func(_ context.Context, r, _ controller) {
 				if r.Spec.Template != nil {
-					pod.PrepareTemplate(r.Spec.Template)
+					podspec.PrepareTemplate(r.Spec.Template)
 				}
 			},
 			Warnings: func(r, old controller) []string {
@@ -186,7 +186,7 @@ func defaultDeployment(d *appsv1.Deployment) {
 	}
 	kind.Fill(&s.RevisionHistoryLimit, int32(10))
 	kind.Fill(&s.ProgressDeadlineSeconds, int32(600))
-	pod.DefaultTemplate(&s.Template)
+	podspec.DefaultTemplate(&s.Template)
 }
 
 func defaultStatefulSet(set *appsv1.StatefulSet) {
@@ -206,7 +206,7 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 	kind.OrDefault(&s.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 	kind.Fill(&s.Replicas, int32(1))
 	kind.Fill(&s.RevisionHistoryLimit, int32(10))
-	pod.DefaultTemplate(&s.Template)
+	podspec.DefaultTemplate(&s.Template)
 	for i := range s.VolumeClaimTemplates {
 		claim := &s.VolumeClaimTemplates[i]
 		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
@@ -226,7 +226,7 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 		kind.Fill(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
 	kind.Fill(&s.RevisionHistoryLimit, int32(10))
-	pod.DefaultTemplate(&s.Template)
+	podspec.DefaultTemplate(&s.Template)
 	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
 		d.Annotations = maps.Clone(d.Annotations)
 		if d.Annotations == nil {
@@ -239,7 +239,7 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 // countTemplates keeps the annotation in which the number of the pod template of
 // a DaemonSet survives.
 func countTemplates(_ context.Context, d, old *appsv1.DaemonSet) {
-	pod.PrepareTemplate(&d.Spec.Template)
+	podspec.PrepareTemplate(&d.Spec.Template)
 	next := int64(1)
 	if old != nil {
 		fmt.Sscan(old.Annotations[appsv1.DeprecatedTemplateGeneration], &next) //nolint:errcheck // without a number it stays 1
@@ -258,7 +258,7 @@ func defaultReplicationController(r *corev1.ReplicationController) {
 		if len(r.Labels) == 0 {
 			r.Labels = t.Labels
 		}
-		pod.DefaultTemplate(t)
+		podspec.DefaultTemplate(t)
 	}
 	kind.Fill(&r.Spec.Replicas, int32(1))
 	kind.OrDefault(&r.Spec.MinReadySeconds, 0)
@@ -320,7 +320,7 @@ func templateWarnings[P interface {
 	if old != none && old.GetGeneration() == obj.GetGeneration() {
 		return nil
 	}
-	return append(nameWarnings(obj, old == none), pod.TemplateWarnings(field.NewPath("spec", "template"), t)...)
+	return append(nameWarnings(obj, old == none), podspec.TemplateWarnings(field.NewPath("spec", "template"), t)...)
 }
 
 func nameWarnings(obj apiserver.Object, isNew bool) []string {

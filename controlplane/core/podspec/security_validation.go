@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pod
+package podspec
 
 import (
 	"fmt"
@@ -187,7 +187,7 @@ func checkOS(f *valid.Field, spec *corev1.PodSpec) {
 		at := f.Child("securityContext")
 		at.Forbidden("windowsOptions", refused)
 	}
-	eachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {
+	EachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {
 		if c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil {
 			at := at.Child("securityContext")
 			at.Forbidden("windowsOptions", refused)
@@ -195,8 +195,8 @@ func checkOS(f *valid.Field, spec *corev1.PodSpec) {
 	})
 }
 
-// eachContainer visits all containers of a Pod, in the order of Kubernetes.
-func eachContainer(f *valid.Field, spec *corev1.PodSpec, visit func(at *valid.Field, c *corev1.Container)) {
+// EachContainer visits all containers of a Pod, in the order of Kubernetes.
+func EachContainer(f *valid.Field, spec *corev1.PodSpec, visit func(at *valid.Field, c *corev1.Container)) {
 	list := f.Child("initContainers")
 	for i := range spec.InitContainers {
 		at := list.Index(i)
@@ -241,7 +241,7 @@ func checkWindows(f *valid.Field, spec *corev1.PodSpec) {
 	refuse(&at, "supplementalGroups", c.SupplementalGroups != nil)
 	refuse(&at, "supplementalGroupsPolicy", c.SupplementalGroupsPolicy != nil)
 	refuse(&at, "seLinuxChangePolicy", c.SELinuxChangePolicy != nil)
-	eachContainer(f, spec, func(at *valid.Field, container *corev1.Container) {
+	EachContainer(f, spec, func(at *valid.Field, container *corev1.Container) {
 		c := container.SecurityContext
 		if c == nil {
 			return
@@ -343,7 +343,7 @@ func checkHostProcess(f *valid.Field, spec *corev1.PodSpec) {
 		pod = c.WindowsOptions.HostProcess
 	}
 	containers, host := 0, 0
-	eachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {
+	EachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {
 		containers++
 		own := pod
 		if s := c.SecurityContext; s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil {
@@ -384,7 +384,7 @@ func checkHostUsers(f *valid.Field, spec *corev1.PodSpec) {
 	if spec.HostIPC {
 		f.Forbidden("HostIPC", refused)
 	}
-	eachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {
+	EachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {
 		if len(c.VolumeDevices) > 0 {
 			at.Forbidden("volumeDevices", refused)
 		}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pod
+package podspec
 
 import (
 	"fmt"
@@ -106,7 +106,7 @@ func (s *surroundings) checkEphemeralContainers(f *valid.Field) {
 		e, at := &s.spec.EphemeralContainers[i], f.Index(i)
 		c := (*corev1.Container)(&e.EphemeralContainerCommon)
 		s.checkContainer(&at, c)
-		checkImage(&at, c)
+		CheckImage(&at, c)
 		if names.Has(e.Name) {
 			at.Duplicate("name", e.Name)
 		}
@@ -172,8 +172,8 @@ func (s *surroundings) checkContainer(f *valid.Field, c *corev1.Container) {
 	checkSecurity(&at, c.SecurityContext, s.hostUsers())
 }
 
-// checkImage has what is asked of the image of a Pod, but not of a template.
-func checkImage(f *valid.Field, c *corev1.Container) {
+// CheckImage has what is asked of the image of a Pod, but not of a template.
+func CheckImage(f *valid.Field, c *corev1.Container) {
 	if strings.TrimSpace(c.Image) != c.Image {
 		f.Invalid("image", c.Image, "must not have leading or trailing whitespace")
 	}

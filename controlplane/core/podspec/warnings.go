@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pod
+package podspec
 
 import (
 	"fmt"
@@ -24,7 +24,8 @@ func TemplateWarnings(at *field.Path, t *corev1.PodTemplateSpec) []string {
 	return w.out
 }
 
-func podWarnings(p *corev1.Pod) []string {
+// Warnings are about what is accepted in a Pod and not meant.
+func Warnings(p *corev1.Pod) []string {
 	var w warner
 	w.spec(&p.Spec, &p.ObjectMeta)
 	return w.out

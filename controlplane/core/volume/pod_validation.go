@@ -1,11 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pod
+package volume
 
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,12 +15,11 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
-	"github.com/steer-dev/steer/controlplane/core/volume"
 )
 
-// checkVolumes returns the volumes that are right, by name. pod is the name of
+// CheckPodVolumes checks the volumes of a Pod and returns the volumes that are right, by name. pod is the name of
 // the Pod, empty for a template.
-func checkVolumes(f *valid.Field, volumes []corev1.Volume, pod string, isPod bool) map[string]*corev1.VolumeSource {
+func CheckPodVolumes(f *valid.Field, volumes []corev1.Volume, pod string, isPod bool) map[string]*corev1.VolumeSource {
 	created := sets.New[string]()
 	for _, v := range volumes {
 		if v.Ephemeral != nil && pod != "" {
@@ -48,7 +48,7 @@ func checkVolumes(f *valid.Field, volumes []corev1.Volume, pod string, isPod boo
 }
 
 func checkSource(f *valid.Field, v *corev1.Volume, pod string, isPod bool) {
-	s := volume.Sources{F: f}
+	s := Sources{F: f}
 	if e := v.EmptyDir; e != nil && s.Next("emptyDir") && e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
 		at := f.Child("emptyDir")
 		at.Forbidden("sizeLimit", "SizeLimit field must be a valid resource quantity")
@@ -67,7 +67,7 @@ func checkSource(f *valid.Field, v *corev1.Volume, pod string, isPod bool) {
 		checkKeyFiles(&at, x.DefaultMode, x.Items)
 	}
 	s.NFS(v.NFS)
-	checkISCSI(f, &s, v)
+	checkPodISCSI(f, &s, v)
 	if g := v.Glusterfs; g != nil {
 		s.Glusterfs(g.EndpointsName, g.Path)
 	}
@@ -131,7 +131,7 @@ func checkSource(f *valid.Field, v *corev1.Volume, pod string, isPod bool) {
 	}
 	if c := v.CSI; c != nil && s.Next("csi") {
 		at := f.Child("csi")
-		volume.DriverName(&at, "driver", c.Driver)
+		DriverName(&at, "driver", c.Driver)
 		if r := c.NodePublishSecretRef; r != nil {
 			secret := at.Child("nodePublishSecretRef")
 			if secret.NonEmpty("name", r.Name) {
@@ -152,14 +152,14 @@ func checkSource(f *valid.Field, v *corev1.Volume, pod string, isPod bool) {
 	s.End()
 }
 
-func checkISCSI(f *valid.Field, s *volume.Sources, v *corev1.Volume) {
+func checkPodISCSI(f *valid.Field, s *Sources, v *corev1.Volume) {
 	i := v.ISCSI
 	if i == nil {
 		return
 	}
 	if s.Next("iscsi") {
 		at := f.Child("iscsi")
-		target := volume.ISCSI{
+		target := ISCSI{
 			TargetPortal: i.TargetPortal, IQN: i.IQN, Lun: i.Lun, Initiator: i.InitiatorName,
 			Authenticates: i.DiscoveryCHAPAuth || i.SessionCHAPAuth, Prefixes: true,
 		}
@@ -169,7 +169,7 @@ func checkISCSI(f *valid.Field, s *volume.Sources, v *corev1.Volume) {
 		target.Check(&at, nil)
 	}
 	if i.InitiatorName != nil && len(v.Name+":"+i.TargetPortal) > 64 {
-		f.Invalid("name", v.Name, volume.LongISCSIName)
+		f.Invalid("name", v.Name, LongISCSIName)
 	}
 }
 
@@ -189,7 +189,7 @@ func checkEphemeral(f *valid.Field, v *corev1.Volume, pod string) {
 		metadata := template.Child("metadata")
 		checkTemplateMeta(&metadata, &t.ObjectMeta)
 		spec := template.Child("spec")
-		volume.CheckClaim(&spec, &t.Spec)
+		CheckClaim(&spec, &t.Spec)
 	}
 	if pod != "" && v.Name != "" {
 		claim := pod + "-" + v.Name
@@ -209,7 +209,7 @@ func checkTemplateMeta(f *valid.Field, m *metav1.ObjectMeta) {
 		case "Annotations", "Labels":
 		default:
 			if !fields.Field(i).IsZero() {
-				f.Forbidden(lowerFirst(name), "cannot be set")
+				f.Forbidden(strings.ToLower(name[:1])+name[1:], "cannot be set")
 			}
 		}
 	}
@@ -239,13 +239,13 @@ func checkDownwardFile(f *valid.Field, d *corev1.DownwardAPIVolumeFile) {
 	switch {
 	case d.FieldRef != nil:
 		at := f.Child("fieldRef")
-		checkFieldRef(&at, d.FieldRef, fileFields())
+		CheckFieldRef(&at, d.FieldRef, fileFields())
 		if d.ResourceFieldRef != nil {
 			f.Invalid("", "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
 		}
 	case d.ResourceFieldRef != nil:
 		at := f.Child("resourceFieldRef")
-		checkResourceRef(&at, d.ResourceFieldRef, true)
+		CheckResourceRef(&at, d.ResourceFieldRef, true)
 	default:
 		f.Required("", "one of fieldRef and resourceFieldRef is required")
 	}

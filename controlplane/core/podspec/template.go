@@ -1,0 +1,101 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podspec has the defaults and the rules of what a Pod shall be, for Pods
+// and for all kinds that have a template of Pods.
+package podspec
+
+import (
+	"encoding/json"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
+)
+
+// Family is shared by everything that has a Pod template.
+var Family = sync.OnceValue(kind.NewFamily)
+
+// DefaultTemplate sets the defaults of the Pods that a template makes.
+func DefaultTemplate(t *corev1.PodTemplateSpec) { Default(&t.Spec) }
+
+// PrepareTemplate drops what the features that are off by default would use.
+func PrepareTemplate(t *corev1.PodTemplateSpec) { Prepare(&t.Spec) }
+
+// Prepare drops what the features that are off by default would use.
+func Prepare(s *corev1.PodSpec) {
+	s.SchedulingGroup = nil
+	for i := range s.Volumes {
+		if p := s.Volumes[i].Projected; p != nil {
+			if len(p.Sources) == 0 {
+				p.Sources = nil
+			}
+			for j := range p.Sources {
+				p.Sources[j].ClusterTrustBundle, p.Sources[j].PodCertificate = nil, nil
+			}
+		}
+	}
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			if l := list[i].Lifecycle; l != nil {
+				l.StopSignal = nil
+			}
+		}
+	}
+}
+
+// CheckAnnotations has the rules of annotations that were fields to be.
+func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
+	if v, ok := a[corev1.MirrorPodAnnotationKey]; ok && spec.NodeName == "" {
+		at := f.Key(corev1.MirrorPodAnnotationKey)
+		at.Invalid("", v, "must set spec.nodeName if mirror pod annotation is set")
+	}
+	if v := a[corev1.TolerationsAnnotationKey]; v != "" {
+		var tolerations []corev1.Toleration
+		if err := json.Unmarshal([]byte(v), &tolerations); err != nil {
+			f.Invalid("", corev1.TolerationsAnnotationKey, err.Error())
+		} else {
+			at := f.Child(corev1.TolerationsAnnotationKey)
+			at.Tolerations(tolerations)
+		}
+	}
+	if v, ok := a[corev1.PodDeletionCost]; ok && !isDeletionCost(v) {
+		at := f.Key(corev1.PodDeletionCost)
+		at.Invalid("", v, "must be a 32bit integer")
+	}
+}
+
+func isDeletionCost(v string) bool {
+	if v == "" || v != "0" && (v[0] == '+' || v[0] == '0') {
+		return false
+	}
+	_, err := strconv.ParseInt(v, 10, 32)
+	return err == nil
+}
+
+// ValidateTemplate checks the Pods that a template makes.
+func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	f := valid.At(path, &errs)
+	CheckTemplate(&f, t)
+	return errs
+}
+
+// CheckTemplate has the rules of the Pods that a template makes.
+func CheckTemplate(f *valid.Field, t *corev1.PodTemplateSpec) {
+	f.Labels("labels", t.Labels)
+	f.Annotations("annotations", t.Annotations)
+	annotations := f.Child("annotations")
+	if t.Annotations != nil {
+		CheckAnnotations(&annotations, t.Annotations, &t.Spec)
+	}
+	spec := f.Child("spec")
+	Check(&spec, &t.Spec, "", false)
+	if len(t.Spec.EphemeralContainers) > 0 {
+		spec.Forbidden("ephemeralContainers", "ephemeral containers not allowed in pod template")
+	}
+}
