@@ -14,15 +14,16 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // act answers a POST to a subresource that is an action. The uid and the
 // resourceVersion of the body are preconditions.
-func (s *Server) act(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) act(ctx context.Context, w *exchange.Writer, req *request) error {
 	sub := req.sub
-	in, v := sub.described(req)
-	offer := negotiate.Offer{Protobuf: v.typed()}
+	in, v := req.described()
+	offer := negotiate.Offer{Protobuf: v.Typed()}
 	if _, err := negotiate.Output(req.http, offer); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (s *Server) act(ctx context.Context, w *exchange.Writer, req *Request) erro
 	if err != nil {
 		return err
 	}
-	d := &decoder{kind: in.GroupVersionKind(v.Name), v: v, directive: directive(options.FieldValidation), known: s.known}
+	d := s.decoder(in, v, options.FieldValidation)
 	body, err := d.body(req, media, data)
 	if err != nil {
 		return err
@@ -57,8 +58,8 @@ func (s *Server) act(ctx context.Context, w *exchange.Writer, req *Request) erro
 	if err := wr.validated(ctx, body, nil); err != nil {
 		return err
 	}
-	_, _, err = wr.replace(ctx, func(_ context.Context, old Object, _ *storage.Record) (Object, error) {
-		obj := old.DeepCopyObject().(Object)
+	_, _, err = wr.replace(ctx, func(_ context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+		obj := old.DeepCopyObject().(resource.Object)
 		obj.SetUID(body.GetUID())
 		obj.SetResourceVersion(body.GetResourceVersion())
 		if err := wr.checkRevision(obj, old); err != nil {

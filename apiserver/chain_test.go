@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 func TestRefusalsNameWhoCannotDoWhat(t *testing.T) {
@@ -129,7 +130,7 @@ func testLimits(t *testing.T) {
 // slow is admission that takes its time, or panics.
 type slow struct{ wait chan struct{} }
 
-func (a slow) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+func (a slow) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	if strings.HasPrefix(r.Name, "panic") {
 		panic("oops")
 	}
@@ -144,7 +145,7 @@ func (a slow) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
 	}
 }
 
-func (slow) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+func (slow) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 func TestInFlightRequestsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -281,7 +282,7 @@ func TestResourcesComeAndGo(t *testing.T) {
 			t.Errorf("%s after removal: %d %q", path, got.code, got.body)
 		}
 	}
-	if err := s.Install(&apiserver.Resource{Names: apiserver.Names{Plural: "x"}}); err == nil {
+	if err := s.Install(&resource.Resource{Names: resource.Names{Plural: "x"}}); err == nil {
 		t.Error("installed a resource without a kind")
 	}
 }

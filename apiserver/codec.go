@@ -23,22 +23,12 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
-// typed tells whether objects of a version have a Go type.
-func (v *Version) typed() bool { return v.New != nil }
-
-// new returns an empty object.
-func (v *Version) new() Object {
-	if v.New != nil {
-		return v.New()
-	}
-	return &unstructured.Unstructured{Object: map[string]any{}}
-}
-
-// decode reads JSON that this server has written.
-func (v *Version) decode(value []byte) (Object, error) {
+// decode reads JSON that this server has written as a version.
+func decode(v *resource.Version, value []byte) (resource.Object, error) {
 	if v.New == nil {
 		content, plain := wire.Unmarshal(value)
 		if plain {
@@ -54,7 +44,7 @@ func (v *Version) decode(value []byte) (Object, error) {
 }
 
 // decodeStored reads a record and tells the version that it is then in.
-func (in *installed) decodeStored(rec *storage.Record) (Object, *Version, error) {
+func (in *installed) decodeStored(rec *storage.Record) (resource.Object, *resource.Version, error) {
 	apiVersion := wire.String(rec.Value, "apiVersion")
 	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
 		kept := a.New()
@@ -67,10 +57,10 @@ func (in *installed) decodeStored(rec *storage.Record) (Object, *Version, error)
 	}
 	for i := range in.Versions {
 		v := &in.Versions[i]
-		if in.apiVersion(v) != apiVersion {
+		if in.APIVersion(v) != apiVersion {
 			continue
 		}
-		obj, err := v.decode(rec.Value)
+		obj, err := decode(v, rec.Value)
 		if err != nil {
 			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
 		}
@@ -80,7 +70,7 @@ func (in *installed) decodeStored(rec *storage.Record) (Object, *Version, error)
 }
 
 // readBody returns the body of a request, within the limit.
-func (s *Server) readBody(req *Request) ([]byte, error) {
+func (s *Server) readBody(req *request) ([]byte, error) {
 	defer func() { _ = req.http.Body.Close() }()
 	limit := s.limits.BodyBytes
 	var from io.Reader = req.http.Body
@@ -118,18 +108,25 @@ func (s *Server) readBody(req *Request) ([]byte, error) {
 // decoder reads the bodies of one kind.
 type decoder struct {
 	kind schema.GroupVersionKind
-	v    *Version
+	v    *resource.Version
 	// directive is the fieldValidation of the request.
 	directive string
+	// alike are other versions in which bodies say the same.
+	alike []string
 	// known tells whether the server has a kind, and where it keeps the objects.
 	known func(schema.GroupVersionKind) (bucket string, ok bool)
+}
+
+// decoder of bodies of a version; fieldValidation is what the request asks for.
+func (s *Server) decoder(in *installed, v *resource.Version, fieldValidation string) *decoder {
+	return &decoder{kind: in.GroupVersionKind(v.Name), v: v, directive: directive(fieldValidation), alike: in.alike, known: s.known}
 }
 
 func (d *decoder) strict() bool { return d.directive != metav1.FieldValidationIgnore }
 
 // body decodes a request body, brings it into shape, and answers its unknown
 // and duplicate fields as the directive says.
-func (d *decoder) body(req *Request, media negotiate.Media, data []byte) (Object, error) {
+func (d *decoder) body(req *request, media negotiate.Media, data []byte) (resource.Object, error) {
 	obj, gvk, findings, err := d.decode(media, data)
 	if err != nil {
 		return nil, d.refuse(gvk, err, data)
@@ -150,7 +147,7 @@ func (d *decoder) body(req *Request, media negotiate.Media, data []byte) (Object
 		warnFindings(req, findings)
 	}
 	if gvk.GroupVersion() != d.kind.GroupVersion() {
-		if !slices.Contains(d.v.alike, gvk.Version) {
+		if !slices.Contains(d.alike, gvk.Version) {
 			return nil, d.otherVersion(gvk)
 		}
 		obj.GetObjectKind().SetGroupVersionKind(d.kind)
@@ -159,7 +156,7 @@ func (d *decoder) body(req *Request, media negotiate.Media, data []byte) (Object
 }
 
 // warnFindings turns what strict decoding found into warnings.
-func warnFindings(req *Request, findings []error) {
+func warnFindings(req *request, findings []error) {
 	for _, f := range findings {
 		text := f.Error()
 		for _, prefix := range []string{"error converting YAML to JSON: yaml: unmarshal errors:\n", "yaml: unmarshal errors:\n"} {
@@ -172,7 +169,7 @@ func warnFindings(req *Request, findings []error) {
 }
 
 // decode reads a body without judging it.
-func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk schema.GroupVersionKind, findings []error, err error) {
+func (d *decoder) decode(media negotiate.Media, data []byte) (_ resource.Object, gvk schema.GroupVersionKind, findings []error, err error) {
 	if media == negotiate.Protobuf {
 		obj, gvk, err := d.proto(data)
 		return obj, gvk, nil, err
@@ -188,13 +185,13 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 			}
 		}
 	}
-	obj := d.v.new()
+	obj := d.v.NewObject()
 	more, decodeErr := d.json(data, obj)
 	gvk, err = kindOf(data, obj, decodeErr)
 	if err != nil {
 		return nil, gvk, nil, err
 	}
-	if d.v.typed() {
+	if d.v.Typed() {
 		gvk = withDefaults(gvk, d.kind)
 		if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {
 			return nil, gvk, nil, d.mismatch(gvk)
@@ -203,17 +200,17 @@ func (d *decoder) decode(media negotiate.Media, data []byte) (_ Object, gvk sche
 	if decodeErr != nil {
 		return nil, gvk, nil, decodeErr
 	}
-	if !d.v.typed() && gvk.Kind == "" {
+	if !d.v.Typed() && gvk.Kind == "" {
 		return nil, gvk, nil, runtime.NewMissingKindErr(string(data))
 	}
-	if d.v.typed() {
+	if d.v.Typed() {
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
 	return obj, gvk, append(findings, more...), nil
 }
 
 // json decodes JSON into an object.
-func (d *decoder) json(data []byte, obj Object) (findings []error, err error) {
+func (d *decoder) json(data []byte, obj resource.Object) (findings []error, err error) {
 	var into any = obj
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		if content, plain := wire.Unmarshal(data); plain {
@@ -230,7 +227,7 @@ func (d *decoder) json(data []byte, obj Object) (findings []error, err error) {
 
 // kindOf returns the kind that a body says it is. Of one that could not be
 // decoded it is read apart, because its refusal names it.
-func kindOf(data []byte, obj Object, decodeErr error) (gvk schema.GroupVersionKind, err error) {
+func kindOf(data []byte, obj resource.Object, decodeErr error) (gvk schema.GroupVersionKind, err error) {
 	var meta metav1.TypeMeta
 	u, custom := obj.(*unstructured.Unstructured)
 	kind, kindOK := "", false
@@ -268,7 +265,7 @@ func stringField(content map[string]any, name string) (value string, ok bool) {
 	return value, ok
 }
 
-func (d *decoder) proto(data []byte) (Object, schema.GroupVersionKind, error) {
+func (d *decoder) proto(data []byte) (resource.Object, schema.GroupVersionKind, error) {
 	rest, ok := wire.Enveloped(data)
 	if !ok {
 		return nil, schema.GroupVersionKind{}, errors.New("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
@@ -281,7 +278,7 @@ func (d *decoder) proto(data []byte) (Object, schema.GroupVersionKind, error) {
 	if gvk.Kind != d.kind.Kind || gvk.Group != d.kind.Group {
 		return nil, gvk, d.mismatch(gvk)
 	}
-	obj := d.v.new()
+	obj := d.v.NewObject()
 	m, ok := obj.(protoMarshaler)
 	if !ok {
 		return nil, gvk, fmt.Errorf("%s has no protobuf form", gvk.Kind)
@@ -373,10 +370,10 @@ func summary(data []byte) string {
 
 // seal encodes an object for the store: in the storage version, with the place
 // for its revision. It takes the object over.
-func (s *Server) seal(ctx context.Context, in *installed, v *Version, obj Object) (value []byte, stamp int, err error) {
+func (s *Server) seal(ctx context.Context, in *installed, v *resource.Version, obj resource.Object) (value []byte, stamp int, err error) {
 	obj.SetSelfLink("")
 	if v.Name != in.Storage.Version {
-		converted, err := in.convert(ctx, []Object{obj}, in.versions[in.Storage.Version])
+		converted, err := in.convert(ctx, []resource.Object{obj}, in.versions[in.Storage.Version])
 		if err != nil {
 			return nil, 0, err
 		}
@@ -388,7 +385,7 @@ func (s *Server) seal(ctx context.Context, in *installed, v *Version, obj Object
 	if a := in.Storage.Alias; a != nil {
 		obj = a.Save(obj)
 	}
-	obj.GetObjectKind().SetGroupVersionKind(in.kept())
+	obj.GetObjectKind().SetGroupVersionKind(in.StoredKind())
 	obj.SetResourceVersion(wire.Placeholder)
 	encoded, err := encode(obj)
 	if err != nil {
@@ -403,7 +400,7 @@ const transientRevision storage.Revision = 1<<63 - 1
 
 // transient makes a record of an object that is not, or not yet, in the store:
 // the answer of a dry run or a backend.
-func (s *Server) transient(in *installed, v *Version, obj Object) (*storage.Record, error) {
+func (s *Server) transient(in *installed, v *resource.Version, obj resource.Object) (*storage.Record, error) {
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
 	value, err := encode(obj)
 	if err != nil {

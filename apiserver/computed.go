@@ -17,6 +17,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
@@ -24,61 +25,62 @@ import (
 
 // computed returns the handler of a request that a backend answers; nil when it
 // does not have the verb.
-func (s *Server) computed(req *Request, backend any) answerer {
-	if c, ok := backend.(Connecter); ok {
-		return func(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) computed(req *request, backend any) answerer {
+	if c, ok := backend.(resource.Connecter); ok {
+		return func(ctx context.Context, w *exchange.Writer, req *request) error {
 			return s.connect(ctx, w, req, c)
 		}
 	}
 	in, v := req.in, req.Version
 	if req.sub != nil {
-		in, v = req.sub.described(req)
+		in, v = req.described()
 	}
 	c := &computing{s: s, in: in, v: v}
 	switch req.Verb {
 	case "get":
-		if b, ok := backend.(Getter); ok {
-			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.get(ctx, w, req, b) }
+		if b, ok := backend.(resource.Getter); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *request) error { return c.get(ctx, w, req, b) }
 		}
 	case "list":
-		if b, ok := backend.(Lister); ok {
-			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.list(ctx, w, req, b) }
+		if b, ok := backend.(resource.Lister); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *request) error { return c.list(ctx, w, req, b) }
 		}
 	case "watch":
-		if b, ok := backend.(Watcher); ok {
-			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.watch(ctx, w, req, b) }
+		if b, ok := backend.(resource.Watcher); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *request) error { return c.watch(ctx, w, req, b) }
 		}
 	case "create":
-		if b, ok := backend.(Creater); ok {
-			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.create(ctx, w, req, b) }
+		if b, ok := backend.(resource.Creater); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *request) error { return c.create(ctx, w, req, b) }
 		}
 	case "update", "patch":
-		if b, ok := backend.(Updater); ok {
-			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.update(ctx, w, req, b) }
+		if b, ok := backend.(resource.Updater); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *request) error { return c.update(ctx, w, req, b) }
 		}
 	case "delete":
-		if b, ok := backend.(Deleter); ok {
-			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.delete(ctx, w, req, b) }
+		if b, ok := backend.(resource.Deleter); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *request) error { return c.delete(ctx, w, req, b) }
 		}
 	}
 	return nil
 }
 
 // described is a subresource of its own kind in the form of a resource.
-func (sub *Subresource) described(req *Request) (*installed, *Version) {
-	r := &Resource{
-		Names: Names{
-			Group: sub.Kind.Group, Plural: req.Resource.Plural, Singular: req.Resource.Singular,
-			Kind: sub.Kind.Kind, ListKind: sub.Kind.Kind + "List", Namespaced: req.Resource.Namespaced,
+func (r *request) described() (*installed, *resource.Version) {
+	sub := r.sub
+	of := &resource.Resource{
+		Names: resource.Names{
+			Group: sub.Kind.Group, Plural: r.Resource.Plural, Singular: r.Resource.Singular,
+			Kind: sub.Kind.Kind, ListKind: sub.Kind.Kind + "List", Namespaced: r.Resource.Namespaced,
 		},
-		Versions: []Version{{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership, alike: sub.Alike}},
-		Storage:  Storage{Version: sub.Kind.Version},
+		Versions: []resource.Version{{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership}},
+		Storage:  resource.Storage{Version: sub.Kind.Version},
 		Backend:  sub.Backend,
 	}
-	if r.Versions[0].Strategy == nil {
-		r.Versions[0].Strategy = anything{}
+	if of.Versions[0].Strategy == nil {
+		of.Versions[0].Strategy = anything{}
 	}
-	return &installed{Resource: r, versions: map[string]*Version{sub.Kind.Version: &r.Versions[0]}}, &r.Versions[0]
+	return &installed{Resource: of, versions: map[string]*resource.Version{sub.Kind.Version: &of.Versions[0]}, alike: sub.Alike}, &of.Versions[0]
 }
 
 // computing answers the verbs of a backend: everything around the backend is as
@@ -86,16 +88,16 @@ func (sub *Subresource) described(req *Request) (*installed, *Version) {
 type computing struct {
 	s  *Server
 	in *installed
-	v  *Version
+	v  *resource.Version
 }
 
 func (c *computing) offer() negotiate.Offer {
-	return negotiate.Offer{Protobuf: c.v.typed(), Shapes: true}
+	return negotiate.Offer{Protobuf: c.v.Typed(), Shapes: true}
 }
 
-func (s *Server) connect(ctx context.Context, w *exchange.Writer, req *Request, c Connecter) error {
+func (s *Server) connect(ctx context.Context, w *exchange.Writer, req *request, c resource.Connecter) error {
 	if a := s.options.Admission; a != nil {
-		ar := &AdmissionRequest{Request: req, Operation: Connect}
+		ar := &resource.AdmissionRequest{Request: &req.Request, Operation: resource.Connect}
 		if err := a.Admit(ctx, ar); err != nil {
 			return err
 		}
@@ -103,11 +105,11 @@ func (s *Server) connect(ctx context.Context, w *exchange.Writer, req *Request, 
 			return err
 		}
 	}
-	c.Connect(ctx, req, w, req.http.WithContext(ctx))
+	c.Connect(ctx, &req.Request, w, req.http.WithContext(ctx))
 	return nil
 }
 
-func (c *computing) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj Object) error {
+func (c *computing) answer(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, code int, obj resource.Object) error {
 	rec, err := c.s.transient(c.in, c.v, obj)
 	if err != nil {
 		return err
@@ -115,19 +117,19 @@ func (c *computing) answer(ctx context.Context, w *exchange.Writer, req *Request
 	return c.s.answerRecord(ctx, w, req, choice, code, c.in, c.v, rec)
 }
 
-func (c *computing) get(ctx context.Context, w *exchange.Writer, req *Request, b Getter) error {
+func (c *computing) get(ctx context.Context, w *exchange.Writer, req *request, b resource.Getter) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
 	}
-	obj, err := b.Get(ctx, req)
+	obj, err := b.Get(ctx, &req.Request)
 	if err != nil {
 		return err
 	}
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
 }
 
-func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, b Lister) error {
+func (c *computing) list(ctx context.Context, w *exchange.Writer, req *request, b resource.Lister) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -137,7 +139,7 @@ func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, 
 		return err
 	}
 	sel.s = c.s
-	list, err := b.List(ctx, req, options)
+	list, err := b.List(ctx, &req.Request, options)
 	if err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, 
 	return c.s.answerList(ctx, w, req, choice, p)
 }
 
-func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request, b Watcher) error {
+func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *request, b resource.Watcher) error {
 	choice, err := negotiate.Output(req.http, req.offer())
 	if err != nil {
 		return err
@@ -169,7 +171,7 @@ func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request,
 	ctx, cancel := context.WithTimeout(ctx, c.s.life(options))
 	defer cancel()
 	defer context.AfterFunc(req.in.gone, cancel)()
-	events, err := b.Watch(ctx, req, options)
+	events, err := b.Watch(ctx, &req.Request, options)
 	if err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request,
 	return nil
 }
 
-func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request, b Creater) error {
+func (c *computing) create(ctx context.Context, w *exchange.Writer, req *request, b resource.Creater) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -217,7 +219,7 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 	if err != nil {
 		return err
 	}
-	d := &decoder{kind: c.in.GroupVersionKind(c.v.Name), v: c.v, directive: directive(options.FieldValidation), known: c.s.known}
+	d := c.s.decoder(c.in, c.v, options.FieldValidation)
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return err
@@ -243,7 +245,7 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 	if err := wr.validated(ctx, obj, nil); err != nil {
 		return err
 	}
-	if obj, err = b.Create(ctx, req, obj, options); err != nil {
+	if obj, err = b.Create(ctx, &req.Request, obj, options); err != nil {
 		return err
 	}
 	if obj == nil {
@@ -255,8 +257,8 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 
 // prepareAnswer is prepareCreate for what is posted to a subresource: its metadata
 // is for the backend to judge.
-func (wr *write) prepareAnswer(ctx context.Context, obj Object) (Object, error) {
-	empty := wr.v.new()
+func (wr *write) prepareAnswer(ctx context.Context, obj resource.Object) (resource.Object, error) {
+	empty := wr.v.NewObject()
 	empty.GetObjectKind().SetGroupVersionKind(wr.in.GroupVersionKind(wr.v.Name))
 	obj, err := wr.own(empty, obj)
 	if err != nil {
@@ -265,14 +267,14 @@ func (wr *write) prepareAnswer(ctx context.Context, obj Object) (Object, error) 
 	return wr.admit(ctx, obj, nil)
 }
 
-func (c *computing) write(req *Request, dryRun []string, fieldManager, fieldValidation string) *write {
+func (c *computing) write(req *request, dryRun []string, fieldManager, fieldValidation string) *write {
 	wr := c.s.newWrite(req, dryRun, fieldManager, fieldValidation)
 	wr.in, wr.v, wr.strategy, wr.ownership = c.in, c.v, c.v.Strategy, c.v.Ownership
 	return wr
 }
 
 // update answers PUT and PATCH.
-func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request, b Updater) error {
+func (c *computing) update(ctx context.Context, w *exchange.Writer, req *request, b resource.Updater) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -283,7 +285,7 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 	}
 	var wr *write
 	var options *metav1.UpdateOptions
-	var wished func(ctx context.Context, old Object) (Object, error)
+	var wished func(ctx context.Context, old resource.Object) (resource.Object, error)
 	if req.Verb == "patch" {
 		t := types.PatchType(mediaType(req.http))
 		o, err := patchOptions(req, t)
@@ -296,7 +298,9 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 		if err := p.parse(t, o); err != nil {
 			return err
 		}
-		wished = func(ctx context.Context, old Object) (Object, error) { return p.change(ctx, old, nil) }
+		wished = func(ctx context.Context, old resource.Object) (resource.Object, error) {
+			return p.change(ctx, old, nil)
+		}
 	} else {
 		if options, err = updateOptions(req); err != nil {
 			return err
@@ -305,7 +309,7 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 		if err != nil {
 			return err
 		}
-		d := &decoder{kind: c.in.GroupVersionKind(c.v.Name), v: c.v, directive: directive(options.FieldValidation), known: c.s.known}
+		d := c.s.decoder(c.in, c.v, options.FieldValidation)
 		obj, err := d.body(req, media, data)
 		if err != nil {
 			return err
@@ -317,11 +321,11 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 			return err
 		}
 		wr = c.write(req, options.DryRun, options.FieldManager, options.FieldValidation)
-		wished = func(_ context.Context, old Object) (Object, error) {
-			return wr.own(old, obj.DeepCopyObject().(Object))
+		wished = func(_ context.Context, old resource.Object) (resource.Object, error) {
+			return wr.own(old, obj.DeepCopyObject().(resource.Object))
 		}
 	}
-	obj, err := b.Update(ctx, req, func(old Object) (Object, error) {
+	obj, err := b.Update(ctx, &req.Request, func(old resource.Object) (resource.Object, error) {
 		obj, err := wished(ctx, old)
 		if err != nil {
 			return nil, err
@@ -341,7 +345,7 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
 }
 
-func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *Request, b Deleter) error {
+func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *request, b resource.Deleter) error {
 	choice, err := negotiate.Output(req.http, c.offer())
 	if err != nil {
 		return err
@@ -350,7 +354,7 @@ func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *Request
 	if err != nil {
 		return err
 	}
-	last, gone, err := b.Delete(ctx, req, options)
+	last, gone, err := b.Delete(ctx, &req.Request, options)
 	if err != nil {
 		return err
 	}

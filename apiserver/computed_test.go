@@ -17,31 +17,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // gauges is a backend that keeps one object in a field.
 type gauges struct{ value *unstructured.Unstructured }
 
-func (g *gauges) Get(_ context.Context, r *apiserver.Request) (apiserver.Object, error) {
+func (g *gauges) Get(_ context.Context, r *resource.Request) (resource.Object, error) {
 	if r.Name != g.value.GetName() {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
 	return g.value.DeepCopy(), nil
 }
 
-func (g *gauges) List(context.Context, *apiserver.Request, *internalversion.ListOptions) (*apiserver.List, error) {
-	return &apiserver.List{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []apiserver.Object{g.value.DeepCopy()}}, nil
+func (g *gauges) List(context.Context, *resource.Request, *internalversion.ListOptions) (*resource.List, error) {
+	return &resource.List{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []resource.Object{g.value.DeepCopy()}}, nil
 }
 
-func (g *gauges) Watch(context.Context, *apiserver.Request, *internalversion.ListOptions) (iter.Seq2[apiserver.WatchEvent, error], error) {
-	return func(yield func(apiserver.WatchEvent, error) bool) {
-		_ = yield(apiserver.WatchEvent{Type: watch.Added, Object: g.value.DeepCopy()}, nil) &&
-			yield(apiserver.WatchEvent{}, apierrors.NewResourceExpired("long ago"))
+func (g *gauges) Watch(context.Context, *resource.Request, *internalversion.ListOptions) (iter.Seq2[resource.WatchEvent, error], error) {
+	return func(yield func(resource.WatchEvent, error) bool) {
+		_ = yield(resource.WatchEvent{Type: watch.Added, Object: g.value.DeepCopy()}, nil) &&
+			yield(resource.WatchEvent{}, apierrors.NewResourceExpired("long ago"))
 	}, nil
 }
 
-func (g *gauges) Update(_ context.Context, _ *apiserver.Request, change func(apiserver.Object) (apiserver.Object, error), _ *metav1.UpdateOptions) (apiserver.Object, error) {
+func (g *gauges) Update(_ context.Context, _ *resource.Request, change func(resource.Object) (resource.Object, error), _ *metav1.UpdateOptions) (resource.Object, error) {
 	obj, err := change(g.value.DeepCopy())
 	if err == nil {
 		g.value = obj.(*unstructured.Unstructured)
@@ -52,7 +52,7 @@ func (g *gauges) Update(_ context.Context, _ *apiserver.Request, change func(api
 // echo is a subresource that takes the exchange over.
 type echo struct{}
 
-func (echo) Connect(_ context.Context, r *apiserver.Request, w http.ResponseWriter, h *http.Request) {
+func (echo) Connect(_ context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
 	_, _ = io.Copy(w, io.MultiReader(strings.NewReader(r.Name+": "), h.Body))
 }
 
@@ -62,10 +62,10 @@ func TestBackendsServeWhatTheyImplement(t *testing.T) {
 	g := &gauges{value: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Gauge", "metadata": map[string]any{"name": "g", "resourceVersion": "7"}, "spec": map[string]any{"size": int64(1)},
 	}}}
-	err := s.Install(&apiserver.Resource{
-		Names:    apiserver.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
+	err := s.Install(&resource.Resource{
+		Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
 		Backend:  g,
-		Versions: []apiserver.Version{{Name: "v1", Strategy: gaugeRules{}, Subresources: []apiserver.Subresource{{Name: "echo", Backend: echo{}}}}},
+		Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}, Subresources: []resource.Subresource{{Name: "echo", Backend: echo{}}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,4 +103,4 @@ func TestBackendsServeWhatTheyImplement(t *testing.T) {
 // gaugeRules are those of widgets, but leave the status alone.
 type gaugeRules struct{ widgetRules }
 
-func (gaugeRules) Prepare(context.Context, apiserver.Object, apiserver.Object) {}
+func (gaugeRules) Prepare(context.Context, resource.Object, resource.Object) {}

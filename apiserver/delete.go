@@ -25,11 +25,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // deleteOptions reads the options of a deletion, from the body or the query.
-func (s *Server) deleteOptions(req *Request) (*metav1.DeleteOptions, error) {
+func (s *Server) deleteOptions(req *request) (*metav1.DeleteOptions, error) {
 	o := &metav1.DeleteOptions{}
 	data, err := s.readBody(req)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Server) deleteOptions(req *Request) (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-func decodeDeleteOptions(req *Request, data []byte, o *metav1.DeleteOptions) error {
+func decodeDeleteOptions(req *request, data []byte, o *metav1.DeleteOptions) error {
 	media, err := negotiate.Input(req.http.Header.Get("Content-Type"), negotiate.Offer{Protobuf: true})
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func decodeDeleteOptions(req *Request, data []byte, o *metav1.DeleteOptions) err
 }
 
 // delete answers a DELETE of one object.
-func (s *Server) delete(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) delete(ctx context.Context, w *exchange.Writer, req *request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (s *Server) delete(ctx context.Context, w *exchange.Writer, req *Request) e
 }
 
 // advise warns of a default that surprises.
-func advise(req *Request, o *metav1.DeleteOptions) {
+func advise(req *request, o *metav1.DeleteOptions) {
 	if advice := req.in.Deletion.Advice; advice != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
 		req.Warn(advice)
 	}
@@ -141,7 +142,7 @@ type deletion struct {
 // now; rec is its last state.
 func (d *deletion) run(ctx context.Context, name string) (rec *storage.Record, gone bool, err error) {
 	wr := d.wr
-	key := wr.in.key(wr.req.Namespace, name)
+	key := wr.in.Key(wr.req.Namespace, name)
 	for {
 		view, err := wr.s.store.View(ctx, 0)
 		if err != nil {
@@ -185,14 +186,14 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		if err != nil {
 			return nil, false, err
 		}
-		return rec, true, wr.committed(ctx, Change{Object: old, Old: old, Deleted: true}, rec)
+		return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
 	case wr.dryRun:
 		rec, err := wr.s.transient(in, wr.v, obj)
 		return rec, m.brief, err
 	}
-	var shown Object
+	var shown resource.Object
 	if in.Committed != nil {
-		shown = obj.DeepCopyObject().(Object)
+		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	value, stamp, err := wr.s.seal(ctx, in, wr.v, obj)
 	if err != nil {
@@ -206,24 +207,24 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		return nil, false, err
 	}
 	if !m.brief {
-		return rec, false, wr.committed(ctx, Change{Object: shown, Old: old}, rec)
+		return rec, false, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 	}
 	// Watchers see the mark first, as of every object that is deleted gracefully.
 	rec, err = wr.s.store.Commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
 	if err != nil {
 		return nil, false, err
 	}
-	return rec, true, wr.committed(ctx, Change{Object: old, Old: old, Deleted: true}, rec)
+	return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
 }
 
 // preconditions holds the deletion to the object that its sender has seen.
-func (d *deletion) preconditions(obj Object) error {
+func (d *deletion) preconditions(obj resource.Object) error {
 	p := d.options.Preconditions
 	if p == nil {
 		return nil
 	}
 	conflict := func(format string, args ...any) error {
-		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.in.kept().Group, Resource: d.wr.in.Kind}, obj.GetName(), fmt.Errorf(format, args...))
+		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.in.StoredKind().Group, Resource: d.wr.in.Kind}, obj.GetName(), fmt.Errorf(format, args...))
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())
@@ -234,14 +235,14 @@ func (d *deletion) preconditions(obj Object) error {
 	return nil
 }
 
-func (d *deletion) admit(ctx context.Context, old Object) error {
+func (d *deletion) admit(ctx context.Context, old resource.Object) error {
 	admission := d.wr.s.options.Admission
 	if admission == nil {
 		return nil
 	}
-	a := &AdmissionRequest{Request: d.wr.req, Operation: Delete, Old: old, Options: d.options, DryRun: d.wr.dryRun}
+	a := &resource.AdmissionRequest{Request: &d.wr.req.Request, Operation: resource.Delete, Old: old, Options: d.options, DryRun: d.wr.dryRun}
 	if d.wr.req.Name != old.GetName() { // one of a collection
-		one := *d.wr.req
+		one := d.wr.req.Request
 		one.Name = old.GetName()
 		a.Request = &one
 	}
@@ -253,10 +254,10 @@ func (d *deletion) admit(ctx context.Context, old Object) error {
 
 // beforeMark returns what an object is before it is marked. Of an unstructured
 // one marking changes no more than members of the metadata.
-func beforeMark(obj Object) Object {
+func beforeMark(obj resource.Object) resource.Object {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return obj.DeepCopyObject().(Object)
+		return obj.DeepCopyObject().(resource.Object)
 	}
 	content := maps.Clone(u.Object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {
@@ -273,7 +274,7 @@ type marked struct {
 }
 
 // mark marks an object as deleted, if it cannot go at once.
-func (d *deletion) mark(obj Object) marked {
+func (d *deletion) mark(obj resource.Object) marked {
 	rules := &d.wr.in.Deletion
 	first := obj.GetDeletionTimestamp() == nil
 	seconds, graceful := d.grace(obj)
@@ -309,7 +310,7 @@ func (d *deletion) mark(obj Object) marked {
 // grace returns how long an object is kept, for kinds that are deleted
 // gracefully. Once it is marked the time can only become shorter: -1 means that
 // it does not.
-func (d *deletion) grace(obj Object) (seconds int64, graceful bool) {
+func (d *deletion) grace(obj resource.Object) (seconds int64, graceful bool) {
 	rule := d.wr.in.Deletion.Grace
 	if rule == nil {
 		return 0, false
@@ -344,7 +345,7 @@ func (d *deletion) grace(obj Object) (seconds int64, graceful bool) {
 
 // finalizers returns the finalizers of an object with those that the propagation
 // policy asks of the garbage collector.
-func (d *deletion) finalizers(obj Object) []string {
+func (d *deletion) finalizers(obj resource.Object) []string {
 	has := obj.GetFinalizers()
 	if d.wr.in.Deletion.Uncollectable {
 		return has
@@ -391,7 +392,7 @@ func (d *deletion) propagation(finalizers []string) metav1.DeletionPropagation {
 }
 
 // deleteCollection answers a DELETE of all selected objects.
-func (s *Server) deleteCollection(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) deleteCollection(ctx context.Context, w *exchange.Writer, req *request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err

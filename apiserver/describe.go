@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/steer-dev/steer/apiserver/openapi"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // descriptions returns the OpenAPI documents of a table; the first caller makes
@@ -27,13 +28,13 @@ func (t *served) descriptions() func() *openapi.Documents {
 }
 
 // described is what the description of a resource is made of.
-func (in *installed) described(v *Version) openapi.Resource {
+func (in *installed) described(v *resource.Version) openapi.Resource {
 	seen := in.discovered(v)
 	r := openapi.Resource{
 		Group: in.Group, Version: v.Name, Plural: in.Plural, Kind: in.Kind, ListKind: in.ListKind, Namespaced: in.Namespaced,
 		Verbs: seen.Verbs, Schema: v.Schema,
 	}
-	if v.typed() {
+	if v.Typed() {
 		r.Type = reflect.TypeOf(v.New()).Elem()
 	} else {
 		for _, f := range v.Selectable {

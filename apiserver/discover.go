@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/discovery"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // documents returns the discovery documents of a table; the first caller makes
@@ -42,14 +43,14 @@ func (t *served) ordered() []*installed {
 }
 
 // discovered is what clients are told about a resource.
-func (in *installed) discovered(v *Version) discovery.Resource {
+func (in *installed) discovered(v *resource.Version) discovery.Resource {
 	r := discovery.Resource{
 		Group: in.Group, Version: v.Name, Plural: in.Plural, Singular: in.Singular, Kind: in.Kind,
 		ShortNames: in.ShortNames, Categories: in.Categories, Namespaced: in.Namespaced, Verbs: in.verbs(v),
 	}
-	r.Implied = v.typed()
+	r.Implied = v.Typed()
 	if in.Backend == nil {
-		r.Stored = in.kept()
+		r.Stored = in.StoredKind()
 	}
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]
@@ -70,20 +71,20 @@ func (in *installed) discovered(v *Version) discovery.Resource {
 		}
 		r.Subresources = append(r.Subresources, d)
 	}
-	if v.typed() {
+	if v.Typed() {
 		slices.SortFunc(r.Subresources, func(a, b discovery.Subresource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return r
 }
 
 // verbs of a resource, in the order that clients have always been told.
-func (in *installed) verbs(v *Version) []string {
+func (in *installed) verbs(v *resource.Version) []string {
 	switch {
 	case in.Backend != nil:
 		return capabilities(in.Backend)
 	case in.Deletion.OneByOne:
 		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
-	case v.typed():
+	case v.Typed():
 		return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	}
 	return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
@@ -97,13 +98,13 @@ func capabilities(backend any) []string {
 			verbs = append(verbs, names...)
 		}
 	}
-	_, connects := backend.(Connecter)
-	_, creates := backend.(Creater)
-	_, deletes := backend.(Deleter)
-	_, gets := backend.(Getter)
-	_, lists := backend.(Lister)
-	_, updates := backend.(Updater)
-	_, watches := backend.(Watcher)
+	_, connects := backend.(resource.Connecter)
+	_, creates := backend.(resource.Creater)
+	_, deletes := backend.(resource.Deleter)
+	_, gets := backend.(resource.Getter)
+	_, lists := backend.(resource.Lister)
+	_, updates := backend.(resource.Updater)
+	_, watches := backend.(resource.Watcher)
 	add(creates || connects, "create")
 	add(deletes, "delete")
 	add(gets || connects, "get")

@@ -3,12 +3,12 @@
 
 // Package apiserver serves Kubernetes resources over HTTP, as a library.
 //
-// A [Server] is given a store and [Resource] values and answers what kubectl,
-// client-go and every other client ask of a Kubernetes API server: all verbs,
-// watches, discovery, OpenAPI, health. Resources come and go at run time.
+// A [Server] is given a store and [resource.Resource] values and answers what
+// kubectl, client-go and every other client ask of a Kubernetes API server: all
+// verbs, watches, discovery, OpenAPI, health. Resources come and go at run time.
 //
 //	server, err := apiserver.New(apiserver.Options{Store: memory.New()})
-//	err = server.Install(&apiserver.Resource{...})
+//	err = server.Install(&resource.Resource{...})
 //	http.Serve(listener, server.Handler())                                  // over the network, or
 //	config := &rest.Config{Host: "https://steer.invalid", Transport: server.RoundTripper(user)} // in process
 //

@@ -17,6 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -32,7 +33,7 @@ type projection struct {
 // form is one remembered encoding. The version tells one schema from its
 // successor: every installation of a resource has versions of its own.
 type form struct {
-	version *Version
+	version *resource.Version
 	kind    formKind
 	bytes   []byte
 }
@@ -64,7 +65,7 @@ type forms struct {
 
 type remembered struct {
 	projection *projection
-	version    *Version
+	version    *resource.Version
 	kind       formKind
 }
 
@@ -79,7 +80,7 @@ func newForms(limit int64) *forms {
 }
 
 // get returns an encoding of a record, made by build when it is not remembered.
-func (f *forms) get(rec *storage.Record, v *Version, kind formKind, build func() ([]byte, error)) ([]byte, error) {
+func (f *forms) get(rec *storage.Record, v *resource.Version, kind formKind, build func() ([]byte, error)) ([]byte, error) {
 	if f.limit == 0 || rec.Modified == transientRevision {
 		return build()
 	}
@@ -135,23 +136,15 @@ func (r remembered) forget() int {
 
 // asStored tells whether the bytes of a record are exactly what a reader of
 // version v gets.
-func (in *installed) asStored(rec *storage.Record, v *Version) bool {
+func (in *installed) asStored(rec *storage.Record, v *resource.Version) bool {
 	if rec.Modified < in.Storage.Since && in.Backend == nil {
 		return false
 	}
-	return wire.String(rec.Value, "apiVersion") == in.apiVersion(v)
-}
-
-// apiVersion as objects of a version carry it.
-func (r *Resource) apiVersion(v *Version) string {
-	if r.Group == "" {
-		return v.Name
-	}
-	return r.Group + "/" + v.Name
+	return wire.String(rec.Value, "apiVersion") == in.APIVersion(v)
 }
 
 // jsonOf returns a record as JSON in a version.
-func (s *Server) jsonOf(ctx context.Context, in *installed, v *Version, rec *storage.Record) ([]byte, error) {
+func (s *Server) jsonOf(ctx context.Context, in *installed, v *resource.Version, rec *storage.Record) ([]byte, error) {
 	if in.asStored(rec, v) {
 		return rec.Value, nil
 	}
@@ -165,7 +158,7 @@ func (s *Server) jsonOf(ctx context.Context, in *installed, v *Version, rec *sto
 }
 
 // protoOf returns a record as protobuf of a typed version, without envelope.
-func (s *Server) protoOf(ctx context.Context, in *installed, v *Version, rec *storage.Record) ([]byte, error) {
+func (s *Server) protoOf(ctx context.Context, in *installed, v *resource.Version, rec *storage.Record) ([]byte, error) {
 	return s.forms.get(rec, v, formProto, func() ([]byte, error) {
 		obj, err := s.object(ctx, in, v, rec)
 		if err != nil {
@@ -177,7 +170,7 @@ func (s *Server) protoOf(ctx context.Context, in *installed, v *Version, rec *st
 
 // metadataProtoOf returns the metadata of a record as protobuf of a
 // PartialObjectMetadata, without envelope.
-func (s *Server) metadataProtoOf(ctx context.Context, in *installed, v *Version, rec *storage.Record) ([]byte, error) {
+func (s *Server) metadataProtoOf(ctx context.Context, in *installed, v *resource.Version, rec *storage.Record) ([]byte, error) {
 	return s.forms.get(rec, v, formMetadataProto, func() ([]byte, error) {
 		value, err := s.jsonOf(ctx, in, v, rec)
 		if err != nil {
@@ -207,7 +200,7 @@ type protoMarshaler interface {
 	Unmarshal([]byte) error
 }
 
-func marshalProto(obj Object) ([]byte, error) {
+func marshalProto(obj resource.Object) ([]byte, error) {
 	m, ok := obj.(protoMarshaler)
 	if !ok {
 		return nil, fmt.Errorf("%T has no protobuf form", obj)
@@ -220,9 +213,9 @@ func marshalProto(obj Object) ([]byte, error) {
 }
 
 // object decodes a record into a version. The caller owns the result.
-func (s *Server) object(ctx context.Context, in *installed, v *Version, rec *storage.Record) (Object, error) {
+func (s *Server) object(ctx context.Context, in *installed, v *resource.Version, rec *storage.Record) (resource.Object, error) {
 	if in.asStored(rec, v) {
-		return v.decode(rec.Value)
+		return decode(v, rec.Value)
 	}
 	all, err := s.objects(ctx, in, v, []*storage.Record{rec})
 	if err != nil {
@@ -233,9 +226,9 @@ func (s *Server) object(ctx context.Context, in *installed, v *Version, rec *sto
 
 // objects decodes records into a version, converting all that were stored in
 // the same other version in one call.
-func (s *Server) objects(ctx context.Context, in *installed, v *Version, recs []*storage.Record) ([]Object, error) {
-	out := make([]Object, len(recs))
-	foreign := map[*Version][]int{}
+func (s *Server) objects(ctx context.Context, in *installed, v *resource.Version, recs []*storage.Record) ([]resource.Object, error) {
+	out := make([]resource.Object, len(recs))
+	foreign := map[*resource.Version][]int{}
 	for i, rec := range recs {
 		obj, stored, err := in.decodeStored(rec)
 		if err != nil {
@@ -257,7 +250,7 @@ func (s *Server) objects(ctx context.Context, in *installed, v *Version, recs []
 		if len(positions) == 0 {
 			continue
 		}
-		batch := make([]Object, len(positions))
+		batch := make([]resource.Object, len(positions))
 		for j, p := range positions {
 			batch[j] = out[p]
 		}
@@ -276,11 +269,11 @@ func (s *Server) objects(ctx context.Context, in *installed, v *Version, recs []
 }
 
 // convert brings objects of one version into another.
-func (in *installed) convert(ctx context.Context, objects []Object, to *Version) ([]Object, error) {
+func (in *installed) convert(ctx context.Context, objects []resource.Object, to *resource.Version) ([]resource.Object, error) {
 	if in.Convert == nil {
-		out := make([]Object, len(objects))
+		out := make([]resource.Object, len(objects))
 		for i, obj := range objects {
-			obj = obj.DeepCopyObject().(Object)
+			obj = obj.DeepCopyObject().(resource.Object)
 			obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(to.Name))
 			out[i] = obj
 		}
@@ -297,7 +290,7 @@ func (in *installed) convert(ctx context.Context, objects []Object, to *Version)
 }
 
 // encode returns an object as JSON.
-func encode(obj Object) ([]byte, error) {
+func encode(obj resource.Object) ([]byte, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return wire.Marshal(u.Object)
 	}

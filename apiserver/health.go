@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // kubernetesVersion is the version of the API that is served; clients switch
@@ -49,8 +50,8 @@ func (s *Server) mountBuiltins() {
 
 func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		if req := RequestFrom(r.Context()); req != nil {
-			s.fail(&exchange.Writer{ResponseWriter: w, Warnings: req.warnings}, req, generic(http.StatusMethodNotAllowed, ""))
+		if req := resource.RequestFrom(r.Context()); req != nil {
+			s.fail(&exchange.Writer{ResponseWriter: w, Warnings: req.Warnings}, &request{Request: *req, http: r}, generic(http.StatusMethodNotAllowed, ""))
 			return
 		}
 	}

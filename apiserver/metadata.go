@@ -17,10 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // wipeSystemFields removes what only the server sets.
-func wipeSystemFields(obj Object) {
+func wipeSystemFields(obj resource.Object) {
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetUID("")
 	obj.SetDeletionTimestamp(nil)
@@ -29,7 +30,7 @@ func wipeSystemFields(obj Object) {
 }
 
 // fillSystemFields makes an object that does not exist yet somebody.
-func (s *Server) fillSystemFields(obj Object) {
+func (s *Server) fillSystemFields(obj resource.Object) {
 	obj.SetCreationTimestamp(now())
 	obj.SetUID(s.entropy.UID())
 }
@@ -54,7 +55,7 @@ func (s *Server) generateName(prefix string) string {
 }
 
 // settleNamespace gives an object the namespace of its request.
-func settleNamespace(req *Request, in *installed, obj Object) error {
+func settleNamespace(req *request, in *installed, obj resource.Object) error {
 	namespace := req.Namespace
 	if !in.Namespaced {
 		namespace = ""
@@ -72,7 +73,7 @@ func settleNamespace(req *Request, in *installed, obj Object) error {
 	return nil
 }
 
-func checkName(req *Request, obj Object) error {
+func checkName(req *request, obj resource.Object) error {
 	if obj.GetName() == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", req.Name))
 	}
@@ -88,7 +89,7 @@ const (
 )
 
 // dedupOwners removes repeated owner references, with a warning.
-func dedupOwners(req *Request, obj Object, warning string) {
+func dedupOwners(req *request, obj resource.Object, warning string) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
 		return
@@ -124,7 +125,7 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 //
 // tracked tells that the record of field owners is the server's own work, and
 // not worth the time to check it.
-func (in *installed) validateMetadata(obj, old Object, tracked bool) field.ErrorList {
+func (in *installed) validateMetadata(obj, old resource.Object, tracked bool) field.ErrorList {
 	if tracked && in.plainMetadata(obj, old) {
 		return nil
 	}
@@ -148,7 +149,7 @@ func (in *installed) validateMetadata(obj, old Object, tracked bool) field.Error
 
 // plainMetadata tells whether the metadata of an unstructured object is certainly
 // valid.
-func (in *installed) plainMetadata(obj, old Object) bool {
+func (in *installed) plainMetadata(obj, old resource.Object) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return false
@@ -180,7 +181,7 @@ type unrecorded struct{ metav1.Object }
 func (unrecorded) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
 
 // keepSystemFields carries over what an update cannot change.
-func keepSystemFields(obj, old Object) {
+func keepSystemFields(obj, old resource.Object) {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}

@@ -72,7 +72,7 @@ func metricVerb(verb string) string {
 	return string(upper)
 }
 
-func scopeOf(req *Request) string {
+func scopeOf(req *request) string {
 	switch {
 	case !req.target.Resource:
 		return ""
@@ -86,10 +86,10 @@ func scopeOf(req *Request) string {
 
 // observe counts a finished request. Paths that nothing serves count as one, so
 // that their number is bounded.
-func (m *metrics) observe(req *Request, w *exchange.Writer, took time.Duration) {
-	group, version, resource := "", "", ""
+func (m *metrics) observe(req *request, w *exchange.Writer, took time.Duration) {
+	group, version, plural := "", "", ""
 	if req.in != nil {
-		group, version, resource = req.Resource.Group, req.Version.Name, req.Resource.Plural
+		group, version, plural = req.Resource.Group, req.Version.Name, req.Resource.Plural
 	}
 	subresource := ""
 	if req.sub != nil {
@@ -100,9 +100,9 @@ func (m *metrics) observe(req *Request, w *exchange.Writer, took time.Duration) 
 		dryRun = "All"
 	}
 	verb, scope := metricVerb(req.Verb), scopeOf(req)
-	m.requests.WithLabelValues(verb, dryRun, group, version, resource, subresource, scope, "apiserver", strconv.Itoa(w.Code)).Inc()
+	m.requests.WithLabelValues(verb, dryRun, group, version, plural, subresource, scope, "apiserver", strconv.Itoa(w.Code)).Inc()
 	if !req.longRunning() {
-		m.durations.WithLabelValues(verb, group, version, resource, subresource, scope, "apiserver").Observe(took.Seconds())
+		m.durations.WithLabelValues(verb, group, version, plural, subresource, scope, "apiserver").Observe(took.Seconds())
 	}
 }
 
@@ -112,9 +112,9 @@ type watched struct {
 	sizes  prometheus.Observer
 }
 
-func (m *metrics) watch(req *Request) watched {
-	group, version, resource := req.Resource.Group, req.Version.Name, req.Resource.Plural
-	return watched{m.events.WithLabelValues(group, version, resource), m.sizes.WithLabelValues(group, version, resource)}
+func (m *metrics) watch(req *request) watched {
+	group, version, plural := req.Resource.Group, req.Version.Name, req.Resource.Plural
+	return watched{m.events.WithLabelValues(group, version, plural), m.sizes.WithLabelValues(group, version, plural)}
 }
 
 // sent counts one event.

@@ -12,11 +12,12 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // create answers a POST to a collection.
-func (s *Server) create(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) create(ctx context.Context, w *exchange.Writer, req *request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func (s *Server) create(ctx context.Context, w *exchange.Writer, req *Request) e
 	if err != nil {
 		return err
 	}
-	d := &decoder{kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, directive: directive(options.FieldValidation), known: s.known}
+	d := s.decoder(req.in, req.Version, options.FieldValidation)
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func directive(asked string) string {
 
 // create stores a new object, under another name while a generated one is
 // taken.
-func (wr *write) create(ctx context.Context, obj Object) (*storage.Record, error) {
+func (wr *write) create(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	obj, err := wr.prepareCreate(ctx, obj)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (wr *write) create(ctx context.Context, obj Object) (*storage.Record, error
 	for attempt := 1; ; attempt++ {
 		candidate := obj
 		if generated && attempt < maxNameAttempts {
-			candidate = obj.DeepCopyObject().(Object)
+			candidate = obj.DeepCopyObject().(resource.Object)
 		}
 		rec, err := wr.insert(ctx, candidate)
 		if !errors.Is(err, errKeyTaken) || !generated || attempt == maxNameAttempts {
@@ -76,7 +77,7 @@ func (wr *write) create(ctx context.Context, obj Object) (*storage.Record, error
 
 // prepareCreate does what comes before the object has an identity: ownership
 // and admission.
-func (wr *write) prepareCreate(ctx context.Context, obj Object) (Object, error) {
+func (wr *write) prepareCreate(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	wipeSystemFields(obj)
 	if err := settleNamespace(wr.req, wr.in, obj); err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func (wr *write) prepareCreate(ctx context.Context, obj Object) (Object, error) 
 	if wr.req.Name == "" {
 		wr.req.Name = obj.GetName()
 	}
-	empty := wr.v.new()
+	empty := wr.v.NewObject()
 	empty.GetObjectKind().SetGroupVersionKind(wr.in.GroupVersionKind(wr.v.Name))
 	obj, err := wr.own(empty, obj)
 	if err != nil {
@@ -99,7 +100,7 @@ func (wr *write) prepareCreate(ctx context.Context, obj Object) (Object, error) 
 }
 
 // update answers a PUT to an object or a subresource of it.
-func (s *Server) update(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) update(ctx context.Context, w *exchange.Writer, req *request) error {
 	if req.sub != nil && req.sub.Scale != nil {
 		return s.updateScale(ctx, w, req)
 	}
@@ -119,14 +120,14 @@ func (s *Server) update(ctx context.Context, w *exchange.Writer, req *Request) e
 	if err != nil {
 		return err
 	}
-	d := &decoder{kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, directive: directive(options.FieldValidation), known: s.known}
+	d := s.decoder(req.in, req.Version, options.FieldValidation)
 	obj, err := s.wished(req, d, media, data)
 	if err != nil {
 		return err
 	}
 	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
 	wr.creates = req.in.Update.Creates && req.sub == nil
-	rec, created, err := wr.replace(ctx, func(ctx context.Context, old Object, _ *storage.Record) (Object, error) {
+	rec, created, err := wr.replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 		wished := obj
 		if obj = nil; wished == nil { // used up by an attempt that came too late
 			var err error
@@ -143,7 +144,7 @@ func (s *Server) update(ctx context.Context, w *exchange.Writer, req *Request) e
 }
 
 // wished returns the object that an update asks for.
-func (s *Server) wished(req *Request, d *decoder, media negotiate.Media, data []byte) (Object, error) {
+func (s *Server) wished(req *request, d *decoder, media negotiate.Media, data []byte) (resource.Object, error) {
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func codeOf(created bool) int {
 
 // revise does to a wished object what precedes its storing: ownership and
 // admission. old is nil when it is about to be created.
-func (wr *write) revise(ctx context.Context, obj, old Object) (Object, error) {
+func (wr *write) revise(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	if old == nil {
 		return wr.prepareCreate(ctx, obj)
 	}
@@ -178,7 +179,7 @@ func (wr *write) revise(ctx context.Context, obj, old Object) (Object, error) {
 	return wr.admitRevision(ctx, obj, old)
 }
 
-func (wr *write) admitRevision(ctx context.Context, obj, old Object) (Object, error) {
+func (wr *write) admitRevision(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	obj, err := wr.admit(ctx, obj, old)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -24,7 +25,7 @@ type Options struct {
 	// anything, and everybody may read health, version and discovery.
 	Authorizer auth.Authorizer
 	// Admission of writes. nil: none.
-	Admission Admission
+	Admission resource.Admission
 	// Entropy of the answers. nil: [RandomEntropy].
 	Entropy Entropy
 	// Limits of requests; the zero value is the usual ones.

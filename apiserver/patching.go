@@ -27,14 +27,15 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/patch"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // patch answers a PATCH of an object or a subresource of it.
-func (s *Server) patch(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) patch(ctx context.Context, w *exchange.Writer, req *request) error {
 	t := types.PatchType(mediaType(req.http))
 	if supported := req.patchTypes(); !slices.Contains(supported, string(t)) {
-		if req.Version.typed() {
+		if req.Version.Typed() {
 			return generic(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
 		}
 		return negotiate.Unsupported(supported)
@@ -63,7 +64,7 @@ func (s *Server) patch(ctx context.Context, w *exchange.Writer, req *Request) er
 		return err
 	}
 	wr.creates = p.applied != nil && req.sub == nil
-	rec, created, err := wr.replace(ctx, func(ctx context.Context, old Object, rec *storage.Record) (Object, error) {
+	rec, created, err := wr.replace(ctx, func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 		obj, err := p.change(ctx, old, rec)
 		if err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func mediaType(r *http.Request) string {
 }
 
 // patchTypes are the formats that a resource supports.
-func (r *Request) patchTypes() []string {
+func (r *request) patchTypes() []string {
 	out := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if r.Version.StrategicMerge {
 		out = append(out, string(types.StrategicMergePatchType))
@@ -98,9 +99,9 @@ func (r *Request) patchTypes() []string {
 type patching struct {
 	wr        *write
 	kind      schema.GroupVersionKind
-	v         *Version
-	strategy  Strategy
-	ownership Ownership
+	v         *resource.Version
+	strategy  resource.Strategy
+	ownership resource.Ownership
 	directive string
 	body      []byte
 
@@ -118,7 +119,7 @@ func (p *patching) parse(t types.PatchType, options *metav1.PatchOptions) (err e
 		return p.parseApplied(options)
 	}
 	o := patch.Options{Strict: p.directive != metav1.FieldValidationIgnore, MaxOperations: p.wr.s.limits.PatchOperations}
-	if p.v.StrategicMerge && p.v.typed() {
+	if p.v.StrategicMerge && p.v.Typed() {
 		if o.Schema, err = strategicpatch.NewPatchMetaFromStruct(p.v.New()); err != nil {
 			return err
 		}
@@ -165,10 +166,10 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 // The outcome shares with old what they have in common. That is safe because
 // nothing in it changes when it is brought into shape: it has been, unless it
 // comes from elsewhere than the store.
-func (p *patching) change(ctx context.Context, old Object, rec *storage.Record) (obj Object, err error) {
+func (p *patching) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
 	base := old
 	if old != nil && (rec == nil || !p.wr.in.asStored(rec, p.v)) {
-		base = old.DeepCopyObject().(Object)
+		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {
 		obj, err = p.apply(base)
@@ -188,9 +189,9 @@ func (p *patching) change(ctx context.Context, old Object, rec *storage.Record) 
 }
 
 // apply merges the applied configuration.
-func (p *patching) apply(old Object) (Object, error) {
+func (p *patching) apply(old resource.Object) (resource.Object, error) {
 	if old == nil {
-		old = p.v.new()
+		old = p.v.NewObject()
 		old.GetObjectKind().SetGroupVersionKind(p.kind)
 	}
 	obj, err := p.ownership.Apply(old, p.applied.DeepCopy(), p.wr.manager, p.force)
@@ -210,7 +211,7 @@ func (p *patching) apply(old Object) (Object, error) {
 }
 
 // patched applies a patch to the JSON of an object.
-func (p *patching) patched(ctx context.Context, old Object, rec *storage.Record) (Object, error) {
+func (p *patching) patched(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 	value, doc, err := p.document(ctx, old, rec)
 	if err != nil {
 		return nil, err
@@ -239,7 +240,7 @@ func (p *patching) patched(ctx context.Context, old Object, rec *storage.Record)
 }
 
 // document is the object to be patched: as JSON, for messages, and decoded.
-func (p *patching) document(ctx context.Context, old Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
+func (p *patching) document(ctx context.Context, old resource.Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
 	if rec != nil {
 		value, err = p.wr.s.jsonOf(ctx, p.wr.in, p.v, rec)
 	} else {
@@ -255,11 +256,11 @@ func (p *patching) document(ctx context.Context, old Object, rec *storage.Record
 }
 
 // decode makes an object of a patched document, and finds its unknown fields.
-func (p *patching) decode(doc map[string]any) (Object, []error, error) {
-	var obj Object
+func (p *patching) decode(doc map[string]any) (resource.Object, []error, error) {
+	var obj resource.Object
 	var findings []error
 	switch {
-	case p.strategic && p.v.typed():
+	case p.strategic && p.v.Typed():
 		obj = p.v.New()
 		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, obj, true)
 		if strict, ok := runtime.AsStrictDecodingError(err); ok {
@@ -267,7 +268,7 @@ func (p *patching) decode(doc map[string]any) (Object, []error, error) {
 		} else if err != nil {
 			return nil, nil, err
 		}
-	case p.v.typed():
+	case p.v.Typed():
 		raw, err := json.Marshal(doc)
 		if err != nil {
 			return nil, nil, err
@@ -327,7 +328,7 @@ func (p *patching) refuse(original []byte, err error) error {
 
 // prepareApplied does what comes before an applied object is created; its
 // ownership is recorded already.
-func (wr *write) prepareApplied(ctx context.Context, obj Object) (Object, error) {
+func (wr *write) prepareApplied(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	obj, err := wr.admit(ctx, obj, nil)
 	if err != nil {
 		return nil, err

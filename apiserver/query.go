@@ -21,11 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // parameters decodes the query of a request into an options object.
-func parameters(req *Request, into runtime.Object) error {
+func parameters(req *request, into runtime.Object) error {
 	if err := listscheme.ParameterCodec.DecodeParameters(req.query(), metav1.SchemeGroupVersion, into); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
@@ -39,7 +40,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-func createOptions(req *Request) (*metav1.CreateOptions, error) {
+func createOptions(req *request) (*metav1.CreateOptions, error) {
 	o := &metav1.CreateOptions{}
 	if err := parameters(req, o); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func createOptions(req *Request) (*metav1.CreateOptions, error) {
 	return o, invalidOptions("CreateOptions", metavalidation.ValidateCreateOptions(o))
 }
 
-func updateOptions(req *Request) (*metav1.UpdateOptions, error) {
+func updateOptions(req *request) (*metav1.UpdateOptions, error) {
 	o := &metav1.UpdateOptions{}
 	if err := parameters(req, o); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func updateOptions(req *Request) (*metav1.UpdateOptions, error) {
 	return o, invalidOptions("UpdateOptions", metavalidation.ValidateUpdateOptions(o))
 }
 
-func patchOptions(req *Request, t types.PatchType) (*metav1.PatchOptions, error) {
+func patchOptions(req *request, t types.PatchType) (*metav1.PatchOptions, error) {
 	o := &metav1.PatchOptions{}
 	if err := parameters(req, o); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func patchOptions(req *Request, t types.PatchType) (*metav1.PatchOptions, error)
 
 // listOptions are the options of a list, a watch or a deletecollection, checked,
 // with what they select.
-func listOptions(req *Request) (*internalversion.ListOptions, *selection, error) {
+func listOptions(req *request) (*internalversion.ListOptions, *selection, error) {
 	o := &internalversion.ListOptions{}
 	if err := parameters(req, o); err != nil {
 		return nil, nil, err
@@ -99,15 +100,15 @@ type selection struct {
 	labels labels.Selector
 	fields fields.Requirements
 	// read returns the fields that no stored byte tells, by path.
-	read map[string]SelectableField
+	read map[string]resource.SelectableField
 	in   *installed
-	v    *Version
+	v    *resource.Version
 	s    *Server
 	// namespace and name that records must have; empty for any.
 	namespace, name string
 }
 
-func newSelection(req *Request, o *internalversion.ListOptions) (*selection, error) {
+func newSelection(req *request, o *internalversion.ListOptions) (*selection, error) {
 	sel := &selection{in: req.in, v: req.Version}
 	if req.in.Namespaced {
 		sel.namespace = req.Namespace
@@ -131,15 +132,15 @@ func newSelection(req *Request, o *internalversion.ListOptions) (*selection, err
 			}
 		case "metadata.namespace":
 		default:
-			selectable, ok := req.Version.selectable(r.Field)
-			if !ok && req.Version.typed() && len(req.Version.Selectable) == 0 {
+			selectable, ok := req.Version.SelectableField(r.Field)
+			if !ok && req.Version.Typed() && len(req.Version.Selectable) == 0 {
 				return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q", r.Field, "metadata.name", "metadata.namespace"))
 			}
 			if !ok {
 				return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", r.Field))
 			}
 			if sel.read == nil {
-				sel.read = map[string]SelectableField{}
+				sel.read = map[string]resource.SelectableField{}
 			}
 			sel.read[r.Field] = selectable
 		}
@@ -149,15 +150,6 @@ func newSelection(req *Request, o *internalversion.ListOptions) (*selection, err
 }
 
 func isEqual(r fields.Requirement) bool { return r.Operator == "=" || r.Operator == "==" }
-
-func (v *Version) selectable(path string) (SelectableField, bool) {
-	for _, f := range v.Selectable {
-		if f.Path == path {
-			return f, true
-		}
-	}
-	return SelectableField{}, false
-}
 
 // everything tells whether no selector narrows the selection.
 func (sel *selection) everything() bool {
@@ -169,7 +161,7 @@ func (sel *selection) key() (storage.Key, bool) {
 	if sel.name == "" || sel.in.Namespaced && sel.namespace == "" {
 		return storage.Key{}, false
 	}
-	return sel.in.key(sel.namespace, sel.name), true
+	return sel.in.Key(sel.namespace, sel.name), true
 }
 
 // prefix of the names of the records.
@@ -192,7 +184,7 @@ func (sel *selection) matches(rec *storage.Record) bool {
 	if len(sel.fields) == 0 {
 		return true
 	}
-	var obj Object // decoded when a field needs it
+	var obj resource.Object // decoded when a field needs it
 	for _, r := range sel.fields {
 		var value string
 		switch r.Field {
@@ -221,14 +213,6 @@ func (sel *selection) matches(rec *storage.Record) bool {
 		}
 	}
 	return true
-}
-
-// key of an object.
-func (in *installed) key(namespace, name string) storage.Key {
-	if in.Namespaced {
-		name = namespace + "/" + name
-	}
-	return storage.Key{Bucket: in.Storage.Bucket, Name: name}
 }
 
 // parseRevision reads a resourceVersion; empty and "0" are 0.

@@ -23,14 +23,14 @@ import (
 // freshFor is how long a read waits for a revision that is not there yet.
 const freshFor = 3 * time.Second
 
-func (r *Request) offer() negotiate.Offer {
-	return negotiate.Offer{Protobuf: r.Version.typed(), Shapes: true, Stream: r.Verb == "watch"}
+func (r *request) offer() negotiate.Offer {
+	return negotiate.Offer{Protobuf: r.Version.Typed(), Shapes: true, Stream: r.Verb == "watch"}
 }
 
 // negotiate chooses the form of the answer.
-func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
+func (r *request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
 	choice, err := negotiate.Output(r.http, offer)
-	if err != nil && r.Version.typed() {
+	if err != nil && r.Version.Typed() {
 		types := strings.Join(negotiate.Accepted(negotiate.Offer{}), ", ") + ", " + strings.Join(negotiate.Accepted(negotiate.Offer{Stream: true}), ", ")
 		return choice, generic(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+types)
 	}
@@ -38,7 +38,7 @@ func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
 }
 
 // get answers one object, or one of its subresources.
-func (s *Server) get(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) get(ctx context.Context, w *exchange.Writer, req *request) error {
 	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Server) get(ctx context.Context, w *exchange.Writer, req *Request) erro
 	if err != nil {
 		return err
 	}
-	rec := view.Get(req.in.key(req.Namespace, req.Name))
+	rec := view.Get(req.in.Key(req.Namespace, req.Name))
 	if rec == nil {
 		return apierrors.NewNotFound(req.groupResource(), req.Name)
 	}
@@ -120,7 +120,7 @@ type page struct {
 }
 
 // list answers the objects of a collection.
-func (s *Server) list(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) list(ctx context.Context, w *exchange.Writer, req *request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err

@@ -12,12 +12,23 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
+// request is an API request with what the server has found out about it.
+type request struct {
+	resource.Request
+	http   *http.Request
+	values url.Values // of the query; see query
+	target exchange.Target
+	in     *installed
+	sub    *resource.Subresource
+}
+
 // newRequest parses a request and finds what serves it.
-func (s *Server) newRequest(r *http.Request) *Request {
+func (s *Server) newRequest(r *http.Request) *request {
 	t := exchange.ParsePath(r.URL.Path)
-	req := &Request{Path: r.URL.Path, UserAgent: r.UserAgent(), http: r, target: t, warnings: &exchange.Warnings{}}
+	req := &request{Request: resource.Request{Path: r.URL.Path, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, http: r, target: t}
 	if !t.Resource {
 		req.Verb = strings.ToLower(r.Method)
 		return req
@@ -44,7 +55,7 @@ func (s *Server) newRequest(r *http.Request) *Request {
 
 // scoped tells whether a path names a namespace if and only if the resource has
 // them; lists and watches may span all.
-func (in *installed) scoped(req *Request) bool {
+func (in *installed) scoped(req *request) bool {
 	if in.Group == "" && in.Plural == "namespaces" {
 		return true
 	}
@@ -55,19 +66,19 @@ func (in *installed) scoped(req *Request) bool {
 }
 
 // query returns the parsed query; it parses once.
-func (r *Request) query() url.Values {
+func (r *request) query() url.Values {
 	if r.values == nil {
 		r.values = r.http.URL.Query()
 	}
 	return r.values
 }
 
-func (r *Request) groupResource() schema.GroupResource {
+func (r *request) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.target.Group, Resource: r.target.Plural}
 }
 
 // passage is what decides whether a request is let in.
-func (r *Request) passage() exchange.Passage {
+func (r *request) passage() exchange.Passage {
 	return exchange.Passage{
 		User: r.User.Name, Exempt: r.User.In(auth.Masters), Read: r.Verb == "get" || r.Verb == "list" || r.Verb == "head",
 		Long: r.longRunning(), Watch: r.Verb == "watch",
@@ -75,7 +86,7 @@ func (r *Request) passage() exchange.Passage {
 }
 
 // longRunning tells whether a request may take as long as it likes.
-func (r *Request) longRunning() bool {
+func (r *request) longRunning() bool {
 	if r.Verb == "watch" {
 		return true
 	}
@@ -86,7 +97,7 @@ func (r *Request) longRunning() bool {
 	if r.sub != nil {
 		backend = r.sub.Backend
 	}
-	_, ok := backend.(Connecter)
+	_, ok := backend.(resource.Connecter)
 	return ok
 }
 

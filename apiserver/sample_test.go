@@ -18,6 +18,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -31,9 +32,9 @@ var (
 // most 10.
 type widgetRules struct{ status bool }
 
-func content(obj apiserver.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
+func content(obj resource.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
 
-func (widgetRules) Normalize(obj apiserver.Object) (unknown []string, err error) {
+func (widgetRules) Normalize(obj resource.Object) (unknown []string, err error) {
 	c := content(obj)
 	for k := range c {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, k) {
@@ -48,7 +49,7 @@ func (widgetRules) Normalize(obj apiserver.Object) (unknown []string, err error)
 	return unknown, nil
 }
 
-func (r widgetRules) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (r widgetRules) Prepare(_ context.Context, obj, old resource.Object) {
 	c := content(obj)
 	if old == nil {
 		delete(c, "status")
@@ -86,7 +87,7 @@ func equalJSON(a, b any) bool {
 	return string(p) == string(q)
 }
 
-func (widgetRules) Validate(_ context.Context, obj, _ apiserver.Object) field.ErrorList {
+func (widgetRules) Validate(_ context.Context, obj, _ resource.Object) field.ErrorList {
 	size, _, _ := unstructured.NestedInt64(content(obj), "spec", "size")
 	if size > 10 {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "size"), size, "should be less than or equal to 10")}
@@ -94,65 +95,65 @@ func (widgetRules) Validate(_ context.Context, obj, _ apiserver.Object) field.Er
 	return nil
 }
 
-func (widgetRules) Warnings(context.Context, apiserver.Object, apiserver.Object) []string { return nil }
+func (widgetRules) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 
 type widgetScale struct{}
 
-func (widgetScale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+func (widgetScale) Replicas(obj resource.Object) (spec, status int32, selector string, err error) {
 	size, _, err := unstructured.NestedInt64(content(obj), "spec", "size")
 	return int32(size), 0, "app=widget", err
 }
 
-func (widgetScale) SetReplicas(obj apiserver.Object, replicas int32) error {
+func (widgetScale) SetReplicas(obj resource.Object, replicas int32) error {
 	return unstructured.SetNestedField(content(obj), int64(replicas), "spec", "size")
 }
 
-func widgetVersion(name string) apiserver.Version {
+func widgetVersion(name string) resource.Version {
 	kind := schema.GroupVersionKind{Group: "example.com", Version: name, Kind: "Widget"}
 	types := apply.Deduced()
-	return apiserver.Version{
+	return resource.Version{
 		Name: name, Strategy: widgetRules{},
 		Ownership:  apply.New(apply.Endpoint{Kind: kind, Types: types}),
-		Selectable: []apiserver.SelectableField{{Path: "spec.colour", Keys: []string{"spec", "colour"}, Value: colourOf}},
-		Subresources: []apiserver.Subresource{
+		Selectable: []resource.SelectableField{{Path: "spec.colour", Keys: []string{"spec", "colour"}, Value: colourOf}},
+		Subresources: []resource.Subresource{
 			{Name: "status", Strategy: widgetRules{status: true}, Ownership: apply.New(apply.Endpoint{Kind: kind, Types: types, Subresource: "status"})},
 			{Name: "scale", Scale: widgetScale{}},
 		},
 	}
 }
 
-func colourOf(obj apiserver.Object) string {
+func colourOf(obj resource.Object) string {
 	s, _, _ := unstructured.NestedString(content(obj), "spec", "colour")
 	return s
 }
 
-func widgetResource() *apiserver.Resource {
-	return &apiserver.Resource{
-		Names: apiserver.Names{
+func widgetResource() *resource.Resource {
+	return &resource.Resource{
+		Names: resource.Names{
 			Group: "example.com", Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
 			ShortNames: []string{"wd"}, Categories: []string{"all"}, Namespaced: true,
 		},
-		Storage:  apiserver.Storage{Bucket: "example.com/widgets", Version: "v1"},
-		Versions: []apiserver.Version{widgetVersion("v1"), widgetVersion("v2")},
+		Storage:  resource.Storage{Bucket: "example.com/widgets", Version: "v1"},
+		Versions: []resource.Version{widgetVersion("v1"), widgetVersion("v2")},
 	}
 }
 
 // configRules are those of a built-in kind without any.
 type configRules struct{}
 
-func (configRules) Normalize(apiserver.Object) ([]string, error)                          { return nil, nil }
-func (configRules) Prepare(context.Context, apiserver.Object, apiserver.Object)           {}
-func (configRules) Warnings(context.Context, apiserver.Object, apiserver.Object) []string { return nil }
-func (configRules) Validate(context.Context, apiserver.Object, apiserver.Object) field.ErrorList {
+func (configRules) Normalize(resource.Object) ([]string, error)                         { return nil, nil }
+func (configRules) Prepare(context.Context, resource.Object, resource.Object)           {}
+func (configRules) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
+func (configRules) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {
 	return nil
 }
 
-func configMapResource() *apiserver.Resource {
-	return &apiserver.Resource{
-		Names:    apiserver.Names{Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true},
-		Storage:  apiserver.Storage{Bucket: "configmaps", Version: "v1"},
-		Versions: []apiserver.Version{{Name: "v1", New: func() apiserver.Object { return &corev1.ConfigMap{} }, Strategy: configRules{}, StrategicMerge: true}},
-		Update:   apiserver.UpdateRules{Unconditional: true},
+func configMapResource() *resource.Resource {
+	return &resource.Resource{
+		Names:    resource.Names{Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true},
+		Storage:  resource.Storage{Bucket: "configmaps", Version: "v1"},
+		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &corev1.ConfigMap{} }, Strategy: configRules{}, StrategicMerge: true}},
+		Update:   resource.UpdateRules{Unconditional: true},
 	}
 }
 
@@ -167,7 +168,7 @@ func newServer(t testing.TB, edit ...func(*apiserver.Options)) *apiserver.Server
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []*apiserver.Resource{widgetResource(), configMapResource()} {
+	for _, r := range []*resource.Resource{widgetResource(), configMapResource()} {
 		if err := s.Install(r); err != nil {
 			t.Fatal(err)
 		}

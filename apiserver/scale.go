@@ -16,35 +16,30 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
-
-// ScaleOwnership is what the Ownership of a [Subresource] with a Scale may
-// implement beside: it carries the record over between an object and its Scale.
-type ScaleOwnership interface {
-	Ownership
-	ToScale(parent []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error)
-	ToParent(parent, scale []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error)
-}
 
 // newScaleKind describes Scale as if it were a resource, for the decoding and
 // encoding of it.
 func newScaleKind() *installed {
-	r := &Resource{
-		Names:    Names{Group: "autoscaling", Plural: "scales", Singular: "scale", Kind: "Scale", ListKind: "ScaleList", Namespaced: true},
-		Versions: []Version{{Name: "v1", New: func() Object { return &autoscalingv1.Scale{} }, Strategy: anything{}, Printer: scalePrinter{}}},
-		Storage:  Storage{Version: "v1"},
+	r := &resource.Resource{
+		Names:    resource.Names{Group: "autoscaling", Plural: "scales", Singular: "scale", Kind: "Scale", ListKind: "ScaleList", Namespaced: true},
+		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &autoscalingv1.Scale{} }, Strategy: anything{}, Printer: scalePrinter{}}},
+		Storage:  resource.Storage{Version: "v1"},
 	}
-	return &installed{Resource: r, versions: map[string]*Version{"v1": &r.Versions[0]}}
+	return &installed{Resource: r, versions: map[string]*resource.Version{"v1": &r.Versions[0]}}
 }
 
 // anything is the strategy of kinds whose rules are elsewhere.
 type anything struct{}
 
-func (anything) Normalize(Object) ([]string, error)                       { return nil, nil }
-func (anything) Prepare(context.Context, Object, Object)                  {}
-func (anything) Validate(context.Context, Object, Object) field.ErrorList { return nil }
-func (anything) Warnings(context.Context, Object, Object) []string        { return nil }
+func (anything) Normalize(resource.Object) ([]string, error)               { return nil, nil }
+func (anything) Prepare(context.Context, resource.Object, resource.Object) {}
+func (anything) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {
+	return nil
+}
+func (anything) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 
 type scalePrinter struct{}
 
@@ -57,13 +52,13 @@ func (scalePrinter) Columns() []metav1.TableColumnDefinition {
 	}
 }
 
-func (scalePrinter) Cells(obj Object) ([]any, error) {
+func (scalePrinter) Cells(obj resource.Object) ([]any, error) {
 	scale := obj.(*autoscalingv1.Scale)
 	return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas)}, nil
 }
 
 // answerOffer is what a request can be answered with.
-func (r *Request) answerOffer() negotiate.Offer {
+func (r *request) answerOffer() negotiate.Offer {
 	offer := r.offer()
 	if r.sub != nil && r.sub.Scale != nil {
 		offer.Protobuf = true
@@ -72,7 +67,7 @@ func (r *Request) answerOffer() negotiate.Offer {
 }
 
 // scaleOf shows an object as a Scale.
-func (r *Request) scaleOf(obj Object) (*autoscalingv1.Scale, error) {
+func (r *request) scaleOf(obj resource.Object) (*autoscalingv1.Scale, error) {
 	spec, status, selector, err := r.sub.Scale.Replicas(obj)
 	if err != nil {
 		return nil, err
@@ -86,7 +81,7 @@ func (r *Request) scaleOf(obj Object) (*autoscalingv1.Scale, error) {
 const unset = math.MinInt32
 
 // scaleMeta is a Scale with nothing but the identity of its object.
-func (r *Request) scaleMeta(obj Object) *autoscalingv1.Scale {
+func (r *request) scaleMeta(obj resource.Object) *autoscalingv1.Scale {
 	return &autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -96,7 +91,7 @@ func (r *Request) scaleMeta(obj Object) *autoscalingv1.Scale {
 	}
 }
 
-func (s *Server) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj Object) error {
+func (s *Server) answerScale(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, code int, obj resource.Object) error {
 	scale, err := req.scaleOf(obj)
 	if err != nil {
 		return err
@@ -110,7 +105,7 @@ func (s *Server) answerScale(ctx context.Context, w *exchange.Writer, req *Reque
 }
 
 // updateScale answers a PUT of a Scale.
-func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *request) error {
 	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
@@ -128,7 +123,7 @@ func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *Reque
 		return err
 	}
 	v := &s.scale.Versions[0]
-	d := &decoder{kind: s.scale.GroupVersionKind(v.Name), v: v, directive: directive(options.FieldValidation), known: s.known}
+	d := s.decoder(s.scale, v, options.FieldValidation)
 	obj, err := d.body(req, media, data)
 	if err != nil {
 		return err
@@ -140,8 +135,8 @@ func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *Reque
 		return err
 	}
 	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
-	return s.writeScale(ctx, w, req, choice, wr, func(_ context.Context, old *autoscalingv1.Scale) (Object, error) {
-		wished := obj.DeepCopyObject().(Object)
+	return s.writeScale(ctx, w, req, choice, wr, func(_ context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
+		wished := obj.DeepCopyObject().(resource.Object)
 		if req.sub.Ownership == nil {
 			return wished, nil
 		}
@@ -150,21 +145,21 @@ func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *Reque
 }
 
 // patchScale answers a PATCH of a Scale.
-func (s *Server) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
+func (s *Server) patchScale(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
 	p.v, p.kind = &s.scale.Versions[0], s.scale.GroupVersionKind("v1")
 	p.strategy, p.ownership = anything{}, req.sub.Ownership
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
-	return s.writeScale(ctx, w, req, choice, p.wr, func(ctx context.Context, old *autoscalingv1.Scale) (Object, error) {
+	return s.writeScale(ctx, w, req, choice, p.wr, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
 		return p.change(ctx, old, nil)
 	})
 }
 
 // writeScale carries a change of a Scale over to the object.
-func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *write, change func(context.Context, *autoscalingv1.Scale) (Object, error)) error {
-	record, _ := req.sub.Ownership.(ScaleOwnership)
-	rec, _, err := wr.replace(ctx, func(ctx context.Context, old Object, _ *storage.Record) (Object, error) {
+func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, wr *write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
+	record, _ := req.sub.Ownership.(resource.ScaleOwnership)
+	rec, _, err := wr.replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 		scale, missing := req.scaleOf(old)
 		if missing != nil {
 			// Without a count there is nothing to read, but one can be set.
@@ -192,12 +187,12 @@ func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *Reques
 			return nil, missing
 		}
 		// The strategy of a custom resource knows its own field by name.
-		if wished.Spec.Replicas < 0 && req.Version.typed() {
+		if wished.Spec.Replicas < 0 && req.Version.Typed() {
 			return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), wished.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "replicas"), wished.Spec.Replicas, "must be greater than or equal to 0"),
 			})
 		}
-		obj := old.DeepCopyObject().(Object)
+		obj := old.DeepCopyObject().(resource.Object)
 		if err := req.sub.Scale.SetReplicas(obj, wished.Spec.Replicas); err != nil {
 			return nil, err
 		}
@@ -226,7 +221,7 @@ func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *Reques
 	return s.answerScale(ctx, w, req, choice, 200, obj)
 }
 
-func (wr *write) admitScale(ctx context.Context, scale, old Object) (Object, error) {
+func (wr *write) admitScale(ctx context.Context, scale, old resource.Object) (resource.Object, error) {
 	if wr.s.options.Admission == nil {
 		return scale, nil
 	}

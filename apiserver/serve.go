@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // serve is the way of every request: identify it, find out who asks, whether
@@ -28,7 +29,7 @@ import (
 func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	req := s.newRequest(r)
-	w := &exchange.Writer{ResponseWriter: hw, Warnings: req.warnings}
+	w := &exchange.Writer{ResponseWriter: hw, Warnings: req.Warnings}
 	header := w.Header()
 	audit := r.Header.Get("Audit-Id")
 	if audit == "" {
@@ -49,7 +50,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 
 // recovered answers for a handler that panicked: a half-sent answer is aborted,
 // so that nobody takes it for a whole one.
-func (s *Server) recovered(w *exchange.Writer, req *Request, v any) {
+func (s *Server) recovered(w *exchange.Writer, req *request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
@@ -61,7 +62,7 @@ func (s *Server) recovered(w *exchange.Writer, req *Request, v any) {
 }
 
 // admitted runs the checks of the chain and then the handler.
-func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *Request) error {
+func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *request) error {
 	user := auth.UserFrom(r.Context())
 	if user == nil {
 		var err error
@@ -86,7 +87,7 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *Request) err
 	if err := s.authorize(r.Context(), req, req.Verb); err != nil {
 		return err
 	}
-	ctx := context.WithValue(auth.WithUser(r.Context(), req.User), requestKey{}, req)
+	ctx := resource.WithRequest(auth.WithUser(r.Context(), req.User), &req.Request)
 	if !req.longRunning() {
 		timeout, err := s.timeout(req)
 		if err != nil {
@@ -102,7 +103,7 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *Request) err
 }
 
 // timeout of a request: what it asks for, up to the server's own.
-func (s *Server) timeout(req *Request) (time.Duration, error) {
+func (s *Server) timeout(req *request) (time.Duration, error) {
 	usual := s.limits.RequestTimeout
 	if !strings.Contains(req.http.URL.RawQuery, "timeout=") {
 		return usual, nil
@@ -122,7 +123,7 @@ func (s *Server) timeout(req *Request) (time.Duration, error) {
 }
 
 // impersonate lets a request go on as the user that its headers ask for.
-func (s *Server) impersonate(r *http.Request, req *Request) error {
+func (s *Server) impersonate(r *http.Request, req *request) error {
 	as, err := auth.WantedUser(r.Header)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -141,7 +142,7 @@ func (s *Server) impersonate(r *http.Request, req *Request) error {
 }
 
 // authorize asks whether a request may be done with a verb.
-func (s *Server) authorize(ctx context.Context, req *Request, verb string) error {
+func (s *Server) authorize(ctx context.Context, req *request, verb string) error {
 	err := auth.Check(ctx, s.options.Authorizer, req.attributes(verb))
 	if refused, ok := errors.AsType[*auth.RefusedError](err); ok && refused.Err != nil {
 		return apierrors.NewInternalError(refused.Err) // asking again may help
@@ -150,7 +151,7 @@ func (s *Server) authorize(ctx context.Context, req *Request, verb string) error
 }
 
 // attributes are what an authorizer decides on.
-func (r *Request) attributes(verb string) *auth.Attributes {
+func (r *request) attributes(verb string) *auth.Attributes {
 	a := &auth.Attributes{User: r.User, Verb: verb, Path: r.Path}
 	if t := &r.target; t.Resource {
 		a.ResourceRequest = true
@@ -165,7 +166,7 @@ func (r *Request) attributes(verb string) *auth.Attributes {
 
 // selected returns what the selectors of a request require. One that cannot be
 // read requires nothing; it is refused later.
-func (r *Request) selected() (fields.Requirements, labels.Requirements) {
+func (r *request) selected() (fields.Requirements, labels.Requirements) {
 	if !strings.Contains(r.http.URL.RawQuery, "Selector=") {
 		return nil, nil
 	}
@@ -181,7 +182,7 @@ func (r *Request) selected() (fields.Requirements, labels.Requirements) {
 }
 
 // dispatch runs what answers the request.
-func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *request) error {
 	if req.in == nil {
 		t := s.table.Load()
 		h := t.handler(req.Path)
@@ -201,19 +202,19 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *Request)
 		return s.unknownPath(w, req)
 	}
 	if req.Subresource != "" && req.sub == nil {
-		if req.Version.typed() {
+		if req.Version.Typed() {
 			return noSuchResource()
 		}
 		return apierrors.NewNotFound(req.groupResource(), req.Name)
 	}
 	answer := s.verbOf(req)
-	if text := req.Version.Deprecation; text != "" && (answer != nil || !req.Version.typed()) {
+	if text := req.Version.Deprecation; text != "" && (answer != nil || !req.Version.Typed()) {
 		req.Warn(text)
 	}
 	switch {
 	case answer != nil:
 		return answer(ctx, w, req)
-	case req.Version.typed() || req.in.Backend != nil:
+	case req.Version.Typed() || req.in.Backend != nil:
 		return generic(http.StatusMethodNotAllowed, "")
 	case req.Name == "" && (req.Verb == "update" || req.Verb == "patch"):
 		return apierrors.NewBadRequest("name must be provided")
@@ -223,7 +224,7 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *Request)
 
 // unknownPath answers for a path that nothing serves: as text, by which clients
 // tell it from an unknown object, except among the built-in kinds.
-func (s *Server) unknownPath(w *exchange.Writer, req *Request) error {
+func (s *Server) unknownPath(w *exchange.Writer, req *request) error {
 	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
 	if builtin || req.target.Resource && s.table.Load().serves(req.target.Group, req.target.Version) {
 		return noSuchResource()
@@ -235,7 +236,7 @@ func (s *Server) unknownPath(w *exchange.Writer, req *Request) error {
 // serves tells whether a version of a group has built-in kinds.
 func (t *served) serves(group, version string) bool {
 	for _, in := range t.resources {
-		if v := in.versions[version]; v != nil && in.Group == group && v.typed() && !v.Unserved {
+		if v := in.versions[version]; v != nil && in.Group == group && v.Typed() && !v.Unserved {
 			return true
 		}
 	}
@@ -250,10 +251,10 @@ func generic(code int, message string) error {
 	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
 }
 
-type answerer func(ctx context.Context, w *exchange.Writer, req *Request) error
+type answerer func(ctx context.Context, w *exchange.Writer, req *request) error
 
 // verbOf returns the handler of a request, nil when its verb is not served.
-func (s *Server) verbOf(req *Request) answerer {
+func (s *Server) verbOf(req *request) answerer {
 	if sub := req.sub; sub != nil {
 		switch {
 		case sub.Backend != nil && sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
@@ -278,7 +279,7 @@ func (s *Server) verbOf(req *Request) answerer {
 	if req.in.Backend != nil {
 		return s.computed(req, req.in.Backend)
 	}
-	if req.http.Method == http.MethodHead && req.Version.typed() {
+	if req.http.Method == http.MethodHead && req.Version.Typed() {
 		return nil
 	}
 	switch req.Verb {
@@ -289,7 +290,7 @@ func (s *Server) verbOf(req *Request) answerer {
 	case "watch":
 		return s.watch
 	case "create":
-		if req.Name != "" && req.Version.typed() {
+		if req.Name != "" && req.Version.Typed() {
 			return nil
 		}
 		return s.create
@@ -315,7 +316,7 @@ func (s *Server) verbOf(req *Request) answerer {
 }
 
 // fail answers with the Status of an error.
-func (s *Server) fail(w *exchange.Writer, req *Request, err error) {
+func (s *Server) fail(w *exchange.Writer, req *request, err error) {
 	if w.Code != 0 {
 		s.options.Log.Error("an answer was cut short", "verb", req.Verb, "path", req.Path, "error", err)
 		panic(http.ErrAbortHandler)
@@ -328,7 +329,7 @@ func (s *Server) fail(w *exchange.Writer, req *Request, err error) {
 }
 
 // statusOf classifies an error.
-func (s *Server) statusOf(req *Request, err error) *metav1.Status {
+func (s *Server) statusOf(req *request, err error) *metav1.Status {
 	var known apierrors.APIStatus
 	var refused *auth.RefusedError
 	status := metav1.Status{}

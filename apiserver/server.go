@@ -6,7 +6,6 @@ package apiserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/inprocess"
 	"github.com/steer-dev/steer/apiserver/openapi"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -55,8 +55,11 @@ type served struct {
 
 // installed is a resource while it is served.
 type installed struct {
-	*Resource
-	versions map[string]*Version
+	*resource.Resource
+	versions map[string]*resource.Version
+	// alike are the versions of whose kind bodies are read as well; see
+	// [resource.Subresource.Alike].
+	alike []string
 	// gone is done once the resource was replaced or removed.
 	gone   context.Context
 	remove context.CancelFunc
@@ -102,9 +105,9 @@ func New(options Options) (*Server, error) {
 // Install adds resources, or replaces those of the same group and plural name,
 // whose watches then end. The next request sees all of them. If one cannot be
 // served, none is added.
-func (s *Server) Install(resources ...*Resource) error {
+func (s *Server) Install(resources ...*resource.Resource) error {
 	for _, r := range resources {
-		if err := r.check(); err != nil {
+		if err := r.Check(); err != nil {
 			return err
 		}
 	}
@@ -125,8 +128,8 @@ func (s *Server) Install(resources ...*Resource) error {
 }
 
 // installed is a resource that is about to be served.
-func (s *Server) installed(r *Resource) *installed {
-	in := &installed{Resource: r, versions: make(map[string]*Version, len(r.Versions))}
+func (s *Server) installed(r *resource.Resource) *installed {
+	in := &installed{Resource: r, versions: make(map[string]*resource.Version, len(r.Versions))}
 	in.gone, in.remove = context.WithCancel(s.stopping)
 	for i := range r.Versions {
 		in.versions[r.Versions[i].Name] = &r.Versions[i]
@@ -189,9 +192,9 @@ func (t *served) handler(path string) http.Handler {
 }
 
 // Resources returns what is served, ordered by group and name.
-func (s *Server) Resources() []*Resource {
+func (s *Server) Resources() []*resource.Resource {
 	ordered := s.table.Load().ordered()
-	all := make([]*Resource, len(ordered))
+	all := make([]*resource.Resource, len(ordered))
 	for i, in := range ordered {
 		all[i] = in.Resource
 	}
@@ -225,37 +228,4 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	return s.gate.Drain(ctx)
-}
-
-// check refuses resources that could not be served.
-func (r *Resource) check() error {
-	name := r.Plural + "." + r.Group
-	switch {
-	case r.Plural == "" || r.Kind == "" || r.Singular == "" || r.ListKind == "":
-		return fmt.Errorf("apiserver: install %s: Plural, Singular, Kind and ListKind are required", name)
-	case len(r.Versions) == 0:
-		return fmt.Errorf("apiserver: install %s: it has no versions", name)
-	case r.Backend == nil && r.Storage.Bucket == "":
-		return fmt.Errorf("apiserver: install %s: Storage.Bucket is required without a Backend", name)
-	}
-	if a := r.Storage.Alias; a != nil && (a.Kind.Empty() || a.New == nil || a.Load == nil || a.Save == nil) {
-		return fmt.Errorf("apiserver: install %s: Kind, New, Load and Save of Storage.Alias are required", name)
-	}
-	stored := r.Backend != nil
-	seen := map[string]bool{}
-	for i := range r.Versions {
-		v := &r.Versions[i]
-		if v.Strategy == nil {
-			return fmt.Errorf("apiserver: install %s: version %s has no Strategy", name, v.Name)
-		}
-		if seen[v.Name] {
-			return fmt.Errorf("apiserver: install %s: version %s is listed twice", name, v.Name)
-		}
-		seen[v.Name] = true
-		stored = stored || v.Name == r.Storage.Version
-	}
-	if !stored {
-		return fmt.Errorf("apiserver: install %s: the storage version %q is not one of its versions", name, r.Storage.Version)
-	}
-	return nil
 }

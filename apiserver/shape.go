@@ -19,16 +19,17 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/storage"
 )
 
 // answerRecord answers one object in the form that was chosen.
-func (s *Server) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, in *installed, v *Version, rec *storage.Record) error {
+func (s *Server) answerRecord(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, code int, in *installed, v *resource.Version, rec *storage.Record) error {
 	b := &exchange.Body{}
 	switch choice.Shape {
 	case negotiate.MetadataList:
-		if !v.typed() {
+		if !v.Typed() {
 			return errors.New("content is not a list") // a 500, as clients have always been told
 		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
@@ -54,7 +55,7 @@ func (s *Server) answerRecord(ctx context.Context, w *exchange.Writer, req *Requ
 
 // object1 returns one object, whole or its metadata, with its type: as JSON or
 // as protobuf in its envelope.
-func (s *Server) object1(ctx context.Context, choice negotiate.Choice, in *installed, v *Version, rec *storage.Record) ([]byte, error) {
+func (s *Server) object1(ctx context.Context, choice negotiate.Choice, in *installed, v *resource.Version, rec *storage.Record) ([]byte, error) {
 	whole := choice.Shape == negotiate.Whole
 	if choice.Media == negotiate.Protobuf {
 		if !whole {
@@ -62,7 +63,7 @@ func (s *Server) object1(ctx context.Context, choice negotiate.Choice, in *insta
 			return wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw), err
 		}
 		raw, err := s.protoOf(ctx, in, v, rec)
-		return wire.Envelope(in.apiVersion(v), in.Kind, raw), err
+		return wire.Envelope(in.APIVersion(v), in.Kind, raw), err
 	}
 	value, err := s.jsonOf(ctx, in, v, rec)
 	if err != nil || whole {
@@ -91,7 +92,7 @@ func metadataJSON(choice negotiate.Choice, value []byte) []byte {
 }
 
 // answerList answers a page of objects in the form that was chosen.
-func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *page) error {
+func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, p *page) error {
 	in, v := req.in, req.Version
 	switch choice.Shape {
 	case negotiate.Metadata:
@@ -107,7 +108,7 @@ func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *Reques
 	if err := s.warm(ctx, in, v, p.records); err != nil {
 		return err
 	}
-	kind, apiVersion := in.ListKind, in.apiVersion(v)
+	kind, apiVersion := in.ListKind, in.APIVersion(v)
 	if choice.Shape == negotiate.MetadataList {
 		kind, apiVersion = "PartialObjectMetadataList", metaVersion(choice)
 	}
@@ -115,7 +116,7 @@ func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *Reques
 		return s.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
 	}
 	b := exchange.NewBody(2*len(p.records) + 2)
-	b.Add(p.open(kind, apiVersion, !v.typed() && choice.Shape == negotiate.Whole))
+	b.Add(p.open(kind, apiVersion, !v.Typed() && choice.Shape == negotiate.Whole))
 	comma := []byte(",")
 	for i, rec := range p.records {
 		if i > 0 {
@@ -128,7 +129,7 @@ func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *Reques
 		switch {
 		case choice.Shape == negotiate.MetadataList:
 			b.Add(metadataJSON(choice, value))
-		case v.typed():
+		case v.Typed():
 			open, rest := wire.Untyped(value)
 			b.Add(open)
 			b.Add(rest)
@@ -168,7 +169,7 @@ func (p *page) open(kind, apiVersion string, custom bool) []byte {
 	return append(out, `},"items":[`...)
 }
 
-func (s *Server) answerProtoList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *page, kind, apiVersion string) error {
+func (s *Server) answerProtoList(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, p *page, kind, apiVersion string) error {
 	meta := p.meta()
 	raw, err := meta.Marshal()
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *Server) answerProtoList(ctx context.Context, w *exchange.Writer, req *R
 
 // warm converts all records that need it in one call, so that a conversion over
 // the network does not happen once per item.
-func (s *Server) warm(ctx context.Context, in *installed, v *Version, records []*storage.Record) error {
+func (s *Server) warm(ctx context.Context, in *installed, v *resource.Version, records []*storage.Record) error {
 	if in.Convert == nil {
 		return nil
 	}
@@ -220,7 +221,7 @@ func (s *Server) warm(ctx context.Context, in *installed, v *Version, records []
 	return nil
 }
 
-func (p *projection) has(v *Version, kind formKind) bool {
+func (p *projection) has(v *resource.Version, kind formKind) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.forms {
@@ -232,7 +233,7 @@ func (p *projection) has(v *Version, kind formKind) bool {
 }
 
 // tableOf prints records.
-func (s *Server) tableOf(ctx context.Context, req *Request, choice negotiate.Choice, in *installed, v *Version, records []*storage.Record) (*metav1.Table, error) {
+func (s *Server) tableOf(ctx context.Context, req *request, choice negotiate.Choice, in *installed, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
 	options := &metav1.TableOptions{}
 	if err := parameters(req, options); err != nil {
 		return nil, err
@@ -274,7 +275,7 @@ func (s *Server) tableOf(ctx context.Context, req *Request, choice negotiate.Cho
 	return t, nil
 }
 
-func (s *Server) answerTable(w *exchange.Writer, req *Request, choice negotiate.Choice, code int, t *metav1.Table) error {
+func (s *Server) answerTable(w *exchange.Writer, req *request, choice negotiate.Choice, code int, t *metav1.Table) error {
 	raw, err := tableJSON(t)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -110,7 +111,7 @@ func TestGraceCanOnlyBecomeShorter(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	graceful := configMapResource()
-	graceful.Deletion.Grace = func(_ apiserver.Object, asked *int64) int64 {
+	graceful.Deletion.Grace = func(_ resource.Object, asked *int64) int64 {
 		if asked != nil {
 			return *asked
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
@@ -27,7 +28,7 @@ import (
 
 // watch answers with the changes of a collection, until the time is up, the
 // client leaves, the resource is replaced or the server stops.
-func (s *Server) watch(ctx context.Context, w *exchange.Writer, req *Request) error {
+func (s *Server) watch(ctx context.Context, w *exchange.Writer, req *request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
 		return err
@@ -290,11 +291,11 @@ func (r *watching) end(ctx context.Context, err error) {
 type watchWriter struct {
 	s       *Server
 	w       *exchange.Writer
-	req     *Request
+	req     *request
 	choice  negotiate.Choice
 	metrics watched
 	// printer of a watch that is answered with tables.
-	printer Printer
+	printer resource.Printer
 	// headed tells that the columns of a table have been sent.
 	headed  bool
 	pending bool
@@ -425,14 +426,14 @@ func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
 	if f.InitialEnd {
 		annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	kind, apiVersion := in.Kind, in.apiVersion(v)
+	kind, apiVersion := in.Kind, in.APIVersion(v)
 	if o.choice.Shape != negotiate.Whole {
 		kind, apiVersion = "PartialObjectMetadata", metaVersion(o.choice)
 	}
 	if o.choice.Media == negotiate.Protobuf {
-		var obj Object = &metav1.PartialObjectMetadata{}
+		var obj resource.Object = &metav1.PartialObjectMetadata{}
 		if o.choice.Shape == negotiate.Whole {
-			obj = v.new()
+			obj = v.NewObject()
 		}
 		obj.SetResourceVersion(revision)
 		obj.SetAnnotations(annotations)

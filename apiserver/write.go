@@ -16,18 +16,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // write is one create, update or patch under way.
 type write struct {
 	s   *Server
-	req *Request
+	req *request
 	in  *installed
-	v   *Version
+	v   *resource.Version
 	// strategy and ownership of the object, or of the subresource written to.
-	strategy  Strategy
-	ownership Ownership
+	strategy  resource.Strategy
+	ownership resource.Ownership
 	manager   string
 	dryRun    bool
 	// creates admits that the object does not exist yet.
@@ -38,12 +39,12 @@ type write struct {
 }
 
 // newWrite prepares a write; the options are those that all writes share.
-func (s *Server) newWrite(req *Request, dryRun []string, fieldManager, fieldValidation string) *write {
+func (s *Server) newWrite(req *request, dryRun []string, fieldManager, fieldValidation string) *write {
 	wr := &write{
 		s: s, req: req, in: req.in, v: req.Version,
 		strategy: req.Version.Strategy, ownership: req.Version.Ownership,
 		manager: apply.ManagerName(fieldManager, req.UserAgent),
-		dryRun:  IsDryRun(dryRun),
+		dryRun:  resource.IsDryRun(dryRun),
 		createOptions: &metav1.CreateOptions{
 			TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: "meta.k8s.io/v1"},
 			DryRun:   dryRun, FieldManager: fieldManager, FieldValidation: fieldValidation,
@@ -60,7 +61,7 @@ func (s *Server) newWrite(req *Request, dryRun []string, fieldManager, fieldVali
 }
 
 // own records who set which field.
-func (wr *write) own(live, obj Object) (Object, error) {
+func (wr *write) own(live, obj resource.Object) (resource.Object, error) {
 	if wr.ownership == nil {
 		return obj, nil
 	}
@@ -68,16 +69,16 @@ func (wr *write) own(live, obj Object) (Object, error) {
 }
 
 // admit runs mutating admission and brings the result back into shape.
-func (wr *write) admit(ctx context.Context, obj, old Object) (Object, error) {
+func (wr *write) admit(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	if wr.s.options.Admission == nil {
 		return obj, nil
 	}
 	a := wr.admission(obj, old)
-	if !mutates(wr.s.options.Admission, a) { // then it is in shape already
+	if !resource.Mutates(wr.s.options.Admission, a) { // then it is in shape already
 		return obj, wr.s.options.Admission.Admit(ctx, a)
 	}
 	if old != nil { // with which a patched object shares what it has in common
-		obj = obj.DeepCopyObject().(Object)
+		obj = obj.DeepCopyObject().(resource.Object)
 		a.Object = obj
 	}
 	before := obj.GetManagedFields()
@@ -96,13 +97,13 @@ func (wr *write) admit(ctx context.Context, obj, old Object) (Object, error) {
 	return obj, nil
 }
 
-func (wr *write) admission(obj, old Object) *AdmissionRequest {
-	a := &AdmissionRequest{Request: wr.req, Operation: Create, Object: obj, Old: old, Options: wr.createOptions, DryRun: wr.dryRun}
+func (wr *write) admission(obj, old resource.Object) *resource.AdmissionRequest {
+	a := &resource.AdmissionRequest{Request: &wr.req.Request, Operation: resource.Create, Object: obj, Old: old, Options: wr.createOptions, DryRun: wr.dryRun}
 	if old != nil {
-		a.Operation, a.Options = Update, wr.updateOptions
+		a.Operation, a.Options = resource.Update, wr.updateOptions
 	}
 	if a.Name == "" && obj.GetName() != "" { // by now it is generated
-		named := *wr.req
+		named := wr.req.Request
 		named.Name = obj.GetName()
 		a.Request = &named
 	}
@@ -110,7 +111,7 @@ func (wr *write) admission(obj, old Object) *AdmissionRequest {
 }
 
 // validated runs validating admission.
-func (wr *write) validated(ctx context.Context, obj, old Object) error {
+func (wr *write) validated(ctx context.Context, obj, old resource.Object) error {
 	if wr.s.options.Admission == nil {
 		return nil
 	}
@@ -132,7 +133,7 @@ func (wr *write) validated(ctx context.Context, obj, old Object) error {
 var errKeyTaken = errors.New("apiserver: the key is in use")
 
 // insert stores an object that does not exist yet. It takes obj over.
-func (wr *write) insert(ctx context.Context, obj Object) (*storage.Record, error) {
+func (wr *write) insert(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	s, in := wr.s, wr.in
 	s.fillSystemFields(obj)
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
@@ -154,7 +155,7 @@ func (wr *write) insert(ctx context.Context, obj Object) (*storage.Record, error
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	obj.SetResourceVersion("")
-	key := in.key(obj.GetNamespace(), obj.GetName())
+	key := in.Key(obj.GetNamespace(), obj.GetName())
 	if wr.dryRun {
 		view, err := s.store.View(ctx, 0)
 		if err != nil {
@@ -165,9 +166,9 @@ func (wr *write) insert(ctx context.Context, obj Object) (*storage.Record, error
 		}
 		return s.transient(in, wr.v, obj)
 	}
-	var shown Object
+	var shown resource.Object
 	if in.Committed != nil {
-		shown = obj.DeepCopyObject().(Object)
+		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	value, stamp, err := s.seal(ctx, in, wr.v, obj)
 	if err != nil {
@@ -181,15 +182,15 @@ func (wr *write) insert(ctx context.Context, obj Object) (*storage.Record, error
 	if err != nil {
 		return nil, err
 	}
-	return rec, wr.committed(ctx, Change{Object: shown}, rec)
+	return rec, wr.committed(ctx, resource.Change{Object: shown}, rec)
 }
 
 // committed tells the resource about a change.
-func (wr *write) committed(ctx context.Context, c Change, rec *storage.Record) error {
+func (wr *write) committed(ctx context.Context, c resource.Change, rec *storage.Record) error {
 	if wr.in.Committed == nil {
 		return nil
 	}
-	c.Request, c.Revision = wr.req, rec.Modified
+	c.Request, c.Revision = &wr.req.Request, rec.Modified
 	if c.Object != nil && !c.Deleted {
 		c.Object.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
 	}
@@ -197,7 +198,7 @@ func (wr *write) committed(ctx context.Context, c Change, rec *storage.Record) e
 }
 
 // exists is the 409 for a name that is taken.
-func (in *installed) exists(obj Object, current *storage.Record) error {
+func (in *installed) exists(obj resource.Object, current *storage.Record) error {
 	gr := in.GroupResource()
 	err := apierrors.NewAlreadyExists(gr, obj.GetName())
 	if obj.GetGenerateName() != "" {
@@ -210,20 +211,20 @@ func (in *installed) exists(obj Object, current *storage.Record) error {
 }
 
 // groupKind names the kind in a refusal: the one that the object claims to be.
-func (r *Resource) groupKind(obj Object) schema.GroupKind {
+func (in *installed) groupKind(obj resource.Object) schema.GroupKind {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
-		kind = r.Kind
+		kind = in.Kind
 	}
-	return schema.GroupKind{Group: r.kept().Group, Kind: kind}
+	return schema.GroupKind{Group: in.StoredKind().Group, Kind: kind}
 }
 
 // replace makes change of the current object and stores the outcome, again on
 // the newer state whenever somebody else wrote in between. change gets nil when
 // there is no object, and must return an object that it does not keep.
-func (wr *write) replace(ctx context.Context, change func(ctx context.Context, old Object, rec *storage.Record) (Object, error)) (rec *storage.Record, created bool, err error) {
+func (wr *write) replace(ctx context.Context, change func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error)) (rec *storage.Record, created bool, err error) {
 	s, in := wr.s, wr.in
-	key := in.key(wr.req.Namespace, wr.req.Name)
+	key := in.Key(wr.req.Namespace, wr.req.Name)
 	view, err := s.store.View(ctx, 0)
 	if err != nil {
 		return nil, false, err
@@ -251,7 +252,7 @@ func (wr *write) replace(ctx context.Context, change func(ctx context.Context, o
 }
 
 // upsert creates the object that a write found missing.
-func (wr *write) upsert(ctx context.Context, change func(context.Context, Object, *storage.Record) (Object, error)) (*storage.Record, error) {
+func (wr *write) upsert(ctx context.Context, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
 	if !wr.creates {
 		return nil, apierrors.NewNotFound(wr.in.GroupResource(), wr.req.Name)
 	}
@@ -266,7 +267,7 @@ func (wr *write) upsert(ctx context.Context, change func(context.Context, Object
 }
 
 // replaceAt is one attempt to replace one version of an object.
-func (wr *write) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, Object, *storage.Record) (Object, error)) (*storage.Record, error) {
+func (wr *write) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
 	s, in := wr.s, wr.in
 	old, err := s.object(ctx, in, wr.v, current)
 	if err != nil {
@@ -301,9 +302,9 @@ func (wr *write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if wr.dryRun {
 		return s.transient(in, wr.v, obj)
 	}
-	var shown Object
+	var shown resource.Object
 	if in.Committed != nil {
-		shown = obj.DeepCopyObject().(Object)
+		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	value, stamp, err := s.seal(ctx, in, wr.v, obj)
 	if err != nil {
@@ -316,12 +317,12 @@ func (wr *write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if err != nil {
 		return nil, err
 	}
-	return rec, wr.committed(ctx, Change{Object: shown, Old: old}, rec)
+	return rec, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 }
 
 // checkRevision holds an update to the version and the identity it was made
 // from.
-func (wr *write) checkRevision(obj, old Object) error {
+func (wr *write) checkRevision(obj, old resource.Object) error {
 	gr := wr.in.GroupResource()
 	// Of a patch the uid is part of the outcome, and validated like the rest.
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && wr.req.Verb == "update" {
@@ -349,12 +350,12 @@ func (wr *write) checkRevision(obj, old Object) error {
 
 // registryKey is the name that other servers have for the key of an object;
 // it is part of messages.
-func (in *installed) registryKey(obj Object) string {
+func (in *installed) registryKey(obj resource.Object) string {
 	key := "/registry/"
-	if group := in.kept().Group; group != "" {
+	if group := in.StoredKind().Group; group != "" {
 		key += group + "/"
 	}
-	return key + in.Plural + "/" + in.key(obj.GetNamespace(), obj.GetName()).Name
+	return key + in.Plural + "/" + in.Key(obj.GetNamespace(), obj.GetName()).Name
 }
 
 // sameBytes tells whether a value differs from a stored one in nothing but the
@@ -369,7 +370,7 @@ func sameBytes(rec *storage.Record, value []byte, stamp int) bool {
 
 // finished tells whether an update lets go of an object that is marked as
 // deleted.
-func (in *installed) finished(obj, old Object) bool {
+func (in *installed) finished(obj, old resource.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
 		return false
 	}
@@ -381,13 +382,13 @@ func (in *installed) finished(obj, old Object) bool {
 
 // finish removes an object whose last finalizer an update has removed. The
 // answer is the object as the update wanted it.
-func (wr *write) finish(ctx context.Context, current *storage.Record, obj, old Object) (*storage.Record, error) {
+func (wr *write) finish(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
 	if !wr.dryRun {
 		rec, err := wr.s.store.Commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
 			return nil, err
 		}
-		if err := wr.committed(ctx, Change{Object: old, Old: old, Deleted: true}, rec); err != nil {
+		if err := wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec); err != nil {
 			return nil, err
 		}
 	}

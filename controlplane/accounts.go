@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/serviceaccount"
 )
@@ -69,7 +70,7 @@ func newAccounts(p *Plane) *accounts {
 }
 
 // resources returns the resources with what is about ServiceAccounts added.
-func (a *accounts) resources(all []*apiserver.Resource) []*apiserver.Resource {
+func (a *accounts) resources(all []*resource.Resource) []*resource.Resource {
 	return serviceaccount.Provide(a.tokens.Resources(all), a.send, a.keepers...)
 }
 

@@ -4,7 +4,7 @@
 package controlplane
 
 import (
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/namespace"
@@ -15,8 +15,8 @@ import (
 // resolves accounts, classes and limits, then the caller's own, and last the
 // quotas, which are charged for what all others admit. allocator gives Services
 // their addresses, refusal looks after definitions.
-func (p *Plane) admissions(accounts, allocator, refusal, escalation apiserver.Admission, charges *quota.Ledger) apiserver.Admission {
-	var chain apiserver.Admissions
+func (p *Plane) admissions(accounts, allocator, refusal, escalation resource.Admission, charges *quota.Ledger) resource.Admission {
+	var chain resource.Admissions
 	if p.options.has("NamespaceLifecycle") {
 		chain = append(chain, namespace.Lifecycle{Store: p.store})
 	}

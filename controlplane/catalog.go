@@ -11,14 +11,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
 
 // catalog tells the built-in controllers what the plane serves.
 type catalog struct {
-	builtin     []*apiserver.Resource
+	builtin     []*resource.Resource
 	definitions *crd.Definitions
 
 	mu         sync.Mutex
@@ -70,7 +70,7 @@ func (c *catalog) current() *resources {
 }
 
 // add takes in a resource that keeps objects, under its first served version.
-func (k *resources) add(r *apiserver.Resource) {
+func (k *resources) add(r *resource.Resource) {
 	if r.Backend != nil {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
@@ -25,14 +25,14 @@ var (
 
 // components returns the resource that shows the parts of the plane under the
 // names of those of a cluster.
-func (p *Plane) components() *apiserver.Resource {
+func (p *Plane) components() *resource.Resource {
 	k := kind.Of[corev1.ComponentStatus, *corev1.ComponentStatus]{Version: "v1", Plural: "componentstatuses", Cluster: true}
-	return &apiserver.Resource{
-		Names: apiserver.Names{
+	return &resource.Resource{
+		Names: resource.Names{
 			Plural: "componentstatuses", Singular: "componentstatus", Kind: "ComponentStatus", ListKind: "ComponentStatusList", ShortNames: []string{"cs"},
 		},
-		Versions: []apiserver.Version{{
-			Name: "v1", New: func() apiserver.Object { return &corev1.ComponentStatus{} }, Strategy: k.Strategy(),
+		Versions: []resource.Version{{
+			Name: "v1", New: func() resource.Object { return &corev1.ComponentStatus{} }, Strategy: k.Strategy(),
 			Deprecation: "v1 ComponentStatus is deprecated in v1.19+",
 			Printer:     &table.Typed[*corev1.ComponentStatus]{Definitions: kind.Columns("Name", "Status", "Message", "Error"), Row: componentRow},
 		}},
@@ -52,8 +52,8 @@ func componentRow(c *corev1.ComponentStatus) []any {
 // components is the backend of ComponentStatuses.
 type components struct{ plane *Plane }
 
-// Get implements apiserver.Getter.
-func (c components) Get(_ context.Context, r *apiserver.Request) (apiserver.Object, error) {
+// Get implements resource.Getter.
+func (c components) Get(_ context.Context, r *resource.Request) (resource.Object, error) {
 	for _, obj := range c.all() {
 		if obj.GetName() == r.Name {
 			return obj, nil
@@ -62,12 +62,12 @@ func (c components) Get(_ context.Context, r *apiserver.Request) (apiserver.Obje
 	return nil, apierrors.NewNotFound(corev1.Resource("componentstatus"), r.Name)
 }
 
-// List implements apiserver.Lister.
-func (c components) List(_ context.Context, _ *apiserver.Request, _ *internalversion.ListOptions) (*apiserver.List, error) {
-	return &apiserver.List{Items: c.all()}, nil
+// List implements resource.Lister.
+func (c components) List(_ context.Context, _ *resource.Request, _ *internalversion.ListOptions) (*resource.List, error) {
+	return &resource.List{Items: c.all()}, nil
 }
 
-func (c components) all() []apiserver.Object {
+func (c components) all() []resource.Object {
 	var controllers, scheduler error
 	if c.plane.options.ManualControllers {
 		controllers = errNoControllers
@@ -75,7 +75,7 @@ func (c components) all() []apiserver.Object {
 	if scheduler = controllers; c.plane.options.Workloads == nil {
 		scheduler = errNoScheduler
 	}
-	return []apiserver.Object{
+	return []resource.Object{
 		component("controller-manager", controllers), component("scheduler", scheduler), component("etcd-0", c.plane.store.Health()),
 	}
 }

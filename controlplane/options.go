@@ -11,6 +11,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -35,7 +36,7 @@ type Options struct {
 	// others what roles and their bindings allow.
 	Authorizer auth.Authorizer
 	// Admission of writes, after the plane's own. nil: none.
-	Admission apiserver.Admission
+	Admission resource.Admission
 	// Entropy of the answers. nil: random; see [apiserver.SeededEntropy].
 	Entropy apiserver.Entropy
 	// Limits of requests; the zero value is the usual ones.

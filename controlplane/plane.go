@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/network"
@@ -196,7 +197,7 @@ func (p *Plane) assemble() error {
 // lateAdmission is filled in once the server that it is part of exists.
 type lateAdmission struct{ *crd.Definitions }
 
-func servedBy(builtin []*apiserver.Resource) func(schema.GroupResource) bool {
+func servedBy(builtin []*resource.Resource) func(schema.GroupResource) bool {
 	served := map[schema.GroupResource]bool{}
 	for _, r := range builtin {
 		served[r.GroupResource()] = true

@@ -13,10 +13,10 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
@@ -26,7 +26,7 @@ import (
 type cluster struct {
 	t     *testing.T
 	store *storage.Memory
-	chain apiserver.Admissions
+	chain resource.Admissions
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -42,20 +42,20 @@ func (c *cluster) has(bucket, name string, obj any) {
 
 // write asks the chain about a write and returns what it says against it. An
 // admission that claims not to change the object must not.
-func (c *cluster) write(plural string, obj, old apiserver.Object) string {
+func (c *cluster) write(plural string, obj, old resource.Object) string {
 	c.t.Helper()
-	r := &apiserver.AdmissionRequest{
-		Request: &apiserver.Request{
-			Resource:  &apiserver.Resource{Names: apiserver.Names{Plural: plural}},
+	r := &resource.AdmissionRequest{
+		Request: &resource.Request{
+			Resource:  &resource.Resource{Names: resource.Names{Plural: plural}},
 			Namespace: obj.GetNamespace(), Name: obj.GetName(),
 		},
-		Operation: apiserver.Create, Object: obj, Old: old,
+		Operation: resource.Create, Object: obj, Old: old,
 	}
 	if old != nil {
-		r.Operation = apiserver.Update
+		r.Operation = resource.Update
 	}
 	for _, link := range c.chain {
-		mutates := link.(apiserver.Mutator).Mutates(r)
+		mutates := link.(resource.Mutator).Mutates(r)
 		before := obj.DeepCopyObject()
 		if err := link.Admit(c.t.Context(), r); err != nil {
 			return err.Error()
@@ -70,14 +70,14 @@ func (c *cluster) write(plural string, obj, old apiserver.Object) string {
 	return ""
 }
 
-func (c *cluster) refuses(want, plural string, obj, old apiserver.Object) {
+func (c *cluster) refuses(want, plural string, obj, old resource.Object) {
 	c.t.Helper()
 	if got := c.write(plural, obj, old); got != want {
 		c.t.Errorf("refused with %q, want %q", got, want)
 	}
 }
 
-func (c *cluster) accepts(plural string, obj, old apiserver.Object) {
+func (c *cluster) accepts(plural string, obj, old resource.Object) {
 	c.t.Helper()
 	c.refuses("", plural, obj, old)
 }
@@ -104,7 +104,7 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 func amounts(pairs ...string) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
-		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+		l[corev1.ResourceName(pairs[i])] = quantity.MustParse(pairs[i+1])
 	}
 	return l
 }
@@ -315,9 +315,9 @@ func TestAPodNeedsWhatItsHungriestPhaseNeeds(t *testing.T) {
 // BenchmarkUnaffected measures what the chain costs the write of a ConfigMap.
 func BenchmarkUnaffected(b *testing.B) {
 	chain := admission.Chain(storage.NewMemory(storage.MemoryOptions{}))
-	r := &apiserver.AdmissionRequest{
-		Request:   &apiserver.Request{Resource: &apiserver.Resource{Names: apiserver.Names{Plural: "configmaps"}}, Namespace: "default", Name: "c"},
-		Operation: apiserver.Create, Object: &corev1.ConfigMap{ObjectMeta: named("c")},
+	r := &resource.AdmissionRequest{
+		Request:   &resource.Request{Resource: &resource.Resource{Names: resource.Names{Plural: "configmaps"}}, Namespace: "default", Name: "c"},
+		Operation: resource.Create, Object: &corev1.ConfigMap{ObjectMeta: named("c")},
 	}
 	b.ReportAllocs()
 	for b.Loop() {

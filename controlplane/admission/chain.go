@@ -11,28 +11,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // plugin is one admission of this package.
 type plugin struct {
 	name string
-	make func(storage.Viewer) apiserver.Admission
+	make func(storage.Viewer) resource.Admission
 }
 
 // plugins are all of them, in the order of Kubernetes.
 func plugins() []plugin {
 	return []plugin{
-		{"LimitRanger", func(s storage.Viewer) apiserver.Admission { return NewLimitRanger(s) }},
-		{"TaintNodesByCondition", func(storage.Viewer) apiserver.Admission { return NodeTaints{} }},
-		{"Priority", func(s storage.Viewer) apiserver.Admission { return NewPriority(s) }},
-		{"DefaultTolerationSeconds", func(storage.Viewer) apiserver.Admission { return Tolerations{} }},
-		{"DefaultStorageClass", func(s storage.Viewer) apiserver.Admission { return NewStorageClass(s) }},
-		{"StorageObjectInUseProtection", func(storage.Viewer) apiserver.Admission { return StorageProtection{} }},
-		{"PersistentVolumeClaimResize", func(s storage.Viewer) apiserver.Admission { return NewVolumeResize(s) }},
-		{"RuntimeClass", func(s storage.Viewer) apiserver.Admission { return NewRuntimeClass(s) }},
-		{"DefaultIngressClass", func(s storage.Viewer) apiserver.Admission { return NewIngressClass(s) }},
+		{"LimitRanger", func(s storage.Viewer) resource.Admission { return NewLimitRanger(s) }},
+		{"TaintNodesByCondition", func(storage.Viewer) resource.Admission { return NodeTaints{} }},
+		{"Priority", func(s storage.Viewer) resource.Admission { return NewPriority(s) }},
+		{"DefaultTolerationSeconds", func(storage.Viewer) resource.Admission { return Tolerations{} }},
+		{"DefaultStorageClass", func(s storage.Viewer) resource.Admission { return NewStorageClass(s) }},
+		{"StorageObjectInUseProtection", func(storage.Viewer) resource.Admission { return StorageProtection{} }},
+		{"PersistentVolumeClaimResize", func(s storage.Viewer) resource.Admission { return NewVolumeResize(s) }},
+		{"RuntimeClass", func(s storage.Viewer) resource.Admission { return NewRuntimeClass(s) }},
+		{"DefaultIngressClass", func(s storage.Viewer) resource.Admission { return NewIngressClass(s) }},
 	}
 }
 
@@ -48,8 +48,8 @@ func Names() []string {
 
 // Chain returns all admissions of this package over the objects of a store, but
 // for those to leave out.
-func Chain(store storage.Viewer, disable ...string) apiserver.Admissions {
-	var chain apiserver.Admissions
+func Chain(store storage.Viewer, disable ...string) resource.Admissions {
+	var chain resource.Admissions
 	for _, p := range plugins() {
 		if !slices.Contains(disable, p.name) {
 			chain = append(chain, p.make(store))
@@ -60,7 +60,7 @@ func Chain(store storage.Viewer, disable ...string) apiserver.Admissions {
 
 // Forbidden is the 403 with which an admission refuses a request, under the name
 // of its object or the prefix of the name that it is going to get.
-func Forbidden(r *apiserver.AdmissionRequest, format string, args ...any) error {
+func Forbidden(r *resource.AdmissionRequest, format string, args ...any) error {
 	name := r.Name
 	if name == "" && r.Object != nil {
 		name = cmp.Or(r.Object.GetName(), r.Object.GetGenerateName(), "Unknown")
@@ -70,8 +70,8 @@ func Forbidden(r *apiserver.AdmissionRequest, format string, args ...any) error 
 
 // written returns the object of a creation or update of a kind, nil if the
 // request is about something else or about a subresource.
-func written[T any](r *apiserver.AdmissionRequest) *T {
-	if r.Subresource != "" || r.Operation != apiserver.Create && r.Operation != apiserver.Update {
+func written[T any](r *resource.AdmissionRequest) *T {
+	if r.Subresource != "" || r.Operation != resource.Create && r.Operation != resource.Update {
 		return nil
 	}
 	obj, _ := any(r.Object).(*T)
@@ -79,15 +79,15 @@ func written[T any](r *apiserver.AdmissionRequest) *T {
 }
 
 // created is the same for creations alone.
-func created[T any](r *apiserver.AdmissionRequest) *T {
-	if r.Operation != apiserver.Create {
+func created[T any](r *resource.AdmissionRequest) *T {
+	if r.Operation != resource.Create {
 		return nil
 	}
 	return written[T](r)
 }
 
 // podBefore is the Pod that an update replaces, nil for a creation.
-func podBefore(r *apiserver.AdmissionRequest) *corev1.Pod {
+func podBefore(r *resource.AdmissionRequest) *corev1.Pod {
 	p, _ := r.Old.(*corev1.Pod)
 	return p
 }

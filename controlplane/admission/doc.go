@@ -6,9 +6,9 @@
 // DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection,
 // PersistentVolumeClaimResize, RuntimeClass and DefaultIngressClass.
 //
-// Each is an [apiserver.Admission] that reads what it needs from the store and
+// Each is an [resource.Admission] that reads what it needs from the store and
 // writes nothing. All of them are safe for concurrent use, and all are
-// [apiserver.Mutator]s: a write of a kind that none of them cares about costs a
+// [resource.Mutator]s: a write of a kind that none of them cares about costs a
 // type switch.
 //
 // The order of a chain matters: a LimitRange is applied before a quota counts.

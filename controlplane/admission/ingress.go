@@ -8,7 +8,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -18,7 +18,7 @@ type IngressClass struct {
 	classes *shelf[networkingv1.IngressClass]
 }
 
-var _ apiserver.Admission = (*IngressClass)(nil)
+var _ resource.Admission = (*IngressClass)(nil)
 
 // NewIngressClass returns the admission over the classes of a store.
 func NewIngressClass(store storage.Viewer) *IngressClass {
@@ -29,7 +29,7 @@ func NewIngressClass(store storage.Viewer) *IngressClass {
 // for it.
 const annotatedClass = "kubernetes.io/ingress.class"
 
-func (*IngressClass) lacksClass(r *apiserver.AdmissionRequest) *networkingv1.Ingress {
+func (*IngressClass) lacksClass(r *resource.AdmissionRequest) *networkingv1.Ingress {
 	i := created[networkingv1.Ingress](r)
 	if i == nil || i.Spec.IngressClassName != nil {
 		return nil
@@ -40,11 +40,11 @@ func (*IngressClass) lacksClass(r *apiserver.AdmissionRequest) *networkingv1.Ing
 	return i
 }
 
-// Mutates implements [apiserver.Mutator].
-func (a *IngressClass) Mutates(r *apiserver.AdmissionRequest) bool { return a.lacksClass(r) != nil }
+// Mutates implements [resource.Mutator].
+func (a *IngressClass) Mutates(r *resource.AdmissionRequest) bool { return a.lacksClass(r) != nil }
 
-// Admit implements [apiserver.Admission].
-func (a *IngressClass) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (a *IngressClass) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	i := a.lacksClass(r)
 	if i == nil {
 		return nil
@@ -63,5 +63,5 @@ func (a *IngressClass) Admit(ctx context.Context, r *apiserver.AdmissionRequest)
 	return nil
 }
 
-// Validate implements [apiserver.Admission].
-func (*IngressClass) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements [resource.Admission].
+func (*IngressClass) Validate(context.Context, *resource.AdmissionRequest) error { return nil }

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -22,7 +22,7 @@ import (
 // of the LimitRanges in their namespace, and holds Pods and claims to them.
 type LimitRanger struct{ ranges *shelf[corev1.LimitRange] }
 
-var _ apiserver.Admission = (*LimitRanger)(nil)
+var _ resource.Admission = (*LimitRanger)(nil)
 
 // NewLimitRanger returns the admission over the LimitRanges of a store.
 func NewLimitRanger(store storage.Viewer) *LimitRanger {
@@ -32,13 +32,13 @@ func NewLimitRanger(store storage.Viewer) *LimitRanger {
 // LimitAnnotation tells which requests and limits a LimitRange has set.
 const LimitAnnotation = "kubernetes.io/limit-ranger"
 
-// Mutates implements [apiserver.Mutator].
-func (l *LimitRanger) Mutates(r *apiserver.AdmissionRequest) bool {
+// Mutates implements [resource.Mutator].
+func (l *LimitRanger) Mutates(r *resource.AdmissionRequest) bool {
 	return created[corev1.Pod](r) != nil
 }
 
-// Admit implements [apiserver.Admission].
-func (l *LimitRanger) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (l *LimitRanger) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	pod := created[corev1.Pod](r)
 	if pod == nil {
 		return nil
@@ -100,8 +100,8 @@ func fillLimits(pod *corev1.Pod, limits *corev1.LimitRange) {
 	}
 }
 
-// Validate implements [apiserver.Admission].
-func (l *LimitRanger) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Validate implements [resource.Admission].
+func (l *LimitRanger) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	pod, claim := created[corev1.Pod](r), written[corev1.PersistentVolumeClaim](r)
 	if pod == nil && (claim == nil || r.Old != nil && r.Old.GetDeletionTimestamp() != nil) {
 		return nil
@@ -192,7 +192,7 @@ func (c *check) amounts(requests, limits corev1.ResourceList) {
 	}
 }
 
-func (c *check) min(name corev1.ResourceName, least resource.Quantity, requests, limits corev1.ResourceList) {
+func (c *check) min(name corev1.ResourceName, least quantity.Quantity, requests, limits corev1.ResourceList) {
 	asked, hasRequest := requests[name]
 	limit, hasLimit := limits[name]
 	switch {
@@ -205,7 +205,7 @@ func (c *check) min(name corev1.ResourceName, least resource.Quantity, requests,
 	}
 }
 
-func (c *check) ratio(name corev1.ResourceName, most resource.Quantity, requests, limits corev1.ResourceList) {
+func (c *check) ratio(name corev1.ResourceName, most quantity.Quantity, requests, limits corev1.ResourceList) {
 	asked, limit := requests[name], limits[name]
 	switch {
 	case asked.IsZero():

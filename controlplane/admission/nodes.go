@@ -9,19 +9,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // NodeTaints keeps Pods off new nodes until a controller has seen them ready.
 type NodeTaints struct{}
 
-var _ apiserver.Admission = NodeTaints{}
+var _ resource.Admission = NodeTaints{}
 
-// Mutates implements [apiserver.Mutator].
-func (NodeTaints) Mutates(r *apiserver.AdmissionRequest) bool { return created[corev1.Node](r) != nil }
+// Mutates implements [resource.Mutator].
+func (NodeTaints) Mutates(r *resource.AdmissionRequest) bool { return created[corev1.Node](r) != nil }
 
-// Admit implements [apiserver.Admission].
-func (NodeTaints) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (NodeTaints) Admit(_ context.Context, r *resource.AdmissionRequest) error {
 	node := created[corev1.Node](r)
 	if node == nil {
 		return nil
@@ -33,5 +33,5 @@ func (NodeTaints) Admit(_ context.Context, r *apiserver.AdmissionRequest) error 
 	return nil
 }
 
-// Validate implements [apiserver.Admission].
-func (NodeTaints) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements [resource.Admission].
+func (NodeTaints) Validate(context.Context, *resource.AdmissionRequest) error { return nil }

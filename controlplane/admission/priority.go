@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -19,21 +19,21 @@ type Priority struct {
 	classes *shelf[schedulingv1.PriorityClass]
 }
 
-var _ apiserver.Admission = (*Priority)(nil)
+var _ resource.Admission = (*Priority)(nil)
 
 // NewPriority returns the admission over the classes of a store.
 func NewPriority(store storage.Viewer) *Priority {
 	return &Priority{newShelf[schedulingv1.PriorityClass](store, "scheduling.k8s.io/priorityclasses")}
 }
 
-// Mutates implements [apiserver.Mutator].
-func (p *Priority) Mutates(r *apiserver.AdmissionRequest) bool {
+// Mutates implements [resource.Mutator].
+func (p *Priority) Mutates(r *resource.AdmissionRequest) bool {
 	pod := written[corev1.Pod](r)
-	return pod != nil && (r.Operation == apiserver.Create || pod.Spec.Priority == nil || pod.Spec.PreemptionPolicy == nil)
+	return pod != nil && (r.Operation == resource.Create || pod.Spec.Priority == nil || pod.Spec.PreemptionPolicy == nil)
 }
 
-// Admit implements [apiserver.Admission].
-func (p *Priority) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (p *Priority) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	pod := written[corev1.Pod](r)
 	if pod == nil {
 		return nil
@@ -69,7 +69,7 @@ func (p *Priority) Admit(ctx context.Context, r *apiserver.AdmissionRequest) err
 
 // classOf returns a copy of the class of a Pod: the named one, the default, or
 // one without a name and of priority 0.
-func (p *Priority) classOf(ctx context.Context, r *apiserver.AdmissionRequest, pod *corev1.Pod) (schedulingv1.PriorityClass, error) {
+func (p *Priority) classOf(ctx context.Context, r *resource.AdmissionRequest, pod *corev1.Pod) (schedulingv1.PriorityClass, error) {
 	name := pod.Spec.PriorityClassName
 	class, err := p.defaultClass(ctx)
 	if name != "" {
@@ -102,9 +102,9 @@ func (p *Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClas
 	return found, nil
 }
 
-// Validate implements [apiserver.Admission].
-func (p *Priority) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
-	if _, isClass := r.Old.(*schedulingv1.PriorityClass); isClass && r.Operation == apiserver.Delete &&
+// Validate implements [resource.Admission].
+func (p *Priority) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
+	if _, isClass := r.Old.(*schedulingv1.PriorityClass); isClass && r.Operation == resource.Delete &&
 		(r.Name == "system-cluster-critical" || r.Name == "system-node-critical") {
 		return Forbidden(r, "this is a system priority class and cannot be deleted")
 	}
@@ -116,7 +116,7 @@ func (p *Priority) Validate(ctx context.Context, r *apiserver.AdmissionRequest) 
 	if err != nil {
 		return err
 	}
-	if other != nil && (r.Operation == apiserver.Create || other.Name != class.Name) {
+	if other != nil && (r.Operation == resource.Create || other.Name != class.Name) {
 		return Forbidden(r, "PriorityClass %s is already marked as default. Only one default can exist", other.Name)
 	}
 	return nil

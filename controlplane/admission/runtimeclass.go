@@ -12,7 +12,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -20,21 +20,21 @@ import (
 // tolerations of their runtime class.
 type RuntimeClass struct{ classes *shelf[nodev1.RuntimeClass] }
 
-var _ apiserver.Admission = (*RuntimeClass)(nil)
+var _ resource.Admission = (*RuntimeClass)(nil)
 
 // NewRuntimeClass returns the admission over the classes of a store.
 func NewRuntimeClass(store storage.Viewer) *RuntimeClass {
 	return &RuntimeClass{newShelf[nodev1.RuntimeClass](store, "node.k8s.io/runtimeclasses")}
 }
 
-// Mutates implements [apiserver.Mutator].
-func (a *RuntimeClass) Mutates(r *apiserver.AdmissionRequest) bool {
+// Mutates implements [resource.Mutator].
+func (a *RuntimeClass) Mutates(r *resource.AdmissionRequest) bool {
 	pod := created[corev1.Pod](r)
 	return pod != nil && pod.Spec.RuntimeClassName != nil
 }
 
-// Admit implements [apiserver.Admission].
-func (a *RuntimeClass) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (a *RuntimeClass) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	pod := created[corev1.Pod](r)
 	if pod == nil {
 		return nil
@@ -73,8 +73,8 @@ func (a *RuntimeClass) Admit(ctx context.Context, r *apiserver.AdmissionRequest)
 	return nil
 }
 
-// Validate implements [apiserver.Admission].
-func (a *RuntimeClass) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Validate implements [resource.Admission].
+func (a *RuntimeClass) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	pod := created[corev1.Pod](r)
 	if pod == nil || pod.Spec.Overhead == nil {
 		return nil
@@ -90,7 +90,7 @@ func (a *RuntimeClass) Validate(ctx context.Context, r *apiserver.AdmissionReque
 }
 
 // classOf returns the runtime class that a Pod names, nil if it names none.
-func (a *RuntimeClass) classOf(ctx context.Context, r *apiserver.AdmissionRequest, pod *corev1.Pod) (*nodev1.RuntimeClass, error) {
+func (a *RuntimeClass) classOf(ctx context.Context, r *resource.AdmissionRequest, pod *corev1.Pod) (*nodev1.RuntimeClass, error) {
 	if pod.Spec.RuntimeClassName == nil {
 		return nil, nil
 	}

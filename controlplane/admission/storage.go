@@ -11,7 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -25,10 +25,10 @@ const (
 // StorageProtection keeps claims and volumes from going away while in use.
 type StorageProtection struct{}
 
-var _ apiserver.Admission = StorageProtection{}
+var _ resource.Admission = StorageProtection{}
 
 // protects returns the object to protect and its finalizer.
-func (StorageProtection) protects(r *apiserver.AdmissionRequest) (metav1.Object, string) {
+func (StorageProtection) protects(r *resource.AdmissionRequest) (metav1.Object, string) {
 	if c := created[corev1.PersistentVolumeClaim](r); c != nil {
 		return c, ClaimFinalizer
 	}
@@ -38,22 +38,22 @@ func (StorageProtection) protects(r *apiserver.AdmissionRequest) (metav1.Object,
 	return nil, ""
 }
 
-// Mutates implements [apiserver.Mutator].
-func (s StorageProtection) Mutates(r *apiserver.AdmissionRequest) bool {
+// Mutates implements [resource.Mutator].
+func (s StorageProtection) Mutates(r *resource.AdmissionRequest) bool {
 	obj, _ := s.protects(r)
 	return obj != nil
 }
 
-// Admit implements [apiserver.Admission].
-func (s StorageProtection) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (s StorageProtection) Admit(_ context.Context, r *resource.AdmissionRequest) error {
 	if obj, finalizer := s.protects(r); obj != nil && !slices.Contains(obj.GetFinalizers(), finalizer) {
 		obj.SetFinalizers(append(obj.GetFinalizers(), finalizer))
 	}
 	return nil
 }
 
-// Validate implements [apiserver.Admission].
-func (StorageProtection) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements [resource.Admission].
+func (StorageProtection) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // storageClasses are the storage classes of a store.
 func storageClasses(store storage.Viewer) *shelf[storagev1.StorageClass] {
@@ -65,7 +65,7 @@ type StorageClass struct {
 	classes *shelf[storagev1.StorageClass]
 }
 
-var _ apiserver.Admission = (*StorageClass)(nil)
+var _ resource.Admission = (*StorageClass)(nil)
 
 // NewStorageClass returns the admission over the classes of a store.
 func NewStorageClass(store storage.Viewer) *StorageClass {
@@ -73,7 +73,7 @@ func NewStorageClass(store storage.Viewer) *StorageClass {
 }
 
 // lacksClass returns a new claim that says nothing about its class.
-func (*StorageClass) lacksClass(r *apiserver.AdmissionRequest) *corev1.PersistentVolumeClaim {
+func (*StorageClass) lacksClass(r *resource.AdmissionRequest) *corev1.PersistentVolumeClaim {
 	c := created[corev1.PersistentVolumeClaim](r)
 	if c == nil || c.Spec.StorageClassName != nil {
 		return nil
@@ -84,11 +84,11 @@ func (*StorageClass) lacksClass(r *apiserver.AdmissionRequest) *corev1.Persisten
 	return c
 }
 
-// Mutates implements [apiserver.Mutator].
-func (s *StorageClass) Mutates(r *apiserver.AdmissionRequest) bool { return s.lacksClass(r) != nil }
+// Mutates implements [resource.Mutator].
+func (s *StorageClass) Mutates(r *resource.AdmissionRequest) bool { return s.lacksClass(r) != nil }
 
-// Admit implements [apiserver.Admission].
-func (s *StorageClass) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (s *StorageClass) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	c := s.lacksClass(r)
 	if c == nil {
 		return nil
@@ -108,8 +108,8 @@ func (s *StorageClass) Admit(ctx context.Context, r *apiserver.AdmissionRequest)
 	return nil
 }
 
-// Validate implements [apiserver.Admission].
-func (*StorageClass) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements [resource.Admission].
+func (*StorageClass) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // newest returns the newest object that is a default, nil if there is none. Of
 // those of the same age, in order of their names, it is the first.
@@ -134,21 +134,21 @@ type VolumeResize struct {
 	classes *shelf[storagev1.StorageClass]
 }
 
-var _ apiserver.Admission = (*VolumeResize)(nil)
+var _ resource.Admission = (*VolumeResize)(nil)
 
 // NewVolumeResize returns the admission over the classes of a store.
 func NewVolumeResize(store storage.Viewer) *VolumeResize {
 	return &VolumeResize{storageClasses(store)}
 }
 
-// Mutates implements [apiserver.Mutator]: claims stay as they are.
-func (*VolumeResize) Mutates(*apiserver.AdmissionRequest) bool { return false }
+// Mutates implements [resource.Mutator]: claims stay as they are.
+func (*VolumeResize) Mutates(*resource.AdmissionRequest) bool { return false }
 
-// Admit implements [apiserver.Admission]; Validate decides.
-func (*VolumeResize) Admit(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Admit implements [resource.Admission]; Validate decides.
+func (*VolumeResize) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// Validate implements [apiserver.Admission].
-func (v *VolumeResize) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Validate implements [resource.Admission].
+func (v *VolumeResize) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	c := written[corev1.PersistentVolumeClaim](r)
 	old, _ := r.Old.(*corev1.PersistentVolumeClaim)
 	if c == nil || old == nil {

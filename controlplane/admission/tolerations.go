@@ -9,26 +9,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // Tolerations lets Pods stay on a node that is not ready or unreachable for five
 // minutes, unless they say what they tolerate.
 type Tolerations struct{}
 
-var _ apiserver.Admission = Tolerations{}
+var _ resource.Admission = Tolerations{}
 
 // tolerationSeconds is for how long.
 const tolerationSeconds = 300
 
-// Mutates implements [apiserver.Mutator].
-func (Tolerations) Mutates(r *apiserver.AdmissionRequest) bool {
+// Mutates implements [resource.Mutator].
+func (Tolerations) Mutates(r *resource.AdmissionRequest) bool {
 	pod := written[corev1.Pod](r)
 	return pod != nil && !(tolerates(pod, corev1.TaintNodeNotReady) && tolerates(pod, corev1.TaintNodeUnreachable))
 }
 
-// Admit implements [apiserver.Admission].
-func (Tolerations) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (Tolerations) Admit(_ context.Context, r *resource.AdmissionRequest) error {
 	pod := written[corev1.Pod](r)
 	if pod == nil {
 		return nil
@@ -45,8 +45,8 @@ func (Tolerations) Admit(_ context.Context, r *apiserver.AdmissionRequest) error
 	return nil
 }
 
-// Validate implements [apiserver.Admission].
-func (Tolerations) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements [resource.Admission].
+func (Tolerations) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // tolerates tells whether a Pod says something about being evicted for a taint.
 func tolerates(p *corev1.Pod, taint string) bool {

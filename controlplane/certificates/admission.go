@@ -10,8 +10,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 )
 
@@ -33,28 +33,28 @@ type Admission struct {
 }
 
 var (
-	_ apiserver.Admission = Admission{}
-	_ apiserver.Mutator   = Admission{}
+	_ resource.Admission = Admission{}
+	_ resource.Mutator   = Admission{}
 )
 
-// Admit implements [apiserver.Admission]: requests stay as they are.
-func (Admission) Admit(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Admit implements [resource.Admission]: requests stay as they are.
+func (Admission) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// Mutates implements [apiserver.Mutator].
-func (Admission) Mutates(*apiserver.AdmissionRequest) bool { return false }
+// Mutates implements [resource.Mutator].
+func (Admission) Mutates(*resource.AdmissionRequest) bool { return false }
 
-// Validate implements [apiserver.Admission].
-func (a Admission) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Validate implements [resource.Admission].
+func (a Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	obj, ok := r.Object.(request)
 	if !ok {
 		return nil
 	}
 	switch {
-	case r.Operation == apiserver.Create && r.Subresource == "" && a.on(SubjectPlugin):
+	case r.Operation == resource.Create && r.Subresource == "" && a.on(SubjectPlugin):
 		return restrictSubject(r, obj)
-	case r.Operation == apiserver.Update && r.Subresource == "approval" && a.on(ApprovalPlugin):
+	case r.Operation == resource.Update && r.Subresource == "approval" && a.on(ApprovalPlugin):
 		return a.may(ctx, r, "approve")
-	case r.Operation == apiserver.Update && r.Subresource == "status" && a.on(SigningPlugin):
+	case r.Operation == resource.Update && r.Subresource == "status" && a.on(SigningPlugin):
 		if old, ok := r.Old.(request); ok && slices.Equal(old.Status.Certificate, obj.Status.Certificate) && slices.Equal(old.Status.Conditions, obj.Status.Conditions) {
 			return nil
 		}
@@ -67,7 +67,7 @@ func (a Admission) on(plugin string) bool { return !slices.Contains(a.Disable, p
 
 // restrictSubject refuses requests for certificates of masters: their power
 // cannot be taken back.
-func restrictSubject(r *apiserver.AdmissionRequest, obj request) error {
+func restrictSubject(r *resource.AdmissionRequest, obj request) error {
 	if obj.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return nil
 	}
@@ -83,7 +83,7 @@ func restrictSubject(r *apiserver.AdmissionRequest, obj request) error {
 
 // may refuses users without the permission for a verb on the signer of the
 // request, or on all of its domain.
-func (a Admission) may(ctx context.Context, r *apiserver.AdmissionRequest, verb string) error {
+func (a Admission) may(ctx context.Context, r *resource.AdmissionRequest, verb string) error {
 	signer := r.Old.(request).Spec.SignerName
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {

@@ -22,8 +22,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
 )
@@ -280,9 +280,9 @@ func TestApprovalAndSigningNeedPermissionForTheSigner(t *testing.T) {
 		{permitted{}, "", old, nil, true},
 	} {
 		a := Admission{Authorizer: c.may, Disable: c.disable}
-		err := a.Validate(t.Context(), &apiserver.AdmissionRequest{
-			Request:   &apiserver.Request{User: &auth.User{Name: "ann"}, Subresource: c.subresource, Name: "r", Resource: Resource()},
-			Operation: apiserver.Update, Object: c.now, Old: old,
+		err := a.Validate(t.Context(), &resource.AdmissionRequest{
+			Request:   &resource.Request{User: &auth.User{Name: "ann"}, Subresource: c.subresource, Name: "r", Resource: Resource()},
+			Operation: resource.Update, Object: c.now, Old: old,
 		})
 		if (err == nil) != c.allowed {
 			t.Errorf("%+v: %v", c, err)

@@ -137,7 +137,7 @@ func (c *Cleaner) Step(_ storage.View, now time.Time) []step.Request {
 		}
 		body := `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":` +
 			strconv.Quote(strconv.FormatInt(int64(d.revision), 10)) + `}}`
-		out = append(out, step.Delete(user, resource().Object(key), []byte(body), step.Subject{Key: key}))
+		out = append(out, step.Delete(user, requests().Object(key), []byte(body), step.Subject{Key: key}))
 	}
 	return out
 }

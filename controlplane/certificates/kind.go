@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
@@ -29,9 +29,9 @@ const (
 )
 
 // Resource returns CertificateSigningRequests; planes share the value.
-func Resource() *apiserver.Resource { return shared() }
+func Resource() *resource.Resource { return shared() }
 
-var shared = sync.OnceValue(func() *apiserver.Resource {
+var shared = sync.OnceValue(func() *resource.Resource {
 	k := kind.Of[certificatesv1.CertificateSigningRequest, request]{
 		Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Short: []string{"csr"}, Cluster: true,
 		Status: true, Unconditional: true,
@@ -47,7 +47,7 @@ var shared = sync.OnceValue(func() *apiserver.Resource {
 	r.NameRule = func(string, bool) []string { return nil } // like any path segment
 	v := &r.Versions[0]
 	v.Subresources[0].Strategy = statusRules{}
-	v.Subresources = append(v.Subresources, apiserver.Subresource{
+	v.Subresources = append(v.Subresources, resource.Subresource{
 		Name: "approval", Strategy: approvalRules{}, Ownership: k.Ownership("approval"),
 	})
 	return r
@@ -63,7 +63,7 @@ func prepare(ctx context.Context, obj, old request) {
 	}
 	spec := &obj.Spec
 	spec.Username, spec.UID, spec.Groups, spec.Extra = "", "", nil, nil
-	r := apiserver.RequestFrom(ctx)
+	r := resource.RequestFrom(ctx)
 	if r == nil || r.User == nil {
 		return
 	}

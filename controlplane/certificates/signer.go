@@ -18,8 +18,8 @@ import (
 // user is who both controllers act as.
 const user = step.KubeSystem + "certificate-controller"
 
-// resource is the kind as the controllers call it.
-func resource() step.Resource {
+// requests is the kind as the controllers call it.
+func requests() step.Resource {
 	return step.Resource{Bucket: bucket, Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Kind: "CertificateSigningRequest"}
 }
 
@@ -63,7 +63,7 @@ func (s *Signer) Step(view storage.View, now time.Time) []step.Request {
 	for _, key := range s.due.Sorted() {
 		if r := read(view.Get(key)); r != nil && s.answer(r, now) {
 			if body, err := json.Marshal(r); err == nil {
-				out = append(out, step.Put(user, resource().Object(key)+"/status", body, step.Subject{Key: key}))
+				out = append(out, step.Put(user, requests().Object(key)+"/status", body, step.Subject{Key: key}))
 			}
 		}
 	}

@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // approvalRules are the rules of the subresource approval: it changes conditions
 // and nothing else.
 type approvalRules struct{ plain }
 
-// Prepare implements [apiserver.Strategy].
-func (approvalRules) Prepare(_ context.Context, obj, old apiserver.Object) {
+// Prepare implements [resource.Strategy].
+func (approvalRules) Prepare(_ context.Context, obj, old resource.Object) {
 	current, before := obj.(request), old.(request)
 	current.ManagedFields = nil
 	conditions := current.Status.Conditions
@@ -29,8 +29,8 @@ func (approvalRules) Prepare(_ context.Context, obj, old apiserver.Object) {
 	keepTimes(current, before)
 }
 
-// Validate implements [apiserver.Strategy].
-func (approvalRules) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+// Validate implements [resource.Strategy].
+func (approvalRules) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	current, before := obj.(request), old.(request)
 	return append(validateConditions(current), unchanged(current, before, false, true)...)
 }
@@ -39,8 +39,8 @@ func (approvalRules) Validate(_ context.Context, obj, old apiserver.Object) fiel
 // answer. Whether a request is approved is not theirs to say.
 type statusRules struct{ plain }
 
-// Prepare implements [apiserver.Strategy].
-func (statusRules) Prepare(_ context.Context, obj, old apiserver.Object) {
+// Prepare implements [resource.Strategy].
+func (statusRules) Prepare(_ context.Context, obj, old resource.Object) {
 	current, before := obj.(request), old.(request)
 	current.ManagedFields, current.Spec = nil, before.Spec
 	for _, t := range decisions() {
@@ -57,8 +57,8 @@ func (statusRules) Prepare(_ context.Context, obj, old apiserver.Object) {
 	keepTimes(current, before)
 }
 
-// Validate implements [apiserver.Strategy].
-func (statusRules) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+// Validate implements [resource.Strategy].
+func (statusRules) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	current, before := obj.(request), old.(request)
 	errs := append(validateConditions(current), unchanged(current, before, true, true)...)
 	path := field.NewPath("status", "certificate")
@@ -76,11 +76,11 @@ func (statusRules) Validate(_ context.Context, obj, old apiserver.Object) field.
 // plain is what both have in common with kinds that have no rules.
 type plain struct{}
 
-// Normalize implements [apiserver.Strategy].
-func (plain) Normalize(apiserver.Object) ([]string, error) { return nil, nil }
+// Normalize implements [resource.Strategy].
+func (plain) Normalize(resource.Object) ([]string, error) { return nil, nil }
 
-// Warnings implements [apiserver.Strategy].
-func (plain) Warnings(context.Context, apiserver.Object, apiserver.Object) []string { return nil }
+// Warnings implements [resource.Strategy].
+func (plain) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 
 // decisions are the conditions by which somebody decides on a request.
 func decisions() []certificatesv1.RequestConditionType {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
@@ -25,7 +25,7 @@ import (
 // maxSecretSize bounds the data of a Secret, and of a ConfigMap, in bytes.
 const maxSecretSize = 1 << 20
 
-func namespaceKinds() []*apiserver.Resource {
+func namespaceKinds() []*resource.Resource {
 	k := kind.Of[corev1.Namespace, *corev1.Namespace]{
 		Version: "v1", Plural: "namespaces", Short: []string{"ns"}, Cluster: true,
 		Status: true, Unconditional: true,
@@ -53,14 +53,14 @@ func namespaceKinds() []*apiserver.Resource {
 		Selectable: []kind.Selectable[*corev1.Namespace]{
 			kind.Leaf("status.phase", func(ns *corev1.Namespace) string { return string(ns.Status.Phase) }),
 		},
-		Subresources: []apiserver.Subresource{{Name: "finalize", Strategy: namespaceFinalize{}, Verbs: []string{"update"}}},
-		Deletion: apiserver.DeletionRules{
+		Subresources: []resource.Subresource{{Name: "finalize", Strategy: namespaceFinalize{}, Verbs: []string{"update"}}},
+		Deletion: resource.DeletionRules{
 			OneByOne: true, ReturnsObject: true,
-			Holds: func(obj apiserver.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
-			Mark:  func(obj apiserver.Object) { obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating },
+			Holds: func(obj resource.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
+			Mark:  func(obj resource.Object) { obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating },
 		},
 	}
-	return []*apiserver.Resource{k.Resource()}
+	return []*resource.Resource{k.Resource()}
 }
 
 // defaultNamespace sees to the label by which selectors find a namespace.
@@ -86,26 +86,26 @@ func hasFinalizer(ns *corev1.Namespace, name corev1.FinalizerName) bool {
 // namespaceFinalize holds the rules of the subresource that releases a namespace.
 type namespaceFinalize struct{}
 
-// Normalize implements apiserver.Strategy.
-func (namespaceFinalize) Normalize(apiserver.Object) ([]string, error) { return nil, nil }
+// Normalize implements resource.Strategy.
+func (namespaceFinalize) Normalize(resource.Object) ([]string, error) { return nil, nil }
 
 // Prepare keeps the status: the subresource is about spec.finalizers.
-func (namespaceFinalize) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (namespaceFinalize) Prepare(_ context.Context, obj, old resource.Object) {
 	obj.(*corev1.Namespace).Status = old.(*corev1.Namespace).Status
 }
 
-// Validate implements apiserver.Strategy.
-func (namespaceFinalize) Validate(context.Context, apiserver.Object, apiserver.Object) field.ErrorList {
+// Validate implements resource.Strategy.
+func (namespaceFinalize) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {
 	return nil
 }
 
-// Warnings implements apiserver.Strategy.
-func (namespaceFinalize) Warnings(context.Context, apiserver.Object, apiserver.Object) []string {
+// Warnings implements resource.Strategy.
+func (namespaceFinalize) Warnings(context.Context, resource.Object, resource.Object) []string {
 	return nil
 }
 
-func configKinds() []*apiserver.Resource {
-	return []*apiserver.Resource{
+func configKinds() []*resource.Resource {
+	return []*resource.Resource{
 		kind.Of[corev1.ConfigMap, *corev1.ConfigMap]{
 			Version: "v1", Plural: "configmaps", Short: []string{"cm"}, Unconditional: true,
 			Validate: validateConfigMap,
@@ -126,7 +126,7 @@ func configKinds() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[corev1.ServiceAccount, *corev1.ServiceAccount]{
 			Version: "v1", Plural: "serviceaccounts", Short: []string{"sa"}, Unconditional: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Columns:  kind.Columns("Name", "Age"),
 			Row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, kind.Age(s)} },
 		}.Resource(),

@@ -22,7 +22,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
@@ -32,11 +32,11 @@ import (
 
 // Resources returns the built-in kinds. The slice belongs to the caller, the
 // resources must not be changed.
-func Resources() []*apiserver.Resource { return slices.Clone(resources()) }
+func Resources() []*resource.Resource { return slices.Clone(resources()) }
 
 var resources = sync.OnceValue(describe)
 
-func describe() []*apiserver.Resource {
+func describe() []*resource.Resource {
 	return slices.Concat(
 		namespaceKinds(),
 		configKinds(),

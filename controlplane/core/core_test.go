@@ -18,7 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // recorded is an object as it was sent to kube-apiserver 1.36.3, and as it was
@@ -30,7 +30,7 @@ type recorded struct {
 	Cells   []any           `json:"cells"`
 }
 
-func find(t *testing.T, apiVersion, kind string) (*apiserver.Resource, *apiserver.Version) {
+func find(t *testing.T, apiVersion, kind string) (*resource.Resource, *resource.Version) {
 	t.Helper()
 	for _, r := range Resources() {
 		for i := range r.Versions {
@@ -138,7 +138,7 @@ func forget(name string, want, got map[string]any) {
 	}
 }
 
-func compareTable(t *testing.T, r recorded, version *apiserver.Version, metadata map[string]any) {
+func compareTable(t *testing.T, r recorded, version *resource.Version, metadata map[string]any) {
 	if r.Cells == nil {
 		return
 	}
@@ -200,7 +200,7 @@ func readRecorded(t *testing.T) []recorded {
 	return out
 }
 
-func encode(t *testing.T, obj apiserver.Object) map[string]any {
+func encode(t *testing.T, obj resource.Object) map[string]any {
 	t.Helper()
 	return encodeAny(t, obj).(map[string]any)
 }
@@ -235,7 +235,7 @@ func TestNamesAgreeWithKubernetes(t *testing.T) {
 	if err := json.Unmarshal(raw, &known); err != nil {
 		t.Fatal(err)
 	}
-	served := map[string]*apiserver.Resource{}
+	served := map[string]*resource.Resource{}
 	for _, r := range Resources() {
 		served[r.Group+"/"+r.Plural] = r
 	}

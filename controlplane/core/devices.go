@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // deviceKinds are devices that Pods claim.
-func deviceKinds() []*apiserver.Resource {
+func deviceKinds() []*resource.Resource {
 	type (
 		class    = *resourcev1.DeviceClass
 		claim    = *resourcev1.ResourceClaim
@@ -24,7 +24,7 @@ func deviceKinds() []*apiserver.Resource {
 		slice    = *resourcev1.ResourceSlice
 	)
 	const group = resourcev1.GroupName
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[resourcev1.DeviceClass, class]{
 			Group: group, Version: "v1", Plural: "deviceclasses", Cluster: true, Generations: true, Unconditional: true,
 			Columns: kind.Columns("Name", "Age"), Row: func(c class) []any { return []any{c.Name, kind.Age(c)} },

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
@@ -25,33 +25,33 @@ type (
 // eventKinds are events as the core group and as events.k8s.io show them. They
 // are kept in the core form. A write through one group ends what was recorded of
 // the owners of fields through the other.
-func eventKinds() []*apiserver.Resource {
+func eventKinds() []*resource.Resource {
 	columns := func() []metav1.TableColumnDefinition {
 		return kind.Columns("Last Seen", "Type", "Reason", "Object", "Subobject*", "Source*", "Message", "First Seen*", "Count*", "Name*")
 	}
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[corev1.Event, coreEvent]{
 			Version: "v1", Plural: "events", Short: []string{"ev"}, Unconditional: true, Creates: true,
 			Validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
 			Columns:    columns(),
 			Row:        eventRow,
 			Selectable: coreEventFields(),
-			Deletion:   apiserver.DeletionRules{Uncollectable: true},
+			Deletion:   resource.DeletionRules{Uncollectable: true},
 		}.Resource(),
 		kind.Of[eventsv1.Event, namedEvent]{
 			Group: eventsv1.GroupName, Version: "v1", Plural: "events", Short: []string{"ev"}, Unconditional: true, Creates: true,
 			Bucket: "events",
-			Alias: &apiserver.Alias{
+			Alias: &resource.Alias{
 				Kind: corev1.SchemeGroupVersion.WithKind("Event"),
-				New:  func() apiserver.Object { return &corev1.Event{} },
-				Load: func(kept apiserver.Object) apiserver.Object { return toNamedEvent(kept.(coreEvent)) },
-				Save: func(obj apiserver.Object) apiserver.Object { return toCoreEvent(obj.(namedEvent)) },
+				New:  func() resource.Object { return &corev1.Event{} },
+				Load: func(kept resource.Object) resource.Object { return toNamedEvent(kept.(coreEvent)) },
+				Save: func(obj resource.Object) resource.Object { return toCoreEvent(obj.(namedEvent)) },
 			},
 			Validate:   validateNamedEvent,
 			Columns:    columns(),
 			Row:        func(e namedEvent) []any { return eventRow(toCoreEvent(e)) },
 			Selectable: namedEventFields(),
-			Deletion:   apiserver.DeletionRules{Uncollectable: true},
+			Deletion:   resource.DeletionRules{Uncollectable: true},
 		}.Resource(),
 	}
 }

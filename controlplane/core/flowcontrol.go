@@ -6,18 +6,18 @@ package core
 import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/registration"
 )
 
 // flowKinds say which requests wait for which; this server lets none wait.
-func flowKinds() []*apiserver.Resource {
+func flowKinds() []*resource.Resource {
 	type (
 		schema = *flowcontrolv1.FlowSchema
 		level  = *flowcontrolv1.PriorityLevelConfiguration
 	)
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[flowcontrolv1.FlowSchema, schema]{
 			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "flowschemas", Cluster: true, Status: true, Generations: true,
 			Defaults: func(s schema) { kind.OrDefault(&s.Spec.MatchingPrecedence, 1000) },

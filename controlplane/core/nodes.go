@@ -15,13 +15,13 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-func nodeKinds() []*apiserver.Resource {
-	return []*apiserver.Resource{
+func nodeKinds() []*resource.Resource {
+	return []*resource.Resource{
 		kind.Of[corev1.Node, *corev1.Node]{
 			Version: "v1", Plural: "nodes", Short: []string{"no"}, Cluster: true,
 			Status: true, KeepsStatus: true, Unconditional: true,

@@ -11,12 +11,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-func policyKinds() []*apiserver.Resource {
-	return []*apiserver.Resource{
+func policyKinds() []*resource.Resource {
+	return []*resource.Resource{
 		kind.Of[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
 			Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"},
 			Status: true, Generations: true,
@@ -29,7 +29,7 @@ func policyKinds() []*apiserver.Resource {
 		kind.Of[corev1.ResourceQuota, *corev1.ResourceQuota]{
 			Version: "v1", Plural: "resourcequotas", Short: []string{"quota"}, Status: true, Unconditional: true,
 			Validate: validateQuota, ValidateStatus: validateQuotaStatus,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Columns:  kind.Columns("Name", "Request", "Limit", "Age"),
 			Row: func(q *corev1.ResourceQuota) []any {
 				requests, limits := quotaText(q)

@@ -11,16 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-func rbacKinds() []*apiserver.Resource {
+func rbacKinds() []*resource.Resource {
 	const group = rbacv1.GroupName
 	bindingColumns := func() []metav1.TableColumnDefinition {
 		return kind.Columns("Name", "Role", "Age", "Users*", "Groups*", "ServiceAccounts*")
 	}
-	kinds := []*apiserver.Resource{
+	kinds := []*resource.Resource{
 		kind.Of[rbacv1.Role, *rbacv1.Role]{
 			Group: group, Version: "v1", Plural: "roles", Unconditional: true, Creates: true,
 			Validate: func(r, _ *rbacv1.Role) field.ErrorList {

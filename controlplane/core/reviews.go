@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
@@ -27,9 +27,9 @@ import (
 // may do. Nothing of them is stored.
 //
 // Nil tokens leave TokenReview out.
-func Reviews(authorizer auth.Authorizer, tokens TokenReviewer) []*apiserver.Resource {
+func Reviews(authorizer auth.Authorizer, tokens TokenReviewer) []*resource.Resource {
 	a := reviewer{authorizer, tokens}
-	out := []*apiserver.Resource{
+	out := []*resource.Resource{
 		review("authentication.k8s.io", "selfsubjectreviews", false, a.self, nil),
 		review("authorization.k8s.io", "subjectaccessreviews", false, a.subject, validateSubject),
 		review("authorization.k8s.io", "localsubjectaccessreviews", true, a.localSubject, validateLocalSubject),
@@ -45,15 +45,15 @@ func Reviews(authorizer auth.Authorizer, tokens TokenReviewer) []*apiserver.Reso
 // review describes a kind whose objects are answered and not stored. answer
 // fills in the status.
 func review[T any, P kind.Object[T]](group, plural string, namespaced bool,
-	answer func(context.Context, *apiserver.Request, P) error, validate func(P) field.ErrorList) *apiserver.Resource {
+	answer func(context.Context, *resource.Request, P) error, validate func(P) field.ErrorList) *resource.Resource {
 	name := reflect.TypeFor[T]().Name()
 	k := kind.Of[T, P]{Group: group, Version: "v1", Plural: plural}
-	return &apiserver.Resource{
-		Names: apiserver.Names{
+	return &resource.Resource{
+		Names: resource.Names{
 			Group: group, Plural: plural, Singular: strings.ToLower(name), Kind: name, ListKind: name + "List", Namespaced: namespaced,
 		},
-		Versions: []apiserver.Version{{
-			Name: "v1", New: func() apiserver.Object { return P(new(T)) }, Strategy: k.Strategy(),
+		Versions: []resource.Version{{
+			Name: "v1", New: func() resource.Object { return P(new(T)) }, Strategy: k.Strategy(),
 			Ownership: k.Ownership(""),
 		}},
 		Backend: answerer[T, P]{group, answer, validate},
@@ -63,13 +63,13 @@ func review[T any, P kind.Object[T]](group, plural string, namespaced bool,
 // answerer is the backend of a review.
 type answerer[T any, P kind.Object[T]] struct {
 	group    string
-	answer   func(context.Context, *apiserver.Request, P) error
+	answer   func(context.Context, *resource.Request, P) error
 	validate func(P) field.ErrorList
 }
 
-// Create implements apiserver.Creater. A refusal names the group only, as that of
+// Create implements resource.Creater. A refusal names the group only, as that of
 // the real server does.
-func (a answerer[T, P]) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, _ *metav1.CreateOptions) (apiserver.Object, error) {
+func (a answerer[T, P]) Create(ctx context.Context, r *resource.Request, obj resource.Object, _ *metav1.CreateOptions) (resource.Object, error) {
 	if a.validate != nil {
 		if errs := a.validate(obj.(P)); len(errs) > 0 {
 			return nil, apierrors.NewInvalid(schema.GroupKind{Group: a.group}, "", errs)
@@ -97,7 +97,7 @@ type TokenReviewer interface {
 	Review(ctx context.Context, token string, audiences []string) (*auth.User, []string, error)
 }
 
-func (reviewer) self(_ context.Context, r *apiserver.Request, obj *authenticationv1.SelfSubjectReview) error {
+func (reviewer) self(_ context.Context, r *resource.Request, obj *authenticationv1.SelfSubjectReview) error {
 	obj.CreationTimestamp = metav1.NewTime(time.Now())
 	obj.Status.UserInfo = userInfo(r.User)
 	return nil
@@ -114,17 +114,17 @@ func userInfo(u *auth.User) authenticationv1.UserInfo {
 	return out
 }
 
-func (a reviewer) subject(ctx context.Context, _ *apiserver.Request, obj *authorizationv1.SubjectAccessReview) error {
+func (a reviewer) subject(ctx context.Context, _ *resource.Request, obj *authorizationv1.SubjectAccessReview) error {
 	a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
 	return nil
 }
 
-func (a reviewer) localSubject(ctx context.Context, _ *apiserver.Request, obj *authorizationv1.LocalSubjectAccessReview) error {
+func (a reviewer) localSubject(ctx context.Context, _ *resource.Request, obj *authorizationv1.LocalSubjectAccessReview) error {
 	a.decide(ctx, subjectOf(&obj.Spec), obj.Spec.ResourceAttributes, nil, &obj.Status)
 	return nil
 }
 
-func (a reviewer) selfSubject(ctx context.Context, r *apiserver.Request, obj *authorizationv1.SelfSubjectAccessReview) error {
+func (a reviewer) selfSubject(ctx context.Context, r *resource.Request, obj *authorizationv1.SelfSubjectAccessReview) error {
 	a.decide(ctx, r.User, obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
 	return nil
 }
@@ -164,7 +164,7 @@ func (a reviewer) decide(ctx context.Context, user *auth.User, r *authorizationv
 
 // selfRules answers with the rules that the authorizer lists. Of the question
 // nothing is repeated.
-func (a reviewer) selfRules(ctx context.Context, r *apiserver.Request, obj *authorizationv1.SelfSubjectRulesReview) error {
+func (a reviewer) selfRules(ctx context.Context, r *resource.Request, obj *authorizationv1.SelfSubjectRulesReview) error {
 	namespace := obj.Spec.Namespace
 	if namespace == "" {
 		return apierrors.NewBadRequest("no namespace on request")
@@ -185,7 +185,7 @@ func (a reviewer) selfRules(ctx context.Context, r *apiserver.Request, obj *auth
 	return nil
 }
 
-func (a reviewer) token(ctx context.Context, _ *apiserver.Request, obj *authenticationv1.TokenReview) error {
+func (a reviewer) token(ctx context.Context, _ *resource.Request, obj *authenticationv1.TokenReview) error {
 	if obj.Spec.Token == "" {
 		return apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}

@@ -9,14 +9,14 @@ import (
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // refuseConversion fails whatever needs the conversion webhook of a definition:
 // none is called yet.
-func refuseConversion(crd *v1.CustomResourceDefinition) func(context.Context, []apiserver.Object, string) ([]apiserver.Object, error) {
+func refuseConversion(crd *v1.CustomResourceDefinition) func(context.Context, []resource.Object, string) ([]resource.Object, error) {
 	name, stored := crd.Name, storageVersion(crd)
-	return func(_ context.Context, objects []apiserver.Object, to string) ([]apiserver.Object, error) {
+	return func(_ context.Context, objects []resource.Object, to string) ([]resource.Object, error) {
 		for _, obj := range objects {
 			if from := obj.GetObjectKind().GroupVersionKind().Version; from != to {
 				return nil, fmt.Errorf("conversion of %s from %s to %s: %w; use version %s", name, from, to, errWebhookConversion, stored)

@@ -15,7 +15,7 @@ import (
 
 	apiversion "k8s.io/apimachinery/pkg/version"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -26,16 +26,16 @@ func bucket(crd *v1.CustomResourceDefinition) string {
 
 // customResource returns what serves the objects of a definition. Everything in
 // its bucket at or above since was written under it.
-func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, since storage.Revision) (*apiserver.Resource, error) {
+func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, since storage.Revision) (*resource.Resource, error) {
 	names := crd.Status.AcceptedNames
-	r := &apiserver.Resource{
-		Names: apiserver.Names{
+	r := &resource.Resource{
+		Names: resource.Names{
 			Group: crd.Spec.Group, Plural: names.Plural, Singular: names.Singular,
 			Kind: names.Kind, ListKind: names.ListKind,
 			ShortNames: names.ShortNames, Categories: names.Categories,
 			Namespaced: crd.Spec.Scope == v1.NamespaceScoped,
 		},
-		Storage: apiserver.Storage{Bucket: bucket(crd), Version: storageVersion(crd), Since: since},
+		Storage: resource.Storage{Bucket: bucket(crd), Version: storageVersion(crd), Since: since},
 	}
 	owners, err := d.ownershipOf(crd)
 	if err != nil {
@@ -69,14 +69,14 @@ func versionsByPreference(crd *v1.CustomResourceDefinition) []int {
 	return out
 }
 
-func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, owners *ownership) (apiserver.Version, error) {
+func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, owners *ownership) (resource.Version, error) {
 	schema, err := d.options.Schemas.Of(v)
 	if err != nil {
-		return apiserver.Version{}, err
+		return resource.Version{}, err
 	}
 	s := &strategy{schema: schema}
 	s.kind.Group, s.kind.Version, s.kind.Kind = crd.Spec.Group, v.Name, crd.Status.AcceptedNames.Kind
-	out := apiserver.Version{
+	out := resource.Version{
 		Name: v.Name,
 		// The objects of a definition that is going away are deleted through
 		// the API, so one version stays within reach.
@@ -95,10 +95,10 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		s.hasStatus = sub.Status != nil
 		s.scale = newScale(sub.Scale)
 		if s.hasStatus {
-			out.Subresources = append(out.Subresources, apiserver.Subresource{Name: "status", Strategy: statusStrategy{s}, Ownership: owners.status(v.Name)})
+			out.Subresources = append(out.Subresources, resource.Subresource{Name: "status", Strategy: statusStrategy{s}, Ownership: owners.status(v.Name)})
 		}
 		if s.scale != nil {
-			out.Subresources = append(out.Subresources, apiserver.Subresource{Name: "scale", Scale: s.scale, Ownership: owners.scale(v.Name)})
+			out.Subresources = append(out.Subresources, resource.Subresource{Name: "scale", Scale: s.scale, Ownership: owners.scale(v.Name)})
 		}
 	}
 	return out, nil
@@ -130,14 +130,14 @@ func deprecation(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitio
 // simplePath matches a JSON path that is nothing but a chain of plain fields.
 var simplePath = regexp.MustCompile(`^(\.[A-Za-z0-9_-]+)+$`)
 
-func selectableFields(fields []v1.SelectableField) []apiserver.SelectableField {
-	out := make([]apiserver.SelectableField, 0, len(fields))
+func selectableFields(fields []v1.SelectableField) []resource.SelectableField {
+	out := make([]resource.SelectableField, 0, len(fields))
 	for _, f := range fields {
-		s := apiserver.SelectableField{Path: strings.TrimPrefix(f.JSONPath, ".")}
+		s := resource.SelectableField{Path: strings.TrimPrefix(f.JSONPath, ".")}
 		if simplePath.MatchString(f.JSONPath) {
 			keys := fieldsOf(f.JSONPath)
 			s.Keys = keys
-			s.Value = func(obj apiserver.Object) string {
+			s.Value = func(obj resource.Object) string {
 				value, found, err := unstructured.NestedFieldNoCopy(obj.(*unstructured.Unstructured).Object, keys...)
 				if err != nil || !found || value == nil {
 					return ""
@@ -152,11 +152,11 @@ func selectableFields(fields []v1.SelectableField) []apiserver.SelectableField {
 	return out
 }
 
-func valueAt(path string) func(apiserver.Object) string {
+func valueAt(path string) func(resource.Object) string {
 	parsed := jsonpath.New("selectable")
 	parsed.AllowMissingKeys(true)
 	err := parsed.Parse("{" + path + "}")
-	return func(obj apiserver.Object) string {
+	return func(obj resource.Object) string {
 		if err != nil {
 			return ""
 		}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // Bucket holds the definitions in the store.
@@ -32,24 +32,24 @@ type definitionStrategy struct{ of *Definitions }
 type definitionStatusStrategy struct{ of *Definitions }
 
 var (
-	_ apiserver.Strategy = definitionStrategy{}
-	_ apiserver.Strategy = definitionStatusStrategy{}
+	_ resource.Strategy = definitionStrategy{}
+	_ resource.Strategy = definitionStatusStrategy{}
 )
 
 // Normalize sets defaults.
-func (definitionStrategy) Normalize(obj apiserver.Object) ([]string, error) {
+func (definitionStrategy) Normalize(obj resource.Object) ([]string, error) {
 	v1.SetObjectDefaults_CustomResourceDefinition(obj.(*v1.CustomResourceDefinition))
 	return nil, nil
 }
 
 // Normalize sets defaults.
-func (s definitionStatusStrategy) Normalize(obj apiserver.Object) ([]string, error) {
+func (s definitionStatusStrategy) Normalize(obj resource.Object) ([]string, error) {
 	return definitionStrategy(s).Normalize(obj)
 }
 
 // Prepare keeps the status, remembers the storage version, counts the
 // generation and settles names and conditions.
-func (s definitionStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (s definitionStrategy) Prepare(_ context.Context, obj, old resource.Object) {
 	crd := obj.(*v1.CustomResourceDefinition)
 	if old == nil {
 		crd.Status = v1.CustomResourceDefinitionStatus{}
@@ -69,7 +69,7 @@ func (s definitionStrategy) Prepare(_ context.Context, obj, old apiserver.Object
 }
 
 // Prepare keeps the spec.
-func (s definitionStatusStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (s definitionStatusStrategy) Prepare(_ context.Context, obj, old resource.Object) {
 	crd, before := obj.(*v1.CustomResourceDefinition), old.(*v1.CustomResourceDefinition)
 	crd.Spec = *before.Spec.DeepCopy()
 	crd.Generation = before.Generation
@@ -88,7 +88,7 @@ func storageVersion(crd *v1.CustomResourceDefinition) string {
 
 // Validate checks a definition. A new one that equals one that has passed
 // before is not checked again.
-func (s definitionStrategy) Validate(ctx context.Context, obj, old apiserver.Object) (errs field.ErrorList) {
+func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Object) (errs field.ErrorList) {
 	crd := obj.(*v1.CustomResourceDefinition).DeepCopy()
 	// What Prepare has settled follows from the spec, and so would its faults.
 	settled := crd.Status
@@ -117,12 +117,12 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old apiserver.Obj
 }
 
 // Validate checks the status of a definition.
-func (definitionStatusStrategy) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+func (definitionStatusStrategy) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	return validateWith(obj.(*v1.CustomResourceDefinition), old, definitions.ValidateUpdateCustomResourceDefinitionStatus)
 }
 
 // validateWith runs a check that works on the internal form of definitions.
-func validateWith(crd *v1.CustomResourceDefinition, old apiserver.Object, check func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList) field.ErrorList {
+func validateWith(crd *v1.CustomResourceDefinition, old resource.Object, check func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList) field.ErrorList {
 	var internal, before apiextensions.CustomResourceDefinition
 	if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -142,7 +142,7 @@ func validateWith(crd *v1.CustomResourceDefinition, old apiserver.Object, check 
 
 // Warnings tells about formats that mean nothing and about what is stored but
 // not acted upon.
-func (definitionStrategy) Warnings(_ context.Context, obj, old apiserver.Object) []string {
+func (definitionStrategy) Warnings(_ context.Context, obj, old resource.Object) []string {
 	crd := obj.(*v1.CustomResourceDefinition)
 	var known []string
 	converted := false
@@ -164,7 +164,7 @@ func (definitionStrategy) Warnings(_ context.Context, obj, old apiserver.Object)
 }
 
 // Warnings of status updates: none.
-func (definitionStatusStrategy) Warnings(context.Context, apiserver.Object, apiserver.Object) []string {
+func (definitionStatusStrategy) Warnings(context.Context, resource.Object, resource.Object) []string {
 	return nil
 }
 
@@ -224,12 +224,12 @@ func visit(s *v1.JSONSchemaProps, see func(*v1.JSONSchemaProps)) {
 
 // holds keeps a definition that is deleted for the first time, so that mark can
 // give it the finalizer that from then on keeps it.
-func holds(obj apiserver.Object) bool {
+func holds(obj resource.Object) bool {
 	return apihelpers.FindCRDCondition(obj.(*v1.CustomResourceDefinition), v1.Terminating) == nil
 }
 
 // mark gives a definition that is being deleted what makes its objects go first.
-func mark(obj apiserver.Object) {
+func mark(obj resource.Object) {
 	crd := obj.(*v1.CustomResourceDefinition)
 	if !apihelpers.CRDHasFinalizer(crd, v1.CustomResourceCleanupFinalizer) {
 		crd.Finalizers = append(crd.Finalizers, v1.CustomResourceCleanupFinalizer)

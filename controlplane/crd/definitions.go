@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -57,33 +58,33 @@ type entry struct {
 	revision storage.Revision
 	// serving identifies what is installed; zero when nothing is.
 	serving  digest
-	resource *apiserver.Resource
+	resource *resource.Resource
 }
 
 // New returns definitions that know of nothing yet.
 func New(o Options) *Definitions { return &Definitions{options: o, entries: map[string]*entry{}} }
 
 // Resource returns the resource that serves the definitions themselves.
-func (d *Definitions) Resource() *apiserver.Resource {
-	return &apiserver.Resource{
-		Names: apiserver.Names{
+func (d *Definitions) Resource() *resource.Resource {
+	return &resource.Resource{
+		Names: resource.Names{
 			Group: v1.GroupName, Plural: "customresourcedefinitions", Singular: "customresourcedefinition",
 			Kind: "CustomResourceDefinition", ListKind: "CustomResourceDefinitionList",
 			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		},
-		Storage: apiserver.Storage{Bucket: Bucket, Version: "v1"},
-		Versions: []apiserver.Version{{
+		Storage: resource.Storage{Bucket: Bucket, Version: "v1"},
+		Versions: []resource.Version{{
 			Name:     "v1",
-			New:      func() apiserver.Object { return &v1.CustomResourceDefinition{} },
+			New:      func() resource.Object { return &v1.CustomResourceDefinition{} },
 			Strategy: definitionStrategy{d},
-			Subresources: []apiserver.Subresource{{
+			Subresources: []resource.Subresource{{
 				Name: "status", Strategy: definitionStatusStrategy{d}, Ownership: definitionOwnership("status", "spec"),
 			}},
 			Ownership:      definitionOwnership("", "status"),
 			Printer:        definitionPrinter{},
 			StrategicMerge: true,
 		}},
-		Deletion:  apiserver.DeletionRules{Holds: holds, Mark: mark},
+		Deletion:  resource.DeletionRules{Holds: holds, Mark: mark},
 		Committed: d.committed,
 	}
 }
@@ -105,16 +106,16 @@ func (d *Definitions) Load(ctx context.Context) error {
 }
 
 // Resources returns the custom resources that are served, by bucket.
-func (d *Definitions) Resources() []*apiserver.Resource {
+func (d *Definitions) Resources() []*resource.Resource {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	var out []*apiserver.Resource
+	var out []*resource.Resource
 	for _, e := range d.entries {
 		if e.resource != nil {
 			out = append(out, e.resource)
 		}
 	}
-	slices.SortFunc(out, func(a, b *apiserver.Resource) int { return cmp.Compare(a.Storage.Bucket, b.Storage.Bucket) })
+	slices.SortFunc(out, func(a, b *resource.Resource) int { return cmp.Compare(a.Storage.Bucket, b.Storage.Bucket) })
 	return out
 }
 
@@ -139,7 +140,7 @@ func (d *Definitions) takenBeside(crd *v1.CustomResourceDefinition) taken {
 }
 
 // committed follows a change of a definition before its request is answered.
-func (d *Definitions) committed(ctx context.Context, change apiserver.Change) error {
+func (d *Definitions) committed(ctx context.Context, change resource.Change) error {
 	follow, err := d.sync(ctx, change.Object.GetName(), change.Revision)
 	if err != nil {
 		return err
@@ -263,14 +264,14 @@ func (d *Definitions) install(e *entry, since storage.Revision) error {
 	if e.resource != nil && serving == e.serving {
 		return nil
 	}
-	resource, err := d.customResource(crd, since)
+	served, err := d.customResource(crd, since)
 	if err != nil {
 		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
 	}
-	if err := d.options.Server.Install(resource); err != nil {
+	if err := d.options.Server.Install(served); err != nil {
 		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
 	}
-	e.serving, e.resource = serving, resource
+	e.serving, e.resource = serving, served
 	d.changes++
 	return nil
 }
@@ -310,8 +311,8 @@ func (d *Definitions) resettle(ctx context.Context, what resettlement) error {
 }
 
 // Admit refuses to create objects of a definition that is going away.
-func (d *Definitions) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
-	if r.Operation != apiserver.Create || r.Subresource != "" {
+func (d *Definitions) Admit(_ context.Context, r *resource.AdmissionRequest) error {
+	if r.Operation != resource.Create || r.Subresource != "" {
 		return nil
 	}
 	gr := r.Resource.GroupResource()
@@ -325,12 +326,12 @@ func (d *Definitions) Admit(_ context.Context, r *apiserver.AdmissionRequest) er
 }
 
 // Validate admits everything: [Definitions.Admit] has decided.
-func (d *Definitions) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+func (d *Definitions) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// Mutates implements [apiserver.Mutator]: objects stay as they are.
-func (d *Definitions) Mutates(*apiserver.AdmissionRequest) bool { return false }
+// Mutates implements [resource.Mutator]: objects stay as they are.
+func (d *Definitions) Mutates(*resource.AdmissionRequest) bool { return false }
 
-var _ apiserver.Admission = (*Definitions)(nil)
+var _ resource.Admission = (*Definitions)(nil)
 
 func terminating(crd *v1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, v1.Terminating)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // printer makes table rows by the columns of a definition: the name, then what
@@ -25,7 +25,7 @@ type printer struct {
 	paths   []*jsonpath.JSONPath // of the columns after the name
 }
 
-var _ apiserver.Printer = (*printer)(nil)
+var _ resource.Printer = (*printer)(nil)
 
 // newPrinter returns the printer for columns; without columns it prints the
 // age. Columns from the first one on that does not parse are left out: stored
@@ -53,11 +53,11 @@ func newPrinter(columns []v1.CustomResourceColumnDefinition) *printer {
 	return p
 }
 
-// Columns implements [apiserver.Printer].
+// Columns implements [resource.Printer].
 func (p *printer) Columns() []metav1.TableColumnDefinition { return p.columns }
 
-// Cells implements [apiserver.Printer].
-func (p *printer) Cells(obj apiserver.Object) ([]any, error) {
+// Cells implements [resource.Printer].
+func (p *printer) Cells(obj resource.Object) ([]any, error) {
 	cells := make([]any, 1, len(p.columns))
 	cells[0] = obj.GetName()
 	content := obj.(*unstructured.Unstructured).Object
@@ -141,7 +141,7 @@ func age(timestamp string) string {
 // definitionPrinter prints definitions: name and the time of creation.
 type definitionPrinter struct{}
 
-// Columns implements [apiserver.Printer].
+// Columns implements [resource.Printer].
 func (definitionPrinter) Columns() []metav1.TableColumnDefinition {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	return []metav1.TableColumnDefinition{
@@ -150,7 +150,7 @@ func (definitionPrinter) Columns() []metav1.TableColumnDefinition {
 	}
 }
 
-// Cells implements [apiserver.Printer].
-func (definitionPrinter) Cells(obj apiserver.Object) ([]any, error) {
+// Cells implements [resource.Printer].
+func (definitionPrinter) Cells(obj resource.Object) ([]any, error) {
 	return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // scale reads and writes replica counts at the paths that a definition names.
@@ -22,7 +22,7 @@ type scale struct {
 	specPath, statusPath, selectorPath string // as written in the definition
 }
 
-var _ apiserver.Scaler = (*scale)(nil)
+var _ resource.Scaler = (*scale)(nil)
 
 func newScale(s *v1.CustomResourceSubresourceScale) *scale {
 	if s == nil {
@@ -38,9 +38,9 @@ func newScale(s *v1.CustomResourceSubresourceScale) *scale {
 // fieldsOf splits a path such as ".spec.replicas".
 func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
-// Replicas implements [apiserver.Scaler]. An object without a wished count has
+// Replicas implements [resource.Scaler]. An object without a wished count has
 // no scale.
-func (s *scale) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+func (s *scale) Replicas(obj resource.Object) (spec, status int32, selector string, err error) {
 	content := obj.(*unstructured.Unstructured).Object
 	wished, found, err := unstructured.NestedInt64(content, fieldsOf(s.specPath)...)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *scale) Replicas(obj apiserver.Object) (spec, status int32, selector str
 	return int32(wished), int32(actual), selector, nil
 }
 
-// SetReplicas implements [apiserver.Scaler].
-func (s *scale) SetReplicas(obj apiserver.Object, replicas int32) error {
+// SetReplicas implements [resource.Scaler].
+func (s *scale) SetReplicas(obj resource.Object, replicas int32) error {
 	return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), fieldsOf(s.specPath)...)
 }
 

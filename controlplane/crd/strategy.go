@@ -28,7 +28,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/warning"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // strategy holds the rules of one version of a custom resource.
@@ -44,13 +44,13 @@ type strategy struct {
 type statusStrategy struct{ *strategy }
 
 var (
-	_ apiserver.Strategy = (*strategy)(nil)
-	_ apiserver.Strategy = statusStrategy{}
+	_ resource.Strategy = (*strategy)(nil)
+	_ resource.Strategy = statusStrategy{}
 )
 
 // Normalize coerces metadata, prunes what the schema does not know, drops nulls
 // that it does not allow, and sets defaults.
-func (s *strategy) Normalize(obj apiserver.Object) ([]string, error) {
+func (s *strategy) Normalize(obj resource.Object) ([]string, error) {
 	content := obj.(*unstructured.Unstructured).Object
 	unknown, err := s.coerce(content)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *strategy) coerce(content map[string]any) ([]string, error) {
 
 // Prepare keeps status out of the hands of those who write the object when it
 // is a subresource, and counts the generation.
-func (s *strategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (s *strategy) Prepare(_ context.Context, obj, old resource.Object) {
 	content := obj.(*unstructured.Unstructured).Object
 	if old == nil {
 		if s.hasStatus {
@@ -142,7 +142,7 @@ func (s *strategy) Prepare(_ context.Context, obj, old apiserver.Object) {
 }
 
 // Prepare takes everything but status and managedFields from the old object.
-func (s statusStrategy) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (s statusStrategy) Prepare(_ context.Context, obj, old resource.Object) {
 	u := obj.(*unstructured.Unstructured)
 	// The record moves as it is: decoding it costs more than the rest.
 	wished := u.Object
@@ -224,7 +224,7 @@ func equalValues(a, b any) bool {
 
 // Validate checks the object against schema, list types and rules. Whatever an
 // update leaves as it was is not held against it.
-func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
+func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
 	content := obj.(*unstructured.Unstructured).Object
 	if errs := s.validateType(content); len(errs) > 0 {
 		return errs
@@ -258,7 +258,7 @@ func (s *strategy) Validate(ctx context.Context, obj, old apiserver.Object) fiel
 
 // Validate checks the schema of status alone, but list types and rules of the
 // whole object.
-func (s statusStrategy) Validate(ctx context.Context, obj, old apiserver.Object) field.ErrorList {
+func (s statusStrategy) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
 	content, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
 	if errs := s.validateType(content); len(errs) > 0 {
 		return errs
@@ -328,13 +328,13 @@ func (s *strategy) validateInvariants(ctx context.Context, structural *schema.St
 		options = append(options, cel.WithRatcheting(correlated))
 	}
 	// What ratcheting forgives becomes a warning.
-	ctx = warning.WithWarningRecorder(ctx, recorder{apiserver.RequestFrom(ctx)})
+	ctx = warning.WithWarningRecorder(ctx, recorder{resource.RequestFrom(ctx)})
 	broken, _ := rules.Validate(ctx, nil, structural, content, old, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, broken...)
 }
 
 // recorder passes the warnings of the rules on.
-type recorder struct{ request *apiserver.Request }
+type recorder struct{ request *resource.Request }
 
 // AddWarning implements [warning.Recorder].
 func (r recorder) AddWarning(_, text string) {
@@ -356,7 +356,7 @@ func blocking(errs field.ErrorList) bool {
 }
 
 // Warnings tells about finalizers whose names are not qualified by a domain.
-func (s *strategy) Warnings(_ context.Context, obj, old apiserver.Object) []string {
+func (s *strategy) Warnings(_ context.Context, obj, old resource.Object) []string {
 	var known []string
 	if old != nil {
 		known = old.GetFinalizers()
@@ -371,7 +371,7 @@ func (s *strategy) Warnings(_ context.Context, obj, old apiserver.Object) []stri
 }
 
 // Warnings of status updates: none.
-func (statusStrategy) Warnings(context.Context, apiserver.Object, apiserver.Object) []string {
+func (statusStrategy) Warnings(context.Context, resource.Object, resource.Object) []string {
 	return nil
 }
 
@@ -395,7 +395,7 @@ func finalizerWarnings(name string) []string {
 // prune removes what the schema does not know from an object that was converted
 // from another version. It sets no defaults: only requests in a version, and
 // what is read in the version it was stored in, get those.
-func (s *strategy) prune(obj apiserver.Object) {
+func (s *strategy) prune(obj resource.Object) {
 	// Whatever could fail here has been checked when the object was stored.
 	_, _ = s.coerce(obj.(*unstructured.Unstructured).Object)
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -24,22 +24,22 @@ type Lifecycle struct {
 	Store storage.Viewer
 }
 
-var _ apiserver.Admission = Lifecycle{}
+var _ resource.Admission = Lifecycle{}
 
-// Admit implements [apiserver.Admission].
-func (l Lifecycle) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (l Lifecycle) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	if r.Resource == nil {
 		return nil
 	}
 	gr := r.Resource.GroupResource()
 	namespaces := gr.Group == "" && gr.Resource == "namespaces"
 	if namespaces {
-		if r.Operation == apiserver.Delete && immortal(r.Name) {
+		if r.Operation == resource.Delete && immortal(r.Name) {
 			return apierrors.NewForbidden(gr, r.Name, fmt.Errorf("this namespace may not be deleted"))
 		}
 		return nil
 	}
-	if r.Operation != apiserver.Create || r.Namespace == "" || isReview(gr) {
+	if r.Operation != resource.Create || r.Namespace == "" || isReview(gr) {
 		return nil
 	}
 	view, err := l.Store.View(ctx, 0)
@@ -66,11 +66,11 @@ func (l Lifecycle) Admit(ctx context.Context, r *apiserver.AdmissionRequest) err
 	return refusal
 }
 
-// Validate implements [apiserver.Admission]; Admit has decided.
-func (l Lifecycle) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements [resource.Admission]; Admit has decided.
+func (l Lifecycle) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// Mutates implements [apiserver.Mutator]: objects stay as they are.
-func (l Lifecycle) Mutates(*apiserver.AdmissionRequest) bool { return false }
+// Mutates implements [resource.Mutator]: objects stay as they are.
+func (l Lifecycle) Mutates(*resource.AdmissionRequest) bool { return false }
 
 // immortal namespaces cannot be deleted.
 func immortal(name string) bool {

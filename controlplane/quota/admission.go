@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
@@ -37,7 +37,7 @@ type Admission struct {
 	locks [64]sync.Mutex
 }
 
-var _ apiserver.Admission = (*Admission)(nil)
+var _ resource.Admission = (*Admission)(nil)
 
 // NewAdmission returns the admission for the quotas in a store. It writes their
 // status through send, and notes its charges for a controller in the ledger.
@@ -45,15 +45,15 @@ func NewAdmission(store storage.Viewer, send step.Sender, ledger *Ledger) *Admis
 	return &Admission{store: store, send: send, ledger: ledger, seed: maphash.MakeSeed()}
 }
 
-// Mutates implements [apiserver.Mutator]: objects stay as they are.
-func (*Admission) Mutates(*apiserver.AdmissionRequest) bool { return false }
+// Mutates implements [resource.Mutator]: objects stay as they are.
+func (*Admission) Mutates(*resource.AdmissionRequest) bool { return false }
 
-// Admit implements [apiserver.Admission]; Validate decides, on the object as it
+// Admit implements [resource.Admission]; Validate decides, on the object as it
 // is going to be.
-func (*Admission) Admit(context.Context, *apiserver.AdmissionRequest) error { return nil }
+func (*Admission) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// Validate implements [apiserver.Admission].
-func (a *Admission) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Validate implements [resource.Admission].
+func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	if !charged(r) {
 		return nil
 	}
@@ -75,14 +75,14 @@ func (a *Admission) Validate(ctx context.Context, r *apiserver.AdmissionRequest)
 }
 
 // charged tells whether a request may take up more than before.
-func charged(r *apiserver.AdmissionRequest) bool {
+func charged(r *resource.AdmissionRequest) bool {
 	if r.Namespace == "" || r.Object == nil || r.Resource.Backend != nil {
 		return false
 	}
 	switch r.Operation {
-	case apiserver.Create:
+	case resource.Create:
 		return r.Subresource == ""
-	case apiserver.Update:
+	case resource.Update:
 	default:
 		return false
 	}
@@ -99,7 +99,7 @@ func charged(r *apiserver.AdmissionRequest) bool {
 const attempts = 20
 
 // charge checks the quotas of a namespace and writes what they are charged.
-func (a *Admission) charge(ctx context.Context, r *apiserver.AdmissionRequest, m *meter) error {
+func (a *Admission) charge(ctx context.Context, r *resource.AdmissionRequest, m *meter) error {
 	done := map[string]bool{} // by name of the quota
 	var last error
 	for range attempts {
@@ -112,7 +112,7 @@ func (a *Admission) charge(ctx context.Context, r *apiserver.AdmissionRequest, m
 			return err
 		}
 		object := storage.Key{Bucket: r.Resource.Storage.Bucket, Name: r.Namespace + "/" + r.Object.GetName()}
-		taken := r.Operation == apiserver.Create && view.Get(object) != nil // it is going to be refused as existing
+		taken := r.Operation == resource.Create && view.Get(object) != nil // it is going to be refused as existing
 		if r.DryRun || taken {
 			return nil
 		}
@@ -144,7 +144,7 @@ type dueCharge struct {
 
 // due returns the charges for a request to quotas that were not charged yet, or
 // why it is refused.
-func due(view storage.View, r *apiserver.AdmissionRequest, m *meter, done map[string]bool) ([]dueCharge, error) {
+func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[string]bool) ([]dueCharge, error) {
 	var quotas []*corev1.ResourceQuota
 	for rec := range view.Ascend(bucket, r.Namespace+"/", "") {
 		q := &corev1.ResourceQuota{}

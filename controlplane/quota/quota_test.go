@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
@@ -28,7 +28,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func amounts(pairs ...string) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
-		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+		l[corev1.ResourceName(pairs[i])] = quantity.MustParse(pairs[i+1])
 	}
 	return l
 }
@@ -351,12 +351,12 @@ func TestIndexEqualsRebuild(t *testing.T) {
 func BenchmarkUnlimited(b *testing.B) {
 	store := storage.NewMemory(storage.MemoryOptions{})
 	a := NewAdmission(store, nil, &Ledger{})
-	r := &apiserver.AdmissionRequest{
-		Request: &apiserver.Request{
-			Resource:  &apiserver.Resource{Names: apiserver.Names{Plural: "configmaps", Namespaced: true}},
+	r := &resource.AdmissionRequest{
+		Request: &resource.Request{
+			Resource:  &resource.Resource{Names: resource.Names{Plural: "configmaps", Namespaced: true}},
 			Namespace: "default", Name: "c",
 		},
-		Operation: apiserver.Create, Object: &corev1.ConfigMap{},
+		Operation: resource.Create, Object: &corev1.ConfigMap{},
 	}
 	b.ReportAllocs()
 	for b.Loop() {

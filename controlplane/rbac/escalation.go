@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // Escalation is the admission that refuses roles and bindings by which somebody
@@ -28,13 +28,13 @@ type Escalation struct {
 	Authorizer auth.Authorizer
 }
 
-var _ apiserver.Admission = Escalation{}
+var _ resource.Admission = Escalation{}
 
 // errAggregation refuses rules that are gathered from whatever has a label.
 var errAggregation = errors.New("must have cluster-admin privileges to use the aggregationRule")
 
-// Admit implements [apiserver.Admission].
-func (e Escalation) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (e Escalation) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	if r.Object == nil || r.User.In(auth.Masters) || onlyCollected(r.Object, r.Old) {
 		return nil
 	}
@@ -52,11 +52,11 @@ func (e Escalation) Admit(ctx context.Context, r *apiserver.AdmissionRequest) er
 	return nil
 }
 
-// Validate implements [apiserver.Admission]; Admit has decided.
-func (e Escalation) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements [resource.Admission]; Admit has decided.
+func (e Escalation) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// Mutates implements [apiserver.Mutator]: objects stay as they are.
-func (e Escalation) Mutates(*apiserver.AdmissionRequest) bool { return false }
+// Mutates implements [resource.Mutator]: objects stay as they are.
+func (e Escalation) Mutates(*resource.AdmissionRequest) bool { return false }
 
 func aggregates(r *rbacv1.ClusterRole) bool {
 	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
@@ -64,7 +64,7 @@ func aggregates(r *rbacv1.ClusterRole) bool {
 
 // onlyCollected tells an update that touches nothing but what the garbage
 // collector needs to: that is no grant.
-func onlyCollected(obj, old apiserver.Object) bool {
+func onlyCollected(obj, old resource.Object) bool {
 	switch obj.(type) {
 	case *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding, *rbacv1.ClusterRoleBinding:
 	default:
@@ -73,7 +73,7 @@ func onlyCollected(obj, old apiserver.Object) bool {
 	if old == nil {
 		return false
 	}
-	same := obj.DeepCopyObject().(apiserver.Object)
+	same := obj.DeepCopyObject().(resource.Object)
 	same.SetOwnerReferences(old.GetOwnerReferences())
 	same.SetFinalizers(old.GetFinalizers())
 	same.SetSelfLink(old.GetSelfLink())
@@ -82,7 +82,7 @@ func onlyCollected(obj, old apiserver.Object) bool {
 }
 
 // role refuses rules beyond those of the user.
-func (e Escalation) role(ctx context.Context, r *apiserver.AdmissionRequest, rules []rbacv1.PolicyRule, aggregated bool) error {
+func (e Escalation) role(ctx context.Context, r *resource.AdmissionRequest, rules []rbacv1.PolicyRule, aggregated bool) error {
 	name := r.Name
 	if r.Verb == "create" {
 		name = "" // as at the authorization of the request
@@ -107,19 +107,19 @@ func (e Escalation) role(ctx context.Context, r *apiserver.AdmissionRequest, rul
 }
 
 // binding refuses to bind a role with more rules than those of the user.
-func (e Escalation) binding(ctx context.Context, r *apiserver.AdmissionRequest, ref rbacv1.RoleRef) error {
-	var resource string
+func (e Escalation) binding(ctx context.Context, r *resource.AdmissionRequest, ref rbacv1.RoleRef) error {
+	var plural string
 	switch ref.Kind {
 	case "ClusterRole":
-		resource = "clusterroles"
+		plural = "clusterroles"
 	case "Role":
-		resource = "roles"
+		plural = "roles"
 	default:
 		return fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
 	}
 	if e.may(ctx, &auth.Attributes{
 		User: r.User, Verb: "bind", ResourceRequest: true, Group: ref.APIGroup, Version: "*",
-		Resource: resource, Namespace: r.Namespace, Name: ref.Name,
+		Resource: plural, Namespace: r.Namespace, Name: ref.Name,
 	}) {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (e Escalation) may(ctx context.Context, a *auth.Attributes) bool {
 }
 
 // holds returns an error that lists what of the rules the user does not have.
-func (e Escalation) holds(ctx context.Context, r *apiserver.AdmissionRequest, rules []rbacv1.PolicyRule) error {
+func (e Escalation) holds(ctx context.Context, r *resource.AdmissionRequest, rules []rbacv1.PolicyRule) error {
 	held, failed := e.Roles.rulesOf(ctx, r.User, r.Namespace)
 	lacking := missing(held, rules)
 	if len(lacking) == 0 {
@@ -160,6 +160,6 @@ func (e Escalation) holds(ctx context.Context, r *apiserver.AdmissionRequest, ru
 	return errors.New(text)
 }
 
-func (e Escalation) refuse(r *apiserver.AdmissionRequest, err error) error {
+func (e Escalation) refuse(r *resource.AdmissionRequest, err error) error {
 	return apierrors.NewForbidden(r.Resource.GroupResource(), r.Object.GetName(), err)
 }

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/storage"
 )
@@ -45,27 +45,27 @@ type Admission struct {
 }
 
 var (
-	_ apiserver.Admission = Admission{}
-	_ apiserver.Mutator   = Admission{}
+	_ resource.Admission = Admission{}
+	_ resource.Mutator   = Admission{}
 )
 
-// Mutates implements [apiserver.Mutator].
-func (a Admission) Mutates(r *apiserver.AdmissionRequest) bool {
+// Mutates implements [resource.Mutator].
+func (a Admission) Mutates(r *resource.AdmissionRequest) bool {
 	_, ok := newPod(r)
 	return ok
 }
 
 // newPod returns the Pod that a request creates.
-func newPod(r *apiserver.AdmissionRequest) (*corev1.Pod, bool) {
-	if r.Resource == nil || r.Resource.Group != "" || r.Resource.Plural != "pods" || r.Subresource != "" || r.Operation != apiserver.Create {
+func newPod(r *resource.AdmissionRequest) (*corev1.Pod, bool) {
+	if r.Resource == nil || r.Resource.Group != "" || r.Resource.Plural != "pods" || r.Subresource != "" || r.Operation != resource.Create {
 		return nil, false
 	}
 	pod, ok := r.Object.(*corev1.Pod)
 	return pod, ok
 }
 
-// Admit implements [apiserver.Admission].
-func (a Admission) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements [resource.Admission].
+func (a Admission) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	pod, ok := newPod(r)
 	// The kubelet that runs a mirrored Pod has it from a file, and would take any
 	// other for a different one.
@@ -88,8 +88,8 @@ func (a Admission) Admit(ctx context.Context, r *apiserver.AdmissionRequest) err
 	return nil
 }
 
-// Validate implements [apiserver.Admission].
-func (a Admission) Validate(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Validate implements [resource.Admission].
+func (a Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
 	pod, ok := newPod(r)
 	if !ok {
 		return nil
@@ -119,7 +119,7 @@ func isMirror(pod *corev1.Pod) bool {
 
 // validateMirror refuses what a Pod cannot have whose kubelet runs it without
 // asking the API server.
-func validateMirror(r *apiserver.AdmissionRequest, pod *corev1.Pod) error {
+func validateMirror(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
 		return admission.Forbidden(r, "a mirror pod may not reference service accounts")
 	}

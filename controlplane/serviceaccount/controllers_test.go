@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
@@ -138,8 +138,8 @@ func TestPodsWaitForTheDefaultAccountOfANewNamespace(t *testing.T) {
 		a := Admission{Store: store, Suffix: func(int) string { return "xxxxx" }, Patience: Settling}
 		admit := func(account string) error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}, Spec: corev1.PodSpec{ServiceAccountName: account, Containers: []corev1.Container{{}}}}
-			return a.Admit(context.Background(), &apiserver.AdmissionRequest{
-				Request: &apiserver.Request{Namespace: "n", Name: "p", Resource: &apiserver.Resource{Names: apiserver.Names{Plural: "pods"}}}, Operation: apiserver.Create, Object: pod,
+			return a.Admit(context.Background(), &resource.AdmissionRequest{
+				Request: &resource.Request{Namespace: "n", Name: "p", Resource: &resource.Resource{Names: resource.Names{Plural: "pods"}}}, Operation: resource.Create, Object: pod,
 			})
 		}
 		begin := time.Now()

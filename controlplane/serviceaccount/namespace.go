@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
 
@@ -19,14 +19,14 @@ import (
 //
 // A request that is not carried out does not fail the creation: the controllers
 // make up for it.
-func Provide(resources []*apiserver.Resource, send step.Sender, keepers ...*Keeper) []*apiserver.Resource {
+func Provide(resources []*resource.Resource, send step.Sender, keepers ...*Keeper) []*resource.Resource {
 	out := slices.Clone(resources)
 	for i, r := range out {
 		if r.Group != "" || r.Plural != namespaces {
 			continue
 		}
 		provided := *r
-		provided.Committed = func(ctx context.Context, change apiserver.Change) error {
+		provided.Committed = func(ctx context.Context, change resource.Change) error {
 			ns, ok := change.Object.(*corev1.Namespace)
 			if !ok || change.Old != nil || change.Deleted {
 				return nil

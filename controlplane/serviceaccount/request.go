@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/storage"
 )
@@ -42,7 +42,7 @@ const (
 
 // Resources returns the resources with the subresource token added to
 // ServiceAccounts. The others are as they were.
-func (t *Tokens) Resources(resources []*apiserver.Resource) []*apiserver.Resource {
+func (t *Tokens) Resources(resources []*resource.Resource) []*resource.Resource {
 	out := slices.Clone(resources)
 	for i, r := range out {
 		if r.Group != "" || r.Plural != accounts {
@@ -60,7 +60,7 @@ func (t *Tokens) Resources(resources []*apiserver.Resource) []*apiserver.Resourc
 }
 
 // requestKind is what is posted to the subresource; planes share it.
-var requestKind = sync.OnceValue(func() apiserver.Subresource {
+var requestKind = sync.OnceValue(func() resource.Subresource {
 	k := kind.Of[authenticationv1.TokenRequest, *authenticationv1.TokenRequest]{
 		Group: authenticationv1.GroupName, Version: "v1",
 		Defaults: func(r *authenticationv1.TokenRequest) {
@@ -70,9 +70,9 @@ var requestKind = sync.OnceValue(func() apiserver.Subresource {
 			}
 		},
 	}
-	return apiserver.Subresource{
+	return resource.Subresource{
 		Name: "token", Kind: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"),
-		New:      func() apiserver.Object { return new(authenticationv1.TokenRequest) },
+		New:      func() resource.Object { return new(authenticationv1.TokenRequest) },
 		Strategy: k.Strategy(), Ownership: k.Ownership("token"),
 	}
 })
@@ -80,10 +80,10 @@ var requestKind = sync.OnceValue(func() apiserver.Subresource {
 // requests answers the subresource token.
 type requests struct{ t *Tokens }
 
-var _ apiserver.Creater = requests{}
+var _ resource.Creater = requests{}
 
-// Create implements [apiserver.Creater].
-func (q requests) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, _ *metav1.CreateOptions) (apiserver.Object, error) {
+// Create implements [resource.Creater].
+func (q requests) Create(ctx context.Context, r *resource.Request, obj resource.Object, _ *metav1.CreateOptions) (resource.Object, error) {
 	req := obj.(*authenticationv1.TokenRequest)
 	if err := matchesPath(r, req); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (q requests) Create(ctx context.Context, r *apiserver.Request, obj apiserve
 }
 
 // matchesPath refuses a request whose body names another account than its path.
-func matchesPath(r *apiserver.Request, req *authenticationv1.TokenRequest) error {
+func matchesPath(r *resource.Request, req *authenticationv1.TokenRequest) error {
 	gk := authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
 	if req.Name != "" && req.Name != r.Name {
 		return apierrors.NewInvalid(gk, r.Name, field.ErrorList{

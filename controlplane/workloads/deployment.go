@@ -314,7 +314,7 @@ func (r *rollout) note(set *appsv1.ReplicaSet) {
 func (r *rollout) write(set *appsv1.ReplicaSet) {
 	key := storage.Key{Bucket: replicaSets, Name: set.Namespace + "/" + set.Name}
 	i := slices.IndexFunc(r.requests, func(q step.Request) bool {
-		return q.Subject.Key == r.key && q.Path == resource(replicaSets).Object(key)
+		return q.Subject.Key == r.key && q.Path == resourceOf(replicaSets).Object(key)
 	})
 	if i >= 0 {
 		r.requests = slices.Delete(r.requests, i, i+1) // this one has both changes

@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
@@ -341,14 +341,14 @@ func TestNamespaceWithWorkloadsGoesAway(t *testing.T) {
 // noPods refuses Pods while it is closed.
 type noPods struct{ open bool }
 
-func (n *noPods) Admit(_ context.Context, r *apiserver.AdmissionRequest) error {
-	if r.Resource.Plural == "pods" && r.Operation == apiserver.Create && r.Subresource == "" && !n.open {
+func (n *noPods) Admit(_ context.Context, r *resource.AdmissionRequest) error {
+	if r.Resource.Plural == "pods" && r.Operation == resource.Create && r.Subresource == "" && !n.open {
 		return apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, errors.New("closed today"))
 	}
 	return nil
 }
 
-func (n *noPods) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+func (n *noPods) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 func TestRefusedPodsShowInTheStatus(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (t *turn) schedule(p *object) {
 	body, _ := json.Marshal(binding) // a type of the API: cannot fail
 	t.written.Add(p.key)
 	t.send(step.Request{
-		User: step.Scheduler, Method: http.MethodPost, Path: resource(pods).Object(p.key) + "/binding",
+		User: step.Scheduler, Method: http.MethodPost, Path: resourceOf(pods).Object(p.key) + "/binding",
 		ContentType: step.JSON, Body: body, Subject: step.Subject{Key: p.key},
 	})
 }

@@ -279,7 +279,7 @@ func (o *ordered) handOver(n int, p *object) {
 			"ownerReferences": []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: p.uid}},
 		})
 		o.written.Add(key)
-		o.send(step.Put(statefulSetController, resource(key.Bucket).Object(key), body, step.Subject{Key: o.key}))
+		o.send(step.Put(statefulSetController, resourceOf(key.Bucket).Object(key), body, step.Subject{Key: o.key}))
 	}
 }
 

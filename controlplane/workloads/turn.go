@@ -83,8 +83,8 @@ func stored[T any](t *turn, key storage.Key) *T {
 	return obj
 }
 
-// resource returns how the objects of a bucket are called.
-func resource(bucket string) step.Resource {
+// resourceOf returns how the objects of a bucket are called.
+func resourceOf(bucket string) step.Resource {
 	r := step.Resource{Bucket: bucket, Version: "v1", Plural: bucket, Namespaced: true}
 	switch bucket {
 	case nodes, volumes:
@@ -105,7 +105,7 @@ func (t *turn) send(r step.Request) { t.requests = append(t.requests, r) }
 // create creates an object in a bucket on behalf of an owner.
 func (t *turn) create(user string, owner storage.Key, bucket string, obj any) {
 	namespace := ""
-	r := resource(bucket)
+	r := resourceOf(bucket)
 	if r.Namespaced {
 		if namespace, _ = step.SplitName(owner.Name); t.terminating(namespace) {
 			return // nothing can be made in it any more
@@ -130,7 +130,7 @@ func (t *turn) terminating(namespace string) bool {
 
 // update replaces an object, or a subresource of it.
 func (t *turn) update(user string, key storage.Key, subresource string, obj any) {
-	path := resource(key.Bucket).Object(key)
+	path := resourceOf(key.Bucket).Object(key)
 	if subresource != "" {
 		path += "/" + subresource
 	}
@@ -143,7 +143,7 @@ func (t *turn) update(user string, key storage.Key, subresource string, obj any)
 func (t *turn) patch(user string, about, key storage.Key, document any) {
 	body, _ := json.Marshal(document)
 	t.written.Add(key)
-	t.send(step.Patch(user, resource(key.Bucket).Object(key), body, step.Subject{Key: about}))
+	t.send(step.Patch(user, resourceOf(key.Bucket).Object(key), body, step.Subject{Key: about}))
 }
 
 // delete deletes an object as it was seen, on behalf of another.
@@ -152,7 +152,7 @@ func (t *turn) delete(user string, about storage.Key, o *object, options metav1.
 	options.Preconditions = &metav1.Preconditions{UID: &o.uid}
 	body, _ := json.Marshal(&options)
 	t.written.Add(o.key)
-	t.send(step.Delete(user, resource(o.key.Bucket).Object(o.key), body, step.Subject{Key: about}))
+	t.send(step.Delete(user, resourceOf(o.key.Bucket).Object(o.key), body, step.Subject{Key: about}))
 }
 
 // claim returns the objects of a bucket that an owner controls, after it has

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 func TestPathsNameTheirTarget(t *testing.T) {
@@ -126,7 +127,7 @@ func TestLargeAnswersAreCompressedForThoseWhoAsk(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept-Encoding", c.accept)
-		exchange.Send(&exchange.Writer{ResponseWriter: recorder, Warnings: &exchange.Warnings{}}, r, 200, "text/plain", b)
+		exchange.Send(&exchange.Writer{ResponseWriter: recorder, Warnings: &resource.Warnings{}}, r, 200, "text/plain", b)
 		resp := recorder.Result()
 		var from io.Reader = resp.Body
 		if resp.Header.Get("Content-Encoding") != c.want {
@@ -147,7 +148,7 @@ func TestLargeAnswersAreCompressedForThoseWhoAsk(t *testing.T) {
 
 func TestWarningsAreBoundedAndQuoted(t *testing.T) {
 	t.Parallel()
-	texts := &exchange.Warnings{}
+	texts := &resource.Warnings{}
 	texts.Add(`say "hi"`)
 	texts.Add(`say "hi"`)
 	long := strings.Repeat("y", 3000)

@@ -6,13 +6,14 @@ package exchange
 import (
 	"net/http"
 	"strings"
-	"sync"
+	"unicode/utf8"
 )
 
 // Writer knows what was sent, and sends the warnings with the headers.
 type Writer struct {
 	http.ResponseWriter
-	Warnings *Warnings
+	// Warnings that go with the headers.
+	Warnings Warnings
 	// Code that was sent; 0 before.
 	Code int
 }
@@ -21,7 +22,7 @@ type Writer struct {
 func (w *Writer) WriteHeader(code int) {
 	if w.Code == 0 && code >= 200 {
 		w.Code = code
-		w.Warnings.send(w.Header())
+		sendWarnings(w.Header(), w.Warnings.Texts())
 	}
 	w.ResponseWriter.WriteHeader(code)
 }
@@ -46,39 +47,24 @@ const (
 	maxWarning  = 256
 )
 
-// Warnings collects the warnings of one answer, each text once.
-type Warnings struct {
-	mu    sync.Mutex
-	texts []string
-	runes int
-}
+// Warnings are the texts of an answer's warnings.
+type Warnings interface{ Texts() []string }
 
-// Add adds a warning; it is safe for concurrent use.
-func (l *Warnings) Add(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, known := range l.texts {
-		if known == text {
-			return
-		}
-	}
-	l.runes += len([]rune(text))
-	l.texts = append(l.texts, text)
-}
-
-// send puts the warnings into headers; when they are too long together, long
+// sendWarnings puts warnings into headers; when they are too long together, long
 // ones are cut, and when that is not enough, the last ones are left out.
-func (l *Warnings) send(h http.Header) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func sendWarnings(h http.Header, texts []string) {
+	runes := 0
+	for _, text := range texts {
+		runes += utf8.RuneCountInString(text)
+	}
 	sent := 0
-	for _, text := range l.texts {
-		if l.runes > maxWarnings {
-			if runes := []rune(text); len(runes) > maxWarning {
-				text = string(runes[:maxWarning])
+	for _, text := range texts {
+		if runes > maxWarnings {
+			if cut := []rune(text); len(cut) > maxWarning {
+				text = string(cut[:maxWarning])
 			}
 		}
-		if sent += len([]rune(text)); sent > maxWarnings {
+		if sent += utf8.RuneCountInString(text); sent > maxWarnings {
 			return
 		}
 		h.Add("Warning", "299 - "+quoteWarning(text))

@@ -17,14 +17,14 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 )
 
 // Of describes one built-in kind with objects of type *T. The fields without
-// comment are those of apiserver.Names.
+// comment are those of resource.Names.
 type Of[T any, P Object[T]] struct {
 	Group, Version, Plural string
 	// Singular is the kind in lower case unless set.
@@ -32,14 +32,14 @@ type Of[T any, P Object[T]] struct {
 	Short, Categories []string
 	Cluster           bool // cluster-scoped
 
-	// Deprecation is that of apiserver.Version.
+	// Deprecation is that of resource.Version.
 	Deprecation string
-	// NameRule is that of apiserver.Resource.
+	// NameRule is that of resource.Resource.
 	NameRule func(name string, prefix bool) []string
 
 	// Alias keeps the objects as those of another kind, in its bucket; nil: as
 	// what they are, in a bucket of their own.
-	Alias  *apiserver.Alias
+	Alias  *resource.Alias
 	Bucket string
 
 	// Family shares the description of types between kinds that have most of
@@ -51,7 +51,7 @@ type Of[T any, P Object[T]] struct {
 	// may share memory with obj, which may be unstructured. [Joined] puts the
 	// versions together.
 	Others  []string
-	Convert func(obj apiserver.Object, version string) (apiserver.Object, error)
+	Convert func(obj resource.Object, version string) (resource.Object, error)
 
 	// Generations are counted: 1 at creation, one more with every change
 	// outside metadata and status.
@@ -63,7 +63,7 @@ type Of[T any, P Object[T]] struct {
 	// KeepsStatus lets a create set the status although it is a subresource.
 	KeepsStatus bool
 	// Subresources besides status.
-	Subresources []apiserver.Subresource
+	Subresources []resource.Subresource
 
 	// Defaults fills in what the client left out, on every write.
 	Defaults func(P)
@@ -88,13 +88,13 @@ type Of[T any, P Object[T]] struct {
 	// Unconditional admits updates without a resourceVersion, Creates admits a
 	// PUT that creates.
 	Unconditional, Creates bool
-	Deletion               apiserver.DeletionRules
+	Deletion               resource.DeletionRules
 }
 
 // Object is a pointer to an API type.
 type Object[T any] interface {
 	*T
-	apiserver.Object
+	resource.Object
 }
 
 // Selectable is a field for selectors; Keys is its path if it is a plain string
@@ -112,11 +112,11 @@ func Leaf[P any](path string, value func(P) string) Selectable[P] {
 
 // Strategy returns the rules of the kind, for kinds that are answered and not
 // stored.
-func (k Of[T, P]) Strategy() apiserver.Strategy { return &strategy[T, P]{kind: k} }
+func (k Of[T, P]) Strategy() resource.Strategy { return &strategy[T, P]{kind: k} }
 
 // Ownership returns the tracker of field owners, for kinds that are answered and
 // not stored.
-func (k Of[T, P]) Ownership(subresource string) apiserver.Ownership {
+func (k Of[T, P]) Ownership(subresource string) resource.Ownership {
 	if k.Family == nil {
 		k.Family = NewFamily()
 	}
@@ -126,7 +126,7 @@ func (k Of[T, P]) Ownership(subresource string) apiserver.Ownership {
 }
 
 // Resource returns the kind as the API server wants it.
-func (k Of[T, P]) Resource() *apiserver.Resource {
+func (k Of[T, P]) Resource() *resource.Resource {
 	name := reflect.TypeFor[T]().Name()
 	gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: name}
 	if k.Singular == "" {
@@ -144,9 +144,9 @@ func (k Of[T, P]) Resource() *apiserver.Resource {
 		k.Bucket = k.Group + "/" + k.Plural
 	}
 	rules := &strategy[T, P]{kind: k}
-	version := apiserver.Version{
+	version := resource.Version{
 		Name:           k.Version,
-		New:            func() apiserver.Object { return P(new(T)) },
+		New:            func() resource.Object { return P(new(T)) },
 		Strategy:       rules,
 		Ownership:      k.ownership(gvk, "", "status"),
 		Printer:        table.Default(),
@@ -164,36 +164,36 @@ func (k Of[T, P]) Resource() *apiserver.Resource {
 		version.Printer = &table.Typed[P]{Definitions: k.Columns, Row: k.Row}
 	}
 	for _, s := range k.Selectable {
-		version.Selectable = append(version.Selectable, apiserver.SelectableField{
-			Path: s.Path, Keys: s.Keys, Value: func(obj apiserver.Object) string { return s.Value(obj.(P)) },
+		version.Selectable = append(version.Selectable, resource.SelectableField{
+			Path: s.Path, Keys: s.Keys, Value: func(obj resource.Object) string { return s.Value(obj.(P)) },
 		})
 	}
 	if k.Status {
-		version.Subresources = append([]apiserver.Subresource{{
+		version.Subresources = append([]resource.Subresource{{
 			Name: "status", Strategy: statusStrategy[T, P]{rules}, Ownership: k.ownership(gvk, "status", "spec"),
 		}}, version.Subresources...)
 	}
-	return &apiserver.Resource{
-		Names: apiserver.Names{
+	return &resource.Resource{
+		Names: resource.Names{
 			Group: k.Group, Plural: k.Plural, Singular: k.Singular, Kind: name, ListKind: name + "List",
 			ShortNames: k.Short, Categories: k.Categories, Namespaced: !k.Cluster,
 		},
-		Storage:  apiserver.Storage{Bucket: k.Bucket, Version: k.Version, Alias: k.Alias},
+		Storage:  resource.Storage{Bucket: k.Bucket, Version: k.Version, Alias: k.Alias},
 		NameRule: k.NameRule,
-		Versions: []apiserver.Version{version},
-		Update:   apiserver.UpdateRules{Unconditional: k.Unconditional, Creates: k.Creates},
+		Versions: []resource.Version{version},
+		Update:   resource.UpdateRules{Unconditional: k.Unconditional, Creates: k.Creates},
 		Deletion: k.Deletion,
 	}
 }
 
 // Joined returns a resource with the versions of another after its own. convert is
 // [Of.Convert] of both.
-func Joined(r, other *apiserver.Resource, convert func(apiserver.Object, string) (apiserver.Object, error)) *apiserver.Resource {
+func Joined(r, other *resource.Resource, convert func(resource.Object, string) (resource.Object, error)) *resource.Resource {
 	r.Versions = append(r.Versions, other.Versions...)
-	r.Convert = func(_ context.Context, objects []apiserver.Object, version string) ([]apiserver.Object, error) {
-		out := make([]apiserver.Object, len(objects))
+	r.Convert = func(_ context.Context, objects []resource.Object, version string) ([]resource.Object, error) {
+		out := make([]resource.Object, len(objects))
 		for i, obj := range objects {
-			converted, err := convert(obj.DeepCopyObject().(apiserver.Object), version)
+			converted, err := convert(obj.DeepCopyObject().(resource.Object), version)
 			if err != nil {
 				return nil, err
 			}
@@ -223,7 +223,7 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 	}
 	if k.Convert != nil {
 		e.Convert = func(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
-			return k.Convert(obj.DeepCopyObject().(apiserver.Object), to.Version)
+			return k.Convert(obj.DeepCopyObject().(resource.Object), to.Version)
 		}
 	}
 	return apply.New(e)

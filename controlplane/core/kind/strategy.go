@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // strategy holds the rules of a kind: what all kinds share, and the functions of
@@ -19,7 +19,7 @@ type strategy[T any, P Object[T]] struct{ kind Of[T, P] }
 
 // Normalize sets defaults. Unknown fields do not survive the decoder of a Go
 // type, which reports them itself.
-func (s *strategy[T, P]) Normalize(obj apiserver.Object) ([]string, error) {
+func (s *strategy[T, P]) Normalize(obj resource.Object) ([]string, error) {
 	if s.kind.Defaults != nil {
 		s.kind.Defaults(obj.(P))
 	}
@@ -28,7 +28,7 @@ func (s *strategy[T, P]) Normalize(obj apiserver.Object) ([]string, error) {
 
 // Prepare keeps status out of the hands of those who write the object, and
 // counts the generation.
-func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old apiserver.Object) {
+func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old resource.Object) {
 	current := obj.(P)
 	var before P
 	if old != nil {
@@ -59,7 +59,7 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old apiserver.Object)
 }
 
 // Validate checks by the rules of the kind.
-func (s *strategy[T, P]) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	if s.kind.Validate == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s *strategy[T, P]) Validate(_ context.Context, obj, old apiserver.Object) 
 }
 
 // Warnings about an accepted object.
-func (s *strategy[T, P]) Warnings(_ context.Context, obj, old apiserver.Object) []string {
+func (s *strategy[T, P]) Warnings(_ context.Context, obj, old resource.Object) []string {
 	if s.kind.Warnings == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *strategy[T, P]) Warnings(_ context.Context, obj, old apiserver.Object) 
 type statusStrategy[T any, P Object[T]] struct{ *strategy[T, P] }
 
 // Prepare takes everything but metadata and status from the old object.
-func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old resource.Object) {
 	current, before := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
 	for i := range current.NumField() {
 		switch current.Type().Field(i).Name {
@@ -104,7 +104,7 @@ func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old apiserver.Obje
 }
 
 // Validate checks the status by the rules of the kind.
-func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	if s.kind.ValidateStatus == nil {
 		return nil
 	}
@@ -112,12 +112,12 @@ func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old apiserver.Obj
 }
 
 // part returns a field of an object.
-func part(obj apiserver.Object, name string) reflect.Value {
+func part(obj resource.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
 }
 
 // changed tells whether objects differ outside metadata and status.
-func changed(a, b apiserver.Object) bool {
+func changed(a, b resource.Object) bool {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {
 		switch x.Type().Field(i).Name {

@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // addressKinds are the ranges and the addresses of Services. They describe what
 // the allocator does; it does not follow them.
-func addressKinds() []*apiserver.Resource {
+func addressKinds() []*resource.Resource {
 	type (
 		ranges  = *networkingv1.ServiceCIDR
 		address = *networkingv1.IPAddress
 	)
 	const group = networkingv1.GroupName
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[networkingv1.ServiceCIDR, ranges]{
 			Group: group, Version: "v1", Plural: "servicecidrs", Cluster: true, Status: true, Generations: true, Unconditional: true,
 			Validate: validateRanges,

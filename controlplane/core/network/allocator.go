@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 	"github.com/steer-dev/steer/storage"
@@ -70,7 +70,7 @@ func (a *ServiceAllocator) Range() netip.Prefix { return a.ips }
 
 // Services returns the resources with the one of Services changed such that the
 // allocator learns of every change. The others are as they were.
-func (a *ServiceAllocator) Services(resources []*apiserver.Resource) []*apiserver.Resource {
+func (a *ServiceAllocator) Services(resources []*resource.Resource) []*resource.Resource {
 	out := slices.Clone(resources)
 	for i, r := range out {
 		if r.Group == "" && r.Plural == "services" {
@@ -82,7 +82,7 @@ func (a *ServiceAllocator) Services(resources []*apiserver.Resource) []*apiserve
 	return out
 }
 
-func (a *ServiceAllocator) committed(_ context.Context, change apiserver.Change) error {
+func (a *ServiceAllocator) committed(_ context.Context, change resource.Change) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if old, ok := change.Old.(*corev1.Service); ok {
@@ -151,10 +151,10 @@ func (a *ServiceAllocator) load(ctx context.Context) error {
 	return nil
 }
 
-// Admit implements apiserver.Admission.
-func (a *ServiceAllocator) Admit(ctx context.Context, r *apiserver.AdmissionRequest) error {
+// Admit implements resource.Admission.
+func (a *ServiceAllocator) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
 	s, ok := r.Object.(*corev1.Service)
-	if !ok || r.Subresource != "" || r.Operation != apiserver.Create && r.Operation != apiserver.Update {
+	if !ok || r.Subresource != "" || r.Operation != resource.Create && r.Operation != resource.Update {
 		return nil
 	}
 	a.mu.Lock()
@@ -191,11 +191,11 @@ func (a *ServiceAllocator) Admit(ctx context.Context, r *apiserver.AdmissionRequ
 	return nil
 }
 
-// Validate implements apiserver.Admission.
-func (a *ServiceAllocator) Validate(context.Context, *apiserver.AdmissionRequest) error { return nil }
+// Validate implements resource.Admission.
+func (a *ServiceAllocator) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// Mutates implements apiserver.Mutator: Services are given what they lack.
-func (a *ServiceAllocator) Mutates(r *apiserver.AdmissionRequest) bool {
+// Mutates implements resource.Mutator: Services are given what they lack.
+func (a *ServiceAllocator) Mutates(r *resource.AdmissionRequest) bool {
 	_, isService := r.Object.(*corev1.Service)
 	return isService
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 func admit(a *ServiceAllocator, s, old *corev1.Service, dryRun bool) error {
 	defaultService(s)
-	r := &apiserver.AdmissionRequest{Request: &apiserver.Request{}, Operation: apiserver.Create, Object: s, DryRun: dryRun}
+	r := &resource.AdmissionRequest{Request: &resource.Request{}, Operation: resource.Create, Object: s, DryRun: dryRun}
 	if old != nil {
-		r.Operation, r.Old = apiserver.Update, old
+		r.Operation, r.Old = resource.Update, old
 	}
 	return a.Admit(context.Background(), r)
 }
@@ -66,7 +66,7 @@ func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
 	if again.Spec.ClusterIP != second.Spec.ClusterIP || again.Spec.Ports[0].NodePort != second.Spec.Ports[0].NodePort {
 		t.Errorf("after the update %s and %d", again.Spec.ClusterIP, again.Spec.Ports[0].NodePort)
 	}
-	if err := a.committed(context.Background(), apiserver.Change{Object: first, Deleted: true}); err != nil {
+	if err := a.committed(context.Background(), resource.Change{Object: first, Deleted: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := admit(a, taken, nil, false); err != nil {

@@ -9,12 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-func networkKinds() []*apiserver.Resource {
-	return []*apiserver.Resource{
+func networkKinds() []*resource.Resource {
+	return []*resource.Resource{
 		kind.Of[networkingv1.Ingress, *networkingv1.Ingress]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
 			Status: true, Generations: true, Unconditional: true,

@@ -16,22 +16,22 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 // Resources returns the kinds of this package.
-func Resources() []*apiserver.Resource {
+func Resources() []*resource.Resource {
 	return slices.Concat(serviceKinds(), networkKinds(), addressKinds())
 }
 
-func serviceKinds() []*apiserver.Resource {
+func serviceKinds() []*resource.Resource {
 	type service = *corev1.Service
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[corev1.Service, service]{
 			Version: "v1", Plural: "services", Short: []string{"svc"}, Categories: []string{"all"},
 			Status: true, Unconditional: true, Creates: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: defaultService,
 			NameRule: apivalidation.NameIsDNSLabel,
 			Warnings: serviceWarnings,

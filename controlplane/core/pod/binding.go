@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // bind assigns a Pod that has no node yet to the node that a Binding names.
-func bind(obj, body apiserver.Object) error {
+func bind(obj, body resource.Object) error {
 	p, b := obj.(*corev1.Pod), body.(*corev1.Binding)
 	var errs field.ErrorList
 	if kind := b.Target.Kind; kind != "" && kind != "Node" {

@@ -13,18 +13,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 // Bindings returns the resource by which Pods are bound without the path of the
 // Pod. It does what the subresource binding of the Pod does that has the name.
-func (s Subresources) Bindings() *apiserver.Resource {
+func (s Subresources) Bindings() *resource.Resource {
 	k := kind.Of[corev1.Binding, *corev1.Binding]{Version: "v1", Plural: "bindings"}
-	return &apiserver.Resource{
-		Names: apiserver.Names{Plural: "bindings", Singular: "binding", Kind: "Binding", ListKind: "BindingList", Namespaced: true},
-		Versions: []apiserver.Version{{
-			Name: "v1", New: func() apiserver.Object { return &corev1.Binding{} }, Strategy: k.Strategy(),
+	return &resource.Resource{
+		Names: resource.Names{Plural: "bindings", Singular: "binding", Kind: "Binding", ListKind: "BindingList", Namespaced: true},
+		Versions: []resource.Version{{
+			Name: "v1", New: func() resource.Object { return &corev1.Binding{} }, Strategy: k.Strategy(),
 		}},
 		Backend: bindings{s},
 	}
@@ -33,8 +33,8 @@ func (s Subresources) Bindings() *apiserver.Resource {
 // bindings is the backend of [Subresources.Bindings].
 type bindings struct{ Subresources }
 
-// Create implements apiserver.Creater.
-func (b bindings) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, options *metav1.CreateOptions) (apiserver.Object, error) {
+// Create implements resource.Creater.
+func (b bindings) Create(ctx context.Context, r *resource.Request, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
 	name := obj.GetName()
 	if name == "" {
 		return nil, apierrors.NewBadRequest("Name parameter required.")

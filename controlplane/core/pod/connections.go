@@ -15,28 +15,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // connections are the subresources that lead to a container: there is none, so
 // they say why not. The kinds are those of their options.
-func (s Subresources) connections(plural string, kinds ...string) []apiserver.Subresource {
+func (s Subresources) connections(plural string, kinds ...string) []resource.Subresource {
 	names := map[string]string{
 		"PodAttachOptions": "attach", "PodExecOptions": "exec", "PodPortForwardOptions": "portforward",
 		"PodProxyOptions": "proxy", "ServiceProxyOptions": "proxy", "NodeProxyOptions": "proxy",
 	}
-	var out []apiserver.Subresource
+	var out []resource.Subresource
 	for _, kind := range kinds {
 		verbs := []string{"create", "get"}
 		if names[kind] == "proxy" {
 			verbs = []string{"create", "delete", "get", "patch", "update"}
 		}
-		out = append(out, apiserver.Subresource{
+		out = append(out, resource.Subresource{
 			Name: names[kind], Backend: connection{s, plural, names[kind]}, Kind: corev1.SchemeGroupVersion.WithKind(kind), Verbs: verbs,
 		})
 	}
 	if plural == "pods" {
-		out = append(out, apiserver.Subresource{
+		out = append(out, resource.Subresource{
 			Name: "log", Backend: connection{s, plural, "log"}, Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Verbs: []string{"get"},
 		})
 	}
@@ -49,8 +49,8 @@ type connection struct {
 	plural, name string
 }
 
-// Connect implements apiserver.Connecter.
-func (c connection) Connect(ctx context.Context, r *apiserver.Request, w http.ResponseWriter, h *http.Request) {
+// Connect implements resource.Connecter.
+func (c connection) Connect(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
 	err := c.refusal(ctx, r, h)
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent) // a container that has not begun has said nothing
@@ -68,7 +68,7 @@ func (c connection) Connect(ctx context.Context, r *apiserver.Request, w http.Re
 }
 
 // refusal says why there is no connection; nil for an empty log.
-func (c connection) refusal(ctx context.Context, r *apiserver.Request, h *http.Request) error {
+func (c connection) refusal(ctx context.Context, r *resource.Request, h *http.Request) error {
 	switch c.plural {
 	case "nodes":
 		n, err := load[corev1.Node](ctx, c.Store, "nodes", "", r.Name)

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -33,19 +33,19 @@ type Subresources struct {
 
 // Into returns the resources with those of Pods, Services and nodes changed such
 // that they have their subresources. The others are as they were.
-func (s Subresources) Into(resources []*apiserver.Resource) []*apiserver.Resource {
+func (s Subresources) Into(resources []*resource.Resource) []*resource.Resource {
 	out := slices.Clone(resources)
 	for i, r := range out {
 		if r.Group != "" {
 			continue
 		}
-		var more []apiserver.Subresource
+		var more []resource.Subresource
 		switch r.Plural {
 		case "pods":
 			more = append(s.connections("pods", "PodAttachOptions", "PodExecOptions", "PodPortForwardOptions", "PodProxyOptions"),
-				apiserver.Subresource{
+				resource.Subresource{
 					Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), Alike: []string{"v1beta1"},
-					New: func() apiserver.Object { return &policyv1.Eviction{} },
+					New: func() resource.Object { return &policyv1.Eviction{} },
 				})
 		case "services":
 			more = s.connections("services", "ServiceProxyOptions")
@@ -86,8 +86,8 @@ func load[T any](ctx context.Context, store storage.Viewer, bucket, namespace, n
 // eviction deletes a Pod unless too many of its kind are away already.
 type eviction struct{ Subresources }
 
-// Create implements apiserver.Creater.
-func (e eviction) Create(ctx context.Context, r *apiserver.Request, obj apiserver.Object, options *metav1.CreateOptions) (apiserver.Object, error) {
+// Create implements resource.Creater.
+func (e eviction) Create(ctx context.Context, r *resource.Request, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
 	wish := obj.(*policyv1.Eviction)
 	if wish.Name != r.Name {
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")

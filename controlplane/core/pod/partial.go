@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
@@ -27,8 +27,8 @@ type partial struct {
 }
 
 // partialSubresources are those of Pods.
-func partialSubresources() []apiserver.Subresource {
-	return []apiserver.Subresource{
+func partialSubresources() []resource.Subresource {
+	return []resource.Subresource{
 		{Name: "ephemeralcontainers", Strategy: partial{
 			take:  func(to, from *corev1.PodSpec) { to.EphemeralContainers = from.EphemeralContainers },
 			check: checkEphemeralChange,
@@ -37,14 +37,14 @@ func partialSubresources() []apiserver.Subresource {
 	}
 }
 
-// Normalize implements apiserver.Strategy.
-func (partial) Normalize(obj apiserver.Object) ([]string, error) {
+// Normalize implements resource.Strategy.
+func (partial) Normalize(obj resource.Object) ([]string, error) {
 	defaultPod(obj.(*corev1.Pod))
 	return nil, nil
 }
 
 // Prepare keeps everything but the part.
-func (p partial) Prepare(_ context.Context, obj, old apiserver.Object) {
+func (p partial) Prepare(_ context.Context, obj, old resource.Object) {
 	now, before := obj.(*corev1.Pod), old.(*corev1.Pod)
 	spec := before.Spec.DeepCopy()
 	p.take(spec, &now.Spec)
@@ -56,8 +56,8 @@ func (p partial) Prepare(_ context.Context, obj, old apiserver.Object) {
 	}
 }
 
-// Validate implements apiserver.Strategy.
-func (p partial) Validate(_ context.Context, obj, old apiserver.Object) field.ErrorList {
+// Validate implements resource.Strategy.
+func (p partial) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
 	now, before := obj.(*corev1.Pod), old.(*corev1.Pod)
@@ -67,8 +67,8 @@ func (p partial) Validate(_ context.Context, obj, old apiserver.Object) field.Er
 	return errs
 }
 
-// Warnings implements apiserver.Strategy.
-func (partial) Warnings(context.Context, apiserver.Object, apiserver.Object) []string { return nil }
+// Warnings implements resource.Strategy.
+func (partial) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 
 func checkEphemeralChange(f *valid.Field, now, before *corev1.Pod) {
 	for _, c := range before.Spec.EphemeralContainers {

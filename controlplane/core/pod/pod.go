@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 )
 
 // Resources returns the kinds of this package.
-func Resources() []*apiserver.Resource {
+func Resources() []*resource.Resource {
 	type pod = *corev1.Pod
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[corev1.Pod, pod]{
 			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
@@ -41,9 +41,9 @@ func Resources() []*apiserver.Resource {
 				}
 				return podspec.Warnings(p)
 			},
-			Subresources: append(partialSubresources(), apiserver.Subresource{
+			Subresources: append(partialSubresources(), resource.Subresource{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
-				New: func() apiserver.Object { return &corev1.Binding{} },
+				New: func() resource.Object { return &corev1.Binding{} },
 			}),
 			Columns: kind.Columns("Name", "Ready", "Status", "Restarts", "Age",
 				"IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
@@ -59,11 +59,11 @@ func Resources() []*apiserver.Resource {
 				{Path: "status.podIPs", Value: func(p pod) string { return p.Status.PodIP }},
 				kind.Leaf("status.nominatedNodeName", func(p pod) string { return p.Status.NominatedNodeName }),
 			},
-			Deletion: apiserver.DeletionRules{Grace: podGrace, ReturnsObject: true},
+			Deletion: resource.DeletionRules{Grace: podGrace, ReturnsObject: true},
 		}.Resource(),
 		kind.Of[corev1.PodTemplate, *corev1.PodTemplate]{
 			Version: "v1", Plural: "podtemplates", Family: podspec.Family(), Generations: true, Unconditional: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
 			Prepare:  func(_ context.Context, t, _ *corev1.PodTemplate) { podspec.PrepareTemplate(&t.Template) },
 			Validate: func(t, _ *corev1.PodTemplate) field.ErrorList {
@@ -106,7 +106,7 @@ func preparePod(_ context.Context, p, old *corev1.Pod) {
 // podGrace is how long a Pod stays after it was marked as deleted: what the
 // request asks for or else the Pod itself, at once if no node has it or if it
 // has ended.
-func podGrace(obj apiserver.Object, asked *int64) int64 {
+func podGrace(obj resource.Object, asked *int64) int64 {
 	p := obj.(*corev1.Pod)
 	grace := kind.Value(p.Spec.TerminationGracePeriodSeconds)
 	if asked != nil {

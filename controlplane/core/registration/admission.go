@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
@@ -19,7 +19,7 @@ func NotEnforced(kind string) string {
 }
 
 // Resources returns the kinds of this package.
-func Resources() []*apiserver.Resource {
+func Resources() []*resource.Resource {
 	const group = v1.GroupName
 	extensions := []string{"api-extensions"}
 	compile := new(compilers)
@@ -32,7 +32,7 @@ func Resources() []*apiserver.Resource {
 		mutatingPolicy  = *v1.MutatingAdmissionPolicy
 		mutatingBinding = *v1.MutatingAdmissionPolicyBinding
 	)
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[v1.MutatingWebhookConfiguration, mutating]{
 			Group: group, Version: "v1", Plural: "mutatingwebhookconfigurations", Cluster: true, Categories: extensions, Generations: true,
 			Defaults: func(c mutating) {

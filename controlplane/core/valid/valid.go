@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // Name checks the name of a new object by the rule of its kind, where that
 // is stricter than the DNS subdomain which all kinds have to have.
-func Name[P apiserver.Object](obj, old P, rule apivalidation.ValidateNameFunc) field.ErrorList {
+func Name[P resource.Object](obj, old P, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	var none P
 	if any(old) != any(none) {
 		return nil
@@ -49,7 +49,7 @@ func OneOf[S ~string](path *field.Path, v S, values ...S) field.ErrorList {
 }
 
 // Quantity checks that an amount is not negative.
-func Quantity(path *field.Path, q resource.Quantity) field.ErrorList {
+func Quantity(path *field.Path, q quantity.Quantity) field.ErrorList {
 	if q.Sign() < 0 {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be greater than or equal to 0").WithOrigin("minimum")}
 	}

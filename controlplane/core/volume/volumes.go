@@ -12,12 +12,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 // Resources returns the kinds of this package.
-func Resources() []*apiserver.Resource {
+func Resources() []*resource.Resource {
 	type (
 		claim  = *corev1.PersistentVolumeClaim
 		volume = *corev1.PersistentVolume
@@ -29,10 +29,10 @@ func Resources() []*apiserver.Resource {
 		node            = *storagev1.CSINode
 		capacity        = *storagev1.CSIStorageCapacity
 	)
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[corev1.PersistentVolumeClaim, claim]{
 			Version: "v1", Plural: "persistentvolumeclaims", Short: []string{"pvc"},
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Status:   true, Unconditional: true,
 			Defaults:      DefaultClaim,
 			InitialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
@@ -44,7 +44,7 @@ func Resources() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[corev1.PersistentVolume, volume]{
 			Version: "v1", Plural: "persistentvolumes", Short: []string{"pv"}, Cluster: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Status:   true, Unconditional: true,
 			Defaults: func(v volume) {
 				kind.OrDefault(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
@@ -64,7 +64,7 @@ func Resources() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[storagev1.StorageClass, class]{
 			Group: "storage.k8s.io", Version: "v1", Plural: "storageclasses", Short: []string{"sc"}, Cluster: true, Unconditional: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(c class) {
 				kind.Fill(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 				kind.Fill(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
@@ -82,14 +82,14 @@ func Resources() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[storagev1.VolumeAttributesClass, attributesClass]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattributesclasses", Short: []string{"vac"}, Cluster: true,
-			Unconditional: true, Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Unconditional: true, Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateAttributesClass,
 			Columns:  kind.Columns("Name", "DriverName", "Age"),
 			Row:      func(c attributesClass) []any { return []any{c.Name, c.DriverName, kind.Age(c)} },
 		}.Resource(),
 		kind.Of[storagev1.VolumeAttachment, attachment]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattachments", Cluster: true, Status: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateAttachment, ValidateStatus: validateAttachment,
 			Columns: kind.Columns("Name", "Attacher", "PV", "Node", "Attached:boolean", "Age"),
 			Row: func(a attachment) []any {
@@ -98,7 +98,7 @@ func Resources() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[storagev1.CSIDriver, driver]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csidrivers", Cluster: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: defaultDriver,
 			Validate: validateDriver,
 			Columns: kind.Columns("Name", "AttachRequired:boolean", "PodInfoOnMount:boolean", "StorageCapacity:boolean", "TokenRequests",
@@ -107,14 +107,14 @@ func Resources() []*apiserver.Resource {
 		}.Resource(),
 		kind.Of[storagev1.CSINode, node]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csinodes", Cluster: true,
-			Deletion: apiserver.DeletionRules{ReturnsObject: true},
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateNode,
 			Columns:  kind.Columns("Name", "Drivers:integer", "Age"),
 			Row:      func(n node) []any { return []any{n.Name, kind.Count(n.Spec.Drivers), kind.Age(n)} },
 		}.Resource(),
 		kind.Of[storagev1.CSIStorageCapacity, capacity]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
-			Deletion: apiserver.DeletionRules{},
+			Deletion: resource.DeletionRules{},
 			Validate: validateCapacity,
 			Columns:  kind.Columns("Name", "Created At:date"),
 			Row:      func(c capacity) []any { return kind.CreatedRow(c) },

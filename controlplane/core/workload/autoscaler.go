@@ -14,13 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
 // scalingKinds are autoscalers, kept as autoscaling/v2, which has fields for what
 // autoscaling/v1 says in annotations.
-func scalingKinds() []*apiserver.Resource {
+func scalingKinds() []*resource.Resource {
 	const group, plural = "autoscaling", "horizontalpodautoscalers"
 	family := kind.NewFamily()
 	columns := func() []metav1.TableColumnDefinition {
@@ -49,7 +49,7 @@ func scalingKinds() []*apiserver.Resource {
 		Columns: columns(),
 		Row:     func(a oldScaler) []any { return scalerRow(toScaler(a)) },
 	}
-	return []*apiserver.Resource{kind.Joined(preferred.Resource(), old.Resource(), convertScaler)}
+	return []*resource.Resource{kind.Joined(preferred.Resource(), old.Resource(), convertScaler)}
 }
 
 func scalerRow(a scaler) []any {

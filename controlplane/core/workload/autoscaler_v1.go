@@ -11,13 +11,13 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 type (
@@ -36,9 +36,9 @@ const (
 
 // convertScaler returns an autoscaler in a version. It may share memory with its
 // argument.
-func convertScaler(obj apiserver.Object, version string) (apiserver.Object, error) {
+func convertScaler(obj resource.Object, version string) (resource.Object, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		var typed apiserver.Object = &autoscalingv2.HorizontalPodAutoscaler{}
+		var typed resource.Object = &autoscalingv2.HorizontalPodAutoscaler{}
 		if u.GroupVersionKind().Version == "v1" {
 			typed = &autoscalingv1.HorizontalPodAutoscaler{}
 		}
@@ -249,7 +249,7 @@ type (
 		StabilizationWindowSeconds *int32
 		SelectPolicy               *autoscalingv2.ScalingPolicySelect
 		Policies                   []policyNote
-		Tolerance                  *resource.Quantity
+		Tolerance                  *quantity.Quantity
 	}
 	policyNote struct {
 		Type                 autoscalingv2.HPAScalingPolicyType

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
@@ -26,9 +26,9 @@ import (
 const orphanAdvice = "child pods are preserved by default when jobs are deleted; " +
 	"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
 
-func batchKinds() []*apiserver.Resource {
+func batchKinds() []*resource.Resource {
 	type job = *batchv1.Job
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[batchv1.Job, job]{
 			Group: "batch", Version: "v1", Plural: "jobs", Categories: []string{"all"}, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
@@ -47,7 +47,7 @@ func batchKinds() []*apiserver.Resource {
 			Selectable: []kind.Selectable[job]{
 				{Path: "status.successful", Value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
 			},
-			Deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan, Advice: orphanAdvice},
+			Deletion: resource.DeletionRules{Propagation: metav1.DeletePropagationOrphan, Advice: orphanAdvice},
 		}.Resource(),
 		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
 			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: podspec.Family(),

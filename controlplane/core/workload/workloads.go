@@ -19,19 +19,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 )
 
 // Resources returns the kinds of this package.
-func Resources() []*apiserver.Resource {
+func Resources() []*resource.Resource {
 	return slices.Concat(workloadKinds(), batchKinds(), scalingKinds())
 }
 
-func workloadKinds() []*apiserver.Resource {
+func workloadKinds() []*resource.Resource {
 	type (
 		deployment  = *appsv1.Deployment
 		replicaSet  = *appsv1.ReplicaSet
@@ -40,7 +40,7 @@ func workloadKinds() []*apiserver.Resource {
 		controller  = *corev1.ReplicationController
 	)
 	all := []string{"all"}
-	return []*apiserver.Resource{
+	return []*resource.Resource{
 		kind.Of[appsv1.Deployment, deployment]{
 			Group: "apps", Version: "v1", Plural: "deployments", Short: []string{"deploy"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
@@ -168,7 +168,7 @@ func workloadKinds() []*apiserver.Resource {
 			Selectable: []kind.Selectable[controller]{
 				{Path: "status.replicas", Value: func(r controller) string { return fmt.Sprint(r.Status.Replicas) }},
 			},
-			Deletion: apiserver.DeletionRules{Propagation: metav1.DeletePropagationOrphan},
+			Deletion: resource.DeletionRules{Propagation: metav1.DeletePropagationOrphan},
 		}.Resource(),
 	}
 }
@@ -265,21 +265,21 @@ func defaultReplicationController(r *corev1.ReplicationController) {
 }
 
 // scalable is the scale subresource of a kind with spec.replicas.
-func scalable(group string, s apiserver.Scaler) []apiserver.Subresource {
+func scalable(group string, s resource.Scaler) []resource.Subresource {
 	gv := schema.GroupVersion{Group: group, Version: "v1"}
-	return []apiserver.Subresource{{
+	return []resource.Subresource{{
 		Name: "scale", Scale: s,
 		Ownership: apply.NewScale(gv, map[string]fieldpath.Path{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}),
 	}}
 }
 
-// scaling implements apiserver.Scaler for a kind: parts finds what a scale shows
+// scaling implements resource.Scaler for a kind: parts finds what a scale shows
 // in an object.
-type scaling[P apiserver.Object] struct {
+type scaling[P resource.Object] struct {
 	parts func(P) (want **int32, have int32, selector *metav1.LabelSelector)
 }
 
-func (s scaling[P]) Replicas(obj apiserver.Object) (spec, status int32, selector string, err error) {
+func (s scaling[P]) Replicas(obj resource.Object) (spec, status int32, selector string, err error) {
 	want, have, selects := s.parts(obj.(P))
 	chosen, err := metav1.LabelSelectorAsSelector(selects)
 	if err != nil {
@@ -288,7 +288,7 @@ func (s scaling[P]) Replicas(obj apiserver.Object) (spec, status int32, selector
 	return kind.Value(*want), have, chosen.String(), nil
 }
 
-func (s scaling[P]) SetReplicas(obj apiserver.Object, n int32) error {
+func (s scaling[P]) SetReplicas(obj resource.Object, n int32) error {
 	want, _, _ := s.parts(obj.(P))
 	*want = &n
 	return nil
@@ -314,7 +314,7 @@ func replicationScale(r *corev1.ReplicationController) (**int32, int32, *metav1.
 // changed.
 func templateWarnings[P interface {
 	comparable
-	apiserver.Object
+	resource.Object
 }](obj, old P, t *corev1.PodTemplateSpec) []string {
 	var none P
 	if old != none && old.GetGeneration() == obj.GetGeneration() {
@@ -323,7 +323,7 @@ func templateWarnings[P interface {
 	return append(nameWarnings(obj, old == none), podspec.TemplateWarnings(field.NewPath("spec", "template"), t)...)
 }
 
-func nameWarnings(obj apiserver.Object, isNew bool) []string {
+func nameWarnings(obj resource.Object, isNew bool) []string {
 	if !isNew {
 		return nil
 	}

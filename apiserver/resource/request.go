@@ -1,0 +1,86 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// Request is one API request, parsed. Handlers, strategies and admission share
+// it; nobody changes it after the server has filled it in.
+type Request struct {
+	// Verb as authorizers know it: get, list, watch, create, update, patch,
+	// delete, deletecollection, or the HTTP method in lower case.
+	Verb string
+	// User on whose behalf it runs.
+	User *auth.User
+	// Resource and Version of the path; nil outside the resource API.
+	Resource *Resource
+	Version  *Version
+	// Subresource of the path; empty for the object itself.
+	Subresource string
+	Namespace   string
+	Name        string
+	// Path is the whole path, for requests outside the resource API.
+	Path string
+	// UserAgent of the client.
+	UserAgent string
+	// Warnings of the answer; nil drops them.
+	Warnings *Warnings
+}
+
+// Warn adds a Warning header to the answer; repeated texts are sent once.
+func (r *Request) Warn(text string) {
+	if r.Warnings != nil {
+		r.Warnings.Add(text)
+	}
+}
+
+type requestKey struct{}
+
+// WithRequest returns a context that belongs to a request.
+func WithRequest(ctx context.Context, r *Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
+}
+
+// RequestFrom returns the request that a context belongs to, or nil.
+func RequestFrom(ctx context.Context) *Request {
+	r, _ := ctx.Value(requestKey{}).(*Request)
+	return r
+}
+
+// IsDryRun tells whether the dryRun option of a request is set.
+func IsDryRun(dryRun []string) bool {
+	return len(dryRun) == 1 && dryRun[0] == metav1.DryRunAll
+}
+
+// Warnings collects the warnings of one answer, each text once. It is safe for
+// concurrent use.
+type Warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// Add adds a warning.
+func (w *Warnings) Add(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.texts, text) {
+		w.texts = append(w.texts, text)
+	}
+}
+
+// Texts returns the warnings in the order in which they were added. The caller
+// must not change them.
+func (w *Warnings) Texts() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clip(w.texts)
+}

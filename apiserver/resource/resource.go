@@ -1,0 +1,180 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Object is one API object: a typed built-in or an *unstructured.Unstructured.
+// It is an alias so that packages which do not know this one can implement the
+// interfaces here.
+type Object = interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Resource is everything the server needs to know to serve one resource. It is
+// a value: build it, install it in a server, and change it by
+// installing another one in its place. Once installed nobody may write to it.
+type Resource struct {
+	Names
+	// Storage says where and how objects are kept. Unused with a Backend.
+	Storage Storage
+	// Versions are the versions of the objects, in the order of preference.
+	Versions []Version
+	// NameRule returns what is wrong with a name, or with the prefix of a
+	// generated one. nil: names are DNS subdomains.
+	NameRule func(name string, prefix bool) []string
+	// Convert returns the objects in another version, in the same order. It may
+	// do network I/O and may fail; it must not change its input. nil sets
+	// apiVersion on a copy, which is only right for unstructured objects.
+	Convert func(ctx context.Context, objects []Object, version string) ([]Object, error)
+	// Backend answers the verbs in place of the store. It implements any of
+	// [Getter], [Lister], [Watcher], [Creater], [Updater], [Deleter] and
+	// [Connecter]; the resource has exactly those verbs. nil: the store.
+	Backend any
+	// Update rules of the resource.
+	Update UpdateRules
+	// Deletion rules of the resource.
+	Deletion DeletionRules
+	// Committed runs after a change is durable and before its request is
+	// answered; an error fails the request, but not the change. nil: nothing.
+	Committed func(ctx context.Context, change Change) error
+}
+
+// StoredKind is the kind as which the objects are stored.
+func (r *Resource) StoredKind() schema.GroupVersionKind {
+	if a := r.Storage.Alias; a != nil {
+		return a.Kind
+	}
+	return r.GroupVersionKind(r.Storage.Version)
+}
+
+// APIVersion as objects of a version carry it.
+func (r *Resource) APIVersion(v *Version) string {
+	if r.Group == "" {
+		return v.Name
+	}
+	return r.Group + "/" + v.Name
+}
+
+// Key of an object in the store.
+func (r *Resource) Key(namespace, name string) storage.Key {
+	if r.Namespaced {
+		name = namespace + "/" + name
+	}
+	return storage.Key{Bucket: r.Storage.Bucket, Name: name}
+}
+
+// Check refuses resources that could not be served.
+func (r *Resource) Check() error {
+	name := r.Plural + "." + r.Group
+	switch {
+	case r.Plural == "" || r.Kind == "" || r.Singular == "" || r.ListKind == "":
+		return fmt.Errorf("apiserver: install %s: Plural, Singular, Kind and ListKind are required", name)
+	case len(r.Versions) == 0:
+		return fmt.Errorf("apiserver: install %s: it has no versions", name)
+	case r.Backend == nil && r.Storage.Bucket == "":
+		return fmt.Errorf("apiserver: install %s: Storage.Bucket is required without a Backend", name)
+	}
+	if a := r.Storage.Alias; a != nil && (a.Kind.Empty() || a.New == nil || a.Load == nil || a.Save == nil) {
+		return fmt.Errorf("apiserver: install %s: Kind, New, Load and Save of Storage.Alias are required", name)
+	}
+	stored := r.Backend != nil
+	seen := map[string]bool{}
+	for i := range r.Versions {
+		v := &r.Versions[i]
+		if v.Strategy == nil {
+			return fmt.Errorf("apiserver: install %s: version %s has no Strategy", name, v.Name)
+		}
+		if seen[v.Name] {
+			return fmt.Errorf("apiserver: install %s: version %s is listed twice", name, v.Name)
+		}
+		seen[v.Name] = true
+		stored = stored || v.Name == r.Storage.Version
+	}
+	if !stored {
+		return fmt.Errorf("apiserver: install %s: the storage version %q is not one of its versions", name, r.Storage.Version)
+	}
+	return nil
+}
+
+// Names are a resource's names. All but ShortNames and Categories are required.
+type Names struct {
+	Group      string // "" for the core group
+	Plural     string // the name in paths
+	Singular   string
+	Kind       string
+	ListKind   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+}
+
+// GroupResource returns the group and plural name.
+func (n *Names) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: n.Group, Resource: n.Plural}
+}
+
+// GroupVersionKind returns the kind in a version.
+func (n *Names) GroupVersionKind(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: n.Group, Version: version, Kind: n.Kind}
+}
+
+// Storage is the identity of a resource's objects in the store. They are kept
+// as the JSON of one version, exactly as it goes over the wire.
+type Storage struct {
+	// Bucket of the keys; "group/plural" by custom.
+	Bucket string
+	// Version in which objects are written.
+	Version string
+	// Since is the revision from which on everything in the bucket was written
+	// under this very definition, in the storage version, and so can be sent as
+	// it lies. Older records are decoded, converted and normalised on the way
+	// out. 0: all of them can be sent as they lie.
+	Since storage.Revision
+	// Alias tells that the objects in the bucket are those of a resource in
+	// another group, which this one shows in its own way. Version is then the
+	// version that the alias translates from and to. nil: they are kept as they
+	// are served.
+	Alias *Alias
+}
+
+// Alias lets a resource share the objects of another one: same keys, uids,
+// revisions and history. Who writes through one of the two is seen by the
+// watchers of both.
+type Alias struct {
+	// Kind of the objects as they are kept.
+	Kind schema.GroupVersionKind
+	// New returns an empty typed object of that kind.
+	New func() Object
+	// Load returns a kept object in the storage version of the resource. It takes
+	// its argument over.
+	Load func(kept Object) Object
+	// Save returns an object of the storage version as it is kept. It takes its
+	// argument over.
+	Save func(obj Object) Object
+}
+
+// Change is one durable change, as [Resource.Committed] sees it.
+type Change struct {
+	// Request that caused it.
+	Request *Request
+	// Object in the version of the request; for a deletion the final state.
+	Object Object
+	// Old is the state before; nil for a creation.
+	Old Object
+	// Deleted tells that the object is gone.
+	Deleted bool
+	// Revision of the change.
+	Revision storage.Revision
+}
