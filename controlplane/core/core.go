@@ -23,6 +23,7 @@ import (
 	"sync"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/autoscaling"
 	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
@@ -43,6 +44,7 @@ func describe() []*resource.Resource {
 		eventKinds(),
 		pod.Resources(),
 		workload.Resources(),
+		autoscaling.Resources(),
 		network.Resources(),
 		volume.Resources(),
 		nodeKinds(),

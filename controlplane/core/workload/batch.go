@@ -40,7 +40,7 @@ func batchKinds() []*resource.Resource {
 				}
 			},
 			Prepare:  prepareJob,
-			Validate: validateJob,
+			Validate: validateJob, ValidateStatus: validateJobStatus,
 			Warnings: func(j, old job) []string { return templateWarnings(j, old, &j.Spec.Template) },
 			Columns:  kind.Columns("Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
 			Row:      jobRow,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -358,41 +357,6 @@ func checkSuccessPolicy(f *valid.Field, s *batchv1.JobSpec) {
 			at.Invalid("succeededCount", n, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", listed))
 		}
 	}
-}
-
-// countIndexes reads a list such as "1,3-5", and returns how many it has.
-func countIndexes(list string, completions int32) (int32, error) {
-	if list == "" {
-		return 0, nil
-	}
-	last, total := -1, 0
-	for part := range strings.SplitSeq(list, ",") {
-		limits := strings.Split(part, "-")
-		if len(limits) > 2 {
-			return 0, fmt.Errorf("the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", part)
-		}
-		var ends [2]int
-		for i, text := range limits {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				return 0, fmt.Errorf("cannot convert string to integer for index: %q", text)
-			}
-			if n >= int(completions) {
-				return 0, fmt.Errorf("too large index: %q", text)
-			}
-			ends[i] = n
-		}
-		if len(limits) == 1 {
-			ends[1] = ends[0]
-		} else if ends[0] >= ends[1] {
-			return 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", ends[0], ends[1])
-		}
-		if last >= ends[0] {
-			return 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", last, ends[0])
-		}
-		total, last = total+ends[1]-ends[0]+1, ends[1]
-	}
-	return int32(total), nil //nolint:gosec // not more than there are completions
 }
 
 func validateCronJob(c, old *batchv1.CronJob) field.ErrorList {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload has the kinds that make Pods, and those that scale them.
+// Package workload has the kinds that make Pods.
 package workload
 
 import (
@@ -28,7 +28,7 @@ import (
 
 // Resources returns the kinds of this package.
 func Resources() []*resource.Resource {
-	return slices.Concat(workloadKinds(), batchKinds(), scalingKinds())
+	return slices.Concat(workloadKinds(), batchKinds())
 }
 
 func workloadKinds() []*resource.Resource {

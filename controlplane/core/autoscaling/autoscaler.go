@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+// Package autoscaling has the kind that scales those that make Pods.
+package autoscaling
 
 import (
 	"context"
@@ -18,9 +19,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-// scalingKinds are autoscalers, kept as autoscaling/v2, which has fields for what
+// Resources returns autoscalers, kept as autoscaling/v2, which has fields for what
 // autoscaling/v1 says in annotations.
-func scalingKinds() []*resource.Resource {
+func Resources() []*resource.Resource {
 	const group, plural = "autoscaling", "horizontalpodautoscalers"
 	family := kind.NewFamily()
 	columns := func() []metav1.TableColumnDefinition {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package autoscaling
 
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
