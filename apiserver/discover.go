@@ -26,7 +26,11 @@ func (t *served) documents() func() *discovery.Documents {
 				}
 			}
 		}
-		return discovery.New(out, discovery.Options{})
+		var others []discovery.Elsewhere
+		for _, d := range t.delegated {
+			others = append(others, d.Elsewhere)
+		}
+		return discovery.New(out, discovery.Options{Elsewhere: others})
 	})
 }
 

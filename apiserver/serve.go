@@ -183,8 +183,12 @@ func (r *request) selected() (fields.Requirements, labels.Requirements) {
 
 // dispatch runs what answers the request.
 func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *request) error {
+	t := s.table.Load()
+	if other := t.elsewhere(req.Path); other != nil {
+		other.ServeHTTP(w, req.http.WithContext(ctx))
+		return nil
+	}
 	if req.in == nil {
-		t := s.table.Load()
 		h := t.handler(req.Path)
 		if h == nil && !req.target.Resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
 			if version, core := strings.CutPrefix(req.Path, "/api/"); core && !t.serves("", strings.Trim(version, "/")) {

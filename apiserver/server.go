@@ -48,6 +48,8 @@ type Server struct {
 type served struct {
 	resources map[schema.GroupResource]*installed
 	handlers  map[string]http.Handler
+	// delegated are the versions that other servers serve, by their paths.
+	delegated map[string]Delegated
 	// discovery tells clients about the resources, openapi describes them.
 	discovery func() *discovery.Documents
 	openapi   func() *openapi.Documents
@@ -169,7 +171,7 @@ func (s *Server) change(edit func(*served)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.table.Load()
-	next := &served{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), discovery: old.discovery, openapi: old.openapi}
+	next := &served{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), delegated: old.delegated, discovery: old.discovery, openapi: old.openapi}
 	edit(next)
 	s.table.Store(next)
 }

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/rbac"
@@ -25,9 +28,9 @@ func bootNamespaces() []string {
 
 // ensureObjects creates what every cluster has: roles and bindings, namespaces
 // with what every namespace has, the Service of the API server in the range of
-// addresses, and the priority classes. Roles and bindings that are there get
-// back what has been taken from them.
-func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Keeper, ips netip.Prefix) error {
+// addresses, the priority classes, and the APIServices of what is built in. Roles,
+// bindings and APIServices that are there get back what has been taken from them.
+func (p *Plane) ensureObjects(ctx context.Context, builtin []*resource.Resource, keepers []*serviceaccount.Keeper, ips netip.Prefix) error {
 	view, err := p.store.View(ctx, 0)
 	if err != nil {
 		return fmt.Errorf("controlplane: read the first objects: %w", err)
@@ -37,12 +40,13 @@ func (p *Plane) ensureObjects(ctx context.Context, keepers []*serviceaccount.Kee
 	if err != nil {
 		return err
 	}
-	if err := p.commitAll(ctx, append(writes, objects...)); err != nil {
+	services, restoreServices := apiservice.Boot(view, builtin, p.options.Entropy.UID, time.Now())
+	if err := p.commitAll(ctx, slices.Concat(writes, services, objects)); err != nil {
 		return fmt.Errorf("controlplane: create the first objects: %w", err)
 	}
-	for _, r := range restore {
+	for _, r := range append(restore, restoreServices...) {
 		if err := p.send(ctx, r); err != nil {
-			return fmt.Errorf("controlplane: restore the roles: %w", err)
+			return fmt.Errorf("controlplane: restore the first objects: %w", err)
 		}
 	}
 	return nil

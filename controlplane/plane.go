@@ -22,6 +22,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/network"
@@ -167,7 +168,8 @@ func (p *Plane) assemble() error {
 		Builtin:   servedBy(builtin),
 	})
 	refusal.Definitions = definitions
-	builtin = append(builtin, definitions.Resource())
+	aggregation := &apiservice.Aggregation{Store: p.store, Server: server}
+	builtin = append(builtin, definitions.Resource(), aggregation.Resource())
 	if err := server.Install(builtin...); err != nil {
 		return fmt.Errorf("controlplane: serve the built-in kinds: %w", err)
 	}
@@ -175,13 +177,16 @@ func (p *Plane) assemble() error {
 	if err := definitions.Load(ctx); err != nil {
 		return err
 	}
-	if err := p.ensureObjects(ctx, accounts.keepers, allocator.Range()); err != nil {
+	if err := p.ensureObjects(ctx, builtin, accounts.keepers, allocator.Range()); err != nil {
+		return err
+	}
+	if err := aggregation.Load(ctx); err != nil {
 		return err
 	}
 	served := &catalog{builtin: builtin, definitions: definitions}
 	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(),
 		protection.New(lifeOf), quota.NewController(served, charges), rbac.NewAggregator(),
-		certificates.NewSigner(p.authority), certificates.NewCleaner())
+		apiservice.NewController(definitions), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)

@@ -7,7 +7,6 @@ import (
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +24,7 @@ type aggregated struct {
 }
 
 // aggregate makes the document of the core group, or of all others.
-func aggregate(groups []group, core bool, o Options) *aggregated {
+func aggregate(groups []group, core bool) *aggregated {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},
 		Items:    []apidiscoveryv2.APIGroupDiscovery{},
@@ -37,7 +36,7 @@ func aggregate(groups []group, core bool, o Options) *aggregated {
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 		for _, v := range g.versions {
 			entry := apidiscoveryv2.APIVersionDiscovery{Version: v.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
-			if slices.Contains(o.Stale, v.GroupVersion) {
+			if v.stale {
 				entry.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
 			}
 			for _, r := range v.resources {

@@ -53,8 +53,17 @@ type Subresource struct {
 type Options struct {
 	// ServerAddress is the host:port that /api names for clients anywhere.
 	ServerAddress string
-	// Stale lists group versions that are known but cannot be asked at present.
-	Stale []schema.GroupVersion
+	// Elsewhere lists versions that other servers serve and that cannot be asked at
+	// present, so that nothing is known of their resources.
+	Elsewhere []Elsewhere
+}
+
+// Elsewhere is a version of a group that another server serves. The higher its
+// priorities, the earlier clients see the group, and the version within it; see
+// [GroupPriority] and [VersionPriority] for those of this server.
+type Elsewhere struct {
+	schema.GroupVersion
+	GroupPriority, VersionPriority int32
 }
 
 // Documents are what a server tells about itself at one moment. They are safe
@@ -70,62 +79,132 @@ type Documents struct {
 // any more.
 func New(resources []Resource, o Options) *Documents {
 	d := &Documents{options: o}
-	d.groups = sync.OnceValue(func() []group { return arrange(resources) })
-	d.core = sync.OnceValue(func() *aggregated { return aggregate(d.groups(), true, o) })
-	d.named = sync.OnceValue(func() *aggregated { return aggregate(d.groups(), false, o) })
+	d.groups = sync.OnceValue(func() []group { return arrange(resources, o.Elsewhere) })
+	d.core = sync.OnceValue(func() *aggregated { return aggregate(d.groups(), true) })
+	d.named = sync.OnceValue(func() *aggregated { return aggregate(d.groups(), false) })
 	return d
 }
 
 // group is a group with its versions, preferred first.
 type group struct {
 	name     string
+	priority int32
 	versions []groupVersion
 }
 
 type groupVersion struct {
 	schema.GroupVersion
+	priority  int32
+	stale     bool // nobody can be asked for its resources
 	resources []Resource
 }
 
-// arrange sorts resources into groups: groups by priority and name, versions by
-// stability and number, resources by name.
-func arrange(resources []Resource) []group {
-	byVersion := map[schema.GroupVersion][]Resource{}
-	versions := map[string][]string{}
+// arrange sorts resources into groups: groups and versions by priority, groups
+// then by name, versions by stability and number, resources by name. What others
+// serve is not served here.
+func arrange(resources []Resource, others []Elsewhere) []group {
+	versions := map[schema.GroupVersion]*groupVersion{}
+	groups := map[string]*group{}
+	add := func(gv schema.GroupVersion, v *groupVersion, priority int32) {
+		versions[gv] = v
+		g := groups[gv.Group]
+		if g == nil {
+			g = &group{name: gv.Group}
+			groups[gv.Group] = g
+		}
+		g.priority = max(g.priority, priority)
+	}
+	for _, o := range others {
+		add(o.GroupVersion, &groupVersion{GroupVersion: o.GroupVersion, priority: o.VersionPriority, stale: true}, o.GroupPriority)
+	}
 	for _, r := range resources {
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
-		if byVersion[gv] == nil {
-			versions[r.Group] = append(versions[r.Group], r.Version)
+		v := versions[gv]
+		if v == nil {
+			v = &groupVersion{GroupVersion: gv, priority: VersionPriority(gv)}
+			add(gv, v, GroupPriority(gv.Group))
 		}
-		byVersion[gv] = append(byVersion[gv], r)
-	}
-	var groups []group
-	for name, names := range versions {
-		g := group{name: name}
-		slices.SortFunc(names, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
-		for _, v := range names {
-			gv := schema.GroupVersion{Group: name, Version: v}
-			slices.SortFunc(byVersion[gv], func(a, b Resource) int { return cmp.Compare(a.Plural, b.Plural) })
-			g.versions = append(g.versions, groupVersion{gv, byVersion[gv]})
+		if !v.stale {
+			v.resources = append(v.resources, r)
 		}
-		groups = append(groups, g)
 	}
-	slices.SortFunc(groups, func(a, b group) int {
-		return cmp.Or(cmp.Compare(priority(b.name), priority(a.name)), cmp.Compare(a.name, b.name))
-	})
-	return groups
+	for gv, v := range versions {
+		slices.SortFunc(v.resources, func(a, b Resource) int { return cmp.Compare(a.Plural, b.Plural) })
+		groups[gv.Group].versions = append(groups[gv.Group].versions, *v)
+	}
+	out := make([]group, 0, len(groups))
+	for _, g := range groups {
+		slices.SortFunc(g.versions, func(a, b groupVersion) int {
+			return cmp.Or(cmp.Compare(b.priority, a.priority), version.CompareKubeAwareVersionStrings(b.Version, a.Version))
+		})
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b group) int { return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.name, b.name)) })
+	return out
 }
 
-// priority orders groups as clients see them: the built-in ones in their
-// traditional order, then all others by name.
-func priority(group string) int {
-	order := [...]string{
-		"flowcontrol.apiserver.k8s.io", "resource.k8s.io", "discovery.k8s.io", "node.k8s.io", "coordination.k8s.io",
-		"scheduling.k8s.io", "apiextensions.k8s.io", "admissionregistration.k8s.io", "storage.k8s.io",
-		"rbac.authorization.k8s.io", "policy", "networking.k8s.io", "certificates.k8s.io", "batch", "autoscaling",
-		"authorization.k8s.io", "authentication.k8s.io", "events.k8s.io", "apps", "apiregistration.k8s.io",
+// GroupPriority is that of a group of this server: the built-in ones have those of
+// Kubernetes, all others the same.
+func GroupPriority(group string) int32 {
+	switch group {
+	case "apiregistration.k8s.io":
+		return 20001 // before all others, which may have 20000
+	case "":
+		return 18000
+	case "apps":
+		return 17800
+	case "events.k8s.io":
+		return 17750
+	case "authentication.k8s.io":
+		return 17700
+	case "authorization.k8s.io":
+		return 17600
+	case "autoscaling":
+		return 17500
+	case "batch":
+		return 17400
+	case "certificates.k8s.io":
+		return 17300
+	case "networking.k8s.io":
+		return 17200
+	case "policy":
+		return 17100
+	case "rbac.authorization.k8s.io":
+		return 17000
+	case "storage.k8s.io":
+		return 16800
+	case "admissionregistration.k8s.io", "apiextensions.k8s.io":
+		return 16700
+	case "scheduling.k8s.io":
+		return 16600
+	case "coordination.k8s.io":
+		return 16500
+	case "node.k8s.io":
+		return 16300
+	case "discovery.k8s.io", "resource.k8s.io":
+		return 16200
+	case "flowcontrol.apiserver.k8s.io":
+		return 16100
 	}
-	return slices.Index(order[:], group) // -1 for others
+	return customPriority
+}
+
+// customPriority is that of groups that are not built in.
+const customPriority = 1000
+
+// VersionPriority is that of a version of a group of this server.
+func VersionPriority(gv schema.GroupVersion) int32 {
+	switch {
+	case gv.Group == "":
+		return 1
+	case GroupPriority(gv.Group) == customPriority:
+		return 100
+	case gv.Group == "autoscaling" && gv.Version == "v2":
+		return 30
+	case gv.Group == "resource.k8s.io", gv.Group == "flowcontrol.apiserver.k8s.io":
+		return 21
+	}
+	return 15
 }
 
 // storageVersionHash is the fingerprint of the stored form, by which clients

@@ -1,0 +1,86 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Buckets of what decides whether another server can be reached.
+const (
+	serviceBucket = "services"
+	sliceBucket   = "discovery.k8s.io/endpointslices"
+)
+
+// availability is the condition of a service that another server is said to
+// serve. It is never available; what is said is what stands in the way first.
+func availability(view storage.View, s service) v1.APIServiceCondition {
+	refuse := func(reason, format string, args ...any) v1.APIServiceCondition {
+		return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	to := s.Spec.Service
+	rec := view.Get(storage.Key{Bucket: serviceBucket, Name: to.Namespace + "/" + to.Name})
+	if rec == nil {
+		return refuse("ServiceNotFound", "service/%s in %q is not present", to.Name, to.Namespace)
+	}
+	var found corev1.Service
+	if json.Unmarshal(rec.Value, &found) == nil && found.Spec.Type == corev1.ServiceTypeClusterIP {
+		port, listens := portName(&found, kind.Value(to.Port))
+		if !listens {
+			return refuse("ServicePortError", "service/%s in %q is not listening on port %d", to.Name, to.Namespace, kind.Value(to.Port))
+		}
+		switch known, ready := endpoints(view, to.Namespace, to.Name, port); {
+		case !known:
+			return refuse("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", to.Name, to.Namespace)
+		case !ready:
+			return refuse("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.Name, to.Namespace, port)
+		}
+	}
+	return refuse("FailedDiscoveryCheck", "this control plane does not pass requests on to other servers yet")
+}
+
+// portName returns the name of a port of a service, and whether it has it.
+func portName(s *corev1.Service, port int32) (string, bool) {
+	for _, p := range s.Spec.Ports {
+		if p.Port == port {
+			return p.Name, true
+		}
+	}
+	return "", false
+}
+
+// endpoints tells whether endpoints of a service are known, and whether one of
+// them is ready at a port.
+func endpoints(view storage.View, namespace, name, port string) (known, ready bool) {
+	for rec := range view.Ascend(sliceBucket, namespace+"/", "") {
+		var s discoveryv1.EndpointSlice
+		if json.Unmarshal(rec.Value, &s) != nil || s.Labels[discoveryv1.LabelServiceName] != name {
+			continue
+		}
+		known = true
+		ready = ready || answers(&s, port)
+	}
+	return known, ready
+}
+
+// answers tells whether an endpoint of a slice is ready, and the slice has a port.
+func answers(s *discoveryv1.EndpointSlice, port string) bool {
+	var ready, has bool
+	for i := range s.Endpoints {
+		r := s.Endpoints[i].Conditions.Ready
+		ready = ready || r == nil || *r
+	}
+	for _, p := range s.Ports {
+		has = has || p.Port != nil && kind.Value(p.Name) == port
+	}
+	return ready && has
+}
