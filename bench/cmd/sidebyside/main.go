@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/steer-dev/steer/bench/envtest"
 	"github.com/steer-dev/steer/bench/generate"
 	"github.com/steer-dev/steer/bench/report"
 	"github.com/steer-dev/steer/bench/runtime"
@@ -38,7 +39,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, weight, runtime, generate or scale (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, envtest, weight, runtime, generate or scale (default: all)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -70,6 +71,7 @@ func groups() []struct {
 		run  func(context.Context, settings, *report.Report) error
 	}{
 		{"server", runServer},
+		{"envtest", runEnvtest},
 		{"weight", runWeight},
 		{"runtime", runRuntime},
 		{"generate", runGenerate},
@@ -176,6 +178,40 @@ func runServer(ctx context.Context, s settings, out *report.Report) (err error) 
 		scale.Rounds = s.rounds
 	}
 	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
+}
+
+func runEnvtest(ctx context.Context, s settings, out *report.Report) (err error) {
+	dir, err := os.MkdirTemp("", "steer-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary, err := build(ctx, dir, s.root, "./cmd/steer")
+	if err != nil {
+		return err
+	}
+	bench, err := filepath.Abs(filepath.Join(s.root, "bench"))
+	if err != nil {
+		return err
+	}
+	programs := envtest.Programs{Steer: filepath.Join(dir, "assets"), Definitions: filepath.Join(bench, "envtest", "config", "crd")}
+	if err := envtest.Link(binary, programs.Steer); err != nil {
+		return err
+	}
+	if programs.Suite, err = build(ctx, dir, bench, "./cmd/probe-envtest"); err != nil {
+		return err
+	}
+	if reference(s, out) != nil {
+		programs.Peer = s.peer
+	}
+	scale := envtest.Full()
+	if s.quick {
+		scale = envtest.Quick()
+	}
+	if s.rounds > 0 {
+		scale.Rounds = s.rounds
+	}
+	return envtest.Run(ctx, out, os.Stderr, programs, scale)
 }
 
 // reference is the real control plane, nil if it is not built.
