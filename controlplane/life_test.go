@@ -48,7 +48,7 @@ func FuzzMember(f *testing.F) {
 	f.Add(`{"`, "a")
 	f.Add(`{"a":"\`, "a")
 	f.Fuzz(func(t *testing.T, text, name string) {
-		member([]byte(text), name) // whatever it is, it ends
+		step.Member([]byte(text), name) // whatever it is, it ends
 		var compact bytes.Buffer
 		var object map[string]json.RawMessage
 		if json.Compact(&compact, []byte(text)) != nil || json.Unmarshal(compact.Bytes(), &object) != nil || object == nil {
@@ -57,7 +57,7 @@ func FuzzMember(f *testing.F) {
 		if strings.ContainsAny(text, `\`) || len(object) != strings.Count(topLevel(compact.Bytes()), ":") {
 			return // keys with escapes, and keys that stand twice, are not ours
 		}
-		got := member(compact.Bytes(), name)
+		got := step.Member(compact.Bytes(), name)
 		if want := object[name]; !bytes.Equal(got, want) {
 			t.Errorf("member %q of %s: got %s, want %s", name, compact.Bytes(), got, want)
 		}

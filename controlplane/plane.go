@@ -186,7 +186,7 @@ func (p *Plane) assemble() error {
 	served := &catalog{builtin: builtin, definitions: definitions}
 	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(),
 		protection.New(lifeOf), quota.NewController(served, charges), rbac.NewAggregator(),
-		apiservice.NewController(definitions), certificates.NewSigner(p.authority), certificates.NewCleaner())
+		apiservice.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
@@ -129,45 +129,29 @@ func TestServicesTravelAsProtobuf(t *testing.T) {
 	}
 }
 
-// custom are custom resources that come and go.
-type custom struct {
-	served     map[string]bool
-	generation uint64
-}
-
-func (c *custom) Generation() uint64 { return c.generation }
-
-func (c *custom) Resources() []*resource.Resource {
-	var out []*resource.Resource
-	for group := range c.served {
-		out = append(out, &resource.Resource{Names: resource.Names{Group: group}, Versions: []resource.Version{{Name: "v1"}}})
-	}
-	return out
-}
-
 // TestTheIndexAgreesWithReadingEverything compares a controller that sees one
 // write after the other with one that starts from what is stored.
 func TestTheIndexAgreesWithReadingEverything(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	store := storage.NewMemory(storage.MemoryOptions{})
-	served := &custom{served: map[string]bool{}}
 	cursor, err := store.Watch(storage.Range{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	follows := apiservice.NewController(served)
+	follows := apiservice.NewController()
 	follows.Reset(steptest.View(t, store))
 	for round := range 300 {
 		group := "g" + strconv.Itoa(random.IntN(4)) + ".example.com"
 		key := storage.Key{Bucket: apiservice.Bucket, Name: "v1." + group}
 		switch random.IntN(5) {
 		case 0, 1:
-			served.generation++
-			if served.served[group] {
-				delete(served.served, group)
-			} else {
-				served.served[group] = true
+			definition := storage.Key{Bucket: crd.Bucket, Name: []string{"a.", "b."}[random.IntN(2)] + group}
+			steptest.Put(t, store, definition, strings.NewReplacer("GROUP", group, "SERVED", []string{"true", "false"}[random.IntN(2)]).Replace(
+				`{"kind":"CustomResourceDefinition","spec":{"group":"GROUP","names":{"plural":"as"},"versions":[{"name":"v1","served":SERVED,"schema":{"a":["b]"]}},`+
+					`{"name":"v2","served":true}]}}`))
+			if random.IntN(3) == 0 {
+				_, _ = store.Commit(t.Context(), storage.Write{Key: definition, Expect: storage.Whatever})
 			}
 		case 2:
 			_, _ = store.Commit(t.Context(), storage.Write{Key: key, Expect: storage.Whatever}) // it may not be there
@@ -186,7 +170,7 @@ func TestTheIndexAgreesWithReadingEverything(t *testing.T) {
 			follows.Observe(e)
 		}
 		view, now := steptest.View(t, store), time.Unix(int64(round), 0)
-		fresh := apiservice.NewController(served)
+		fresh := apiservice.NewController()
 		fresh.Reset(view)
 		all, some := fresh.Step(view, now), follows.Step(view, now)
 		for _, r := range some {

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,26 +16,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
-// Custom tells which custom resources are served.
-type Custom interface {
-	Resources() []*resource.Resource
-	// Generation changes with every change of them.
-	Generation() uint64
-}
-
 // Controller keeps a service for every version in which custom resources are
 // served, and says of all services whether they are available.
 type Controller struct {
-	custom     Custom
-	generation uint64
-	// desired are the versions of custom resources by the names of their services;
-	// nil: not looked at yet.
-	desired map[string]schema.GroupVersion
+	// served are the versions of the custom resources of each definition, by its
+	// name, and defined how many definitions have a version, by the name of its
+	// service.
+	served  map[string][]schema.GroupVersion
+	defined map[string]int
 	// remote are the services that other servers are said to serve.
 	remote step.KeySet
 	due    step.KeySet
@@ -42,8 +37,8 @@ type Controller struct {
 var _ step.Controller = (*Controller)(nil)
 
 // NewController returns a controller that has seen nothing yet.
-func NewController(custom Custom) *Controller {
-	return &Controller{custom: custom, remote: step.KeySet{}, due: step.KeySet{}}
+func NewController() *Controller {
+	return &Controller{served: map[string][]schema.GroupVersion{}, defined: map[string]int{}, remote: step.KeySet{}, due: step.KeySet{}}
 }
 
 // Name implements [step.Controller].
@@ -51,7 +46,10 @@ func (*Controller) Name() string { return "apiservice-registration-controller" }
 
 // Reset implements [step.Controller].
 func (c *Controller) Reset(view storage.View) {
-	*c = *NewController(c.custom)
+	*c = *NewController()
+	for rec := range view.Ascend(crd.Bucket, "", "") {
+		c.define(rec.Key.Name, versionsOf(rec))
+	}
 	for rec := range view.Ascend(Bucket, "", "") {
 		c.see(rec)
 	}
@@ -67,6 +65,12 @@ func (c *Controller) Observe(e storage.Event) {
 		} else {
 			c.see(e.Record)
 		}
+	case crd.Bucket:
+		var served []schema.GroupVersion
+		if !e.Deleted {
+			served = versionsOf(e.Record)
+		}
+		c.define(e.Record.Key.Name, served)
 	case serviceBucket, sliceBucket:
 		for key := range c.remote {
 			c.due.Add(key)
@@ -92,7 +96,6 @@ func settled(rec *storage.Record) bool {
 
 // Step implements [step.Controller].
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
-	c.follow()
 	if len(c.due) == 0 {
 		return nil
 	}
@@ -111,30 +114,51 @@ func (c *Controller) Report(r step.Request, err error) {
 	}
 }
 
-// follow notes which versions of custom resources there are, if that has changed.
-func (c *Controller) follow() {
-	now := c.custom.Generation()
-	if c.desired != nil && c.generation == now {
+// define notes which versions a definition serves; none: there is no such
+// definition.
+func (c *Controller) define(definition string, served []schema.GroupVersion) {
+	if slices.Equal(c.served[definition], served) {
 		return
 	}
-	before := c.desired
-	c.desired, c.generation = map[string]schema.GroupVersion{}, now
-	for _, gv := range versions(c.custom.Resources()) {
-		c.desired[name(gv)] = gv
-		if _, known := before[name(gv)]; !known {
-			c.due.Add(storage.Key{Bucket: Bucket, Name: name(gv)})
-		}
+	for _, gv := range c.served[definition] {
+		c.count(gv, -1)
 	}
-	for name := range before {
-		if _, still := c.desired[name]; !still {
-			c.due.Add(storage.Key{Bucket: Bucket, Name: name})
-		}
+	for _, gv := range served {
+		c.count(gv, 1)
+	}
+	if c.served[definition] = served; len(served) == 0 {
+		delete(c.served, definition)
 	}
 }
 
+func (c *Controller) count(gv schema.GroupVersion, n int) {
+	c.due.Add(storage.Key{Bucket: Bucket, Name: name(gv)})
+	if c.defined[name(gv)] += n; c.defined[name(gv)] == 0 {
+		delete(c.defined, name(gv))
+	}
+}
+
+// versionsOf returns the versions that a stored definition serves. Schemas can be
+// large: it reads no more than it needs.
+func versionsOf(rec *storage.Record) []schema.GroupVersion {
+	spec := step.Member(rec.Value, "spec")
+	group := text(step.Member(spec, "group"))
+	var out []schema.GroupVersion
+	for v := range step.Elements(step.Member(spec, "versions")) {
+		if string(step.Member(v, "served")) == "true" {
+			out = append(out, schema.GroupVersion{Group: group, Version: text(step.Member(v, "name"))})
+		}
+	}
+	return out
+}
+
+// text is what a JSON string without escapes says, as all names are.
+func text(value []byte) string { return strings.Trim(string(value), `"`) }
+
 // look returns what one service calls for.
 func (c *Controller) look(view storage.View, key storage.Key, now time.Time) []step.Request {
-	gv, wanted := c.desired[key.Name]
+	version, group, _ := strings.Cut(key.Name, ".")
+	gv, wanted := schema.GroupVersion{Group: group, Version: version}, c.defined[key.Name] > 0
 	rec := view.Get(key)
 	if rec == nil {
 		if wanted {
