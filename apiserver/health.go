@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -51,7 +52,7 @@ func (s *Server) mountBuiltins() {
 func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		if req := resource.RequestFrom(r.Context()); req != nil {
-			s.fail(&exchange.Writer{ResponseWriter: w, Warnings: req.Warnings}, &request{Request: *req, http: r}, generic(http.StatusMethodNotAllowed, ""))
+			s.fail(&exchange.Writer{ResponseWriter: w, Warnings: req.Warnings}, &endpoint.Request{Request: *req, HTTP: r}, endpoint.Refusal(http.StatusMethodNotAllowed, ""))
 			return
 		}
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // metrics are the server's metrics, under the names that dashboards know.
@@ -72,11 +74,11 @@ func metricVerb(verb string) string {
 	return string(upper)
 }
 
-func scopeOf(req *request) string {
+func scopeOf(req *endpoint.Request) string {
 	switch {
-	case !req.target.Resource:
+	case !req.Target.Resource:
 		return ""
-	case req.target.Name != "":
+	case req.Target.Name != "":
 		return "resource"
 	case req.Namespace != "":
 		return "namespace"
@@ -86,41 +88,30 @@ func scopeOf(req *request) string {
 
 // observe counts a finished request. Paths that nothing serves count as one, so
 // that their number is bounded.
-func (m *metrics) observe(req *request, w *exchange.Writer, took time.Duration) {
+func (m *metrics) observe(req *endpoint.Request, w *exchange.Writer, took time.Duration) {
 	group, version, plural := "", "", ""
-	if req.in != nil {
+	if req.Served != nil {
 		group, version, plural = req.Resource.Group, req.Version.Name, req.Resource.Plural
 	}
 	subresource := ""
-	if req.sub != nil {
-		subresource = req.sub.Name
+	if req.Sub != nil {
+		subresource = req.Sub.Name
 	}
 	dryRun := ""
-	if req.values != nil && req.values.Get("dryRun") != "" {
+	if req.Asked("dryRun") != "" {
 		dryRun = "All"
 	}
 	verb, scope := metricVerb(req.Verb), scopeOf(req)
 	m.requests.WithLabelValues(verb, dryRun, group, version, plural, subresource, scope, "apiserver", strconv.Itoa(w.Code)).Inc()
-	if !req.longRunning() {
+	if !req.LongRunning() {
 		m.durations.WithLabelValues(verb, group, version, plural, subresource, scope, "apiserver").Observe(took.Seconds())
 	}
 }
 
-// watched are the metrics of one watch.
-type watched struct {
-	events prometheus.Counter
-	sizes  prometheus.Observer
-}
-
-func (m *metrics) watch(req *request) watched {
-	group, version, plural := req.Resource.Group, req.Version.Name, req.Resource.Plural
-	return watched{m.events.WithLabelValues(group, version, plural), m.sizes.WithLabelValues(group, version, plural)}
-}
-
-// sent counts one event.
-func (w watched) sent(size int) {
-	w.events.Inc()
-	w.sizes.Observe(float64(size))
+// watch returns the metrics of one watch.
+func (m *metrics) watch(r *resource.Request) endpoint.Watched {
+	group, version, plural := r.Resource.Group, r.Version.Name, r.Resource.Plural
+	return endpoint.Watched{Events: m.events.WithLabelValues(group, version, plural), Sizes: m.sizes.WithLabelValues(group, version, plural)}
 }
 
 // liveMetrics reads what is known anyway when somebody looks.

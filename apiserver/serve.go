@@ -9,17 +9,15 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
@@ -50,7 +48,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 
 // recovered answers for a handler that panicked: a half-sent answer is aborted,
 // so that nobody takes it for a whole one.
-func (s *Server) recovered(w *exchange.Writer, req *request, v any) {
+func (s *Server) recovered(w *exchange.Writer, req *endpoint.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
@@ -62,7 +60,7 @@ func (s *Server) recovered(w *exchange.Writer, req *request, v any) {
 }
 
 // admitted runs the checks of the chain and then the handler.
-func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *request) error {
+func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request) error {
 	user := auth.UserFrom(r.Context())
 	if user == nil {
 		var err error
@@ -79,16 +77,16 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *request) err
 	if err := s.impersonate(r, req); err != nil {
 		return err
 	}
-	leave, err := s.gate.Enter(req.passage())
+	leave, err := s.gate.Enter(passage(req))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if err := s.authorize(r.Context(), req, req.Verb); err != nil {
+	if err := s.authorize(r.Context(), attributes(req, req.Verb)); err != nil {
 		return err
 	}
 	ctx := resource.WithRequest(auth.WithUser(r.Context(), req.User), &req.Request)
-	if !req.longRunning() {
+	if !req.LongRunning() {
 		timeout, err := s.timeout(req)
 		if err != nil {
 			return err
@@ -103,12 +101,12 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *request) err
 }
 
 // timeout of a request: what it asks for, up to the server's own.
-func (s *Server) timeout(req *request) (time.Duration, error) {
+func (s *Server) timeout(req *endpoint.Request) (time.Duration, error) {
 	usual := s.limits.RequestTimeout
-	if !strings.Contains(req.http.URL.RawQuery, "timeout=") {
+	if !strings.Contains(req.HTTP.URL.RawQuery, "timeout=") {
 		return usual, nil
 	}
-	asked := req.query().Get("timeout")
+	asked := req.Query().Get("timeout")
 	if asked == "" {
 		return usual, nil
 	}
@@ -123,7 +121,7 @@ func (s *Server) timeout(req *request) (time.Duration, error) {
 }
 
 // impersonate lets a request go on as the user that its headers ask for.
-func (s *Server) impersonate(r *http.Request, req *request) error {
+func (s *Server) impersonate(r *http.Request, req *endpoint.Request) error {
 	as, err := auth.WantedUser(r.Header)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -131,19 +129,28 @@ func (s *Server) impersonate(r *http.Request, req *request) error {
 	if as == nil {
 		return nil
 	}
-	if as, err = s.impersonator.Impersonate(r.Context(), req.attributes(req.Verb), as); err != nil {
+	if as, err = s.impersonator.Impersonate(r.Context(), attributes(req, req.Verb), as); err != nil {
 		return err
 	}
 	req.User = as
 	clean := r.Clone(r.Context())
 	auth.StripImpersonation(clean.Header)
-	req.http = clean
+	req.HTTP = clean
 	return nil
 }
 
-// authorize asks whether a request may be done with a verb.
-func (s *Server) authorize(ctx context.Context, req *request, verb string) error {
-	err := auth.Check(ctx, s.options.Authorizer, req.attributes(verb))
+// authorizeCreate asks whether a request that found no object to change may
+// create it.
+func (s *Server) authorizeCreate(ctx context.Context, r *resource.Request) error {
+	return s.authorize(ctx, &auth.Attributes{
+		User: r.User, Verb: "create", Path: r.Path, ResourceRequest: true,
+		Group: r.Resource.Group, Version: r.Version.Name, Resource: r.Resource.Plural, Subresource: r.Subresource,
+		Namespace: r.Namespace, Name: r.Name,
+	})
+}
+
+func (s *Server) authorize(ctx context.Context, a *auth.Attributes) error {
+	err := auth.Check(ctx, s.options.Authorizer, a)
 	if refused, ok := errors.AsType[*auth.RefusedError](err); ok && refused.Err != nil {
 		return apierrors.NewInternalError(refused.Err) // asking again may help
 	}
@@ -151,14 +158,14 @@ func (s *Server) authorize(ctx context.Context, req *request, verb string) error
 }
 
 // attributes are what an authorizer decides on.
-func (r *request) attributes(verb string) *auth.Attributes {
+func attributes(r *endpoint.Request, verb string) *auth.Attributes {
 	a := &auth.Attributes{User: r.User, Verb: verb, Path: r.Path}
-	if t := &r.target; t.Resource {
+	if t := &r.Target; t.Resource {
 		a.ResourceRequest = true
 		a.Group, a.Version, a.Resource, a.Subresource = t.Group, t.Version, t.Plural, t.Subresource
 		a.Namespace, a.Name = r.Namespace, r.Name
 		if verb == "list" || verb == "watch" || verb == "deletecollection" {
-			a.Fields, a.Labels = r.selected()
+			a.Fields, a.Labels = selected(r)
 		}
 	}
 	return a
@@ -166,33 +173,33 @@ func (r *request) attributes(verb string) *auth.Attributes {
 
 // selected returns what the selectors of a request require. One that cannot be
 // read requires nothing; it is refused later.
-func (r *request) selected() (fields.Requirements, labels.Requirements) {
-	if !strings.Contains(r.http.URL.RawQuery, "Selector=") {
+func selected(r *endpoint.Request) (fields.Requirements, labels.Requirements) {
+	if !strings.Contains(r.HTTP.URL.RawQuery, "Selector=") {
 		return nil, nil
 	}
 	var byField fields.Requirements
 	var byLabel labels.Requirements
-	if s, err := fields.ParseSelector(r.query().Get("fieldSelector")); err == nil {
+	if s, err := fields.ParseSelector(r.Query().Get("fieldSelector")); err == nil {
 		byField = s.Requirements()
 	}
-	if s, err := labels.Parse(r.query().Get("labelSelector")); err == nil {
+	if s, err := labels.Parse(r.Query().Get("labelSelector")); err == nil {
 		byLabel, _ = s.Requirements()
 	}
 	return byField, byLabel
 }
 
 // dispatch runs what answers the request.
-func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *request) error {
+func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *endpoint.Request) error {
 	t := s.table.Load()
 	if other := t.elsewhere(req.Path); other != nil {
-		other.ServeHTTP(w, req.http.WithContext(ctx))
+		other.ServeHTTP(w, req.HTTP.WithContext(ctx))
 		return nil
 	}
-	if req.in == nil {
+	if req.Served == nil {
 		h := t.handler(req.Path)
-		if h == nil && !req.target.Resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
+		if h == nil && !req.Target.Resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
 			if version, core := strings.CutPrefix(req.Path, "/api/"); core && !t.serves("", strings.Trim(version, "/")) {
-				return noSuchResource()
+				return endpoint.NoSuchResource()
 			}
 			h = t.discovery()
 		}
@@ -200,38 +207,20 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *request)
 			h = t.openapi()
 		}
 		if h != nil {
-			h.ServeHTTP(w, req.http.WithContext(ctx))
+			h.ServeHTTP(w, req.HTTP.WithContext(ctx))
 			return nil
 		}
 		return s.unknownPath(w, req)
 	}
-	if req.Subresource != "" && req.sub == nil {
-		if req.Version.Typed() {
-			return noSuchResource()
-		}
-		return apierrors.NewNotFound(req.groupResource(), req.Name)
-	}
-	answer := s.verbOf(req)
-	if text := req.Version.Deprecation; text != "" && (answer != nil || !req.Version.Typed()) {
-		req.Warn(text)
-	}
-	switch {
-	case answer != nil:
-		return answer(ctx, w, req)
-	case req.Version.Typed() || req.in.Backend != nil:
-		return generic(http.StatusMethodNotAllowed, "")
-	case req.Name == "" && (req.Verb == "update" || req.Verb == "patch"):
-		return apierrors.NewBadRequest("name must be provided")
-	}
-	return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
+	return s.endpoint.Serve(ctx, w, req)
 }
 
 // unknownPath answers for a path that nothing serves: as text, by which clients
 // tell it from an unknown object, except among the built-in kinds.
-func (s *Server) unknownPath(w *exchange.Writer, req *request) error {
+func (s *Server) unknownPath(w *exchange.Writer, req *endpoint.Request) error {
 	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
-	if builtin || req.target.Resource && s.table.Load().serves(req.target.Group, req.target.Version) {
-		return noSuchResource()
+	if builtin || req.Target.Resource && s.table.Load().serves(req.Target.Group, req.Target.Version) {
+		return endpoint.NoSuchResource()
 	}
 	http.Error(w, "404 page not found", http.StatusNotFound)
 	return nil
@@ -240,123 +229,22 @@ func (s *Server) unknownPath(w *exchange.Writer, req *request) error {
 // serves tells whether a version of a group has built-in kinds.
 func (t *served) serves(group, version string) bool {
 	for _, in := range t.resources {
-		if v := in.versions[version]; v != nil && in.Group == group && v.Typed() && !v.Unserved {
+		if v := in.Version(version); v != nil && in.Group == group && v.Typed() && !v.Unserved {
 			return true
 		}
 	}
 	return false
 }
 
-func noSuchResource() error { return generic(http.StatusNotFound, "") }
-
-// generic is a refusal that names no object, as the paths of built-in kinds have
-// always answered.
-func generic(code int, message string) error {
-	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
-}
-
-type answerer func(ctx context.Context, w *exchange.Writer, req *request) error
-
-// verbOf returns the handler of a request, nil when its verb is not served.
-func (s *Server) verbOf(req *request) answerer {
-	if sub := req.sub; sub != nil {
-		switch {
-		case sub.Backend != nil && sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
-			return nil
-		case sub.Backend != nil:
-			return s.computed(req, sub.Backend)
-		case sub.Action != nil && req.Verb == "create":
-			return s.act
-		case sub.Action != nil:
-			return nil
-		case req.Name == "" || sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
-			return nil
-		case req.Verb == "get":
-			return s.get
-		case req.Verb == "update":
-			return s.update
-		case req.Verb == "patch":
-			return s.patch
-		}
-		return nil
-	}
-	if req.in.Backend != nil {
-		return s.computed(req, req.in.Backend)
-	}
-	if req.http.Method == http.MethodHead && req.Version.Typed() {
-		return nil
-	}
-	switch req.Verb {
-	case "get":
-		return s.get
-	case "list":
-		return s.list
-	case "watch":
-		return s.watch
-	case "create":
-		if req.Name != "" && req.Version.Typed() {
-			return nil
-		}
-		return s.create
-	case "update":
-		if req.Name == "" {
-			return nil
-		}
-		return s.update
-	case "patch":
-		if req.Name == "" {
-			return nil
-		}
-		return s.patch
-	case "delete":
-		return s.delete
-	case "deletecollection":
-		if req.in.Deletion.OneByOne {
-			return nil
-		}
-		return s.deleteCollection
-	}
-	return nil
-}
-
 // fail answers with the Status of an error.
-func (s *Server) fail(w *exchange.Writer, req *request, err error) {
+func (s *Server) fail(w *exchange.Writer, req *endpoint.Request, err error) {
 	if w.Code != 0 {
 		s.options.Log.Error("an answer was cut short", "verb", req.Verb, "path", req.Path, "error", err)
 		panic(http.ErrAbortHandler)
 	}
-	status := s.statusOf(req, err)
+	status := s.endpoint.Status(req, err)
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(d.RetryAfterSeconds))
 	}
-	exchange.SendStatus(w, req.http, int(status.Code), status)
-}
-
-// statusOf classifies an error.
-func (s *Server) statusOf(req *request, err error) *metav1.Status {
-	var known apierrors.APIStatus
-	var refused *auth.RefusedError
-	status := metav1.Status{}
-	switch {
-	case errors.As(err, &known):
-		status = known.Status()
-	case errors.As(err, &refused):
-		a := &refused.Attributes
-		status = apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, refused).ErrStatus
-	case errors.Is(err, context.DeadlineExceeded):
-		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within the allotted timeout of %s", s.limits.RequestTimeout), 0).ErrStatus
-	default:
-		if !errors.Is(err, context.Canceled) {
-			s.options.Log.Error("a request failed", "verb", req.Verb, "path", req.Path, "error", err)
-		}
-		status.Message = err.Error()
-	}
-	if status.Status == "" {
-		status.Status = metav1.StatusFailure
-	}
-	if status.Code == 0 {
-		status.Code = http.StatusInternalServerError
-	}
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return &status
+	exchange.SendStatus(w, req.HTTP, int(status.Code), status)
 }

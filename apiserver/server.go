@@ -17,8 +17,10 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/discovery"
+	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/inprocess"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/openapi"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -31,11 +33,11 @@ type Server struct {
 	entropy Entropy
 	limits  Limits
 	metrics *metrics
-	forms   *forms
 	gate    *exchange.Gate
 	// impersonator lets users act as others.
 	impersonator auth.Impersonator
-	scale        *installed // what Scale objects are read and written as
+	// endpoint answers the requests for resources.
+	endpoint *endpoint.Handler
 
 	mu    sync.Mutex // serialises changes of table
 	table atomic.Pointer[served]
@@ -57,13 +59,7 @@ type served struct {
 
 // installed is a resource while it is served.
 type installed struct {
-	*resource.Resource
-	versions map[string]*resource.Version
-	// alike are the versions of whose kind bodies are read as well; see
-	// [resource.Subresource.Alike].
-	alike []string
-	// gone is done once the resource was replaced or removed.
-	gone   context.Context
+	*registry.Served
 	remove context.CancelFunc
 }
 
@@ -90,13 +86,20 @@ func New(options Options) (*Server, error) {
 	s := &Server{
 		options: options, store: options.Store, entropy: options.Entropy,
 		limits: options.Limits.withDefaults(),
-		forms:  newForms(options.CacheBytes),
-		scale:  newScaleKind(),
 	}
 	s.impersonator.Authorizer = options.Authorizer
 	s.gate = exchange.NewGate(exchange.Limits{Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser})
 	s.metrics = newMetrics(options.Metrics, s)
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.endpoint = endpoint.New(endpoint.Options{
+		Registry: registry.New(registry.Options{
+			Store: s.store, Identity: s.entropy, Admission: options.Admission, AuthorizeCreate: s.authorizeCreate,
+			CacheBytes: options.CacheBytes, Stopping: s.stopping,
+		}),
+		Admission: options.Admission, Gate: s.gate, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,
+		BodyBytes: s.limits.BodyBytes, PatchOperations: s.limits.PatchOperations, RequestTimeout: s.limits.RequestTimeout,
+		MinWatch: s.limits.MinWatch, BookmarkEvery: s.limits.BookmarkEvery,
+	})
 	empty := &served{resources: map[schema.GroupResource]*installed{}, handlers: map[string]http.Handler{}}
 	empty.discovery, empty.openapi = empty.documents(), empty.descriptions()
 	s.table.Store(empty)
@@ -131,11 +134,8 @@ func (s *Server) Install(resources ...*resource.Resource) error {
 
 // installed is a resource that is about to be served.
 func (s *Server) installed(r *resource.Resource) *installed {
-	in := &installed{Resource: r, versions: make(map[string]*resource.Version, len(r.Versions))}
-	in.gone, in.remove = context.WithCancel(s.stopping)
-	for i := range r.Versions {
-		in.versions[r.Versions[i].Name] = &r.Versions[i]
-	}
+	in := &installed{Served: registry.Serve(r)}
+	in.Gone, in.remove = context.WithCancel(s.stopping)
 	return in
 }
 
@@ -230,4 +230,15 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	return s.gate.Drain(ctx)
+}
+
+// known tells whether anything of a kind is served, and in which bucket its
+// objects are.
+func (s *Server) known(gvk schema.GroupVersionKind) (bucket string, ok bool) {
+	for _, in := range s.table.Load().resources {
+		if in.Group == gvk.Group && in.Kind == gvk.Kind && in.Version(gvk.Version) != nil {
+			return in.Storage.Bucket, true
+		}
+	}
+	return "", false
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package endpoint
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
@@ -25,7 +26,7 @@ import (
 )
 
 // answerRecord answers one object in the form that was chosen.
-func (s *Server) answerRecord(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, code int, in *installed, v *resource.Version, rec *storage.Record) error {
+func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, in *registry.Served, v *resource.Version, rec *storage.Record) error {
 	b := &exchange.Body{}
 	switch choice.Shape {
 	case negotiate.MetadataList:
@@ -34,38 +35,38 @@ func (s *Server) answerRecord(ctx context.Context, w *exchange.Writer, req *requ
 		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
 	case negotiate.Table:
-		t, err := s.tableOf(ctx, req, choice, in, v, []*storage.Record{rec})
+		t, err := h.tableOf(ctx, req, choice, in, v, []*storage.Record{rec})
 		if err != nil {
 			return err
 		}
 		t.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
-		return s.answerTable(w, req, choice, code, t)
+		return h.answerTable(w, req, choice, code, t)
 	}
-	object, err := s.object1(ctx, choice, in, v, rec)
+	object, err := h.object1(ctx, choice, in, v, rec)
 	if err != nil {
 		return err
 	}
 	b.Add(object)
 	if choice.Media == negotiate.Protobuf {
-		exchange.Send(w, req.http, code, choice.Media.ContentType(), b)
+		exchange.Send(w, req.HTTP, code, choice.Media.ContentType(), b)
 		return nil
 	}
-	return exchange.SendJSON(w, req.http, code, choice, b)
+	return exchange.SendJSON(w, req.HTTP, code, choice, b)
 }
 
 // object1 returns one object, whole or its metadata, with its type: as JSON or
 // as protobuf in its envelope.
-func (s *Server) object1(ctx context.Context, choice negotiate.Choice, in *installed, v *resource.Version, rec *storage.Record) ([]byte, error) {
+func (h *Handler) object1(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
 	whole := choice.Shape == negotiate.Whole
 	if choice.Media == negotiate.Protobuf {
 		if !whole {
-			raw, err := s.metadataProtoOf(ctx, in, v, rec)
+			raw, err := h.registry.MetadataProto(ctx, in, v, rec)
 			return wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw), err
 		}
-		raw, err := s.protoOf(ctx, in, v, rec)
+		raw, err := h.registry.Proto(ctx, in, v, rec)
 		return wire.Envelope(in.APIVersion(v), in.Kind, raw), err
 	}
-	value, err := s.jsonOf(ctx, in, v, rec)
+	value, err := h.registry.JSON(ctx, in, v, rec)
 	if err != nil || whole {
 		return value, err
 	}
@@ -92,20 +93,20 @@ func metadataJSON(choice negotiate.Choice, value []byte) []byte {
 }
 
 // answerList answers a page of objects in the form that was chosen.
-func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, p *page) error {
-	in, v := req.in, req.Version
+func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *registry.Page) error {
+	in, v := req.Served, req.Version
 	switch choice.Shape {
 	case negotiate.Metadata:
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%s)", in.ListKind))
 	case negotiate.Table:
-		t, err := s.tableOf(ctx, req, choice, in, v, p.records)
+		t, err := h.tableOf(ctx, req, choice, in, v, p.Records)
 		if err != nil {
 			return err
 		}
-		t.ListMeta = p.meta()
-		return s.answerTable(w, req, choice, 200, t)
+		t.ListMeta = metaOf(p)
+		return h.answerTable(w, req, choice, 200, t)
 	}
-	if err := s.warm(ctx, in, v, p.records); err != nil {
+	if err := h.registry.Warm(ctx, in, v, p.Records); err != nil {
 		return err
 	}
 	kind, apiVersion := in.ListKind, in.APIVersion(v)
@@ -113,16 +114,16 @@ func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *reques
 		kind, apiVersion = "PartialObjectMetadataList", metaVersion(choice)
 	}
 	if choice.Media == negotiate.Protobuf {
-		return s.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
+		return h.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
 	}
-	b := exchange.NewBody(2*len(p.records) + 2)
-	b.Add(p.open(kind, apiVersion, !v.Typed() && choice.Shape == negotiate.Whole))
+	b := exchange.NewBody(2*len(p.Records) + 2)
+	b.Add(openList(p, kind, apiVersion, !v.Typed() && choice.Shape == negotiate.Whole))
 	comma := []byte(",")
-	for i, rec := range p.records {
+	for i, rec := range p.Records {
 		if i > 0 {
 			b.Add(comma)
 		}
-		value, err := s.jsonOf(ctx, in, v, rec)
+		value, err := h.registry.JSON(ctx, in, v, rec)
 		if err != nil {
 			return err
 		}
@@ -138,50 +139,50 @@ func (s *Server) answerList(ctx context.Context, w *exchange.Writer, req *reques
 		}
 	}
 	b.AddString("]}")
-	return exchange.SendJSON(w, req.http, 200, choice, b)
+	return exchange.SendJSON(w, req.HTTP, 200, choice, b)
 }
 
-// meta is the metadata of a page.
-func (p *page) meta() metav1.ListMeta {
-	return metav1.ListMeta{ResourceVersion: strconv.FormatInt(int64(p.revision), 10), Continue: p.token, RemainingItemCount: p.remaining}
+// metaOf is the metadata of a page.
+func metaOf(p *registry.Page) metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: strconv.FormatInt(int64(p.Revision), 10), Continue: p.Continue, RemainingItemCount: p.Remaining}
 }
 
-// open is the JSON of a list up to its first item. Lists of custom resources
+// openList is the JSON of a list up to its first item. Lists of custom resources
 // have always carried an empty continue.
-func (p *page) open(kind, apiVersion string, custom bool) []byte {
+func openList(p *registry.Page, kind, apiVersion string, custom bool) []byte {
 	out := make([]byte, 0, 128)
 	out = append(out, `{"kind":`...)
 	out = strconv.AppendQuote(out, kind)
 	out = append(out, `,"apiVersion":`...)
 	out = strconv.AppendQuote(out, apiVersion)
 	out = append(out, `,"metadata":{"resourceVersion":"`...)
-	out = strconv.AppendInt(out, int64(p.revision), 10)
+	out = strconv.AppendInt(out, int64(p.Revision), 10)
 	out = append(out, '"')
-	if p.token != "" || custom {
+	if p.Continue != "" || custom {
 		out = append(out, `,"continue":"`...)
-		out = append(out, p.token...)
+		out = append(out, p.Continue...)
 		out = append(out, '"')
 	}
-	if p.remaining != nil {
+	if p.Remaining != nil {
 		out = append(out, `,"remainingItemCount":`...)
-		out = strconv.AppendInt(out, *p.remaining, 10)
+		out = strconv.AppendInt(out, *p.Remaining, 10)
 	}
 	return append(out, `},"items":[`...)
 }
 
-func (s *Server) answerProtoList(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, p *page, kind, apiVersion string) error {
-	meta := p.meta()
+func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *registry.Page, kind, apiVersion string) error {
+	meta := metaOf(p)
 	raw, err := meta.Marshal()
 	if err != nil {
 		return err
 	}
 	list := wire.AppendBytes(nil, 1, raw)
-	for _, rec := range p.records {
+	for _, rec := range p.Records {
 		var item []byte
 		if choice.Shape == negotiate.MetadataList {
-			item, err = s.metadataProtoOf(ctx, req.in, req.Version, rec)
+			item, err = h.registry.MetadataProto(ctx, req.Served, req.Version, rec)
 		} else {
-			item, err = s.protoOf(ctx, req.in, req.Version, rec)
+			item, err = h.registry.Proto(ctx, req.Served, req.Version, rec)
 		}
 		if err != nil {
 			return err
@@ -190,50 +191,12 @@ func (s *Server) answerProtoList(ctx context.Context, w *exchange.Writer, req *r
 	}
 	b := &exchange.Body{}
 	b.Add(wire.Envelope(apiVersion, kind, list))
-	exchange.Send(w, req.http, 200, choice.Media.ContentType(), b)
+	exchange.Send(w, req.HTTP, 200, choice.Media.ContentType(), b)
 	return nil
-}
-
-// warm converts all records that need it in one call, so that a conversion over
-// the network does not happen once per item.
-func (s *Server) warm(ctx context.Context, in *installed, v *resource.Version, records []*storage.Record) error {
-	if in.Convert == nil {
-		return nil
-	}
-	var cold []*storage.Record
-	for _, rec := range records {
-		if !in.asStored(rec, v) && !project(rec).has(v, formJSON) {
-			cold = append(cold, rec)
-		}
-	}
-	if len(cold) < 2 {
-		return nil
-	}
-	objects, err := s.objects(ctx, in, v, cold)
-	if err != nil {
-		return err
-	}
-	for i, obj := range objects {
-		if _, err := s.forms.get(cold[i], v, formJSON, func() ([]byte, error) { return encode(obj) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *projection) has(v *resource.Version, kind formKind) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, f := range p.forms {
-		if f.version == v && f.kind == kind {
-			return true
-		}
-	}
-	return false
 }
 
 // tableOf prints records.
-func (s *Server) tableOf(ctx context.Context, req *request, choice negotiate.Choice, in *installed, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
+func (h *Handler) tableOf(ctx context.Context, req *Request, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
 	options := &metav1.TableOptions{}
 	if err := parameters(req, options); err != nil {
 		return nil, err
@@ -250,7 +213,7 @@ func (s *Server) tableOf(ctx context.Context, req *request, choice negotiate.Cho
 		ColumnDefinitions: printer.Columns(),
 		Rows:              make([]metav1.TableRow, 0, len(records)),
 	}
-	objects, err := s.objects(ctx, in, v, records)
+	objects, err := h.registry.Objects(ctx, in, v, records)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +224,7 @@ func (s *Server) tableOf(ctx context.Context, req *request, choice negotiate.Cho
 		}
 		row := metav1.TableRow{Cells: cells}
 		if options.IncludeObject != metav1.IncludeNone {
-			value, err := s.jsonOf(ctx, in, v, records[i])
+			value, err := h.registry.JSON(ctx, in, v, records[i])
 			if err != nil {
 				return nil, err
 			}
@@ -275,14 +238,14 @@ func (s *Server) tableOf(ctx context.Context, req *request, choice negotiate.Cho
 	return t, nil
 }
 
-func (s *Server) answerTable(w *exchange.Writer, req *request, choice negotiate.Choice, code int, t *metav1.Table) error {
+func (h *Handler) answerTable(w *exchange.Writer, req *Request, choice negotiate.Choice, code int, t *metav1.Table) error {
 	raw, err := tableJSON(t)
 	if err != nil {
 		return err
 	}
 	b := &exchange.Body{}
 	b.Add(raw)
-	return exchange.SendJSON(w, req.http, code, choice, b)
+	return exchange.SendJSON(w, req.HTTP, code, choice, b)
 }
 
 // tableJSON encodes a table without checking the objects in it again.

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package endpoint
 
 import (
 	"context"
@@ -14,24 +14,25 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // act answers a POST to a subresource that is an action. The uid and the
 // resourceVersion of the body are preconditions.
-func (s *Server) act(ctx context.Context, w *exchange.Writer, req *request) error {
-	sub := req.sub
+func (h *Handler) act(ctx context.Context, w *exchange.Writer, req *Request) error {
+	sub := req.Sub
 	in, v := req.described()
 	offer := negotiate.Offer{Protobuf: v.Typed()}
-	if _, err := negotiate.Output(req.http, offer); err != nil {
+	if _, err := negotiate.Output(req.HTTP, offer); err != nil {
 		return err
 	}
-	media, err := negotiate.Input(req.http.Header.Get("Content-Type"), offer)
+	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), offer)
 	if err != nil {
 		return err
 	}
-	data, err := s.readBody(req)
+	data, err := h.readBody(req)
 	if err != nil {
 		return err
 	}
@@ -39,30 +40,30 @@ func (s *Server) act(ctx context.Context, w *exchange.Writer, req *request) erro
 	if err != nil {
 		return err
 	}
-	d := s.decoder(in, v, options.FieldValidation)
-	body, err := d.body(req, media, data)
+	d := h.decoder(in, v, options.FieldValidation)
+	body, err := d.Decode(&req.Request, media, data)
 	if err != nil {
 		return err
 	}
-	if err := settleNamespace(req, in, body); err != nil {
+	if err := registry.SettleNamespace(&req.Request, in, body); err != nil {
 		return err
 	}
 	if body.GetName() != req.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
 	}
-	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
-	wr.strategy, wr.ownership = v.Strategy, nil
-	if body, err = wr.admit(ctx, body, nil); err != nil {
+	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	wr.Strategy, wr.Ownership = v.Strategy, nil
+	if body, err = wr.Admit(ctx, body, nil); err != nil {
 		return err
 	}
-	if err := wr.validated(ctx, body, nil); err != nil {
+	if err := wr.Validate(ctx, body, nil); err != nil {
 		return err
 	}
-	_, _, err = wr.replace(ctx, func(_ context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+	_, _, err = wr.Replace(ctx, func(_ context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 		obj := old.DeepCopyObject().(resource.Object)
 		obj.SetUID(body.GetUID())
 		obj.SetResourceVersion(body.GetResourceVersion())
-		if err := wr.checkRevision(obj, old); err != nil {
+		if err := wr.CheckRevision(obj, old); err != nil {
 			return nil, err
 		}
 		obj.SetUID(old.GetUID())
@@ -77,6 +78,6 @@ func (s *Server) act(ctx context.Context, w *exchange.Writer, req *request) erro
 	if err != nil {
 		return err
 	}
-	exchange.SendStatus(w, req.http, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
+	exchange.SendStatus(w, req.HTTP, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 	return nil
 }

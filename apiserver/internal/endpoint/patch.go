@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package endpoint
 
 import (
 	"context"
@@ -23,8 +23,10 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/steer-dev/steer/apiserver/internal/body"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/patch"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -32,11 +34,11 @@ import (
 )
 
 // patch answers a PATCH of an object or a subresource of it.
-func (s *Server) patch(ctx context.Context, w *exchange.Writer, req *request) error {
-	t := types.PatchType(mediaType(req.http))
+func (h *Handler) patch(ctx context.Context, w *exchange.Writer, req *Request) error {
+	t := types.PatchType(mediaType(req.HTTP))
 	if supported := req.patchTypes(); !slices.Contains(supported, string(t)) {
 		if req.Version.Typed() {
-			return generic(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
+			return Refusal(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
 		}
 		return negotiate.Unsupported(supported)
 	}
@@ -44,7 +46,7 @@ func (s *Server) patch(ctx context.Context, w *exchange.Writer, req *request) er
 	if err != nil {
 		return err
 	}
-	data, err := s.readBody(req)
+	data, err := h.readBody(req)
 	if err != nil {
 		return err
 	}
@@ -52,32 +54,29 @@ func (s *Server) patch(ctx context.Context, w *exchange.Writer, req *request) er
 	if err != nil {
 		return err
 	}
-	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
-	p := &patching{
-		wr: wr, kind: req.in.GroupVersionKind(req.Version.Name), v: req.Version, strategy: wr.strategy, ownership: wr.ownership,
-		directive: directive(options.FieldValidation), body: data,
-	}
-	if req.sub != nil && req.sub.Scale != nil {
-		return s.patchScale(ctx, w, req, choice, p, t, options)
+	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	p := h.newPatching(wr, options.FieldValidation, data)
+	if req.Sub != nil && req.Sub.Scale != nil {
+		return h.patchScale(ctx, w, req, choice, p, t, options)
 	}
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
-	wr.creates = p.applied != nil && req.sub == nil
-	rec, created, err := wr.replace(ctx, func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
+	wr.Creates = p.applied != nil && req.Sub == nil
+	rec, created, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 		obj, err := p.change(ctx, old, rec)
 		if err != nil {
 			return nil, err
 		}
 		if old == nil {
-			return wr.prepareApplied(ctx, obj)
+			return wr.PrepareApplied(ctx, obj)
 		}
-		return wr.admitRevision(ctx, obj, old)
+		return wr.AdmitRevision(ctx, obj, old)
 	})
 	if err != nil {
 		return err
 	}
-	return s.answerRecord(ctx, w, req, choice, codeOf(created), req.in, req.Version, rec)
+	return h.answerRecord(ctx, w, req, choice, codeOf(created), req.Served, req.Version, rec)
 }
 
 // mediaType is the Content-Type without its parameters.
@@ -87,7 +86,7 @@ func mediaType(r *http.Request) string {
 }
 
 // patchTypes are the formats that a resource supports.
-func (r *request) patchTypes() []string {
+func (r *Request) patchTypes() []string {
 	out := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if r.Version.StrategicMerge {
 		out = append(out, string(types.StrategicMergePatchType))
@@ -97,7 +96,8 @@ func (r *request) patchTypes() []string {
 
 // patching turns the current object into the wished one.
 type patching struct {
-	wr        *write
+	h         *Handler
+	wr        *registry.Write
 	kind      schema.GroupVersionKind
 	v         *resource.Version
 	strategy  resource.Strategy
@@ -113,12 +113,20 @@ type patching struct {
 	force     bool
 }
 
+// newPatching prepares a patch; validation is what the request asks for.
+func (h *Handler) newPatching(wr *registry.Write, validation string, body []byte) *patching {
+	return &patching{
+		h: h, wr: wr, kind: wr.Served.GroupVersionKind(wr.Version.Name), v: wr.Version, strategy: wr.Strategy, ownership: wr.Ownership,
+		directive: directive(validation), body: body,
+	}
+}
+
 // parse reads the patch.
 func (p *patching) parse(t types.PatchType, options *metav1.PatchOptions) (err error) {
 	if t == types.ApplyYAMLPatchType {
 		return p.parseApplied(options)
 	}
-	o := patch.Options{Strict: p.directive != metav1.FieldValidationIgnore, MaxOperations: p.wr.s.limits.PatchOperations}
+	o := patch.Options{Strict: p.directive != metav1.FieldValidationIgnore, MaxOperations: p.h.options.PatchOperations}
 	if p.v.StrategicMerge && p.v.Typed() {
 		if o.Schema, err = strategicpatch.NewPatchMetaFromStruct(p.v.New()); err != nil {
 			return err
@@ -168,7 +176,7 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 // comes from elsewhere than the store.
 func (p *patching) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
 	base := old
-	if old != nil && (rec == nil || !p.wr.in.asStored(rec, p.v)) {
+	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) {
 		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {
@@ -180,12 +188,12 @@ func (p *patching) change(ctx context.Context, old resource.Object, rec *storage
 		return nil, err
 	}
 	if old == nil && obj.GetUID() != "" {
-		return nil, apierrors.NewConflict(p.wr.in.GroupResource(), p.wr.req.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
+		return nil, apierrors.NewConflict(p.wr.Served.GroupResource(), p.wr.Request.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
 	}
-	if err := settleNamespace(p.wr.req, p.wr.in, obj); err != nil {
+	if err := registry.SettleNamespace(p.wr.Request, p.wr.Served, obj); err != nil {
 		return nil, err
 	}
-	return obj, checkName(p.wr.req, obj)
+	return obj, checkName(p.wr.Request, obj)
 }
 
 // apply merges the applied configuration.
@@ -194,7 +202,7 @@ func (p *patching) apply(old resource.Object) (resource.Object, error) {
 		old = p.v.NewObject()
 		old.GetObjectKind().SetGroupVersionKind(p.kind)
 	}
-	obj, err := p.ownership.Apply(old, p.applied.DeepCopy(), p.wr.manager, p.force)
+	obj, err := p.ownership.Apply(old, p.applied.DeepCopy(), p.wr.Manager, p.force)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +213,7 @@ func (p *patching) apply(old resource.Object) (resource.Object, error) {
 		if p.directive == metav1.FieldValidationStrict {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", p.findings[0]))
 		}
-		warnFindings(p.wr.req, p.findings)
+		body.Warn(p.wr.Request, p.findings)
 	}
 	return obj, nil
 }
@@ -231,20 +239,20 @@ func (p *patching) patched(ctx context.Context, old resource.Object, rec *storag
 		if p.directive == metav1.FieldValidationStrict {
 			return nil, p.refuse(value, runtime.NewStrictDecodingError(findings))
 		}
-		warnFindings(p.wr.req, findings)
+		body.Warn(p.wr.Request, findings)
 	}
 	if p.ownership == nil {
 		return obj, nil
 	}
-	return p.ownership.Update(old, obj, p.wr.manager)
+	return p.ownership.Update(old, obj, p.wr.Manager)
 }
 
 // document is the object to be patched: as JSON, for messages, and decoded.
 func (p *patching) document(ctx context.Context, old resource.Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
 	if rec != nil {
-		value, err = p.wr.s.jsonOf(ctx, p.wr.in, p.v, rec)
+		value, err = p.h.registry.JSON(ctx, p.wr.Served, p.v, rec)
 	} else {
-		value, err = encode(old)
+		value, err = registry.Encode(old)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -324,16 +332,4 @@ func (p *patching) refuse(original []byte, err error) error {
 		shown = string(raw)
 	}
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
-}
-
-// prepareApplied does what comes before an applied object is created; its
-// ownership is recorded already.
-func (wr *write) prepareApplied(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	obj, err := wr.admit(ctx, obj, nil)
-	if err != nil {
-		return nil, err
-	}
-	wipeSystemFields(obj)
-	dedupOwners(wr.req, obj, duplicateAfter)
-	return obj, nil
 }

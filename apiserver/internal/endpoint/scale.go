@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package endpoint
 
 import (
 	"context"
@@ -16,19 +16,20 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
 // newScaleKind describes Scale as if it were a resource, for the decoding and
 // encoding of it.
-func newScaleKind() *installed {
+func newScaleKind() *registry.Served {
 	r := &resource.Resource{
 		Names:    resource.Names{Group: "autoscaling", Plural: "scales", Singular: "scale", Kind: "Scale", ListKind: "ScaleList", Namespaced: true},
 		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &autoscalingv1.Scale{} }, Strategy: anything{}, Printer: scalePrinter{}}},
 		Storage:  resource.Storage{Version: "v1"},
 	}
-	return &installed{Resource: r, versions: map[string]*resource.Version{"v1": &r.Versions[0]}}
+	return registry.Serve(r)
 }
 
 // anything is the strategy of kinds whose rules are elsewhere.
@@ -57,60 +58,26 @@ func (scalePrinter) Cells(obj resource.Object) ([]any, error) {
 	return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas)}, nil
 }
 
-// answerOffer is what a request can be answered with.
-func (r *request) answerOffer() negotiate.Offer {
-	offer := r.offer()
-	if r.sub != nil && r.sub.Scale != nil {
-		offer.Protobuf = true
-	}
-	return offer
-}
-
-// scaleOf shows an object as a Scale.
-func (r *request) scaleOf(obj resource.Object) (*autoscalingv1.Scale, error) {
-	spec, status, selector, err := r.sub.Scale.Replicas(obj)
-	if err != nil {
-		return nil, err
-	}
-	scale := r.scaleMeta(obj)
-	scale.Spec.Replicas, scale.Status.Replicas, scale.Status.Selector = spec, status, selector
-	return scale, nil
-}
-
-// unset is the count of a Scale whose object has none.
-const unset = math.MinInt32
-
-// scaleMeta is a Scale with nothing but the identity of its object.
-func (r *request) scaleMeta(obj resource.Object) *autoscalingv1.Scale {
-	return &autoscalingv1.Scale{
-		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
-			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
-		},
-	}
-}
-
-func (s *Server) answerScale(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, code int, obj resource.Object) error {
-	scale, err := req.scaleOf(obj)
+func (h *Handler) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
+	scale, err := registry.Scale(req.Sub.Scale, obj)
 	if err != nil {
 		return err
 	}
-	v := &s.scale.Versions[0]
-	rec, err := s.transient(s.scale, v, scale)
+	v := &h.scale.Versions[0]
+	rec, err := h.registry.Transient(h.scale, v, scale)
 	if err != nil {
 		return err
 	}
-	return s.answerRecord(ctx, w, req, choice, code, s.scale, v, rec)
+	return h.answerRecord(ctx, w, req, choice, code, h.scale, v, rec)
 }
 
 // updateScale answers a PUT of a Scale.
-func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *request) error {
+func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.answerOffer())
 	if err != nil {
 		return err
 	}
-	data, err := s.readBody(req)
+	data, err := h.readBody(req)
 	if err != nil {
 		return err
 	}
@@ -118,52 +85,55 @@ func (s *Server) updateScale(ctx context.Context, w *exchange.Writer, req *reque
 	if err != nil {
 		return err
 	}
-	media, err := negotiate.Input(req.http.Header.Get("Content-Type"), negotiate.Offer{Protobuf: true})
+	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: true})
 	if err != nil {
 		return err
 	}
-	v := &s.scale.Versions[0]
-	d := s.decoder(s.scale, v, options.FieldValidation)
-	obj, err := d.body(req, media, data)
+	v := &h.scale.Versions[0]
+	d := h.decoder(h.scale, v, options.FieldValidation)
+	obj, err := d.Decode(&req.Request, media, data)
 	if err != nil {
 		return err
 	}
-	if err := settleNamespace(req, req.in, obj); err != nil {
+	if err := registry.SettleNamespace(&req.Request, req.Served, obj); err != nil {
 		return err
 	}
-	if err := checkName(req, obj); err != nil {
+	if err := checkName(&req.Request, obj); err != nil {
 		return err
 	}
-	wr := s.newWrite(req, options.DryRun, options.FieldManager, options.FieldValidation)
-	return s.writeScale(ctx, w, req, choice, wr, func(_ context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
+	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	return h.writeScale(ctx, w, req, choice, wr, func(_ context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
 		wished := obj.DeepCopyObject().(resource.Object)
-		if req.sub.Ownership == nil {
+		if req.Sub.Ownership == nil {
 			return wished, nil
 		}
-		return req.sub.Ownership.Update(old, wished, wr.manager)
+		return req.Sub.Ownership.Update(old, wished, wr.Manager)
 	})
 }
 
 // patchScale answers a PATCH of a Scale.
-func (s *Server) patchScale(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
-	p.v, p.kind = &s.scale.Versions[0], s.scale.GroupVersionKind("v1")
-	p.strategy, p.ownership = anything{}, req.sub.Ownership
+func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
+	p.v, p.kind = &h.scale.Versions[0], h.scale.GroupVersionKind("v1")
+	p.strategy, p.ownership = anything{}, req.Sub.Ownership
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
-	return s.writeScale(ctx, w, req, choice, p.wr, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
+	return h.writeScale(ctx, w, req, choice, p.wr, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
 		return p.change(ctx, old, nil)
 	})
 }
 
+// unset is the count of a Scale whose object has none.
+const unset = math.MinInt32
+
 // writeScale carries a change of a Scale over to the object.
-func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *request, choice negotiate.Choice, wr *write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
-	record, _ := req.sub.Ownership.(resource.ScaleOwnership)
-	rec, _, err := wr.replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
-		scale, missing := req.scaleOf(old)
+func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *registry.Write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
+	record, _ := req.Sub.Ownership.(resource.ScaleOwnership)
+	rec, _, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+		scale, missing := registry.Scale(req.Sub.Scale, old)
 		if missing != nil {
 			// Without a count there is nothing to read, but one can be set.
-			scale = req.scaleMeta(old)
+			scale = registry.BareScale(old)
 			scale.Spec.Replicas = unset
 		}
 		var err error
@@ -176,7 +146,7 @@ func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *reques
 		if err != nil {
 			return nil, err
 		}
-		if changed, err = wr.admitScale(ctx, changed, scale); err != nil {
+		if changed, err = wr.AdmitScale(ctx, changed, scale); err != nil {
 			return nil, err
 		}
 		wished, ok := changed.(*autoscalingv1.Scale)
@@ -193,7 +163,7 @@ func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *reques
 			})
 		}
 		obj := old.DeepCopyObject().(resource.Object)
-		if err := req.sub.Scale.SetReplicas(obj, wished.Spec.Replicas); err != nil {
+		if err := req.Sub.Scale.SetReplicas(obj, wished.Spec.Replicas); err != nil {
 			return nil, err
 		}
 		if wished.ResourceVersion != "" {
@@ -214,18 +184,9 @@ func (s *Server) writeScale(ctx context.Context, w *exchange.Writer, req *reques
 	if err != nil {
 		return err
 	}
-	obj, err := s.object(ctx, req.in, req.Version, rec)
+	obj, err := h.registry.Object(ctx, req.Served, req.Version, rec)
 	if err != nil {
 		return err
 	}
-	return s.answerScale(ctx, w, req, choice, 200, obj)
-}
-
-func (wr *write) admitScale(ctx context.Context, scale, old resource.Object) (resource.Object, error) {
-	if wr.s.options.Admission == nil {
-		return scale, nil
-	}
-	a := wr.admission(scale, old)
-	err := wr.s.options.Admission.Admit(ctx, a)
-	return a.Object, err
+	return h.answerScale(ctx, w, req, choice, 200, obj)
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package registry
 
 import (
 	"fmt"
@@ -30,9 +30,9 @@ func wipeSystemFields(obj resource.Object) {
 }
 
 // fillSystemFields makes an object that does not exist yet somebody.
-func (s *Server) fillSystemFields(obj resource.Object) {
+func (g *Registry) fillSystemFields(obj resource.Object) {
 	obj.SetCreationTimestamp(now())
-	obj.SetUID(s.entropy.UID())
+	obj.SetUID(g.identity.UID())
 }
 
 // now is the time as objects carry it: in whole seconds.
@@ -47,15 +47,15 @@ const (
 	maxManagerLength = 128
 )
 
-func (s *Server) generateName(prefix string) string {
+func (g *Registry) generateName(prefix string) string {
 	if len(prefix) > maxPrefixLength {
 		prefix = prefix[:maxPrefixLength]
 	}
-	return prefix + s.entropy.Suffix(suffixLength)
+	return prefix + g.identity.Suffix(suffixLength)
 }
 
-// settleNamespace gives an object the namespace of its request.
-func settleNamespace(req *request, in *installed, obj resource.Object) error {
+// SettleNamespace gives an object the namespace of its request.
+func SettleNamespace(req *resource.Request, in *Served, obj resource.Object) error {
 	namespace := req.Namespace
 	if !in.Namespaced {
 		namespace = ""
@@ -73,23 +73,17 @@ func settleNamespace(req *request, in *installed, obj resource.Object) error {
 	return nil
 }
 
-func checkName(req *request, obj resource.Object) error {
-	if obj.GetName() == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", req.Name))
-	}
-	if obj.GetName() != req.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), req.Name))
-	}
-	return nil
-}
-
 const (
 	duplicateOwners = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 	duplicateAfter  = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 )
 
+// DedupOwners removes repeated owner references from what a client sent, with a
+// warning.
+func DedupOwners(req *resource.Request, obj resource.Object) { dedupOwners(req, obj, duplicateOwners) }
+
 // dedupOwners removes repeated owner references, with a warning.
-func dedupOwners(req *request, obj resource.Object, warning string) {
+func dedupOwners(req *resource.Request, obj resource.Object, warning string) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
 		return
@@ -125,7 +119,7 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 //
 // tracked tells that the record of field owners is the server's own work, and
 // not worth the time to check it.
-func (in *installed) validateMetadata(obj, old resource.Object, tracked bool) field.ErrorList {
+func (in *Served) validateMetadata(obj, old resource.Object, tracked bool) field.ErrorList {
 	if tracked && in.plainMetadata(obj, old) {
 		return nil
 	}
@@ -149,7 +143,7 @@ func (in *installed) validateMetadata(obj, old resource.Object, tracked bool) fi
 
 // plainMetadata tells whether the metadata of an unstructured object is certainly
 // valid.
-func (in *installed) plainMetadata(obj, old resource.Object) bool {
+func (in *Served) plainMetadata(obj, old resource.Object) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return false

@@ -1,156 +1,44 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package registry
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
-	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
-// deleteOptions reads the options of a deletion, from the body or the query.
-func (s *Server) deleteOptions(req *request) (*metav1.DeleteOptions, error) {
-	o := &metav1.DeleteOptions{}
-	data, err := s.readBody(req)
-	if err != nil {
-		return nil, err
-	}
-	if len(data) == 0 {
-		if err := parameters(req, o); err != nil {
-			return nil, err
-		}
-	} else if err := decodeDeleteOptions(req, data, o); err != nil {
-		return nil, err
-	}
-	o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
-	if err := invalidOptions("DeleteOptions", metavalidation.ValidateDeleteOptions(o)); err != nil {
-		return nil, err
-	}
-	o.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "meta.k8s.io/v1"}
-	return o, nil
-}
-
-func decodeDeleteOptions(req *request, data []byte, o *metav1.DeleteOptions) error {
-	media, err := negotiate.Input(req.http.Header.Get("Content-Type"), negotiate.Offer{Protobuf: true})
-	if err != nil {
-		return err
-	}
-	switch media {
-	case negotiate.Protobuf:
-		rest, ok := wire.Enveloped(data)
-		if !ok {
-			return apierrors.NewBadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-		}
-		envelope := &runtime.Unknown{}
-		if err := envelope.Unmarshal(rest); err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		if err := o.Unmarshal(envelope.Raw); err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		return nil
-	case negotiate.YAML:
-		if data, err = yaml.YAMLToJSON(data); err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-	}
-	var meta metav1.TypeMeta
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err))
-	}
-	if meta.Kind != "" && meta.Kind != "DeleteOptions" {
-		return apierrors.NewBadRequest(runtime.NewNotRegisteredErrForKind(schemeName, meta.GroupVersionKind()).Error())
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, o); err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	return nil
-}
-
-// delete answers a DELETE of one object.
-func (s *Server) delete(ctx context.Context, w *exchange.Writer, req *request) error {
-	choice, err := req.negotiate(req.offer())
-	if err != nil {
-		return err
-	}
-	options, err := s.deleteOptions(req)
-	if err != nil {
-		return err
-	}
-	advise(req, options)
-	d := &deletion{wr: s.newWrite(req, options.DryRun, "", ""), options: options}
-	rec, gone, err := d.run(ctx, req.Name)
-	if err != nil {
-		return err
-	}
-	code := http.StatusOK
-	if !gone && options.OrphanDependents != nil && !*options.OrphanDependents {
-		code = http.StatusAccepted
-	}
-	if gone && !req.in.Deletion.ReturnsObject {
-		exchange.SendStatus(w, req.http, code, req.in.deleted(rec))
-		return nil
-	}
-	return s.answerRecord(ctx, w, req, choice, code, req.in, req.Version, rec)
-}
-
-// advise warns of a default that surprises.
-func advise(req *request, o *metav1.DeleteOptions) {
-	if advice := req.in.Deletion.Advice; advice != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
-		req.Warn(advice)
-	}
-}
-
-// deleted is the Status of a finished deletion.
-func (in *installed) deleted(rec *storage.Record) *metav1.Status {
-	return &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
-		Name:  wire.String(rec.Value, "metadata", "name"),
-		Group: in.Group,
-		Kind:  in.Plural, // clients have always found the resource here
-		UID:   types.UID(wire.String(rec.Value, "metadata", "uid")),
-	}}
-}
-
 // deletion is one deletion under way.
 type deletion struct {
-	wr      *write
+	wr      *Write
 	options *metav1.DeleteOptions
 }
 
-// run deletes an object, or marks it as deleted. gone is false when it stays for
-// now; rec is its last state.
-func (d *deletion) run(ctx context.Context, name string) (rec *storage.Record, gone bool, err error) {
-	wr := d.wr
-	key := wr.in.Key(wr.req.Namespace, name)
+// Delete deletes an object, or marks it as deleted. gone is false when it stays
+// for now; rec is its last state.
+func (wr *Write) Delete(ctx context.Context, name string, o *metav1.DeleteOptions) (rec *storage.Record, gone bool, err error) {
+	d := &deletion{wr: wr, options: o}
+	key := wr.Served.Key(wr.Request.Namespace, name)
 	for {
-		view, err := wr.s.store.View(ctx, 0)
+		view, err := wr.g.store.View(ctx, 0)
 		if err != nil {
 			return nil, false, err
 		}
 		current := view.Get(key)
 		if current == nil {
-			return nil, false, apierrors.NewNotFound(wr.in.GroupResource(), name)
+			return nil, false, apierrors.NewNotFound(wr.Served.GroupResource(), name)
 		}
 		rec, gone, err = d.attempt(ctx, current)
 		if !errors.Is(err, storage.ErrConflict) {
@@ -163,8 +51,8 @@ func (d *deletion) run(ctx context.Context, name string) (rec *storage.Record, g
 }
 
 func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *storage.Record, gone bool, err error) {
-	wr, in := d.wr, d.wr.in
-	obj, err := wr.s.object(ctx, in, wr.v, current)
+	wr, in := d.wr, d.wr.Served
+	obj, err := wr.g.Object(ctx, in, wr.Version, current)
 	if err != nil {
 		return nil, false, err
 	}
@@ -182,27 +70,27 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	case !m.stays && wr.dryRun:
 		return current, true, nil
 	case !m.stays:
-		rec, err := wr.s.store.Commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
+		rec, err := wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
 			return nil, false, err
 		}
 		return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
 	case wr.dryRun:
-		rec, err := wr.s.transient(in, wr.v, obj)
+		rec, err := wr.g.Transient(in, wr.Version, obj)
 		return rec, m.brief, err
 	}
 	var shown resource.Object
 	if in.Committed != nil {
 		shown = obj.DeepCopyObject().(resource.Object)
 	}
-	value, stamp, err := wr.s.seal(ctx, in, wr.v, obj)
+	value, stamp, err := wr.g.seal(ctx, in, wr.Version, obj)
 	if err != nil {
 		return nil, false, err
 	}
 	if sameBytes(current, value, stamp) {
 		return current, false, nil
 	}
-	rec, err = wr.s.store.Commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
+	rec, err = wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
 	if err != nil {
 		return nil, false, err
 	}
@@ -210,7 +98,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		return rec, false, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 	}
 	// Watchers see the mark first, as of every object that is deleted gracefully.
-	rec, err = wr.s.store.Commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
+	rec, err = wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
 	if err != nil {
 		return nil, false, err
 	}
@@ -224,7 +112,7 @@ func (d *deletion) preconditions(obj resource.Object) error {
 		return nil
 	}
 	conflict := func(format string, args ...any) error {
-		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.in.StoredKind().Group, Resource: d.wr.in.Kind}, obj.GetName(), fmt.Errorf(format, args...))
+		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.Served.StoredKind().Group, Resource: d.wr.Served.Kind}, obj.GetName(), fmt.Errorf(format, args...))
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())
@@ -236,13 +124,13 @@ func (d *deletion) preconditions(obj resource.Object) error {
 }
 
 func (d *deletion) admit(ctx context.Context, old resource.Object) error {
-	admission := d.wr.s.options.Admission
+	admission := d.wr.g.admission
 	if admission == nil {
 		return nil
 	}
-	a := &resource.AdmissionRequest{Request: &d.wr.req.Request, Operation: resource.Delete, Old: old, Options: d.options, DryRun: d.wr.dryRun}
-	if d.wr.req.Name != old.GetName() { // one of a collection
-		one := d.wr.req.Request
+	a := &resource.AdmissionRequest{Request: d.wr.Request, Operation: resource.Delete, Old: old, Options: d.options, DryRun: d.wr.dryRun}
+	if d.wr.Request.Name != old.GetName() { // one of a collection
+		one := *d.wr.Request
 		one.Name = old.GetName()
 		a.Request = &one
 	}
@@ -275,7 +163,7 @@ type marked struct {
 
 // mark marks an object as deleted, if it cannot go at once.
 func (d *deletion) mark(obj resource.Object) marked {
-	rules := &d.wr.in.Deletion
+	rules := &d.wr.Served.Deletion
 	first := obj.GetDeletionTimestamp() == nil
 	seconds, graceful := d.grace(obj)
 	if graceful && seconds < 0 {
@@ -311,7 +199,7 @@ func (d *deletion) mark(obj resource.Object) marked {
 // gracefully. Once it is marked the time can only become shorter: -1 means that
 // it does not.
 func (d *deletion) grace(obj resource.Object) (seconds int64, graceful bool) {
-	rule := d.wr.in.Deletion.Grace
+	rule := d.wr.Served.Deletion.Grace
 	if rule == nil {
 		return 0, false
 	}
@@ -347,7 +235,7 @@ func (d *deletion) grace(obj resource.Object) (seconds int64, graceful bool) {
 // policy asks of the garbage collector.
 func (d *deletion) finalizers(obj resource.Object) []string {
 	has := obj.GetFinalizers()
-	if d.wr.in.Deletion.Uncollectable {
+	if d.wr.Served.Deletion.Uncollectable {
 		return has
 	}
 	var out []string
@@ -388,42 +276,5 @@ func (d *deletion) propagation(finalizers []string) metav1.DeletionPropagation {
 			return metav1.DeletePropagationForeground
 		}
 	}
-	return d.wr.in.Deletion.Propagation
-}
-
-// deleteCollection answers a DELETE of all selected objects.
-func (s *Server) deleteCollection(ctx context.Context, w *exchange.Writer, req *request) error {
-	choice, err := req.negotiate(req.offer())
-	if err != nil {
-		return err
-	}
-	list, sel, err := listOptions(req)
-	if err != nil {
-		return err
-	}
-	sel.s = s
-	options, err := s.deleteOptions(req)
-	if err != nil {
-		return err
-	}
-	advise(req, options)
-	p, err := s.readPage(ctx, sel, list)
-	if err != nil {
-		return err
-	}
-	for _, rec := range p.records {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		one := *req
-		m := project(rec).meta
-		if one.in.Namespaced {
-			one.Namespace = m.Namespace
-		}
-		d := &deletion{wr: s.newWrite(&one, options.DryRun, "", ""), options: options.DeepCopy()}
-		if _, _, err := d.run(ctx, m.Name); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return s.answerList(ctx, w, req, choice, p)
+	return d.wr.Served.Deletion.Propagation
 }

@@ -1,0 +1,273 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package body
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+)
+
+// Decoder reads the bodies of one version of a kind.
+type Decoder struct {
+	// Kind that bodies must be of.
+	Kind    schema.GroupVersionKind
+	Version *resource.Version
+	// FieldValidation of the request: what becomes of unknown and duplicate fields.
+	FieldValidation string
+	// Alike are other versions in which bodies say the same.
+	Alike []string
+	// Known tells whether the server has a kind, and where it keeps the objects; nil:
+	// it has none.
+	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
+}
+
+func (d *Decoder) strict() bool { return d.FieldValidation != metav1.FieldValidationIgnore }
+
+// Decode decodes a request body, brings it into shape, and answers its unknown
+// and duplicate fields as its FieldValidation says.
+func (d *Decoder) Decode(r *resource.Request, media negotiate.Media, data []byte) (resource.Object, error) {
+	obj, gvk, findings, err := d.decode(media, data)
+	if err != nil {
+		return nil, d.refuse(gvk, err, data)
+	}
+	unknown, err := d.Version.Strategy.Normalize(obj)
+	if err != nil {
+		return nil, d.refuse(gvk, err, data)
+	}
+	if d.strict() {
+		for _, path := range unknown {
+			findings = append(findings, fmt.Errorf("unknown field %q", path))
+		}
+	}
+	if len(findings) > 0 {
+		if d.FieldValidation == metav1.FieldValidationStrict {
+			return nil, d.refuse(gvk, runtime.NewStrictDecodingError(findings), data)
+		}
+		Warn(r, findings)
+	}
+	if gvk.GroupVersion() != d.Kind.GroupVersion() {
+		if !slices.Contains(d.Alike, gvk.Version) {
+			return nil, d.otherVersion(gvk)
+		}
+		obj.GetObjectKind().SetGroupVersionKind(d.Kind)
+	}
+	return obj, nil
+}
+
+// Warn turns what strict decoding found into warnings.
+func Warn(r *resource.Request, findings []error) {
+	for _, f := range findings {
+		text := f.Error()
+		for _, prefix := range []string{"error converting YAML to JSON: yaml: unmarshal errors:\n", "yaml: unmarshal errors:\n"} {
+			text = strings.TrimPrefix(text, prefix)
+		}
+		for _, line := range strings.Split(text, "\n") {
+			r.Warn(strings.TrimSpace(line))
+		}
+	}
+}
+
+// decode reads a body without judging it.
+func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object, gvk schema.GroupVersionKind, findings []error, err error) {
+	if media == negotiate.Protobuf {
+		obj, gvk, err := d.proto(data)
+		return obj, gvk, nil, err
+	}
+	if media == negotiate.YAML {
+		text := data
+		if data, err = yaml.YAMLToJSON(text); err != nil {
+			return nil, gvk, nil, err
+		}
+		if d.strict() {
+			if _, err := yaml.YAMLToJSONStrict(text); err != nil {
+				findings = append(findings, err)
+			}
+		}
+	}
+	obj := d.Version.NewObject()
+	more, decodeErr := d.json(data, obj)
+	gvk, err = kindOf(data, obj, decodeErr)
+	if err != nil {
+		return nil, gvk, nil, err
+	}
+	if d.Version.Typed() {
+		gvk = withDefaults(gvk, d.Kind)
+		if gvk.Kind != d.Kind.Kind || gvk.Group != d.Kind.Group {
+			return nil, gvk, nil, d.mismatch(gvk)
+		}
+	}
+	if decodeErr != nil {
+		return nil, gvk, nil, decodeErr
+	}
+	if !d.Version.Typed() && gvk.Kind == "" {
+		return nil, gvk, nil, runtime.NewMissingKindErr(string(data))
+	}
+	if d.Version.Typed() {
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	return obj, gvk, append(findings, more...), nil
+}
+
+// json decodes JSON into an object.
+func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err error) {
+	var into any = obj
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if content, plain := wire.Unmarshal(data); plain {
+			u.Object = content
+			return nil, nil
+		}
+		into = &u.Object
+	}
+	if d.strict() {
+		return kjson.UnmarshalStrict(data, into)
+	}
+	return nil, kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}
+
+// kindOf returns the kind that a body says it is. Of one that could not be
+// decoded it is read apart, because its refusal names it.
+func kindOf(data []byte, obj resource.Object, decodeErr error) (gvk schema.GroupVersionKind, err error) {
+	var meta metav1.TypeMeta
+	u, custom := obj.(*unstructured.Unstructured)
+	kind, kindOK := "", false
+	apiVersion, versionOK := "", false
+	if custom && decodeErr == nil {
+		kind, kindOK = stringField(u.Object, "kind")
+		apiVersion, versionOK = stringField(u.Object, "apiVersion")
+	}
+	switch {
+	case kindOK && versionOK:
+		meta = metav1.TypeMeta{Kind: kind, APIVersion: apiVersion}
+	case !custom && decodeErr == nil:
+		meta.APIVersion, meta.Kind = obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	default:
+		var read struct {
+			APIVersion string `json:"apiVersion,omitempty"`
+			Kind       string `json:"kind,omitempty"`
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &read); err != nil {
+			return gvk, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+		}
+		meta = metav1.TypeMeta{Kind: read.Kind, APIVersion: read.APIVersion}
+	}
+	gv, err := schema.ParseGroupVersion(meta.APIVersion)
+	return gv.WithKind(meta.Kind), err
+}
+
+// stringField returns a field that is a string or absent.
+func stringField(content map[string]any, name string) (value string, ok bool) {
+	v, present := content[name]
+	if !present {
+		return "", true
+	}
+	value, ok = v.(string)
+	return value, ok
+}
+
+func (d *Decoder) proto(data []byte) (resource.Object, schema.GroupVersionKind, error) {
+	rest, ok := wire.Enveloped(data)
+	if !ok {
+		return nil, schema.GroupVersionKind{}, errors.New("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+	}
+	unknown := &runtime.Unknown{}
+	if err := unknown.Unmarshal(rest); err != nil {
+		return nil, schema.GroupVersionKind{}, err
+	}
+	gvk := withDefaults(unknown.GroupVersionKind(), d.Kind)
+	if gvk.Kind != d.Kind.Kind || gvk.Group != d.Kind.Group {
+		return nil, gvk, d.mismatch(gvk)
+	}
+	obj := d.Version.NewObject()
+	m, ok := obj.(interface{ Unmarshal([]byte) error })
+	if !ok {
+		return nil, gvk, fmt.Errorf("%s has no protobuf form", gvk.Kind)
+	}
+	if err := m.Unmarshal(unknown.Raw); err != nil {
+		return nil, gvk, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, gvk, nil
+}
+
+func withDefaults(gvk, usual schema.GroupVersionKind) schema.GroupVersionKind {
+	if gvk.Kind == "" {
+		gvk.Kind = usual.Kind
+	}
+	if gvk.Version == "" && gvk.Group == "" {
+		gvk.Group, gvk.Version = usual.Group, usual.Version
+	}
+	if gvk.Version == "" && gvk.Group == usual.Group {
+		gvk.Version = usual.Version
+	}
+	return gvk
+}
+
+// schemeName is what messages call the place where kinds are known.
+const schemeName = "pkg/runtime/scheme.go:111"
+
+// mismatch tells that a body is of another kind.
+func (d *Decoder) mismatch(gvk schema.GroupVersionKind) error {
+	if d.Known == nil {
+		return runtime.NewNotRegisteredErrForKind(schemeName, gvk)
+	}
+	bucket, ok := d.Known(gvk)
+	if !ok {
+		return runtime.NewNotRegisteredErrForKind(schemeName, gvk)
+	}
+	if own, _ := d.Known(d.Kind); own == bucket && bucket != "" {
+		return d.otherVersion(gvk)
+	}
+	home := "core"
+	if d.Kind.Group != "" {
+		home, _, _ = strings.Cut(d.Kind.Group, ".")
+	}
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", gvk.Version, gvk.Kind, home, d.Kind.Kind)
+}
+
+// otherVersion is the 400 for a body that could be used at another path.
+func (d *Decoder) otherVersion(gvk schema.GroupVersionKind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), d.Kind.GroupVersion()))
+}
+
+// refuse is the 400 for a body that cannot be used.
+func (d *Decoder) refuse(gvk schema.GroupVersionKind, err error, data []byte) error {
+	if apierrors.IsBadRequest(err) { // said already
+		return err
+	}
+	if gvk.Kind != "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, d.Kind.Kind, err))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", d.Kind.Kind, err, summary(data)))
+}
+
+// summary shows the beginning of a body.
+func summary(data []byte) string {
+	const most = 30
+	if len(data) == 0 {
+		return "<empty>"
+	}
+	end, more := len(data), ""
+	if end > most {
+		end, more = most, " ..."
+	}
+	if data[0] == '{' {
+		return string(data[:end]) + more
+	}
+	return hex.EncodeToString(data[:end]) + more
+}

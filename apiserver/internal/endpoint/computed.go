@@ -1,0 +1,359 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/internal/negotiate"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/apiserver/watch"
+	"github.com/steer-dev/steer/storage"
+)
+
+// computed returns the handler of a request that a backend answers; nil when it
+// does not have the verb.
+func (h *Handler) computed(req *Request, backend any) answerer {
+	if c, ok := backend.(resource.Connecter); ok {
+		return func(ctx context.Context, w *exchange.Writer, req *Request) error {
+			return h.connect(ctx, w, req, c)
+		}
+	}
+	in, v := req.Served, req.Version
+	if req.Sub != nil {
+		in, v = req.described()
+	}
+	c := &computing{h: h, in: in, v: v}
+	switch req.Verb {
+	case "get":
+		if b, ok := backend.(resource.Getter); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.get(ctx, w, req, b) }
+		}
+	case "list":
+		if b, ok := backend.(resource.Lister); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.list(ctx, w, req, b) }
+		}
+	case "watch":
+		if b, ok := backend.(resource.Watcher); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.watch(ctx, w, req, b) }
+		}
+	case "create":
+		if b, ok := backend.(resource.Creater); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.create(ctx, w, req, b) }
+		}
+	case "update", "patch":
+		if b, ok := backend.(resource.Updater); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.update(ctx, w, req, b) }
+		}
+	case "delete":
+		if b, ok := backend.(resource.Deleter); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.delete(ctx, w, req, b) }
+		}
+	}
+	return nil
+}
+
+// described is a subresource of its own kind in the form of a resource.
+func (r *Request) described() (*registry.Served, *resource.Version) {
+	sub := r.Sub
+	of := &resource.Resource{
+		Names: resource.Names{
+			Group: sub.Kind.Group, Plural: r.Resource.Plural, Singular: r.Resource.Singular,
+			Kind: sub.Kind.Kind, ListKind: sub.Kind.Kind + "List", Namespaced: r.Resource.Namespaced,
+		},
+		Versions: []resource.Version{{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership}},
+		Storage:  resource.Storage{Version: sub.Kind.Version},
+		Backend:  sub.Backend,
+	}
+	if of.Versions[0].Strategy == nil {
+		of.Versions[0].Strategy = anything{}
+	}
+	in := registry.Serve(of)
+	in.Alike = sub.Alike
+	return in, &of.Versions[0]
+}
+
+// computing answers the verbs of a backend: everything around the backend is as
+// with the store.
+type computing struct {
+	h  *Handler
+	in *registry.Served
+	v  *resource.Version
+}
+
+func (c *computing) offer() negotiate.Offer {
+	return negotiate.Offer{Protobuf: c.v.Typed(), Shapes: true}
+}
+
+func (h *Handler) connect(ctx context.Context, w *exchange.Writer, req *Request, c resource.Connecter) error {
+	if a := h.options.Admission; a != nil {
+		ar := &resource.AdmissionRequest{Request: &req.Request, Operation: resource.Connect}
+		if err := a.Admit(ctx, ar); err != nil {
+			return err
+		}
+		if err := a.Validate(ctx, ar); err != nil {
+			return err
+		}
+	}
+	c.Connect(ctx, &req.Request, w, req.HTTP.WithContext(ctx))
+	return nil
+}
+
+func (c *computing) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
+	rec, err := c.h.registry.Transient(c.in, c.v, obj)
+	if err != nil {
+		return err
+	}
+	return c.h.answerRecord(ctx, w, req, choice, code, c.in, c.v, rec)
+}
+
+func (c *computing) get(ctx context.Context, w *exchange.Writer, req *Request, b resource.Getter) error {
+	choice, err := negotiate.Output(req.HTTP, c.offer())
+	if err != nil {
+		return err
+	}
+	obj, err := b.Get(ctx, &req.Request)
+	if err != nil {
+		return err
+	}
+	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
+}
+
+func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, b resource.Lister) error {
+	choice, err := negotiate.Output(req.HTTP, c.offer())
+	if err != nil {
+		return err
+	}
+	options, sel, err := c.h.listOptions(req)
+	if err != nil {
+		return err
+	}
+	list, err := b.List(ctx, &req.Request, options)
+	if err != nil {
+		return err
+	}
+	p := &registry.Page{Continue: list.Continue, Remaining: list.RemainingItemCount}
+	if n, err := strconv.ParseInt(list.ResourceVersion, 10, 64); err == nil {
+		p.Revision = storage.Revision(n)
+	}
+	for _, obj := range list.Items {
+		rec, err := c.h.registry.Transient(c.in, c.v, obj)
+		if err != nil {
+			return err
+		}
+		if sel.Matches(rec) {
+			p.Records = append(p.Records, rec)
+		}
+	}
+	return c.h.answerList(ctx, w, req, choice, p)
+}
+
+func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request, b resource.Watcher) error {
+	choice, err := negotiate.Output(req.HTTP, req.offer())
+	if err != nil {
+		return err
+	}
+	options, _, err := c.h.listOptions(req)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.h.life(options))
+	defer cancel()
+	defer context.AfterFunc(req.Served.Gone, cancel)()
+	events, err := b.Watch(ctx, &req.Request, options)
+	if err != nil {
+		return err
+	}
+	out := &watchWriter{h: c.h, w: w, req: req, choice: choice, printer: c.v.Printer, metrics: c.h.options.Watched(&req.Request)}
+	if out.printer == nil {
+		out.printer = table.Default()
+	}
+	if err := out.open(); err != nil {
+		return nil
+	}
+	for event, err := range events {
+		frame := watch.Frame{Type: watch.Type(event.Type)}
+		if err == nil {
+			frame.Record, err = c.h.registry.Transient(c.in, c.v, event.Object)
+		}
+		if err != nil {
+			frame = watch.Frame{Type: watch.Error, Err: err}
+		}
+		if frame.Type == watch.Bookmark {
+			n, _ := strconv.ParseInt(event.Object.GetResourceVersion(), 10, 64)
+			frame = watch.Frame{Type: watch.Bookmark, Revision: storage.Revision(n),
+				InitialEnd: event.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"}
+		}
+		if out.frame(ctx, frame) != nil || out.flush() != nil || err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request, b resource.Creater) error {
+	choice, err := negotiate.Output(req.HTTP, c.offer())
+	if err != nil {
+		return err
+	}
+	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), c.offer())
+	if err != nil {
+		return err
+	}
+	data, err := c.h.readBody(req)
+	if err != nil {
+		return err
+	}
+	options, err := createOptions(req)
+	if err != nil {
+		return err
+	}
+	d := c.h.decoder(c.in, c.v, options.FieldValidation)
+	obj, err := d.Decode(&req.Request, media, data)
+	if err != nil {
+		return err
+	}
+	if err := registry.SettleNamespace(&req.Request, c.in, obj); err != nil {
+		return err
+	}
+	wr := c.write(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	if req.Sub == nil {
+		if obj, err = wr.PrepareCreate(ctx, obj); err != nil {
+			return err
+		}
+	} else if obj, err = wr.PrepareAnswer(ctx, obj); err != nil {
+		return err
+	}
+	wr.Strategy.Prepare(ctx, obj, nil)
+	if errs := wr.Strategy.Validate(ctx, obj, nil); len(errs) > 0 {
+		return apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
+	}
+	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
+		req.Warn(text)
+	}
+	if err := wr.Validate(ctx, obj, nil); err != nil {
+		return err
+	}
+	if obj, err = b.Create(ctx, &req.Request, obj, options); err != nil {
+		return err
+	}
+	if obj == nil {
+		exchange.SendStatus(w, req.HTTP, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
+		return nil
+	}
+	return c.answer(ctx, w, req, choice, http.StatusCreated, obj)
+}
+
+func (c *computing) write(req *Request, o registry.WriteOptions) *registry.Write {
+	wr := c.h.newWrite(req, o)
+	wr.Served, wr.Version, wr.Strategy, wr.Ownership = c.in, c.v, c.v.Strategy, c.v.Ownership
+	return wr
+}
+
+// update answers PUT and PATCH.
+func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request, b resource.Updater) error {
+	choice, err := negotiate.Output(req.HTTP, c.offer())
+	if err != nil {
+		return err
+	}
+	data, err := c.h.readBody(req)
+	if err != nil {
+		return err
+	}
+	var wr *registry.Write
+	var options *metav1.UpdateOptions
+	var wished func(ctx context.Context, old resource.Object) (resource.Object, error)
+	if req.Verb == "patch" {
+		t := types.PatchType(mediaType(req.HTTP))
+		o, err := patchOptions(req, t)
+		if err != nil {
+			return err
+		}
+		wr = c.write(req, registry.WriteOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
+		options = wr.UpdateOptions
+		p := c.h.newPatching(wr, o.FieldValidation, data)
+		if err := p.parse(t, o); err != nil {
+			return err
+		}
+		wished = func(ctx context.Context, old resource.Object) (resource.Object, error) {
+			return p.change(ctx, old, nil)
+		}
+	} else {
+		if options, err = updateOptions(req); err != nil {
+			return err
+		}
+		media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), c.offer())
+		if err != nil {
+			return err
+		}
+		d := c.h.decoder(c.in, c.v, options.FieldValidation)
+		obj, err := d.Decode(&req.Request, media, data)
+		if err != nil {
+			return err
+		}
+		if err := registry.SettleNamespace(&req.Request, c.in, obj); err != nil {
+			return err
+		}
+		if err := checkName(&req.Request, obj); err != nil {
+			return err
+		}
+		wr = c.write(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+		wished = func(_ context.Context, old resource.Object) (resource.Object, error) {
+			return wr.Own(old, obj.DeepCopyObject().(resource.Object))
+		}
+	}
+	obj, err := b.Update(ctx, &req.Request, func(old resource.Object) (resource.Object, error) {
+		obj, err := wished(ctx, old)
+		if err != nil {
+			return nil, err
+		}
+		if obj, err = wr.Admit(ctx, obj, old); err != nil {
+			return nil, err
+		}
+		wr.Strategy.Prepare(ctx, obj, old)
+		if errs := wr.Strategy.Validate(ctx, obj, old); len(errs) > 0 {
+			return nil, apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
+		}
+		return obj, wr.Validate(ctx, obj, old)
+	}, options)
+	if err != nil {
+		return err
+	}
+	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
+}
+
+func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *Request, b resource.Deleter) error {
+	choice, err := negotiate.Output(req.HTTP, c.offer())
+	if err != nil {
+		return err
+	}
+	options, err := c.h.deleteOptions(req)
+	if err != nil {
+		return err
+	}
+	last, gone, err := b.Delete(ctx, &req.Request, options)
+	if err != nil {
+		return err
+	}
+	if !gone || c.in.Deletion.ReturnsObject {
+		return c.answer(ctx, w, req, choice, http.StatusOK, last)
+	}
+	raw, err := json.Marshal(last)
+	if err != nil {
+		return fmt.Errorf("encode the deleted object: %w", err)
+	}
+	exchange.SendStatus(w, req.HTTP, http.StatusOK, deleted(c.in, raw))
+	return nil
+}

@@ -1,0 +1,224 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/internal/body"
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/resource"
+)
+
+// Handler answers requests for resources. It is safe for concurrent use.
+type Handler struct {
+	registry *registry.Registry
+	options  Options
+	scale    *registry.Served // what Scale objects are read and written as
+}
+
+// Options of a [Handler]: what the server around it gives. All of them are
+// required; a limit that is 0 does not hold.
+type Options struct {
+	Registry *registry.Registry
+	// Admission of writes; nil: none.
+	Admission resource.Admission
+	// Gate counts the watches.
+	Gate *exchange.Gate
+	// Known tells whether anything of a kind is served, and in which bucket its
+	// objects are.
+	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
+	// Watched returns the metrics of one watch.
+	Watched func(r *resource.Request) Watched
+	// Jitter returns a duration in [0, limit).
+	Jitter func(limit time.Duration) time.Duration
+	// Log receives failures that no client sees.
+	Log *slog.Logger
+
+	BodyBytes       int64
+	PatchOperations int
+	RequestTimeout  time.Duration // as clients are told that it has passed
+	MinWatch        time.Duration
+	BookmarkEvery   time.Duration
+}
+
+// Watched are the metrics of one watch.
+type Watched struct {
+	Events prometheus.Counter
+	Sizes  prometheus.Observer
+}
+
+// sent counts one event.
+func (w Watched) sent(size int) {
+	w.Events.Inc()
+	w.Sizes.Observe(float64(size))
+}
+
+// New returns a handler.
+func New(o Options) *Handler {
+	return &Handler{registry: o.Registry, options: o, scale: newScaleKind()}
+}
+
+// Serve answers a request whose resource is served.
+func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) error {
+	if req.Subresource != "" && req.Sub == nil {
+		if req.Version.Typed() {
+			return NoSuchResource()
+		}
+		return apierrors.NewNotFound(req.groupResource(), req.Name)
+	}
+	answer := h.verbOf(req)
+	if text := req.Version.Deprecation; text != "" && (answer != nil || !req.Version.Typed()) {
+		req.Warn(text)
+	}
+	switch {
+	case answer != nil:
+		return answer(ctx, w, req)
+	case req.Version.Typed() || req.Served.Backend != nil:
+		return Refusal(http.StatusMethodNotAllowed, "")
+	case req.Name == "" && (req.Verb == "update" || req.Verb == "patch"):
+		return apierrors.NewBadRequest("name must be provided")
+	}
+	return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
+}
+
+type answerer func(ctx context.Context, w *exchange.Writer, req *Request) error
+
+// verbOf returns the handler of a request, nil when its verb is not served.
+func (h *Handler) verbOf(req *Request) answerer {
+	if sub := req.Sub; sub != nil {
+		switch {
+		case sub.Backend != nil && sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
+			return nil
+		case sub.Backend != nil:
+			return h.computed(req, sub.Backend)
+		case sub.Action != nil && req.Verb == "create":
+			return h.act
+		case sub.Action != nil:
+			return nil
+		case req.Name == "" || sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
+			return nil
+		case req.Verb == "get":
+			return h.get
+		case req.Verb == "update":
+			return h.update
+		case req.Verb == "patch":
+			return h.patch
+		}
+		return nil
+	}
+	if req.Served.Backend != nil {
+		return h.computed(req, req.Served.Backend)
+	}
+	if req.HTTP.Method == http.MethodHead && req.Version.Typed() {
+		return nil
+	}
+	switch req.Verb {
+	case "get":
+		return h.get
+	case "list":
+		return h.list
+	case "watch":
+		return h.watch
+	case "create":
+		if req.Name != "" && req.Version.Typed() {
+			return nil
+		}
+		return h.create
+	case "update":
+		if req.Name == "" {
+			return nil
+		}
+		return h.update
+	case "patch":
+		if req.Name == "" {
+			return nil
+		}
+		return h.patch
+	case "delete":
+		return h.delete
+	case "deletecollection":
+		if req.Served.Deletion.OneByOne {
+			return nil
+		}
+		return h.deleteCollection
+	}
+	return nil
+}
+
+// readBody returns the body of a request, within the limit.
+func (h *Handler) readBody(req *Request) ([]byte, error) {
+	return body.Read(req.HTTP, h.options.BodyBytes)
+}
+
+// decoder of bodies of a version; validation is what the request asks for.
+func (h *Handler) decoder(in *registry.Served, v *resource.Version, validation string) *body.Decoder {
+	return &body.Decoder{
+		Kind: in.GroupVersionKind(v.Name), Version: v, FieldValidation: directive(validation), Alike: in.Alike, Known: h.options.Known,
+	}
+}
+
+// directive is the effective fieldValidation.
+func directive(asked string) string {
+	if asked == "" {
+		return metav1.FieldValidationWarn
+	}
+	return asked
+}
+
+// newWrite prepares a write of what a request names.
+func (h *Handler) newWrite(req *Request, o registry.WriteOptions) *registry.Write {
+	return h.registry.NewWrite(&req.Request, req.Served, req.Sub, o)
+}
+
+// Status classifies an error.
+func (h *Handler) Status(req *Request, err error) *metav1.Status {
+	var known apierrors.APIStatus
+	var refused *auth.RefusedError
+	status := metav1.Status{}
+	switch {
+	case errors.As(err, &known):
+		status = known.Status()
+	case errors.As(err, &refused):
+		a := &refused.Attributes
+		status = apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, refused).ErrStatus
+	case errors.Is(err, context.DeadlineExceeded):
+		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within the allotted timeout of %s", h.options.RequestTimeout), 0).ErrStatus
+	default:
+		if !errors.Is(err, context.Canceled) {
+			h.options.Log.Error("a request failed", "verb", req.Verb, "path", req.Path, "error", err)
+		}
+		status.Message = err.Error()
+	}
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return &status
+}
+
+// NoSuchResource is the 404 for a path that nothing serves.
+func NoSuchResource() error { return Refusal(http.StatusNotFound, "") }
+
+// Refusal is a refusal that names no object, as the paths of built-in kinds have
+// always answered.
+func Refusal(code int, message string) error {
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
+}

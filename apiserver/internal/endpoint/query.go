@@ -1,0 +1,89 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	listscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver/internal/registry"
+)
+
+// parameters decodes the query of a request into an options object.
+func parameters(req *Request, into runtime.Object) error {
+	if err := listscheme.ParameterCodec.DecodeParameters(req.Query(), metav1.SchemeGroupVersion, into); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+func createOptions(req *Request) (*metav1.CreateOptions, error) {
+	o := &metav1.CreateOptions{}
+	if err := parameters(req, o); err != nil {
+		return nil, err
+	}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
+	return o, invalidOptions("CreateOptions", metavalidation.ValidateCreateOptions(o))
+}
+
+func updateOptions(req *Request) (*metav1.UpdateOptions, error) {
+	o := &metav1.UpdateOptions{}
+	if err := parameters(req, o); err != nil {
+		return nil, err
+	}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
+	return o, invalidOptions("UpdateOptions", metavalidation.ValidateUpdateOptions(o))
+}
+
+func patchOptions(req *Request, t types.PatchType) (*metav1.PatchOptions, error) {
+	o := &metav1.PatchOptions{}
+	if err := parameters(req, o); err != nil {
+		return nil, err
+	}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PatchOptions"))
+	return o, invalidOptions("PatchOptions", metavalidation.ValidatePatchOptions(o, t))
+}
+
+// listOptions are the options of a list, a watch or a deletecollection, checked,
+// with what they select.
+func (h *Handler) listOptions(req *Request) (*internalversion.ListOptions, *registry.Selection, error) {
+	o := &internalversion.ListOptions{}
+	if err := parameters(req, o); err != nil {
+		return nil, nil, err
+	}
+	if req.Verb == "watch" {
+		o.Watch = true // also by the /watch/ prefix
+	}
+	internalversion.SetListOptionsDefaults(o, true)
+	if err := invalidOptions("ListOptions", listvalidation.ValidateListOptions(o, true)); err != nil {
+		return nil, nil, err
+	}
+	if req.Target.Name != "" { // the /watch/ prefix with a name
+		if selected := o.FieldSelector; selected != nil && !selected.Empty() {
+			if name, ok := selected.RequiresExactMatch("metadata.name"); !ok || name != req.Target.Name {
+				return nil, nil, apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+			}
+		} else {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", req.Target.Name)
+		}
+	}
+	selection, err := h.registry.Select(&req.Request, req.Served, o)
+	return o, selection, err
+}

@@ -1,0 +1,128 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// decode reads JSON that this server has written as a version.
+func decode(v *resource.Version, value []byte) (resource.Object, error) {
+	if v.New == nil {
+		content, plain := wire.Unmarshal(value)
+		if plain {
+			return &unstructured.Unstructured{Object: content}, nil
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
+			return nil, err
+		}
+		return &unstructured.Unstructured{Object: content}, nil
+	}
+	obj := v.New()
+	return obj, kjson.UnmarshalCaseSensitivePreserveInts(value, obj)
+}
+
+// decodeStored reads a record and tells the version that it is then in.
+func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.Version, error) {
+	apiVersion := wire.String(rec.Value, "apiVersion")
+	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
+		kept := a.New()
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(rec.Value, kept); err != nil {
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
+		}
+		obj := a.Load(kept)
+		obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
+		return obj, in.versions[in.Storage.Version], nil
+	}
+	for i := range in.Versions {
+		v := &in.Versions[i]
+		if in.APIVersion(v) != apiVersion {
+			continue
+		}
+		obj, err := decode(v, rec.Value)
+		if err != nil {
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
+		}
+		return obj, v, nil
+	}
+	return nil, nil, apierrors.NewInternalError(fmt.Errorf("%s is stored in version %q, which %s no longer has: serve it again, or migrate the object", rec.Key, apiVersion, in.Kind))
+}
+
+// seal encodes an object for the store: in the storage version, with the place
+// for its revision. It takes the object over.
+func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (value []byte, stamp int, err error) {
+	obj.SetSelfLink("")
+	if v.Name != in.Storage.Version {
+		converted, err := in.convert(ctx, []resource.Object{obj}, in.versions[in.Storage.Version])
+		if err != nil {
+			return nil, 0, err
+		}
+		obj = converted[0]
+		if _, err := in.versions[in.Storage.Version].Strategy.Normalize(obj); err != nil {
+			return nil, 0, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
+		}
+	}
+	if a := in.Storage.Alias; a != nil {
+		obj = a.Save(obj)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(in.StoredKind())
+	obj.SetResourceVersion(wire.Placeholder)
+	encoded, err := Encode(obj)
+	if err != nil {
+		return nil, 0, apierrors.NewInternalError(fmt.Errorf("encode %s %q: %w", in.Kind, obj.GetName(), err))
+	}
+	return wire.Open(encoded)
+}
+
+// transientRevision marks records that no store has seen; nothing about them is
+// worth remembering.
+const transientRevision storage.Revision = 1<<63 - 1
+
+// Transient makes a record of an object that is not, or not yet, in the store:
+// the answer of a dry run or a backend.
+func (g *Registry) Transient(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
+	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
+	value, err := Encode(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return &storage.Record{Value: value, Modified: transientRevision}, nil
+}
+
+// protoMarshaler is what typed objects of Kubernetes implement.
+type protoMarshaler interface {
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+func MarshalProto(obj resource.Object) ([]byte, error) {
+	m, ok := obj.(protoMarshaler)
+	if !ok {
+		return nil, fmt.Errorf("%T has no protobuf form", obj)
+	}
+	// The envelope carries the type; the object itself does not.
+	kind := obj.GetObjectKind().GroupVersionKind()
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	defer obj.GetObjectKind().SetGroupVersionKind(kind)
+	return m.Marshal()
+}
+
+// Encode returns an object as JSON.
+func Encode(obj resource.Object) ([]byte, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return wire.Marshal(u.Object)
+	}
+	return json.Marshal(obj)
+}

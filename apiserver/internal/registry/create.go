@@ -1,0 +1,152 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Create stores a new object, under another name while a generated one is
+// taken.
+func (wr *Write) Create(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	obj, err := wr.PrepareCreate(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	for attempt := 1; ; attempt++ {
+		candidate := obj
+		if generated && attempt < maxNameAttempts {
+			candidate = obj.DeepCopyObject().(resource.Object)
+		}
+		rec, err := wr.insert(ctx, candidate)
+		if !errors.Is(err, errKeyTaken) || !generated || attempt == maxNameAttempts {
+			return rec, err
+		}
+	}
+}
+
+// PrepareCreate does what comes before the object has an identity: ownership
+// and admission.
+func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resource.Object, error) {
+	wipeSystemFields(obj)
+	if err := SettleNamespace(wr.Request, wr.Served, obj); err != nil {
+		return nil, err
+	}
+	dedupOwners(wr.Request, obj, duplicateOwners)
+	if wr.Request.Name == "" {
+		wr.Request.Name = obj.GetName()
+	}
+	empty := wr.Version.NewObject()
+	empty.GetObjectKind().SetGroupVersionKind(wr.Served.GroupVersionKind(wr.Version.Name))
+	obj, err := wr.Own(empty, obj)
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = wr.Admit(ctx, obj, nil); err != nil {
+		return nil, err
+	}
+	dedupOwners(wr.Request, obj, duplicateAfter)
+	return obj, nil
+}
+
+// PrepareAnswer is prepareCreate for what is posted to a subresource: its metadata
+// is for the backend to judge.
+func (wr *Write) PrepareAnswer(ctx context.Context, obj resource.Object) (resource.Object, error) {
+	empty := wr.Version.NewObject()
+	empty.GetObjectKind().SetGroupVersionKind(wr.Served.GroupVersionKind(wr.Version.Name))
+	obj, err := wr.Own(empty, obj)
+	if err != nil {
+		return nil, err
+	}
+	return wr.Admit(ctx, obj, nil)
+}
+
+// PrepareApplied does what comes before an applied object is created; its
+// ownership is recorded already.
+func (wr *Write) PrepareApplied(ctx context.Context, obj resource.Object) (resource.Object, error) {
+	obj, err := wr.Admit(ctx, obj, nil)
+	if err != nil {
+		return nil, err
+	}
+	wipeSystemFields(obj)
+	dedupOwners(wr.Request, obj, duplicateAfter)
+	return obj, nil
+}
+
+// errKeyTaken tells that a create found its key in use.
+var errKeyTaken = errors.New("apiserver: the key is in use")
+
+// insert stores an object that does not exist yet. It takes obj over.
+func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	g, in := wr.g, wr.Served
+	g.fillSystemFields(obj)
+	if obj.GetName() == "" && obj.GetGenerateName() != "" {
+		obj.SetName(g.generateName(obj.GetGenerateName()))
+	}
+	obj.SetGeneration(0)
+	wr.Strategy.Prepare(ctx, obj, nil)
+	errs := append(in.validateMetadata(obj, nil, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, nil)...)
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
+	}
+	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
+		wr.Request.Warn(text)
+	}
+	if err := wr.Validate(ctx, obj, nil); err != nil {
+		return nil, err
+	}
+	if obj.GetResourceVersion() != "" && !wr.Creates {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	obj.SetResourceVersion("")
+	key := in.Key(obj.GetNamespace(), obj.GetName())
+	if wr.dryRun {
+		view, err := g.store.View(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		if current := view.Get(key); current != nil {
+			return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, current))
+		}
+		return g.Transient(in, wr.Version, obj)
+	}
+	var shown resource.Object
+	if in.Committed != nil {
+		shown = obj.DeepCopyObject().(resource.Object)
+	}
+	value, stamp, err := g.seal(ctx, in, wr.Version, obj)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := g.store.Commit(ctx, storage.Write{Key: key, Value: value, Stamp: stamp, Expect: storage.Absent})
+	var conflict *storage.ConflictError
+	if errors.As(err, &conflict) {
+		return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, conflict.Current))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rec, wr.committed(ctx, resource.Change{Object: shown}, rec)
+}
+
+// exists is the 409 for a name that is taken.
+func (in *Served) exists(obj resource.Object, current *storage.Record) error {
+	gr := in.GroupResource()
+	err := apierrors.NewAlreadyExists(gr, obj.GetName())
+	if obj.GetGenerateName() != "" {
+		err = apierrors.NewGenerateNameConflict(gr, obj.GetName(), 1)
+	}
+	if current != nil && project(current).meta.Terminating {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
+}

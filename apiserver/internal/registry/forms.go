@@ -1,0 +1,140 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// projection is what has been derived from one record: its metadata, and its
+// encodings in forms other than the stored one.
+type projection struct {
+	meta wire.Meta
+
+	mu    sync.Mutex
+	forms []form
+}
+
+// form is one remembered encoding. The version tells one schema from its
+// successor: every installation of a resource has versions of its own.
+type form struct {
+	version *resource.Version
+	kind    formKind
+	bytes   []byte
+}
+
+type formKind uint8
+
+const (
+	formJSON formKind = iota
+	formProto
+	formMetadataProto
+)
+
+// project returns the projection of a record.
+func project(rec *storage.Record) *projection {
+	return rec.Derive(func(r *storage.Record) any {
+		return &projection{meta: wire.ReadMeta(r.Value)}
+	}).(*projection)
+}
+
+// Meta returns the metadata that a record was selected by. Nobody changes it.
+func Meta(rec *storage.Record) *wire.Meta { return &project(rec).meta }
+
+// forms bounds the memory of remembered encodings: the oldest go first.
+type forms struct {
+	limit int64
+	bytes atomic.Int64
+
+	mu    sync.Mutex
+	queue []remembered
+	head  int
+}
+
+type remembered struct {
+	projection *projection
+	version    *resource.Version
+	kind       formKind
+}
+
+func newForms(limit int64) *forms {
+	switch {
+	case limit == 0:
+		limit = 64 << 20
+	case limit < 0:
+		limit = 0
+	}
+	return &forms{limit: limit}
+}
+
+// get returns an encoding of a record, made by build when it is not remembered.
+func (f *forms) get(rec *storage.Record, v *resource.Version, kind formKind, build func() ([]byte, error)) ([]byte, error) {
+	if f.limit == 0 || rec.Modified == transientRevision {
+		return build()
+	}
+	p := project(rec)
+	p.mu.Lock()
+	for i := range p.forms {
+		if p.forms[i].version == v && p.forms[i].kind == kind {
+			b := p.forms[i].bytes
+			p.mu.Unlock()
+			return b, nil
+		}
+	}
+	p.mu.Unlock()
+	// Not under the lock: it may take a conversion over the network.
+	b, err := build()
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.forms = append(p.forms, form{v, kind, b})
+	p.mu.Unlock()
+	f.remember(remembered{p, v, kind}, len(b))
+	return b, nil
+}
+
+func (f *forms) remember(r remembered, size int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = append(f.queue, r)
+	for f.bytes.Add(int64(size)) > f.limit && f.head < len(f.queue) {
+		size = -f.queue[f.head].forget()
+		f.queue[f.head] = remembered{}
+		f.head++
+	}
+	if f.head > len(f.queue)/2 {
+		f.queue = append(f.queue[:0], f.queue[f.head:]...)
+		f.head = 0
+	}
+}
+
+// forget removes one encoding and returns its size.
+func (r remembered) forget() int {
+	r.projection.mu.Lock()
+	defer r.projection.mu.Unlock()
+	for i, f := range r.projection.forms {
+		if f.version == r.version && f.kind == r.kind {
+			r.projection.forms = append(r.projection.forms[:i:i], r.projection.forms[i+1:]...)
+			return len(f.bytes)
+		}
+	}
+	return 0
+}
+
+func (p *projection) has(v *resource.Version, kind formKind) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.forms {
+		if f.version == v && f.kind == kind {
+			return true
+		}
+	}
+	return false
+}

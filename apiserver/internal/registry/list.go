@@ -1,0 +1,188 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// freshFor is how long a read waits for a revision that is not there yet.
+const freshFor = 3 * time.Second
+
+// Fresh returns the newest view, waiting until it has reached a revision.
+func (g *Registry) Fresh(ctx context.Context, atLeast storage.Revision) (storage.View, error) {
+	view, err := g.store.View(ctx, 0)
+	if err != nil || view.Revision() >= atLeast {
+		return view, err
+	}
+	wait, cancel := context.WithTimeout(ctx, freshFor)
+	defer cancel()
+	cursor, err := g.store.Watch(storage.Range{}, view.Revision())
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close()
+	for {
+		batch, err := cursor.Next(wait)
+		switch {
+		case err == nil && batch.Revision >= atLeast:
+			return g.store.View(ctx, 0)
+		case err == nil:
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			return nil, g.tooLarge(ctx, atLeast)
+		default:
+			return nil, err
+		}
+	}
+}
+
+// Newest is the newest revision, 0 when it cannot be read.
+func (g *Registry) Newest(ctx context.Context) storage.Revision {
+	view, err := g.store.View(ctx, 0)
+	if err != nil {
+		return 0
+	}
+	return view.Revision()
+}
+
+// Get reads one object, no older than a revision.
+func (g *Registry) Get(ctx context.Context, in *Served, namespace, name string, atLeast storage.Revision) (*storage.Record, error) {
+	view, err := g.Fresh(ctx, atLeast)
+	if err != nil {
+		return nil, err
+	}
+	rec := view.Get(in.Key(namespace, name))
+	if rec == nil {
+		return nil, apierrors.NewNotFound(in.GroupResource(), name)
+	}
+	return rec, nil
+}
+
+// Watch follows what a selection may select, from after a revision on.
+func (g *Registry) Watch(sel *Selection, after storage.Revision) (storage.Cursor, error) {
+	return g.store.Watch(sel.where(), after)
+}
+
+// tooLarge is the 504 for a revision that does not exist yet.
+func (g *Registry) tooLarge(ctx context.Context, asked storage.Revision) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, g.Newest(ctx)), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
+	}}
+	return err
+}
+
+// Page is one answer to a list.
+type Page struct {
+	Records  []*storage.Record
+	Revision storage.Revision
+	// Continue is where the next page begins; empty for the last one.
+	Continue string
+	// Remaining counts the objects of further pages; nil when it is not known.
+	Remaining *int64
+}
+
+// List reads what a list asks for.
+func (g *Registry) List(ctx context.Context, sel *Selection, options *internalversion.ListOptions) (*Page, error) {
+	view, start, limit, err := g.viewFor(ctx, sel, options)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{Revision: view.Revision()}
+	if key, ok := sel.key(); ok {
+		if rec := view.Get(key); rec != nil && rec.Key.Name >= sel.prefix()+start && sel.Matches(rec) {
+			p.Records = append(p.Records, rec)
+		}
+		return p, nil
+	}
+	if sel.Everything() && limit == 0 {
+		p.Records = make([]*storage.Record, 0, view.Count(sel.in.Storage.Bucket, sel.prefix(), start))
+	}
+	for rec := range view.Ascend(sel.in.Storage.Bucket, sel.prefix(), sel.prefix()+start) {
+		if limit > 0 && int64(len(p.Records)) == limit {
+			last := p.Records[len(p.Records)-1].Key.Name
+			next := last[len(sel.prefix()):] + "\x00"
+			p.Continue = continuation{Revision: int64(view.Revision()), Start: next}.encode()
+			if sel.Everything() {
+				remaining := int64(view.Count(sel.in.Storage.Bucket, sel.prefix(), sel.prefix()+next))
+				p.Remaining = &remaining
+			}
+			break
+		}
+		if sel.Matches(rec) {
+			p.Records = append(p.Records, rec)
+		}
+	}
+	return p, nil
+}
+
+// viewFor finds the snapshot that a list is to be read from, where in it to
+// start, and how many to read.
+func (g *Registry) viewFor(ctx context.Context, sel *Selection, o *internalversion.ListOptions) (view storage.View, start string, limit int64, err error) {
+	limit = o.Limit
+	if o.Continue != "" {
+		if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+			return nil, "", 0, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+		}
+		token, err := decodeContinuation(o.Continue)
+		if err != nil {
+			return nil, "", 0, err
+		}
+		at := storage.Revision(token.Revision)
+		if token.Revision < 0 {
+			at = 0
+		}
+		view, err = g.exactly(ctx, at, token.Start)
+		return view, token.Start, limit, err
+	}
+	at, err := ParseRevision(o.ResourceVersion)
+	if err != nil {
+		return nil, "", 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
+		o.ResourceVersionMatch == "" && limit > 0 && at > 0
+	if exact {
+		view, err = g.exactly(ctx, at, "")
+		return view, "", limit, err
+	}
+	if o.ResourceVersion == "0" {
+		limit = 0 // "any revision" has always been answered in one piece
+	}
+	view, err = g.Fresh(ctx, at)
+	return view, "", limit, err
+}
+
+// exactly returns the view at a revision; start is that of a continued list.
+func (g *Registry) exactly(ctx context.Context, at storage.Revision, start string) (storage.View, error) {
+	view, err := g.store.View(ctx, at)
+	switch {
+	case isExpired(err):
+		return nil, expiredList(start)
+	case errors.Is(err, storage.ErrFuture):
+		return nil, g.tooLarge(ctx, at)
+	}
+	return view, err
+}
+
+// ParseRevision reads a resourceVersion; empty and "0" are 0.
+func ParseRevision(text string) (storage.Revision, error) {
+	if text == "" || text == "0" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("resourceVersion: Invalid value: %q: %w", text, err)
+	}
+	return storage.Revision(n), nil
+}

@@ -1,0 +1,181 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// AsStored tells whether the bytes of a record are exactly what a reader of
+// version v gets.
+func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
+	if rec.Modified < in.Storage.Since && in.Backend == nil {
+		return false
+	}
+	return wire.String(rec.Value, "apiVersion") == in.APIVersion(v)
+}
+
+// JSON returns a record as JSON in a version.
+func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
+	if in.AsStored(rec, v) {
+		return rec.Value, nil
+	}
+	return g.forms.get(rec, v, formJSON, func() ([]byte, error) {
+		obj, err := g.Object(ctx, in, v, rec)
+		if err != nil {
+			return nil, err
+		}
+		return Encode(obj)
+	})
+}
+
+// Proto returns a record as protobuf of a typed version, without envelope.
+func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
+	return g.forms.get(rec, v, formProto, func() ([]byte, error) {
+		obj, err := g.Object(ctx, in, v, rec)
+		if err != nil {
+			return nil, err
+		}
+		return MarshalProto(obj)
+	})
+}
+
+// MetadataProto returns the metadata of a record as protobuf of a
+// PartialObjectMetadata, without envelope.
+func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
+	return g.forms.get(rec, v, formMetadataProto, func() ([]byte, error) {
+		value, err := g.JSON(ctx, in, v, rec)
+		if err != nil {
+			return nil, err
+		}
+		m, err := metadataOf(value)
+		if err != nil {
+			return nil, err
+		}
+		return (&metav1.PartialObjectMetadata{ObjectMeta: *m}).Marshal()
+	})
+}
+
+func metadataOf(value []byte) (*metav1.ObjectMeta, error) {
+	m := &metav1.ObjectMeta{}
+	if raw := wire.Raw(value, "metadata"); raw != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, m); err != nil {
+			return nil, fmt.Errorf("read stored metadata: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Object decodes a record into a version. The caller owns the result.
+func (g *Registry) Object(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (resource.Object, error) {
+	if in.AsStored(rec, v) {
+		return decode(v, rec.Value)
+	}
+	all, err := g.Objects(ctx, in, v, []*storage.Record{rec})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// Objects decodes records into a version, converting all that were stored in
+// the same other version in one call.
+func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version, recs []*storage.Record) ([]resource.Object, error) {
+	out := make([]resource.Object, len(recs))
+	foreign := map[*resource.Version][]int{}
+	for i, rec := range recs {
+		obj, stored, err := in.decodeStored(rec)
+		if err != nil {
+			return nil, err
+		}
+		old := rec.Modified < in.Storage.Since
+		if old {
+			if _, err := stored.Strategy.Normalize(obj); err != nil {
+				return nil, apierrors.NewInternalError(fmt.Errorf("read %s: %w", rec.Key, err))
+			}
+		}
+		out[i] = obj
+		if stored != v {
+			foreign[stored] = append(foreign[stored], i)
+		}
+	}
+	for i := range in.Versions { // in a fixed order
+		positions := foreign[&in.Versions[i]]
+		if len(positions) == 0 {
+			continue
+		}
+		batch := make([]resource.Object, len(positions))
+		for j, p := range positions {
+			batch[j] = out[p]
+		}
+		converted, err := in.convert(ctx, batch, v)
+		if err != nil {
+			return nil, err
+		}
+		for j, p := range positions {
+			if v.Prune != nil {
+				v.Prune(converted[j])
+			}
+			out[p] = converted[j]
+		}
+	}
+	return out, nil
+}
+
+// convert brings objects of one version into another.
+func (in *Served) convert(ctx context.Context, objects []resource.Object, to *resource.Version) ([]resource.Object, error) {
+	if in.Convert == nil {
+		out := make([]resource.Object, len(objects))
+		for i, obj := range objects {
+			obj = obj.DeepCopyObject().(resource.Object)
+			obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(to.Name))
+			out[i] = obj
+		}
+		return out, nil
+	}
+	out, err := in.Convert(ctx, objects, to.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) != len(objects) {
+		return nil, apierrors.NewInternalError(fmt.Errorf("convert %s to %s: got %d objects for %d", in.Kind, to.Name, len(out), len(objects)))
+	}
+	return out, nil
+}
+
+// Warm converts all records that need it in one call, so that a conversion over
+// the network does not happen once per item.
+func (g *Registry) Warm(ctx context.Context, in *Served, v *resource.Version, records []*storage.Record) error {
+	if in.Convert == nil {
+		return nil
+	}
+	var cold []*storage.Record
+	for _, rec := range records {
+		if !in.AsStored(rec, v) && !project(rec).has(v, formJSON) {
+			cold = append(cold, rec)
+		}
+	}
+	if len(cold) < 2 {
+		return nil
+	}
+	objects, err := g.Objects(ctx, in, v, cold)
+	if err != nil {
+		return err
+	}
+	for i, obj := range objects {
+		if _, err := g.forms.get(cold[i], v, formJSON, func() ([]byte, error) { return Encode(obj) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Registry keeps the objects of all resources of a server. It is safe for
+// concurrent use.
+type Registry struct {
+	store     storage.Store
+	identity  Identity
+	admission resource.Admission
+	authorize func(ctx context.Context, r *resource.Request) error
+	forms     *forms
+	stopping  context.Context
+}
+
+// Identity makes objects somebody.
+type Identity interface {
+	// UID returns the uid of a new object.
+	UID() types.UID
+	// Suffix returns n characters for the end of a generated name.
+	Suffix(n int) string
+}
+
+// Options of a [Registry]. Store, Identity, AuthorizeCreate and Stopping are
+// required.
+type Options struct {
+	Store    storage.Store
+	Identity Identity
+	// Admission of writes; nil: none.
+	Admission resource.Admission
+	// AuthorizeCreate is asked when a request that may change an object is about
+	// to create it.
+	AuthorizeCreate func(ctx context.Context, r *resource.Request) error
+	// CacheBytes bounds the memory for encoded forms other than the stored one.
+	// 0: 64 MiB. Negative: none are kept.
+	CacheBytes int64
+	// Stopping ends what a selection reads beside the request that it belongs to.
+	Stopping context.Context
+}
+
+// New returns a registry.
+func New(o Options) *Registry {
+	return &Registry{
+		store: o.Store, identity: o.Identity, admission: o.Admission, authorize: o.AuthorizeCreate,
+		forms: newForms(o.CacheBytes), stopping: o.Stopping,
+	}
+}
+
+// Served is a resource while it is served.
+type Served struct {
+	*resource.Resource
+	versions map[string]*resource.Version
+	// Alike are versions of whose kind bodies are read as well; see
+	// [resource.Subresource.Alike].
+	Alike []string
+	// Gone is done once the resource was replaced or removed; nil for what is
+	// served as part of another resource.
+	Gone context.Context
+}
+
+// Serve indexes the versions of a resource.
+func Serve(r *resource.Resource) *Served {
+	in := &Served{Resource: r, versions: make(map[string]*resource.Version, len(r.Versions))}
+	for i := range r.Versions {
+		in.versions[r.Versions[i].Name] = &r.Versions[i]
+	}
+	return in
+}
+
+// Version returns a version by name, or nil.
+func (in *Served) Version(name string) *resource.Version { return in.versions[name] }

@@ -1,0 +1,165 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"iter"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Selection decides which records a request is about. It reads no more of a
+// record than its selectors name.
+type Selection struct {
+	labels labels.Selector
+	fields fields.Requirements
+	// read returns the fields that no stored byte tells, by path.
+	read map[string]resource.SelectableField
+	in   *Served
+	v    *resource.Version
+	g    *Registry
+	// namespace and name that records must have; empty for any.
+	namespace, name string
+}
+
+// Select returns the selection of a list, a watch or a deletecollection.
+func (g *Registry) Select(req *resource.Request, in *Served, o *internalversion.ListOptions) (*Selection, error) {
+	sel := &Selection{in: in, v: req.Version, g: g}
+	if in.Namespaced {
+		sel.namespace = req.Namespace
+	}
+	if o.LabelSelector != nil && !o.LabelSelector.Empty() {
+		sel.labels = o.LabelSelector
+	}
+	if o.FieldSelector == nil || o.FieldSelector.Empty() {
+		return sel, nil
+	}
+	for _, r := range o.FieldSelector.Requirements() {
+		switch r.Field {
+		case "metadata.name":
+			if isEqual(r) {
+				if sel.name != "" && sel.name != r.Value || r.Value == "" {
+					sel.fields = append(sel.fields, r)
+				} else {
+					sel.name = r.Value
+				}
+				continue
+			}
+		case "metadata.namespace":
+		default:
+			selectable, ok := req.Version.SelectableField(r.Field)
+			if !ok && req.Version.Typed() && len(req.Version.Selectable) == 0 {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q", r.Field, "metadata.name", "metadata.namespace"))
+			}
+			if !ok {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", r.Field))
+			}
+			if sel.read == nil {
+				sel.read = map[string]resource.SelectableField{}
+			}
+			sel.read[r.Field] = selectable
+		}
+		sel.fields = append(sel.fields, r)
+	}
+	return sel, nil
+}
+
+func isEqual(r fields.Requirement) bool { return r.Operator == "=" || r.Operator == "==" }
+
+// Everything tells whether no selector narrows the selection.
+func (sel *Selection) Everything() bool {
+	return sel.labels == nil && len(sel.fields) == 0 && sel.name == ""
+}
+
+// key returns the one record that can be selected, if the selection names it.
+func (sel *Selection) key() (storage.Key, bool) {
+	if sel.name == "" || sel.in.Namespaced && sel.namespace == "" {
+		return storage.Key{}, false
+	}
+	return sel.in.Key(sel.namespace, sel.name), true
+}
+
+// prefix of the names of the records.
+func (sel *Selection) prefix() string {
+	if sel.namespace == "" {
+		return ""
+	}
+	return sel.namespace + "/"
+}
+
+// Matches tells whether a record is selected.
+func (sel *Selection) Matches(rec *storage.Record) bool {
+	if sel.Everything() {
+		return true
+	}
+	m := &project(rec).meta
+	if sel.name != "" && m.Name != sel.name || sel.labels != nil && !sel.labels.Matches(m.Labels) {
+		return false
+	}
+	if len(sel.fields) == 0 {
+		return true
+	}
+	var obj resource.Object // decoded when a field needs it
+	for _, r := range sel.fields {
+		var value string
+		switch r.Field {
+		case "metadata.name":
+			value = m.Name
+		case "metadata.namespace":
+			value = m.Namespace
+		default:
+			f := sel.read[r.Field]
+			switch {
+			case f.Keys != nil && sel.in.AsStored(rec, sel.v):
+				value = wire.Scalar(rec.Value, f.Keys...)
+			default:
+				if obj == nil {
+					decoded, err := sel.g.Object(sel.g.stopping, sel.in, sel.v, rec)
+					if err != nil {
+						return false
+					}
+					obj = decoded
+				}
+				value = f.Value(obj)
+			}
+		}
+		if (value == r.Value) != isEqual(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// where all selected records are.
+func (sel *Selection) where() storage.Range {
+	if key, ok := sel.key(); ok {
+		return storage.Range{Bucket: key.Bucket, Prefix: key.Name}
+	}
+	return storage.Range{Bucket: sel.in.Storage.Bucket, Prefix: sel.prefix()}
+}
+
+// Candidates yields the records of a view among which the selected ones are.
+func (sel *Selection) Candidates(view storage.View) iter.Seq[*storage.Record] {
+	return func(yield func(*storage.Record) bool) {
+		if key, ok := sel.key(); ok {
+			if rec := view.Get(key); rec != nil {
+				yield(rec)
+			}
+			return
+		}
+		for rec := range view.Ascend(sel.in.Storage.Bucket, sel.prefix(), "") {
+			if !yield(rec) {
+				return
+			}
+		}
+	}
+}

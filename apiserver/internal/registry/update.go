@@ -1,0 +1,218 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Revise does to a wished object what precedes its storing: ownership and
+// admission. old is nil when it is about to be created.
+func (wr *Write) Revise(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
+	if old == nil {
+		return wr.PrepareCreate(ctx, obj)
+	}
+	obj, err := wr.Own(old, obj)
+	if err != nil {
+		return nil, err
+	}
+	return wr.AdmitRevision(ctx, obj, old)
+}
+
+func (wr *Write) AdmitRevision(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
+	obj, err := wr.Admit(ctx, obj, old)
+	if err != nil {
+		return nil, err
+	}
+	dedupOwners(wr.Request, obj, duplicateAfter)
+	return obj, nil
+}
+
+// Replace makes change of the current object and stores the outcome, again on
+// the newer state whenever somebody else wrote in between. change gets nil when
+// there is no object, and must return an object that it does not keep.
+func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error)) (rec *storage.Record, created bool, err error) {
+	g, in := wr.g, wr.Served
+	key := in.Key(wr.Request.Namespace, wr.Request.Name)
+	view, err := g.store.View(ctx, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	for current := view.Get(key); ; {
+		if current == nil {
+			rec, err = wr.upsert(ctx, change)
+			if !errors.Is(err, errKeyTaken) {
+				return rec, err == nil, err
+			}
+		} else {
+			rec, err = wr.replaceAt(ctx, current, change)
+			if !errors.Is(err, storage.ErrConflict) {
+				return rec, false, err
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if view, err = g.store.View(ctx, 0); err != nil {
+			return nil, false, err
+		}
+		current = view.Get(key)
+	}
+}
+
+// upsert creates the object that a write found missing.
+func (wr *Write) upsert(ctx context.Context, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
+	if !wr.Creates {
+		return nil, apierrors.NewNotFound(wr.Served.GroupResource(), wr.Request.Name)
+	}
+	obj, err := change(ctx, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := wr.g.authorize(ctx, wr.Request); err != nil {
+		return nil, err
+	}
+	return wr.insert(ctx, obj)
+}
+
+// replaceAt is one attempt to replace one version of an object.
+func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
+	g, in := wr.g, wr.Served
+	old, err := g.Object(ctx, in, wr.Version, current)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := change(ctx, old, current)
+	if err != nil {
+		return nil, err
+	}
+	if err := wr.CheckRevision(obj, old); err != nil {
+		return nil, err
+	}
+	obj.SetGeneration(old.GetGeneration())
+	wr.Strategy.Prepare(ctx, obj, old)
+	keepSystemFields(obj, old)
+	errs := append(in.validateMetadata(obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
+	}
+	for _, text := range wr.Strategy.Warnings(ctx, obj, old) {
+		wr.Request.Warn(text)
+	}
+	if wr.Ownership != nil {
+		apply.KeepTimes(old, obj)
+	}
+	if err := wr.Validate(ctx, obj, old); err != nil {
+		return nil, err
+	}
+	if in.finished(obj, old) {
+		return wr.finish(ctx, current, obj, old)
+	}
+	if wr.dryRun {
+		return g.Transient(in, wr.Version, obj)
+	}
+	var shown resource.Object
+	if in.Committed != nil {
+		shown = obj.DeepCopyObject().(resource.Object)
+	}
+	value, stamp, err := g.seal(ctx, in, wr.Version, obj)
+	if err != nil {
+		return nil, err
+	}
+	if sameBytes(current, value, stamp) {
+		return current, nil
+	}
+	rec, err := g.store.Commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
+	if err != nil {
+		return nil, err
+	}
+	return rec, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
+}
+
+// CheckRevision holds an update to the version and the identity it was made
+// from.
+func (wr *Write) CheckRevision(obj, old resource.Object) error {
+	gr := wr.Served.GroupResource()
+	// Of a patch the uid is part of the outcome, and validated like the rest.
+	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && wr.Request.Verb == "update" {
+		return apierrors.NewConflict(gr, wr.Request.Name, fmt.Errorf(
+			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
+			wr.Served.registryKey(old), uid, old.GetUID()))
+	}
+	switch obj.GetResourceVersion() {
+	case old.GetResourceVersion():
+	case "", "0":
+		if !wr.Served.Update.Unconditional {
+			return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, wr.Request.Name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+			})
+		}
+		obj.SetResourceVersion(old.GetResourceVersion())
+	default:
+		if _, err := ParseRevision(obj.GetResourceVersion()); err != nil {
+			return errors.Unwrap(err)
+		}
+		return apierrors.NewConflict(gr, wr.Request.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	return nil
+}
+
+// registryKey is the name that other servers have for the key of an object;
+// it is part of messages.
+func (in *Served) registryKey(obj resource.Object) string {
+	key := "/registry/"
+	if group := in.StoredKind().Group; group != "" {
+		key += group + "/"
+	}
+	return key + in.Plural + "/" + in.Key(obj.GetNamespace(), obj.GetName()).Name
+}
+
+// sameBytes tells whether a value differs from a stored one in nothing but the
+// revision.
+func sameBytes(rec *storage.Record, value []byte, stamp int) bool {
+	if stamp != rec.Stamp || len(rec.Value) <= len(value) || !bytes.Equal(rec.Value[:stamp], value[:stamp]) {
+		return false
+	}
+	return bytes.Equal(rec.Value[len(rec.Value)-(len(value)-stamp):], value[stamp:]) &&
+		len(rec.Value)-len(value) == len(strconv.FormatInt(int64(rec.Modified), 10))
+}
+
+// finished tells whether an update lets go of an object that is marked as
+// deleted.
+func (in *Served) finished(obj, old resource.Object) bool {
+	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
+		return false
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && *grace != 0 {
+		return false
+	}
+	return in.Deletion.Holds == nil || !in.Deletion.Holds(obj)
+}
+
+// finish removes an object whose last finalizer an update has removed. The
+// answer is the object as the update wanted it.
+func (wr *Write) finish(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
+	if !wr.dryRun {
+		rec, err := wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
+		if err != nil {
+			return nil, err
+		}
+		if err := wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec); err != nil {
+			return nil, err
+		}
+	}
+	return wr.g.Transient(wr.Served, wr.Version, obj)
+}

@@ -1,0 +1,167 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Write is one create, update or patch of an object under way.
+type Write struct {
+	g       *Registry
+	Request *resource.Request
+	Served  *Served
+	Version *resource.Version
+	sub     *resource.Subresource
+	// Strategy and Ownership of the object, or of the subresource written to.
+	Strategy  resource.Strategy
+	Ownership resource.Ownership
+	// Manager is who the changed fields belong to from now on.
+	Manager string
+	// Creates admits that the object does not exist yet.
+	Creates bool
+	dryRun  bool
+	// The options as admission sees them, for either outcome.
+	createOptions *metav1.CreateOptions
+	UpdateOptions *metav1.UpdateOptions
+}
+
+// WriteOptions are what all writes may ask for.
+type WriteOptions struct {
+	DryRun                        []string
+	FieldManager, FieldValidation string
+}
+
+// NewWrite prepares a write of an object, or of a subresource of it unless sub is
+// nil.
+func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subresource, o WriteOptions) *Write {
+	wr := &Write{
+		g: g, Request: r, Served: in, Version: r.Version, sub: sub,
+		Strategy: r.Version.Strategy, Ownership: r.Version.Ownership,
+		Manager: apply.ManagerName(o.FieldManager, r.UserAgent),
+		dryRun:  resource.IsDryRun(o.DryRun),
+		createOptions: &metav1.CreateOptions{
+			TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: "meta.k8s.io/v1"},
+			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
+		},
+		UpdateOptions: &metav1.UpdateOptions{
+			TypeMeta: metav1.TypeMeta{Kind: "UpdateOptions", APIVersion: "meta.k8s.io/v1"},
+			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
+		},
+	}
+	if sub != nil && sub.Strategy != nil {
+		wr.Strategy, wr.Ownership = sub.Strategy, sub.Ownership
+	}
+	return wr
+}
+
+// Own records who set which field.
+func (wr *Write) Own(live, obj resource.Object) (resource.Object, error) {
+	if wr.Ownership == nil {
+		return obj, nil
+	}
+	return wr.Ownership.Update(live, obj, wr.Manager)
+}
+
+// Admit runs mutating admission and brings the result back into shape.
+func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
+	if wr.g.admission == nil {
+		return obj, nil
+	}
+	a := wr.admission(obj, old)
+	if !resource.Mutates(wr.g.admission, a) { // then it is in shape already
+		return obj, wr.g.admission.Admit(ctx, a)
+	}
+	if old != nil { // with which a patched object shares what it has in common
+		obj = obj.DeepCopyObject().(resource.Object)
+		a.Object = obj
+	}
+	before := obj.GetManagedFields()
+	if err := wr.g.admission.Admit(ctx, a); err != nil {
+		return nil, err
+	}
+	obj = a.Object
+	if wr.Ownership != nil {
+		if warning := apply.Restore(obj, before); warning != "" {
+			wr.Request.Warn(warning)
+		}
+	}
+	if _, err := wr.Strategy.Normalize(obj); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("after admission: %w", err))
+	}
+	return obj, nil
+}
+
+func (wr *Write) admission(obj, old resource.Object) *resource.AdmissionRequest {
+	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, Options: wr.createOptions, DryRun: wr.dryRun}
+	if old != nil {
+		a.Operation, a.Options = resource.Update, wr.UpdateOptions
+	}
+	if a.Name == "" && obj.GetName() != "" { // by now it is generated
+		named := *wr.Request
+		named.Name = obj.GetName()
+		a.Request = &named
+	}
+	return a
+}
+
+// AdmitScale runs mutating admission of a Scale.
+func (wr *Write) AdmitScale(ctx context.Context, scale, old resource.Object) (resource.Object, error) {
+	if wr.g.admission == nil {
+		return scale, nil
+	}
+	a := wr.admission(scale, old)
+	err := wr.g.admission.Admit(ctx, a)
+	return a.Object, err
+}
+
+// Validate runs validating admission.
+func (wr *Write) Validate(ctx context.Context, obj, old resource.Object) error {
+	if wr.g.admission == nil {
+		return nil
+	}
+	if wr.sub != nil && wr.sub.Scale != nil {
+		scale, err := Scale(wr.sub.Scale, obj)
+		if err != nil {
+			return err
+		}
+		was, err := Scale(wr.sub.Scale, old)
+		if err != nil {
+			was = BareScale(old) // it had no count before
+		}
+		obj, old = scale, was
+	}
+	return wr.g.admission.Validate(ctx, wr.admission(obj, old))
+}
+
+// committed tells the resource about a change.
+func (wr *Write) committed(ctx context.Context, c resource.Change, rec *storage.Record) error {
+	if wr.Served.Committed == nil {
+		return nil
+	}
+	c.Request, c.Revision = wr.Request, rec.Modified
+	if c.Object != nil && !c.Deleted {
+		c.Object.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
+	}
+	return wr.Served.Committed(ctx, c)
+}
+
+// GroupKind names the kind in a refusal: the one that the object claims to be.
+func (in *Served) GroupKind(obj resource.Object) schema.GroupKind {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = in.Kind
+	}
+	return schema.GroupKind{Group: in.StoredKind().Group, Kind: kind}
+}
