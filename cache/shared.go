@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/cache/internal/reflector"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/codec"
 )
 
 // queueLength is the most deltas decoded but not committed; a full queue holds
@@ -110,6 +111,9 @@ func newShared(c *Cache, p place) (*shared, error) {
 			namespace: ns, index: i, selection: options.selection,
 		}
 		src.codec.DropManagedFields = !options.managedFields
+		// Parts are shared by objects that stay and are not changed: not where a transform
+		// may, nor where a forbidden change is to be told of the right object.
+		src.codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation && s.packing == nil}
 		s.sources = append(s.sources, src)
 	}
 	return s, nil

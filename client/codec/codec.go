@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/client/codec/internal/message"
 )
 
 // Media types.
@@ -28,15 +30,18 @@ const (
 // protoMagic begins every protobuf body of Kubernetes.
 const protoMagic = "k8s\x00"
 
-// message is what generated protobuf types of Kubernetes implement.
-type message interface {
+// errNoMagic says that a body is not what its content type promises.
+var errNoMagic = errors.New("a protobuf answer does not begin with the prefix of Kubernetes")
+
+// speaker is what generated protobuf types of Kubernetes implement.
+type speaker interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
 // SpeaksProtobuf says that obj's type has a protobuf form.
 func SpeaksProtobuf(obj runtime.Object) bool {
-	_, ok := obj.(message)
+	_, ok := obj.(speaker)
 	return ok
 }
 
@@ -49,7 +54,7 @@ func Encode(mediaType string, obj runtime.Object) ([]byte, error) {
 		}
 		return data, nil
 	}
-	m, ok := obj.(message)
+	m, ok := obj.(speaker)
 	if !ok {
 		return nil, fmt.Errorf("encode %T: the type has no protobuf form", obj)
 	}
@@ -95,24 +100,31 @@ func decodeInto(contentType string, body []byte, obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	m, ok := obj.(message)
+	m, ok := obj.(speaker)
 	if !ok {
 		return fmt.Errorf("%T has no protobuf form, but the server sent one", obj)
 	}
 	return m.Unmarshal(raw)
 }
 
-// unwrap is the message inside the envelope of body.
+// unwrap is the message inside the envelope of body, a part of it.
 func unwrap(body []byte) ([]byte, error) {
 	rest, ok := bytes.CutPrefix(body, []byte(protoMagic))
 	if !ok {
-		return nil, errors.New("a protobuf answer does not begin with the prefix of Kubernetes")
+		return nil, errNoMagic
 	}
-	var unknown runtime.Unknown
-	if err := unknown.Unmarshal(rest); err != nil {
-		return nil, err
+	var raw []byte
+	for len(rest) > 0 {
+		f, after, err := message.Next(rest)
+		if err != nil {
+			return nil, err
+		}
+		if f.Number == fieldRaw {
+			raw = f.Content
+		}
+		rest = after
 	}
-	return unknown.Raw, nil
+	return raw, nil
 }
 
 // setKind gives obj, and the items of a list, their kind. Metadata-only answers

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/steer-dev/steer/client/codec/internal/message"
 )
 
 // maxFrame bounds one protobuf frame.
@@ -113,21 +115,22 @@ func (j *jsonEvents) object(t watch.EventType) (runtime.Object, error) {
 	return status, unmarshalJSON(raw, status)
 }
 
-// eventType spares the usual types an allocation.
+// eventType is a type as it travels in JSON.
 func eventType(raw jsontext.Value) watch.EventType {
-	switch string(raw) {
-	case `"ADDED"`:
-		return watch.Added
-	case `"MODIFIED"`:
-		return watch.Modified
-	case `"DELETED"`:
-		return watch.Deleted
-	case `"BOOKMARK"`:
-		return watch.Bookmark
-	case `"ERROR"`:
-		return watch.Error
+	if inside := raw[1 : len(raw)-1]; bytes.IndexByte(inside, '\\') < 0 {
+		return knownType(inside)
 	}
 	return watch.EventType(unquote(raw))
+}
+
+// knownType spares the usual types an allocation.
+func knownType(name []byte) watch.EventType {
+	for _, t := range [...]watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
+		if string(name) == string(t) {
+			return t
+		}
+	}
+	return watch.EventType(name)
 }
 
 // protoEvents reads length-prefixed frames, each a WatchEvent whose object is
@@ -162,19 +165,23 @@ func (p *protoEvents) next() (watch.Event, error) {
 	var e watch.Event
 	var body []byte
 	for rest := p.frame; len(rest) > 0; {
-		var number, wireType int
-		var content []byte
-		var err error
-		if number, wireType, content, _, rest, err = nextField(rest); err != nil {
+		field, after, err := message.Next(rest)
+		if err != nil {
 			return e, fmt.Errorf("decode watch event: %w", err)
 		}
-		switch {
-		case number == 1 && wireType == wireBytes:
-			e.Type = watch.EventType(content)
-		case number == 2 && wireType == wireBytes:
-			if number, _, body, _, _, err = nextField(content); err != nil || number != 1 {
-				return e, fmt.Errorf("decode watch event: %w", errProtobuf)
+		rest = after
+		switch field.Number {
+		case 1:
+			e.Type = knownType(field.Content)
+		case 2:
+			inner, _, err := message.Next(field.Content)
+			if err == nil && inner.Number != 1 {
+				err = fmt.Errorf("an object in field %d", inner.Number)
 			}
+			if err != nil {
+				return e, fmt.Errorf("decode watch event: %w", err)
+			}
+			body = inner.Content
 		}
 	}
 	var err error

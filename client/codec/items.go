@@ -25,7 +25,7 @@ type Items struct {
 	dec   *jsontext.Decoder
 	state itemsState
 	// protobuf
-	rest []byte
+	list *protoList
 }
 
 type itemsState uint8
@@ -37,19 +37,15 @@ const (
 	afterList
 )
 
-// NewItems reads the items of body, which are what newItem makes. A protobuf
-// body is read as a whole first, so pages should be bounded.
+// NewItems reads the items of body, which are what newItem makes.
 func NewItems(contentType string, body io.Reader, gvk schema.GroupVersionKind, newItem func() runtime.Object, opts Options) (*Items, error) {
 	it := &Items{d: newItemDecoder(gvk, newItem, opts)}
 	if !strings.HasPrefix(contentType, Protobuf) {
 		it.dec = it.d.openJSON(body)
 		return it, nil
 	}
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return nil, fmt.Errorf("read list of %s: %w", gvk.Kind, err)
-	}
-	if it.rest, err = unwrap(data); err != nil {
+	var err error
+	if it.list, err = openProtoList(body); err != nil {
 		return nil, fmt.Errorf("decode list of %s: %w", gvk.Kind, err)
 	}
 	return it, nil
@@ -60,14 +56,13 @@ func (it *Items) Next() (runtime.Object, error) {
 	if it.dec != nil {
 		return it.nextJSON()
 	}
-	for len(it.rest) > 0 {
-		number, wireType, content, _, rest, err := nextField(it.rest)
+	for {
+		number, content, err := it.list.next()
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
 		if err != nil {
 			return nil, fmt.Errorf("decode list of %s: %w", it.d.gvk.Kind, err)
-		}
-		it.rest = rest
-		if wireType != wireBytes {
-			continue
 		}
 		switch number {
 		case fieldMetadata:
@@ -78,7 +73,6 @@ func (it *Items) Next() (runtime.Object, error) {
 			return it.d.fromMessage(content)
 		}
 	}
-	return nil, io.EOF
 }
 
 // Meta is the list's metadata; complete after Next has returned io.EOF.

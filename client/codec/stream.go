@@ -17,12 +17,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/client/codec/internal/message"
 )
 
 // Options of decoding streams.
 type Options struct {
 	// DropManagedFields leaves metadata.managedFields out.
 	DropManagedFields bool
+	// Interner reads the protobuf objects of a cache; nil means that they have nothing
+	// in common.
+	Interner *Interner
+}
+
+// Interner keeps what the objects of a cache say alike in memory once: strings and,
+// where nobody changes the objects, whole parts of them. What it remembers for that
+// is bounded, and forgotten when it does not come again. It serves one stream at
+// a time, and all of them with the same options.
+type Interner struct {
+	// Parts lets objects share lists, maps and what pointers point to.
+	Parts bool
+
+	messages *message.Decoder // from the first stream on
 }
 
 // itemDecoder makes the objects of one stream.
@@ -36,6 +52,9 @@ type itemDecoder struct {
 }
 
 func newItemDecoder(gvk schema.GroupVersionKind, newItem func() runtime.Object, opts Options) *itemDecoder {
+	if in := opts.Interner; in != nil && in.messages == nil {
+		in.messages = message.NewDecoder(message.Options{Share: in.Parts, DropManagedFields: opts.DropManagedFields})
+	}
 	return &itemDecoder{gvk: gvk, newItem: newItem, opts: opts, typed: dialect(opts.DropManagedFields)}
 }
 
@@ -119,9 +138,17 @@ func (d *itemDecoder) fromProtobuf(eventType watch.EventType, body []byte) (runt
 
 func (d *itemDecoder) fromMessage(raw []byte) (runtime.Object, error) {
 	obj := d.newItem()
-	m, ok := obj.(message)
+	m, ok := obj.(speaker)
 	if !ok {
 		return nil, fmt.Errorf("%T has no protobuf form, but the server sent one", obj)
+	}
+	if in := d.opts.Interner; in != nil {
+		if in.messages.Decode(raw, obj) {
+			d.finish(obj)
+			return obj, nil
+		}
+		obj = d.newItem()
+		m = obj.(speaker)
 	}
 	if d.opts.DropManagedFields {
 		raw, d.buffer = withoutManagedFields(raw, d.buffer)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"testing/iotest"
 
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -55,14 +57,19 @@ func jsonStream(t testing.TB, events ...watch.Event) []byte {
 func protoStream(t testing.TB, events ...watch.Event) []byte {
 	var b bytes.Buffer
 	for _, e := range events {
-		frame, err := (&metav1.WatchEvent{Type: string(e.Type), Object: runtime.RawExtension{Raw: enveloped(t, e.Object)}}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Write(binary.BigEndian.AppendUint32(nil, uint32(len(frame))))
-		b.Write(frame)
+		b.Write(protoFrame(t, string(e.Type), enveloped(t, e.Object)))
 	}
 	return b.Bytes()
+}
+
+// protoFrame is an event of an object that is encoded already.
+func protoFrame(t testing.TB, eventType string, object []byte) []byte {
+	t.Helper()
+	frame, err := (&metav1.WatchEvent{Type: eventType, Object: runtime.RawExtension{Raw: object}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)
 }
 
 func TestWatchStreamsGiveEventsInBothEncodings(t *testing.T) {
@@ -151,14 +158,62 @@ func TestListsAreReadItemByItem(t *testing.T) {
 			t.Fatalf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
-	body := marshal(t, list)
-	items, _ := NewItems(JSON, bytes.NewReader(body[:len(body)-3]), podKind, newPod, Options{})
-	var err error
-	for err == nil {
-		_, err = items.Next()
+}
+
+func TestTruncatedListsAreErrors(t *testing.T) {
+	t.Parallel()
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "42"}, Items: []corev1.Pod{*benchPod()}}
+	for mediaType, body := range map[string][]byte{JSON: marshal(t, list), Protobuf: enveloped(t, list)} {
+		last := 3
+		if mediaType == Protobuf {
+			last = 1 + len(body) - bytes.LastIndex(body, []byte("Burstable")) // the rest is empty fields of the envelope
+		}
+		for _, size := range []int{0, 3, 4, 5, 20, len(body) / 2, len(body) - last} {
+			items, err := NewItems(mediaType, bytes.NewReader(body[:size]), podKind, newPod, Options{Interner: &Interner{}})
+			for err == nil {
+				_, err = items.Next()
+			}
+			if errors.Is(err, io.EOF) {
+				t.Errorf("%s, %d of %d bytes: %v, want another error", mediaType, size, len(body), err)
+			}
+		}
 	}
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Fatalf("a truncated list: %v, want unexpected EOF", err)
+}
+
+// TestInternersReadTheSame covers what an Interner leaves to Unmarshal as well.
+func TestInternersReadTheSame(t *testing.T) {
+	t.Parallel()
+	twice := benchPod()
+	raw, err := twice.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unusual, err := (&runtime.Unknown{Raw: slices.Concat(raw, raw)}).Marshal() // every field twice: lists grow
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := slices.Concat(
+		protoStream(t, watch.Event{Type: watch.Added, Object: benchPod()}),
+		protoFrame(t, "MODIFIED", append([]byte(protoMagic), unusual...)),
+		protoStream(t, watch.Event{Type: watch.Modified, Object: benchPod()}),
+	)
+	for _, lean := range []bool{false, true} {
+		plain := NewEvents(Protobuf, bytes.NewReader(stream), podKind, newPod, Options{DropManagedFields: lean})
+		interner := &Interner{Parts: true}
+		interned := NewEvents(Protobuf, bytes.NewReader(stream), podKind, newPod, Options{DropManagedFields: lean, Interner: interner})
+		for range 3 {
+			want, err := plain.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := interned.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("(-plain +interned)\n%s", diff)
+			}
+		}
 	}
 }
 
@@ -194,6 +249,32 @@ func BenchmarkWatchDecode(b *testing.B) {
 		b.Run("json/"+name, func(b *testing.B) { benchmarkEvents(b, JSON, data, item) })
 	}
 	b.Run("protobuf/typed", func(b *testing.B) { benchmarkEvents(b, Protobuf, protoStream(b, event), newPod) })
+}
+
+// BenchmarkCacheDecode reads Pods as caches do: those of one owner, which differ in
+// what is their own.
+func BenchmarkCacheDecode(b *testing.B) {
+	var stream []byte
+	for i := range 64 {
+		pod := benchPod()
+		pod.Name, pod.UID = fmt.Sprint(pod.GenerateName, i), types.UID(fmt.Sprint("0b7f3a52-", i))
+		pod.Spec.Volumes[1].Name = fmt.Sprint("tmp-", i)
+		pod.Spec.Containers[0].VolumeMounts[1].Name = pod.Spec.Volumes[1].Name
+		pod.Status.PodIPs[0].IP = fmt.Sprint("10.1.2.", i)
+		pod.Status.ContainerStatuses[0].ContainerID += fmt.Sprint(i)
+		stream = append(stream, protoStream(b, watch.Event{Type: watch.Modified, Object: pod})...)
+	}
+	for name, interner := range map[string]*Interner{"plain": nil, "strings": {}, "parts": {Parts: true}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			events := NewEvents(Protobuf, &endless{data: stream}, podKind, newPod, Options{DropManagedFields: true, Interner: interner})
+			for b.Loop() {
+				if _, err := events.Next(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 func benchmarkEvents(b *testing.B, contentType string, event []byte, item func() runtime.Object) {

@@ -62,7 +62,7 @@ func (steps) Cache(ctx context.Context, config *rest.Config, obj micro.Object, i
 	return micro.Reads{
 		Get: func() error {
 			var pod corev1.Pod
-			return c.Get(ctx, client.ObjectKey{Namespace: micro.Namespace, Name: micro.Name}, &pod)
+			return c.Get(ctx, client.ObjectKey{Namespace: micro.Namespace, Name: micro.Name()}, &pod)
 		},
 		List: func() error {
 			var pods corev1.PodList
@@ -123,7 +123,7 @@ func (steps) Reconcile(ctx context.Context, config *rest.Config, reconciled func
 	}
 	go func() { _ = m.Start(ctx) }() // ends with ctx
 	q := <-queues
-	return func() { q.Add(request(micro.Namespace, micro.Name)) }, nil
+	return func() { q.Add(request(micro.Namespace, micro.Name())) }, nil
 }
 
 // Controllers implements micro.Side.

@@ -72,7 +72,7 @@ func newCache(ctx context.Context, config *rest.Config, o cache.Options, obj mic
 	reads = micro.Reads{
 		Get: func() error {
 			var pod corev1.Pod
-			return c.Get(ctx, client.ObjectKey{Namespace: micro.Namespace, Name: micro.Name}, &pod)
+			return c.Get(ctx, client.ObjectKey{Namespace: micro.Namespace, Name: micro.Name()}, &pod)
 		},
 		List: func() error {
 			var pods corev1.PodList
@@ -140,7 +140,7 @@ func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options,
 	go func() { _ = m.Start(ctx) }() // ends with ctx
 	enqueue := <-from
 	var request controller.Request
-	request.Namespace, request.Name = micro.Namespace, micro.Name
+	request.Namespace, request.Name = micro.Namespace, micro.Name()
 	return func() { enqueue(request, queue.Order{}) }, nil
 }
 

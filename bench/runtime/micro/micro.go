@@ -55,11 +55,11 @@ type Reads struct {
 	Iterate func() error
 }
 
-// Namespace and Name of what Get reads; List and Iterate read the namespace.
-const (
-	Namespace = "ns-7"
-	Name      = "item-000007"
-)
+// Namespace of what Get reads; List and Iterate read all of it.
+const Namespace = "ns-0"
+
+// Name of what Get reads.
+func Name() string { return podName(7) }
 
 // Result maps the names of the lines to what was measured, in their units.
 type Result map[string]float64
