@@ -41,6 +41,12 @@ func (c *catalog) Kind(apiVersion, kind string) (step.Resource, bool) {
 	return r, ok
 }
 
+// plural returns the name in paths of a kind, and whether it is served.
+func (c *catalog) plural(apiVersion, kind string) (string, bool) {
+	r, ok := c.Kind(apiVersion, kind)
+	return r.Plural, ok
+}
+
 // Bucket implements [step.Catalog].
 func (c *catalog) Bucket(name string) (step.Resource, bool) {
 	r, ok := c.current().byBucket[name]

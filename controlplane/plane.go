@@ -27,6 +27,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/expiry"
 	"github.com/steer-dev/steer/controlplane/gc"
@@ -145,7 +146,9 @@ func (p *Plane) assemble() error {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
 	}
 	pods := pod.Subresources{Store: p.store, Send: p.sendFor}
-	builtin := append(accounts.resources(pods.Into(allocator.Services(builtinResources()))), core.Reviews(p.authorizer, authentication)...)
+	served := &catalog{}
+	parameters := registration.Parameters{Authorizer: p.authorizer, Store: p.store, Plural: served.plural}
+	builtin := append(accounts.resources(pods.Into(allocator.Services(parameters.Guard(builtinResources())))), core.Reviews(p.authorizer, authentication)...)
 	builtin = append(builtin, pods.Bindings(), p.components())
 	refusal := &lateAdmission{}
 	charges := &quota.Ledger{}
@@ -170,6 +173,7 @@ func (p *Plane) assemble() error {
 	refusal.Definitions = definitions
 	aggregation := &apiservice.Aggregation{Store: p.store, Server: server}
 	builtin = append(builtin, definitions.Resource(), aggregation.Resource())
+	served.builtin, served.definitions = builtin, definitions
 	if err := server.Install(builtin...); err != nil {
 		return fmt.Errorf("controlplane: serve the built-in kinds: %w", err)
 	}
@@ -183,7 +187,6 @@ func (p *Plane) assemble() error {
 	if err := aggregation.Load(ctx); err != nil {
 		return err
 	}
-	served := &catalog{builtin: builtin, definitions: definitions}
 	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(),
 		protection.New(lifeOf), quota.NewController(served, charges), rbac.NewAggregator(),
 		apiservice.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())

@@ -111,6 +111,12 @@ func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Obje
 	return s.kind.ValidateStatus(obj.(P), old.(P))
 }
 
+// Warnings implements resource.Strategy: those about an object are not about its
+// status.
+func (statusStrategy[T, P]) Warnings(context.Context, resource.Object, resource.Object) []string {
+	return nil
+}
+
 // part returns a field of an object.
 func part(obj resource.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)

@@ -5,6 +5,8 @@
 package registration
 
 import (
+	"strings"
+
 	v1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,6 +18,16 @@ import (
 // stored and have no effect yet.
 func NotEnforced(kind string) string {
 	return kind + " objects are stored, but this server does not enforce them yet"
+}
+
+// notes are the warnings about an object of this package.
+func notes(kind, name string) []string {
+	const static = ".static.k8s.io"
+	out := []string{NotEnforced(kind)}
+	if strings.HasSuffix(name, static) {
+		out = append(out, "metadata.name: names ending with \""+static+"\" are reserved for static manifest-based configurations and cannot be managed via the API")
+	}
+	return out
 }
 
 // Resources returns the kinds of this package.
@@ -43,7 +55,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: compile.validateMutating,
-			Warnings: func(_, _ mutating) []string { return []string{NotEnforced("MutatingWebhookConfiguration")} },
+			Warnings: func(o, _ mutating) []string { return notes("MutatingWebhookConfiguration", o.Name) },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c mutating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
@@ -56,7 +68,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: compile.validateValidating,
-			Warnings: func(_, _ validating) []string { return []string{NotEnforced("ValidatingWebhookConfiguration")} },
+			Warnings: func(o, _ validating) []string { return notes("ValidatingWebhookConfiguration", o.Name) },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c validating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
@@ -68,8 +80,12 @@ func Resources() []*resource.Resource {
 					defaultMatch(p.Spec.MatchConstraints)
 				}
 			},
-			Validate: compile.validatePolicy,
-			Warnings: func(_, _ policy) []string { return []string{NotEnforced("ValidatingAdmissionPolicy")} },
+			Validate:       compile.validatePolicy,
+			ValidateStatus: validatePolicyStatus,
+			PrepareStatus: func(p, old policy) {
+				metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
+			},
+			Warnings: func(o, _ policy) []string { return notes("ValidatingAdmissionPolicy", o.Name) },
 			Columns:  kind.Columns("Name", "Validations:integer", "ParamKind", "Age"),
 			Row: func(p policy) []any {
 				param := "<unset>"
@@ -83,12 +99,12 @@ func Resources() []*resource.Resource {
 			Group: group, Version: "v1", Plural: "mutatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true,
 			Defaults: func(p mutatingPolicy) {
 				kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
-				kind.OrDefault(&p.Spec.ReinvocationPolicy, v1.NeverReinvocationPolicy)
 				if p.Spec.MatchConstraints != nil {
 					defaultMatch(p.Spec.MatchConstraints)
 				}
 			},
-			Warnings: func(_, _ mutatingPolicy) []string { return []string{NotEnforced("MutatingAdmissionPolicy")} },
+			Validate: compile.validateMutatingPolicy,
+			Warnings: func(o, _ mutatingPolicy) []string { return notes("MutatingAdmissionPolicy", o.Name) },
 			Columns:  kind.Columns("Name", "Mutations:integer", "ParamKind", "Age"),
 			Row: func(p mutatingPolicy) []any {
 				param := "<unset>"
@@ -105,7 +121,8 @@ func Resources() []*resource.Resource {
 					defaultMatch(b.Spec.MatchResources)
 				}
 			},
-			Warnings: func(_, _ mutatingBinding) []string { return []string{NotEnforced("MutatingAdmissionPolicyBinding")} },
+			Validate: validateMutatingBinding,
+			Warnings: func(o, _ mutatingBinding) []string { return notes("MutatingAdmissionPolicyBinding", o.Name) },
 			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
 			Row: func(b mutatingBinding) []any {
 				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}
@@ -119,7 +136,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: validateBinding,
-			Warnings: func(_, _ binding) []string { return []string{NotEnforced("ValidatingAdmissionPolicyBinding")} },
+			Warnings: func(o, _ binding) []string { return notes("ValidatingAdmissionPolicyBinding", o.Name) },
 			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
 			Row: func(b binding) []any {
 				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}

@@ -24,39 +24,26 @@ import (
 // policyCheck is the check of one policy: its variables are known to the
 // expressions below them.
 type policyCheck struct {
-	spec     *v1.ValidatingAdmissionPolicySpec
+	params   bool // there are parameters
 	compiler func() admissioncel.Compiler
 	// before are the expressions that the policy had.
-	before struct{ conditions, validations, messages, annotations sets.Set[string] }
+	before struct{ conditions, validations, messages, annotations, configurations sets.Set[string] }
 }
 
 func (c *compilers) validatePolicy(p, old *v1.ValidatingAdmissionPolicy) field.ErrorList {
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &p.Spec
 	f := root.Child("spec")
-	check := policyCheck{spec: s, compiler: c.plain}
+	check := policyCheck{params: s.ParamKind != nil, compiler: c.plain}
 	if old != nil {
 		check.remember(&old.Spec)
 	}
-	valid.Supported(&f, "failurePolicy", kind.Value(s.FailurePolicy), v1.Fail, v1.Ignore)
-	if s.ParamKind != nil {
-		at := f.Child("paramKind")
-		checkParamKind(&at, s.ParamKind)
-	}
-	if m := s.MatchConstraints; m == nil {
-		f.Required("matchConstraints", "")
-	} else {
-		at := f.Child("matchConstraints")
-		checkMatch(&at, m)
-		if len(m.ResourceRules) == 0 {
-			at.Required("resourceRules", "")
-		}
-	}
+	checkAbout(&f, s.FailurePolicy, s.ParamKind, s.MatchConstraints)
 	if old == nil || !equality.Semantic.DeepEqual(s.ParamKind, old.Spec.ParamKind) ||
 		!equality.Semantic.DeepEqual(s.MatchConditions, old.Spec.MatchConditions) {
 		c.checkConditions(&f, conditions{list: s.MatchConditions, params: s.ParamKind != nil, before: check.before.conditions})
 	}
-	check.variables(&f)
+	check.variables(&f, s.Variables)
 	if len(s.Validations)+len(s.AuditAnnotations) == 0 {
 		const one = "validations or auditAnnotations must contain at least one item"
 		f.Required("validations", one)
@@ -68,8 +55,27 @@ func (c *compilers) validatePolicy(p, old *v1.ValidatingAdmissionPolicy) field.E
 		at := list.Index(i)
 		check.validation(&at, &s.Validations[i])
 	}
-	check.annotations(&f, p.Name)
+	check.annotations(&f, p.Name, s.AuditAnnotations)
 	return errs
+}
+
+// checkAbout has the rules of what policies of both kinds say of what they are
+// about.
+func checkAbout(f *valid.Field, failure *v1.FailurePolicyType, params *v1.ParamKind, m *v1.MatchResources) {
+	valid.Supported(f, "failurePolicy", kind.Value(failure), v1.Fail, v1.Ignore)
+	if params != nil {
+		at := f.Child("paramKind")
+		checkParamKind(&at, params)
+	}
+	if m == nil {
+		f.Required("matchConstraints", "")
+		return
+	}
+	at := f.Child("matchConstraints")
+	checkMatch(&at, m)
+	if len(m.ResourceRules) == 0 {
+		at.Required("resourceRules", "")
+	}
 }
 
 func (p *policyCheck) remember(s *v1.ValidatingAdmissionPolicySpec) {
@@ -86,11 +92,11 @@ func (p *policyCheck) remember(s *v1.ValidatingAdmissionPolicySpec) {
 
 // options tell which names expressions may use.
 func (p *policyCheck) options(authorizer bool) admissioncel.OptionalVariableDeclarations {
-	return admissioncel.OptionalVariableDeclarations{HasParams: p.spec.ParamKind != nil, HasAuthorizer: authorizer}
+	return admissioncel.OptionalVariableDeclarations{HasParams: p.params, HasAuthorizer: authorizer}
 }
 
-func (p *policyCheck) variables(in *valid.Field) {
-	if len(p.spec.Variables) == 0 {
+func (p *policyCheck) variables(in *valid.Field, list []v1.Variable) {
+	if len(list) == 0 {
 		return
 	}
 	f := in.Child("variables")
@@ -100,7 +106,7 @@ func (p *policyCheck) variables(in *valid.Field) {
 		return
 	}
 	p.compiler = func() admissioncel.Compiler { return composed }
-	for i, v := range p.spec.Variables {
+	for i, v := range list {
 		at := f.Index(i)
 		if strings.TrimSpace(v.Name) == "" {
 			at.Required("name", "name is not specified")
@@ -160,13 +166,13 @@ func (p *policyCheck) validation(f *valid.Field, v *v1.Validation) {
 	}
 }
 
-func (p *policyCheck) annotations(in *valid.Field, policy string) {
+func (p *policyCheck) annotations(in *valid.Field, policy string, list []v1.AuditAnnotation) {
 	const most, longest = 20, 5 << 10
 	f, keys := in.Child("auditAnnotations"), sets.New[string]()
-	if list := p.spec.AuditAnnotations; len(list) > most {
+	if len(list) > most {
 		f.Invalid("", list, fmt.Sprintf("must not have more than %d auditAnnotations", most))
 	}
-	for i, a := range p.spec.AuditAnnotations {
+	for i, a := range list {
 		at := f.Index(i)
 		if policy == "" {
 			at.Invalid("key", a.Key, "requires metadata.name be non-empty")
