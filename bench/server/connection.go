@@ -93,7 +93,7 @@ func dial(ctx context.Context, base string, secure *tls.Config) (*connection, er
 }
 
 // send begins an exchange.
-func (c *connection) send(method, path, kind, token string, body []byte) error {
+func (c *connection) send(method, path, kind, accept, token string, body []byte) error {
 	if err := c.conn.SetDeadline(time.Now().Add(exchangeTimeout)); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c *connection) send(method, path, kind, token string, body []byte) error {
 	field(":authority", c.host)
 	field(":path", path)
 	field("user-agent", "bench")
-	field("accept", "application/json")
+	field("accept", accept)
 	if token != "" {
 		field("authorization", "Bearer "+token)
 	}

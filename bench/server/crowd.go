@@ -93,7 +93,7 @@ func measureAmong(ctx context.Context, add adder, instance *Instance, clients []
 		add(who+": "+v.name+", p99", "ms", report.Lower, result.percentile(0.99))
 		add(who+": "+v.name+", server CPU", "µs", report.Lower, float64((use(instance.PIDs).cpu-before.cpu).Microseconds())/samples)
 	}
-	seen, err := watchCrowd(ctx, instance, 1, samples, 300)
+	seen, err := watchCrowd(ctx, instance, items(), 1, samples, 300)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ func expect(out *report.Report, scale Scale) {
 	for _, name := range []string{"list", "consistent list"} {
 		times(fmt.Sprintf("%s of %d, 16 clients, median", name, scale.Objects), 8)
 	}
+	out.Expect(group, durabilityGoal, report.Goal{AtMost: 1})
 	for _, watchers := range []int{20, 200} {
 		who := fmt.Sprintf("%d watchers", watchers)
 		times(who+": server CPU per event", 10)

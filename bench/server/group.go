@@ -110,11 +110,14 @@ func measure(ctx context.Context, out *report.Report, side report.Side, subject 
 	if err := measureVerbs(ctx, add, instance, clients[:1], "1 client", max(scale.Objects/20, 20)); err != nil {
 		return err
 	}
+	if err := measureDurability(ctx, add, clients[0], max(scale.Objects/20, 20)); err != nil {
+		return err
+	}
 	if err := measureVerbs(ctx, add, instance, clients, "16 clients", scale.Objects); err != nil {
 		return err
 	}
 	for _, watchers := range []int{1, 20, 200} {
-		if err := measureWatch(ctx, add, instance, watchers, scale.Writes); err != nil {
+		if err := measureWatch(ctx, add, instance, items(), fmt.Sprintf("%d watchers", watchers), watchers, scale.Writes); err != nil {
 			return err
 		}
 	}
@@ -180,13 +183,12 @@ func measureLists(ctx context.Context, add adder, clients []*Client, who string,
 	return nil
 }
 
-func measureWatch(ctx context.Context, add adder, instance *Instance, watchers, writes int) error {
+func measureWatch(ctx context.Context, add adder, instance *Instance, l load, who string, watchers, writes int) error {
 	const perSecond = 300
-	seen, err := watchCrowd(ctx, instance, watchers, writes, perSecond)
+	seen, err := watchCrowd(ctx, instance, l, watchers, writes, perSecond)
 	if err != nil {
-		return fmt.Errorf("%d watchers: %w", watchers, err)
+		return fmt.Errorf("%s: %w", who, err)
 	}
-	who := fmt.Sprintf("%d watchers", watchers)
 	lag := outcome{latencies: seen.lags}
 	add(who+": events not delivered", "", report.Lower, float64(seen.expected-seen.delivered))
 	add(who+": lag p50", "ms", report.Lower, lag.percentile(0.5))

@@ -99,7 +99,7 @@ func (g *Growth) Memory() float64 { return use(g.instance.PIDs).resident / 1e6 }
 // writes happen; and counts the events that did not arrive.
 func (g *Growth) Watch(ctx context.Context, watchers, writes int) (cost Cost, lost int, err error) {
 	const perSecond = 150
-	seen, err := watchCrowd(ctx, g.instance, watchers, writes, perSecond)
+	seen, err := watchCrowd(ctx, g.instance, items(), watchers, writes, perSecond)
 	if err != nil {
 		return cost, 0, fmt.Errorf("%d watchers: %w", watchers, err)
 	}

@@ -4,6 +4,8 @@
 package server
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,6 +54,23 @@ func object(name string, replicas int) []byte {
 	out = append(out, `"}},"spec":{"replicas":`...)
 	out = strconv.AppendInt(out, int64(replicas), 10)
 	return append(out, `,"image":"registry.example.com/app:1.2.3","payload":[`+payload+`]}}`...)
+}
+
+// load is what a crowd writes and reads.
+type load struct {
+	collection string
+	// accept is the media type that is asked for, split what parts a watch in it.
+	accept string
+	split  bufio.SplitFunc
+	// object returns object i with a text in it.
+	object func(name string, i int, text string) []byte
+}
+
+// items is the load of custom resources.
+func items() load {
+	return load{collection, jsonType, bufio.ScanLines, func(name string, i int, text string) []byte {
+		return bytes.Replace(object(name, i), []byte(`"image":"`), []byte(`"image":"`+text), 1)
+	}}
 }
 
 // outcome is what a load did.

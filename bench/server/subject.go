@@ -47,12 +47,15 @@ type Instance struct {
 func (i *Instance) Stop() error { return i.stop() }
 
 // NewClient returns a client with a connection of its own.
-func (i *Instance) NewClient() *Client { return &Client{base: i.URL, token: i.Token, secure: i.TLS} }
+func (i *Instance) NewClient() *Client {
+	return &Client{base: i.URL, token: i.Token, secure: i.TLS, accept: jsonType}
+}
 
 // Client sends requests over one connection, which it opens when it is first
 // needed. It is for one goroutine at a time.
 type Client struct {
 	base, token string
+	accept      string // the media type that it asks for
 	secure      *tls.Config
 	connection  *connection
 	answer      []byte
@@ -108,7 +111,7 @@ func (c *Client) begin(ctx context.Context, method, path, kind string, body []by
 		}
 		c.connection = connection
 	}
-	return c.connection.send(method, path, kind, c.token, body)
+	return c.connection.send(method, path, kind, c.accept, c.token, body)
 }
 
 // Stream sends a GET and returns when the answer begins; its body comes from

@@ -28,17 +28,17 @@ type fanout struct {
 }
 
 // sentMark precedes the moment of a write inside an object.
-const sentMark = `"image":"sent-`
+const sentMark = "sent-"
 
 // watchCrowd opens watchers on connections of their own, writes at a fixed
 // pace, and counts what arrives until every watcher has everything or nothing
 // came for a while.
-func watchCrowd(ctx context.Context, instance *Instance, watchers, writes, perSecond int) (fanout, error) {
+func watchCrowd(ctx context.Context, instance *Instance, l load, watchers, writes, perSecond int) (fanout, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(writes/perSecond+30)*time.Second)
 	defer cancel()
 	writer := instance.NewClient()
 	defer writer.Close()
-	list, err := writer.Do(ctx, http.MethodGet, collection+"?limit=1", "", nil)
+	list, err := writer.Do(ctx, http.MethodGet, l.collection+"?limit=1", "", nil)
 	if err != nil {
 		return fanout{}, err
 	}
@@ -50,8 +50,9 @@ func watchCrowd(ctx context.Context, instance *Instance, watchers, writes, perSe
 	crowd := make([]*watcher, watchers)
 	var group sync.WaitGroup
 	for i := range crowd {
-		crowd[i] = &watcher{client: instance.NewClient(), want: writes}
-		if err := crowd[i].open(ctx, from); err != nil {
+		crowd[i] = &watcher{client: instance.NewClient(), want: writes, split: l.split}
+		crowd[i].client.accept = l.accept
+		if err := crowd[i].client.Stream(ctx, l.collection+"?watch=true&resourceVersion="+from); err != nil {
 			return fanout{}, err
 		}
 	}
@@ -59,7 +60,7 @@ func watchCrowd(ctx context.Context, instance *Instance, watchers, writes, perSe
 		group.Go(w.read)
 	}
 	before := use(instance.PIDs)
-	rate, err := pace(ctx, instance, writes, perSecond)
+	rate, err := pace(ctx, instance, l, writes, perSecond)
 	if err != nil {
 		return fanout{}, err
 	}
@@ -86,7 +87,7 @@ func watchCrowd(ctx context.Context, instance *Instance, watchers, writes, perSe
 
 // pace creates objects at a fixed rate over 16 connections and returns the rate
 // it reached.
-func pace(ctx context.Context, instance *Instance, writes, perSecond int) (float64, error) {
+func pace(ctx context.Context, instance *Instance, l load, writes, perSecond int) (float64, error) {
 	idle := make(chan *Client, 16)
 	for range cap(idle) {
 		client := instance.NewClient()
@@ -107,9 +108,8 @@ func pace(ctx context.Context, instance *Instance, writes, perSecond int) (float
 		client := <-idle
 		group.Go(func() {
 			defer func() { idle <- client }()
-			body := bytes.Replace(object(fmt.Sprintf("watched-%d-%06d", begin.UnixNano(), i), i),
-				[]byte(`"image":"`), fmt.Appendf(nil, "%s%d-", sentMark, time.Now().UnixNano()), 1)
-			if err := send(ctx, client, http.MethodPost, collection, jsonType, body); err != nil {
+			body := l.object(fmt.Sprintf("watched-%d-%06d", begin.UnixNano(), i), i, fmt.Sprintf("%s%d-", sentMark, time.Now().UnixNano()))
+			if err := send(ctx, client, http.MethodPost, l.collection, jsonType, body); err != nil {
 				select {
 				case errs <- err:
 				default:
@@ -130,12 +130,9 @@ func pace(ctx context.Context, instance *Instance, writes, perSecond int) (float
 type watcher struct {
 	client *Client
 	want   int
+	split  bufio.SplitFunc
 	lags   []time.Duration
 	rest   []byte // of a piece
-}
-
-func (w *watcher) open(ctx context.Context, from string) error {
-	return w.client.Stream(ctx, collection+"?watch=true&resourceVersion="+from)
 }
 
 // Read implements io.Reader over the pieces of the stream.
@@ -153,14 +150,12 @@ func (w *watcher) Read(p []byte) (n int, err error) {
 // read counts events until there are enough or the stream ends. It looks only
 // for the mark, so that the client costs little.
 func (w *watcher) read() {
-	lines := bufio.NewReaderSize(w, 64<<10)
-	for len(w.lags) < w.want {
-		line, err := lines.ReadSlice('\n')
-		if err != nil {
-			return
-		}
+	events := bufio.NewScanner(w)
+	events.Buffer(make([]byte, 64<<10), 1<<20)
+	events.Split(w.split)
+	for len(w.lags) < w.want && events.Scan() {
 		now := time.Now()
-		_, rest, ok := bytes.Cut(line, []byte(sentMark))
+		_, rest, ok := bytes.Cut(events.Bytes(), []byte(sentMark))
 		if !ok {
 			continue
 		}

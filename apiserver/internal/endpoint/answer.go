@@ -176,24 +176,37 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 	if err != nil {
 		return err
 	}
-	list := wire.AppendBytes(nil, 1, raw)
-	for _, rec := range p.Records {
-		var item []byte
+	// The size of the whole comes first, so that nothing has to be copied together.
+	b := exchange.NewBody(2*len(p.Records) + 2)
+	heads := wire.AppendBytes(make([]byte, 0, len(raw)+protoHead*(len(p.Records)+1)), 1, raw)
+	items, size, from := make([][]byte, len(p.Records)), len(heads), make([]int, len(p.Records)+1)
+	for i, rec := range p.Records {
 		if choice.Shape == negotiate.MetadataList {
-			item, err = h.registry.MetadataProto(ctx, req.Served, req.Version, rec)
+			items[i], err = h.registry.MetadataProto(ctx, req.Served, req.Version, rec)
 		} else {
-			item, err = h.registry.Proto(ctx, req.Served, req.Version, rec)
+			items[i], err = h.registry.Proto(ctx, req.Served, req.Version, rec)
 		}
 		if err != nil {
 			return err
 		}
-		list = wire.AppendBytes(list, 2, item)
+		from[i] = len(heads)
+		heads = wire.AppendHead(heads, 2, len(items[i]))
+		size += len(heads) - from[i] + len(items[i])
 	}
-	b := &exchange.Body{}
-	b.Add(wire.Envelope(apiVersion, kind, list))
+	from[len(items)] = len(heads)
+	b.Add(wire.OpenEnvelope(apiVersion, kind, size, 0))
+	b.Add(heads[:from[0]])
+	for i, item := range items {
+		b.Add(heads[from[i]:from[i+1]])
+		b.Add(item)
+	}
+	b.AddString(wire.EnvelopeEnd)
 	exchange.Send(w, req.HTTP, 200, choice.Media.ContentType(), b)
 	return nil
 }
+
+// protoHead is the most that stands before an item of a list in protobuf.
+const protoHead = 8
 
 // tableOf prints records.
 func (h *Handler) tableOf(ctx context.Context, req *Request, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {

@@ -10,15 +10,24 @@ const protoPrefix = "k8s\x00"
 
 // Envelope wraps the protobuf of an object so that it says its type.
 func Envelope(apiVersion, kind string, raw []byte) []byte {
+	open := OpenEnvelope(apiVersion, kind, len(raw), len(raw)+len(EnvelopeEnd))
+	return append(append(open, raw...), EnvelopeEnd...)
+}
+
+// OpenEnvelope returns what stands before the protobuf of an object of a size,
+// with room for so much more. [EnvelopeEnd] follows the object.
+func OpenEnvelope(apiVersion, kind string, size, room int) []byte {
 	typeMeta := AppendString(nil, 1, apiVersion)
 	typeMeta = AppendString(typeMeta, 2, kind)
-	out := make([]byte, 0, len(protoPrefix)+len(typeMeta)+len(raw)+24)
+	out := make([]byte, 0, len(protoPrefix)+len(typeMeta)+20+room)
 	out = append(out, protoPrefix...)
 	out = AppendBytes(out, 1, typeMeta)
-	out = AppendBytes(out, 2, raw)
-	// contentEncoding and contentType are always written, empty.
-	return append(out, 3<<3|2, 0, 4<<3|2, 0)
+	return AppendHead(out, 2, size)
 }
+
+// EnvelopeEnd are contentEncoding and contentType, which are always written,
+// empty.
+const EnvelopeEnd = "\x1a\x00\x22\x00"
 
 // Enveloped returns what follows the mark of protobuf that says its own type.
 func Enveloped(data []byte) ([]byte, bool) {
@@ -28,18 +37,21 @@ func Enveloped(data []byte) ([]byte, bool) {
 	return data[len(protoPrefix):], true
 }
 
+// AppendHead appends what stands before the value of a length-delimited protobuf
+// field.
+func AppendHead(out []byte, field, size int) []byte {
+	out = binary.AppendUvarint(out, uint64(field)<<3|2)
+	return binary.AppendUvarint(out, uint64(size))
+}
+
 // AppendBytes appends a length-delimited protobuf field.
 func AppendBytes(out []byte, field int, value []byte) []byte {
-	out = binary.AppendUvarint(out, uint64(field)<<3|2)
-	out = binary.AppendUvarint(out, uint64(len(value)))
-	return append(out, value...)
+	return append(AppendHead(out, field, len(value)), value...)
 }
 
 // AppendString appends a string field.
 func AppendString(out []byte, field int, value string) []byte {
-	out = binary.AppendUvarint(out, uint64(field)<<3|2)
-	out = binary.AppendUvarint(out, uint64(len(value)))
-	return append(out, value...)
+	return append(AppendHead(out, field, len(value)), value...)
 }
 
 // EventFrame returns one length-delimited protobuf watch event around an

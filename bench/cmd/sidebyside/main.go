@@ -39,7 +39,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, envtest, weight, runtime, generate or scale (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, pods, envtest, weight, runtime, generate or scale (default: all)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -71,6 +71,7 @@ func groups() []struct {
 		run  func(context.Context, settings, *report.Report) error
 	}{
 		{"server", runServer},
+		{"pods", runPods},
 		{"envtest", runEnvtest},
 		{"weight", runWeight},
 		{"runtime", runRuntime},
@@ -178,6 +179,26 @@ func runServer(ctx context.Context, s settings, out *report.Report) (err error) 
 		scale.Rounds = s.rounds
 	}
 	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
+}
+
+func runPods(ctx context.Context, s settings, out *report.Report) (err error) {
+	dir, err := os.MkdirTemp("", "steer-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary, err := build(ctx, dir, s.root, "./cmd/steer")
+	if err != nil {
+		return err
+	}
+	scale := server.FullPods()
+	if s.quick {
+		scale = server.QuickPods()
+	}
+	if s.rounds > 0 {
+		scale.Rounds = s.rounds
+	}
+	return server.RunPods(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
 }
 
 func runEnvtest(ctx context.Context, s settings, out *report.Report) (err error) {
