@@ -75,14 +75,16 @@ type Manager struct {
 	binding *binding
 	fields  func() (*managedfields.FieldManager, error)
 	// root is the type of the objects; nil when it is not known.
-	root     func() *node
+	root func() *node
+	// resets are the fields that writes cannot change; nil when they are not known.
+	resets   func() *tree
 	outcomes outcomes
 }
 
 // New returns the manager of an endpoint.
 func New(e Endpoint) *Manager {
 	b := &binding{Endpoint: e}
-	return &Manager{binding: b, root: sync.OnceValue(b.root), fields: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+	return &Manager{binding: b, root: sync.OnceValue(b.root), resets: sync.OnceValue(b.resets), fields: sync.OnceValues(func() (*managedfields.FieldManager, error) {
 		var filters map[fieldpath.APIVersion]fieldpath.Filter
 		if len(e.Resets) > 0 {
 			filters = map[fieldpath.APIVersion]fieldpath.Filter{}

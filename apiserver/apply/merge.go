@@ -59,7 +59,7 @@ func (m *Manager) applyLike(fields *managedfields.FieldManager, live, applied Ob
 	if !ok {
 		return nil, false
 	}
-	s := did("apply", manager, force)
+	s := did(manager, force)
 	before, after := differences(old.Object, merged)
 	if !s.add(root, right, nil, configuration.Object) || !s.add(root, both, before, after) {
 		return nil, false

@@ -26,11 +26,11 @@ const (
 	maxRemembered = 9
 )
 
-// outcomes remembers what writes have done to records, for writes that are alike:
-// by the same manager, with the same record before, and a change of the same
-// [shape]. What a write does to the record follows from these alone, and times,
+// outcomes remembers what applies have done to records, for applies that are
+// alike: by the same manager, with the same record before, and a change of the
+// same [shape]. What one does to the record follows from these alone, and times,
 // of which an outcome says where they come from. Objects of a kind are mostly
-// written in a few ways, again and again.
+// applied in a few ways, again and again.
 type outcomes struct {
 	mu    sync.RWMutex
 	known map[string][]*outcome // by what was done, but the record
@@ -150,7 +150,6 @@ func (b *binding) plainRecord(before []any) bool {
 			if fields == nil {
 				return false
 			}
-		case string:
 		default:
 			return false
 		}
@@ -194,9 +193,33 @@ func marks(before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 
 func markOf(i int) time.Time { return time.Date(1980, time.January, 1+i, 0, 0, 0, 0, time.UTC) }
 
-// learn makes an outcome of the record that a write has made of a marked one;
-// typed tells which form of [recordOf] it has.
-func learn(before []any, after []metav1.ManagedFieldsEntry, typed bool) (*outcome, error) {
+// attempt is a write whose outcome is remembered: what it does, and the record
+// that it finds.
+type attempt struct {
+	did    []byte
+	before []any
+}
+
+// did begins the description of an apply.
+func did(manager string, force bool) shape {
+	s := shape{bytes: make([]byte, 0, 256)}
+	s.equality(force)
+	s.bytes = append(s.bytes, manager...)
+	s.bytes = append(s.bytes, 0)
+	return s
+}
+
+// learn remembers the record that an attempt has made of a marked one.
+func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) (*outcome, error) {
+	known, err := learn(a.before, after)
+	if err == nil {
+		m.outcomes.add(a.did, known)
+	}
+	return known, err
+}
+
+// learn makes an outcome of the record that a write has made of a marked one.
+func learn(before []any, after []metav1.ManagedFieldsEntry) (*outcome, error) {
 	// A copy, which does not keep the object alive that the record comes from.
 	kept, err := cloned(before)
 	if err != nil {
@@ -215,10 +238,6 @@ func learn(before []any, after []metav1.ManagedFieldsEntry, typed bool) (*outcom
 			}
 		}
 		entry.Time = nil
-		if typed {
-			out.after[i] = remembered{asText(&entry), from}
-			continue
-		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entry)
 		if err != nil {
 			return nil, err
@@ -240,68 +259,6 @@ func cloned(record []any) (out []any, err error) {
 // readable tells whether the entries of a record can be read.
 func readable(entries []metav1.ManagedFieldsEntry) bool {
 	return managedfields.ValidateManagedFields(entries) == nil
-}
-
-// recordOf returns the record of an object in the form of unstructured ones, and
-// whether there is one; but fields of typed objects are left as text. ok is false
-// when it cannot be told.
-func recordOf(obj Object) (entries []any, has, ok bool) {
-	if _, ok := obj.(*unstructured.Unstructured); ok {
-		return rawRecord(obj)
-	}
-	typed := obj.GetManagedFields()
-	entries = make([]any, len(typed))
-	for i := range typed {
-		entries[i] = asText(&typed[i])
-	}
-	return entries, typed != nil, true
-}
-
-// asText is an entry with its fields as text.
-func asText(e *metav1.ManagedFieldsEntry) map[string]any {
-	out := map[string]any{"manager": e.Manager, "operation": string(e.Operation), "apiVersion": e.APIVersion, "fieldsType": e.FieldsType}
-	if e.Subresource != "" {
-		out["subresource"] = e.Subresource
-	}
-	if e.Time != nil {
-		out["time"] = e.Time.UTC().Format(time.RFC3339)
-	}
-	if e.FieldsV1 != nil {
-		out["fieldsV1"] = e.FieldsV1.GetRawString()
-	}
-	return out
-}
-
-// setRecord gives an object a record in the form of [recordOf].
-func setRecord(obj Object, entries []any) error {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		setRawRecord(u, entries)
-		return nil
-	}
-	typed := make([]metav1.ManagedFieldsEntry, len(entries))
-	for i := range entries {
-		entry := entries[i].(map[string]any)
-		text := func(name string) string {
-			value, _ := entry[name].(string)
-			return value
-		}
-		typed[i] = metav1.ManagedFieldsEntry{
-			Manager: text("manager"), Operation: metav1.ManagedFieldsOperationType(text("operation")), APIVersion: text("apiVersion"),
-			FieldsType: text("fieldsType"), FieldsV1: metav1.NewFieldsV1(text("fieldsV1")), Subresource: text("subresource"),
-		}
-		if at := text("time"); at != "" {
-			parsed, err := time.Parse(time.RFC3339, at)
-			if err != nil {
-				return err
-			}
-			typed[i].Time = &metav1.Time{Time: parsed}
-		}
-	}
-	if len(typed) == 0 {
-		typed = nil
-	}
-	obj.SetManagedFields(typed)
-	return nil
 }
 
 // setRawRecord gives an unstructured object a record as it is.

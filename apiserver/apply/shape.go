@@ -17,8 +17,12 @@ type node struct {
 	// object is set where values may be objects, list where they may be lists.
 	object, list           bool
 	wholeObject, wholeList bool // they have one owner altogether: atomic
-	fields                 map[string]*node
-	rest, items            *node
+	// associative lists have elements with owners of their own, which keys name,
+	// in order, or else they themselves.
+	associative bool
+	keys        []string
+	fields      map[string]*node
+	rest, items *node
 }
 
 // compile turns a type, and all that it refers to, into nodes; nil for a type
@@ -58,6 +62,8 @@ func compile(s *schema.Schema, ref schema.TypeRef, known map[string]*node) *node
 	}
 	if l := atom.List; l != nil {
 		n.list, n.wholeList = true, l.ElementRelationship == schema.Atomic
+		n.associative = l.ElementRelationship == schema.Associative
+		n.keys = slices.Sorted(slices.Values(l.Keys))
 		n.items = compile(s, l.ElementType, known)
 	}
 	return n

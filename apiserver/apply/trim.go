@@ -82,48 +82,18 @@ func differences(a, b map[string]any) (map[string]any, map[string]any) {
 	return outA, outB
 }
 
-// differing trims two values that are known to differ. Lists lose elements that
-// are equal objects at equal places: the rest of the elements stays whole,
-// because it may be identified by any of its members.
+// differing trims two values that are known to differ. Lists stay whole: which
+// of their elements belong together, or come twice, is for the library to find.
 func differing(a, b any) (any, any) {
-	switch a := a.(type) {
-	case map[string]any:
+	if a, ok := a.(map[string]any); ok {
 		if b, ok := b.(map[string]any); ok {
 			return pair(differences(a, b))
 		}
-	case []any:
-		b, ok := b.([]any)
-		if !ok {
-			break
-		}
-		var outA, outB []any
-		for i := range max(len(a), len(b)) {
-			if i < len(a) && i < len(b) {
-				if _, isMap := a[i].(map[string]any); isMap && equal(a[i], b[i]) {
-					continue
-				}
-			}
-			if i < len(a) {
-				outA = append(outA, a[i])
-			}
-			if i < len(b) {
-				outB = append(outB, b[i])
-			}
-		}
-		return list(outA), list(outB)
 	}
 	return a, b
 }
 
 func pair(a, b map[string]any) (any, any) { return a, b }
-
-// list keeps an empty list a list: without elements is not the same as absent.
-func list(elements []any) any {
-	if elements == nil {
-		return []any{}
-	}
-	return elements
-}
 
 // equal compares JSON values. Objects that share what they have in common are
 // compared in the time that their differences take.

@@ -59,6 +59,23 @@ func (b *binding) root() *node {
 	return compile(value.Schema(), value.TypeRef(), map[string]*node{})
 }
 
+// resets returns the fields that writes through an endpoint cannot change; nil
+// when they are not known.
+func (b *binding) resets() *tree {
+	set := b.Resets[b.Kind.GroupVersion().String()]
+	if set == nil || set.Empty() {
+		return newTree(true, 0)
+	}
+	text, err := set.ToJSON()
+	if err != nil {
+		return nil
+	}
+	if names, ok := readText(string(text)); ok {
+		return names
+	}
+	return nil
+}
+
 // ObjectToTyped implements managedfields.TypeConverter. Typed objects are seen as
 // their JSON, with the kind filled in where it is missing.
 func (b *binding) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {

@@ -5,9 +5,13 @@ package apply
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
@@ -18,18 +22,21 @@ import (
 // It never fails because of the object: one that does not fit its schema is
 // returned without a record, for validation to refuse.
 func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
+	if m.updatePlainly(live, obj, manager) {
+		return obj, nil
+	}
 	fields, err := m.fields()
 	if err != nil {
 		return nil, fmt.Errorf("track fields of %v: %w", m.binding.Kind, err)
 	}
-	if err := m.update(fields, live, obj, manager); err != nil {
+	if err := m.updateByLibrary(fields, live, obj, manager); err != nil {
 		obj.SetManagedFields(nil)
 	}
 	return obj, nil
 }
 
-// update gives obj its record, unless it fails.
-func (m *Manager) update(fields *managedfields.FieldManager, live, obj Object, manager string) error {
+// updateByLibrary gives obj the record that the library makes.
+func (m *Manager) updateByLibrary(fields *managedfields.FieldManager, live, obj Object, manager string) error {
 	if m.binding.Endpoint.Convert != nil && !(m.inOneVersion(live) && m.inOneVersion(obj)) {
 		// Differences would have to be converted, which takes whole objects.
 		return recordByLibrary(fields, live, obj, obj, manager)
@@ -38,30 +45,7 @@ func (m *Manager) update(fields *managedfields.FieldManager, live, obj Object, m
 	if err != nil {
 		return err
 	}
-	like, ok := m.updateLike(live, obj, before, after, manager)
-	if !ok {
-		return recordByLibrary(fields, m.binding.wrap(before, live), m.binding.wrap(after, obj), obj, manager)
-	}
-	known := m.outcomes.find(like.did, like.before)
-	if known == nil {
-		old, wished := m.binding.wrap(before, live), m.binding.wrap(after, obj)
-		used := wished.ManagedFields
-		if len(used) == 0 || m.binding.Subresource != "" {
-			used = old.ManagedFields
-		}
-		if !readable(used) {
-			return recordByLibrary(fields, old, wished, obj, manager)
-		}
-		old.ManagedFields, wished.ManagedFields = marks(old.ManagedFields), marks(wished.ManagedFields)
-		out, err := fields.Update(old, wished, manager)
-		if err != nil {
-			return err
-		}
-		if known, err = m.learn(like, out.(Object).GetManagedFields()); err != nil {
-			return err
-		}
-	}
-	return setRecord(obj, known.record(like.before, time.Now()))
+	return recordByLibrary(fields, m.binding.wrap(before, live), m.binding.wrap(after, obj), obj, manager)
 }
 
 // recordByLibrary gives obj the record that the library makes of a pair of objects, or of
@@ -75,56 +59,96 @@ func recordByLibrary(fields *managedfields.FieldManager, live, changed, obj Obje
 	return nil
 }
 
-// attempt is a write whose outcome is remembered: what it does, and the record
-// that it finds.
-type attempt struct {
-	did    []byte
-	before []any
-}
-
-// learn remembers the record that an attempt has made of a marked one.
-func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) (*outcome, error) {
-	known, err := learn(a.before, after, m.binding.Endpoint.New != nil)
-	if err == nil {
-		m.outcomes.add(a.did, known)
+// updatePlainly gives obj its record without the library, if it knows exactly
+// what the library would do: objects and record are in the version of the
+// endpoint, the record is the server's own, and every value is of its type and
+// has a name of its own. What a write adds and modifies goes from all others to
+// the writer, and what it removes belongs to nobody.
+func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
+	root, resets := m.root(), m.resets()
+	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || !m.ofVersion(obj) {
+		return false
 	}
-	return known, err
+	old, isUnstructured := live.(*unstructured.Unstructured)
+	wished, alsoUnstructured := obj.(*unstructured.Unstructured)
+	switch {
+	case isUnstructured != alsoUnstructured:
+		return false
+	case isUnstructured:
+		record, ok := m.ownRecord(old, wished)
+		if !ok {
+			return false
+		}
+		changes := newTree(false, 8)
+		if !changes.members(root, 0, both, old.Object, wished.Object) {
+			return false
+		}
+		return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) { setRawRecord(wished, rawEntries(record)) })
+	}
+	record, ok := m.ownTypedRecord(live, obj)
+	a, b := reflect.ValueOf(live), reflect.ValueOf(obj)
+	if !ok || a.Type() != b.Type() || a.Kind() != reflect.Pointer {
+		return false
+	}
+	changes := newTree(true, 16)
+	if !changes.compareTyped(root, 0, a.Elem(), b.Elem()) {
+		return false
+	}
+	return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) { obj.SetManagedFields(typedEntries(record)) })
 }
 
-// did begins the description of a write.
-func did(verb, manager string, more bool) shape {
-	s := shape{bytes: make([]byte, 0, 256)}
-	s.bytes = append(s.bytes, verb...)
-	s.equality(more)
-	s.bytes = append(s.bytes, manager...)
-	s.bytes = append(s.bytes, 0)
-	return s
+// ofVersion tells whether an object is in the version of the endpoint. Typed ones
+// that do not say so are.
+func (m *Manager) ofVersion(obj Object) bool {
+	kind := obj.GetObjectKind().GroupVersionKind()
+	return kind == m.binding.Kind || kind.Empty() && m.binding.Endpoint.New != nil
 }
 
-// updateLike describes an update for [outcomes]; false when it is not like any
-// other.
-func (m *Manager) updateLike(live, obj Object, before, after map[string]any, manager string) (attempt, bool) {
+// attribute works out the record after a write and hands it on. creates tells
+// that the object did not exist before.
+func (m *Manager) attribute(changes *tree, record []entry, manager string, creates bool, set func([]entry)) bool {
+	if len(record) == 0 && !creates {
+		set(nil) // whoever has no record by now shall have none
+		return true
+	}
+	changes.prune(0, m.resets(), 0)
 	root := m.root()
-	record, plain := m.binding.recordFor(live, obj)
-	if !plain || root == nil {
-		return attempt{}, false
+	own := entry{manager: manager, operation: metav1.ManagedFieldsOperationUpdate, subresource: m.binding.Subresource, version: m.binding.Kind.GroupVersion().String()}
+	if own.manager == "" {
+		own.manager = "unknown"
 	}
-	s := did("update", manager, live.GetUID() == "")
-	if !s.add(root, both, before, after) {
-		return attempt{}, false
-	}
-	return attempt{s.bytes, record}, true
-}
-
-// recordFor returns the record that an update goes on from: the one that the
-// client sent, if it did, otherwise that of the live object.
-func (b *binding) recordFor(live, obj Object) (record []any, plain bool) {
-	if b.Subresource == "" {
-		record, has, ok := recordOf(obj)
-		if has || !ok {
-			return record, ok && len(record) > 0 && b.plainRecord(record)
+	at := -1
+	for i := range record {
+		e := &record[i]
+		if e.manager == own.manager && e.operation == own.operation && e.subresource == own.subresource {
+			at = i
+		}
+		before, ok := e.read()
+		if !ok || !before.fits(0, root) {
+			return false
+		}
+		changed, ok := before.subtract(changes)
+		if !ok {
+			return false
+		}
+		if changed {
+			e.set, e.changed = before, true
+		} else if at == i {
+			e.set = before
 		}
 	}
-	record, _, ok := recordOf(live)
-	return record, ok && b.plainRecord(record)
+	changes.gains()
+	if !changes.empty() {
+		if at < 0 {
+			own.set = changes
+			record, at = append(record, own), len(record)
+		} else if !record[at].set.union(changes) {
+			return false
+		}
+		record[at].changed, record[at].time = true, time.Now().UTC().Truncate(time.Second)
+	}
+	record = slices.DeleteFunc(record, func(e entry) bool { return e.changed && e.set.empty() })
+	slices.SortStableFunc(record, entry.compare)
+	set(record)
+	return true
 }

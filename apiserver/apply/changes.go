@@ -1,0 +1,310 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"slices"
+	"strconv"
+)
+
+// form tells what a JSON value is.
+type form uint8
+
+const (
+	null form = iota
+	scalarForm
+	listForm
+	objectForm
+	otherForm // nothing that is compared here
+)
+
+func formOf(value any) form {
+	switch v := value.(type) {
+	case nil:
+		return null
+	case map[string]any:
+		if v != nil {
+			return objectForm
+		}
+	case []any:
+		if v != nil {
+			return listForm
+		}
+	case string, bool, int64:
+		return scalarForm
+	}
+	return otherForm
+}
+
+// sole returns the form that all values of a type have but null; otherForm if
+// there are several.
+func (n *node) sole() form {
+	switch {
+	case n.object && !n.list && n.scalar == "":
+		return objectForm
+	case n.list && !n.object && n.scalar == "":
+		return listForm
+	case n.scalar != "" && !n.object && !n.list:
+		return scalarForm
+	}
+	return otherForm
+}
+
+// compare marks below a branch what differs between two values of a type, of
+// which the write may have removed one (left) or added one (right). false means
+// that it cannot tell, or that a value is not of its type.
+func (t *tree) compare(n *node, at int32, where side, a, b any) bool {
+	if n == nil {
+		return false
+	}
+	formA, formB := formOf(a), formOf(b)
+	form := formA
+	switch {
+	case where == left:
+	case where == right:
+		form = formB
+	case formA == null:
+		form = formB
+		fallthrough
+	case formB == null:
+		if n.sole() == otherForm {
+			return false
+		}
+	case formA != formB:
+		return false
+	}
+	if form == null {
+		form = n.sole()
+	}
+	switch form {
+	case scalarForm:
+		if n.scalar == "" || formA != null && !n.holds(a) || formB != null && !n.holds(b) {
+			return false
+		}
+		return t.leaf(at, where, a, b)
+	case listForm:
+		return n.list && t.compareLists(n, at, where, a, b)
+	case objectForm:
+		return n.object && t.compareObjects(n, at, where, a, b)
+	}
+	return false
+}
+
+// sideOf tells on which side members are of which at least one is there.
+func sideOf(where side, inA, inB bool) side {
+	switch {
+	case where == both && !inA:
+		return right
+	case where == both && !inB:
+		return left
+	}
+	return where
+}
+
+// leaf marks what has one owner altogether.
+func (t *tree) leaf(at int32, where side, a, b any) bool {
+	if where != both {
+		return t.whole(at, where)
+	}
+	if !equal(a, b) {
+		t.branches[at].mark = modified
+	}
+	return true
+}
+
+// whole marks what is on one side only.
+func (t *tree) whole(at int32, where side) bool {
+	switch where {
+	case left:
+		t.branches[at].mark = removed
+	case right:
+		t.branches[at].mark = added
+	case both:
+	}
+	return true
+}
+
+func (t *tree) compareObjects(n *node, at int32, where side, a, b any) bool {
+	old, _ := a.(map[string]any)
+	wished, _ := b.(map[string]any)
+	if n.wholeObject {
+		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
+	}
+	if len(old) == 0 && len(wished) == 0 {
+		return t.leaf(at, where, a, b)
+	}
+	return t.members(n, at, where, old, wished) && t.whole(at, where)
+}
+
+// growField adds the branch of a field.
+func (t *tree) growField(parent, last int32, name string) int32 {
+	at := t.grow(parent, last, "f:"+name)
+	if parent == 0 && name == "metadata" {
+		t.metadata = at
+	}
+	return at
+}
+
+// isRecord tells whether a field is the record itself, which nobody owns.
+func (t *tree) isRecord(parent int32, name string) bool {
+	return parent != 0 && parent == t.metadata && name == "managedFields"
+}
+
+// members compares the fields of two objects.
+func (t *tree) members(n *node, at int32, where side, a, b map[string]any) bool {
+	var few [32]string
+	names := few[:0]
+	for name, value := range a {
+		if other, inBoth := b[name]; !inBoth || !equal(value, other) {
+			names = append(names, name)
+		}
+	}
+	for name := range b {
+		if _, inBoth := a[name]; !inBoth {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	last := int32(0)
+	for _, name := range names {
+		if t.isRecord(at, name) {
+			continue
+		}
+		if !plainText(name) {
+			return false
+		}
+		valueA, inA := a[name]
+		valueB, inB := b[name]
+		last = t.growField(at, last, name)
+		if !t.compare(n.field(name), last, sideOf(where, inA, inB), valueA, valueB) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *tree) compareLists(n *node, at int32, where side, a, b any) bool {
+	old, _ := a.([]any)
+	wished, _ := b.([]any)
+	if n.wholeList || len(old) == 0 && len(wished) == 0 {
+		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
+	}
+	if !n.associative || n.items == nil {
+		return false
+	}
+	elementsA, ok := t.elements(n, old)
+	if !ok {
+		return false
+	}
+	elementsB, ok := t.elements(n, wished)
+	if !ok {
+		return false
+	}
+	last := int32(0)
+	for len(elementsA) > 0 || len(elementsB) > 0 {
+		var order int
+		switch {
+		case len(elementsA) == 0:
+			order = 1
+		case len(elementsB) == 0:
+			order = -1
+		default:
+			if order, ok = compareLabels(elementsA[0].label, elementsB[0].label); !ok {
+				return false
+			}
+		}
+		var x, y element
+		if order <= 0 {
+			x, elementsA = elementsA[0], elementsA[1:]
+		}
+		if order >= 0 {
+			y, elementsB = elementsB[0], elementsB[1:]
+		}
+		if order == 0 && equal(x.value, y.value) {
+			continue
+		}
+		label := x.label
+		if order > 0 {
+			label = y.label
+		}
+		last = t.grow(at, last, label)
+		if !t.compare(n.items, last, sideOf(where, order <= 0, order >= 0), x.value, y.value) {
+			return false
+		}
+	}
+	return t.whole(at, where)
+}
+
+// element of a list, with the label that names it.
+type element struct {
+	label string
+	value any
+}
+
+// elements returns those of a list in the order of their labels. false means that
+// one has no name of its own.
+func (t *tree) elements(n *node, list []any) ([]element, bool) {
+	out := make([]element, len(list))
+	for i, value := range list {
+		label, ok := t.labelOf(n, value)
+		if !ok {
+			return nil, false
+		}
+		out[i] = element{label, value}
+	}
+	ok := true
+	if len(out) > 1 {
+		slices.SortFunc(out, func(a, b element) int {
+			order, tells := compareLabels(a.label, b.label)
+			ok = ok && tells && order != 0
+			return order
+		})
+	}
+	return out, ok
+}
+
+// labelOf names an element of a list.
+func (t *tree) labelOf(n *node, value any) (string, bool) {
+	quote := `"`
+	if t.escaped {
+		quote = `\"`
+	}
+	var few [96]byte
+	out := few[:0]
+	scalar := func(value any) bool {
+		switch v := value.(type) {
+		case string:
+			if !plainText(v) {
+				return false
+			}
+			out = append(append(append(out, quote...), v...), quote...)
+		case int64:
+			out = strconv.AppendInt(out, v, 10)
+		default:
+			return false
+		}
+		return true
+	}
+	if len(n.keys) == 0 {
+		out = append(out, "v:"...)
+		ok := n.items.holds(value) && scalar(value)
+		return string(out), ok
+	}
+	object, ok := value.(map[string]any)
+	if !ok || len(n.keys) > maxKeys {
+		return "", false
+	}
+	out = append(out, "k:{"...)
+	for i, name := range n.keys {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(append(out, quote...), name...), quote...), ':')
+		if !scalar(object[name]) {
+			return "", false // absent: it might have a default
+		}
+	}
+	out = append(out, '}')
+	return string(out), true
+}

@@ -1,0 +1,208 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
+)
+
+// builtIn returns the trackers of a built-in kind and its status.
+func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *Manager) {
+	t := reflect.TypeOf(fresh()).Elem()
+	types := FromOpenAPI(func() map[string]*spec.Schema {
+		definitions := gotypes.Definitions(gotypes.Kubernetes(), t)
+		definitions[gotypes.Name(t)].AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{
+			"group": kind.Group, "version": kind.Version, "kind": kind.Kind,
+		}})
+		return definitions
+	})
+	resets := func(name string) map[string]*fieldpath.Set {
+		return map[string]*fieldpath.Set{kind.GroupVersion().String(): fieldpath.NewSet(fieldpath.MakePathOrDie(name))}
+	}
+	return New(Endpoint{Kind: kind, Types: types, New: fresh, Resets: resets("status")}),
+		New(Endpoint{Kind: kind, Types: types, New: fresh, Resets: resets("spec"), Subresource: "status"})
+}
+
+// TestRecordsOfTypedObjectsAreThoseOfTheLibrary changes random fields of Pods and
+// Deployments under several names and compares every record with that of the
+// library.
+func TestRecordsOfTypedObjectsAreThoseOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	for kind, fresh := range map[schema.GroupVersionKind]func() Object{
+		corev1.SchemeGroupVersion.WithKind("Pod"):        func() Object { return &corev1.Pod{} },
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"):  func() Object { return &corev1.ConfigMap{} },
+		corev1.SchemeGroupVersion.WithKind("Service"):    func() Object { return &corev1.Service{} },
+		appsv1.SchemeGroupVersion.WithKind("Deployment"): func() Object { return &appsv1.Deployment{} },
+	} {
+		t.Run(kind.Kind, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				main, status := builtIn(kind, fresh)
+				plainly, all := 0, 0
+				for seed := range uint64(10) {
+					p, a := typedHistory(t, rand.New(rand.NewPCG(seed, 7)), main, status, kind, fresh)
+					plainly, all = plainly+p, all+a
+				}
+				if 10*plainly < 8*all {
+					t.Errorf("%d of %d writes took the short cut, want most", plainly, all)
+				}
+			})
+		})
+	}
+}
+
+func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema.GroupVersionKind, fresh func() Object) (plainly, all int) {
+	t.Helper()
+	live := fresh()
+	live.GetObjectKind().SetGroupVersionKind(kind)
+	for step := range 12 {
+		time.Sleep(time.Duration(r.IntN(3)) * time.Second)
+		next := live.DeepCopyObject().(Object)
+		for range 1 + r.IntN(4) {
+			mutate(r, reflect.ValueOf(next).Elem(), 0)
+		}
+		endpoint := main
+		if step > 0 && r.IntN(3) == 0 {
+			endpoint = status
+		}
+		next.SetUID(live.GetUID())
+		next.SetManagedFields(live.GetManagedFields())
+		if r.IntN(6) == 0 {
+			next.SetManagedFields(nil)
+		}
+		name := fmt.Sprint("m", r.IntN(3))
+		library, err := endpoint.fields()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := next.DeepCopyObject().(Object)
+		if recordByLibrary(library, live.DeepCopyObject().(Object), next.DeepCopyObject().(Object), want, name) != nil {
+			want.SetManagedFields(nil)
+		}
+		all++
+		if endpoint.updatePlainly(live, next.DeepCopyObject().(Object), name) {
+			plainly++
+		}
+		before := wire(t, live)
+		got, err := endpoint.Update(live, next.DeepCopyObject().(Object), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(wire(t, want), ","), strings.Split(wire(t, got), ",")); diff != "" {
+			t.Fatalf("step %d by %s, from %s (-library +ours):\n%s", step, name, before, diff)
+		}
+		if wire(t, live) != before {
+			t.Fatal("the live object was changed")
+		}
+		live = fresh()
+		if err := json.Unmarshal([]byte(wire(t, got)), live); err != nil {
+			t.Fatal(err)
+		}
+		live.SetUID("1")
+	}
+	return plainly, all
+}
+
+// mutate changes one random field somewhere in a value.
+func mutate(r *rand.Rand, v reflect.Value, depth int) {
+	switch target := v.Addr().Interface().(type) {
+	case *metav1.Time:
+		*target = metav1.Unix(int64(r.IntN(3))*1000, 0)
+		return
+	case *metav1.MicroTime:
+		return
+	case *resource.Quantity:
+		*target = resource.MustParse([]string{"1", "1000m", "2Gi", "0.5"}[r.IntN(4)])
+		return
+	case *intstr.IntOrString:
+		*target = []intstr.IntOrString{intstr.FromInt32(int32(r.IntN(3))), intstr.FromString("25%")}[r.IntN(2)]
+		return
+	case *[]metav1.ManagedFieldsEntry, *metav1.FieldsV1, *metav1.TypeMeta:
+		return
+	}
+	word := func() string { return []string{"", "a", "b", "c.d/e"}[r.IntN(4)] }
+	switch v.Kind() {
+	case reflect.Struct:
+		if n := v.NumField(); n > 0 && depth < 12 {
+			mutate(r, v.Field(r.IntN(n)), depth+1)
+		}
+	case reflect.Pointer:
+		if r.IntN(5) == 0 {
+			v.SetZero()
+			return
+		}
+		inner := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			inner.Elem().Set(v.Elem())
+		}
+		mutate(r, inner.Elem(), depth+1)
+		v.Set(inner)
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(word()))
+			return
+		}
+		items := reflect.MakeSlice(v.Type(), 0, v.Len()+1)
+		items = reflect.AppendSlice(items, v)
+		switch {
+		case v.Len() > 0 && r.IntN(4) == 0:
+			items = items.Slice(1, items.Len())
+		case v.Len() > 0 && r.IntN(2) == 0:
+			mutate(r, items.Index(r.IntN(items.Len())), depth+1)
+		case v.Len() < 3:
+			item := reflect.New(v.Type().Elem()).Elem()
+			for range 6 {
+				mutate(r, item, depth+1)
+			}
+			items = reflect.Append(items, item)
+		}
+		v.Set(items)
+	case reflect.Map:
+		out := reflect.MakeMap(v.Type())
+		for pairs := v.MapRange(); pairs.Next(); {
+			out.SetMapIndex(pairs.Key(), pairs.Value())
+		}
+		value := reflect.New(v.Type().Elem()).Elem()
+		mutate(r, value, depth+1)
+		if key := reflect.ValueOf(word()).Convert(v.Type().Key()); key.Len() > 0 {
+			out.SetMapIndex(key, value)
+		}
+		v.Set(out)
+	case reflect.String:
+		v.SetString(word())
+	case reflect.Bool:
+		v.SetBool(r.IntN(2) == 0)
+	case reflect.Int32, reflect.Int64, reflect.Int:
+		v.SetInt(int64(r.IntN(3)))
+	}
+}
+
+// wire is an object as it is stored.
+func wire(t *testing.T, obj Object) string {
+	t.Helper()
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
