@@ -96,7 +96,7 @@ func New(options Options) (*Server, error) {
 			Store: s.store, Identity: s.entropy, Admission: options.Admission, AuthorizeCreate: s.authorizeCreate,
 			CacheBytes: options.CacheBytes, Stopping: s.stopping,
 		}),
-		Admission: options.Admission, Gate: s.gate, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,
+		Admission: options.Admission, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,
 		BodyBytes: s.limits.BodyBytes, PatchOperations: s.limits.PatchOperations, RequestTimeout: s.limits.RequestTimeout,
 		MinWatch: s.limits.MinWatch, BookmarkEvery: s.limits.BookmarkEvery,
 	})

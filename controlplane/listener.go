@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/http2"
 )
 
 // Bounds of a connection.
@@ -75,7 +76,8 @@ func listen(ctx context.Context, address string, hosts []string, keys *Keys, han
 			ClientCAs:  keys.pool(),
 		},
 	}}
-	go func() { out.done <- out.server.ServeTLS(l, "", "") }()
+	http2.Configure(out.server)
+	go func() { out.done <- out.server.ServeTLS(http2.Listener(l), "", "") }()
 	return out, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/apiserver/watch"
 )
 
 // Handler answers requests for resources. It is safe for concurrent use.
@@ -29,6 +31,8 @@ type Handler struct {
 	registry *registry.Registry
 	options  Options
 	scale    *registry.Served // what Scale objects are read and written as
+	traffic  watch.Traffic
+	buffers  sync.Pool // of *[]byte; one belongs to one watch until it has written
 }
 
 // Options of a [Handler]: what the server around it gives. All of them are
@@ -37,8 +41,6 @@ type Options struct {
 	Registry *registry.Registry
 	// Admission of writes; nil: none.
 	Admission resource.Admission
-	// Gate counts the watches.
-	Gate *exchange.Gate
 	// Known tells whether anything of a kind is served, and in which bucket its
 	// objects are.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
@@ -62,10 +64,13 @@ type Watched struct {
 	Sizes  prometheus.Observer
 }
 
-// sent counts one event.
-func (w Watched) sent(size int) {
-	w.Events.Inc()
-	w.Sizes.Observe(float64(size))
+// sent counts the events that go out together; all watches of a resource share
+// the counters.
+func (w Watched) sent(sizes []int) {
+	w.Events.Add(float64(len(sizes)))
+	for _, size := range sizes {
+		w.Sizes.Observe(float64(size))
+	}
 }
 
 // New returns a handler.

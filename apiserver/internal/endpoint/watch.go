@@ -109,24 +109,12 @@ type watching struct {
 	pause  *time.Timer
 }
 
-// Waking a watch and writing to its connection costs about the same for one
-// event as for five. So in a crowd a watch that has just sent something gathers
-// what comes next for a while, which grows with the crowd: all watches together
-// wake up some 10,000 times per second. An event that follows no other at once
-// goes out at once.
-const (
-	crowd         = 32
-	pausePerWatch = 100 * time.Microsecond
-	maxPause      = 20 * time.Millisecond
-)
-
-// gather lets events come together, if there are many watches.
-func (r *watching) gather(ctx context.Context) {
-	_, _, watches := r.h.options.Gate.Counts()
-	if watches < crowd {
+// gather lets events come together, if there is much to send.
+func (r *watching) gather(ctx context.Context, events int) {
+	pause := r.h.traffic.Sent(time.Now(), events)
+	if pause == 0 {
 		return
 	}
-	pause := min(time.Duration(watches)*pausePerWatch, maxPause)
 	if r.pause == nil {
 		r.pause = time.NewTimer(pause)
 	} else {
@@ -200,7 +188,8 @@ func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
 	// The cursor does not yield them again: what it has given is sent, whatever
 	// ends the watch meanwhile. Writing to a client that has left fails by itself.
 	sending := context.WithoutCancel(ctx)
-	for _, frame := range r.stream.Batch(batch) {
+	frames := r.stream.Batch(batch)
+	for _, frame := range frames {
 		if err := r.out.frame(sending, frame); err != nil {
 			return err
 		}
@@ -213,7 +202,7 @@ func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
 	if err := r.out.flush(); err != nil {
 		return err
 	}
-	r.gather(ctx)
+	r.gather(ctx, len(frames))
 	return nil
 }
 

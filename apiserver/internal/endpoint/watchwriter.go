@@ -32,7 +32,10 @@ type watchWriter struct {
 	// headed tells that the columns of a table have been sent.
 	headed  bool
 	pending bool
-	buffer  []byte
+	// buffer are the frames that have not been written, nil when there are none;
+	// sizes are those of their objects.
+	buffer *[]byte
+	sizes  []int
 }
 
 // open sends the headers.
@@ -51,18 +54,21 @@ func (o *watchWriter) open() error {
 const flushAt = 32 << 10
 
 func (o *watchWriter) flush() error {
-	if len(o.buffer) > 0 {
-		_, err := o.w.Write(o.buffer)
-		if o.buffer = o.buffer[:0]; cap(o.buffer) > 4*flushAt {
-			o.buffer = nil
+	if o.buffer != nil {
+		_, err := o.w.Write(*o.buffer)
+		if cap(*o.buffer) <= 4*flushAt {
+			*o.buffer = (*o.buffer)[:0]
+			o.h.buffers.Put(o.buffer)
 		}
-		if err != nil {
+		if o.buffer = nil; err != nil {
 			return err
 		}
 	}
 	if o.pending {
 		o.pending = false
 		o.w.Flush()
+		o.metrics.sent(o.sizes)
+		o.sizes = o.sizes[:0]
 	}
 	return nil
 }
@@ -81,9 +87,8 @@ func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
 		return context.Canceled
 	}
 	o.append(f.Type, object)
-	o.metrics.sent(len(object))
-	o.pending = true
-	if len(o.buffer) > flushAt {
+	o.sizes = append(o.sizes, len(object))
+	if len(*o.buffer) > flushAt {
 		return o.flush()
 	}
 	return nil
@@ -91,15 +96,22 @@ func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
 
 func (o *watchWriter) append(t watch.Type, object []byte) {
 	o.pending = true
+	if o.buffer == nil {
+		o.buffer, _ = o.h.buffers.Get().(*[]byte)
+		if o.buffer == nil {
+			o.buffer = new([]byte)
+		}
+	}
+	b := *o.buffer
 	if o.choice.Media == negotiate.Protobuf {
-		o.buffer = append(o.buffer, wire.EventFrame(string(t), object)...)
+		*o.buffer = append(b, wire.EventFrame(string(t), object)...)
 		return
 	}
-	o.buffer = append(o.buffer, `{"type":"`...)
-	o.buffer = append(o.buffer, t...)
-	o.buffer = append(o.buffer, `","object":`...)
-	o.buffer = append(o.buffer, object...)
-	o.buffer = append(o.buffer, "}\n"...)
+	b = append(b, `{"type":"`...)
+	b = append(b, t...)
+	b = append(b, `","object":`...)
+	b = append(b, object...)
+	*o.buffer = append(b, "}\n"...)
 }
 
 // object returns the encoded object of a frame.
