@@ -191,6 +191,45 @@ func TestHandlersSeeTheListAndThenEveryChange(t *testing.T) {
 	})
 }
 
+func TestTheOriginalOfACachedReadIsTheCachesOwn(t *testing.T) {
+	test := func(t *testing.T, compact bool) {
+		inBubble(t, Options{Compact: compact}, func(t *testing.T, r *rig) {
+			r.server.Put("configmaps", "default", "a", v("1"), nil)
+			r.informer(&corev1.ConfigMap{})
+			r.start()
+			r.synced()
+			reader := r.client.(OriginalReader)
+			read := func() (*corev1.ConfigMap, client.Object) {
+				var cm corev1.ConfigMap
+				original, err := reader.GetOriginal(context.Background(), key("a"), &cm)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return &cm, original
+			}
+			first, original := read()
+			if first.Data["v"] != "1" {
+				t.Errorf("got %v", first.Data)
+			}
+			if compact {
+				if original != nil {
+					t.Error("an encoded object has an original")
+				}
+				return
+			}
+			second, same := read()
+			if original == nil || same != original || client.Object(first) == original || first == second {
+				t.Errorf("originals %p and %p, copies %p and %p: want one original and two copies", original, same, first, second)
+			}
+			if diff := cmp.Diff(client.Object(first), original); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("as it is", func(t *testing.T) { test(t, false) })
+	t.Run("compact", func(t *testing.T) { test(t, true) })
+}
+
 func TestCachedReadsArePrivateCopiesWithoutManagedFields(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, r *rig) {
 		r.server.Put("configmaps", "default", "a", v("1"), map[string]string{"app": "x"})

@@ -21,13 +21,31 @@ import (
 // may be wrapped (interceptors, fences); it must talk to c's server.
 func NewClient(live client.Client, c *Cache) client.Client { return &delegating{live, c} }
 
+// OriginalReader is a [client.Reader] that also hands out what it copies; the
+// clients of [NewClient] are. It spares who compares an object with what it was
+// a second copy.
+type OriginalReader interface {
+	// GetOriginal is Get, and also returns the object that obj is a copy of. It is
+	// shared with the cache: read it, never change it. It is nil when there is
+	// none: the answer came from the server, or the cache holds another form.
+	GetOriginal(ctx context.Context, key client.ObjectKey, obj client.Object) (client.Object, error)
+}
+
 type delegating struct {
 	client.Client // live
 	cache         *Cache
 }
 
+var _ OriginalReader = (*delegating)(nil)
+
 func (d *delegating) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return d.cache.get(ctx, d.Client, key, obj, opts)
+	_, err := d.cache.get(ctx, d.Client, key, obj, opts)
+	return err
+}
+
+// GetOriginal implements OriginalReader.
+func (d *delegating) GetOriginal(ctx context.Context, key client.ObjectKey, obj client.Object) (client.Object, error) {
+	return d.cache.get(ctx, d.Client, key, obj, nil)
 }
 
 func (d *delegating) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {

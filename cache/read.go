@@ -31,7 +31,8 @@ const labelIndexFrom = 128
 // Get implements client.Reader: a private copy from the local store. Own writes
 // are visible if they went through a Client of NewClient.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return c.get(ctx, c.live, key, obj, opts)
+	_, err := c.get(ctx, c.live, key, obj, opts)
+	return err
 }
 
 // List implements client.Reader: private copies from the local store, in order
@@ -41,24 +42,25 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.list(ctx, c.live, list, opts)
 }
 
-func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKey, obj client.Object, opts []client.GetOption) error {
+// get fills obj and returns what it was copied from, if that can be shared.
+func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKey, obj client.Object, opts []client.GetOption) (original client.Object, err error) {
 	var o client.GetOptions
 	if len(opts) > 0 {
 		o = client.ResolveGet(opts)
 	}
 	if o.Live {
-		return live.Get(ctx, key, obj, opts...)
+		return nil, live.Get(ctx, key, obj, opts...)
 	}
 	gvk, err := client.KindOf(c.live.Scheme(), obj)
 	if err != nil {
-		return fmt.Errorf("get %s: %w", key, err)
+		return nil, fmt.Errorf("get %s: %w", key, err)
 	}
 	s, err := c.informerFor(ctx, place{gvk, formOf(obj)}, key.Namespace, obj)
 	if err != nil {
-		return fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
+		return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
 	}
 	if s == nil || o.AtLeast != "" && !s.store.Reached(key.Namespace, o.AtLeast) {
-		return live.Get(ctx, key, obj, opts...)
+		return nil, live.Get(ctx, key, obj, opts...)
 	}
 	found, answer := s.store.Get(key)
 	switch {
@@ -67,20 +69,22 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 		err := live.Get(ctx, key, obj, client.Live)
 		c.consistent(client.VerbGet, begun, err)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.resolve(key, obj)
-		return nil
+		return nil, nil
 	case found == nil:
 		err = apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: s.resourceName()}, key.Name)
 		err = fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
 	default:
-		err = copyInto(obj, found)
+		if err = copyInto(obj, found); err == nil && reflect.TypeOf(obj) == reflect.TypeOf(found) {
+			original = found
+		}
 	}
 	if c.live.Observed(ctx) {
 		c.observe(ctx, client.VerbGet, gvk, key, answer, err, obj, "", 0)
 	}
-	return err
+	return original, err
 }
 
 func (c *Cache) list(ctx context.Context, live client.Reader, list client.ObjectList, opts []client.ListOption) error {

@@ -35,8 +35,10 @@ type attempt struct {
 
 	mu sync.Mutex
 	// current is the object that the reconciler works on, before is the server's
-	// version of it: what current is compared with.
+	// version of it: what current is compared with. It is the cache's own object
+	// while shares is set, and only read then.
 	current, before client.Object
+	shares          bool
 }
 
 type attemptKey struct{}
@@ -76,10 +78,16 @@ func (a *attempt) logger() *slog.Logger {
 	return a.log
 }
 
-// work makes obj the object of the attempt.
-func (a *attempt) work(obj client.Object) {
+// work makes obj the object of the attempt. original is what it is a copy of,
+// nil if nobody else has that: then the attempt makes a copy of its own.
+func (a *attempt) work(obj, original client.Object) {
+	// A finalizer may have been written meanwhile.
+	shares := original != nil && original.GetResourceVersion() == obj.GetResourceVersion()
+	if !shares {
+		original = copyOf(obj)
+	}
 	a.mu.Lock()
-	a.current, a.before = obj, copyOf(obj)
+	a.current, a.before, a.shares = obj, original, shares
 	a.mu.Unlock()
 }
 
@@ -88,10 +96,14 @@ func (a *attempt) work(obj client.Object) {
 func (a *attempt) revised(change func(client.Object)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.current != nil {
-		change(a.current)
-		change(a.before)
+	if a.current == nil {
+		return
 	}
+	if a.shares {
+		a.before, a.shares = copyOf(a.before), false
+	}
+	change(a.current)
+	change(a.before)
 }
 
 // noted takes an answer of the server that was written into the object itself,
@@ -104,7 +116,7 @@ func (a *attempt) noted(call *client.Call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current != nil && obj == a.current {
-		a.before = copyOf(obj)
+		a.before, a.shares = copyOf(obj), false
 	}
 }
 

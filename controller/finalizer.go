@@ -26,13 +26,13 @@ type finalizer struct {
 
 // finalize runs the finalizers of an object that is being deleted, one after
 // the other; the first that is not finished ends the attempt.
-func (o *objects) finalize(a *attempt, obj client.Object) (Result, error) {
+func (o *objects) finalize(a *attempt, obj, original client.Object) (Result, error) {
 	for _, f := range o.finalizers {
 		if !slices.Contains(obj.GetFinalizers(), f.name) {
 			continue
 		}
 		last := len(obj.GetFinalizers()) == 1
-		result, err := o.call(a, obj, f.call, func(result Result) ending {
+		result, err := o.call(a, obj, original, f.call, func(result Result) ending {
 			if last && result == Done() {
 				return unread
 			}

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/trace"
 )
@@ -46,7 +47,7 @@ func (o *objects) empty() client.Object {
 // gone, it is being deleted, or it is to be reconciled.
 func (o *objects) process(a *attempt, key Request) (Result, error) {
 	obj := o.empty()
-	err := o.shared.base.Client.Get(a, key.NamespacedName, obj)
+	original, err := o.read(a, key, obj)
 	switch {
 	case apierrors.IsNotFound(err):
 		o.applied.forget(key)
@@ -62,17 +63,25 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 		return Result{}, err
 	}
 	if obj.GetDeletionTimestamp() != nil {
-		return o.finalize(a, obj)
+		return o.finalize(a, obj, original)
 	}
 	if err := o.hold(a, obj); err != nil {
 		return Result{}, err
 	}
-	return o.call(a, obj, o.reconcile, func(result Result) ending {
+	return o.call(a, obj, original, o.reconcile, func(result Result) ending {
 		if result.finished() {
 			return observed
 		}
 		return unobserved
 	})
+}
+
+// read gets the object, and what it is a copy of unless nobody else has that.
+func (o *objects) read(ctx context.Context, key Request, obj client.Object) (original client.Object, err error) {
+	if cached, ok := o.shared.base.Client.(cache.OriginalReader); ok {
+		return cached.GetOriginal(ctx, key.NamespacedName, obj)
+	}
+	return nil, o.shared.base.Client.Get(ctx, key.NamespacedName, obj)
 }
 
 // ending says what a result means for the status.
@@ -90,8 +99,8 @@ const (
 
 // call lets a function work on the object and writes the status that it left,
 // also when it failed. end tells what the result of a success means.
-func (o *objects) call(a *attempt, obj client.Object, fn func(context.Context, client.Object) (Result, error), end func(Result) ending) (Result, error) {
-	a.work(obj)
+func (o *objects) call(a *attempt, obj, original client.Object, fn func(context.Context, client.Object) (Result, error), end func(Result) ending) (Result, error) {
+	a.work(obj, original)
 	result, err := fn(a, obj)
 	before, _ := a.versions()
 	fields := o.differ.Changed(before, obj)

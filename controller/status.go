@@ -18,6 +18,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/trace"
 )
 
 // statusTries is how often the status of one attempt meets a newer revision
@@ -28,6 +29,7 @@ const statusTries = 5
 type statusWriter struct {
 	// fallback says once that the kind has no status subresource.
 	fallback sync.Once
+	differ   trace.Differ
 }
 
 // write sends the difference between the status of before and that of obj as
@@ -42,7 +44,7 @@ func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client
 	if finished && strings.Contains(sh.gvk.Group, ".") {
 		setObservedGeneration(obj, before.GetGeneration())
 	}
-	if sameStatus(before, obj) {
+	if w.sameStatus(before, obj) {
 		return nil
 	}
 	was, ok, err := statusOf(before)
@@ -155,13 +157,16 @@ func statusOf(obj client.Object) (map[string]any, bool, error) {
 
 // sameStatus tells cheaply that nothing has changed. It may miss that two forms
 // say the same.
-func sameStatus(before, obj client.Object) bool {
+func (w *statusWriter) sameStatus(before, obj client.Object) bool {
 	if a, ok := before.(interface{ UnstructuredContent() map[string]any }); ok {
 		b, ok := obj.(interface{ UnstructuredContent() map[string]any })
 		return ok && reflect.DeepEqual(a.UnstructuredContent()["status"], b.UnstructuredContent()["status"])
 	}
 	a, b := reflect.ValueOf(before).Elem().FieldByName("Status"), reflect.ValueOf(obj).Elem().FieldByName("Status")
-	return a.IsValid() && b.IsValid() && reflect.DeepEqual(a.Interface(), b.Interface())
+	if !a.IsValid() || !b.IsValid() {
+		return false
+	}
+	return w.differ.Same(a.Addr().Interface(), b.Addr().Interface()) || reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 // setObservedGeneration sets status.observedGeneration where the type has it, or

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/steer-dev/steer/trace/internal/same"
 )
 
 // maxPaths is how many paths a [Differ] names before it stops looking.
@@ -35,6 +37,9 @@ type Differ struct {
 // else. Both values must be of one type: pointers to structs, or unstructured
 // objects. Anything else has no paths. It never holds a value.
 func (d *Differ) Changed(before, after any) string {
+	if d.Same(before, after) {
+		return ""
+	}
 	walk := walk{differ: d}
 	if a, ok := content(before); ok {
 		b, ok := content(after)
@@ -50,6 +55,17 @@ func (d *Differ) Changed(before, after any) string {
 	}
 	walk.value(a, b)
 	return strings.Join(walk.paths, ",")
+}
+
+// Same tells quickly whether both values are the same in all but d.Without. Where
+// one thing has several forms, as an empty and a missing list, it may say that
+// they are not. The values are as for Changed.
+func (d *Differ) Same(before, after any) bool {
+	if a, ok := content(before); ok {
+		b, ok := content(after)
+		return ok && same.Contents(a, b, d.Without)
+	}
+	return same.Structs(before, after, d.Without)
 }
 
 // content returns the fields of an unstructured object.

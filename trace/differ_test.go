@@ -108,10 +108,17 @@ func TestDifferReadsUnstructuredObjects(t *testing.T) {
 
 func BenchmarkDiffer(b *testing.B) {
 	var d trace.Differ
-	before, after := pod(), pod()
-	after.Status.Phase = "Running"
-	b.ReportAllocs()
-	for b.Loop() {
-		d.Changed(before, after)
+	for name, change := range map[string]func(*corev1.Pod){
+		"same":  func(*corev1.Pod) {},
+		"phase": func(p *corev1.Pod) { p.Status.Phase = "Running" },
+	} {
+		b.Run(name, func(b *testing.B) {
+			before, after := pod(), pod()
+			change(after)
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Changed(before, after)
+			}
+		})
 	}
 }
