@@ -7,6 +7,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/certificates"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/quota"
 )
@@ -25,7 +26,7 @@ func (p *Plane) admissions(accounts, allocator, refusal, escalation resource.Adm
 	}
 	chain = append(chain, admission.Chain(p.store, p.options.Disable...)...)
 	chain = append(chain, certificates.Admission{Authorizer: p.authorizer, Disable: p.options.Disable})
-	chain = append(chain, allocator, refusal)
+	chain = append(chain, allocator, podspec.AppArmor{}, refusal)
 	if p.options.Admission != nil {
 		chain = append(chain, p.options.Admission)
 	}

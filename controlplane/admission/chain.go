@@ -33,6 +33,9 @@ func plugins() []plugin {
 		{"PersistentVolumeClaimResize", func(s storage.Viewer) resource.Admission { return NewVolumeResize(s) }},
 		{"RuntimeClass", func(s storage.Viewer) resource.Admission { return NewRuntimeClass(s) }},
 		{"DefaultIngressClass", func(s storage.Viewer) resource.Admission { return NewIngressClass(s) }},
+		{"PodTopologyLabels", func(s storage.Viewer) resource.Admission { return NewTopologyLabels(s) }},
+		{"NodeDeclaredFeatureValidator", func(s storage.Viewer) resource.Admission { return NewDeclaredFeatures(s) }},
+		{"PodResizeValidator", func(s storage.Viewer) resource.Admission { return NewPodResize(s) }},
 	}
 }
 

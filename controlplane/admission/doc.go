@@ -4,7 +4,8 @@
 // Package admission has the in-tree admission of Kubernetes that resolves
 // classes and limits: LimitRanger, TaintNodesByCondition, Priority,
 // DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection,
-// PersistentVolumeClaimResize, RuntimeClass and DefaultIngressClass.
+// PersistentVolumeClaimResize, RuntimeClass, DefaultIngressClass,
+// PodTopologyLabels, NodeDeclaredFeatureValidator and PodResizeValidator.
 //
 // Each is an [resource.Admission] that reads what it needs from the store and
 // writes nothing. All of them are safe for concurrent use, and all are

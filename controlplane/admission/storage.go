@@ -15,14 +15,16 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// The finalizers of claims and volumes, which the controllers of package
-// protection take off again.
+// The finalizers of claims, volumes and attributes classes, which the controllers
+// of package protection take off again.
 const (
 	ClaimFinalizer  = "kubernetes.io/pvc-protection"
 	VolumeFinalizer = "kubernetes.io/pv-protection"
+	ClassFinalizer  = "kubernetes.io/vac-protection"
 )
 
-// StorageProtection keeps claims and volumes from going away while in use.
+// StorageProtection keeps claims, volumes and attributes classes from going away
+// while in use.
 type StorageProtection struct{}
 
 var _ resource.Admission = StorageProtection{}
@@ -34,6 +36,9 @@ func (StorageProtection) protects(r *resource.AdmissionRequest) (metav1.Object, 
 	}
 	if v := created[corev1.PersistentVolume](r); v != nil {
 		return v, VolumeFinalizer
+	}
+	if c := created[storagev1.VolumeAttributesClass](r); c != nil {
+		return c, ClassFinalizer
 	}
 	return nil, ""
 }

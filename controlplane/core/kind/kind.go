@@ -76,8 +76,9 @@ type Of[T any, P Object[T]] struct {
 	// nothing.
 	PrepareStatus  func(obj, old P)
 	ValidateStatus func(obj, old P) field.ErrorList
-	// Warnings about an object that is accepted.
-	Warnings func(obj, old P) []string
+	// Warnings about an object that is accepted, StatusWarnings about a status; nil:
+	// none.
+	Warnings, StatusWarnings func(obj, old P) []string
 
 	// Columns and Row of the table; nil: name and age.
 	Columns []metav1.TableColumnDefinition

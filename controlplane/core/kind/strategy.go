@@ -113,8 +113,11 @@ func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Obje
 
 // Warnings implements resource.Strategy: those about an object are not about its
 // status.
-func (statusStrategy[T, P]) Warnings(context.Context, resource.Object, resource.Object) []string {
-	return nil
+func (s statusStrategy[T, P]) Warnings(_ context.Context, obj, old resource.Object) []string {
+	if s.kind.StatusWarnings == nil {
+		return nil
+	}
+	return s.kind.StatusWarnings(obj.(P), old.(P))
 }
 
 // part returns a field of an object.

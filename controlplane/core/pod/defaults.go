@@ -5,23 +5,26 @@ package pod
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // defaultPod fills in a Pod. Some defaults are for Pods alone, not for the
 // templates of workloads.
 func defaultPod(p *corev1.Pod) {
 	kind.Fill(&p.Spec.EnableServiceLinks, true)
+	defaultAddresses(&p.Status)
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			requestLimits(&containers[i].Resources)
 		}
 	}
 	if p.Spec.Resources != nil {
-		requestLimits(p.Spec.Resources)
+		defaultWhole(&p.Spec)
 	}
 	podspec.Default(&p.Spec)
 	if p.Spec.HostNetwork {
@@ -45,6 +48,41 @@ func requestLimits(r *corev1.ResourceRequirements) {
 			r.Requests = corev1.ResourceList{}
 		}
 		r.Requests[name] = limit.DeepCopy()
+	}
+}
+
+// defaultWhole sets what a Pod as a whole asks for where it says something of it
+// already: what its containers add up to, or else what it is limited to.
+func defaultWhole(s *corev1.PodSpec) {
+	r := s.Resources
+	set := func(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+		if _, ok := (*list)[name]; ok {
+			return
+		}
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[name] = q.DeepCopy()
+	}
+	if len(r.Limits)+len(r.Requests) > 0 {
+		for name, q := range podspec.Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }) {
+			if _, requested := r.Requests[name]; valid.IsHugePages(string(name)) && !requested {
+				set(&r.Limits, name, q)
+			}
+		}
+	}
+	if len(r.Limits) == 0 {
+		return
+	}
+	for name, q := range podspec.Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			set(&r.Requests, name, q)
+		}
+	}
+	for name, q := range r.Limits {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || valid.IsHugePages(string(name)) {
+			set(&r.Requests, name, q)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
@@ -20,20 +21,33 @@ import (
 // partial holds the rules of a subresource through which one part of a Pod
 // changes that its other rules keep.
 type partial struct {
-	// take moves that part from one spec to another.
-	take func(to, from *corev1.PodSpec)
+	// take moves that part from one spec to another, and tells whether it can: if
+	// not, all that was asked for is left to check.
+	take func(to, from *corev1.PodSpec) bool
 	// check has the rules of the change.
 	check func(f *valid.Field, now, before *corev1.Pod)
+	// refuse says why the part of a Pod never changes; "": it may.
+	refuse func(before *corev1.Pod) string
 }
 
 // partialSubresources are those of Pods.
 func partialSubresources() []resource.Subresource {
+	pods := kind.Of[corev1.Pod, *corev1.Pod]{Version: "v1", Family: podspec.Family(), Status: true}
 	return []resource.Subresource{
-		{Name: "ephemeralcontainers", Strategy: partial{
-			take:  func(to, from *corev1.PodSpec) { to.EphemeralContainers = from.EphemeralContainers },
+		{Name: "ephemeralcontainers", Ownership: pods.Ownership("ephemeralcontainers"), Strategy: partial{
+			take: func(to, from *corev1.PodSpec) bool {
+				to.EphemeralContainers = from.EphemeralContainers
+				return true
+			},
 			check: checkEphemeralChange,
+			refuse: func(before *corev1.Pod) string {
+				if isMirror(before) {
+					return "static pods do not support ephemeral containers"
+				}
+				return ""
+			},
 		}},
-		{Name: "resize", Strategy: partial{take: takeResources, check: checkResize}},
+		{Name: "resize", Ownership: pods.Ownership("resize"), Strategy: partial{take: takeResources, check: checkResize, refuse: refuseResize}},
 	}
 }
 
@@ -47,7 +61,9 @@ func (partial) Normalize(obj resource.Object) ([]string, error) {
 func (p partial) Prepare(_ context.Context, obj, old resource.Object) {
 	now, before := obj.(*corev1.Pod), old.(*corev1.Pod)
 	spec := before.Spec.DeepCopy()
-	p.take(spec, &now.Spec)
+	if !p.take(spec, &now.Spec) {
+		return
+	}
 	now.Spec, now.Status = *spec, before.Status
 	now.Labels, now.Annotations, now.OwnerReferences, now.Finalizers = before.Labels, before.Annotations, before.OwnerReferences, before.Finalizers
 	now.Generation = before.Generation
@@ -61,10 +77,19 @@ func (p partial) Validate(_ context.Context, obj, old resource.Object) field.Err
 	var errs field.ErrorList
 	f := valid.Root(&errs)
 	now, before := obj.(*corev1.Pod), old.(*corev1.Pod)
+	if why := p.refuse(before); why != "" {
+		return field.ErrorList{field.Forbidden(field.NewPath(""), why)}
+	}
 	spec := f.Child("spec")
 	podspec.Check(&spec, &now.Spec, now.Name, true)
 	p.check(&spec, now, before)
 	return errs
+}
+
+// isMirror tells whether a Pod shows one that a kubelet has read from a file.
+func isMirror(p *corev1.Pod) bool {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror
 }
 
 // Warnings implements resource.Strategy.
@@ -78,43 +103,6 @@ func checkEphemeralChange(f *valid.Field, now, before *corev1.Pod) {
 			f.Forbidden("ephemeralContainers", fmt.Sprintf("existing ephemeral containers %q may not be removed\n", c.Name))
 		case !equality.Semantic.DeepEqual(c, now.Spec.EphemeralContainers[i]):
 			f.Forbidden("ephemeralContainers", fmt.Sprintf("existing ephemeral containers %q may not be changed\n", c.Name))
-		}
-	}
-}
-
-func takeResources(to, from *corev1.PodSpec) {
-	to.Resources = from.Resources
-	for _, lists := range [][2][]corev1.Container{{to.Containers, from.Containers}, {to.InitContainers, from.InitContainers}} {
-		for i := range lists[0] {
-			j := slices.IndexFunc(lists[1], func(c corev1.Container) bool { return c.Name == lists[0][i].Name })
-			if j >= 0 {
-				lists[0][i].Resources, lists[0][i].ResizePolicy = lists[1][j].Resources, lists[1][j].ResizePolicy
-			}
-		}
-	}
-}
-
-// checkResize has the rules of resources that change while containers run.
-func checkResize(f *valid.Field, now, before *corev1.Pod) {
-	if qosClass(&now.Spec) != before.Status.QOSClass {
-		f.Invalid("", now.Status.QOSClass, "Pod QOS Class may not change as a result of resizing")
-	}
-	const only = "only cpu and memory resources are mutable"
-	for i := range now.Spec.Containers {
-		c, old := now.Spec.Containers[i].DeepCopy(), &before.Spec.Containers[i]
-		for _, lists := range [][2]corev1.ResourceList{{c.Resources.Limits, old.Resources.Limits}, {c.Resources.Requests, old.Resources.Requests}} {
-			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-				if lists[0] == nil {
-					continue
-				}
-				delete(lists[0], name)
-				if q, ok := lists[1][name]; ok {
-					lists[0][name] = q
-				}
-			}
-		}
-		if !equality.Semantic.DeepEqual(*c, *old) {
-			f.Forbidden("", only)
 		}
 	}
 }

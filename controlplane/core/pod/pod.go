@@ -7,6 +7,7 @@ package pod
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -33,13 +35,14 @@ func Resources() []*resource.Resource {
 				p.Status.Phase = corev1.PodPending
 				p.Status.QOSClass = qosClass(&p.Spec)
 			},
-			Prepare:  preparePod,
-			Validate: validatePod,
+			Prepare:       preparePod,
+			Validate:      validatePod,
+			PrepareStatus: prepareStatus, ValidateStatus: validateStatus, StatusWarnings: statusWarnings,
 			Warnings: func(p, old pod) []string {
 				if old != nil { // by then no human looks
 					return nil
 				}
-				return podspec.Warnings(p)
+				return append(nameWarnings(p), podspec.Warnings(p)...)
 			},
 			Subresources: append(partialSubresources(), resource.Subresource{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
@@ -84,6 +87,16 @@ func Resources() []*resource.Resource {
 	}
 }
 
+// nameWarnings are about names that hosts cannot have.
+func nameWarnings(p *corev1.Pod) []string {
+	problems := validation.IsDNS1123Label(p.Name)
+	if len(problems) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "+
+		"a DNS label is recommended: %v", problems)}
+}
+
 // preparePod drops what cannot be, and completes what follows from the rest.
 func preparePod(_ context.Context, p, old *corev1.Pod) {
 	podspec.Prepare(&p.Spec)
@@ -116,26 +129,6 @@ func podGrace(obj resource.Object, asked *int64) int64 {
 		return 0
 	}
 	return max(grace, 0)
-}
-
-// qosClass follows from the resources that the containers request.
-func qosClass(s *corev1.PodSpec) corev1.PodQOSClass {
-	guaranteed, something := true, false
-	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
-			something = something || !request.IsZero() || !limit.IsZero()
-			guaranteed = guaranteed && !limit.IsZero() && request.Cmp(limit) == 0
-		}
-	}
-	switch {
-	case !something:
-		return corev1.PodQOSBestEffort
-	case guaranteed:
-		return corev1.PodQOSGuaranteed
-	default:
-		return corev1.PodQOSBurstable
-	}
 }
 
 func podRow(p *corev1.Pod) []any {

@@ -38,6 +38,7 @@ func validatePod(p, old *corev1.Pod) field.ErrorList {
 		checkChange(&f, p, old)
 		return errs
 	}
+	podspec.CheckProfiles(&spec, p.Annotations, &p.Spec)
 	if len(p.Spec.EphemeralContainers) > 0 {
 		spec.Forbidden("ephemeralContainers", "cannot be set on create")
 	}

@@ -63,7 +63,7 @@ func (s *surroundings) checkInitContainers(f *valid.Field) {
 			names.Insert(c.Name)
 		}
 		checkHostPorts(f, s.spec.InitContainers[i:i+1], 0)
-		if isSidecar(c) {
+		if IsSidecar(c) {
 			s.checkLife(&at, c)
 			continue
 		}
@@ -90,7 +90,8 @@ func (s *surroundings) checkInitContainers(f *valid.Field) {
 	}
 }
 
-func isSidecar(c *corev1.Container) bool {
+// IsSidecar tells whether an init container runs beside the others.
+func IsSidecar(c *corev1.Container) bool {
 	return kind.Value(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways
 }
 

@@ -6,8 +6,6 @@
 package podspec
 
 import (
-	"encoding/json"
-	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,35 +46,6 @@ func Prepare(s *corev1.PodSpec) {
 	}
 }
 
-// CheckAnnotations has the rules of annotations that were fields to be.
-func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
-	if v, ok := a[corev1.MirrorPodAnnotationKey]; ok && spec.NodeName == "" {
-		at := f.Key(corev1.MirrorPodAnnotationKey)
-		at.Invalid("", v, "must set spec.nodeName if mirror pod annotation is set")
-	}
-	if v := a[corev1.TolerationsAnnotationKey]; v != "" {
-		var tolerations []corev1.Toleration
-		if err := json.Unmarshal([]byte(v), &tolerations); err != nil {
-			f.Invalid("", corev1.TolerationsAnnotationKey, err.Error())
-		} else {
-			at := f.Child(corev1.TolerationsAnnotationKey)
-			at.Tolerations(tolerations)
-		}
-	}
-	if v, ok := a[corev1.PodDeletionCost]; ok && !isDeletionCost(v) {
-		at := f.Key(corev1.PodDeletionCost)
-		at.Invalid("", v, "must be a 32bit integer")
-	}
-}
-
-func isDeletionCost(v string) bool {
-	if v == "" || v != "0" && (v[0] == '+' || v[0] == '0') {
-		return false
-	}
-	_, err := strconv.ParseInt(v, 10, 32)
-	return err == nil
-}
-
 // ValidateTemplate checks the Pods that a template makes.
 func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -95,6 +64,7 @@ func CheckTemplate(f *valid.Field, t *corev1.PodTemplateSpec) {
 	}
 	spec := f.Child("spec")
 	Check(&spec, &t.Spec, "", false)
+	CheckProfiles(&spec, t.Annotations, &t.Spec)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		spec.Forbidden("ephemeralContainers", "ephemeral containers not allowed in pod template")
 	}

@@ -136,7 +136,7 @@ func checkPodResources(f *valid.Field, s *corev1.PodSpec, claims sets.Set[string
 		f.Forbidden("claims", "claims may not be set for Resources at pod-level")
 	}
 	checkResources(f, s.Resources, podResource, claims)
-	sum := needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	sum := Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 	requests := f.Child("requests")
 	for _, name := range slices.Sorted(maps.Keys(sum)) {
 		own, total := s.Resources.Requests[name], sum[name]
@@ -145,7 +145,7 @@ func checkPodResources(f *valid.Field, s *corev1.PodSpec, claims sets.Set[string
 			at.Invalid("", own.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String()))
 		}
 	}
-	sum = needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	sum = Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 	limits := f.Child("limits")
 	for _, name := range slices.Sorted(maps.Keys(sum)) {
 		own, total := s.Resources.Limits[name], sum[name]
@@ -167,9 +167,9 @@ func checkPodResources(f *valid.Field, s *corev1.PodSpec, claims sets.Set[string
 	}
 }
 
-// needed adds up what containers ask for: all that run at once, or what an init
+// Needed adds up what containers ask for: all that run at once, or what an init
 // container needs beside the sidecars before it, if that is more.
-func needed(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+func Needed(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	add := func(to, what corev1.ResourceList) {
 		for name, q := range what {
 			sum := to[name].DeepCopy()
@@ -184,7 +184,7 @@ func needed(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) c
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
 		now := corev1.ResourceList{}
-		if isSidecar(c) {
+		if IsSidecar(c) {
 			add(total, of(c))
 			add(sidecars, of(c))
 		} else {

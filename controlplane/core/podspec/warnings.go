@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -66,10 +67,10 @@ func (w *warner) spec(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 	}
 	w.lists(s)
 	w.fractions(w.child("spec", "overhead"), s.Overhead)
-	if _, ok := m.Annotations[corev1.SeccompPodAnnotationKey]; ok && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) { //nolint:staticcheck // it is what the warning is about
-		w.say(w.child("metadata", "annotations").Key(corev1.SeccompPodAnnotationKey), `non-functional in v1.27+; use the "seccompProfile" field instead`) //nolint:staticcheck // as above
+	if _, ok := m.Annotations[seccompOfPod]; ok && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
+		w.say(w.child("metadata", "annotations").Key(seccompOfPod), useSeccompField)
 	}
-	w.containers(s)
+	w.containers(s, m.Annotations)
 	w.ports(s)
 	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
 		w.say(w.child("spec", "terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
@@ -280,8 +281,11 @@ func (w *warner) each(s *corev1.PodSpec, visit func(at *field.Path, c *corev1.Co
 	}
 }
 
-func (w *warner) containers(s *corev1.PodSpec) {
+func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
 	w.each(s, func(at *field.Path, c *corev1.Container) {
+		if len(annotations) > 0 {
+			w.profiles(s, c, annotations)
+		}
 		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
 			one := func(list corev1.ResourceList) corev1.ResourceList { return corev1.ResourceList{name: list[name]} }
 			w.fractions(at.Child("resources", "limits"), one(c.Resources.Limits))
@@ -296,6 +300,31 @@ func (w *warner) containers(s *corev1.PodSpec) {
 			seen.Insert(e.Name)
 		}
 	})
+}
+
+const useSeccompField = `non-functional in v1.27+; use the "seccompProfile" field instead`
+
+// profiles looks for annotations of a container that its fields do not repeat.
+func (w *warner) profiles(s *corev1.PodSpec, c *corev1.Container, annotations map[string]string) {
+	var own corev1.SecurityContext
+	if c.SecurityContext != nil {
+		own = *c.SecurityContext
+	}
+	at := w.child("metadata", "annotations")
+	if _, ok := annotations[seccompOfContainer+c.Name]; ok && own.SeccompProfile == nil {
+		w.say(at.Key(seccompOfContainer+c.Name), useSeccompField)
+	}
+	if w.at == nil || own.AppArmorProfile != nil { // of Pods, [AppArmor] tells
+		return
+	}
+	v, ok := annotations[appArmor+c.Name]
+	var ofPod *corev1.AppArmorProfile
+	if s.SecurityContext != nil {
+		ofPod = s.SecurityContext.AppArmorProfile
+	}
+	if ok && (ofPod == nil || !equality.Semantic.DeepEqual(ofPod, AppArmorProfile(v))) {
+		w.say(at.Key(appArmor+c.Name), useAppArmorField)
+	}
 }
 
 func (w *warner) ports(s *corev1.PodSpec) {
