@@ -15,16 +15,16 @@ import (
 // goroutine. Times are nanoseconds since an arbitrary start and must not
 // decrease from call to call.
 //
-// A key is in at most one heap. Its pending state tells whether and when it
+// A key is delayed or ready in at most one place. Its pending state tells whether and when it
 // wants to run next; whether it runs now is independent of that:
 //
 //	idle ----add after d----> delayed --due, or add now--> ready --take--> idle, running
 //	  \---------add now-------------------------------------^
 //
-// A ready key that still runs is in no heap: it enters when it is done.
+// A ready key that still runs is in no line: it enters when it is done.
 type core[K comparable] struct {
 	entries map[K]*entry[K]
-	ready   heap[K] // by deadline
+	ready   line[K] // by deadline
 	delayed heap[K] // by due time
 	running []*entry[K]
 	depth   []Depth
@@ -56,9 +56,10 @@ const (
 type entry[K comparable] struct {
 	key      K
 	pending  pending
-	priority int   // of the pending run
-	since    int64 // delayed: when it is due; ready: since when it is
-	place    int   // in the heap of its pending state
+	priority int    // of the pending run
+	since    int64  // delayed: when it is due; ready: since when it is
+	order    uint64 // of its node where it is pending, or 0
+	lane     int    // of a ready entry: the lane with its node
 
 	runs        bool
 	runningAt   int // place in core.running
@@ -66,9 +67,15 @@ type entry[K comparable] struct {
 	runPriority int
 
 	failures int
-	causes   trace.Causes // of the pending run
-	current  trace.Causes // of the run in progress
+	// causes are two sets: the one at next is of the pending run, the other of the
+	// run in progress.
+	causes [2]trace.Causes
+	next   uint8
 }
+
+func (e *entry[K]) pendingCauses() *trace.Causes { return &e.causes[e.next] }
+
+func (e *entry[K]) currentCauses() *trace.Causes { return &e.causes[1-e.next] }
 
 func newCore[K comparable](ageStep time.Duration) core[K] {
 	return core[K]{entries: map[K]*entry[K]{}, ageStep: int64(ageStep)}
@@ -82,43 +89,44 @@ func (c *core[K]) deadline(e *entry[K]) int64 {
 }
 
 // add wants key to run at the given time and reports whether a key entered the
-// ready heap.
+// line.
 func (c *core[K]) add(now, at int64, key K, priority int, cause *trace.Cause) bool {
 	e := c.entry(key)
 	priority = max(min(priority, math.MaxInt32), math.MinInt32)
+	causes := e.pendingCauses()
 	switch {
 	case e.pending == idle:
 		e.priority = priority
 		e.since = at
 		c.adds++
-		defer e.causes.Add(*cause)
+		causes.Add(*cause)
 		if at > now {
 			e.pending = delayed
-			c.push(&c.delayed, e, at)
+			c.pushDelayed(e, at)
 			return false
 		}
 		return c.makeReady(e, now)
 	case e.pending == delayed && at <= now:
-		c.delayed.remove(e)
-		if onlyTimed(&e.causes) {
-			e.causes.Reset() // its time has not come: it is not why the key runs
+		c.delayed.drop(e)
+		if onlyTimed(causes) {
+			causes.Reset() // its time has not come: it is not why the key runs
 		}
-		e.causes.Add(*cause)
+		causes.Add(*cause)
 		e.priority = max(e.priority, priority)
 		return c.makeReady(e, now)
 	case e.pending == delayed:
-		e.causes.Add(*cause)
+		causes.Add(*cause)
 		e.priority = max(e.priority, priority)
 		if at < e.since {
-			c.delayed.remove(e)
+			c.delayed.drop(e)
 			e.since = at
-			c.push(&c.delayed, e, at)
+			c.pushDelayed(e, at)
 		}
 	case e.pending == ready:
 		if at > now && timed(cause) {
 			return false // it runs before that, and decides anew
 		}
-		e.causes.Add(*cause)
+		causes.Add(*cause)
 		c.raise(e, priority)
 	}
 	return false
@@ -132,7 +140,7 @@ func (c *core[K]) makeReady(e *entry[K], since int64) bool {
 	if e.runs {
 		return false
 	}
-	c.push(&c.ready, e, c.deadline(e))
+	c.pushReady(e)
 	return true
 }
 
@@ -145,17 +153,16 @@ func (c *core[K]) raise(e *entry[K], priority int) {
 	c.count(priority, 1)
 	e.priority = priority
 	if !e.runs {
-		c.ready.remove(e)
-		c.push(&c.ready, e, c.deadline(e))
+		c.ready.drop(e)
+		c.pushReady(e)
 	}
 }
 
 // promote makes the delayed keys ready whose time has come and returns how many
-// entered the ready heap.
+// entered the line.
 func (c *core[K]) promote(now int64) (entered int) {
 	for len(c.delayed.nodes) > 0 && c.delayed.nodes[0].at <= now {
-		e := c.delayed.nodes[0].entry
-		c.delayed.remove(e)
+		e := c.delayed.pop()
 		if c.makeReady(e, e.since) {
 			entered++
 		}
@@ -173,11 +180,10 @@ func (c *core[K]) due() (int64, bool) {
 
 // take starts the next key, or returns nil when none is ready.
 func (c *core[K]) take(now int64) *entry[K] {
-	if len(c.ready.nodes) == 0 {
+	e := c.ready.pop()
+	if e == nil {
 		return nil
 	}
-	e := c.ready.nodes[0].entry
-	c.ready.remove(e)
 	c.count(e.priority, -1)
 	e.pending = idle
 	e.runs = true
@@ -185,15 +191,15 @@ func (c *core[K]) take(now int64) *entry[K] {
 	e.runPriority = e.priority
 	e.runningAt = len(c.running)
 	c.running = append(c.running, e)
-	e.current, e.causes = e.causes, e.current
+	e.next = 1 - e.next
 	return e
 }
 
-// done ends the run of key. It reports how long it ran, whether it ran at all,
-// and whether the key entered the ready heap again.
+// done ends the run of key. It reports how long it ran, for which alone it needs
+// to know the time, whether it ran at all, and whether the key entered the line again.
 func (c *core[K]) done(now int64, key K) (ran time.Duration, ok, entered bool) {
-	e := c.entries[key]
-	if e == nil || !e.runs {
+	e := c.runningEntry(key)
+	if e == nil {
 		return 0, false, false
 	}
 	e.runs = false
@@ -203,9 +209,9 @@ func (c *core[K]) done(now int64, key K) (ran time.Duration, ok, entered bool) {
 	c.running[last] = nil
 	c.running = c.running[:last]
 	ran = time.Duration(now - e.started)
-	e.current.Reset()
+	e.currentCauses().Reset()
 	if e.pending == ready {
-		c.push(&c.ready, e, c.deadline(e))
+		c.pushReady(e)
 		return ran, true, true
 	}
 	c.release(e)
@@ -221,7 +227,11 @@ func (c *core[K]) fail(key K) int {
 
 // forget ends the row of failures.
 func (c *core[K]) forget(key K) {
-	if e := c.entries[key]; e != nil {
+	e := c.runningEntry(key)
+	if e == nil {
+		e = c.entries[key]
+	}
+	if e != nil {
 		e.failures = 0
 		c.release(e)
 	}
@@ -233,20 +243,19 @@ func (c *core[K]) drop() {
 		if e.pending == ready {
 			c.count(e.priority, -1)
 		}
-		e.pending = idle
-		e.causes.Reset()
+		e.pending, e.order = idle, 0
+		e.pendingCauses().Reset()
 		c.release(e)
 	}
-	c.ready.nodes, c.delayed.nodes = nil, nil
+	c.ready, c.delayed = line[K]{}, heap[K]{}
 }
 
 // dropDelayed forgets what is not ready yet.
 func (c *core[K]) dropDelayed() {
 	for len(c.delayed.nodes) > 0 {
-		e := c.delayed.nodes[0].entry
-		c.delayed.remove(e)
+		e := c.delayed.pop()
 		e.pending = idle
-		e.causes.Reset()
+		e.pendingCauses().Reset()
 		c.release(e)
 	}
 }
@@ -258,6 +267,26 @@ func (c *core[K]) waiting() (n int) {
 		n += d.Keys
 	}
 	return n
+}
+
+// maxScanned is up to how many running keys are compared with one, instead of
+// looking it up.
+const maxScanned = 8
+
+// runningEntry returns the entry of key if it runs.
+func (c *core[K]) runningEntry(key K) *entry[K] {
+	if len(c.running) > maxScanned {
+		if e := c.entries[key]; e != nil && e.runs {
+			return e
+		}
+		return nil
+	}
+	for _, e := range c.running {
+		if e.key == key {
+			return e
+		}
+	}
+	return nil
 }
 
 // entry returns the entry of key and makes one if need be.
@@ -291,9 +320,14 @@ func (c *core[K]) release(e *entry[K]) {
 	}
 }
 
-func (c *core[K]) push(h *heap[K], e *entry[K], at int64) {
+func (c *core[K]) pushDelayed(e *entry[K], at int64) {
 	c.order++
-	h.push(e, at, c.order)
+	c.delayed.push(e, at, c.order)
+}
+
+func (c *core[K]) pushReady(e *entry[K]) {
+	c.order++
+	c.ready.push(e, c.deadline(e), c.order)
 }
 
 func (c *core[K]) count(priority, n int) {

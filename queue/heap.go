@@ -4,39 +4,88 @@
 package queue
 
 // heap is a 4-ary min-heap of entries by time, then by order of arrival. Times
-// lie in the nodes, so that finding a place touches few cache lines; every entry
-// knows its place, so that it can be moved or removed.
+// lie in the nodes, so that finding a place touches the nodes alone.
+//
+// An entry that is dropped leaves its node behind: a node counts only while its
+// entry has the node's order. The first node always counts, and at least every
+// other one does.
 type heap[K comparable] struct {
-	nodes []node[K]
+	nodes   []node[K]
+	dropped int
 }
 
 type node[K comparable] struct {
 	at    int64
-	order uint64
+	order uint64 // not 0; no two nodes of a core have the same
 	entry *entry[K]
 }
+
+func (n *node[K]) counts() bool { return n.entry.order == n.order }
 
 func (n *node[K]) before(m *node[K]) bool {
 	return n.at < m.at || n.at == m.at && n.order < m.order
 }
 
+func (h *heap[K]) len() int { return len(h.nodes) - h.dropped }
+
 func (h *heap[K]) push(e *entry[K], at int64, order uint64) {
+	e.order = order
 	h.nodes = append(h.nodes, node[K]{at, order, e})
 	h.up(len(h.nodes) - 1)
 }
 
-// remove takes the entry out of its place.
-func (h *heap[K]) remove(e *entry[K]) {
-	i, last := e.place, len(h.nodes)-1
-	moved := h.nodes[last]
-	h.nodes[last] = node[K]{}
-	h.nodes = h.nodes[:last]
-	if i == last {
+// pop takes the first entry of a heap that is not empty.
+func (h *heap[K]) pop() *entry[K] {
+	e := h.nodes[0].entry
+	e.order = 0
+	h.cut()
+	h.settle()
+	return e
+}
+
+// drop takes the entry out, wherever it is.
+func (h *heap[K]) drop(e *entry[K]) {
+	e.order = 0
+	h.dropped++
+	h.settle()
+}
+
+// settle makes the first node count, and the nodes few.
+func (h *heap[K]) settle() {
+	if h.dropped == 0 {
 		return
 	}
-	h.nodes[i] = moved
-	h.down(i)
-	h.up(moved.entry.place)
+	for len(h.nodes) > 0 && !h.nodes[0].counts() {
+		h.cut()
+		h.dropped--
+	}
+	if 2*h.dropped <= len(h.nodes) {
+		return
+	}
+	kept := h.nodes[:0]
+	for _, n := range h.nodes {
+		if n.counts() {
+			kept = append(kept, n)
+		}
+	}
+	clear(h.nodes[len(kept):])
+	h.nodes, h.dropped = kept, 0
+	for i := len(kept)/4 + 1; i >= 0; i-- {
+		if i < len(kept) {
+			h.down(i)
+		}
+	}
+}
+
+// cut removes the first node.
+func (h *heap[K]) cut() {
+	last := len(h.nodes) - 1
+	h.nodes[0] = h.nodes[last]
+	h.nodes[last] = node[K]{}
+	h.nodes = h.nodes[:last]
+	if last > 1 {
+		h.down(0)
+	}
 }
 
 func (h *heap[K]) up(i int) {
@@ -46,10 +95,10 @@ func (h *heap[K]) up(i int) {
 		if !n.before(&h.nodes[parent]) {
 			break
 		}
-		h.set(i, h.nodes[parent])
+		h.nodes[i] = h.nodes[parent]
 		i = parent
 	}
-	h.set(i, n)
+	h.nodes[i] = n
 }
 
 func (h *heap[K]) down(i int) {
@@ -67,13 +116,8 @@ func (h *heap[K]) down(i int) {
 		if !h.nodes[least].before(&n) {
 			break
 		}
-		h.set(i, h.nodes[least])
+		h.nodes[i] = h.nodes[least]
 		i = least
 	}
-	h.set(i, n)
-}
-
-func (h *heap[K]) set(i int, n node[K]) {
 	h.nodes[i] = n
-	n.entry.place = i
 }

@@ -45,7 +45,7 @@ func (q *Queue[K]) checkIdle() {
 func (c *core[K]) retrying() int {
 	n := 0
 	for _, node := range c.delayed.nodes {
-		if node.entry.failures > 0 {
+		if node.counts() && node.entry.failures > 0 {
 			n++
 		}
 	}

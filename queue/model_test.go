@@ -4,7 +4,9 @@
 package queue
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,8 +89,8 @@ func runModel(t *testing.T, next func() (byte, bool)) {
 			t.Fatalf("key %d with deadline %d runs before one with %d", k, want.at-int64(want.priority)*modelStep, deadline)
 		case e.since != want.at || e.runPriority != want.priority:
 			t.Fatalf("key %d is ready since %d with priority %d, not %d with %d", k, e.since, e.runPriority, want.at, want.priority)
-		case e.current.Total() != want.adds:
-			t.Fatalf("key %d ran for %d causes, not %d", k, e.current.Total(), want.adds)
+		case e.currentCauses().Total() != want.adds:
+			t.Fatalf("key %d ran for %d causes, not %d", k, e.currentCauses().Total(), want.adds)
 		}
 		want.wanted, want.runs = false, true
 		running[k] = true
@@ -159,18 +161,28 @@ func runModel(t *testing.T, next func() (byte, bool)) {
 // check holds the invariants of the state machine.
 func check(t *testing.T, c *core[int]) {
 	t.Helper()
-	inHeaps := 0
-	for _, h := range []*heap[int]{&c.ready, &c.delayed} {
+	for _, h := range []*heap[int]{&c.ready.heap, &c.delayed} {
 		for i := range h.nodes {
-			inHeaps++
-			if h.nodes[i].entry.place != i {
-				t.Fatalf("the entry at %d believes to be at %d", i, h.nodes[i].entry.place)
-			}
 			if i > 0 && h.nodes[i].before(&h.nodes[(i-1)/4]) {
 				t.Fatalf("node %d lies below a later one", i)
 			}
 		}
+		checkNodes(t, h.nodes, h.dropped)
 	}
+	for i := range c.ready.lanes {
+		l := &c.ready.lanes[i]
+		nodes := l.nodes[l.head:]
+		if !slices.IsSortedFunc(nodes, func(a, b node[int]) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order)) }) {
+			t.Fatalf("lane %d is not in order", i)
+		}
+		for _, n := range nodes {
+			if n.counts() && n.entry.priority != l.priority {
+				t.Fatalf("priority %d is in the lane of %d", n.entry.priority, l.priority)
+			}
+		}
+		checkNodes(t, nodes, l.dropped)
+	}
+	pending := c.ready.len() + c.delayed.len()
 	want, waiting := 0, 0
 	for _, e := range c.entries {
 		if e.pending == delayed || e.pending == ready && !e.runs {
@@ -180,8 +192,22 @@ func check(t *testing.T, c *core[int]) {
 			waiting++
 		}
 	}
-	if inHeaps != want || c.waiting() != waiting {
-		t.Fatalf("heaps hold %d of %d, depth says %d of %d", inHeaps, want, c.waiting(), waiting)
+	if pending != want || c.waiting() != waiting {
+		t.Fatalf("%d of %d are pending, depth says %d of %d", pending, want, c.waiting(), waiting)
+	}
+}
+
+// checkNodes compares what is dropped with what does not count.
+func checkNodes(t *testing.T, nodes []node[int], want int) {
+	t.Helper()
+	dropped := 0
+	for i := range nodes {
+		if !nodes[i].counts() {
+			dropped++
+		}
+	}
+	if dropped != want || 2*dropped > len(nodes) || len(nodes) > 0 && !nodes[0].counts() {
+		t.Fatalf("%d of %d nodes do not count, believed are %d", dropped, len(nodes), want)
 	}
 }
 

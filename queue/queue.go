@@ -212,7 +212,7 @@ func (q *Queue[K]) Get() (Item[K], bool) {
 		if e := q.core.take(now); e != nil {
 			item := Item[K]{
 				Key: e.key, Priority: e.runPriority, Failures: e.failures,
-				Waited: time.Duration(now - e.since), Causes: &e.current,
+				Waited: time.Duration(now - e.since), Causes: e.currentCauses(),
 			}
 			q.mu.Unlock()
 			if q.options.Observer != nil {
@@ -231,7 +231,11 @@ func (q *Queue[K]) Get() (Item[K], bool) {
 // Done ends the run of key. A key that was added meanwhile is ready at once.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
-	ran, ok, entered := q.core.done(q.now(), key)
+	now := int64(0)
+	if q.options.Observer != nil {
+		now = q.now() // nobody else asks how long it ran
+	}
+	ran, ok, entered := q.core.done(now, key)
 	if entered {
 		q.changed.Signal()
 	}
@@ -367,7 +371,7 @@ func (q *Queue[K]) Stats() Stats {
 	now := q.now()
 	s := Stats{
 		Adds: q.core.adds, Retries: q.core.retries, Depth: slices.Clone(q.core.depth),
-		Delayed: len(q.core.delayed.nodes), Running: len(q.core.running),
+		Delayed: q.core.delayed.len(), Running: len(q.core.running),
 	}
 	for _, e := range q.core.running {
 		ran := time.Duration(now - e.started)
