@@ -14,6 +14,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/core/flow"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/rbac"
@@ -28,7 +29,8 @@ func bootNamespaces() []string {
 
 // ensureObjects creates what every cluster has: roles and bindings, namespaces
 // with what every namespace has, the Service of the API server in the range of
-// addresses, the priority classes, and the APIServices of what is built in. Roles,
+// addresses, the priority classes, flow schemas and priority levels, and the
+// APIServices of what is built in. Roles,
 // bindings and APIServices that are there get back what has been taken from them.
 func (p *Plane) ensureObjects(ctx context.Context, builtin []*resource.Resource, keepers []*serviceaccount.Keeper, ips netip.Prefix) error {
 	view, err := p.store.View(ctx, 0)
@@ -41,7 +43,7 @@ func (p *Plane) ensureObjects(ctx context.Context, builtin []*resource.Resource,
 		return err
 	}
 	services, restoreServices := apiservice.Boot(view, builtin, p.options.Entropy.UID, time.Now())
-	if err := p.commitAll(ctx, slices.Concat(writes, services, objects)); err != nil {
+	if err := p.commitAll(ctx, slices.Concat(writes, services, objects, flow.Boot(view, p.options.Entropy.UID, time.Now()))); err != nil {
 		return fmt.Errorf("controlplane: create the first objects: %w", err)
 	}
 	for _, r := range append(restore, restoreServices...) {

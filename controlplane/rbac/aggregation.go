@@ -59,7 +59,7 @@ func (a *Aggregator) Reset(view storage.View) {
 		}
 	}
 	for _, t := range fresh().ordered {
-		if t.key.Bucket == clusterRoles {
+		if t.Key.Bucket == clusterRoles {
 			same--
 		}
 	}

@@ -4,9 +4,7 @@
 package rbac
 
 import (
-	"bytes"
 	_ "embed"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,23 +20,10 @@ import (
 //go:embed bootstrap.txt
 var recorded string
 
-// Marks in the recorded objects for what every control plane has of its own.
-const (
-	uidMark      = "$UID"
-	revisionMark = "$RV"
-	timeMark     = "$TIME"
-)
-
-// template is one object of a fresh cluster, as it is stored.
+// template is one object of a fresh cluster, with what an index needs of it, read
+// once for all control planes of the process.
 type template struct {
-	key storage.Key
-	// text with its marks, in the order of which there is no other: uid, revision,
-	// then times.
-	text string
-	// parts returns the text between the marks, found once for all control planes
-	// of the process.
-	parts func() templateParts
-	// What an index needs of it, read once for all control planes of the process.
+	step.Template
 	rules   func() []rbacv1.PolicyRule
 	binding func() *binding
 }
@@ -52,79 +37,25 @@ type templates struct {
 // fresh returns the objects of a fresh cluster.
 var fresh = sync.OnceValue(func() *templates {
 	out := &templates{byKey: map[storage.Key]*template{}}
-	for line := range strings.Lines(recorded) {
-		bucket, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name, text, ok := strings.Cut(rest, " "); ok && bucket != "#" {
-			out.ordered = append(out.ordered, template{key: storage.Key{Bucket: bucket, Name: name}, text: text})
-		}
+	for _, t := range step.Templates(recorded) {
+		out.ordered = append(out.ordered, template{Template: t})
 	}
 	for i := range out.ordered {
 		t := &out.ordered[i]
-		t.parts = sync.OnceValue(t.cut)
-		t.rules = sync.OnceValue(func() []rbacv1.PolicyRule { return parseRules([]byte(t.text)) })
+		t.rules = sync.OnceValue(func() []rbacv1.PolicyRule { return parseRules([]byte(t.Text)) })
 		t.binding = sync.OnceValue(func() *binding {
-			namespace, _ := step.SplitName(t.key.Name)
-			return parseBinding(t.key.Name, namespace, []byte(t.text))
+			namespace, _ := step.SplitName(t.Key.Name)
+			return parseBinding(t.Key.Name, namespace, []byte(t.Text))
 		})
-		out.byKey[t.key] = t
+		out.byKey[t.Key] = t
 	}
 	return out
 })
 
-// templateParts are the text of a template before the uid, before the revision,
-// and after it, cut at the times.
-type templateParts struct {
-	before, between string
-	after           []string
-}
-
-func (t *template) cut() templateParts {
-	before, rest, _ := strings.Cut(t.text, uidMark)
-	between, after, _ := strings.Cut(rest, revisionMark)
-	return templateParts{before: before, between: between, after: strings.Split(after, timeMark)}
-}
-
-// write returns the creation of the object.
-func (t *template) write(uid types.UID, now string) storage.Write {
-	p := t.parts()
-	value := make([]byte, 0, len(t.text)-len(uidMark)-len(revisionMark)+len(uid)+(len(p.after)-1)*(len(now)-len(timeMark)))
-	value = append(value, p.before...)
-	value = append(value, uid...)
-	value = append(value, p.between...)
-	stamp := len(value)
-	for i, text := range p.after {
-		if i > 0 {
-			value = append(value, now...)
-		}
-		value = append(value, text...)
-	}
-	return storage.Write{Key: t.key, Value: value, Stamp: stamp, Expect: storage.Absent}
-}
-
-// is tells whether a record is the object as it was created.
-func (t *template) is(rec *storage.Record) bool {
-	value, text := rec.Value, t.text
-	for {
-		literal, rest, marked := strings.Cut(text, "$")
-		if !marked {
-			return string(value) == text
-		}
-		if len(value) < len(literal) || string(value[:len(literal)]) != literal {
-			return false
-		}
-		// A mark and what stands for it end with the string that they are in.
-		end, markEnd := bytes.IndexByte(value[len(literal):], '"'), strings.IndexByte(rest, '"')
-		if end < 0 || markEnd < 0 {
-			return false
-		}
-		value, text = value[len(literal)+end:], rest[markEnd:]
-	}
-}
-
 // pristine returns the template of a record that is an object of a fresh cluster
 // which nobody has changed, nil for any other.
 func pristine(rec *storage.Record) *template {
-	if t := fresh().byKey[rec.Key]; t != nil && t.is(rec) {
+	if t := fresh().byKey[rec.Key]; t != nil && t.Is(rec) {
 		return t
 	}
 	return nil
@@ -149,10 +80,10 @@ type Beginning struct {
 func Boot(view storage.View, b Beginning) (create []storage.Write, restore []step.Request) {
 	at := b.Now.UTC().Format(time.RFC3339)
 	look := func(t *template) {
-		switch rec := view.Get(t.key); {
+		switch rec := view.Get(t.Key); {
 		case rec == nil:
-			create = append(create, t.write(b.UID(), at))
-		case !t.is(rec):
+			create = append(create, t.Write(b.UID(), at))
+		case !t.Is(rec):
 			restore = append(restore, t.restore(rec)...)
 		}
 	}
@@ -161,9 +92,8 @@ func Boot(view storage.View, b Beginning) (create []storage.Write, restore []ste
 		look(&all.ordered[i])
 	}
 	if b.Nodes {
-		nodes := &template{key: storage.Key{Bucket: clusterRoleBindings, Name: "steer:simulated-nodes"}, text: simulatedNodes}
-		nodes.parts = nodes.cut
-		look(nodes)
+		key := storage.Key{Bucket: clusterRoleBindings, Name: "steer:simulated-nodes"}
+		look(&template{Template: step.NewTemplate(key, simulatedNodes)})
 	}
 	return create, restore
 }

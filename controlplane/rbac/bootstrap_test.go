@@ -34,7 +34,7 @@ func TestFreshObjectsAreAsTheServerWouldStoreThem(t *testing.T) {
 	}
 	counts := map[string]int{}
 	for i := range fresh().ordered {
-		write := fresh().ordered[i].write("11111111-2222-3333-4444-555555555555", "2026-01-02T03:04:05Z")
+		write := fresh().ordered[i].Write("11111111-2222-3333-4444-555555555555", "2026-01-02T03:04:05Z")
 		counts[write.Key.Bucket]++
 		if write.Value[write.Stamp-1] != '"' || write.Value[write.Stamp] != '"' || bytes.IndexByte(write.Value, '$') >= 0 {
 			t.Fatalf("%s: stamp %d, %s", write.Key, write.Stamp, write.Value)

@@ -31,14 +31,14 @@ type object struct {
 // beginning, and leave what was added.
 func (t *template) restore(rec *storage.Record) []step.Request {
 	var is, should object
-	if json.Unmarshal(rec.Value, &is) != nil || json.Unmarshal(t.write("", "2000-01-01T00:00:00Z").Value, &should) != nil {
+	if json.Unmarshal(rec.Value, &is) != nil || json.Unmarshal(t.Write("", "2000-01-01T00:00:00Z").Value, &should) != nil {
 		return nil
 	}
 	if is.Annotations[rbacv1.AutoUpdateAnnotationKey] == "false" {
 		return nil
 	}
-	path := resourceOf(t.key.Bucket).Object(t.key)
-	about := step.Subject{Key: t.key}
+	path := resourceOf(t.Key.Bucket).Object(t.Key)
+	about := step.Subject{Key: t.Key}
 	if should.RoleRef != nil && (is.RoleRef == nil || *is.RoleRef != *should.RoleRef) {
 		// What a binding refers to cannot change.
 		should.ObjectMeta = metav1.ObjectMeta{

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -167,13 +168,23 @@ func columnDocs() map[string]string {
 		"Lease/Holder":                                coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"],
 		"MutatingWebhookConfiguration/Webhooks":       webhooks,
 		"ValidatingWebhookConfiguration/Webhooks":     webhooks,
-		"MutatingAdmissionPolicy/Mutations":           "Mutation indicates the number of mutations rules defined in this configuration",
-		"MutatingAdmissionPolicy/ParamKind":           "ParamKind specifies the kind of resources used to parameterize this policy",
-		"MutatingAdmissionPolicyBinding/PolicyName":   "PolicyName indicates the policy definition which the policy binding binded to",
-		"MutatingAdmissionPolicyBinding/ParamRef":     "ParamRef indicates the param resource which sets the configuration param",
-		"ValidatingAdmissionPolicy/Validations":       "Validations indicates the number of validation rules defined in this configuration",
-		"ValidatingAdmissionPolicy/ParamKind":         "ParamKind specifies the kind of resources used to parameterize this policy",
-		"ValidatingAdmissionPolicyBinding/PolicyName": "PolicyName indicates the policy definition which the policy binding binded to",
-		"ValidatingAdmissionPolicyBinding/ParamRef":   "ParamRef indicates the param resource which sets the configuration param",
+		"FlowSchema/PriorityLevel":                    flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
+		"FlowSchema/MatchingPrecedence":               flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()["matchingPrecedence"],
+		"FlowSchema/DistinguisherMethod":              flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()["distinguisherMethod"],
+		"FlowSchema/MissingPL":                        "references a broken or non-existent PriorityLevelConfiguration",
+
+		"PriorityLevelConfiguration/Type":                     flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"],
+		"PriorityLevelConfiguration/NominalConcurrencyShares": flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc()["nominalConcurrencyShares"],
+		"PriorityLevelConfiguration/Queues":                   flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()["queues"],
+		"PriorityLevelConfiguration/HandSize":                 flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()["handSize"],
+		"PriorityLevelConfiguration/QueueLengthLimit":         flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()["queueLengthLimit"],
+		"MutatingAdmissionPolicy/Mutations":                   "Mutation indicates the number of mutations rules defined in this configuration",
+		"MutatingAdmissionPolicy/ParamKind":                   "ParamKind specifies the kind of resources used to parameterize this policy",
+		"MutatingAdmissionPolicyBinding/PolicyName":           "PolicyName indicates the policy definition which the policy binding binded to",
+		"MutatingAdmissionPolicyBinding/ParamRef":             "ParamRef indicates the param resource which sets the configuration param",
+		"ValidatingAdmissionPolicy/Validations":               "Validations indicates the number of validation rules defined in this configuration",
+		"ValidatingAdmissionPolicy/ParamKind":                 "ParamKind specifies the kind of resources used to parameterize this policy",
+		"ValidatingAdmissionPolicyBinding/PolicyName":         "PolicyName indicates the policy definition which the policy binding binded to",
+		"ValidatingAdmissionPolicyBinding/ParamRef":           "ParamRef indicates the param resource which sets the configuration param",
 	}
 }

@@ -1,13 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bootstrap records the roles and bindings of a fresh cluster: those
-// that the reference server begins with, after the controller that aggregates
-// cluster roles has run. Each is one line of standard output: the bucket of the
-// store, the name in it, and the object as it is stored, with $UID, $RV and $TIME
-// for what every cluster has of its own.
+// Command bootstrap records what a fresh cluster has: the roles and bindings that
+// the reference server begins with, after the controller that aggregates cluster
+// roles has run, or its flow schemas and priority levels. Each is one line of
+// standard output: the bucket of the store, the name in it, and the object as it is
+// stored, with $UID, $RV and $TIME for what every cluster has of its own.
 //
 //	STEER_PEER_BIN=bin go run ./cmd/bootstrap > ../controlplane/rbac/bootstrap.txt
+//	STEER_PEER_BIN=bin go run ./cmd/bootstrap -of flow > ../controlplane/core/flow/bootstrap.txt
 package main
 
 import (
@@ -15,14 +16,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -32,15 +37,17 @@ import (
 )
 
 func main() {
+	of := flag.String("of", "roles", "what to record: roles or flow")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx, *of); err != nil {
 		fmt.Fprintln(os.Stderr, "bootstrap:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run(ctx context.Context, of string) (err error) {
 	server, err := peer.Start(ctx, peer.Options{})
 	if err != nil {
 		return err
@@ -52,11 +59,59 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := aggregate(ctx, client); err != nil {
+	fmt.Println("# Copyright The Steer Authors.")
+	fmt.Println("# SPDX-License-Identifier: Apache-2.0")
+	fmt.Println("# Recorded from kube-apiserver 1.36.3 by oracle/cmd/bootstrap; do not edit.")
+	switch of {
+	case "roles":
+		if err := aggregate(ctx, client); err != nil {
+			return err
+		}
+		return print(ctx, client)
+	case "flow":
+		return printFlow(ctx, client)
+	}
+	return fmt.Errorf("there is no -of %s: give roles or flow", of)
+}
+
+// printFlow prints flow schemas and priority levels, once all schemas have a
+// status.
+func printFlow(ctx context.Context, client kubernetes.Interface) error {
+	api := client.FlowcontrolV1()
+	schemas, err := api.FlowSchemas().List(ctx, metav1.ListOptions{})
+	for err == nil && slices.ContainsFunc(schemas.Items, func(s flowcontrolv1.FlowSchema) bool { return len(s.Status.Conditions) == 0 }) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+		schemas, err = api.FlowSchemas().List(ctx, metav1.ListOptions{})
+	}
+	if err != nil {
 		return err
 	}
-	return print(ctx, client)
+	levels, err := api.PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range schemas.Items {
+		for j := range schemas.Items[i].Status.Conditions {
+			schemas.Items[i].Status.Conditions[j].LastTransitionTime = placeholder()
+		}
+		if err := printOne(&schemas.Items[i], flowcontrolv1.SchemeGroupVersion, "flowschemas", "FlowSchema"); err != nil {
+			return err
+		}
+	}
+	for i := range levels.Items {
+		if err := printOne(&levels.Items[i], flowcontrolv1.SchemeGroupVersion, "prioritylevelconfigurations", "PriorityLevelConfiguration"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// placeholder is a moment that stands for all.
+func placeholder() metav1.Time { return metav1.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // aggregate runs the controller until every role that gathers others has rules.
 func aggregate(ctx context.Context, client kubernetes.Interface) error {
@@ -107,26 +162,23 @@ func print(ctx context.Context, client kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("# Copyright The Steer Authors.")
-	fmt.Println("# SPDX-License-Identifier: Apache-2.0")
-	fmt.Println("# Recorded from kube-apiserver 1.36.3 by oracle/cmd/bootstrap; do not edit.")
 	for i := range clusterRoles.Items {
-		if err := printOne(&clusterRoles.Items[i], "clusterroles", "ClusterRole"); err != nil {
+		if err := printOne(&clusterRoles.Items[i], rbacv1.SchemeGroupVersion, "clusterroles", "ClusterRole"); err != nil {
 			return err
 		}
 	}
 	for i := range clusterBindings.Items {
-		if err := printOne(&clusterBindings.Items[i], "clusterrolebindings", "ClusterRoleBinding"); err != nil {
+		if err := printOne(&clusterBindings.Items[i], rbacv1.SchemeGroupVersion, "clusterrolebindings", "ClusterRoleBinding"); err != nil {
 			return err
 		}
 	}
 	for i := range roles.Items {
-		if err := printOne(&roles.Items[i], "roles", "Role"); err != nil {
+		if err := printOne(&roles.Items[i], rbacv1.SchemeGroupVersion, "roles", "Role"); err != nil {
 			return err
 		}
 	}
 	for i := range bindings.Items {
-		if err := printOne(&bindings.Items[i], "rolebindings", "RoleBinding"); err != nil {
+		if err := printOne(&bindings.Items[i], rbacv1.SchemeGroupVersion, "rolebindings", "RoleBinding"); err != nil {
 			return err
 		}
 	}
@@ -137,15 +189,15 @@ func print(ctx context.Context, client kubernetes.Interface) error {
 func printOne(obj interface {
 	runtime.Object
 	metav1.Object
-}, plural, kind string) error {
-	obj.GetObjectKind().SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
+}, gv schema.GroupVersion, plural, kind string) error {
+	obj.GetObjectKind().SetGroupVersionKind(gv.WithKind(kind))
 	obj.SetUID("$UID")
 	obj.SetResourceVersion("$RV")
-	placeholder := metav1.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	obj.SetCreationTimestamp(placeholder)
+	at := placeholder()
+	obj.SetCreationTimestamp(at)
 	managed := obj.GetManagedFields()
 	for i := range managed {
-		managed[i].Time = &placeholder
+		managed[i].Time = &at
 	}
 	obj.SetManagedFields(managed)
 	encoded, err := json.Marshal(obj)
@@ -157,6 +209,6 @@ func printOne(obj interface {
 	if obj.GetNamespace() != "" {
 		name = obj.GetNamespace() + "/" + name
 	}
-	fmt.Printf("%s/%s %s %s\n", rbacv1.GroupName, plural, name, encoded)
+	fmt.Printf("%s/%s %s %s\n", gv.Group, plural, name, encoded)
 	return nil
 }

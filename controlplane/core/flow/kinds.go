@@ -1,28 +1,40 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package flow has the kinds that say which requests wait for which. This server
+// lets none wait: it keeps them, with those of a fresh cluster.
+package flow
 
 import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/registration"
 )
 
-// flowKinds say which requests wait for which; this server lets none wait.
-func flowKinds() []*resource.Resource {
-	type (
-		schema = *flowcontrolv1.FlowSchema
-		level  = *flowcontrolv1.PriorityLevelConfiguration
-	)
+type (
+	schema = *flowcontrolv1.FlowSchema
+	level  = *flowcontrolv1.PriorityLevelConfiguration
+)
+
+// Buckets of the kinds.
+const (
+	schemas = flowcontrolv1.GroupName + "/flowschemas"
+	levels  = flowcontrolv1.GroupName + "/prioritylevelconfigurations"
+)
+
+// Resources returns the kinds of this package.
+func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[flowcontrolv1.FlowSchema, schema]{
-			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "flowschemas", Cluster: true, Status: true, Generations: true,
-			Defaults: func(s schema) { kind.OrDefault(&s.Spec.MatchingPrecedence, 1000) },
-			Warnings: func(_, _ schema) []string { return []string{registration.NotEnforced("FlowSchema")} },
-			Columns:  kind.Columns("Name", "PriorityLevel", "MatchingPrecedence", "DistinguisherMethod", "Age", "MissingPL"),
+			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "flowschemas", Cluster: true, Status: true, Generations: true, Unconditional: true,
+			Validate:       func(s, _ schema) field.ErrorList { return validateSchema(s) },
+			ValidateStatus: func(s, _ schema) field.ErrorList { return validateSchemaStatus(s) },
+			Defaults:       func(s schema) { kind.OrDefault(&s.Spec.MatchingPrecedence, 1000) },
+			Warnings:       func(_, _ schema) []string { return []string{registration.NotEnforced("FlowSchema")} },
+			Columns:        kind.Columns("Name", "PriorityLevel", "MatchingPrecedence", "DistinguisherMethod", "Age", "MissingPL"),
 			Row: func(s schema) []any {
 				method, dangling := kind.None, "?"
 				if s.Spec.DistinguisherMethod != nil {
@@ -37,11 +49,13 @@ func flowKinds() []*resource.Resource {
 			},
 		}.Resource(),
 		kind.Of[flowcontrolv1.PriorityLevelConfiguration, level]{
-			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "prioritylevelconfigurations", Cluster: true, Status: true, Generations: true,
-			Defaults: defaultLevel,
-			Warnings: func(_, _ level) []string { return []string{registration.NotEnforced("PriorityLevelConfiguration")} },
-			Columns:  kind.Columns("Name", "Type", "NominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
-			Row:      levelRow,
+			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "prioritylevelconfigurations", Cluster: true, Status: true, Generations: true, Unconditional: true,
+			Validate:       func(l, _ level) field.ErrorList { return validateLevel(l) },
+			ValidateStatus: func(l, _ level) field.ErrorList { return validateLevelStatus(l) },
+			Defaults:       defaultLevel,
+			Warnings:       func(_, _ level) []string { return []string{registration.NotEnforced("PriorityLevelConfiguration")} },
+			Columns:        kind.Columns("Name", "Type", "NominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
+			Row:            levelRow,
 		}.Resource(),
 	}
 }
