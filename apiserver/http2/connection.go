@@ -59,6 +59,9 @@ type connection struct {
 	// streams for which there was none.
 	running int
 	waiting []*stream
+	// parked goroutines take their next stream from next.
+	parked int
+	next   chan *stream
 	// room is how much may be sent on all streams; streamRoom what a new stream
 	// begins with.
 	room, streamRoom int64
@@ -79,7 +82,7 @@ type connection struct {
 func newConnection(ctx context.Context, h *host, conn net.Conn, handler http.Handler) *connection {
 	c := &connection{
 		host: h, conn: conn, handler: handler,
-		streams: map[uint32]*stream{}, idleSince: time.Now(),
+		streams: map[uint32]*stream{}, next: make(chan *stream, maxParked), idleSince: time.Now(),
 		room: initialWindow, streamRoom: initialWindow, allowed: h.limits.connectionWindow,
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
@@ -100,7 +103,7 @@ func (c *connection) serve() {
 	defer c.cancel()
 	err := c.begin()
 	for err == nil {
-		err = c.next()
+		err = c.step()
 	}
 	c.end(err)
 }
@@ -143,8 +146,8 @@ func (c *connection) begin() error {
 	return nil
 }
 
-// next reads one frame and does what it says.
-func (c *connection) next() error {
+// step reads one frame and does what it says.
+func (c *connection) step() error {
 	if err := c.answer(c.input.Buffered() == 0); err != nil {
 		return err
 	}
@@ -258,5 +261,6 @@ func (c *connection) fail(err error) {
 		c.drop(st, err)
 	}
 	c.waiting = nil
+	close(c.next)
 	c.out.fail(err)
 }

@@ -36,12 +36,22 @@ type stream struct {
 	err error
 }
 
+// maxParked is how many goroutines of handlers a connection keeps for its next
+// requests: a new one would first have to make its stack grow to what handlers
+// need, which costs more than reading the request.
+const maxParked = 4
+
 // open begins a stream; c.mu is held.
 func (c *connection) open(st *stream) error {
 	c.streams[st.id] = st
 	c.nuisance.forget()
 	if c.running < c.host.limits.streams {
 		c.running++
+		if c.parked > 0 {
+			c.parked--
+			c.next <- st // has room for as many as are parked
+			return nil
+		}
 		c.handlers.Go(func() { c.work(st) })
 		return nil
 	}
@@ -53,14 +63,17 @@ func (c *connection) open(st *stream) error {
 	return nil
 }
 
-// work runs the handler of a stream, and of those that wait for one.
+// work runs the handler of a stream, and then those of others.
 func (c *connection) work(st *stream) {
 	for st != nil {
 		st.serve()
-		st = c.another()
+		if st = c.another(); st == nil && c.park() {
+			st = <-c.next
+		}
 	}
 }
 
+// another returns a stream that waits for a handler.
 func (c *connection) another() *stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,6 +86,18 @@ func (c *connection) another() *stream {
 	}
 	c.running--
 	return nil
+}
+
+// park tells whether to wait for the next request. The end of the connection ends
+// the wait.
+func (c *connection) park() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil || c.parked == maxParked {
+		return false
+	}
+	c.parked++
+	return true
 }
 
 // serve runs the handler and ends the stream.
