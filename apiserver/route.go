@@ -19,9 +19,17 @@ import (
 func (s *Server) newRequest(r *http.Request) *endpoint.Request {
 	t := exchange.ParsePath(r.URL.Path)
 	req := &endpoint.Request{Request: resource.Request{Path: r.URL.Path, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, HTTP: r, Target: t}
+	s.find(req)
+	return req
+}
+
+// find fills in what the target of a request tells: its verb, and the resource as
+// it is served now.
+func (s *Server) find(req *endpoint.Request) {
+	t, r := &req.Target, req.HTTP
 	if !t.Resource {
 		req.Verb = strings.ToLower(r.Method)
-		return req
+		return
 	}
 	req.Verb = t.Verb(r.Method, req.Query)
 	req.Namespace, req.Name, req.Subresource = t.Namespace, t.Name, t.Subresource
@@ -30,7 +38,7 @@ func (s *Server) newRequest(r *http.Request) *endpoint.Request {
 	}
 	in := s.table.Load().resources[schema.GroupResource{Group: t.Group, Resource: t.Plural}]
 	if in == nil || in.Version(t.Version) == nil || in.Version(t.Version).Unserved || !in.scoped(req) {
-		return req
+		return
 	}
 	req.Served, req.Resource, req.Version = in.Served, in.Resource, in.Version(t.Version)
 	if t.Subresource != "" {
@@ -40,7 +48,6 @@ func (s *Server) newRequest(r *http.Request) *endpoint.Request {
 			}
 		}
 	}
-	return req
 }
 
 // scoped tells whether a path names a namespace if and only if the resource has

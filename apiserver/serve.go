@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -212,7 +213,24 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *endpoint
 		}
 		return s.unknownPath(w, req)
 	}
-	return s.endpoint.Serve(ctx, w, req)
+	err := s.endpoint.Serve(ctx, w, req)
+	if errors.Is(err, registry.ErrRedefined) {
+		return s.anew(ctx, w, req)
+	}
+	return err
+}
+
+// anew answers a request whose resource was redefined before anything was stored.
+func (s *Server) anew(ctx context.Context, w *exchange.Writer, req *endpoint.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := req.Served.Storage.Definition.Follow(ctx); err != nil {
+		return fmt.Errorf("follow the definition of %s: %w", req.Served.GroupResource(), err)
+	}
+	again := req.Again()
+	s.find(again)
+	return s.dispatch(resource.WithRequest(ctx, &again.Request), w, again)
 }
 
 // unknownPath answers for a path that nothing serves: as text, by which clients

@@ -251,12 +251,18 @@ func (m *Memory) evaluate(group []*commit) ([]Event, error) {
 		events  = make([]Event, 0, len(group))
 		pending map[Key]*Record // what the group has done so far
 	)
-	for _, c := range group {
-		current, ok := pending[c.write.Key]
-		if !ok {
-			current = m.records.get(c.write.Key)
+	latest := func(key Key) *Record {
+		if rec, ok := pending[key]; ok {
+			return rec
 		}
-		e, err := c.write.on(current, m.revision+Revision(len(events))+1)
+		return m.records.get(key)
+	}
+	for _, c := range group {
+		if err := c.write.While.on(latest); err != nil {
+			c.err = err
+			continue
+		}
+		e, err := c.write.on(latest(c.write.Key), m.revision+Revision(len(events))+1)
 		if err != nil {
 			c.err = err
 			continue

@@ -12,6 +12,9 @@ import (
 var (
 	// ErrConflict is matched by every [*ConflictError].
 	ErrConflict = errors.New("storage: the key is not in the expected state")
+	// ErrUnmet: the condition of a write does not hold; look again at what it was
+	// made from.
+	ErrUnmet = errors.New("storage: the condition of the write does not hold")
 	// ErrCompacted: the asked revision is below the kept history; read the
 	// newest state instead.
 	ErrCompacted = errors.New("storage: the revision has been compacted")

@@ -136,6 +136,30 @@ func TestWritesThatWaitShareTheNextGroup(t *testing.T) {
 	})
 }
 
+func TestConditionsSeeWhatTheGroupDoesBeforeThem(t *testing.T) {
+	gated(t, func(t *testing.T, g *gate, s *storage.Memory) {
+		first := commitLater(context.Background(), s, create("definition"))
+		<-g.groups
+		change, before, after := create("definition"), create("before"), create("after")
+		change.Expect = 1
+		before.While = storage.Condition{Key: change.Key, At: 1}
+		after.While = storage.Condition{Key: change.Key, At: 2}
+		changed := commitLater(context.Background(), s, change)
+		late, fine := commitLater(context.Background(), s, before), commitLater(context.Background(), s, after)
+		g.outcome <- nil
+		if group := <-g.groups; len(group) != 2 || group[1].Key != after.Key {
+			t.Fatalf("the second group is %v", group)
+		}
+		g.outcome <- nil
+		if err := errors.Join(<-first, <-changed, <-fine); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-late; !errors.Is(err, storage.ErrUnmet) {
+			t.Fatalf("got error %v, want ErrUnmet", err)
+		}
+	})
+}
+
 func TestAWriteThatWaitsCanBeWithdrawn(t *testing.T) {
 	gated(t, func(t *testing.T, g *gate, s *storage.Memory) {
 		first := commitLater(context.Background(), s, create("first"))

@@ -143,12 +143,29 @@ func (m *Memory) Commit(ctx context.Context, w Write) (*Record, error) {
 	if m.closed {
 		return nil, ErrClosed
 	}
+	if err := w.While.on(m.records.get); err != nil {
+		return nil, err
+	}
 	e, err := w.on(m.records.get(w.Key), m.revision+1)
 	if err != nil {
 		return nil, err
 	}
 	m.apply(e, time.Now())
 	return e.Record, nil
+}
+
+// on refuses the write whose condition does not hold in the state that get reads.
+func (c *Condition) on(get func(Key) *Record) error {
+	if *c == (Condition{}) {
+		return nil
+	}
+	switch current := get(c.Key); {
+	case current == nil:
+		return fmt.Errorf("%w: %s does not exist", ErrUnmet, c.Key)
+	case current.Modified != c.At:
+		return fmt.Errorf("%w: %s is at revision %d, not at %d", ErrUnmet, c.Key, current.Modified, c.At)
+	}
+	return nil
 }
 
 // apply makes the event of the next revision visible; m.mu is held exclusively.

@@ -117,6 +117,17 @@ type Write struct {
 	// Expect is the revision the key must have: [Absent], [Whatever] or the
 	// Modified revision of the version that the change was computed from.
 	Expect Revision
+	// While holds the write to the state of another key as well, such as the
+	// record that says what the value must be like. The zero value holds it to
+	// nothing.
+	While Condition
+}
+
+// Condition names the version of a key that must be the current one.
+type Condition struct {
+	Key Key
+	// At is the Modified revision of the version.
+	At Revision
 }
 
 // Event is one committed write as a watcher sees it.
@@ -166,8 +177,9 @@ type Viewer interface {
 type Committer interface {
 	// Commit applies one write and returns its record once it is durable.
 	// An expectation that does not hold fails with a [*ConflictError]; deleting
-	// an absent key with [Whatever] fails with one as well. When ctx ends first
-	// the outcome is unknown.
+	// an absent key with [Whatever] fails with one as well. A condition that does
+	// not hold fails with [ErrUnmet], whatever the key itself is like. When ctx
+	// ends first the outcome is unknown.
 	Commit(ctx context.Context, w Write) (*Record, error)
 }
 

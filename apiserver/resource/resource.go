@@ -147,6 +147,21 @@ type Storage struct {
 	// version that the alias translates from and to. nil: they are kept as they
 	// are served.
 	Alias *Alias
+	// Definition is what the resource is made from, if that is an object of the
+	// store and may change: an object is stored only while the definition is the
+	// one that its request was held to. nil: the resource stays as it is.
+	Definition Definition
+}
+
+// Definition is an object of the store that a resource is made from.
+type Definition interface {
+	// While is the version of the object that the resource agrees with. It moves on
+	// with changes of the object that do not change the resource.
+	While() storage.Condition
+	// Follow returns once the resource, or the one that is installed in its place,
+	// agrees with the object as it is now. A request that was held to an older one
+	// is then answered anew.
+	Follow(ctx context.Context) error
 }
 
 // Alias lets a resource share the objects of another one: same keys, uids,

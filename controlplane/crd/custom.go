@@ -24,9 +24,9 @@ func bucket(crd *v1.CustomResourceDefinition) string {
 	return crd.Spec.Group + "/" + crd.Spec.Names.Plural
 }
 
-// customResource returns what serves the objects of a definition. Everything in
-// its bucket at or above since was written under it.
-func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, since storage.Revision) (*resource.Resource, error) {
+// customResource returns what serves the objects of a definition, which is stored
+// at a revision: what was written later was written under it.
+func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storage.Revision) (*resource.Resource, error) {
 	names := crd.Status.AcceptedNames
 	r := &resource.Resource{
 		Names: resource.Names{
@@ -35,7 +35,7 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, since sto
 			ShortNames: names.ShortNames, Categories: names.Categories,
 			Namespaced: crd.Spec.Scope == v1.NamespaceScoped,
 		},
-		Storage: resource.Storage{Bucket: bucket(crd), Version: storageVersion(crd), Since: since},
+		Storage: resource.Storage{Bucket: bucket(crd), Version: storageVersion(crd), Since: at},
 	}
 	owners, err := d.ownershipOf(crd)
 	if err != nil {

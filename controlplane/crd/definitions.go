@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -59,7 +60,24 @@ type entry struct {
 	// serving identifies what is installed; zero when nothing is.
 	serving  digest
 	resource *resource.Resource
+	// stored is what holds writes to the definition that is installed.
+	stored *stored
 }
+
+// stored is a stored definition as the writes of its objects see it.
+type stored struct {
+	definitions *Definitions
+	key         storage.Key
+	at          atomic.Int64 // the last revision that says what is installed
+}
+
+// While implements [resource.Definition].
+func (s *stored) While() storage.Condition {
+	return storage.Condition{Key: s.key, At: storage.Revision(s.at.Load())}
+}
+
+// Follow implements [resource.Definition].
+func (s *stored) Follow(ctx context.Context) error { return s.definitions.follow(ctx, s.key.Name) }
 
 // New returns definitions that know of nothing yet.
 func New(o Options) *Definitions { return &Definitions{options: o, entries: map[string]*entry{}} }
@@ -100,7 +118,7 @@ func (d *Definitions) Load(ctx context.Context) error {
 	defer d.mu.Unlock()
 	var errs []error
 	for rec := range view.Ascend(Bucket, "", "") {
-		errs = append(errs, d.syncLocked(rec.Key.Name, rec, rec.Modified))
+		errs = append(errs, d.syncLocked(rec.Key.Name, rec))
 	}
 	return errors.Join(errs...)
 }
@@ -141,7 +159,13 @@ func (d *Definitions) takenBeside(crd *v1.CustomResourceDefinition) taken {
 
 // committed follows a change of a definition before its request is answered.
 func (d *Definitions) committed(ctx context.Context, change resource.Change) error {
-	follow, err := d.sync(ctx, change.Object.GetName(), change.Revision)
+	return d.follow(ctx, change.Object.GetName())
+}
+
+// follow serves what is stored under a name, and has settled anew what that calls
+// for.
+func (d *Definitions) follow(ctx context.Context, name string) error {
+	follow, err := d.sync(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -170,7 +194,7 @@ const (
 // the order in which changes report. It returns what has to be settled anew:
 // definitions of the group that wait for a name, when this change may have
 // released one, and this one, when another took its names in the same moment.
-func (d *Definitions) sync(ctx context.Context, name string, at storage.Revision) ([]resettlement, error) {
+func (d *Definitions) sync(ctx context.Context, name string) ([]resettlement, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	view, err := d.options.Store.View(ctx, 0)
@@ -179,12 +203,7 @@ func (d *Definitions) sync(ctx context.Context, name string, at storage.Revision
 	}
 	before := d.entries[name]
 	rec := view.Get(storage.Key{Bucket: Bucket, Name: name})
-	since := at
-	if before != nil {
-		// Writes under the old definition may still be on their way.
-		since = max(since, view.Revision())
-	}
-	if err := d.syncLocked(name, rec, since); err != nil {
+	if err := d.syncLocked(name, rec); err != nil {
 		return nil, err
 	}
 	after := d.entries[name]
@@ -221,7 +240,7 @@ func (d *Definitions) clashes(e *entry) bool {
 		slices.ContainsFunc(n.ShortNames, func(s string) bool { return used.resources[s] })
 }
 
-func (d *Definitions) syncLocked(name string, rec *storage.Record, since storage.Revision) error {
+func (d *Definitions) syncLocked(name string, rec *storage.Record) error {
 	before := d.entries[name]
 	if rec == nil {
 		if before != nil {
@@ -239,14 +258,14 @@ func (d *Definitions) syncLocked(name string, rec *storage.Record, since storage
 	}
 	e := &entry{crd: crd, revision: rec.Modified}
 	if before != nil {
-		e.serving, e.resource = before.serving, before.resource
+		e.serving, e.resource, e.stored = before.serving, before.resource, before.stored
 	}
 	d.entries[name] = e
-	return d.install(e, since)
+	return d.install(e)
 }
 
 // install serves a definition as it is now, unless that is what is served.
-func (d *Definitions) install(e *entry, since storage.Revision) error {
+func (d *Definitions) install(e *entry) error {
 	crd := e.crd
 	if !apihelpers.IsCRDConditionTrue(crd, v1.Established) || d.builtin(crd) || d.clashes(e) {
 		d.uninstall(e)
@@ -262,16 +281,20 @@ func (d *Definitions) install(e *entry, since storage.Revision) error {
 	}
 	serving := digest(sha256.Sum256(encoded))
 	if e.resource != nil && serving == e.serving {
+		e.stored.at.Store(int64(e.revision))
 		return nil
 	}
-	served, err := d.customResource(crd, since)
+	served, err := d.customResource(crd, e.revision)
 	if err != nil {
 		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
 	}
+	under := &stored{definitions: d, key: storage.Key{Bucket: Bucket, Name: crd.Name}}
+	under.at.Store(int64(e.revision))
+	served.Storage.Definition = under
 	if err := d.options.Server.Install(served); err != nil {
 		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
 	}
-	e.serving, e.resource = serving, served
+	e.serving, e.resource, e.stored = serving, served, under
 	d.changes++
 	return nil
 }
@@ -281,7 +304,7 @@ func (d *Definitions) uninstall(e *entry) {
 		return
 	}
 	d.options.Server.Remove(e.resource.Group, e.resource.Plural)
-	e.resource, e.serving = nil, digest{}
+	e.resource, e.serving, e.stored = nil, digest{}, nil
 	d.changes++
 }
 

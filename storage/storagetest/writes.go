@@ -51,6 +51,25 @@ func writes() []check {
 			t.delete("b", "n")
 			t.conflict(storage.Write{Key: key("b", "n"), Expect: storage.Whatever}, nil)
 		}},
+		{"a condition holds a write to the version of another key", func(t *tester) {
+			at := t.put("defs", "d", "1").Modified
+			w := storage.Write{Key: key("b", "n"), Value: []byte("1"), Expect: storage.Whatever, While: storage.Condition{Key: key("defs", "d"), At: at}}
+			t.commit(w)
+			t.put("b", "other", "1")
+			t.commit(w)
+			t.put("defs", "d", "2")
+			_, err := t.Commit(context.Background(), w)
+			t.wantErr(err, storage.ErrUnmet)
+			t.delete("defs", "d")
+			_, err = t.Commit(context.Background(), w)
+			t.wantErr(err, storage.ErrUnmet)
+			if errors.Is(err, storage.ErrConflict) {
+				t.Error("an unmet condition looks like a conflict of the key, which is repeated")
+			}
+			w.Key, w.While.At = w.While.Key, t.put("defs", "d", "3").Modified
+			t.commit(w) // on the key itself it is as good as Expect
+			t.equal(storage.Revision(8), t.view(0).Revision())
+		}},
 		{"a refused write changes nothing and takes no revision", func(t *tester) {
 			t.put("b", "n", "1")
 			t.conflict(storage.Write{Key: key("b", "n"), Value: []byte("2"), Expect: storage.Absent}, &seen{"b", "n", "1", 1, 1})

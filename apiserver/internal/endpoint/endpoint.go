@@ -165,9 +165,12 @@ func (h *Handler) verbOf(req *Request) answerer {
 	return nil
 }
 
-// readBody returns the body of a request, within the limit.
-func (h *Handler) readBody(req *Request) ([]byte, error) {
-	return body.Read(req.HTTP, h.options.BodyBytes)
+// readBody returns the body of a request, within the limit. It reads once.
+func (h *Handler) readBody(req *Request) (data []byte, err error) {
+	if req.body == nil {
+		req.body, err = body.Read(req.HTTP, h.options.BodyBytes)
+	}
+	return req.body, err
 }
 
 // decoder of bodies of a version; validation is what the request asks for.

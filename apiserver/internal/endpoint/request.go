@@ -28,6 +28,7 @@ type Request struct {
 	Served *registry.Served
 	Sub    *resource.Subresource
 	values url.Values // of the query; see Query
+	body   []byte     // as read; nil before
 }
 
 // Query returns the parsed query; it parses once.
@@ -41,6 +42,11 @@ func (r *Request) Query() url.Values {
 // Asked returns a parameter of the query that was read; empty when nobody has
 // looked at the query.
 func (r *Request) Asked(name string) string { return r.values.Get(name) }
+
+// Again returns a request as it came, to be answered anew. Its warnings are kept.
+func (r *Request) Again() *Request {
+	return &Request{Request: resource.Request{Path: r.Path, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Target: r.Target, body: r.body}
+}
 
 // LongRunning tells whether a request may take as long as it likes.
 func (r *Request) LongRunning() bool {

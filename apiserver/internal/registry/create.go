@@ -127,7 +127,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	if err != nil {
 		return nil, err
 	}
-	rec, err := g.store.Commit(ctx, storage.Write{Key: key, Value: value, Stamp: stamp, Expect: storage.Absent})
+	rec, err := wr.commit(ctx, storage.Write{Key: key, Value: value, Stamp: stamp, Expect: storage.Absent})
 	var conflict *storage.ConflictError
 	if errors.As(err, &conflict) {
 		return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, conflict.Current))

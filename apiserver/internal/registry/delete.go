@@ -90,7 +90,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if sameBytes(current, value, stamp) {
 		return current, false, nil
 	}
-	rec, err = wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
+	rec, err = wr.commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
 	if err != nil {
 		return nil, false, err
 	}

@@ -135,7 +135,7 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if sameBytes(current, value, stamp) {
 		return current, nil
 	}
-	rec, err := g.store.Commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
+	rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
 	if err != nil {
 		return nil, err
 	}

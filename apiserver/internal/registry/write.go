@@ -5,6 +5,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -155,6 +156,22 @@ func (wr *Write) committed(ctx context.Context, c resource.Change, rec *storage.
 		c.Object.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
 	}
 	return wr.Served.Committed(ctx, c)
+}
+
+// ErrRedefined tells that a resource is no longer what a write was held to. Nothing
+// was stored: the request is to be answered anew.
+var ErrRedefined = errors.New("registry: the definition of the resource has changed")
+
+// commit stores an object, while the resource is what it was when the write began.
+func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+	if d := wr.Served.Storage.Definition; d != nil {
+		w.While = d.While()
+	}
+	rec, err := wr.g.store.Commit(ctx, w)
+	if errors.Is(err, storage.ErrUnmet) {
+		return nil, fmt.Errorf("%w: %w", ErrRedefined, err)
+	}
+	return rec, err
 }
 
 // GroupKind names the kind in a refusal: the one that the object claims to be.
