@@ -4,7 +4,6 @@
 package workloads
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -295,7 +294,7 @@ func read(rec *storage.Record) *object {
 	if rec.Key.Bucket != pods {
 		into = &p.record
 	}
-	if json.Unmarshal(rec.Value, into) != nil || p.Metadata.UID == "" {
+	if step.Decode(rec, into) != nil || p.Metadata.UID == "" {
 		return nil
 	}
 	m := &p.Metadata
@@ -318,8 +317,12 @@ func read(rec *storage.Record) *object {
 	case volumes:
 		o.owner = boundTo(rec)
 	case nodes:
-		var n struct{ Spec corev1.NodeSpec }
-		o.cordoned = json.Unmarshal(rec.Value, &n) == nil && n.Spec.Unschedulable
+		var n struct {
+			Spec struct {
+				Unschedulable bool `json:"unschedulable"`
+			} `json:"spec"`
+		}
+		o.cordoned = step.Decode(rec, &n) == nil && n.Spec.Unschedulable
 	}
 	if rec.Key.Bucket != pods {
 		return o
@@ -353,7 +356,7 @@ func boundTo(rec *storage.Record) owner {
 			ClaimRef *corev1.ObjectReference `json:"claimRef"`
 		} `json:"spec"`
 	}
-	if json.Unmarshal(rec.Value, &v) != nil || v.Spec.ClaimRef == nil {
+	if step.Decode(rec, &v) != nil || v.Spec.ClaimRef == nil {
 		return owner{}
 	}
 	ref := v.Spec.ClaimRef

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"encoding/json"
-
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
@@ -57,11 +55,10 @@ func (t *turn) schedule(p *object) {
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: NodeName},
 	}
-	body, _ := json.Marshal(binding) // a type of the API: cannot fail
 	t.written.Add(p.key)
 	t.send(step.Request{
 		User: step.Scheduler, Method: http.MethodPost, Path: resourceOf(pods).Object(p.key) + "/binding",
-		ContentType: step.JSON, Body: body, Subject: step.Subject{Key: p.key},
+		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.key},
 	})
 }
 

@@ -60,8 +60,12 @@ func (t *turn) lookReplicaSet(key storage.Key) {
 	if !self.deleting {
 		switch n := want - len(active); {
 		case n > 0:
+			sent := len(t.requests)
 			for range min(n, burst) {
 				t.create(user, key, pods, podOf(&set.Spec.Template, set.Name+"-", reference(gvk, set.Name, set.UID)))
+			}
+			if len(t.requests) > sent && t.failures[key] == "" {
+				return // one report, once they are there, tells all
 			}
 		case n < 0:
 			slices.SortFunc(active, firstToGo)

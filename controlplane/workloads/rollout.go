@@ -289,7 +289,7 @@ func (r *rollout) status() appsv1.DeploymentStatus {
 		s.AvailableReplicas += set.Status.AvailableReplicas
 		if n := set.Status.TerminatingReplicas; n != nil {
 			terminating += *n
-		} else if set.UID != "" {
+		} else {
 			s.TerminatingReplicas = nil // not known yet
 		}
 	}

@@ -77,7 +77,7 @@ func stored[T any](t *turn, key storage.Key) *T {
 		return nil
 	}
 	obj := new(T)
-	if json.Unmarshal(rec.Value, obj) != nil {
+	if step.Decode(rec, obj) != nil {
 		return nil
 	}
 	return obj
@@ -103,7 +103,7 @@ const creation = "create"
 func (t *turn) send(r step.Request) { t.requests = append(t.requests, r) }
 
 // create creates an object in a bucket on behalf of an owner.
-func (t *turn) create(user string, owner storage.Key, bucket string, obj any) {
+func (t *turn) create(user string, owner storage.Key, bucket string, obj step.Typed) {
 	namespace := ""
 	r := resourceOf(bucket)
 	if r.Namespaced {
@@ -111,9 +111,8 @@ func (t *turn) create(user string, owner storage.Key, bucket string, obj any) {
 			return // nothing can be made in it any more
 		}
 	}
-	body, _ := json.Marshal(obj) // a type of the API: cannot fail
 	t.send(step.Request{
-		User: user, Method: http.MethodPost, Path: r.Collection(namespace), ContentType: step.JSON, Body: body,
+		User: user, Method: http.MethodPost, Path: r.Collection(namespace), ContentType: step.Protobuf, Body: step.Encode(obj),
 		Subject: step.Subject{Key: owner, Detail: creation},
 	})
 }
@@ -129,14 +128,15 @@ func (t *turn) terminating(namespace string) bool {
 }
 
 // update replaces an object, or a subresource of it.
-func (t *turn) update(user string, key storage.Key, subresource string, obj any) {
+func (t *turn) update(user string, key storage.Key, subresource string, obj step.Typed) {
 	path := resourceOf(key.Bucket).Object(key)
 	if subresource != "" {
 		path += "/" + subresource
 	}
-	body, _ := json.Marshal(obj)
 	t.written.Add(key)
-	t.send(step.Put(user, path, body, step.Subject{Key: key}))
+	t.send(step.Request{
+		User: user, Method: http.MethodPut, Path: path, ContentType: step.Protobuf, Body: step.Encode(obj), Subject: step.Subject{Key: key},
+	})
 }
 
 // patch merges a document into an object on behalf of another.

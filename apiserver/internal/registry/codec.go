@@ -31,7 +31,7 @@ func decode(v *resource.Version, value []byte) (resource.Object, error) {
 		return &unstructured.Unstructured{Object: content}, nil
 	}
 	obj := v.New()
-	return obj, kjson.UnmarshalCaseSensitivePreserveInts(value, obj)
+	return obj, wire.Decode(value, obj)
 }
 
 // decodeStored reads a record and tells the version that it is then in.
@@ -39,7 +39,7 @@ func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.
 	apiVersion := wire.String(rec.Value, "apiVersion")
 	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
 		kept := a.New()
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(rec.Value, kept); err != nil {
+		if err := wire.Decode(rec.Value, kept); err != nil {
 			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
 		}
 		obj := a.Load(kept)

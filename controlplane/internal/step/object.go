@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,6 +44,13 @@ func (o *Object) Without(finalizer string) []string {
 		}
 	}
 	return rest
+}
+
+// Decode reads a stored object, or some of its fields, into a Go type of built-in
+// kinds, in one pass. Fields have the names of their tags, as they are.
+func Decode(rec *storage.Record, into any) error {
+	return jsonv2.Unmarshal(rec.Value, into, jsonv1.DefaultOptionsV1(),
+		jsonv2.MatchCaseInsensitiveNames(false), jsonv1.ReportErrorsWithLegacySemantics(false))
 }
 
 // WithMetadata returns a stored object with some fields of its metadata replaced,

@@ -19,6 +19,8 @@ import (
 	"net/url"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -94,6 +96,7 @@ const (
 // Content types of the bodies that controllers send.
 const (
 	JSON       = "application/json"
+	Protobuf   = runtime.ContentTypeProtobuf
 	MergePatch = "application/merge-patch+json"
 )
 
@@ -101,6 +104,25 @@ const (
 // as a JSON encoded DeleteOptions.
 func Delete(user, path string, options []byte, about Subject) Request {
 	return Request{User: user, Method: http.MethodDelete, Path: path, ContentType: JSON, Body: options, Subject: about}
+}
+
+// Typed is an object of a built-in kind as a Go value.
+type Typed interface {
+	runtime.Object
+	Marshal() ([]byte, error)
+}
+
+// Encode returns an object, which says its own type, as protobuf: written and
+// read in a fraction of the time that JSON takes.
+func Encode(obj Typed) []byte {
+	raw, _ := obj.Marshal() // fails for other types than those of the API only
+	unknown := runtime.Unknown{Raw: raw}
+	unknown.APIVersion, unknown.Kind = obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	const mark = "k8s\x00"
+	out := make([]byte, len(mark)+unknown.Size())
+	copy(out, mark)
+	_, _ = unknown.MarshalTo(out[len(mark):]) // there is room
+	return out
 }
 
 // Put returns the request that replaces what is at path.

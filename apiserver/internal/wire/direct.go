@@ -1,0 +1,92 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding"
+	stdjson "encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// Decode reads JSON that was written from the Go type that it is read into, as
+// sigs.k8s.io/json does: in one pass where the type is direct.
+func Decode(value []byte, into any) error {
+	if !direct(reflect.TypeOf(into)) {
+		return kjson.UnmarshalCaseSensitivePreserveInts(value, into)
+	}
+	return json.Unmarshal(value, into, jsonv1.DefaultOptionsV1(),
+		json.MatchCaseInsensitiveNames(false), jsonv1.MatchCaseSensitiveDelimiter(false), jsonv1.ReportErrorsWithLegacySemantics(false))
+}
+
+// directTypes remembers the answers of direct: reflect.Type -> bool. Types are
+// finitely many and an answer never changes.
+var directTypes sync.Map
+
+// direct tells whether all readers agree on how a type is read. They differ on
+// interfaces, arrays, and names and options of fields that are out of the usual.
+func direct(t reflect.Type) bool {
+	if known, ok := directTypes.Load(t); ok {
+		return known.(bool)
+	}
+	ok := directBelow(t, map[reflect.Type]bool{})
+	directTypes.Store(t, ok)
+	return ok
+}
+
+func directBelow(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return true
+	}
+	seen[t] = true
+	if t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(reflect.TypeFor[stdjson.Unmarshaler]()) {
+		return true // it reads itself
+	}
+	switch t.Kind() {
+	case reflect.String, reflect.Bool, reflect.Float64, reflect.Float32,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return true
+	case reflect.Pointer, reflect.Slice:
+		return directBelow(t.Elem(), seen)
+	case reflect.Map:
+		return t.Key().Kind() == reflect.String && !reflect.PointerTo(t.Key()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) && directBelow(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !directField(t.Field(i), seen) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func directField(f reflect.StructField, seen map[reflect.Type]bool) bool {
+	tag, tagged := f.Tag.Lookup("json")
+	name, options, _ := strings.Cut(tag, ",")
+	switch {
+	case tag == "-":
+		return true
+	case !f.IsExported():
+		return !f.Anonymous
+	case f.Anonymous && name == "":
+		return f.Type.Kind() == reflect.Struct && directBelow(f.Type, seen)
+	case !tagged || name == "" || strings.ContainsAny(name, "'\"\\`"):
+		return false
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "", "omitempty", "omitzero":
+		default:
+			return false
+		}
+	}
+	return directBelow(f.Type, seen)
+}

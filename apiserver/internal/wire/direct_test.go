@@ -1,0 +1,68 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+func TestUsualKindsAreReadInOnePass(t *testing.T) {
+	t.Parallel()
+	for _, obj := range []any{
+		&corev1.Pod{}, &corev1.Service{}, &corev1.Node{}, &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Event{}, &corev1.PersistentVolume{},
+		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &appsv1.ControllerRevision{},
+		&batchv1.Job{}, &batchv1.CronJob{}, &networkingv1.Ingress{}, &rbacv1.ClusterRole{}, &storagev1.StorageClass{}, &autoscalingv2.HorizontalPodAutoscaler{},
+	} {
+		if !direct(reflect.TypeOf(obj)) {
+			t.Errorf("%T is read twice", obj)
+		}
+	}
+	for _, obj := range []any{
+		&struct {
+			A any `json:"a"`
+		}{}, &struct{ A int }{}, &struct {
+			A int `json:"a,string"`
+		}{}, &struct {
+			A [2]int `json:"a"`
+		}{},
+	} {
+		if direct(reflect.TypeOf(obj)) {
+			t.Errorf("%T is taken for a plain type", obj)
+		}
+	}
+}
+
+func TestOnePassReadsWhatTheLibraryReads(t *testing.T) {
+	t.Parallel()
+	for _, document := range []string{
+		`{}`,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"1","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"a":"b"},"annotations":{},` +
+			`"managedFields":[{"manager":"m","operation":"Update","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:x":{}}}}]},` +
+			`"spec":{"containers":[{"name":"c","image":"i","resources":{"limits":{"cpu":"100m","memory":"1Gi"}},"ports":[{"containerPort":80,"protocol":"TCP"}],` +
+			`"livenessProbe":{"httpGet":{"path":"/","port":"http"},"periodSeconds":3}}],"terminationGracePeriodSeconds":30,"nodeSelector":null},` +
+			`"status":{"conditions":[{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:05Z"}],"phase":"Running"}}`,
+		`{"metadata":{"name":"\u00e9\n"},"spec":{"containers":[],"volumes":[{"name":"v","emptyDir":{}}],"Containers":[{"name":"x"}]}}`,
+		`{"metadata":{"generation":9007199254740993},"spec":{"containers":null},"unknown":{"a":[1,2,{}]}}`,
+	} {
+		var want, got corev1.Pod
+		wantErr := kjson.UnmarshalCaseSensitivePreserveInts([]byte(document), &want)
+		if err := Decode([]byte(document), &got); err != nil || wantErr != nil {
+			t.Errorf("%s: %v, %v", document, err, wantErr)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-library +one pass):\n%s", document, diff)
+		}
+	}
+}
