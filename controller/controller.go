@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,7 @@ type controller[K comparable] struct {
 	everywhere  bool
 	sources     []Source[K]
 	queue       *queue.Queue[K]
+	soon        soon[K]
 	instruments Instruments
 	// process handles one request; describe names it for log and trace.
 	process  func(a *attempt, key K) (Result, error)
@@ -75,18 +77,28 @@ func (c *controller[K]) Concurrency() int { return c.concurrency }
 // Stats implements Measured.
 func (c *controller[K]) Stats() queue.Stats { return c.queue.Stats() }
 
-// Idle waits until the workers have started and nothing is left for them to do;
-// see queue.Queue.Idle.
+// Idle waits until the workers have started and nothing is left for them to do:
+// see queue.Queue.Idle, and nothing comes back within a second.
 func (c *controller[K]) Idle(ctx context.Context) error {
 	select {
 	case <-c.working:
 	case <-ctx.Done():
 		return fmt.Errorf("controller %s has not started its workers: %w", c.shared.name, context.Cause(ctx))
 	}
-	if err := c.queue.Idle(ctx); err != nil {
-		return fmt.Errorf("controller %s: %w", c.shared.name, err)
+	for {
+		if err := c.queue.Idle(ctx); err != nil {
+			return fmt.Errorf("controller %s: %w", c.shared.name, err)
+		}
+		// Whoever comes back is in here until its attempt begins, and the queue is
+		// not idle from then on: between the two questions nobody gets lost.
+		idle, err := c.soon.idle(ctx)
+		if err != nil {
+			return fmt.Errorf("controller %s: %w", c.shared.name, err)
+		}
+		if idle {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Start implements Runnable: it starts the sources, waits until they are in
@@ -190,6 +202,7 @@ func (c *controller[K]) work(ctx context.Context) {
 // run makes one attempt and settles what comes of it.
 func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	object, request := c.describe(item.Key)
+	times := c.soon.begin(item.Key)
 	began := time.Now()
 	a := &attempt{Context: ctx, stopping: ctx, shared: c.shared, object: object, request: request}
 	c.shared.base.Trace.Begin(&a.record, trace.Start{
@@ -199,6 +212,9 @@ func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	var timedOut bool
 	result, err := c.attempt(a, item.Key, &timedOut)
 	took := time.Since(began)
+	if err == nil {
+		c.soon.end(item.Key, result, times)
+	}
 	outcome, after := c.settle(ctx, a, item, result, err, timedOut)
 	a.record.End(trace.End{Outcome: outcome, Took: took, After: after, Err: err})
 	if c.instruments != nil {
@@ -235,6 +251,9 @@ func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item
 	switch {
 	case errors.As(err, &panicked):
 		outcome = trace.Panicked
+		if c.shared.base.OnPanic != nil {
+			c.shared.base.OnPanic(fmt.Errorf("controller %s, %s: %w", c.shared.name, cmp.Or(a.request, a.object.String()), panicked))
+		}
 		a.logger().Error("Observed a panic", "panic", fmt.Sprint(panicked.Value), "stack", string(panicked.Stack))
 	case ctx.Err() != nil:
 		return trace.Stopped, 0

@@ -17,8 +17,8 @@ type idler interface {
 
 // Idle waits until the caches show what the API server has, no controller has a
 // request that is ready, runs or waits for the retry of a failure, and the
-// events that were emitted have been sent. Requests that come back after a time,
-// and signals from outside the API server, do not count. It is for tests: it
+// events that were emitted have been sent. Requests that come back after a second
+// or more, and signals from outside the API server, do not count. It is for tests: it
 // lists every watched kind. When ctx ends first the error tells what is left.
 func (m *Manager) Idle(ctx context.Context) error {
 	select {

@@ -145,7 +145,7 @@ func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 func (m *Manager) Base() controller.Base {
 	return controller.Base{
 		Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
-		Events: m.events, Metrics: m.measure,
+		Events: m.events, Metrics: m.measure, OnPanic: m.opts.OnPanic,
 	}
 }
 

@@ -57,6 +57,11 @@ type Options struct {
 	DebugAddress string
 	// Recorder of reconciles: its memory.
 	Recorder trace.Options
+	// OnPanic is told of every panic of a reconciler, a controller.PanicError that
+	// says of which controller and object, beside its line in the log and its
+	// retry: a place to report it to, or to end the process. nil tells nobody. It
+	// is called on the worker's goroutine.
+	OnPanic func(error)
 	// Seed of what spreads retries and the ends of watches; 0 draws one. Tests
 	// that want the same requests every time set it.
 	Seed uint64

@@ -5,6 +5,7 @@ package steertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
 )
 
@@ -31,6 +33,7 @@ func (e *Env) StartOperator() {
 		Scheme:     e.options.Scheme,
 		Cache:      cache.Options{Undeclared: cache.UndeclaredError, DetectMutation: true},
 		WrapClient: func(c client.Client) client.Client { return interceptor.New(c, e.options.Intercept) },
+		OnPanic:    e.panicked,
 		Log:        slog.New(slog.NewTextHandler(testWriter{e.TB}, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	})
 	if err != nil {
@@ -68,6 +71,15 @@ func (e *Env) StopOperator() {
 func (e *Env) fail(err error) {
 	e.Errorf("steertest: %v", err)
 	e.broken(err)
+}
+
+// panicked fails the test, unless it expects panics.
+func (e *Env) panicked(err error) {
+	var p *controller.PanicError
+	if e.options.Panics || !errors.As(err, &p) {
+		return
+	}
+	e.fail(fmt.Errorf("a reconcile panicked (Options.Panics lets it): %w\n%s", err, p.Stack))
 }
 
 // reconciles logs what the operator did, since it was started last, for a test

@@ -6,6 +6,7 @@ package steertest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
@@ -93,6 +95,123 @@ func TestAnOperatorThatNeverSettlesIsToldOf(t *testing.T) {
 			t.Errorf("message: %s", got)
 		}
 	})
+}
+
+// looper has one of the ways never to come to rest.
+type looper struct {
+	client.Client
+	after  time.Duration // comes back after it
+	rounds int           // as often; 0 always
+	writes bool          // changes the object each time
+	seen   atomic.Int32
+}
+
+func (l *looper) Reconcile(ctx context.Context, cm *corev1.ConfigMap) (controller.Result, error) {
+	if cm.Name != "a" {
+		return controller.Done(), nil
+	}
+	n := int(l.seen.Add(1))
+	if l.writes {
+		patch := fmt.Sprintf(`{"data":{"round":"%d"}}`, n)
+		marked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name}}
+		return controller.Done(), l.Patch(ctx, marked, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}
+	if l.rounds > 0 && n > l.rounds {
+		return controller.Done(), nil
+	}
+	return controller.After(l.after), nil
+}
+
+func (l *looper) setup(_ context.Context, m *manager.Manager) error {
+	l.Client = m.Client()
+	return controller.Add(m, l)
+}
+
+func TestAHotLoopNeverSettlesAndIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		loop *looper
+		want []string
+	}{
+		"it comes back":   {&looper{after: 10 * time.Millisecond}, []string{"default/a has asked", "at last after 10ms", "return Wait", "reconciles of one object"}},
+		"it wakes itself": {&looper{writes: true}, []string{"reconciles of one object meanwhile", "default/a", "patch ConfigMap", "updated ConfigMap"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := fails(t, func(tb testing.TB) {
+				env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 300 * time.Millisecond, Setup: test.loop.setup})
+				env.Create(configMap("a"))
+				env.Settled()
+			})
+			for _, want := range test.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("message without %q: %s", want, got)
+				}
+			}
+		})
+	}
+}
+
+func TestSettledWaitsForWhatComesBackSoonAndForNothingLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			loop *looper
+			want int32
+		}{
+			{&looper{after: 50 * time.Millisecond, rounds: 7}, 8},
+			{&looper{after: time.Second}, 1},
+		} {
+			env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: test.loop.setup})
+			env.Create(configMap("a"))
+			env.Settled()
+			if got := test.loop.seen.Load(); got != test.want {
+				t.Errorf("After(%s): %d reconciles when it had settled, want %d", test.loop.after, got, test.want)
+			}
+			env.StopOperator()
+		}
+	})
+}
+
+// nervous panics the first time.
+type nervous struct{ seen atomic.Int32 }
+
+func (n *nervous) Reconcile(_ context.Context, cm *corev1.ConfigMap) (controller.Result, error) {
+	if cm.Name == "a" && n.seen.Add(1) == 1 {
+		panic("too much")
+	}
+	return controller.Done(), nil
+}
+
+func (n *nervous) setup(_ context.Context, m *manager.Manager) error { return controller.Add(m, n) }
+
+func TestAPanicFailsTheTestWithItsStack(t *testing.T) {
+	t.Parallel()
+	got, logs := failsWith(t, func(tb testing.TB) {
+		env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Setup: (&nervous{}).setup})
+		env.Create(configMap("a"))
+		// Nothing waits for what the panic prevents.
+		env.Settled()
+	})
+	for _, want := range []string{"a reconcile panicked", "controller configmap, ConfigMap default/a", "too much", "(*nervous).Reconcile", "operator_test.go"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("message without %q: %s", want, got)
+		}
+	}
+	if !strings.Contains(logs, "-> panicked") {
+		t.Errorf("the last reconciles are not shown: %s", logs)
+	}
+}
+
+func TestATestMayExpectPanics(t *testing.T) {
+	t.Parallel()
+	n := &nervous{}
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: n.setup, Panics: true})
+	env.Create(configMap("a"))
+	env.Settled()
+	if got := n.seen.Load(); got < 2 {
+		t.Errorf("%d reconciles: the panic was not retried", got)
+	}
 }
 
 func TestSettledWorksInABubble(t *testing.T) {

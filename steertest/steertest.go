@@ -24,7 +24,8 @@
 // The operator runs as it will in a cluster: under the role that was generated
 // for it, with reads of kinds that it does not watch refused. Nothing sleeps:
 // [Wait] and [Expect] watch, [Env.Settled] knows when there is nothing left to
-// do. A test that fails shows the last reconciles.
+// do. A reconcile that panics fails the test. A test that fails shows the last
+// reconciles.
 package steertest
 
 import (
@@ -68,6 +69,9 @@ type Options struct {
 	// there is none the operator is an administrator. [Administrator]: it is one
 	// in any case.
 	Role string
+	// Panics lets reconciles panic: they are logged and retried, as in production.
+	// Default: a panic fails the test, with its stack.
+	Panics bool
 	// Intercept is put in front of the operator's client, to inject faults; see
 	// interceptor.Each. Default: nothing.
 	Intercept interceptor.Funcs

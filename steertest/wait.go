@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/trace"
 )
 
 // Wait returns the object of a key, "namespace/name" or "name", as soon as it
@@ -60,17 +62,48 @@ func WaitList[L client.ObjectList](e *Env, condition func(L) bool, opts ...clien
 // Settled waits until nothing is left to do: the built-in controllers have acted
 // on all that was written, the operator has seen it, reconciled what it had to,
 // retried what failed, and sent its events. After it a test can assert that
-// something has not happened. What comes back after a time, and signals from
-// outside the control plane, do not count. An operator that always finds
-// something to do never settles: the test fails after the timeout and shows what
-// it was doing.
+// something has not happened. What comes back after a second or more, and signals
+// from outside the control plane, do not count. An operator that always finds
+// something to do never settles, because it fails, asks to come back at once or
+// wakes itself by what it writes: the test fails after the timeout and says which
+// object that was about.
 func (e *Env) Settled() {
 	e.Helper()
 	ctx, cancel := e.bounded()
 	defer cancel()
+	began := time.Now()
 	if err := e.settle(ctx); err != nil {
-		e.Fatalf("steertest: it does not settle: %v", err)
+		e.Fatalf("steertest: it does not settle: %v%s", err, e.busiest(began))
 	}
+}
+
+// busiest tells which object was reconciled most often since then.
+func (e *Env) busiest(since time.Time) string {
+	if e.Manager == nil {
+		return ""
+	}
+	type subject struct {
+		controller string
+		object     trace.Object
+		request    string
+	}
+	times, last := map[subject]int{}, map[subject]trace.Record{}
+	var most subject
+	for r := range e.Manager.Recorder().Records() {
+		s := subject{r.Controller, r.Object, r.Request}
+		if r.Began.Before(since) {
+			continue
+		}
+		times[s]++
+		last[s] = r
+		if times[s] > times[most] {
+			most = s
+		}
+	}
+	if times[most] < 2 {
+		return ""
+	}
+	return fmt.Sprintf("\n%d reconciles of one object meanwhile, the last one:\n  %s", times[most], last[most])
 }
 
 // settle asks one part after the other, until none has written anything while
