@@ -35,7 +35,7 @@ func newAccounts(p *Plane) *accounts {
 		send: p.send,
 		tokens: serviceaccount.NewTokens(serviceaccount.Options{
 			Store: p.store, Issuers: issuers, Audiences: o.Authentication.Audiences,
-			MaxLife: o.Authentication.MaxTokenLife, ExactLife: o.Authentication.ExactTokenLife, NewID: o.Entropy.UID,
+			MaxLife: o.Authentication.MaxTokenLife, ExactLife: o.Authentication.ExactTokenLife, NewID: o.Entropy.UID, Send: p.send,
 			Keys: func() (*serviceaccount.Keys, error) {
 				keys, err := p.keys()
 				if err != nil {

@@ -40,7 +40,7 @@ func newAuthenticator(keys func() (*Keys, error), o Authentication, accounts *se
 			if err != nil {
 				return nil, err
 			}
-			return auth.NewCertificates(k.pool()), nil
+			return auth.NewCertificates(k.clients()...), nil
 		}),
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane"
@@ -113,14 +114,14 @@ func TestUsersOfAFrontProxyAreBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
 	ca := api.must("GET", configMaps+"/kube-root-ca.crt", "")
 	text, _, _ := unstructured.NestedString(ca.Object, "data", "ca.crt")
-	if !roots.AppendCertsFromPEM([]byte(text)) {
-		t.Fatal("kube-root-ca.crt holds no certificate")
+	roots, err := cert.ParseCertsPEM([]byte(text))
+	if err != nil {
+		t.Fatal(err)
 	}
 	plane, err := controlplane.New(controlplane.Options{ManualControllers: true, Authentication: controlplane.Authentication{
-		Keys: keys, NoAnonymous: true, FrontProxy: &auth.FrontProxy{Certificates: auth.NewCertificates(roots)},
+		Keys: keys, NoAnonymous: true, FrontProxy: &auth.FrontProxy{Certificates: auth.NewCertificates(roots...)},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -32,13 +31,13 @@ func bootNamespaces() []string {
 // addresses, the priority classes, flow schemas and priority levels, and the
 // APIServices of what is built in. Roles,
 // bindings and APIServices that are there get back what has been taken from them.
-func (p *Plane) ensureObjects(ctx context.Context, builtin []*resource.Resource, keepers []*serviceaccount.Keeper, ips netip.Prefix) error {
+func (p *Plane) ensureObjects(ctx context.Context, builtin []*resource.Resource, keepers []*serviceaccount.Keeper) error {
 	view, err := p.store.View(ctx, 0)
 	if err != nil {
 		return fmt.Errorf("controlplane: read the first objects: %w", err)
 	}
 	writes, restore := rbac.Boot(view, rbac.Beginning{UID: p.options.Entropy.UID, Now: time.Now(), Nodes: p.options.Workloads != nil})
-	objects, err := p.firstObjects(view, keepers, ips)
+	objects, err := p.firstObjects(view, keepers)
 	if err != nil {
 		return err
 	}
@@ -79,7 +78,7 @@ func (p *Plane) commitAll(ctx context.Context, writes []storage.Write) error {
 }
 
 // firstObjects returns the creations of all that is not there but for roles.
-func (p *Plane) firstObjects(view storage.View, keepers []*serviceaccount.Keeper, ips netip.Prefix) ([]storage.Write, error) {
+func (p *Plane) firstObjects(view storage.View, keepers []*serviceaccount.Keeper) ([]storage.Write, error) {
 	var writes []storage.Write
 	now, uid := time.Now(), p.options.Entropy.UID
 	for _, name := range bootNamespaces() {
@@ -101,7 +100,7 @@ func (p *Plane) firstObjects(view storage.View, keepers []*serviceaccount.Keeper
 			writes = append(writes, c.Write())
 		}
 	}
-	writes = append(writes, p.firstService(view, ips, now)...)
+	writes = append(writes, p.self.First(view, now)...)
 	for _, c := range []struct{ name, value, about string }{
 		{"system-node-critical", "2000001000", "Used for system critical pods that must not be moved from their current node."},
 		{"system-cluster-critical", "2000000000", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},

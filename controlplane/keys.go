@@ -22,6 +22,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/util/keyutil"
@@ -40,7 +41,7 @@ type Keys struct {
 	Signer crypto.Signer
 	// Clients are further authorities whose client certificates are accepted.
 	// nil: CA's alone.
-	Clients *x509.CertPool
+	Clients []*x509.Certificate
 	// Serving is the certificate that the listener shows. nil: one that CA signs,
 	// renewed before it ends.
 	Serving *tls.Certificate
@@ -228,13 +229,17 @@ func (k *Keys) CertificatePEM() []byte {
 	return out
 }
 
-// pool returns the roots of client certificates.
+// clients returns the authorities of client certificates.
+func (k *Keys) clients() []*x509.Certificate {
+	return slices.Concat(k.Clients, []*x509.Certificate{k.CA})
+}
+
+// pool returns the same, for TLS.
 func (k *Keys) pool() *x509.CertPool {
 	pool := x509.NewCertPool()
-	if k.Clients != nil {
-		pool = k.Clients.Clone()
+	for _, c := range k.clients() {
+		pool.AddCert(c)
 	}
-	pool.AddCert(k.CA)
 	return pool
 }
 
@@ -282,6 +287,14 @@ func newSerial() (*big.Int, error) {
 
 func encodeCertificate(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func encodeCertificates(all []*x509.Certificate) []byte {
+	var out []byte
+	for _, c := range all {
+		out = append(out, encodeCertificate(c.Raw)...)
+	}
+	return out
 }
 
 func encodeKey(key crypto.PrivateKey) ([]byte, error) {

@@ -67,8 +67,7 @@ func TestOtherAuthoritiesAreTakenInBesideTheOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys.Clients = x509.NewCertPool()
-	keys.Clients.AddCert(other.CA)
+	keys.Clients = []*x509.Certificate{other.CA}
 	pair, err := tls.X509KeyPair(clientPair(t, foreign))
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/protection"
 	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/controlplane/rbac"
+	"github.com/steer-dev/steer/controlplane/self"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -49,6 +50,7 @@ type Plane struct {
 	// authorizer is that of the options, or the plane's own.
 	authorizer auth.Authorizer
 	runner     *step.Runner
+	self       *self.Server
 	keys       func() (*Keys, error)
 
 	// address is the URL of the listener, for requests: they must not wait for mu.
@@ -141,6 +143,10 @@ func (p *Plane) assemble() error {
 	accounts := newAccounts(p)
 	authentication := newAuthenticator(p.keys, o.Authentication, accounts.tokens)
 	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
+	p.self = &self.Server{
+		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
+		Service: self.Service{Range: allocator.Range(), Listen: o.Listen},
+	}
 	roles := rbac.New(p.store)
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
@@ -148,7 +154,7 @@ func (p *Plane) assemble() error {
 	pods := pod.Subresources{Store: p.store, Send: p.sendFor}
 	served := &catalog{}
 	parameters := registration.Parameters{Authorizer: p.authorizer, Store: p.store, Plural: served.plural}
-	builtin := append(accounts.resources(pods.Into(allocator.Services(parameters.Guard(builtinResources())))), core.Reviews(p.authorizer, authentication)...)
+	builtin := append(accounts.resources(pods.Into(p.self.Keep(allocator.Services(parameters.Guard(builtinResources()))))), core.Reviews(p.authorizer, authentication)...)
 	builtin = append(builtin, pods.Bindings(), p.components())
 	refusal := &lateAdmission{}
 	charges := &quota.Ledger{}
@@ -181,7 +187,7 @@ func (p *Plane) assemble() error {
 	if err := definitions.Load(ctx); err != nil {
 		return err
 	}
-	if err := p.ensureObjects(ctx, builtin, accounts.keepers, allocator.Range()); err != nil {
+	if err := p.ensureObjects(ctx, builtin, accounts.keepers); err != nil {
 		return err
 	}
 	if err := aggregation.Load(ctx); err != nil {
@@ -259,7 +265,19 @@ func (p *Plane) listen(ctx context.Context) error {
 	}
 	url := p.listener.url()
 	p.address.Store(&url)
-	return p.publishEndpoints(ctx, p.listener.net.Addr().(*net.TCPAddr))
+	if err := p.self.Announce(ctx, p.listener.net.Addr().(*net.TCPAddr)); err != nil {
+		return err
+	}
+	return p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy))
+}
+
+// trust is how users of a plane show who they are.
+func trust(keys *Keys, proxy *auth.FrontProxy) self.Trust {
+	out := self.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: proxy}
+	if proxy != nil {
+		out.ProxyCA = encodeCertificates(proxy.Certificates.Authorities())
+	}
+	return out
 }
 
 // Stop ends watches, waits for the requests in flight until ctx ends, joins

@@ -54,9 +54,7 @@ func TestCertificatesNameUserAndGroups(t *testing.T) {
 	good, _ := certificate(t, client, authority, key)
 	stranger, strangeKey := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
 	bad, _ := certificate(t, client, stranger, strangeKey)
-	roots := x509.NewCertPool()
-	roots.AddCert(authority)
-	a := auth.NewCertificates(roots)
+	a := auth.NewCertificates(authority)
 	r := request()
 	if u, err := a.Authenticate(r); u != nil || err != nil {
 		t.Errorf("without a certificate: %v, %v", u, err)
@@ -77,9 +75,7 @@ func TestRememberedCertificatesEndWhenTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority, key := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
 		client, _ := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "jane"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, authority, key)
-		roots := x509.NewCertPool()
-		roots.AddCert(authority)
-		a := auth.NewCertificates(roots)
+		a := auth.NewCertificates(authority)
 		r := request()
 		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client}}
 		first, err := a.Authenticate(r)

@@ -98,15 +98,13 @@ func TestFrontProxiesNameUsers(t *testing.T) {
 	t.Parallel()
 	authority, key := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
 	stranger, strangeKey := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
-	roots := x509.NewCertPool()
-	roots.AddCert(authority)
 	template := func(name string) *x509.Certificate {
 		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	}
 	good, _ := certificate(t, template("proxy"), authority, key)
 	other, _ := certificate(t, template("other"), authority, key)
 	bad, _ := certificate(t, template("proxy"), stranger, strangeKey)
-	p := auth.FrontProxy{Certificates: auth.NewCertificates(roots), Names: []string{"proxy"}}
+	p := auth.FrontProxy{Certificates: auth.NewCertificates(authority), Names: []string{"proxy"}}
 	headers := []string{"X-Remote-User", "jane", "X-Remote-Uid", "7", "X-Remote-Group", "dev", "X-Remote-Group", "ops", "X-Remote-Extra-Scopes%2fx", "view"}
 	for name, c := range map[string]struct {
 		cert    *x509.Certificate
@@ -143,9 +141,7 @@ func TestCertificatesMayNameAUID(t *testing.T) {
 	t.Parallel()
 	oid := asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 	authority, key := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
-	roots := x509.NewCertPool()
-	roots.AddCert(authority)
-	a := auth.NewCertificates(roots)
+	a := auth.NewCertificates(authority)
 	for _, uids := range [][]string{{"7"}, {"7", "8"}, {}} {
 		subject := pkix.Name{CommonName: "jane"}
 		for _, uid := range uids {

@@ -26,7 +26,8 @@ const keptCertificates = 1024
 // as long as no certificate of the chain comes to its end. There is no
 // revocation that this could miss: verification itself consults none.
 type Certificates struct {
-	roots *x509.CertPool
+	authorities []*x509.Certificate
+	roots       *x509.CertPool // the same
 
 	mu    sync.RWMutex
 	known map[[sha256.Size]byte]verified
@@ -38,11 +39,17 @@ type verified struct {
 	begin, end time.Time
 }
 
-// NewCertificates returns an authenticator for certificates that come from the
-// roots. The pool must not be changed afterwards.
-func NewCertificates(roots *x509.CertPool) *Certificates {
-	return &Certificates{roots: roots, known: map[[sha256.Size]byte]verified{}}
+// NewCertificates returns an authenticator for certificates of the authorities.
+func NewCertificates(authorities ...*x509.Certificate) *Certificates {
+	roots := x509.NewCertPool()
+	for _, a := range authorities {
+		roots.AddCert(a)
+	}
+	return &Certificates{authorities: authorities, roots: roots, known: map[[sha256.Size]byte]verified{}}
 }
+
+// Authorities are those whose certificates are good.
+func (c *Certificates) Authorities() []*x509.Certificate { return c.authorities }
 
 // Authenticate implements [Authenticator].
 func (c *Certificates) Authenticate(r *http.Request) (*User, error) {

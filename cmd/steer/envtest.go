@@ -331,7 +331,7 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 		return o, err
 	}
 	if s.clientCA != "" {
-		if keys.Clients, err = cert.NewPool(s.clientCA); err != nil {
+		if keys.Clients, err = cert.CertsFromFile(s.clientCA); err != nil {
 			return o, fmt.Errorf("--client-ca-file: %w", err)
 		}
 	}

@@ -107,12 +107,12 @@ func (a *authenticationFlags) apply(o *controlplane.Authentication) error {
 	if a.proxyCA == "" {
 		return nil
 	}
-	roots, err := cert.NewPool(a.proxyCA)
+	authorities, err := cert.CertsFromFile(a.proxyCA)
 	if err != nil {
 		return fmt.Errorf("--requestheader-client-ca-file: %w", err)
 	}
 	proxy := a.proxy
-	proxy.Certificates, proxy.Names = auth.NewCertificates(roots), a.proxyNames
+	proxy.Certificates, proxy.Names = auth.NewCertificates(authorities...), a.proxyNames
 	o.FrontProxy = &proxy
 	return nil
 }

@@ -6,6 +6,7 @@ package serviceaccount
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -37,6 +38,8 @@ type Keeper struct {
 	// content returns the members of the object besides its metadata, as JSON
 	// without the braces; "" for none.
 	content func() (string, error)
+	// about describes the object to its readers, in an annotation; "" for nothing.
+	about string
 	// fields of the object that the controller owns, as in managedFields.
 	fields string
 
@@ -59,7 +62,7 @@ var (
 func NewDefaultAccounts() *Keeper {
 	return newKeeper("serviceaccount-controller", step.KubeSystem+"service-account-controller",
 		step.Resource{Bucket: accounts, Version: "v1", Plural: accounts, Kind: "ServiceAccount", Namespaced: true}, DefaultName,
-		func() (string, error) { return "", nil }, "")
+		func() (string, error) { return "", nil }, "", "")
 }
 
 // NewRootCAs returns the controller of the ConfigMap "kube-root-ca.crt" with the
@@ -74,11 +77,18 @@ func NewRootCAs(ca func() ([]byte, error)) *Keeper {
 			}
 			data, err := json.Marshal(map[string]string{corev1.ServiceAccountRootCAKey: string(roots)})
 			return `"data":` + string(data), err
-		}, `{"f:data":{".":{},"f:ca.crt":{}}}`)
+		}, rootCAAbout, `{"f:data":{".":{},"f:ca.crt":{}},"f:metadata":{"f:annotations":{".":{},"f:kubernetes.io/description":{}}}}`)
 }
 
-func newKeeper(name, user string, r step.Resource, object string, content func() (string, error), fields string) *Keeper {
-	k := &Keeper{name: name, user: user, resource: r, object: object, content: content, fields: fields}
+// rootCAAbout is what clusters say about "kube-root-ca.crt".
+const rootCAAbout = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as " +
+	"the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."
+
+// description is the annotation that says what an object is for.
+const description = "kubernetes.io/description"
+
+func newKeeper(name, user string, r step.Resource, object string, content func() (string, error), about, fields string) *Keeper {
+	k := &Keeper{name: name, user: user, resource: r, object: object, content: content, about: about, fields: fields}
 	k.forget()
 	return k
 }
@@ -171,21 +181,26 @@ func (k *Keeper) mend(namespace string, rec *storage.Record) (r step.Request, ne
 		return r, err == nil
 	}
 	content, err := k.content()
-	if err != nil || content == "" || bytes.Contains(rec.Value, []byte(content)) {
-		return r, false // the server writes its objects without space, like ours
+	if err != nil || content == "" {
+		return r, false
 	}
-	var o struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        json.RawMessage `json:"metadata"`
-	}
+	var o metav1.PartialObjectMetadata
 	if json.Unmarshal(rec.Value, &o) != nil {
 		return r, false
 	}
-	body := `{"apiVersion":"` + k.resource.Version + `","kind":"` + k.resource.Kind + `","metadata":` + string(o.Metadata) + "," + content + "}"
-	return step.Put(k.user, k.resource.Object(rec.Key), []byte(body), k.about(namespace)), true
+	// The server writes its objects without space, like ours.
+	if bytes.Contains(rec.Value, []byte(content)) && (k.about == "" || o.Annotations[description] != "") {
+		return r, false
+	}
+	if k.about != "" {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, description, k.about)
+	}
+	metadata, err := json.Marshal(o.ObjectMeta)
+	body := `{"apiVersion":"` + k.resource.Version + `","kind":"` + k.resource.Kind + `","metadata":` + string(metadata) + "," + content + "}"
+	return step.Put(k.user, k.resource.Object(rec.Key), []byte(body), k.subject(namespace)), err == nil
 }
 
-func (k *Keeper) about(namespace string) step.Subject {
+func (k *Keeper) subject(namespace string) step.Subject {
 	return step.Subject{Key: k.resource.Key(namespace, k.object)}
 }
 
@@ -200,22 +215,39 @@ func (k *Keeper) Request(namespace string) (step.Request, error) {
 	if content != "" {
 		content = "," + content
 	}
+	annotations, err := k.annotations()
+	if err != nil {
+		return step.Request{}, err
+	}
+	if annotations != "" {
+		annotations = `,"annotations":` + annotations
+	}
 	return step.Request{
 		User: k.user, Method: http.MethodPost, Path: k.resource.Collection(namespace), ContentType: step.JSON,
 		Body: []byte(`{"apiVersion":"` + k.resource.Version + `","kind":"` + k.resource.Kind +
-			`","metadata":{"name":"` + k.object + `","namespace":"` + namespace + `"}` + content + "}"),
-		Subject: k.about(namespace),
+			`","metadata":{"name":"` + k.object + `","namespace":"` + namespace + `"` + annotations + `}` + content + "}"),
+		Subject: k.subject(namespace),
 	}, nil
+}
+
+// annotations of a new object, as JSON; "" for none.
+func (k *Keeper) annotations() (string, error) {
+	if k.about == "" {
+		return "", nil
+	}
+	text, err := json.Marshal(map[string]string{description: k.about})
+	return string(text), err
 }
 
 // Creation returns what the request of [Keeper.Request] would store.
 func (k *Keeper) Creation(namespace string, uid types.UID, at time.Time) (step.Creation, error) {
-	content, err := k.content()
+	content, contentErr := k.content()
+	annotations, err := k.annotations()
 	return step.Creation{
 		Key: k.resource.Key(namespace, k.object), APIVersion: k.resource.Version, Kind: k.resource.Kind,
 		Namespace: namespace, Name: k.object, UID: uid, At: at,
-		Manager: "kube-controller-manager", Fields: k.fields, Content: content,
-	}, err
+		Annotations: annotations, Manager: "kube-controller-manager", Fields: k.fields, Content: content,
+	}, errors.Join(contentErr, err)
 }
 
 // Report implements [step.Controller].

@@ -4,11 +4,13 @@
 package serviceaccount
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -59,6 +62,9 @@ type Options struct {
 	ExactLife bool
 	// NewID returns the name of a new token.
 	NewID func() types.UID
+	// Send notes on Secrets on which day their tokens were last used. nil: that is
+	// not noted.
+	Send step.Sender
 }
 
 // Tokens issues the tokens of ServiceAccounts and authenticates them. It is safe
@@ -151,7 +157,9 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	check := checker{view: view, now: time.Now()}
 	var user *auth.User
 	if legacy {
-		user, err = check.legacy(&u.claims, token)
+		if user, err = check.legacy(&u.claims, token); err == nil {
+			t.noteUse(ctx, view, &u.claims, check.now)
+		}
 	} else {
 		user, err = check.bound(&u.claims)
 	}
@@ -159,6 +167,23 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 		return nil, nil, err
 	}
 	return user, meant, nil
+}
+
+// lastUsed is the label of a Secret with the day on which its token was last used.
+const lastUsed = "kubernetes.io/legacy-token-last-used"
+
+// noteUse notes on the Secret of a token that it is used today, once a day. A token
+// is good whether that can be noted or not.
+func (t *Tokens) noteUse(ctx context.Context, view storage.View, s *claims, now time.Time) {
+	key, today := storage.Key{Bucket: "secrets", Name: s.LegacyNamespace + "/" + s.LegacySecret}, now.UTC().Format(time.DateOnly)
+	rec := view.Get(key)
+	if t.o.Send == nil || rec == nil || bytes.Contains(rec.Value, []byte(`"`+lastUsed+`":"`+today+`"`)) {
+		return
+	}
+	_ = t.o.Send(ctx, step.Request{
+		User: step.APIServer, Method: http.MethodPatch, Path: secretResource().Object(key), ContentType: "application/merge-patch+json",
+		Body: []byte(`{"metadata":{"labels":{"` + lastUsed + `":"` + today + `"}}}`),
+	})
 }
 
 // checker holds tokens to the present.

@@ -104,6 +104,10 @@ func tokenSecret(rec *storage.Record) *corev1.Secret {
 	return secret
 }
 
+func secretResource() step.Resource {
+	return step.Resource{Bucket: "secrets", Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+}
+
 func accountOf(secret *corev1.Secret) storage.Key {
 	return storage.Key{Bucket: accounts, Name: secret.Namespace + "/" + secret.Annotations[corev1.ServiceAccountNameKey]}
 }
@@ -128,7 +132,7 @@ func (s *TokenSecrets) mend(view storage.View, rec *storage.Record) (r step.Requ
 	if secret == nil || secret.DeletionTimestamp != nil {
 		return r, false
 	}
-	resource := step.Resource{Bucket: "secrets", Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true}
+	resource := secretResource()
 	about := step.Subject{Key: rec.Key}
 	var account corev1.ServiceAccount
 	holder := view.Get(accountOf(secret))

@@ -26,8 +26,8 @@ type Creation struct {
 	At              time.Time
 	// Generation is 0 for kinds that do not count it.
 	Generation int
-	// Labels is a JSON object, or empty.
-	Labels string
+	// Labels and Annotations are JSON objects, or empty.
+	Labels, Annotations string
 	// Manager owns Fields, a JSON object; empty if nobody owns any.
 	Manager, Fields string
 	// Entries are further members of managedFields, each after a comma, or empty.
@@ -64,6 +64,9 @@ func (c Creation) Write() storage.Write {
 	b.WriteString(`"creationTimestamp":` + at)
 	if c.Labels != "" {
 		b.WriteString(`,"labels":` + c.Labels)
+	}
+	if c.Annotations != "" {
+		b.WriteString(`,"annotations":` + c.Annotations)
 	}
 	if c.Fields != "" {
 		b.WriteString(`,"managedFields":[{"manager":"` + c.Manager + `","operation":"Update","apiVersion":"` + c.APIVersion +

@@ -1,0 +1,122 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package self
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// manager is who owns the fields of what this package writes.
+const manager = "kube-apiserver"
+
+// Server keeps the objects of an API server. It is safe for concurrent use once
+// its fields are set; all are required.
+type Server struct {
+	// Store that the objects are kept in.
+	Store storage.Store
+	// NewUID returns the UID of a new object.
+	NewUID func() types.UID
+	// Send carries out a request to the server.
+	Send step.Sender
+	// Service is that of the server; its range of addresses decides over it.
+	Service Service
+
+	// listening is where Endpoints and EndpointSlice lead; nil until there is
+	// a listener.
+	listening atomic.Pointer[net.TCPAddr]
+	mending   sync.Mutex
+}
+
+// Keep returns the resources with those of the Service, its Endpoints and its
+// EndpointSlice changed such that theirs are there again when the request returns
+// that has deleted or changed them. Of the Service only the deletion counts, as in
+// Kubernetes.
+func (s *Server) Keep(resources []*resource.Resource) []*resource.Resource {
+	out := slices.Clone(resources)
+	for i, r := range out {
+		if r.Storage.Bucket != serviceKey().Bucket && r.Storage.Bucket != endpointsKey().Bucket && r.Storage.Bucket != sliceKey().Bucket {
+			continue
+		}
+		kept := *r
+		kept.Committed = func(ctx context.Context, change resource.Change) error {
+			if r.Committed != nil {
+				if err := r.Committed(ctx, change); err != nil {
+					return err
+				}
+			}
+			if o := change.Object; o.GetName() != name || o.GetNamespace() != namespace || change.Old == nil && !change.Deleted {
+				return nil
+			}
+			return s.mend(ctx)
+		}
+		out[i] = &kept
+	}
+	return out
+}
+
+// mend makes what is missing or wrong.
+func (s *Server) mend(ctx context.Context) error {
+	s.mending.Lock() // who comes second finds nothing to do
+	defer s.mending.Unlock()
+	view, err := s.Store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("self: read the Service of the server: %w", err)
+	}
+	at := s.listening.Load()
+	if view.Get(serviceKey()) == nil {
+		c := s.Service.creation(at)
+		if err := s.put(ctx, nil, c); err != nil {
+			return err
+		}
+	}
+	if at == nil {
+		return nil
+	}
+	for _, c := range endpoints(at) {
+		if err := s.put(ctx, view.Get(c.Key), c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put stores an object, in the place of one that says something else. Who was
+// faster is right: what this server has to say it says again at the next change.
+func (s *Server) put(ctx context.Context, old *storage.Record, c step.Creation) error {
+	c.UID, c.At, c.Manager = s.NewUID(), time.Now(), manager
+	expect := storage.Absent
+	if old != nil {
+		if bytes.Contains(old.Value, []byte(c.Content)) && bytes.Contains(old.Value, []byte(c.Labels)) {
+			return nil // the server writes its objects without space, like ours
+		}
+		identity, err := identityOf(old)
+		if err != nil {
+			return err
+		}
+		c.UID, c.At, expect = identity.UID, identity.CreationTimestamp.Time, old.Modified
+		if c.Generation > 0 {
+			c.Generation = int(identity.Generation) + 1
+		}
+	}
+	write := c.Write()
+	write.Expect = expect
+	if _, err := s.Store.Commit(ctx, write); err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("self: write %s: %w", c.Key, err)
+	}
+	return nil
+}

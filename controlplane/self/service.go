@@ -1,0 +1,182 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package self
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// The server as its clients inside a cluster find it.
+const (
+	namespace, name = "default", "kubernetes"
+	usualPort       = "6443"
+)
+
+func serviceKey() storage.Key {
+	return storage.Key{Bucket: "services", Name: namespace + "/" + name}
+}
+
+func endpointsKey() storage.Key {
+	return storage.Key{Bucket: "endpoints", Name: namespace + "/" + name}
+}
+
+func sliceKey() storage.Key {
+	return storage.Key{Bucket: "discovery.k8s.io/endpointslices", Name: namespace + "/" + name}
+}
+
+// Service is the Service of a server.
+type Service struct {
+	// Range is where Services have their addresses from; this one has the first.
+	Range netip.Prefix
+	// Listen is the address that the server is to listen on, as host:port; its port
+	// is the one that the Service leads to until it listens.
+	Listen string
+}
+
+func (s Service) address() netip.Addr { return s.Range.Addr().Next() }
+
+// port is the one that the Service leads to.
+func (s Service) port(at *net.TCPAddr) string {
+	if at != nil {
+		return strconv.Itoa(at.Port)
+	}
+	if _, port, err := net.SplitHostPort(s.Listen); err == nil && port != "0" {
+		return port
+	}
+	return usualPort
+}
+
+func (s Service) creation(at *net.TCPAddr) step.Creation {
+	address := s.address().String()
+	return step.Creation{
+		Key: serviceKey(), APIVersion: "v1", Kind: "Service", Namespace: namespace, Name: name,
+		Labels: `{"component":"apiserver","provider":"kubernetes"}`,
+		Fields: `{"f:metadata":{"f:labels":{".":{},"f:component":{},"f:provider":{}}},"f:spec":{"f:clusterIP":{},"f:internalTrafficPolicy":{},` +
+			`"f:ipFamilyPolicy":{},"f:ports":{".":{},"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{},"f:protocol":{},` +
+			`"f:targetPort":{}}},"f:sessionAffinity":{},"f:type":{}}}`,
+		Content: `"spec":{"ports":[{"name":"https","protocol":"TCP","port":443,"targetPort":` + s.port(at) + `}],"clusterIP":"` + address +
+			`","clusterIPs":["` + address + `"],"type":"ClusterIP","sessionAffinity":"None","ipFamilies":["` + familyOf(s.address()) +
+			`"],"ipFamilyPolicy":"SingleStack","internalTrafficPolicy":"Cluster"},"status":{"loadBalancer":{}}`,
+	}
+}
+
+// First returns the creations of the Service, of its address and of the range of
+// addresses, as far as they are not there.
+func (s *Server) First(view storage.View, now time.Time) []storage.Write {
+	const networking = "networking.k8s.io/v1"
+	at, address, ips := strconv.Quote(now.UTC().Format(time.RFC3339)), s.Service.address(), s.Service.Range.String()
+	var writes []storage.Write
+	for _, c := range []step.Creation{{
+		Key:        storage.Key{Bucket: "networking.k8s.io/servicecidrs", Name: name},
+		APIVersion: networking, Kind: "ServiceCIDR", Name: name,
+		Fields: `{"f:spec":{"f:cidrs":{}}}`,
+		Entries: `,{"manager":"kubernetes-service-cidr-controller","operation":"Apply","apiVersion":"` + networking + `","time":` + at +
+			`,"fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{},` +
+			`"f:message":{},"f:status":{},"f:type":{}}}}},"subresource":"status"}`,
+		Content: `"spec":{"cidrs":["` + ips + `"]},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":` + at +
+			`,"reason":"","message":"Kubernetes default Service CIDR is ready"}]}`,
+	}, {
+		Key:        storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: address.String()},
+		APIVersion: networking, Kind: "IPAddress", Name: address.String(),
+		Labels: `{"ipaddress.kubernetes.io/ip-family":"` + familyOf(address) + `","ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}`,
+		Fields: `{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},` +
+			`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`,
+		Content: `"spec":{"parentRef":{"resource":"services","namespace":"default","name":"kubernetes"}}`,
+	}, s.Service.creation(nil)} {
+		if view.Get(c.Key) == nil {
+			c.UID, c.At, c.Manager = s.NewUID(), now, manager
+			writes = append(writes, c.Write())
+		}
+	}
+	return writes
+}
+
+// Announce tells where the Service leads: to the address that the server listens
+// on, from now on.
+func (s *Server) Announce(ctx context.Context, listening *net.TCPAddr) error {
+	s.listening.Store(listening)
+	if err := s.mend(ctx); err != nil {
+		return err
+	}
+	view, err := s.Store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("self: read the Service of the server: %w", err)
+	}
+	port := strconv.Itoa(listening.Port)
+	service := view.Get(serviceKey())
+	if service == nil || bytes.Contains(service.Value, []byte(`"targetPort":`+port+`}`)) {
+		return nil
+	}
+	return s.Send(ctx, step.Request{
+		User: step.APIServer, Method: "PATCH", Path: "/api/v1/namespaces/default/services/" + name, ContentType: "application/json-patch+json",
+		Body: []byte(`[{"op":"replace","path":"/spec/ports/0/targetPort","value":` + port + `}]`),
+	})
+}
+
+// endpoints are the Endpoints and the EndpointSlice that lead to an address.
+func endpoints(at *net.TCPAddr) []step.Creation {
+	ip, port := reachable(at), strconv.Itoa(at.Port)
+	return []step.Creation{{
+		Key:        endpointsKey(),
+		APIVersion: "v1", Kind: "Endpoints", Namespace: namespace, Name: name,
+		Labels:  `{"endpointslice.kubernetes.io/skip-mirror":"true"}`,
+		Fields:  `{"f:metadata":{"f:labels":{".":{},"f:endpointslice.kubernetes.io/skip-mirror":{}}},"f:subsets":{}}`,
+		Content: `"subsets":[{"addresses":[{"ip":"` + ip.String() + `"}],"ports":[{"name":"https","port":` + port + `,"protocol":"TCP"}]}]`,
+	}, {
+		Key:        sliceKey(),
+		APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: namespace, Name: name, Generation: 1,
+		Labels: `{"kubernetes.io/service-name":"kubernetes"}`,
+		Fields: `{"f:addressType":{},"f:endpoints":{},"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/service-name":{}}},"f:ports":{}}`,
+		Content: `"addressType":"` + familyOf(ip) + `","endpoints":[{"addresses":["` + ip.String() +
+			`"],"conditions":{"ready":true}}],"ports":[{"name":"https","protocol":"TCP","port":` + port + `}]`,
+	}}
+}
+
+// identityOf reads what of a stored object stays when its content is replaced.
+func identityOf(rec *storage.Record) (metav1.ObjectMeta, error) {
+	var o metav1.PartialObjectMetadata
+	if err := json.Unmarshal(rec.Value, &o); err != nil {
+		return o.ObjectMeta, fmt.Errorf("self: read %s: %w", rec.Key, err)
+	}
+	return o.ObjectMeta, nil
+}
+
+// familyOf names the family of an address as the API does.
+func familyOf(ip netip.Addr) string {
+	if ip.Is6() {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// reachable returns the address by which a listener is reached: its own, or that
+// of an interface if it listens on all of them.
+func reachable(listening *net.TCPAddr) netip.Addr {
+	ip, _ := netip.AddrFromSlice(listening.IP)
+	if ip = ip.Unmap(); !ip.IsUnspecified() {
+		return ip
+	}
+	interfaces, err := net.InterfaceAddrs()
+	if err != nil {
+		interfaces = nil
+	}
+	for _, a := range interfaces {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsGlobalUnicast() && prefix.Addr().Is4() {
+			return prefix.Addr()
+		}
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
