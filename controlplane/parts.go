@@ -28,7 +28,7 @@ func Plugins() []string {
 // without the plugin ServiceAccount.
 func Controllers() []string {
 	return []string{
-		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "resourcequota-controller",
+		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "disruption-controller", "resourcequota-controller",
 		"clusterrole-aggregation-controller",
 		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
 		"certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller",

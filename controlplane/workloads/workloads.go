@@ -18,8 +18,8 @@
 // What it does not do: no container runs. There is one node, [NodeName], with
 // room for everything; nothing is pulled, mounted, probed or logged, and every
 // persistent volume claim is bound to a volume that exists in name only.
-// A cordoned node takes no more Pods, but affinity, taints, priorities and
-// disruption budgets have no effect. A Pod has the outcome that
+// A cordoned node takes no more Pods, but affinity, taints and priorities have no
+// effect. A Pod has the outcome that
 // [Options.Outcomes] script for it, or else it becomes Ready at once; Pods of
 // Jobs succeed at once. A Pod that is deleted ends at once, however long it may
 // take. Rules for the failure of Job Pods and success policies are not followed.

@@ -1,0 +1,183 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package disruption
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// deletionTimeout is how long a Pod whose eviction was allowed counts as gone
+// while it is not.
+const deletionTimeout = 2 * time.Minute
+
+// judge gives a budget the status that follows from what is there, and returns
+// when it has to be looked at again; the zero time if only after a write.
+func (c *Controller) judge(view storage.View, b *policyv1.PodDisruptionBudget, now time.Time) (again time.Time) {
+	s := &b.Status
+	about, err := members(view, b)
+	var expected, desired int
+	if err == nil {
+		expected, desired, err = c.wanted(view, b, about)
+	}
+	if err != nil {
+		// Nothing may be evicted while nobody knows what for.
+		s.DisruptionsAllowed, s.ObservedGeneration = 0, b.Generation
+		setCondition(b, metav1.ConditionFalse, policyv1.SyncFailedReason, err.Error())
+		return time.Time{}
+	}
+	disrupted := map[string]metav1.Time{}
+	healthy := 0
+	for _, p := range about {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		if at, allowed := s.DisruptedPods[p.Name]; allowed {
+			if end := at.Add(deletionTimeout); now.Before(end) {
+				disrupted[p.Name] = at
+				if again.IsZero() || end.Before(again) {
+					again = end
+				}
+				continue
+			}
+		}
+		if ready(p) {
+			healthy++
+		}
+	}
+	s.DisruptedPods = nil
+	if len(disrupted) > 0 {
+		s.DisruptedPods = disrupted
+	}
+	allowed := max(healthy-desired, 0)
+	if expected <= 0 {
+		allowed = 0
+	}
+	s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods = int32(healthy), int32(desired), int32(expected) //nolint:gosec // numbers of Pods
+	s.DisruptionsAllowed, s.ObservedGeneration = int32(allowed), b.Generation                            //nolint:gosec // the same
+	if allowed > 0 {
+		setCondition(b, metav1.ConditionTrue, policyv1.SufficientPodsReason, "")
+	} else {
+		setCondition(b, metav1.ConditionFalse, policyv1.InsufficientPodsReason, "")
+	}
+	return again
+}
+
+func setCondition(b *policyv1.PodDisruptionBudget, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+		Type: policyv1.DisruptionAllowedCondition, Status: status, Reason: reason, Message: message, ObservedGeneration: b.Generation,
+	})
+}
+
+// members are the Pods that a budget is about.
+func members(view storage.View, b *policyv1.PodDisruptionBudget) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.Pod
+	for rec := range view.Ascend(pods, b.Namespace+"/", "") {
+		p := &corev1.Pod{}
+		if err := json.Unmarshal(rec.Value, p); err != nil {
+			return nil, fmt.Errorf("read pod %s: %w", rec.Key.Name, err)
+		}
+		if selector.Matches(labels.Set(p.Labels)) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func ready(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// wanted returns how many Pods there should be, and how many of them ready.
+func (c *Controller) wanted(view storage.View, b *policyv1.PodDisruptionBudget, about []*corev1.Pod) (expected, desired int, err error) {
+	switch low, high := b.Spec.MinAvailable, b.Spec.MaxUnavailable; {
+	case high != nil:
+		if expected, err = c.scale(view, b.Namespace, about); err != nil {
+			return 0, 0, err
+		}
+		most, err := intstr.GetScaledValueFromIntOrPercent(high, expected, true)
+		return expected, max(expected-most, 0), err
+	case low != nil && low.Type == intstr.Int:
+		return len(about), low.IntValue(), nil
+	case low != nil:
+		if expected, err = c.scale(view, b.Namespace, about); err != nil {
+			return 0, 0, err
+		}
+		desired, err = intstr.GetScaledValueFromIntOrPercent(low, expected, true)
+		return expected, desired, err
+	}
+	return 0, 0, nil
+}
+
+// scale adds up how many Pods those want that the Pods belong to. Pods that belong
+// to nobody do not count.
+func (c *Controller) scale(view storage.View, namespace string, about []*corev1.Pod) (sum int, err error) {
+	counted := map[types.UID]bool{}
+	for _, p := range about {
+		owner := metav1.GetControllerOf(p)
+		if owner == nil {
+			continue
+		}
+		uid, replicas, ok := c.replicas(view, namespace, owner)
+		if !ok {
+			return 0, fmt.Errorf("found no controllers for pod %q", p.Name)
+		}
+		if !counted[uid] {
+			counted[uid] = true
+			sum += replicas
+		}
+	}
+	return sum, nil
+}
+
+// scalable is what has Pods, as far as it counts here.
+type scalable struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Replicas *int `json:"replicas"`
+	} `json:"spec"`
+}
+
+// replicas returns how many Pods an owner wants, and which object says so: of a
+// ReplicaSet the Deployment that it belongs to, if there is one.
+func (c *Controller) replicas(view storage.View, namespace string, owner *metav1.OwnerReference) (uid types.UID, replicas int, ok bool) {
+	resource, ok := c.catalog.Kind(owner.APIVersion, owner.Kind)
+	if !ok || !resource.Namespaced {
+		return "", 0, false
+	}
+	rec := view.Get(resource.Key(namespace, owner.Name))
+	var o scalable
+	if rec == nil || json.Unmarshal(rec.Value, &o) != nil || o.UID != owner.UID {
+		return "", 0, false
+	}
+	if above := metav1.GetControllerOf(&o); above != nil && owner.Kind == "ReplicaSet" && above.Kind == "Deployment" {
+		if uid, replicas, ok := c.replicas(view, namespace, above); ok {
+			return uid, replicas, true
+		}
+	}
+	if o.Spec.Replicas == nil {
+		return "", 0, false
+	}
+	return o.UID, *o.Spec.Replicas, true
+}
