@@ -44,3 +44,31 @@ func TestClaimsAndVolumesGoWhenNothingUsesThem(t *testing.T) {
 		t.Error("what nothing uses is still there")
 	}
 }
+
+// TestClassesStayWhileSomethingHasThem: an attributes class goes with the last
+// claim that names it.
+func TestClassesStayWhileSomethingHasThem(t *testing.T) {
+	t.Parallel()
+	plane, api := newPlane(t)
+	const class, claim = "/apis/storage.k8s.io/v1/volumeattributesclasses", "/api/v1/namespaces/default/persistentvolumeclaims"
+	step := func(want int) {
+		t.Helper()
+		if _, err := plane.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if code, _ := api.do("GET", class+"/fast", ""); code != want {
+			t.Fatalf("the class: %d, want %d", code, want)
+		}
+	}
+	api.must("POST", class, "{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {name: fast}, driverName: d.e, parameters: {a: b}}")
+	for _, name := range []string{"one", "two"} {
+		api.must("POST", claim, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: "+name+"}, spec: {accessModes: [ReadWriteOnce], "+
+			"volumeAttributesClassName: fast, resources: {requests: {storage: 1Gi}}}}")
+	}
+	api.must("DELETE", class+"/fast", "")
+	step(http.StatusOK)
+	api.must("DELETE", claim+"/one", "")
+	step(http.StatusOK)
+	api.must("DELETE", claim+"/two", "")
+	step(http.StatusNotFound)
+}

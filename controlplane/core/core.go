@@ -26,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
 	"github.com/steer-dev/steer/controlplane/core/flow"
 	"github.com/steer-dev/steer/controlplane/core/network"
+	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/volume"
@@ -48,7 +49,7 @@ func describe() []*resource.Resource {
 		autoscaling.Resources(),
 		network.Resources(),
 		volume.Resources(),
-		nodeKinds(),
+		node.Resources(),
 		policyKinds(),
 		flow.Resources(),
 		deviceKinds(),

@@ -1,9 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protection keeps claims that Pods use and volumes that are bound from
-// going away, and lets go of the others: it adds the finalizers that admission
-// could not, and takes them off once nothing stands against it.
+// Package protection keeps claims that Pods use, volumes that are bound and
+// attributes classes that either has from going away, and lets go of the others:
+// it adds the finalizers that admission could not, and takes them off once nothing
+// stands against it.
 //
 // Nobody reads Pods but for a claim that is being deleted, so that the
 // [Protector] costs the writes of Pods one look into a map that is nearly always
@@ -30,13 +31,15 @@ const (
 	claims  = "persistentvolumeclaims"
 	volumes = "persistentvolumes"
 	pods    = "pods"
+	classes = "storage.k8s.io/volumeattributesclasses"
 )
 
-// Protector is the controller of both finalizers.
+// Protector is the controller of all three finalizers.
 type Protector struct {
 	decode step.Decoder
 	due    step.KeySet
-	// held are the deleted claims that a Pod holds, by Pod.
+	// held are the deleted claims that a Pod holds, by Pod, and the deleted classes
+	// that a claim or a volume holds, by that.
 	held map[storage.Key]step.KeySet
 }
 
@@ -54,7 +57,7 @@ func (*Protector) Name() string { return "persistentvolumeclaim-protection-contr
 func (p *Protector) Reset(view storage.View) {
 	clear(p.due)
 	clear(p.held)
-	for _, bucket := range []string{claims, volumes} {
+	for _, bucket := range []string{claims, volumes, classes} {
 		for rec := range view.Ascend(bucket, "", "") {
 			p.due.Add(rec.Key)
 		}
@@ -63,16 +66,19 @@ func (p *Protector) Reset(view storage.View) {
 
 // Observe implements [step.Controller].
 func (p *Protector) Observe(e storage.Event) {
-	switch key := e.Record.Key; key.Bucket {
-	case claims, volumes:
+	key := e.Record.Key
+	switch key.Bucket {
+	case claims, volumes, classes:
 		if !e.Deleted {
 			p.due.Add(key)
 		}
 	case pods:
-		if waiting := p.held[key]; waiting != nil {
-			p.due.Add(waiting.Sorted()...)
-			delete(p.held, key)
-		}
+	default:
+		return
+	}
+	if waiting := p.held[key]; waiting != nil {
+		p.due.Add(waiting.Sorted()...)
+		delete(p.held, key)
 	}
 }
 
@@ -96,11 +102,16 @@ func (p *Protector) Step(view storage.View, _ time.Time) []step.Request {
 	return out
 }
 
-// look decides over the finalizer of a claim or a volume.
+// look decides over the finalizer of a claim, a volume or a class.
 func (p *Protector) look(view storage.View, rec *storage.Record, obj *step.Object) (step.Request, bool) {
 	user, finalizer := step.KubeSystem+"pvc-protection-controller", admission.ClaimFinalizer
-	if rec.Key.Bucket == volumes {
+	r := step.Resource{Version: "v1", Plural: rec.Key.Bucket, Namespaced: rec.Key.Bucket == claims}
+	switch rec.Key.Bucket {
+	case volumes:
 		user, finalizer = step.KubeSystem+"pv-protection-controller", admission.VolumeFinalizer
+	case classes:
+		user, finalizer = step.KubeSystem+"volumeattributesclass-protection-controller", admission.ClassFinalizer
+		r.Group, r.Plural, _ = strings.Cut(classes, "/")
 	}
 	var wanted []string
 	switch has := obj.Has(finalizer); {
@@ -112,29 +123,58 @@ func (p *Protector) look(view storage.View, rec *storage.Record, obj *step.Objec
 		return step.Request{}, false
 	}
 	body := step.WithMetadata(rec, map[string]any{"finalizers": wanted})
-	r := step.Resource{Version: "v1", Plural: rec.Key.Bucket, Namespaced: rec.Key.Bucket == claims}
 	return step.Put(user, r.Object(rec.Key), body, step.Subject{Key: rec.Key}), body != nil
 }
 
-// inUse tells whether a volume is bound or a Pod holds a claim, which is then
-// looked at again when something happens to that Pod.
+// inUse tells whether a volume is bound, a Pod holds a claim or something has a
+// class. What is held is looked at again when something happens to its holder.
 func (p *Protector) inUse(view storage.View, rec *storage.Record) bool {
-	if rec.Key.Bucket == volumes {
+	switch rec.Key.Bucket {
+	case volumes:
 		var volume struct{ Status corev1.PersistentVolumeStatus }
 		return json.Unmarshal(rec.Value, &volume) == nil && volume.Status.Phase == corev1.VolumeBound
+	case classes:
+		has := func(holder *storage.Record) bool { return hasClass(holder, rec.Key.Name) }
+		return p.heldBy(view, volumes, "", rec.Key, has) || p.heldBy(view, claims, "", rec.Key, has)
 	}
 	namespace, name := step.SplitName(rec.Key.Name)
-	for pod := range view.Ascend(pods, namespace+"/", "") {
-		if !holds(pod, name) {
+	return p.heldBy(view, pods, namespace+"/", rec.Key, func(pod *storage.Record) bool { return holds(pod, name) })
+}
+
+// heldBy looks for one that holds something, and remembers it.
+func (p *Protector) heldBy(view storage.View, bucket, prefix string, held storage.Key, holds func(*storage.Record) bool) bool {
+	for rec := range view.Ascend(bucket, prefix, "") {
+		if !holds(rec) {
 			continue
 		}
-		if p.held[pod.Key] == nil {
-			p.held[pod.Key] = step.KeySet{}
+		if p.held[rec.Key] == nil {
+			p.held[rec.Key] = step.KeySet{}
 		}
-		p.held[pod.Key].Add(rec.Key)
+		p.held[rec.Key].Add(held)
 		return true
 	}
 	return false
+}
+
+// hasClass tells whether a claim or a volume has an attributes class, had it
+// until now, or is about to get it.
+func hasClass(rec *storage.Record, class string) bool {
+	if !bytes.Contains(rec.Value, []byte(`"`+class+`"`)) {
+		return false // without decoding it
+	}
+	var obj struct {
+		Spec struct {
+			Class string `json:"volumeAttributesClassName"`
+		} `json:"spec"`
+		Status struct {
+			Class  string                    `json:"currentVolumeAttributesClassName"`
+			Modify corev1.ModifyVolumeStatus `json:"modifyVolumeStatus"`
+		} `json:"status"`
+	}
+	if json.Unmarshal(rec.Value, &obj) != nil {
+		return false
+	}
+	return obj.Spec.Class == class || obj.Status.Class == class || obj.Status.Modify.TargetVolumeAttributesClassName == class
 }
 
 // holds tells whether a Pod that has a node uses a claim.

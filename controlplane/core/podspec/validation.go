@@ -92,10 +92,15 @@ func Check(f *valid.Field, s *corev1.PodSpec, name string, isPod bool) {
 	}
 	if s.Overhead != nil {
 		at = f.Child("overhead")
-		checkResources(&at, &corev1.ResourceRequirements{Limits: s.Overhead}, CheckContainerResource, nil)
+		CheckOverhead(&at, s.Overhead)
 	}
 	checkOS(f, s)
 	checkEnvFiles(f, s)
+}
+
+// CheckOverhead has the rules of what a Pod takes beside its containers.
+func CheckOverhead(f *valid.Field, overhead corev1.ResourceList) {
+	checkResources(f, &corev1.ResourceRequirements{Limits: overhead}, CheckContainerResource, nil)
 }
 
 // checkClaims has the rules of the devices that a Pod claims.

@@ -86,8 +86,8 @@ func (w *warner) spec(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 	}
 }
 
-// renamed are labels of nodes that have another name by now.
-func renamed(key string) (string, bool) {
+// RenamedLabel tells of a label of nodes that has another name by now which it is.
+func RenamedLabel(key string) (string, bool) {
 	use := func(label string) (string, bool) {
 		return fmt.Sprintf("deprecated since v1.14; use %q instead", label), true
 	}
@@ -108,7 +108,7 @@ func renamed(key string) (string, bool) {
 
 func (w *warner) nodes(s *corev1.PodSpec) {
 	for _, key := range sets.List(sets.KeySet(s.NodeSelector)) {
-		if text, old := renamed(key); old {
+		if text, old := RenamedLabel(key); old {
 			w.say(w.child("spec", "nodeSelector").Key(key), "%s", text)
 		}
 	}
@@ -126,7 +126,7 @@ func (w *warner) nodes(s *corev1.PodSpec) {
 	}
 	for i, c := range s.TopologySpreadConstraints {
 		at := w.child("spec", "topologySpreadConstraints").Index(i)
-		if text, old := renamed(c.TopologyKey); old {
+		if text, old := RenamedLabel(c.TopologyKey); old {
 			w.say(at.Child("topologyKey"), "%s is %s", c.TopologyKey, text)
 		}
 		if c.LabelSelector == nil {
@@ -138,7 +138,7 @@ func (w *warner) nodes(s *corev1.PodSpec) {
 func (w *warner) term(at *field.Path, t *corev1.NodeSelectorTerm, values bool) {
 	for i, e := range t.MatchExpressions {
 		one := at.Child("matchExpressions").Index(i)
-		if text, old := renamed(e.Key); old {
+		if text, old := RenamedLabel(e.Key); old {
 			w.say(one.Child("key"), "%s is %s", e.Key, text)
 		}
 		if !values {

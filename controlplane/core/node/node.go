@@ -1,11 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package node has the kind Node, and the classes of what runs there: RuntimeClass
+// and PriorityClass.
+package node
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,18 +14,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
-	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-func nodeKinds() []*resource.Resource {
+// Resources returns the kinds of this package.
+func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.Node, *corev1.Node]{
 			Version: "v1", Plural: "nodes", Short: []string{"no"}, Cluster: true,
 			Status: true, KeepsStatus: true, Unconditional: true,
+			Defaults:       defaultNode,
+			Prepare:        prepareNode,
+			PrepareStatus:  prepareNodeStatus,
+			Validate:       validateNode,
+			ValidateStatus: validateNodeStatus,
+			Warnings:       nodeWarnings,
 			Columns: kind.Columns("Name", "Status", "Roles", "Age", "Version", "Internal-IP*", "External-IP*", "OS-Image*",
 				"Kernel-Version*", "Container-Runtime*"),
 			Row: nodeRow,
@@ -35,6 +41,7 @@ func nodeKinds() []*resource.Resource {
 		kind.Of[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
 			Group: "node.k8s.io", Version: "v1", Plural: "runtimeclasses", Cluster: true, Creates: true,
 			Validate: validateRuntimeClass,
+			Warnings: runtimeClassWarnings,
 			Columns:  kind.Columns("Name", "Handler", "Age"),
 			Row:      func(c *nodev1.RuntimeClass) []any { return []any{c.Name, c.Handler, kind.Age(c)} },
 		}.Resource(),
@@ -103,53 +110,4 @@ func nodeRow(n *corev1.Node) []any {
 		address(corev1.NodeInternalIP), address(corev1.NodeExternalIP),
 		orUnknown(info.OSImage), orUnknown(info.KernelVersion), orUnknown(info.ContainerRuntimeVersion),
 	}
-}
-
-func validateRuntimeClass(c, old *nodev1.RuntimeClass) field.ErrorList {
-	errs := valid.LabelName(field.NewPath("handler"), c.Handler)
-	if old != nil {
-		errs = append(errs, valid.Immutable(field.NewPath("handler"), c.Handler, old.Handler)...)
-	}
-	return errs
-}
-
-// systemPriorities are the values of the priority classes that every cluster has.
-func systemPriorities() map[string]int32 {
-	return map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-}
-
-func validatePriorityClass(c, old *schedulingv1.PriorityClass) field.ErrorList {
-	const highest, prefix = 1_000_000_000, "system-"
-	var errs field.ErrorList
-	policy := field.NewPath("preemptionPolicy")
-	if old != nil {
-		if c.Value != old.Value {
-			errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
-		}
-		return append(errs, valid.Immutable(policy, c.PreemptionPolicy, old.PreemptionPolicy)...)
-	}
-	if strings.HasPrefix(c.Name, prefix) {
-		value, known := systemPriorities()[c.Name]
-		problem := ""
-		switch {
-		case !known:
-			problem = c.Name + " is not a known system priority class"
-		case c.Value != value:
-			problem = fmt.Sprintf("value of %s PriorityClass must be %d", c.Name, value)
-		case c.GlobalDefault:
-			problem = "globalDefault of " + c.Name + " PriorityClass must be false"
-		}
-		if problem != "" {
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
-				"priority class names with '"+prefix+"' prefix are reserved for system use only. error: "+problem))
-		}
-	} else if c.Value > highest {
-		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %d", highest)))
-	}
-	switch kind.Value(c.PreemptionPolicy) {
-	case corev1.PreemptLowerPriority, corev1.PreemptNever:
-	default:
-		errs = append(errs, field.NotSupported(policy, *c.PreemptionPolicy, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
-	}
-	return errs
 }
