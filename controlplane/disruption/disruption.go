@@ -5,8 +5,8 @@
 // are decided: how many Pods a budget is about, how many of those have to be ready,
 // and how many are.
 //
-// The [Controller] costs the writes of Pods in a namespace without budgets one look
-// into a map.
+// The [Controller] remembers of Pods what it needs, and only where there are
+// budgets: elsewhere a write costs one look into a map.
 package disruption
 
 import (
@@ -32,12 +32,22 @@ const Name = "disruption-controller"
 // Controller keeps the status of all budgets.
 type Controller struct {
 	catalog step.Catalog
-	// byNamespace are the budgets there are.
-	byNamespace map[string]step.KeySet
-	due         step.KeySet
+	// guarded are the namespaces with budgets.
+	guarded map[string]*guarded
+	// counting are the buckets of what Pods belong to and has said, or may say, how
+	// many there should be.
+	counting map[string]bool
+	due      step.KeySet
 	// again is when budgets have to be looked at although nothing was written: Pods
 	// whose eviction was allowed and that are still there count again then.
 	again map[storage.Key]time.Time
+}
+
+// guarded is a namespace with budgets.
+type guarded struct {
+	budgets step.KeySet
+	// pods are all of the namespace, by name; nil until they have been read.
+	pods map[string]*member
 }
 
 var (
@@ -54,7 +64,8 @@ func New(catalog step.Catalog) *Controller {
 }
 
 func (c *Controller) forget() {
-	c.byNamespace, c.due, c.again = map[string]step.KeySet{}, step.KeySet{}, map[storage.Key]time.Time{}
+	c.guarded, c.counting = map[string]*guarded{}, map[string]bool{}
+	c.due, c.again = step.KeySet{}, map[storage.Key]time.Time{}
 }
 
 // Name implements [step.Controller].
@@ -70,33 +81,52 @@ func (c *Controller) Reset(view storage.View) {
 
 func (c *Controller) see(key storage.Key) {
 	namespace, _ := step.SplitName(key.Name)
-	if c.byNamespace[namespace] == nil {
-		c.byNamespace[namespace] = step.KeySet{}
+	if c.guarded[namespace] == nil {
+		c.guarded[namespace] = &guarded{budgets: step.KeySet{}}
 	}
-	c.byNamespace[namespace].Add(key)
+	c.guarded[namespace].budgets.Add(key)
 	c.due.Add(key)
 }
 
-// Observe implements [step.Controller]. How many Pods there should be is said by
-// objects of any kind, so that every write in a namespace with budgets counts.
+// Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key
-	namespace, _ := step.SplitName(key.Name)
-	if key.Bucket != budgets {
-		for budget := range c.byNamespace[namespace] {
-			c.due.Add(budget)
-		}
-		return
-	}
-	if !e.Deleted {
+	namespace, name := step.SplitName(key.Name)
+	here := c.guarded[namespace]
+	switch {
+	case key.Bucket == budgets && !e.Deleted:
 		c.see(key)
-		return
+	case here == nil:
+	case key.Bucket == budgets:
+		delete(c.due, key)
+		delete(c.again, key)
+		if delete(here.budgets, key); len(here.budgets) == 0 {
+			delete(c.guarded, namespace)
+		}
+	case key.Bucket == pods:
+		if here.pods != nil {
+			delete(here.pods, name)
+			if !e.Deleted {
+				here.pods[name] = memberOf(e.Record)
+			}
+		}
+		c.due.Add(here.budgets.Sorted()...)
+	case c.counting[key.Bucket]:
+		c.due.Add(here.budgets.Sorted()...)
 	}
-	delete(c.due, key)
-	delete(c.again, key)
-	if delete(c.byNamespace[namespace], key); len(c.byNamespace[namespace]) == 0 {
-		delete(c.byNamespace, namespace)
+}
+
+// podsOf returns the Pods of a namespace with budgets.
+func (c *Controller) podsOf(view storage.View, namespace string) map[string]*member {
+	here := c.guarded[namespace]
+	if here.pods == nil {
+		here.pods = map[string]*member{}
+		for rec := range view.Ascend(pods, namespace+"/", "") {
+			_, name := step.SplitName(rec.Key.Name)
+			here.pods[name] = memberOf(rec)
+		}
 	}
+	return here.pods
 }
 
 // Step implements [step.Controller].

@@ -6,6 +6,7 @@ package disruption_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,7 +169,7 @@ func TestNothingIsAllowedForPodsThatNobodyCounts(t *testing.T) {
 	}
 }
 
-func TestOnlyNamespacesWithBudgetsAreLookedAt(t *testing.T) {
+func TestOnlyWhatCountsIsLookedAt(t *testing.T) {
 	t.Parallel()
 	store, one := world(t, 4, 0), intstr.FromInt32(1)
 	put(t, store, bucket, budget(func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &one }))
@@ -177,12 +178,66 @@ func TestOnlyNamespacesWithBudgetsAreLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, c := judged(t, store, time.Now())
-	requests := func(namespace string) int {
-		c.Observe(storage.Event{Record: &storage.Record{Key: storage.Key{Bucket: "pods", Name: namespace + "/p"}}})
-		return len(c.Step(view, time.Now()))
+	for write, want := range map[string]int{"pods other": 0, "configmaps default": 0, "apps/deployments default": 1, "pods default": 1} {
+		kind, namespace, _ := strings.Cut(write, " ")
+		c.Observe(storage.Event{Deleted: true, Record: &storage.Record{Key: storage.Key{Bucket: kind, Name: namespace + "/nobody"}}})
+		if got := len(c.Step(view, time.Now())); got != want {
+			t.Errorf("%s: %d requests, want %d", write, got, want)
+		}
 	}
-	if elsewhere, here := requests("other"), requests("default"); elsewhere != 0 || here != 1 {
-		t.Errorf("%d requests for a Pod elsewhere, %d for one here", elsewhere, here)
+}
+
+// TestIndexAgreesWithReadingEverything: what the controller has followed is what it
+// would read.
+func TestIndexAgreesWithReadingEverything(t *testing.T) {
+	t.Parallel()
+	store, one := world(t, 3, 1), intstr.FromInt32(1)
+	put(t, store, bucket, budget(func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &one }))
+	_, c := judged(t, store, time.Now())
+	for _, change := range []struct {
+		name string
+		pod  *corev1.Pod // nil: it goes
+	}{
+		{"web-1-0", nil},
+		{"web-1-1", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1-1", Labels: map[string]string{"app": "another"}}}},
+		{"new", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new", Labels: map[string]string{"app": "web"}}}},
+	} {
+		key := storage.Key{Bucket: "pods", Name: "default/" + change.name}
+		view, err := store.View(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := view.Get(key)
+		if old != nil {
+			if _, err := store.Commit(t.Context(), storage.Write{Key: key, Expect: old.Modified}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		event := storage.Event{Record: old, Deleted: true}
+		if change.pod != nil {
+			put(t, store, "pods", change.pod)
+		}
+		if view, err = store.View(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if change.pod != nil {
+			event = storage.Event{Record: view.Get(key)}
+		}
+		c.Observe(event)
+		followed, again := c.Step(view, time.Unix(100, 0)), disruption.New(catalog)
+		again.Reset(view)
+		status := func(requests []step.Request) (s policyv1.PodDisruptionBudgetStatus) {
+			var b policyv1.PodDisruptionBudget
+			if len(requests) != 1 || json.Unmarshal(requests[0].Body, &b) != nil {
+				t.Fatalf("after %s: %v", change.name, requests)
+			}
+			for i := range b.Status.Conditions {
+				b.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+			}
+			return b.Status
+		}
+		if diff := cmp.Diff(status(again.Step(view, time.Unix(100, 0))), status(followed)); diff != "" {
+			t.Errorf("after %s (-read +followed):\n%s", change.name, diff)
+		}
 	}
-	var _ step.Controller = c
 }

@@ -6,6 +6,8 @@ package disruption
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +29,8 @@ const deletionTimeout = 2 * time.Minute
 // when it has to be looked at again; the zero time if only after a write.
 func (c *Controller) judge(view storage.View, b *policyv1.PodDisruptionBudget, now time.Time) (again time.Time) {
 	s := &b.Status
-	about, err := members(view, b)
 	var expected, desired int
+	about, err := c.members(view, b)
 	if err == nil {
 		expected, desired, err = c.wanted(view, b, about)
 	}
@@ -41,19 +43,19 @@ func (c *Controller) judge(view storage.View, b *policyv1.PodDisruptionBudget, n
 	disrupted := map[string]metav1.Time{}
 	healthy := 0
 	for _, p := range about {
-		if p.DeletionTimestamp != nil {
+		if p.deleting {
 			continue
 		}
-		if at, allowed := s.DisruptedPods[p.Name]; allowed {
+		if at, allowed := s.DisruptedPods[p.name]; allowed {
 			if end := at.Add(deletionTimeout); now.Before(end) {
-				disrupted[p.Name] = at
+				disrupted[p.name] = at
 				if again.IsZero() || end.Before(again) {
 					again = end
 				}
 				continue
 			}
 		}
-		if ready(p) {
+		if p.ready {
 			healthy++
 		}
 	}
@@ -81,36 +83,51 @@ func setCondition(b *policyv1.PodDisruptionBudget, status metav1.ConditionStatus
 	})
 }
 
+// member is what counts of a Pod.
+type member struct {
+	name            string
+	labels          labels.Set
+	deleting, ready bool
+	owner           *metav1.OwnerReference
+}
+
+// memberOf reads a Pod. One that cannot be read is nobody's.
+func memberOf(rec *storage.Record) *member {
+	var p struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Status            struct {
+			Conditions []corev1.PodCondition `json:"conditions"`
+		} `json:"status"`
+	}
+	if json.Unmarshal(rec.Value, &p) != nil {
+		return &member{}
+	}
+	return &member{
+		name: p.Name, labels: p.Labels, deleting: p.DeletionTimestamp != nil, owner: metav1.GetControllerOf(&p),
+		ready: slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}),
+	}
+}
+
 // members are the Pods that a budget is about.
-func members(view storage.View, b *policyv1.PodDisruptionBudget) ([]*corev1.Pod, error) {
+func (c *Controller) members(view storage.View, b *policyv1.PodDisruptionBudget) ([]*member, error) {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
 		return nil, err
 	}
-	var out []*corev1.Pod
-	for rec := range view.Ascend(pods, b.Namespace+"/", "") {
-		p := &corev1.Pod{}
-		if err := json.Unmarshal(rec.Value, p); err != nil {
-			return nil, fmt.Errorf("read pod %s: %w", rec.Key.Name, err)
-		}
-		if selector.Matches(labels.Set(p.Labels)) {
-			out = append(out, p)
+	var out []*member
+	for _, m := range c.podsOf(view, b.Namespace) {
+		if m.name != "" && selector.Matches(m.labels) {
+			out = append(out, m)
 		}
 	}
+	slices.SortFunc(out, func(a, b *member) int { return strings.Compare(a.name, b.name) })
 	return out, nil
 }
 
-func ready(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // wanted returns how many Pods there should be, and how many of them ready.
-func (c *Controller) wanted(view storage.View, b *policyv1.PodDisruptionBudget, about []*corev1.Pod) (expected, desired int, err error) {
+func (c *Controller) wanted(view storage.View, b *policyv1.PodDisruptionBudget, about []*member) (expected, desired int, err error) {
 	switch low, high := b.Spec.MinAvailable, b.Spec.MaxUnavailable; {
 	case high != nil:
 		if expected, err = c.scale(view, b.Namespace, about); err != nil {
@@ -132,16 +149,16 @@ func (c *Controller) wanted(view storage.View, b *policyv1.PodDisruptionBudget, 
 
 // scale adds up how many Pods those want that the Pods belong to. Pods that belong
 // to nobody do not count.
-func (c *Controller) scale(view storage.View, namespace string, about []*corev1.Pod) (sum int, err error) {
-	counted := map[types.UID]bool{}
+func (c *Controller) scale(view storage.View, namespace string, about []*member) (sum int, err error) {
+	asked, counted := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, p := range about {
-		owner := metav1.GetControllerOf(p)
-		if owner == nil {
+		if p.owner == nil || asked[p.owner.UID] {
 			continue
 		}
-		uid, replicas, ok := c.replicas(view, namespace, owner)
+		asked[p.owner.UID] = true
+		uid, replicas, ok := c.replicas(view, namespace, p.owner)
 		if !ok {
-			return 0, fmt.Errorf("found no controllers for pod %q", p.Name)
+			return 0, fmt.Errorf("found no controllers for pod %q", p.name)
 		}
 		if !counted[uid] {
 			counted[uid] = true
@@ -166,6 +183,7 @@ func (c *Controller) replicas(view storage.View, namespace string, owner *metav1
 	if !ok || !resource.Namespaced {
 		return "", 0, false
 	}
+	c.counting[resource.Bucket] = true
 	rec := view.Get(resource.Key(namespace, owner.Name))
 	var o scalable
 	if rec == nil || json.Unmarshal(rec.Value, &o) != nil || o.UID != owner.UID {
