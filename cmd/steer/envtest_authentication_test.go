@@ -34,11 +34,11 @@ func parsed(t *testing.T, args ...string) *authenticationFlags {
 func TestWithoutServiceAccountNamespacesAreEmpty(t *testing.T) {
 	t.Parallel()
 	var notes strings.Builder
-	got := parsed(t, "--disable-admission-plugins=ServiceAccount,AlwaysPullImages", "--enable-admission-plugins=PodSecurity,LimitRanger").disabled(&notes)
+	got := parsed(t, "--disable-admission-plugins=ServiceAccount,AlwaysPullImages", "--enable-admission-plugins=PodNodeSelector,LimitRanger").disabled(&notes)
 	if want := []string{"ServiceAccount", "serviceaccount-controller", "root-ca-certificate-publisher-controller"}; !slices.Equal(got, want) {
 		t.Errorf("disabled are %v, want %v", got, want)
 	}
-	for _, name := range []string{"AlwaysPullImages", "PodSecurity"} {
+	for _, name := range []string{"AlwaysPullImages", "PodNodeSelector"} {
 		if !strings.Contains(notes.String(), name) {
 			t.Errorf("nothing is said about %s:\n%s", name, notes.String())
 		}

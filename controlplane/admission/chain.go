@@ -26,6 +26,7 @@ func plugins() []plugin {
 	return []plugin{
 		{"LimitRanger", func(s storage.Viewer) resource.Admission { return NewLimitRanger(s) }},
 		{"TaintNodesByCondition", func(storage.Viewer) resource.Admission { return NodeTaints{} }},
+		{"PodSecurity", func(s storage.Viewer) resource.Admission { return NewPodSecurity(s) }},
 		{"Priority", func(s storage.Viewer) resource.Admission { return NewPriority(s) }},
 		{"DefaultTolerationSeconds", func(storage.Viewer) resource.Admission { return Tolerations{} }},
 		{"DefaultStorageClass", func(s storage.Viewer) resource.Admission { return NewStorageClass(s) }},

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package admission has the in-tree admission of Kubernetes that resolves
-// classes and limits: LimitRanger, TaintNodesByCondition, Priority,
+// classes and limits: LimitRanger, TaintNodesByCondition, PodSecurity, Priority,
 // DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection,
 // PersistentVolumeClaimResize, RuntimeClass, DefaultIngressClass,
 // PodTopologyLabels, NodeDeclaredFeatureValidator and PodResizeValidator.
