@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/steer-dev/steer/manager/internal/metrics"
 )
 
 const (
@@ -48,8 +50,8 @@ type certificate struct {
 }
 
 // newCertificate reads the files, so that a wrong path shows at the start.
-func newCertificate(o TLS, m *metrics, log *slog.Logger) (*certificate, error) {
-	c := &certificate{log: log, reads: m.certReads, failures: m.certFailures}
+func newCertificate(o TLS, m *metrics.Metrics, log *slog.Logger) (*certificate, error) {
+	c := &certificate{log: log, reads: m.CertReads, failures: m.CertFailures}
 	if o.Dir != "" {
 		c.certFile, c.keyFile = filepath.Join(o.Dir, o.CertName), filepath.Join(o.Dir, o.KeyName)
 	}

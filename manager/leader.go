@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager/election"
+	"github.com/steer-dev/steer/manager/internal/metrics"
 )
 
 // leader keeps one lease: it moves the records that an election.Candidate asks
@@ -32,7 +33,7 @@ type leader struct {
 	random    *rand.Rand
 	// lease as the server has it, as far as is known.
 	lease    coordinationv1.Lease
-	slowPath prometheus.Counter
+	SlowPath prometheus.Counter
 	// fence of the client that everybody else writes with.
 	fence *fence
 	// born is where the steady clock begins.
@@ -41,7 +42,7 @@ type leader struct {
 	term atomic.Pointer[election.Term]
 }
 
-func newLeader(c client.Client, o Options, m *metrics) *leader {
+func newLeader(c client.Client, o Options, m *metrics.Metrics) *leader {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(o.Instance)) // replicas must not keep step
 	return &leader{
@@ -49,7 +50,7 @@ func newLeader(c client.Client, o Options, m *metrics) *leader {
 		log:       o.Log.With("lease", o.Election.Namespace+"/"+o.Election.Lease, "identity", o.Instance),
 		candidate: election.NewCandidate(o.Instance, o.Election.Timing),
 		random:    rand.New(rand.NewPCG(o.Seed, h.Sum64())),
-		slowPath:  m.slowPath.WithLabelValues(o.Election.Lease),
+		SlowPath:  m.SlowPath.WithLabelValues(o.Election.Lease),
 		born:      time.Now(),
 	}
 }
@@ -179,7 +180,7 @@ func (l *leader) attempt(ctx context.Context) {
 			l.failed("write", err)
 			return
 		}
-		l.slowPath.Inc()
+		l.SlowPath.Inc()
 	}
 	key := client.ObjectKey{Namespace: l.opts.Namespace, Name: l.opts.Lease}
 	var found *election.Record

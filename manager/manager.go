@@ -29,6 +29,7 @@ import (
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager/internal/metrics"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -41,7 +42,7 @@ type Manager struct {
 	cache    *cache.Cache
 	recorder *trace.Recorder
 	events   *recorder
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	healthz  *checks
 	readyz   *checks
 	leader   *leader
@@ -65,7 +66,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	m := &Manager{
 		opts:     opts,
 		recorder: trace.NewRecorder(opts.Recorder),
-		metrics:  newMetrics(),
+		metrics:  metrics.New(),
 		healthz:  newChecks("/healthz"),
 		readyz:   newChecks("/readyz"),
 		elected:  make(chan struct{}),
@@ -76,13 +77,13 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if err := addManagerKinds(own); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	shared, err := m.metrics.httpClient(cfg)
+	shared, err := m.metrics.HTTPClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("manager: HTTP client: %w", err)
 	}
 	live := client.Options{
 		HTTPClient: shared, Scheme: own, FieldOwner: opts.Name,
-		OnAttempt: m.metrics.attempt, Log: opts.Log,
+		OnAttempt: m.metrics.Attempt, Log: opts.Log,
 	}
 	unfenced, err := client.New(cfg, live)
 	if err != nil {
@@ -153,7 +154,7 @@ func (m *Manager) Base() controller.Base {
 func (m *Manager) Recorder() *trace.Recorder { return m.recorder }
 
 // Registry of the metrics that /metrics shows, for own ones beside them.
-func (m *Manager) Registry() *prometheus.Registry { return m.metrics.registry }
+func (m *Manager) Registry() *prometheus.Registry { return m.metrics.Registry }
 
 // Elected is closed when this process leads, or at Start without election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
@@ -237,10 +238,10 @@ func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group
 	election := newGroup()
 	// A fresh group takes it.
 	_ = election.run("leader election", func() {
-		m.metrics.master(m.opts.Election.Lease, false)
-		defer m.metrics.master(m.opts.Election.Lease, false)
+		m.metrics.Leads(m.opts.Election.Lease, false)
+		defer m.metrics.Leads(m.opts.Election.Lease, false)
 		err := m.leader.run(ctx, func() *group {
-			m.metrics.master(m.opts.Election.Lease, true)
+			m.metrics.Leads(m.opts.Election.Lease, true)
 			defer close(m.elected)
 			return m.launch(ctx, fail, leading)
 		})
@@ -292,11 +293,11 @@ func (m *Manager) watchesWell(*http.Request) error {
 func (m *Manager) measure(c controller.Measured) controller.Instruments {
 	if example := c.Example(); example != nil {
 		gvk := example.GetObjectKind().GroupVersionKind()
-		if err := m.metrics.conditions.watch(gvk, example, m.cache); err != nil {
+		if err := m.metrics.Conditions(gvk, example, m.cache); err != nil {
 			m.opts.Log.Warn("the conditions are not measured", "kind", gvk.String(), "error", err)
 		}
 	}
-	return m.metrics.controller(c)
+	return m.metrics.Controller(c)
 }
 
 func (m *Manager) grace() (context.Context, context.CancelFunc) {

@@ -33,6 +33,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/manager/internal/metrics"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -134,7 +135,7 @@ func TestACertificateIsTakenOverWhenItsFilesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		first := writeCertificate(t, dir, time.Now())
-		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, metrics.New(), slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +182,7 @@ func TestAnExpiredCertificateIsToldWithAdvice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		writeCertificate(t, dir, time.Now())
-		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, metrics.New(), slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +199,7 @@ func TestAnExpiredCertificateIsToldWithAdvice(t *testing.T) {
 func TestASelfSignedCertificateIsMadeAnewBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := newCertificate(TLS{}, newMetrics(), slog.New(slog.DiscardHandler))
+		c, err := newCertificate(TLS{}, metrics.New(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestASelfSignedCertificateIsMadeAnewBeforeItEnds(t *testing.T) {
 
 func TestAWrongCertificatePathSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	_, err := newCertificate(TLS{Dir: t.TempDir(), CertName: "tls.crt", KeyName: "tls.key"}, newMetrics(), slog.New(slog.DiscardHandler))
+	_, err := newCertificate(TLS{Dir: t.TempDir(), CertName: "tls.crt", KeyName: "tls.key"}, metrics.New(), slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "--metrics-cert-path") {
 		t.Errorf("got %v", err)
 	}

@@ -97,7 +97,7 @@ func (m *Manager) healthHandler() http.Handler {
 
 func (s *servers) metricsServer(m *Manager) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{
+	mux.Handle("/metrics", promhttp.HandlerFor(m.metrics.Registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes,
 	}))
 	for path, handler := range m.opts.Metrics.Handlers {

@@ -1,7 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+// Package metrics is what a manager shows on /metrics: of its requests, its
+// caches, its controllers and their queues, of the lease, and of the conditions of
+// what is reconciled. docs/metrics.md lists it.
+package metrics
 
 import (
 	"context"
@@ -19,10 +22,11 @@ import (
 	"github.com/steer-dev/steer/client/wire"
 )
 
-// metrics are the Prometheus metrics of one manager, under the names that
+// Metrics are the Prometheus metrics of one manager, under the names that
 // dashboards and alerts written for controller-runtime and client-go ask for.
-type metrics struct {
-	registry *prometheus.Registry
+type Metrics struct {
+	// Registry holds them all; operators add their own.
+	Registry *prometheus.Registry
 
 	requests     *prometheus.CounterVec
 	resolved     *prometheus.HistogramVec
@@ -38,9 +42,11 @@ type metrics struct {
 	undeclared *prometheus.CounterVec
 	consistent *prometheus.HistogramVec
 
-	leading                 *prometheus.GaugeVec
-	slowPath                *prometheus.CounterVec
-	certReads, certFailures prometheus.Counter
+	leading *prometheus.GaugeVec
+	// SlowPath counts the renewals of a lease, by its name, that had to read it.
+	SlowPath *prometheus.CounterVec
+	// CertReads and CertFailures count what the certificate of the server does.
+	CertReads, CertFailures prometheus.Counter
 	controllers             *controllerMetrics
 	conditions              *conditions
 }
@@ -54,7 +60,8 @@ func sizeBuckets() []float64 {
 	return []float64{256, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20}
 }
 
-func newMetrics() *metrics {
+// New makes the metrics of one manager, in a registry of their own.
+func New() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
@@ -65,8 +72,8 @@ func newMetrics() *metrics {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	kind := []string{"name", "group", "version", "resource"}
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(),
 
 		requests:     counter("rest_client_requests_total", "Requests to the API server.", "code", "method", "host"),
 		resolved:     histogram("rest_client_dns_resolution_duration_seconds", "Time to resolve the name of the server, once per connection.", requestBuckets(), "host"),
@@ -88,24 +95,25 @@ func newMetrics() *metrics {
 		}, []string{"operation", "result"}),
 
 		leading:  gauge("leader_election_master_status", "1 while this process leads, 0 while it waits.", "name"),
-		slowPath: counter("leader_election_slowpath_total", "Renewals that had to read the lease because it was not as this process left it.", "name"),
+		SlowPath: counter("leader_election_slowpath_total", "Renewals that had to read the lease because it was not as this process left it.", "name"),
 
-		certReads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_total", Help: "Reads of certificate files."}),
-		certFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_errors_total", Help: "Reads of certificate files that failed."}),
+		CertReads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_total", Help: "Reads of certificate files."}),
+		CertFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_errors_total", Help: "Reads of certificate files that failed."}),
 	}
-	m.registry.MustRegister(
+	m.Registry.MustRegister(
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.resolved, m.requestTime, m.limited, m.requestSize, m.responseSize, m.retries,
 		m.queued, m.revision, m.processing, m.undeclared, m.consistent,
-		m.leading, m.slowPath, m.certReads, m.certFailures,
+		m.leading, m.SlowPath, m.CertReads, m.CertFailures,
 	)
-	m.conditions = newConditions(m.registry)
-	m.controllers = newControllerMetrics(m.registry)
+	m.conditions = newConditions(m.Registry)
+	m.controllers = newControllerMetrics(m.Registry)
 	return m
 }
 
-func (m *metrics) master(lease string, leads bool) {
+// Leads says whether this process has the lease.
+func (m *Metrics) Leads(lease string, leads bool) {
 	value := 0.0
 	if leads {
 		value = 1
@@ -113,8 +121,8 @@ func (m *metrics) master(lease string, leads bool) {
 	m.leading.WithLabelValues(lease).Set(value)
 }
 
-// attempt is the client's hook for round trips.
-func (m *metrics) attempt(a wire.Attempt) {
+// Attempt is the client's hook for round trips.
+func (m *Metrics) Attempt(a wire.Attempt) {
 	m.requests.WithLabelValues(a.Code, a.Method, a.Host).Inc()
 	m.requestTime.WithLabelValues(a.Verb, a.Host).Observe(a.Took.Seconds())
 	m.requestSize.WithLabelValues(a.Verb, a.Host).Observe(float64(a.RequestBytes))
@@ -130,31 +138,31 @@ func (m *metrics) attempt(a wire.Attempt) {
 }
 
 // The metrics are a cache.Metrics; the informer's name is its resource.
-var _ cache.Metrics = (*metrics)(nil)
+var _ cache.Metrics = (*Metrics)(nil)
 
 // QueuedItems implements cache.Metrics.
-func (m *metrics) QueuedItems(k cache.MetricKind, n int) {
+func (m *Metrics) QueuedItems(k cache.MetricKind, n int) {
 	m.queued.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Set(float64(n))
 }
 
 // StoreResourceVersion implements cache.Metrics.
-func (m *metrics) StoreResourceVersion(k cache.MetricKind, revision uint64) {
+func (m *Metrics) StoreResourceVersion(k cache.MetricKind, revision uint64) {
 	const digits = 1e15 // a float64 holds 15 digits exactly
 	m.revision.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Set(float64(revision % uint64(digits)))
 }
 
 // Processed implements cache.Metrics.
-func (m *metrics) Processed(k cache.MetricKind, _ int, took time.Duration) {
+func (m *Metrics) Processed(k cache.MetricKind, _ int, took time.Duration) {
 	m.processing.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Observe(took.Seconds())
 }
 
 // UndeclaredRead implements cache.Metrics.
-func (m *metrics) UndeclaredRead(k cache.MetricKind) {
+func (m *Metrics) UndeclaredRead(k cache.MetricKind) {
 	m.undeclared.WithLabelValues(k.Group, k.Version, k.Resource).Inc()
 }
 
 // ConsistentRead implements cache.Metrics.
-func (m *metrics) ConsistentRead(verb client.Verb, took time.Duration, err error) {
+func (m *Metrics) ConsistentRead(verb client.Verb, took time.Duration, err error) {
 	result := "success"
 	if err != nil {
 		result = "error"
@@ -162,9 +170,9 @@ func (m *metrics) ConsistentRead(verb client.Verb, took time.Duration, err error
 	m.consistent.WithLabelValues(string(verb), result).Observe(took.Seconds())
 }
 
-// httpClient makes the client that all parts of a manager send with. It tells
+// HTTPClient makes the client that all parts of a manager send with. It tells
 // how long names take to resolve, unless the config brings its own transport.
-func (m *metrics) httpClient(cfg *rest.Config) (*http.Client, error) {
+func (m *Metrics) HTTPClient(cfg *rest.Config) (*http.Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package metrics
 
 import (
 	"strconv"
@@ -70,11 +70,11 @@ type instruments struct {
 	took, waited, worked                    prometheus.Observer
 }
 
-// controller makes the instruments of a controller; all its series exist from
+// Controller makes the instruments of a controller; all its series exist from
 // the start, as zeros.
-func (m *metrics) controller(c controller.Measured) controller.Instruments {
+func (m *Metrics) Controller(c controller.Measured) controller.Instruments {
 	name, v := c.Name(), m.controllers
-	m.registry.MustRegister(newQueueCollector(c))
+	m.Registry.MustRegister(newQueueCollector(c))
 	return &instruments{
 		success:      v.results.WithLabelValues(name, "success"),
 		failure:      v.results.WithLabelValues(name, "error"),

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package metrics
 
 import (
 	"cmp"
@@ -58,6 +58,12 @@ func newConditions(registry *prometheus.Registry) *conditions {
 	}
 	registry.MustRegister(c, c.transitions, c.lasted)
 	return c
+}
+
+// Conditions begins to measure the conditions of a kind, of which example is one,
+// as a cache shows them.
+func (m *Metrics) Conditions(gvk schema.GroupVersionKind, example client.Object, informers cache.Informers) error {
+	return m.conditions.watch(gvk, example, informers)
 }
 
 // watch begins to measure a kind. A kind that two controllers reconcile is
