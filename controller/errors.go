@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/controller/internal/children"
 )
 
 // Terminal marks an error that no retry can mend: it is logged and counted, and
@@ -57,14 +59,9 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s of %s was changed in place: only the status is written for a reconciler; write the rest with the client (Patch or Apply), or change a DeepCopy", e.Fields, e.Object)
 }
 
-// waitingError is a state that passes by itself: retried like a conflict.
-type waitingError struct{ what string }
-
-func (e *waitingError) Error() string { return e.what }
-
 // isQuiet tells the errors that are part of normal operation: somebody else was
 // faster.
 func isQuiet(err error) bool {
-	var waiting *waitingError
+	var waiting *children.WaitingError
 	return apierrors.IsConflict(err) || errors.As(err, &waiting)
 }

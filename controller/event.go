@@ -4,6 +4,10 @@
 package controller
 
 import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/trace"
@@ -52,4 +56,67 @@ func causeType(e cache.Event) trace.CauseType {
 		return trace.Deleted
 	}
 	return trace.Updated
+}
+
+// Predicate tells whether an event matters. Predicates filter events, not what
+// the cache holds: see the options of the cache for that. They run for every
+// event and must be fast.
+type Predicate[T client.Object] func(e Event[T]) bool
+
+// GenerationChanged drops updates that leave the generation as it was: those of
+// the status, and for most kinds those of the metadata.
+func GenerationChanged[T client.Object](e Event[T]) bool {
+	return e.Type != cache.Updated || e.Old.GetGeneration() != e.Object.GetGeneration()
+}
+
+// LabelsChanged drops updates that leave the labels as they were.
+func LabelsChanged[T client.Object](e Event[T]) bool {
+	return e.Type != cache.Updated || !maps.Equal(e.Old.GetLabels(), e.Object.GetLabels())
+}
+
+// AnnotationsChanged drops updates that leave the annotations as they were.
+func AnnotationsChanged[T client.Object](e Event[T]) bool {
+	return e.Type != cache.Updated || !maps.Equal(e.Old.GetAnnotations(), e.Object.GetAnnotations())
+}
+
+// VersionChanged drops updates without any change: resyncs.
+func VersionChanged[T client.Object](e Event[T]) bool {
+	return e.Type != cache.Updated || e.Old.GetResourceVersion() != e.Object.GetResourceVersion()
+}
+
+// Selected keeps events of objects that match, or did match before the update.
+func Selected[T client.Object](s labels.Selector) Predicate[T] {
+	return func(e Event[T]) bool {
+		return s.Matches(labels.Set(e.Object.GetLabels())) ||
+			e.Type == cache.Updated && s.Matches(labels.Set(e.Old.GetLabels()))
+	}
+}
+
+// All keeps what every predicate keeps.
+func All[T client.Object](predicates ...Predicate[T]) Predicate[T] {
+	return func(e Event[T]) bool {
+		for _, p := range predicates {
+			if !p(e) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// Any keeps what at least one predicate keeps.
+func Any[T client.Object](predicates ...Predicate[T]) Predicate[T] {
+	return func(e Event[T]) bool {
+		for _, p := range predicates {
+			if p(e) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Not keeps what the predicate drops.
+func Not[T client.Object](p Predicate[T]) Predicate[T] {
+	return func(e Event[T]) bool { return !p(e) }
 }

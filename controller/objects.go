@@ -15,6 +15,7 @@ import (
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller/internal/children"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -151,17 +152,17 @@ func (o *objects) retire(a *attempt, obj client.Object) error {
 // concurrent use.
 type appliedChildren struct {
 	mu    sync.Mutex
-	byKey map[Request]*applied
+	byKey map[Request]*children.Applied
 }
 
-func (c *appliedChildren) of(key Request) *applied {
+func (c *appliedChildren) of(key Request) *children.Applied {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byKey == nil {
-		c.byKey = map[Request]*applied{}
+		c.byKey = map[Request]*children.Applied{}
 	}
 	if c.byKey[key] == nil {
-		c.byKey[key] = &applied{}
+		c.byKey[key] = &children.Applied{}
 	}
 	return c.byKey[key]
 }

@@ -7,17 +7,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller/internal/status"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -42,26 +42,26 @@ type statusWriter struct {
 func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client.Object, finished bool) error {
 	// Only the groups of Kubernetes have no dot.
 	if finished && strings.Contains(sh.gvk.Group, ".") {
-		setObservedGeneration(obj, before.GetGeneration())
+		status.SetObservedGeneration(obj, before.GetGeneration())
 	}
 	if w.sameStatus(before, obj) {
 		return nil
 	}
-	was, ok, err := statusOf(before)
+	was, ok, err := status.Of(before)
 	if !ok || err != nil {
 		return err
 	}
-	want, _, err := statusOf(obj)
+	want, _, err := status.Of(obj)
 	if err != nil {
 		return err
 	}
-	change := diffStatus(was, want)
+	change := status.Diff(was, want)
 	if change == nil {
 		return nil
 	}
 	base := before
 	for try := 1; ; try++ {
-		patch := mergePatchOf(was, change.on(was))
+		patch := status.MergePatch(was, change.On(was))
 		if len(patch) == 0 {
 			return nil
 		}
@@ -69,7 +69,7 @@ func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client
 		err := w.patch(ctx, sh, base, written, patch)
 		switch {
 		case err == nil:
-			emitTransition(ctx, obj, was, change.on(was))
+			emitTransition(ctx, obj, was, change.On(was))
 			return nil
 		case apierrors.IsNotFound(err):
 			return nil
@@ -90,8 +90,8 @@ func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client
 }
 
 func rebase(latest client.Object) (client.Object, map[string]any, error) {
-	status, _, err := statusOf(latest)
-	return latest, status, err
+	now, _, err := status.Of(latest)
+	return latest, now, err
 }
 
 // patch sends a merge patch of the status to the status subresource, or to the
@@ -128,33 +128,6 @@ func emptyLike(obj client.Object) client.Object {
 	return out
 }
 
-// statusOf returns the status in its JSON form, and false for types without one.
-func statusOf(obj client.Object) (map[string]any, bool, error) {
-	if u, ok := obj.(interface{ UnstructuredContent() map[string]any }); ok {
-		status, ok := u.UnstructuredContent()["status"].(map[string]any)
-		if !ok {
-			status = map[string]any{}
-		}
-		return status, true, nil
-	}
-	field := reflect.ValueOf(obj).Elem().FieldByName("Status")
-	if !field.IsValid() {
-		return nil, false, nil
-	}
-	data, err := json.Marshal(field.Interface())
-	if err != nil {
-		return nil, true, fmt.Errorf("encode status of %T: %w", obj, err)
-	}
-	status := map[string]any{}
-	if string(data) != "null" {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &status)
-	}
-	if err != nil {
-		err = fmt.Errorf("encode status of %T: %w", obj, err)
-	}
-	return status, true, err
-}
-
 // sameStatus tells cheaply that nothing has changed. It may miss that two forms
 // say the same.
 func (w *statusWriter) sameStatus(before, obj client.Object) bool {
@@ -169,198 +142,80 @@ func (w *statusWriter) sameStatus(before, obj client.Object) bool {
 	return w.differ.Same(a.Addr().Interface(), b.Addr().Interface()) || reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// setObservedGeneration sets status.observedGeneration where the type has it, or
-// where an unstructured object already carries it.
-func setObservedGeneration(obj client.Object, generation int64) {
-	if u, ok := obj.(interface{ UnstructuredContent() map[string]any }); ok {
-		status, _ := u.UnstructuredContent()["status"].(map[string]any)
-		if _, ok := status["observedGeneration"]; ok {
-			status["observedGeneration"] = generation
-		}
-		return
-	}
-	status := reflect.ValueOf(obj).Elem().FieldByName("Status")
-	if status.Kind() != reflect.Struct {
-		return
-	}
-	field, ok := fieldByJSONName(status, "observedGeneration")
-	switch {
-	case !ok:
-	case field.Kind() == reflect.Int64:
-		field.SetInt(generation)
-	case field.Kind() == reflect.Pointer && field.Type().Elem().Kind() == reflect.Int64:
-		field.Set(reflect.ValueOf(&generation))
-	}
-}
-
-// fieldByJSONName finds a field of a struct, or of one that is inlined in it.
-func fieldByJSONName(v reflect.Value, name string) (reflect.Value, bool) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name && f.IsExported() {
-			return v.Field(i), true
-		}
-		if f.Anonymous && tag == "" && f.Type.Kind() == reflect.Struct {
-			if field, ok := fieldByJSONName(v.Field(i), name); ok {
-				return field, true
-			}
-		}
-	}
-	return reflect.Value{}, false
-}
-
-// statusChange is what an attempt did to a status: a merge patch for everything
-// but the conditions, and the conditions it set or removed, by type.
-type statusChange struct {
-	patch   map[string]any
-	set     []map[string]any
-	removed map[string]bool
-}
-
-const conditionsField = "conditions"
-
-// diffStatus returns what leads from one status to another, nil for nothing.
-func diffStatus(was, want map[string]any) *statusChange {
-	c := statusChange{removed: map[string]bool{}}
-	wasConditions, ok1 := conditionsOf(was)
-	wantConditions, ok2 := conditionsOf(want)
-	if ok1 && ok2 {
-		was, want = without(was, conditionsField), without(want, conditionsField)
-		now := map[string]bool{}
-		for _, condition := range wantConditions {
-			now[typeOf(condition)] = true
-			if !reflect.DeepEqual(find(wasConditions, typeOf(condition)), condition) {
-				c.set = append(c.set, condition)
-			}
-		}
-		for _, condition := range wasConditions {
-			if !now[typeOf(condition)] {
-				c.removed[typeOf(condition)] = true
-			}
-		}
-	}
-	c.patch = mergePatchOf(was, want)
-	if len(c.patch) == 0 && len(c.set) == 0 && len(c.removed) == 0 {
-		return nil
-	}
-	return &c
-}
-
-// on returns the status that the change makes of another one.
-func (c *statusChange) on(status map[string]any) map[string]any {
-	out := applyMergePatch(status, c.patch)
-	if len(c.set) == 0 && len(c.removed) == 0 {
-		return out
-	}
-	conditions, _ := conditionsOf(out)
-	merged := make([]any, 0, len(conditions)+len(c.set))
-	for _, condition := range conditions {
-		if c.removed[typeOf(condition)] {
-			continue
-		}
-		if set := find(c.set, typeOf(condition)); set != nil {
-			condition = set
-		}
-		merged = append(merged, condition)
-	}
-	for _, condition := range c.set {
-		if find(conditions, typeOf(condition)) == nil {
-			merged = append(merged, condition)
-		}
-	}
-	out[conditionsField] = merged
-	return out
-}
-
-// conditionsOf returns the conditions of a status; false when the field is
-// something else than a list of objects with distinct types.
-func conditionsOf(status map[string]any) ([]map[string]any, bool) {
-	field, ok := status[conditionsField]
-	if !ok || field == nil {
-		return nil, true
-	}
-	list, ok := field.([]any)
-	if !ok {
-		return nil, false
-	}
-	var out []map[string]any
-	for _, item := range list {
-		condition, ok := item.(map[string]any)
-		if !ok || typeOf(condition) == "" || find(out, typeOf(condition)) != nil {
-			return nil, false
-		}
-		out = append(out, condition)
-	}
-	return out, true
-}
-
-func typeOf(condition map[string]any) string {
-	t, _ := condition["type"].(string)
-	return t
-}
-
-func find(conditions []map[string]any, conditionType string) map[string]any {
-	for _, c := range conditions {
-		if typeOf(c) == conditionType {
-			return c
-		}
-	}
-	return nil
-}
-
-func without(m map[string]any, field string) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		if k != field {
-			out[k] = v
-		}
-	}
-	return out
-}
-
-// mergePatchOf is the JSON merge patch that leads from one object to another.
-func mergePatchOf(from, to map[string]any) map[string]any {
-	patch := map[string]any{}
-	for k := range from {
-		if _, ok := to[k]; !ok {
-			patch[k] = nil
-		}
-	}
-	for k, now := range to {
-		was, ok := from[k]
-		wasMap, ok1 := was.(map[string]any)
-		nowMap, ok2 := now.(map[string]any)
-		switch {
-		case ok1 && ok2:
-			if sub := mergePatchOf(wasMap, nowMap); len(sub) > 0 {
-				patch[k] = sub
-			}
-		case !ok || !reflect.DeepEqual(was, now):
-			patch[k] = now
-		}
-	}
-	return patch
-}
-
-// applyMergePatch returns what a merge patch makes of an object, which stays as
-// it is.
-func applyMergePatch(object, patch map[string]any) map[string]any {
-	out := without(object, "")
-	for k, change := range patch {
-		sub, isMap := change.(map[string]any)
-		switch {
-		case change == nil:
-			delete(out, k)
-		case isMap:
-			was, _ := out[k].(map[string]any)
-			out[k] = applyMergePatch(was, sub)
-		default:
-			out[k] = change
-		}
-	}
-	return out
-}
-
 // errNoAttempt is the misuse of what works within a reconcile only.
 var errNoAttempt = errors.New("the context does not belong to a reconcile: pass on the context that Reconcile was given")
+
+// The types of conditions that tools know: kubectl wait, GitOps tools and
+// package managers look at Ready, and at the other two to tell progress from
+// failure.
+const (
+	// ReadyCondition is True when the object does what was asked for.
+	ReadyCondition = "Ready"
+	// ReconcilingCondition is True while work goes on; it is absent otherwise.
+	ReconcilingCondition = "Reconciling"
+	// StalledCondition is True when only a change by somebody can help; it is
+	// absent otherwise.
+	StalledCondition = "Stalled"
+)
+
+// SetCondition sets a condition in the list of obj's status: it fills in the
+// observed generation, and the time when the status of the condition changed.
+// It reports whether anything changed. The reason must be set, in UpperCamelCase.
+func SetCondition(obj client.Object, conditions *[]metav1.Condition, c metav1.Condition) bool {
+	if c.ObservedGeneration == 0 {
+		c.ObservedGeneration = obj.GetGeneration()
+	}
+	return meta.SetStatusCondition(conditions, c)
+}
+
+// SetReady sets the condition Ready to True and takes Reconciling and Stalled
+// away.
+func SetReady(obj client.Object, conditions *[]metav1.Condition, reason, message string) {
+	meta.RemoveStatusCondition(conditions, ReconcilingCondition)
+	meta.RemoveStatusCondition(conditions, StalledCondition)
+	set(obj, conditions, ReadyCondition, metav1.ConditionTrue, reason, message)
+}
+
+// SetReconciling sets Ready to False and Reconciling to True: it will be ready
+// without anybody's help.
+func SetReconciling(obj client.Object, conditions *[]metav1.Condition, reason, message string) {
+	meta.RemoveStatusCondition(conditions, StalledCondition)
+	set(obj, conditions, ReadyCondition, metav1.ConditionFalse, reason, message)
+	set(obj, conditions, ReconcilingCondition, metav1.ConditionTrue, reason, message)
+}
+
+// SetStalled sets Ready to False and Stalled to True: somebody has to change
+// something.
+func SetStalled(obj client.Object, conditions *[]metav1.Condition, reason, message string) {
+	meta.RemoveStatusCondition(conditions, ReconcilingCondition)
+	set(obj, conditions, ReadyCondition, metav1.ConditionFalse, reason, message)
+	set(obj, conditions, StalledCondition, metav1.ConditionTrue, reason, message)
+}
+
+func set(obj client.Object, conditions *[]metav1.Condition, conditionType string, status metav1.ConditionStatus, reason, message string) {
+	SetCondition(obj, conditions, metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message})
+}
+
+// emitTransition tells users that the status of Ready has changed.
+func emitTransition(ctx context.Context, obj client.Object, was, now map[string]any) {
+	statusIn := func(values map[string]any) (string, map[string]any) {
+		conditions, _ := status.Conditions(values)
+		ready := status.Find(conditions, ReadyCondition)
+		text, _ := ready["status"].(string)
+		return text, ready
+	}
+	before, _ := statusIn(was)
+	after, ready := statusIn(now)
+	if after == before || after == "" || after == string(metav1.ConditionUnknown) {
+		return
+	}
+	reason, _ := ready["reason"].(string)
+	message, _ := ready["message"].(string)
+	if before == "" && after != string(metav1.ConditionTrue) {
+		return // every object begins by not being ready
+	}
+	Emit(ctx, Note{
+		Regarding: obj, Warning: after != string(metav1.ConditionTrue),
+		Reason: reason, Action: "Reconcile", Text: message,
+	})
+}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package children
 
 import (
 	"encoding/json"
@@ -23,29 +23,30 @@ const InventoryAnnotation = "inventory.steer.dev/"
 // together may have twice as much.
 const maxInventory = 128 << 10
 
-// childRef names a child.
-type childRef struct {
+// Ref names a child.
+type Ref struct {
 	GVK schema.GroupVersionKind
 	Key types.NamespacedName
 }
 
-func (r childRef) String() string {
+func (r Ref) String() string {
 	if r.Key.Namespace == "" {
 		return r.GVK.Kind + " " + r.Key.Name
 	}
 	return r.GVK.Kind + " " + r.Key.String()
 }
 
-// inventory is the list of the children of a set, as it is written in an
+// Inventory is the list of the children of a set, as it is written in an
 // annotation of the owner: a JSON list of "group/version/Kind/namespace/name".
-type inventory struct {
+type Inventory struct {
 	set     string
-	refs    []childRef
+	refs    []Ref
 	changed bool
 }
 
-func readInventory(owner client.Object, set string) (inventory, error) {
-	inv := inventory{set: set}
+// ReadInventory reads the list of a set from its owner.
+func ReadInventory(owner client.Object, set string) (Inventory, error) {
+	inv := Inventory{set: set}
 	text := owner.GetAnnotations()[InventoryAnnotation+set]
 	if text == "" {
 		return inv, nil
@@ -58,7 +59,7 @@ func readInventory(owner client.Object, set string) (inventory, error) {
 			err = fmt.Errorf("%q is not group/version/Kind/namespace/name", entry)
 			break
 		}
-		inv.refs = append(inv.refs, childRef{
+		inv.refs = append(inv.refs, Ref{
 			GVK: schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]},
 			Key: types.NamespacedName{Namespace: parts[3], Name: parts[4]},
 		})
@@ -69,8 +70,8 @@ func readInventory(owner client.Object, set string) (inventory, error) {
 	return inv, nil
 }
 
-// include adds what is not in the list.
-func (inv *inventory) include(refs []childRef) error {
+// Include adds what is not in the list.
+func (inv *Inventory) Include(refs []Ref) error {
 	for _, ref := range refs {
 		switch i := inv.find(ref); {
 		case i < 0:
@@ -88,8 +89,8 @@ func (inv *inventory) include(refs []childRef) error {
 	return err
 }
 
-// beyond returns what is in the list and not among the wanted.
-func (inv *inventory) beyond(wanted map[childRef]bool) (out []childRef) {
+// Beyond returns what is in the list and not among the wanted.
+func (inv *Inventory) Beyond(wanted map[Ref]bool) (out []Ref) {
 	for _, ref := range inv.refs {
 		if !wanted[ref] {
 			out = append(out, ref)
@@ -98,7 +99,8 @@ func (inv *inventory) beyond(wanted map[childRef]bool) (out []childRef) {
 	return out
 }
 
-func (inv *inventory) remove(ref childRef) {
+// Remove takes a child off the list.
+func (inv *Inventory) Remove(ref Ref) {
 	if i := inv.find(ref); i >= 0 {
 		inv.refs = slices.Delete(inv.refs, i, i+1)
 		inv.changed = true
@@ -106,14 +108,14 @@ func (inv *inventory) remove(ref childRef) {
 }
 
 // find looks for a child; another version of its kind is the same child.
-func (inv *inventory) find(ref childRef) int {
-	return slices.IndexFunc(inv.refs, func(r childRef) bool {
+func (inv *Inventory) find(ref Ref) int {
+	return slices.IndexFunc(inv.refs, func(r Ref) bool {
 		return r.Key == ref.Key && r.GVK.GroupKind() == ref.GVK.GroupKind()
 	})
 }
 
 // encode returns the annotation and its value, nil when the list is empty.
-func (inv *inventory) encode() (annotation string, value *string, err error) {
+func (inv *Inventory) encode() (annotation string, value *string, err error) {
 	annotation = InventoryAnnotation + inv.set
 	if len(inv.refs) == 0 {
 		return annotation, nil, nil
@@ -127,3 +129,6 @@ func (inv *inventory) encode() (annotation string, value *string, err error) {
 	text := string(data)
 	return annotation, &text, err
 }
+
+// Empty tells that no children are left.
+func (inv *Inventory) Empty() bool { return len(inv.refs) == 0 }
