@@ -1,0 +1,108 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// finding is an answer that is not the reference's.
+type finding struct {
+	request   *request
+	want, got string
+}
+
+// findings groups what differs.
+type findings struct {
+	alike int
+	sorts map[string][]finding
+}
+
+func (f *findings) add(kind string, r *request, want, got string) {
+	if want == got {
+		f.alike++
+		return
+	}
+	if f.sorts == nil {
+		f.sorts = map[string][]finding{}
+	}
+	sort := kind + "\n" + varying.ReplaceAllString(difference(want, got), "_")
+	f.sorts[sort] = append(f.sorts[sort], finding{r, want, got})
+}
+
+// varying is what does not make another sort of difference: positions and values.
+var varying = regexp.MustCompile(`\[\d+\]|"[^"]*"|'[^']*'|\d+`)
+
+// print writes each sort, the most frequent first, with its shortest examples.
+func (f *findings) print(w io.Writer, shown int) {
+	sorts := slices.SortedFunc(maps.Keys(f.sorts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(f.sorts[b]), len(f.sorts[a])), strings.Compare(a, b))
+	})
+	for _, sort := range sorts {
+		all := f.sorts[sort]
+		slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(len(a.request.text()), len(b.request.text())) })
+		kind, _, _ := strings.Cut(sort, "\n")
+		fmt.Fprintf(w, "=== %s, %d times\n", kind, len(all))
+		for _, example := range all[:min(shown, len(all))] {
+			fmt.Fprintf(w, "changed: %s\n%s\n%s\n", strings.Join(example.request.how, "; "), example.request.text(), difference(example.want, example.got))
+		}
+	}
+}
+
+// lines are what an answer says, a line each: of a refusal its causes.
+func lines(answer string) string {
+	head, body, _ := strings.Cut(answer, "\n\n")
+	var status struct {
+		Details struct {
+			Causes []struct{ Field, Message, Reason string }
+		}
+	}
+	if yaml.Unmarshal([]byte(body), &status) != nil || len(status.Details.Causes) == 0 {
+		return answer
+	}
+	text := head + "\n"
+	for _, cause := range status.Details.Causes {
+		text += cause.Field + ": " + strings.ReplaceAll(cause.Message, "\n", " ") + "\n"
+	}
+	return text
+}
+
+// difference lists the lines that only one side has: - those of the reference, + those
+// of Steer. Order is left out: each line counts once.
+func difference(want, got string) string {
+	if x, y := lines(want), lines(got); x != y {
+		want, got = x, y
+	}
+	count := map[string]int{}
+	for line := range strings.Lines(want) {
+		count[line]++
+	}
+	var more []string
+	for line := range strings.Lines(got) {
+		if count[line] > 0 {
+			count[line]--
+			continue
+		}
+		more = append(more, "+"+line)
+	}
+	var text strings.Builder
+	for line := range strings.Lines(want) {
+		if count[line] > 0 {
+			count[line]--
+			text.WriteString("-" + line)
+		}
+	}
+	for _, line := range more {
+		text.WriteString(line)
+	}
+	return text.String()
+}

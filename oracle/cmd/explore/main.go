@@ -1,0 +1,109 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command explore asks both servers what nobody wrote down: it takes the objects of
+// the conversations, changes them at random (guided by the reference server's own
+// schemas), sends each to kube-apiserver and to Steer, and prints where the answers
+// are not alike, grouped by what differs.
+//
+//	STEER_PEER_BIN=bin go run ./cmd/explore [-n 2000] [-seed 1] [-kind REGEXP]
+//
+// What it finds becomes a request in a conversation.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/steer-dev/steer/apiserver/wiretest"
+	"github.com/steer-dev/steer/oracle/peer"
+)
+
+type options struct {
+	dir, kind   string
+	rounds      int
+	seed        uint64
+	shown       int
+	alsoSuccess bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.dir, "dir", "testdata", "directory of the conversations")
+	flag.StringVar(&o.kind, "kind", "", "only kinds that match, such as ^Pod$")
+	flag.IntVar(&o.rounds, "n", 2000, "how many changed objects to send")
+	flag.Uint64Var(&o.seed, "seed", 1, "of what is random")
+	flag.IntVar(&o.shown, "shown", 1, "how many examples of each difference to print")
+	flag.BoolVar(&o.alsoSuccess, "v", false, "print the recorded objects that are not usable as well")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := explore(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "explore:", err)
+		os.Exit(1)
+	}
+}
+
+func explore(ctx context.Context, o options) (err error) {
+	match, err := regexp.Compile(o.kind)
+	if err != nil {
+		return err
+	}
+	scripts, err := wiretest.Load(o.dir)
+	if err != nil {
+		return err
+	}
+	server, err := peer.Start(ctx, peer.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	steer, stop, err := startSteer(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	pair := &pair{
+		reference: &wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token},
+		steer:     steer,
+	}
+	shapes, err := loadShapes(ctx, pair.reference)
+	if err != nil {
+		return err
+	}
+	corpus := newCorpus(scripts, match)
+	if err := corpus.keepAlike(ctx, pair, o.alsoSuccess); err != nil {
+		return err
+	}
+	if len(corpus.seeds) == 0 {
+		return fmt.Errorf("no recorded object of a kind that matches %q is answered alike to begin with", o.kind)
+	}
+	if err := corpus.create(ctx, pair); err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(o.seed, 0))
+	found := &findings{}
+	begin := time.Now()
+	for range o.rounds {
+		seed := corpus.seeds[random.IntN(len(corpus.seeds))]
+		m := &mutator{random: random, pool: corpus.pool, shapes: shapes}
+		request := m.change(seed)
+		want, got, err := pair.ask(ctx, request)
+		if err != nil {
+			return err
+		}
+		found.add(seed.kind, request, want, got)
+	}
+	found.print(os.Stdout, o.shown)
+	fmt.Printf("%d requests from %d objects in %v: %d alike, %d not, of %d sorts\n", o.rounds, len(corpus.seeds),
+		time.Since(begin).Round(time.Second), found.alike, o.rounds-found.alike, len(found.sorts))
+	return nil
+}
