@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // Column is one column of a custom resource.
@@ -32,15 +34,16 @@ type Column struct {
 }
 
 // Custom prints objects by JSON paths. What a path does not find, or finds in
-// another type than announced, is an empty cell.
+// another type than announced, is an empty cell. It is safe for concurrent use.
 type Custom struct {
 	columns []metav1.TableColumnDefinition
 	values  []*value
 }
 
 // NewCustom returns the printer for the columns of a custom resource: name, then
-// the given ones; name and age if there are none.
-func NewCustom(columns []Column) (Printer, error) {
+// the given ones; name and age if there are none. With an error, which names the
+// first path that does not parse, comes the printer of the columns before it.
+func NewCustom(columns []Column) (resource.Printer, error) {
 	if len(columns) == 0 {
 		return Default(), nil
 	}
@@ -48,7 +51,7 @@ func NewCustom(columns []Column) (Printer, error) {
 	for _, column := range columns {
 		v, err := newValue(column)
 		if err != nil {
-			return nil, fmt.Errorf("unrecognized column definition %q", column.Path)
+			return c, fmt.Errorf("table: column %s: path %q: %w", column.Name, column.Path, err)
 		}
 		description := column.Description
 		if description == "" {
@@ -62,11 +65,11 @@ func NewCustom(columns []Column) (Printer, error) {
 	return c, nil
 }
 
-// Columns implements [Printer].
+// Columns implements [resource.Printer].
 func (c *Custom) Columns() []metav1.TableColumnDefinition { return c.columns }
 
-// Cells implements [Printer].
-func (c *Custom) Cells(obj Object) ([]any, error) {
+// Cells implements [resource.Printer].
+func (c *Custom) Cells(obj resource.Object) ([]any, error) {
 	var content map[string]any
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content = u.Object

@@ -5,12 +5,14 @@ package table
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -85,69 +87,31 @@ func TestColumnDefinitions(t *testing.T) {
 	if diff := cmp.Diff(want, p.Columns()); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
-	if _, err := NewCustom([]Column{{Path: ".spec[", Type: "string"}}); err == nil {
-		t.Error("a broken path was accepted")
+	p, err = NewCustom([]Column{columns[0], {Name: "Broken", Path: ".spec[", Type: "string"}, columns[1]})
+	if err == nil || !strings.Contains(err.Error(), "Broken") {
+		t.Errorf("a broken path: %v", err)
+	}
+	if diff := cmp.Diff(want[:2], p.Columns()); diff != "" {
+		t.Errorf("columns before the broken one (-want +got):\n%s", diff)
 	}
 }
 
-func TestRowsCarryWhatIsAskedFor(t *testing.T) {
+func TestRowsAreMadeAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"a": "b"}}, Data: map[string]string{"k": "v"}}
-	for include, want := range map[metav1.IncludeObjectPolicy]string{
-		metav1.IncludeNone:     `null`,
-		metav1.IncludeMetadata: `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"c","labels":{"a":"b"}}}`,
-		"":                     `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"c","labels":{"a":"b"}}}`,
-		metav1.IncludeObject:   `{"metadata":{"name":"c","labels":{"a":"b"}},"data":{"k":"v"}}`,
-	} {
-		row, err := Row(Default(), obj, include)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := json.Marshal(row.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", include, diff)
-		}
-		if diff := cmp.Diff([]any{"c", "<unknown>"}, row.Cells); diff != "" {
-			t.Errorf("cells (-want +got):\n%s", diff)
-		}
-	}
-	if _, err := Row(Default(), obj, "Everything"); err == nil {
-		t.Error("an unknown includeObject was accepted")
-	}
-}
-
-func TestUnstructuredMetadataIsComplete(t *testing.T) {
-	t.Parallel()
-	now := metav1.Unix(1, 0)
-	grace := int64(3)
-	full := metav1.ObjectMeta{
-		Name: "n", GenerateName: "g", Namespace: "ns", UID: "u", ResourceVersion: "5", Generation: 2, CreationTimestamp: now,
-		DeletionTimestamp: &now, DeletionGracePeriodSeconds: &grace, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
-		OwnerReferences: []metav1.OwnerReference{{Name: "o", UID: "x"}}, Finalizers: []string{"f"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsType: "FieldsV1"}},
-	}
-	raw, err := json.Marshal(map[string]any{"metadata": full})
+	p, err := NewCustom(columns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	obj := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, &obj.Object); err != nil {
-		t.Fatal(err)
+	var all sync.WaitGroup
+	for i := range int64(4) {
+		all.Go(func() {
+			for range 50 {
+				cells, err := p.Cells(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": i, "tags": []any{i}}}})
+				if err != nil || cells[1] != i || cells[3] != fmt.Sprint(i) {
+					t.Errorf("cells of %d: %v, %v", i, cells, err)
+				}
+			}
+		})
 	}
-	obj.Object["metadata"].(map[string]any)["generation"] = int64(2)
-	obj.Object["metadata"].(map[string]any)["deletionGracePeriodSeconds"] = int64(3)
-	got, err := json.Marshal(partial(obj).ObjectMeta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := json.Marshal(full)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("metadata (-want +got):\n%s", diff)
-	}
+	all.Wait()
 }

@@ -28,20 +28,7 @@ func (h *Handler) act(ctx context.Context, w *exchange.Writer, req *Request) err
 	if _, err := negotiate.Output(req.HTTP, offer); err != nil {
 		return err
 	}
-	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), offer)
-	if err != nil {
-		return err
-	}
-	data, err := h.readBody(req)
-	if err != nil {
-		return err
-	}
-	options, err := createOptions(req)
-	if err != nil {
-		return err
-	}
-	d := h.decoder(in, v, options.FieldValidation)
-	body, err := d.Decode(&req.Request, media, data)
+	body, options, err := h.posted(req, in, v)
 	if err != nil {
 		return err
 	}
@@ -51,7 +38,7 @@ func (h *Handler) act(ctx context.Context, w *exchange.Writer, req *Request) err
 	if body.GetName() != req.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
 	}
-	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
 	wr.Strategy, wr.Ownership = v.Strategy, nil
 	if body, err = wr.Admit(ctx, body, nil); err != nil {
 		return err

@@ -208,27 +208,14 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 	if err != nil {
 		return err
 	}
-	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), c.offer())
-	if err != nil {
-		return err
-	}
-	data, err := c.h.readBody(req)
-	if err != nil {
-		return err
-	}
-	options, err := createOptions(req)
-	if err != nil {
-		return err
-	}
-	d := c.h.decoder(c.in, c.v, options.FieldValidation)
-	obj, err := d.Decode(&req.Request, media, data)
+	obj, options, err := c.h.posted(req, c.in, c.v)
 	if err != nil {
 		return err
 	}
 	if err := registry.SettleNamespace(&req.Request, c.in, obj); err != nil {
 		return err
 	}
-	wr := c.write(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
 	if req.Sub == nil {
 		if obj, err = wr.PrepareCreate(ctx, obj); err != nil {
 			return err
@@ -268,51 +255,9 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 	if err != nil {
 		return err
 	}
-	data, err := c.h.readBody(req)
+	wished, wr, err := c.wished(req)
 	if err != nil {
 		return err
-	}
-	var wr *registry.Write
-	var options *metav1.UpdateOptions
-	var wished func(ctx context.Context, old resource.Object) (resource.Object, error)
-	if req.Verb == "patch" {
-		t := types.PatchType(mediaType(req.HTTP))
-		o, err := patchOptions(req, t)
-		if err != nil {
-			return err
-		}
-		wr = c.write(req, registry.WriteOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
-		options = wr.UpdateOptions
-		p := c.h.newPatching(wr, o.FieldValidation, data)
-		if err := p.parse(t, o); err != nil {
-			return err
-		}
-		wished = func(ctx context.Context, old resource.Object) (resource.Object, error) {
-			return p.change(ctx, old, nil)
-		}
-	} else {
-		if options, err = updateOptions(req); err != nil {
-			return err
-		}
-		media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), c.offer())
-		if err != nil {
-			return err
-		}
-		d := c.h.decoder(c.in, c.v, options.FieldValidation)
-		obj, err := d.Decode(&req.Request, media, data)
-		if err != nil {
-			return err
-		}
-		if err := registry.SettleNamespace(&req.Request, c.in, obj); err != nil {
-			return err
-		}
-		if err := checkName(&req.Request, obj); err != nil {
-			return err
-		}
-		wr = c.write(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
-		wished = func(_ context.Context, old resource.Object) (resource.Object, error) {
-			return wr.Own(old, obj.DeepCopyObject().(resource.Object))
-		}
 	}
 	obj, err := b.Update(ctx, &req.Request, func(old resource.Object) (resource.Object, error) {
 		obj, err := wished(ctx, old)
@@ -327,11 +272,46 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 			return nil, apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
 		}
 		return obj, wr.Validate(ctx, obj, old)
-	}, options)
+	}, wr.UpdateOptions)
 	if err != nil {
 		return err
 	}
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
+}
+
+// wished returns what a PUT or a PATCH makes of an object.
+func (c *computing) wished(req *Request) (func(ctx context.Context, old resource.Object) (resource.Object, error), *registry.Write, error) {
+	if req.Verb != "patch" {
+		put, options, err := c.h.put(req, c.in, c.v)
+		if err != nil {
+			return nil, nil, err
+		}
+		wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+		return func(_ context.Context, old resource.Object) (resource.Object, error) {
+			obj, err := put.object()
+			if err != nil {
+				return nil, err
+			}
+			return wr.Own(old, obj)
+		}, wr, nil
+	}
+	data, err := c.h.readBody(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := types.PatchType(mediaType(req.HTTP))
+	options, err := patchOptions(req, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	p := c.h.newPatching(wr, options.FieldValidation, data)
+	if err := p.parse(t, options); err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, old resource.Object) (resource.Object, error) {
+		return p.change(ctx, old, nil)
+	}, wr, nil
 }
 
 func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *Request, b resource.Deleter) error {

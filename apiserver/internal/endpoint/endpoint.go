@@ -188,6 +188,11 @@ func directive(asked string) string {
 	return asked
 }
 
+// writeOptions are what all writes may ask for.
+func writeOptions(dryRun []string, manager, validation string) registry.WriteOptions {
+	return registry.WriteOptions{DryRun: dryRun, FieldManager: manager, FieldValidation: validation}
+}
+
 // newWrite prepares a write of what a request names.
 func (h *Handler) newWrite(req *Request, o registry.WriteOptions) *registry.Write {
 	return h.registry.NewWrite(&req.Request, req.Served, req.Sub, o)

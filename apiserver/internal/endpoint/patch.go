@@ -54,7 +54,7 @@ func (h *Handler) patch(ctx context.Context, w *exchange.Writer, req *Request) e
 	if err != nil {
 		return err
 	}
-	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
 	p := h.newPatching(wr, options.FieldValidation, data)
 	if req.Sub != nil && req.Sub.Scale != nil {
 		return h.patchScale(ctx, w, req, choice, p, t, options)

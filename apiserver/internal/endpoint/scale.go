@@ -77,35 +77,15 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 	if err != nil {
 		return err
 	}
-	data, err := h.readBody(req)
+	put, options, err := h.put(req, h.scale, &h.scale.Versions[0])
 	if err != nil {
 		return err
 	}
-	options, err := updateOptions(req)
-	if err != nil {
-		return err
-	}
-	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: true})
-	if err != nil {
-		return err
-	}
-	v := &h.scale.Versions[0]
-	d := h.decoder(h.scale, v, options.FieldValidation)
-	obj, err := d.Decode(&req.Request, media, data)
-	if err != nil {
-		return err
-	}
-	if err := registry.SettleNamespace(&req.Request, req.Served, obj); err != nil {
-		return err
-	}
-	if err := checkName(&req.Request, obj); err != nil {
-		return err
-	}
-	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun, FieldManager: options.FieldManager, FieldValidation: options.FieldValidation})
+	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
 	return h.writeScale(ctx, w, req, choice, wr, func(_ context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
-		wished := obj.DeepCopyObject().(resource.Object)
-		if req.Sub.Ownership == nil {
-			return wished, nil
+		wished, err := put.object()
+		if err != nil || req.Sub.Ownership == nil {
+			return wished, err
 		}
 		return req.Sub.Ownership.Update(old, wished, wr.Manager)
 	})

@@ -119,15 +119,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 		}
 		return g.Transient(in, wr.Version, obj)
 	}
-	var shown resource.Object
-	if in.Committed != nil {
-		shown = obj.DeepCopyObject().(resource.Object)
-	}
-	value, stamp, err := g.seal(ctx, in, wr.Version, obj)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := wr.commit(ctx, storage.Write{Key: key, Value: value, Stamp: stamp, Expect: storage.Absent})
+	rec, shown, err := wr.put(ctx, key, nil, obj)
 	var conflict *storage.ConflictError
 	if errors.As(err, &conflict) {
 		return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, conflict.Current))

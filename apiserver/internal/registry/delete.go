@@ -79,20 +79,9 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		rec, err := wr.g.Transient(in, wr.Version, obj)
 		return rec, m.brief, err
 	}
-	var shown resource.Object
-	if in.Committed != nil {
-		shown = obj.DeepCopyObject().(resource.Object)
-	}
-	value, stamp, err := wr.g.seal(ctx, in, wr.Version, obj)
-	if err != nil {
-		return nil, false, err
-	}
-	if sameBytes(current, value, stamp) {
-		return current, false, nil
-	}
-	rec, err = wr.commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
-	if err != nil {
-		return nil, false, err
+	rec, shown, err := wr.put(ctx, current.Key, current, obj)
+	if err != nil || rec == current {
+		return rec, false, err
 	}
 	if !m.brief {
 		return rec, false, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)

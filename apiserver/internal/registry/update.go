@@ -4,11 +4,9 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -124,20 +122,9 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if wr.dryRun {
 		return g.Transient(in, wr.Version, obj)
 	}
-	var shown resource.Object
-	if in.Committed != nil {
-		shown = obj.DeepCopyObject().(resource.Object)
-	}
-	value, stamp, err := g.seal(ctx, in, wr.Version, obj)
-	if err != nil {
-		return nil, err
-	}
-	if sameBytes(current, value, stamp) {
-		return current, nil
-	}
-	rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Value: value, Stamp: stamp, Expect: current.Modified})
-	if err != nil {
-		return nil, err
+	rec, shown, err := wr.put(ctx, current.Key, current, obj)
+	if err != nil || rec == current {
+		return rec, err
 	}
 	return rec, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 }
@@ -178,16 +165,6 @@ func (in *Served) registryKey(obj resource.Object) string {
 		key += group + "/"
 	}
 	return key + in.Plural + "/" + in.Key(obj.GetNamespace(), obj.GetName()).Name
-}
-
-// sameBytes tells whether a value differs from a stored one in nothing but the
-// revision.
-func sameBytes(rec *storage.Record, value []byte, stamp int) bool {
-	if stamp != rec.Stamp || len(rec.Value) <= len(value) || !bytes.Equal(rec.Value[:stamp], value[:stamp]) {
-		return false
-	}
-	return bytes.Equal(rec.Value[len(rec.Value)-(len(value)-stamp):], value[stamp:]) &&
-		len(rec.Value)-len(value) == len(strconv.FormatInt(int64(rec.Modified), 10))
 }
 
 // finished tells whether an update lets go of an object that is marked as

@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -162,16 +163,42 @@ func (wr *Write) committed(ctx context.Context, c resource.Change, rec *storage.
 // was stored: the request is to be answered anew.
 var ErrRedefined = errors.New("registry: the definition of the resource has changed")
 
-// commit stores an object, while the resource is what it was when the write began.
-func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
-	if d := wr.Served.Storage.Definition; d != nil {
+// put stores an object in place of the current record, nil for none, while the
+// resource is what it was when the write began. It takes obj over; shown is a copy
+// for the resource, if that asks for one. It returns current when nothing changes.
+func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Record, obj resource.Object) (rec *storage.Record, shown resource.Object, err error) {
+	in := wr.Served
+	if in.Committed != nil {
+		shown = obj.DeepCopyObject().(resource.Object)
+	}
+	w := storage.Write{Key: key, Expect: storage.Absent}
+	if w.Value, w.Stamp, err = wr.g.seal(ctx, in, wr.Version, obj); err != nil {
+		return nil, nil, err
+	}
+	if current != nil {
+		if sameBytes(current, w.Value, w.Stamp) {
+			return current, nil, nil
+		}
+		w.Expect = current.Modified
+	}
+	if d := in.Storage.Definition; d != nil {
 		w.While = d.While()
 	}
-	rec, err := wr.g.store.Commit(ctx, w)
+	rec, err = wr.g.store.Commit(ctx, w)
 	if errors.Is(err, storage.ErrUnmet) {
-		return nil, fmt.Errorf("%w: %w", ErrRedefined, err)
+		err = fmt.Errorf("%w: %w", ErrRedefined, err)
 	}
-	return rec, err
+	return rec, shown, err
+}
+
+// sameBytes tells whether a value differs from a stored one in nothing but the
+// revision.
+func sameBytes(rec *storage.Record, value []byte, stamp int) bool {
+	if stamp != rec.Stamp || len(rec.Value) <= len(value) || !bytes.Equal(rec.Value[:stamp], value[:stamp]) {
+		return false
+	}
+	return bytes.Equal(rec.Value[len(rec.Value)-(len(value)-stamp):], value[stamp:]) &&
+		len(rec.Value)-len(value) == len(strconv.FormatInt(int64(rec.Modified), 10))
 }
 
 // GroupKind names the kind in a refusal: the one that the object claims to be.
