@@ -72,6 +72,13 @@ func (r *Request) offer() negotiate.Offer {
 func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
 	choice, err := negotiate.Output(r.HTTP, offer)
 	if err != nil && r.Version.Typed() {
+		if offer.Stream { // what only objects have, YAML, gets as far as the watch
+			one := offer
+			one.Stream = false
+			if _, wrong := negotiate.Output(r.HTTP, one); wrong == nil {
+				return choice, err
+			}
+		}
 		types := strings.Join(negotiate.Accepted(negotiate.Offer{}), ", ") + ", " + strings.Join(negotiate.Accepted(negotiate.Offer{Stream: true}), ", ")
 		return choice, Refusal(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+types)
 	}

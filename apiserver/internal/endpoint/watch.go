@@ -69,6 +69,9 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	ctx, cancel := context.WithTimeout(ctx, h.life(options))
 	defer cancel()
 	defer context.AfterFunc(req.Served.Gone, cancel)()
+	if inner, ok := socket(w, req.HTTP); ok {
+		return run.serveSocket(ctx, inner)
+	}
 	return run.serve(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -36,10 +37,16 @@ type watchWriter struct {
 	// sizes are those of their objects.
 	buffer *[]byte
 	sizes  []int
+	// socket takes the frames in place of w, as messages that end at ends.
+	socket *websocket.Conn
+	ends   []int
 }
 
 // open sends the headers.
 func (o *watchWriter) open() error {
+	if o.socket != nil {
+		return nil
+	}
 	contentType := o.choice.Media.ContentType()
 	if o.choice.Media == negotiate.Protobuf {
 		contentType += ";stream=watch"
@@ -55,7 +62,7 @@ const flushAt = 32 << 10
 
 func (o *watchWriter) flush() error {
 	if o.buffer != nil {
-		_, err := o.w.Write(*o.buffer)
+		err := o.write()
 		if cap(*o.buffer) <= 4*flushAt {
 			*o.buffer = (*o.buffer)[:0]
 			o.h.buffers.Put(o.buffer)
@@ -66,11 +73,21 @@ func (o *watchWriter) flush() error {
 	}
 	if o.pending {
 		o.pending = false
-		o.w.Flush()
+		if o.socket == nil {
+			o.w.Flush()
+		}
 		o.metrics.sent(o.sizes)
 		o.sizes = o.sizes[:0]
 	}
 	return nil
+}
+
+func (o *watchWriter) write() error {
+	if o.socket != nil {
+		return o.messages()
+	}
+	_, err := o.w.Write(*o.buffer)
+	return err
 }
 
 // frame appends one frame; an error means that the watch cannot go on.
@@ -104,14 +121,21 @@ func (o *watchWriter) append(t watch.Type, object []byte) {
 	}
 	b := *o.buffer
 	if o.choice.Media == negotiate.Protobuf {
-		*o.buffer = append(b, wire.EventFrame(string(t), object)...)
-		return
+		event := wire.EventFrame(string(t), object)
+		if o.socket != nil {
+			event = event[4:] // a message knows its length
+		}
+		b = append(b, event...)
+	} else {
+		b = append(b, `{"type":"`...)
+		b = append(b, t...)
+		b = append(b, `","object":`...)
+		b = append(b, object...)
+		b = append(b, "}\n"...)
 	}
-	b = append(b, `{"type":"`...)
-	b = append(b, t...)
-	b = append(b, `","object":`...)
-	b = append(b, object...)
-	*o.buffer = append(b, "}\n"...)
+	if *o.buffer = b; o.socket != nil {
+		o.ends = append(o.ends, len(b))
+	}
 }
 
 // object returns the encoded object of a frame.
