@@ -29,6 +29,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/crd"
+	"github.com/steer-dev/steer/controlplane/crd/cleanup"
 	"github.com/steer-dev/steer/controlplane/disruption"
 	"github.com/steer-dev/steer/controlplane/expiry"
 	"github.com/steer-dev/steer/controlplane/gc"
@@ -194,7 +195,7 @@ func (p *Plane) assemble() error {
 	if err := aggregation.Load(ctx); err != nil {
 		return err
 	}
-	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), crd.NewCleaner(served, lifeOf), expiry.New(),
+	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), cleanup.New(served, lifeOf), expiry.New(),
 		protection.New(lifeOf), disruption.New(served), quota.NewController(served, charges), rbac.NewAggregator(),
 		apiservice.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)

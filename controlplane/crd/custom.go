@@ -19,8 +19,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// bucket holds the objects of a definition.
-func bucket(crd *v1.CustomResourceDefinition) string {
+// BucketOf is the bucket that holds the objects of a definition.
+func BucketOf(crd *v1.CustomResourceDefinition) string {
 	return crd.Spec.Group + "/" + crd.Spec.Names.Plural
 }
 
@@ -35,7 +35,7 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storag
 			ShortNames: names.ShortNames, Categories: names.Categories,
 			Namespaced: crd.Spec.Scope == v1.NamespaceScoped,
 		},
-		Storage: resource.Storage{Bucket: bucket(crd), Version: storageVersion(crd), Since: at},
+		Storage: resource.Storage{Bucket: BucketOf(crd), Version: storageVersion(crd), Since: at},
 	}
 	owners, err := d.ownershipOf(crd)
 	if err != nil {

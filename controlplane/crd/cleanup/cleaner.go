@@ -1,7 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+// Package cleanup lets go of definitions of custom resources: the objects of one
+// that is being deleted go first.
+//
+// It is short because it is one controller, apart from package crd because that
+// serves, and this only acts through what is served.
+package cleanup
 
 import (
 	"encoding/json"
@@ -13,6 +18,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
@@ -37,8 +43,8 @@ type leaving struct {
 
 var _ step.Controller = (*Cleaner)(nil)
 
-// NewCleaner returns a cleaner for the resources of a catalog.
-func NewCleaner(catalog step.Catalog, decode step.Decoder) *Cleaner {
+// New returns a cleaner for the resources of a catalog.
+func New(catalog step.Catalog, decode step.Decoder) *Cleaner {
 	return &Cleaner{catalog: catalog, decode: decode, leaving: map[string]*leaving{}}
 }
 
@@ -48,14 +54,14 @@ func (c *Cleaner) Name() string { return "custom resource cleaner" }
 // Reset implements [step.Controller].
 func (c *Cleaner) Reset(view storage.View) {
 	clear(c.leaving)
-	for rec := range view.Ascend(Bucket, "", "") {
+	for rec := range view.Ascend(crd.Bucket, "", "") {
 		c.note(rec, false)
 	}
 }
 
 // Observe implements [step.Controller].
 func (c *Cleaner) Observe(e storage.Event) {
-	if e.Record.Key.Bucket == Bucket {
+	if e.Record.Key.Bucket == crd.Bucket {
 		c.note(e.Record, e.Deleted)
 		return
 	}
@@ -112,33 +118,33 @@ func (c *Cleaner) Report(r step.Request, err error) {
 
 // look returns what one definition that is being deleted calls for.
 func (c *Cleaner) look(view storage.View, name string, l *leaving) []step.Request {
-	rec := view.Get(storage.Key{Bucket: Bucket, Name: name})
+	rec := view.Get(storage.Key{Bucket: crd.Bucket, Name: name})
 	if rec == nil {
 		return nil
 	}
-	crd := &v1.CustomResourceDefinition{}
-	if json.Unmarshal(rec.Value, crd) != nil {
+	definition := &v1.CustomResourceDefinition{}
+	if json.Unmarshal(rec.Value, definition) != nil {
 		return nil // Load has reported it
 	}
-	l.bucket = bucket(crd)
+	l.bucket = crd.BucketOf(definition)
 	resource, served := c.catalog.Bucket(l.bucket)
 	objects := 0
 	if served {
 		objects = view.Count(l.bucket, "", "")
 	}
 	switch {
-	case !apihelpers.IsCRDConditionTrue(crd, v1.Established):
-		return release(rec, crd, v1.ConditionFalse, "NeverEstablished", "resource was never established")
+	case !apihelpers.IsCRDConditionTrue(definition, v1.Established):
+		return release(rec, definition, v1.ConditionFalse, "NeverEstablished", "resource was never established")
 	case !served:
-		return release(rec, crd, v1.ConditionFalse, "OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
+		return release(rec, definition, v1.ConditionFalse, "OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
 	case objects == 0:
-		return release(rec, crd, v1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
+		return release(rec, definition, v1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
 	}
 	reason, message := "InstanceDeletionInProgress", "CustomResource deletion is in progress"
 	if l.failure != "" {
 		reason, message = "InstanceDeletionFailed", "could not issue all deletes: "+l.failure
 	}
-	return append(progress(rec, crd, reason, message), c.deletions(view, rec.Key, resource)...)
+	return append(progress(rec, definition, reason, message), c.deletions(view, rec.Key, resource)...)
 }
 
 // deletions asks for the deletion of the objects that nobody has deleted yet,
@@ -164,23 +170,23 @@ func (c *Cleaner) deletions(view storage.View, about storage.Key, r step.Resourc
 }
 
 // progress sets the condition Terminating, unless it is so already.
-func progress(rec *storage.Record, crd *v1.CustomResourceDefinition, reason, message string) []step.Request {
-	now := apihelpers.FindCRDCondition(crd, v1.Terminating)
+func progress(rec *storage.Record, definition *v1.CustomResourceDefinition, reason, message string) []step.Request {
+	now := apihelpers.FindCRDCondition(definition, v1.Terminating)
 	if now != nil && now.Reason == reason && now.Message == message {
 		return nil
 	}
-	return []step.Request{putStatus(rec, crd, v1.ConditionTrue, reason, message)}
+	return []step.Request{putStatus(rec, definition, v1.ConditionTrue, reason, message)}
 }
 
 // release takes the finalizer from a definition.
-func release(rec *storage.Record, crd *v1.CustomResourceDefinition, status v1.ConditionStatus, reason, message string) []step.Request {
-	apihelpers.CRDRemoveFinalizer(crd, v1.CustomResourceCleanupFinalizer)
-	return []step.Request{putStatus(rec, crd, status, reason, message)}
+func release(rec *storage.Record, definition *v1.CustomResourceDefinition, status v1.ConditionStatus, reason, message string) []step.Request {
+	apihelpers.CRDRemoveFinalizer(definition, v1.CustomResourceCleanupFinalizer)
+	return []step.Request{putStatus(rec, definition, status, reason, message)}
 }
 
-func putStatus(rec *storage.Record, crd *v1.CustomResourceDefinition, status v1.ConditionStatus, reason, message string) step.Request {
-	apihelpers.SetCRDCondition(crd, v1.CustomResourceDefinitionCondition{Type: v1.Terminating, Status: status, Reason: reason, Message: message})
-	body, _ := json.Marshal(crd) // was decoded from JSON: cannot fail
-	path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd.Name + "/status"
+func putStatus(rec *storage.Record, definition *v1.CustomResourceDefinition, status v1.ConditionStatus, reason, message string) step.Request {
+	apihelpers.SetCRDCondition(definition, v1.CustomResourceDefinitionCondition{Type: v1.Terminating, Status: status, Reason: reason, Message: message})
+	body, _ := json.Marshal(definition) // was decoded from JSON: cannot fail
+	path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + definition.Name + "/status"
 	return step.Put(step.APIServer, path, body, step.Subject{Key: rec.Key})
 }
