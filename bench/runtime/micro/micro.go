@@ -12,8 +12,6 @@ import (
 	"math"
 	"net/http"
 	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"sync/atomic"
 	"time"
 
@@ -225,16 +223,14 @@ func (m *measurement) watching(ctx context.Context, f form, indexes int, small b
 		if err != nil {
 			return 0, err
 		}
-		// A collection yields thousands of times: none may run meanwhile.
-		runtime.GC()
-		defer debug.SetGCPercent(debug.SetGCPercent(-1))
-		before := wakeups()
-		for _, frame := range all {
-			want.Store(seen.Load() + 1)
-			server.live <- frame
-			<-done
-		}
-		return wakeups() - before, nil
+		woken, err := wakeups(func() {
+			for _, frame := range all {
+				want.Store(seen.Load() + 1)
+				server.live <- frame
+				<-done
+			}
+		})
+		return float64(woken), err
 	}
 	return send, alone, err
 }
@@ -263,19 +259,6 @@ func (m *measurement) events(ctx context.Context) error {
 		m.out["hand-offs, "+f.String()] = math.Round(max(woken/single-2, 0)*10) / 10
 	}
 	return nil
-}
-
-// wakeups is how often a goroutine was resumed: the Go runtime counts each
-// eighth transition of a goroutine.
-func wakeups() float64 {
-	const period = 8
-	samples := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
-	metrics.Read(samples)
-	total := uint64(0)
-	for _, n := range samples[0].Value.Float64Histogram().Counts {
-		total += n
-	}
-	return float64(total) * period
 }
 
 func (m *measurement) reads(ctx context.Context) error {
