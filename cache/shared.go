@@ -111,9 +111,11 @@ func newShared(c *Cache, p place) (*shared, error) {
 			namespace: ns, index: i, selection: options.selection,
 		}
 		src.codec.DropManagedFields = !options.managedFields
-		// Parts are shared by objects that stay and are not changed: not where a transform
-		// may, nor where a forbidden change is to be told of the right object.
-		src.codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation && s.packing == nil}
+		if s.packing == nil { // else objects do not stay
+			// Parts are shared by objects that are not changed: not where a transform may,
+			// nor where a forbidden change is to be told of the right object.
+			src.codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation}
+		}
 		s.sources = append(s.sources, src)
 	}
 	return s, nil

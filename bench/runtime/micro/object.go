@@ -71,7 +71,7 @@ func managed(by string, fields int) metav1.ManagedFieldsEntry {
 	at := metav1.NewTime(time.Unix(1_790_000_000, 0))
 	return metav1.ManagedFieldsEntry{
 		Manager: by, Time: &at, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{` + set.String()[1:] + `}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{` + set.String()[1:] + `}}`),
 	}
 }
 

@@ -139,9 +139,11 @@ func (d *Decoder) content(f *field, content []byte, v reflect.Value) bool {
 		v.SetBytes(append(make([]byte, 0, len(content)), content...))
 		return true
 	case nested:
-		p := d.planOf(f.value.typ)
-		if p != nil {
-			return d.message(p, content, v)
+		if !f.planned {
+			f.planned, f.plan = true, d.planOf(f.value.typ)
+		}
+		if f.plan != nil {
+			return d.message(f.plan, content, v)
 		}
 		if v.Kind() == reflect.Slice {
 			v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // one that travels is there, be it empty

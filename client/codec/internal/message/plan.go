@@ -29,6 +29,8 @@ type field struct {
 	pointer  bool // of the field, or of the elements of the list
 	value    value
 	key      *field // of a map: the texts that are its keys
+	planned  bool
+	plan     *plan // of a nested value, once planned; nil if it reads itself
 
 	texts, parts luck
 	// The pointer to a number that was made last.
