@@ -26,6 +26,9 @@ type Version struct {
 	// was converted to this version for a reader. Unlike Strategy.Normalize it
 	// sets no defaults: nobody has written them. nil: nothing.
 	Prune func(obj Object)
+	// Settle gives an object that has passed validation the form in which readers
+	// get it; it may change nothing that somebody could mean. nil: it has it.
+	Settle func(obj Object)
 	// Ownership tracks managedFields; nil tracks none, and apply answers 501.
 	Ownership Ownership
 	// Printer makes the rows of tables; nil prints name and age.

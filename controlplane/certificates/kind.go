@@ -34,7 +34,9 @@ func Resource() *resource.Resource { return shared() }
 var shared = sync.OnceValue(func() *resource.Resource {
 	k := kind.Of[certificatesv1.CertificateSigningRequest, request]{
 		Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Short: []string{"csr"}, Cluster: true,
-		Status: true, Unconditional: true,
+		Metadata: kind.Metadata{Again: true, StatusAgain: true},
+		NameRule: kind.PathSegment,
+		Status:   true, Unowned: []string{"spec"}, Unconditional: true,
 		Prepare:  prepare,
 		Validate: func(obj, _ request) field.ErrorList { return validate(obj) },
 		Columns:  columns(),
@@ -44,7 +46,6 @@ var shared = sync.OnceValue(func() *resource.Resource {
 		},
 	}
 	r := k.Resource()
-	r.NameRule = func(string, bool) []string { return nil } // like any path segment
 	v := &r.Versions[0]
 	v.Subresources[0].Strategy = statusRules{}
 	v.Subresources = append(v.Subresources, resource.Subresource{
@@ -53,10 +54,8 @@ var shared = sync.OnceValue(func() *resource.Resource {
 	return r
 })
 
-// prepare notes who asks. What a request says does not change any more. Nobody
-// owns fields of it: Kubernetes keeps no record of that for this kind alone.
+// prepare notes who asks. What a request says does not change any more.
 func prepare(ctx context.Context, obj, old request) {
-	obj.ManagedFields = nil
 	if old != nil {
 		obj.Spec = old.Spec
 		return

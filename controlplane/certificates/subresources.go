@@ -22,7 +22,6 @@ type approvalRules struct{ plain }
 // Prepare implements [resource.Strategy].
 func (approvalRules) Prepare(_ context.Context, obj, old resource.Object) {
 	current, before := obj.(request), old.(request)
-	current.ManagedFields = nil
 	conditions := current.Status.Conditions
 	current.Spec, current.Status = before.Spec, before.Status
 	current.Status.Conditions = conditions
@@ -42,7 +41,7 @@ type statusRules struct{ plain }
 // Prepare implements [resource.Strategy].
 func (statusRules) Prepare(_ context.Context, obj, old resource.Object) {
 	current, before := obj.(request), old.(request)
-	current.ManagedFields, current.Spec = nil, before.Spec
+	current.Spec = before.Spec
 	for _, t := range decisions() {
 		was := condition(before, t)
 		if was == nil {

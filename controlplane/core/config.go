@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +27,9 @@ const maxSecretSize = 1 << 20
 func namespaceKinds() []*resource.Resource {
 	k := kind.Of[corev1.Namespace, *corev1.Namespace]{
 		Version: "v1", Plural: "namespaces", Short: []string{"ns"}, Cluster: true,
-		Status: true, Unconditional: true,
+		Metadata: kind.Metadata{Again: true},
+		NameRule: apivalidation.ValidateNamespaceName,
+		Status:   true, Unconditional: true,
 		InitialStatus: func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceActive },
 		Defaults:      defaultNamespace,
 		Prepare: func(_ context.Context, ns, old *corev1.Namespace) {
@@ -40,7 +41,7 @@ func namespaceKinds() []*resource.Resource {
 			}
 		},
 		Validate: func(ns, old *corev1.Namespace) field.ErrorList {
-			errs := valid.Name(ns, old, apivalidation.ValidateNamespaceName)
+			var errs field.ErrorList
 			for _, f := range ns.Spec.Finalizers {
 				errs = append(errs, validFinalizer(field.NewPath("spec", "finalizers"), string(f))...)
 			}
@@ -108,6 +109,7 @@ func configKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.ConfigMap, *corev1.ConfigMap]{
 			Version: "v1", Plural: "configmaps", Short: []string{"cm"}, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
 			Validate: validateConfigMap,
 			Columns:  kind.Columns("Name", "Data", "Age"),
 			Row: func(c *corev1.ConfigMap) []any {
@@ -116,6 +118,7 @@ func configKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[corev1.Secret, *corev1.Secret]{
 			Version: "v1", Plural: "secrets", Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
 			Defaults: defaultSecret,
 			Validate: validateSecret,
 			Columns:  kind.Columns("Name", "Type", "Data", "Age"),
@@ -126,12 +129,14 @@ func configKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[corev1.ServiceAccount, *corev1.ServiceAccount]{
 			Version: "v1", Plural: "serviceaccounts", Short: []string{"sa"}, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Columns:  kind.Columns("Name", "Age"),
 			Row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, kind.Age(s)} },
 		}.Resource(),
 		kind.Of[coordinationv1.Lease, *coordinationv1.Lease]{
 			Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Creates: true,
+			Metadata: kind.Metadata{AnyFinalizer: true},
 			Prepare:  dropLeaseCoordination,
 			Validate: validateLease,
 			Columns:  kind.Columns("Name", "Holder", "Age"),
@@ -296,8 +301,5 @@ func validFinalizer(path *field.Path, name string) field.ErrorList {
 	for _, problem := range validation.IsQualifiedName(name) {
 		errs = append(errs, field.Invalid(path, name, problem))
 	}
-	if !strings.Contains(name, "/") && name != string(corev1.FinalizerKubernetes) && name != "orphan" && name != "foregroundDeletion" {
-		errs = append(errs, field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
-	}
-	return errs
+	return append(errs, valid.Finalizer(name, path)...)
 }

@@ -31,7 +31,8 @@ func eventKinds() []*resource.Resource {
 	}
 	return []*resource.Resource{
 		kind.Of[corev1.Event, coreEvent]{
-			Version: "v1", Plural: "events", Short: []string{"ev"}, Unconditional: true, Creates: true,
+			Version: "v1", Plural: "events", Short: []string{"ev"}, NameRule: kind.PathSegment, Unconditional: true, Creates: true,
+			Metadata:   kind.Metadata{Unchecked: true},
 			Validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
 			Columns:    columns(),
 			Row:        eventRow,
@@ -39,7 +40,7 @@ func eventKinds() []*resource.Resource {
 			Deletion:   resource.DeletionRules{Uncollectable: true},
 		}.Resource(),
 		kind.Of[eventsv1.Event, namedEvent]{
-			Group: eventsv1.GroupName, Version: "v1", Plural: "events", Short: []string{"ev"}, Unconditional: true, Creates: true,
+			Group: eventsv1.GroupName, Version: "v1", Plural: "events", Short: []string{"ev"}, NameRule: kind.PathSegment, Unconditional: true, Creates: true,
 			Bucket: "events",
 			Alias: &resource.Alias{
 				Kind: corev1.SchemeGroupVersion.WithKind("Event"),

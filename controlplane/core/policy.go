@@ -18,8 +18,9 @@ import (
 func policyKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
-			Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"},
-			Status: true, Generations: true,
+			Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"}, NameRule: kind.PathSegment,
+			Metadata: kind.Metadata{Unchecked: true, StatusUnchecked: true},
+			Status:   true, Generations: true,
 			Validate: validateDisruptionBudget, ValidateStatus: validateBudgetStatus,
 			Columns: kind.Columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
 			Row: func(b *policyv1.PodDisruptionBudget) []any {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -23,6 +22,7 @@ func rbacKinds() []*resource.Resource {
 	kinds := []*resource.Resource{
 		kind.Of[rbacv1.Role, *rbacv1.Role]{
 			Group: group, Version: "v1", Plural: "roles", Unconditional: true, Creates: true,
+			Metadata: kind.Metadata{Again: true},
 			Validate: func(r, _ *rbacv1.Role) field.ErrorList {
 				return validateRules(r.Rules, true, field.NewPath("rules"))
 			},
@@ -31,12 +31,14 @@ func rbacKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[rbacv1.ClusterRole, *rbacv1.ClusterRole]{
 			Group: group, Version: "v1", Plural: "clusterroles", Cluster: true, Unconditional: true, Creates: true,
+			Metadata: kind.Metadata{Again: true},
 			Validate: validateClusterRole,
 			Columns:  kind.Columns("Name", "Created At:date"),
 			Row:      func(r *rbacv1.ClusterRole) []any { return kind.CreatedRow(r) },
 		}.Resource(),
 		kind.Of[rbacv1.RoleBinding, *rbacv1.RoleBinding]{
 			Group: group, Version: "v1", Plural: "rolebindings", Unconditional: true, Creates: true,
+			Metadata: kind.Metadata{Again: true},
 			Defaults: func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: func(b, old *rbacv1.RoleBinding) field.ErrorList {
 				errs := validateBinding(b.RoleRef, b.Subjects, true)
@@ -50,6 +52,7 @@ func rbacKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBinding]{
 			Group: group, Version: "v1", Plural: "clusterrolebindings", Cluster: true, Unconditional: true, Creates: true,
+			Metadata: kind.Metadata{Again: true},
 			Defaults: func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 				errs := validateBinding(b.RoleRef, b.Subjects, false)
@@ -63,7 +66,7 @@ func rbacKinds() []*resource.Resource {
 		}.Resource(),
 	}
 	for _, k := range kinds { // names may hold colons and capitals
-		k.NameRule = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+		k.NameRule = kind.PathSegment
 	}
 	return kinds
 }

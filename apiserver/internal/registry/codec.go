@@ -64,6 +64,9 @@ func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.
 // for its revision. It takes the object over.
 func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (value []byte, stamp int, err error) {
 	obj.SetSelfLink("")
+	if v.Settle != nil {
+		v.Settle(obj)
+	}
 	if v.Name != in.Storage.Version {
 		converted, err := in.convert(ctx, []resource.Object{obj}, in.versions[in.Storage.Version])
 		if err != nil {
@@ -93,6 +96,9 @@ const transientRevision storage.Revision = 1<<63 - 1
 // Transient makes a record of an object that is not, or not yet, in the store:
 // the answer of a dry run or a backend.
 func (g *Registry) Transient(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
+	if v.Settle != nil {
+		v.Settle(obj)
+	}
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
 	value, err := Encode(obj)
 	if err != nil {

@@ -92,9 +92,8 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		obj.SetName(g.generateName(obj.GetGenerateName()))
 	}
-	obj.SetGeneration(0)
 	wr.Strategy.Prepare(ctx, obj, nil)
-	errs := append(in.validateMetadata(obj, nil, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, nil)...)
+	errs := append(in.validateMetadata(wr.Strategy, obj, nil, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, nil)...)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}

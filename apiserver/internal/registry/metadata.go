@@ -5,6 +5,7 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,13 +118,12 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 // validateMetadata checks what all objects have in common. old is nil for a
 // creation.
 //
-// tracked tells that the record of field owners is the server's own work, and
-// not worth the time to check it.
-func (in *Served) validateMetadata(obj, old resource.Object, tracked bool) field.ErrorList {
+// by says what is repeated; tracked tells that the record of field owners is the
+// server's own work, and not worth the time to check it.
+func (in *Served) validateMetadata(by resource.Strategy, obj, old resource.Object, tracked bool) field.ErrorList {
 	if tracked && in.plainMetadata(obj, old) {
 		return nil
 	}
-	var errs field.ErrorList
 	rule := in.NameRule
 	if rule == nil {
 		rule = apivalidation.NameIsDNSSubdomain
@@ -133,10 +133,21 @@ func (in *Served) validateMetadata(obj, old resource.Object, tracked bool) field
 	if tracked {
 		meta = unrecorded{obj}
 	}
-	errs = append(errs, apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, rule, path)...)
-	if old != nil {
-		more := apivalidation.ValidateObjectMetaAccessorUpdate(meta, old, path)
-		errs = append(append(errs, more...), more...) // twice, as clients have always been told
+	creation := apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, rule, path)
+	if old == nil {
+		return creation
+	}
+	update := apivalidation.ValidateObjectMetaAccessorUpdate(meta, old, path)
+	updates, creations := 1, 0
+	if r, ok := by.(resource.Repeater); ok {
+		updates, creations = r.Repeats()
+	}
+	errs := slices.Concat(creation, update)
+	for range updates {
+		errs = append(errs, update...)
+	}
+	for range creations {
+		errs = append(errs, creation...)
 	}
 	return errs
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +22,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // Of describes one built-in kind with objects of type *T. The fields without
@@ -53,11 +55,17 @@ type Of[T any, P Object[T]] struct {
 	Others  []string
 	Convert func(obj resource.Object, version string) (resource.Object, error)
 
+	// Metadata is how metadata is checked.
+	Metadata Metadata
+
 	// Generations are counted: 1 at creation, one more with every change
 	// outside metadata and status.
 	Generations bool
 	// Status is a subresource and cannot be written through the object.
 	Status bool
+	// Unowned are top-level fields besides status that a write of the object, or of
+	// its status, does not set; spec is one for writes of the status in any case.
+	Unowned []string
 	// InitialStatus is what a new object gets as status; nil: empty.
 	InitialStatus func(P)
 	// KeepsStatus lets a create set the status although it is a subresource.
@@ -92,11 +100,52 @@ type Of[T any, P Object[T]] struct {
 	Deletion               resource.DeletionRules
 }
 
+// Metadata is how a kind checks the metadata of its objects, beside what the API server
+// does for all. Where kinds differ, it is in how often a refusal names a mistake. The zero
+// value is the usual: updates are checked as updates, finalizers have a domain.
+type Metadata struct {
+	// Again tells that updates are checked as creations, too; StatusAgain, those of the
+	// status.
+	Again, StatusAgain bool
+	// Unchecked tells that nothing is checked; StatusUnchecked, with updates of the
+	// status.
+	Unchecked, StatusUnchecked bool
+	// AnyFinalizer admits finalizers without a domain which are not those of Kubernetes.
+	AnyFinalizer bool
+}
+
+// repeats returns what [resource.Repeater] asks for.
+func repeats(unchecked, again bool) (update, creation int) {
+	switch {
+	case unchecked:
+		return 0, 0
+	case again:
+		return 1, 1
+	}
+	return 1, 0
+}
+
+// finalizers checks those of an object, as often as the other metadata.
+func (m Metadata) finalizers(obj, old resource.Object, unchecked, again bool) field.ErrorList {
+	if m.AnyFinalizer || unchecked {
+		return nil
+	}
+	errs := valid.Finalizers(obj.GetFinalizers(), field.NewPath("metadata", "finalizers"))
+	if old != nil && again {
+		errs = append(errs, errs...)
+	}
+	return errs
+}
+
 // Object is a pointer to an API type.
 type Object[T any] interface {
 	*T
 	resource.Object
 }
+
+// PathSegment is the [Of.NameRule] of kinds whose names may be anything that fits into
+// a path.
+func PathSegment(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
 // Selectable is a field for selectors; Keys is its path if it is a plain string
 // in the object's JSON.
@@ -113,7 +162,7 @@ func Leaf[P any](path string, value func(P) string) Selectable[P] {
 
 // Strategy returns the rules of the kind, for kinds that are answered and not
 // stored.
-func (k Of[T, P]) Strategy() resource.Strategy { return &strategy[T, P]{kind: k} }
+func (k Of[T, P]) Strategy() resource.Strategy { return k.rules() }
 
 // Ownership returns the tracker of field owners, for kinds that are answered and
 // not stored.
@@ -144,11 +193,12 @@ func (k Of[T, P]) Resource() *resource.Resource {
 	default:
 		k.Bucket = k.Group + "/" + k.Plural
 	}
-	rules := &strategy[T, P]{kind: k}
+	rules := k.rules()
 	version := resource.Version{
 		Name:           k.Version,
 		New:            func() resource.Object { return P(new(T)) },
 		Strategy:       rules,
+		Settle:         rules.form.settle,
 		Ownership:      k.ownership(gvk, "", "status"),
 		Printer:        table.Default(),
 		Subresources:   k.Subresources,
@@ -205,8 +255,8 @@ func Joined(r, other *resource.Resource, convert func(resource.Object, string) (
 	return r
 }
 
-// ownership returns the tracker of an endpoint through which the field reset
-// cannot be changed.
+// ownership returns the tracker of an endpoint through which the field reset, and
+// those of nobody, cannot be changed.
 func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.Manager {
 	e := apply.Endpoint{
 		Kind: gvk, Types: k.Family.types, Subresource: subresource,
@@ -216,7 +266,11 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 		e.Resets = map[string]*fieldpath.Set{}
 		for _, version := range append([]string{k.Version}, k.Others...) {
 			gv := schema.GroupVersion{Group: k.Group, Version: version}
-			e.Resets[gv.String()] = fieldpath.NewSet(fieldpath.MakePathOrDie(reset))
+			set := fieldpath.NewSet(fieldpath.MakePathOrDie(reset))
+			for _, name := range k.Unowned {
+				set.Insert(fieldpath.MakePathOrDie(name))
+			}
+			e.Resets[gv.String()] = set
 		}
 	}
 	for _, version := range k.Others {

@@ -15,11 +15,22 @@ import (
 
 // strategy holds the rules of a kind: what all kinds share, and the functions of
 // the kind in between.
-type strategy[T any, P Object[T]] struct{ kind Of[T, P] }
+type strategy[T any, P Object[T]] struct {
+	kind Of[T, P]
+	form *form
+}
+
+func (k Of[T, P]) rules() *strategy[T, P] {
+	return &strategy[T, P]{kind: k, form: formOf(reflect.TypeFor[T]())}
+}
 
 // Normalize sets defaults. Unknown fields do not survive the decoder of a Go
 // type, which reports them itself.
 func (s *strategy[T, P]) Normalize(obj resource.Object) ([]string, error) {
+	switch s.kind.Group {
+	case "", "apps", "batch": // in other groups amounts keep what they say
+		s.form.round(obj)
+	}
 	if s.kind.Defaults != nil {
 		s.kind.Defaults(obj.(P))
 	}
@@ -60,14 +71,21 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old resource.Object) 
 
 // Validate checks by the rules of the kind.
 func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
+	m := s.kind.Metadata
+	errs := m.finalizers(obj, old, m.Unchecked, m.Again)
 	if s.kind.Validate == nil {
-		return nil
+		return errs
 	}
 	var before P
 	if old != nil {
 		before = old.(P)
 	}
-	return s.kind.Validate(obj.(P), before)
+	return append(errs, s.kind.Validate(obj.(P), before)...)
+}
+
+// Repeats implements [resource.Repeater].
+func (s *strategy[T, P]) Repeats() (update, creation int) {
+	return repeats(s.kind.Metadata.Unchecked, s.kind.Metadata.Again)
 }
 
 // Warnings about an accepted object.
@@ -105,10 +123,12 @@ func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old resource.Objec
 
 // Validate checks the status by the rules of the kind.
 func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
+	m := s.kind.Metadata
+	errs := m.finalizers(obj, old, m.StatusUnchecked, m.StatusAgain)
 	if s.kind.ValidateStatus == nil {
-		return nil
+		return errs
 	}
-	return s.kind.ValidateStatus(obj.(P), old.(P))
+	return append(errs, s.kind.ValidateStatus(obj.(P), old.(P))...)
 }
 
 // Warnings implements resource.Strategy: those about an object are not about its
@@ -118,6 +138,11 @@ func (s statusStrategy[T, P]) Warnings(_ context.Context, obj, old resource.Obje
 		return nil
 	}
 	return s.kind.StatusWarnings(obj.(P), old.(P))
+}
+
+// Repeats implements [resource.Repeater].
+func (s statusStrategy[T, P]) Repeats() (update, creation int) {
+	return repeats(s.kind.Metadata.StatusUnchecked, s.kind.Metadata.StatusAgain)
 }
 
 // part returns a field of an object.

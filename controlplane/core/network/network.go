@@ -17,7 +17,8 @@ func networkKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[networkingv1.Ingress, *networkingv1.Ingress]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
-			Status: true, Generations: true, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
+			Status:   true, Generations: true, Unconditional: true,
 			Validate: validateIngress, ValidateStatus: validateIngressStatus,
 			Warnings: ingressWarnings,
 			Columns:  kind.Columns("Name", "Class", "Hosts", "Address", "Ports", "Age"),
@@ -25,6 +26,7 @@ func networkKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[networkingv1.IngressClass, *networkingv1.IngressClass]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingressclasses", Cluster: true, Generations: true, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
 			Defaults: func(c *networkingv1.IngressClass) {
 				if c.Spec.Parameters != nil {
 					kind.Fill(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)

@@ -24,7 +24,8 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.Node, *corev1.Node]{
 			Version: "v1", Plural: "nodes", Short: []string{"no"}, Cluster: true,
-			Status: true, KeepsStatus: true, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
+			Status:   true, KeepsStatus: true, Unconditional: true,
 			Defaults:       defaultNode,
 			Prepare:        prepareNode,
 			PrepareStatus:  prepareNodeStatus,
@@ -40,6 +41,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
 			Group: "node.k8s.io", Version: "v1", Plural: "runtimeclasses", Cluster: true, Creates: true,
+			Metadata: kind.Metadata{Again: true, AnyFinalizer: true},
 			Validate: validateRuntimeClass,
 			Warnings: runtimeClassWarnings,
 			Columns:  kind.Columns("Name", "Handler", "Age"),

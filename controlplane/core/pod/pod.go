@@ -29,7 +29,8 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.Pod, pod]{
 			Version: "v1", Plural: "pods", Short: []string{"po"}, Categories: []string{"all"}, Family: podspec.Family(),
-			Status: true, Generations: true, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
+			Status:   true, Generations: true, Unconditional: true,
 			Defaults: defaultPod,
 			InitialStatus: func(p pod) {
 				p.Status.Phase = corev1.PodPending

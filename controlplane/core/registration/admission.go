@@ -47,6 +47,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[v1.MutatingWebhookConfiguration, mutating]{
 			Group: group, Version: "v1", Plural: "mutatingwebhookconfigurations", Cluster: true, Categories: extensions, Generations: true,
+			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(c mutating) {
 				for i := range c.Webhooks {
 					w := &c.Webhooks[i]
@@ -61,6 +62,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[v1.ValidatingWebhookConfiguration, validating]{
 			Group: group, Version: "v1", Plural: "validatingwebhookconfigurations", Cluster: true, Categories: extensions, Generations: true,
+			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(c validating) {
 				for i := range c.Webhooks {
 					w := &c.Webhooks[i]
@@ -74,6 +76,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[v1.ValidatingAdmissionPolicy, policy]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true, Status: true,
+			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(p policy) {
 				kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
 				if p.Spec.MatchConstraints != nil {
@@ -97,6 +100,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[v1.MutatingAdmissionPolicy, mutatingPolicy]{
 			Group: group, Version: "v1", Plural: "mutatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true,
+			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(p mutatingPolicy) {
 				kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
 				if p.Spec.MatchConstraints != nil {
@@ -116,6 +120,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[v1.MutatingAdmissionPolicyBinding, mutatingBinding]{
 			Group: group, Version: "v1", Plural: "mutatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
+			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(b mutatingBinding) {
 				if b.Spec.MatchResources != nil {
 					defaultMatch(b.Spec.MatchResources)
@@ -130,6 +135,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[v1.ValidatingAdmissionPolicyBinding, binding]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicybindings", Cluster: true, Categories: extensions, Generations: true,
+			Metadata: kind.Metadata{AnyFinalizer: true},
 			Defaults: func(b binding) {
 				if b.Spec.MatchResources != nil {
 					defaultMatch(b.Spec.MatchResources)

@@ -7,30 +7,34 @@
 package valid
 
 import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	quantity "k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// Name checks the name of a new object by the rule of its kind, where that
-// is stricter than the DNS subdomain which all kinds have to have.
-func Name[P resource.Object](obj, old P, rule apivalidation.ValidateNameFunc) field.ErrorList {
-	var none P
-	if any(old) != any(none) {
-		return nil
-	}
+// Finalizers checks that the finalizers of an object which have no domain are those of
+// Kubernetes.
+func Finalizers(names []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if obj.GetName() == "" { // which is said elsewhere
-		return nil
-	}
-	for _, problem := range rule(obj.GetName(), false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), obj.GetName(), problem))
+	for i, name := range names {
+		errs = append(errs, Finalizer(name, path.Index(i))...)
 	}
 	return errs
+}
+
+// Finalizer checks one of them.
+func Finalizer(name string, path *field.Path) field.ErrorList {
+	switch {
+	case strings.Contains(name, "/"), name == string(corev1.FinalizerKubernetes), name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents:
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")}
 }
 
 // Immutable checks that a field has not changed.

@@ -32,6 +32,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.PersistentVolumeClaim, claim]{
 			Version: "v1", Plural: "persistentvolumeclaims", Short: []string{"pvc"},
+			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Status:   true, Unconditional: true,
 			Defaults:      DefaultClaim,
@@ -44,6 +45,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[corev1.PersistentVolume, volume]{
 			Version: "v1", Plural: "persistentvolumes", Short: []string{"pv"}, Cluster: true,
+			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Status:   true, Unconditional: true,
 			Defaults: func(v volume) {
@@ -64,6 +66,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.StorageClass, class]{
 			Group: "storage.k8s.io", Version: "v1", Plural: "storageclasses", Short: []string{"sc"}, Cluster: true, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(c class) {
 				kind.Fill(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
@@ -82,6 +85,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.VolumeAttributesClass, attributesClass]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattributesclasses", Short: []string{"vac"}, Cluster: true,
+			Metadata:      kind.Metadata{Again: true},
 			Unconditional: true, Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateAttributesClass,
 			Columns:  kind.Columns("Name", "DriverName", "Age"),
@@ -114,6 +118,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.CSIStorageCapacity, capacity]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
+			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{},
 			Validate: validateCapacity,
 			Columns:  kind.Columns("Name", "Created At:date"),

@@ -31,7 +31,8 @@ func batchKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[batchv1.Job, job]{
 			Group: "batch", Version: "v1", Plural: "jobs", Categories: []string{"all"}, Family: podspec.Family(),
-			Status: true, Generations: true, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
+			Status:   true, Generations: true, Unconditional: true,
 			Defaults: func(j job) {
 				defaultJobSpec(&j.Spec)
 				kind.Fill(&j.Spec.Parallelism, int32(1))
@@ -51,7 +52,8 @@ func batchKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
 			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: podspec.Family(),
-			Status: true, Generations: true, Unconditional: true,
+			Metadata: kind.Metadata{StatusUnchecked: true},
+			Status:   true, Generations: true, Unconditional: true,
 			Defaults: defaultCronJob,
 			Validate: validateCronJob,
 			Prepare: func(_ context.Context, c, _ *batchv1.CronJob) {

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -82,7 +83,7 @@ func workloadKinds() []*resource.Resource {
 			},
 		}.Resource(),
 		kind.Of[appsv1.StatefulSet, statefulSet]{
-			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, Categories: all, Family: podspec.Family(),
+			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, NameRule: apivalidation.NameIsDNSLabel, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultStatefulSet,
 			Validate: validateStatefulSet, ValidateStatus: validateStatefulSetStatus,
@@ -112,7 +113,12 @@ func workloadKinds() []*resource.Resource {
 			Defaults: defaultDaemonSet,
 			Prepare:  countTemplates,
 			Validate: validateDaemonSet, ValidateStatus: validateDaemonSetStatus,
-			Warnings: func(o, old daemonSet) []string { return templateWarnings(o, old, &o.Spec.Template) },
+			Warnings: func(o, old daemonSet) []string { // its Pods have a name made from it, but no hostname is
+				if old != nil && old.Generation == o.Generation {
+					return nil
+				}
+				return podspec.TemplateWarnings(field.NewPath("spec", "template"), &o.Spec.Template)
+			},
 			Columns: kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Up-to-date:integer", "Available:integer",
 				"Node Selector", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(d daemonSet) []any {
@@ -126,6 +132,7 @@ func workloadKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
 			Group: "apps", Version: "v1", Plural: "controllerrevisions", Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
 			Validate: validateControllerRevision,
 			Columns:  kind.Columns("Name", "Controller", "Revision", "Age"),
 			Row: func(r *appsv1.ControllerRevision) []any {
