@@ -12,9 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/certificates"
+	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
+
+// builtinResources returns the built-in kinds.
+func builtinResources() []*resource.Resource {
+	return append(core.Resources(), certificates.Resource())
+}
 
 // catalog tells the built-in controllers what the plane serves.
 type catalog struct {

@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/self"
+	"github.com/steer-dev/steer/storage"
 )
 
 // Plugins returns the names of the admission plugins that a plane has and
@@ -33,6 +36,24 @@ func Controllers() []string {
 		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
 		"certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller",
 	}
+}
+
+// Why a part of a control plane does not run in this one.
+var (
+	errNoScheduler   = errors.New("this control plane has no scheduler: nothing runs Pods here, unless workloads are simulated")
+	errNoControllers = errors.New("the built-in controllers act on demand only")
+)
+
+// components returns the parts of a plane by the names of those of a cluster.
+func (o *Options) components(store storage.Store) self.Components {
+	c := self.Components{Store: store.Health}
+	if o.ManualControllers {
+		c.ControllerManager = errNoControllers
+	}
+	if c.Scheduler = c.ControllerManager; o.Workloads == nil {
+		c.Scheduler = errNoScheduler
+	}
+	return c
 }
 
 // checkDisabled refuses names of what there is not.

@@ -157,7 +157,7 @@ func (p *Plane) assemble() error {
 	served := &catalog{}
 	parameters := registration.Parameters{Authorizer: p.authorizer, Store: p.store, Plural: served.plural}
 	builtin := append(accounts.resources(pods.Into(p.self.Keep(allocator.Services(parameters.Guard(builtinResources()))))), core.Reviews(p.authorizer, authentication)...)
-	builtin = append(builtin, pods.Bindings(), p.components())
+	builtin = append(builtin, pods.Bindings(), o.components(p.store).Resource())
 	refusal := &lateAdmission{}
 	charges := &quota.Ledger{}
 	escalation := rbac.Escalation{Roles: roles, Authorizer: p.authorizer}
@@ -195,8 +195,8 @@ func (p *Plane) assemble() error {
 	if err := aggregation.Load(ctx); err != nil {
 		return err
 	}
-	controllers := o.controllers(gc.New(served, lifeOf), namespace.New(served, lifeOf), cleanup.New(served, lifeOf), expiry.New(),
-		protection.New(lifeOf), disruption.New(served), quota.NewController(served, charges), rbac.NewAggregator(),
+	controllers := o.controllers(gc.New(served, step.LifeOf), namespace.New(served, step.LifeOf), cleanup.New(served, step.LifeOf), expiry.New(),
+		protection.New(step.LifeOf), disruption.New(served), quota.NewController(served, charges), rbac.NewAggregator(),
 		apiservice.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {

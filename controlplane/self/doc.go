@@ -9,5 +9,5 @@
 //
 // The objects are written past the server: their addresses may be ones of this
 // machine alone, which validation refuses to others, and some are there before the
-// server is.
+// server is. ComponentStatuses are not stored: they are computed.
 package self

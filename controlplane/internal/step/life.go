@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package step
 
 import (
 	"bytes"
@@ -9,29 +9,28 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
-// lifeOf reads what decides over the life of a stored object. It is called for
+// LifeOf reads what decides over the life of a stored object. It is called for
 // every write and, at the start, for every object there is, most of which have
 // neither owners nor finalizers; so it looks only at what it needs.
-func lifeOf(rec *storage.Record) *step.Object {
-	metadata := step.Member(rec.Value, "metadata")
-	uid := step.Member(metadata, "uid")
+func LifeOf(rec *storage.Record) *Object {
+	metadata := Member(rec.Value, "metadata")
+	uid := Member(metadata, "uid")
 	if len(uid) < 3 || uid[0] != '"' {
 		return nil
 	}
-	out := &step.Object{
+	out := &Object{
 		UID:      types.UID(uid[1 : len(uid)-1]), // never has escapes
-		Deleting: isSet(step.Member(metadata, "deletionTimestamp")),
+		Deleting: isSet(Member(metadata, "deletionTimestamp")),
 	}
-	if owners := step.Member(metadata, "ownerReferences"); isSet(owners) {
+	if owners := Member(metadata, "ownerReferences"); isSet(owners) {
 		if json.Unmarshal(owners, &out.Owners) != nil {
 			return nil
 		}
 	}
-	if finalizers := step.Member(metadata, "finalizers"); isSet(finalizers) {
+	if finalizers := Member(metadata, "finalizers"); isSet(finalizers) {
 		if json.Unmarshal(finalizers, &out.Finalizers) != nil {
 			return nil
 		}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package step
 
 import (
 	"bytes"
@@ -13,14 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
 func TestLifeIsReadFromMetadataAlone(t *testing.T) {
 	t.Parallel()
 	no := false
-	for text, want := range map[string]*step.Object{
+	for text, want := range map[string]*Object{
 		`{"apiVersion":"v1","metadata":{"annotations":{"uid":"wrong","x":"{\"uid\":\"wrong\"}"},"name":"a","uid":"1"},"data":{"uid":"wrong"}}`: {UID: "1"},
 		`{"spec":{"a":[1,{"b":"]}"}],"c":-1.5e3,"d":true},"metadata":{"uid":"1","finalizers":["x/y","z"],"deletionTimestamp":"2000-01-01T00:00:00Z"}}`: {
 			UID: "1", Finalizers: []string{"x/y", "z"}, Deleting: true,
@@ -34,7 +33,7 @@ func TestLifeIsReadFromMetadataAlone(t *testing.T) {
 		`[]`:                        nil,
 		``:                          nil,
 	} {
-		if diff := cmp.Diff(want, lifeOf(&storage.Record{Value: []byte(text)})); diff != "" {
+		if diff := cmp.Diff(want, LifeOf(&storage.Record{Value: []byte(text)})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
@@ -48,7 +47,7 @@ func FuzzMember(f *testing.F) {
 	f.Add(`{"`, "a")
 	f.Add(`{"a":"\`, "a")
 	f.Fuzz(func(t *testing.T, text, name string) {
-		step.Member([]byte(text), name) // whatever it is, it ends
+		Member([]byte(text), name) // whatever it is, it ends
 		var compact bytes.Buffer
 		var object map[string]json.RawMessage
 		if json.Compact(&compact, []byte(text)) != nil || json.Unmarshal(compact.Bytes(), &object) != nil || object == nil {
@@ -57,7 +56,7 @@ func FuzzMember(f *testing.F) {
 		if strings.ContainsAny(text, `\`) || len(object) != strings.Count(topLevel(compact.Bytes()), ":") {
 			return // keys with escapes, and keys that stand twice, are not ours
 		}
-		got := step.Member(compact.Bytes(), name)
+		got := Member(compact.Bytes(), name)
 		if want := object[name]; !bytes.Equal(got, want) {
 			t.Errorf("member %q of %s: got %s, want %s", name, compact.Bytes(), got, want)
 		}
@@ -88,7 +87,7 @@ func BenchmarkLifeOf(b *testing.B) {
 	value := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"creationTimestamp":"2000-01-01T00:00:00Z","managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:x":{}}},"manager":"m","operation":"Update"}],"name":"a","namespace":"b","resourceVersion":"1","uid":"6a4ac0c2-6c8b-4e27-9f6f-5f2a5b0a9f00"},"data":{"x":%q}}`, strings.Repeat("x", 2000))
 	rec := &storage.Record{Value: value}
 	for b.Loop() {
-		if lifeOf(rec) == nil {
+		if LifeOf(rec) == nil {
 			b.Fatal("not an object")
 		}
 	}

@@ -1,11 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package self
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,15 +16,16 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-// Why a part of a control plane does not run in this one.
-var (
-	errNoScheduler   = errors.New("this control plane has no scheduler: nothing runs Pods here, unless workloads are simulated")
-	errNoControllers = errors.New("the built-in controllers act on demand only")
-)
+// Components are the parts of a control plane, by the names that they have in a
+// cluster: an error says why one does not run, or is not well.
+type Components struct {
+	ControllerManager, Scheduler error
+	// Store tells how the store is, which stands for etcd.
+	Store func() error
+}
 
-// components returns the resource that shows the parts of the plane under the
-// names of those of a cluster.
-func (p *Plane) components() *resource.Resource {
+// Resource returns the resource that shows the parts.
+func (c Components) Resource() *resource.Resource {
 	k := kind.Of[corev1.ComponentStatus, *corev1.ComponentStatus]{Version: "v1", Plural: "componentstatuses", Cluster: true}
 	return &resource.Resource{
 		Names: resource.Names{
@@ -36,7 +36,7 @@ func (p *Plane) components() *resource.Resource {
 			Deprecation: "v1 ComponentStatus is deprecated in v1.19+",
 			Printer:     &table.Typed[*corev1.ComponentStatus]{Definitions: kind.Columns("Name", "Status", "Message", "Error"), Row: componentRow},
 		}},
-		Backend: components{p},
+		Backend: components{c},
 	}
 }
 
@@ -50,7 +50,7 @@ func componentRow(c *corev1.ComponentStatus) []any {
 }
 
 // components is the backend of ComponentStatuses.
-type components struct{ plane *Plane }
+type components struct{ parts Components }
 
 // Get implements resource.Getter.
 func (c components) Get(_ context.Context, r *resource.Request) (resource.Object, error) {
@@ -68,15 +68,8 @@ func (c components) List(_ context.Context, _ *resource.Request, _ *internalvers
 }
 
 func (c components) all() []resource.Object {
-	var controllers, scheduler error
-	if c.plane.options.ManualControllers {
-		controllers = errNoControllers
-	}
-	if scheduler = controllers; c.plane.options.Workloads == nil {
-		scheduler = errNoScheduler
-	}
 	return []resource.Object{
-		component("controller-manager", controllers), component("scheduler", scheduler), component("etcd-0", c.plane.store.Health()),
+		component("controller-manager", c.parts.ControllerManager), component("scheduler", c.parts.Scheduler), component("etcd-0", c.parts.Store()),
 	}
 }
 
