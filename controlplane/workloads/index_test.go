@@ -6,7 +6,6 @@ package workloads
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -49,14 +49,14 @@ func TestKeptIndexEqualsRebuild(t *testing.T) {
 			rebuilt := newController(t)
 			rebuilt.Reset(view)
 			options := cmp.Options{
-				cmp.AllowUnexported(index{}, object{}, owner{}), cmpopts.EquateEmpty(),
-				cmpopts.IgnoreFields(index{}, "free", "addresses", "numbers"), // addresses are given out before they are written
+				cmp.AllowUnexported(cluster.Index{}, cluster.Object{}, cluster.Owner{}), cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(cluster.Index{}, "free", "addresses", "Numbers"), // addresses are given out before they are written
 			}
-			if diff := cmp.Diff(rebuilt.index, kept.index, options); diff != "" {
+			if diff := cmp.Diff(rebuilt.Index, kept.Index, options); diff != "" {
 				t.Fatalf("seed %d, round %d: the kept index differs (-rebuilt +kept):\n%s", seed, round, diff)
 			}
-			for key, n := range rebuilt.index.numbers {
-				if kept.index.numbers[key] != n {
+			for key, n := range rebuilt.Index.Numbers {
+				if kept.Index.Numbers[key] != n {
 					t.Fatalf("seed %d, round %d: the address of %s is lost", seed, round, key)
 				}
 			}
@@ -81,7 +81,7 @@ func newController(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.due.Add(nodeKey())
+	c.Due.Add(cluster.NodeKey())
 	return c
 }
 
@@ -102,9 +102,9 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 	t.Helper()
 	n := chance.IntN(6)
 	uid := types.UID(fmt.Sprint("p", n))
-	key := storage.Key{Bucket: pods, Name: fmt.Sprint("default/p", n)}
+	key := storage.Key{Bucket: cluster.Pods, Name: fmt.Sprint("default/p", n)}
 	if chance.IntN(3) == 0 {
-		key, uid = storage.Key{Bucket: jobs, Name: fmt.Sprint("default/j", n%2)}, types.UID(fmt.Sprint("j", n%2))
+		key, uid = storage.Key{Bucket: cluster.Jobs, Name: fmt.Sprint("default/j", n%2)}, types.UID(fmt.Sprint("j", n%2))
 	}
 	if chance.IntN(5) == 0 {
 		if steptest.View(t, store).Get(key) != nil {
@@ -113,7 +113,7 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 		return
 	}
 	meta := metav1.ObjectMeta{Name: key.Name[len("default/"):], Namespace: "default", UID: uid, Labels: map[string]string{"job": fmt.Sprint(chance.IntN(2))}}
-	if key.Bucket == jobs {
+	if key.Bucket == cluster.Jobs {
 		steptest.Put(t, store, key, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 			Parallelism: new(int32(1)), Completions: new(int32(2)), BackoffLimit: new(int32(6)),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": fmt.Sprint(n % 2)}},
@@ -133,21 +133,9 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName}}
 	pod.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}[chance.IntN(4)]
 	if pod.Status.Phase != corev1.PodPending {
-		pod.Spec.NodeName, pod.Status.PodIP = NodeName, fmt.Sprint("10.244.1.", n)
+		pod.Spec.NodeName, pod.Status.PodIP = cluster.NodeName, fmt.Sprint("10.244.1.", n)
 	}
 	steptest.Put(t, store, key, pod)
-}
-
-func TestIndexesAreWrittenShort(t *testing.T) {
-	t.Parallel()
-	for text, list := range map[string][]int{"": nil, "3": {3}, "0,1": {0, 1}, "0-2,4,6-8": {0, 1, 2, 4, 6, 7, 8}} {
-		if got := formatIndexes(list); got != text {
-			t.Errorf("%v is written as %q, want %q", list, got, text)
-		}
-		if got := parseIndexes(text); !slices.Equal(got, list) {
-			t.Errorf("%q is read as %v, want %v", text, got, list)
-		}
-	}
 }
 
 func TestOutcomesThatCannotBeAreRefused(t *testing.T) {

@@ -11,22 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
 // nodeAddress is the address of the simulated node.
 const nodeAddress = "172.18.0.2"
 
-func nodeKey() storage.Key { return storage.Key{Bucket: nodes, Name: NodeName} }
-
 // lookNode registers the simulated node unless it is there, and takes the taint
 // that new nodes have off those that are ready.
-func (t *turn) lookNode(key storage.Key) {
-	if node := stored[corev1.Node](t, key); node != nil {
+func (t *visit) lookNode(key storage.Key) {
+	if node := cluster.Stored[corev1.Node](t.Turn, key); node != nil {
 		t.untaint(key, node)
 		return
 	}
-	if key != nodeKey() {
+	if key != cluster.NodeKey() {
 		return
 	}
 	room := corev1.ResourceList{
@@ -35,10 +34,10 @@ func (t *turn) lookNode(key storage.Key) {
 	}
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{
-			Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: t.stamp(), LastTransitionTime: t.stamp(),
+			Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: t.Stamp(), LastTransitionTime: t.Stamp(),
 		}
 	}
-	t.create(kubelet, key, nodes, &corev1.Node{
+	t.Create(kubelet, key, cluster.Nodes, &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: NodeName, Labels: map[string]string{
 			corev1.LabelHostname: NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
@@ -62,7 +61,7 @@ func (t *turn) lookNode(key storage.Key) {
 	})
 }
 
-func (t *turn) untaint(key storage.Key, node *corev1.Node) {
+func (t *visit) untaint(key storage.Key, node *corev1.Node) {
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
@@ -73,5 +72,5 @@ func (t *turn) untaint(key storage.Key, node *corev1.Node) {
 		return
 	}
 	node.Spec.Taints = rest
-	t.update(step.KubeSystem+"node-controller", key, "", node)
+	t.Update(step.KubeSystem+"node-controller", key, "", node)
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/jobs"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -20,33 +22,33 @@ import (
 const kubelet = step.NodePrefix + NodeName
 
 // lookPod schedules a Pod, runs it on the node, and ends it.
-func (t *turn) lookPod(key storage.Key) {
-	p := t.index.objects[key]
+func (t *visit) lookPod(key storage.Key) {
+	p := t.Index.Objects[key]
 	switch {
 	case p == nil:
-	case p.tracked && p.owner.key.Bucket == jobs && (t.index.objects[p.owner.key] == nil || t.index.objects[p.owner.key].uid != p.owner.uid):
-		t.untrack(key, p)
-	case p.deleting:
+	case p.Tracked && p.Owner.Key.Bucket == cluster.Jobs && (t.Index.Objects[p.Owner.Key] == nil || t.Index.Objects[p.Owner.Key].UID != p.Owner.UID):
+		jobs.Release(t.Turn, key, p)
+	case p.Deleting:
 		t.endPod(p)
-	case p.ended():
-	case p.node == "":
+	case p.Ended():
+	case p.Node == "":
 		t.schedule(p)
-	case p.node == NodeName:
+	case p.Node == NodeName:
 		t.run(p)
 	}
 }
 
 // schedule binds a Pod to the node.
-func (t *turn) schedule(p *object) {
-	pod := stored[corev1.Pod](t, p.key)
-	node := t.index.objects[nodeKey()]
+func (t *visit) schedule(p *cluster.Object) {
+	pod := cluster.Stored[corev1.Pod](t.Turn, p.Key)
+	node := t.Index.Objects[cluster.NodeKey()]
 	switch {
 	case pod == nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0:
 		return
-	case t.fateOf(p).Fate == Unschedulable:
+	case t.controller.fateOf(p).Fate == Unschedulable:
 		t.unschedulable(pod, "1 node(s) are scripted not to take the pod.")
 		return
-	case node != nil && node.cordoned && !toleratesCordon(pod):
+	case node != nil && node.Cordoned && !toleratesCordon(pod):
 		t.unschedulable(pod, "1 node(s) were unschedulable.")
 		return
 	}
@@ -55,19 +57,19 @@ func (t *turn) schedule(p *object) {
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: NodeName},
 	}
-	t.written.Add(p.key)
-	t.send(step.Request{
-		User: step.Scheduler, Method: http.MethodPost, Path: resourceOf(pods).Object(p.key) + "/binding",
-		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.key},
+	t.Written.Add(p.Key)
+	t.Send(step.Request{
+		User: step.Scheduler, Method: http.MethodPost, Path: cluster.ResourceOf(cluster.Pods).Object(p.Key) + "/binding",
+		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.Key},
 	})
 }
 
 // unschedulable reports why no node takes a Pod.
-func (t *turn) unschedulable(pod *corev1.Pod, why string) {
+func (t *visit) unschedulable(pod *corev1.Pod, why string) {
 	t.setPodStatus(step.Scheduler, pod, func(s *corev1.PodStatus) {
 		setPodCondition(s, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-			Message: "0/1 nodes are available: " + why, LastTransitionTime: t.stamp(), ObservedGeneration: pod.Generation,
+			Message: "0/1 nodes are available: " + why, LastTransitionTime: t.Stamp(), ObservedGeneration: pod.Generation,
 		})
 	})
 }
@@ -82,79 +84,79 @@ func toleratesCordon(pod *corev1.Pod) bool {
 }
 
 // run brings the status of a Pod up to what its fate has made of it by now.
-func (t *turn) run(p *object) {
-	outcome := t.fateOf(p)
-	begun, ok := t.begun[p.uid]
+func (t *visit) run(p *cluster.Object) {
+	outcome := t.controller.fateOf(p)
+	begun, ok := t.controller.begun[p.UID]
 	if !ok {
-		if begun = p.startedAt; begun.IsZero() {
-			begun = t.now
+		if begun = p.StartedAt; begun.IsZero() {
+			begun = t.Now
 		}
-		t.begun[p.uid] = begun
+		t.controller.begun[p.UID] = begun
 	}
 	due := begun.Add(outcome.After)
-	come := !due.After(t.now)
+	come := !due.After(t.Now)
 	if !come {
-		t.later(p.key, due)
+		t.Later(p.Key, due)
 	}
-	if outcome.Fate == Never && !p.startedAt.IsZero() && p.observed == p.generation {
+	if outcome.Fate == Never && !p.StartedAt.IsZero() && p.Observed == p.Generation {
 		return // whoever changes its status wants it so
 	}
-	if outcome.Fate == Ready && come && p.ready && p.observed == p.generation {
+	if outcome.Fate == Ready && come && p.Ready && p.Observed == p.Generation {
 		return
 	}
-	pod := stored[corev1.Pod](t, p.key)
+	pod := cluster.Stored[corev1.Pod](t.Turn, p.Key)
 	if pod == nil {
 		return
 	}
 	life := lifeOf(pod, outcome.Fate, come)
 	if life.state == crashing {
 		var next time.Time
-		life.restarts, life.backoff, next = crashes(due, t.now)
-		t.later(p.key, next)
+		life.restarts, life.backoff, next = crashes(due, t.Now)
+		t.Later(p.Key, next)
 	}
-	life.now, life.begun = t.stamp(), metav1.NewTime(begun).Rfc3339Copy()
+	life.now, life.begun = t.Stamp(), metav1.NewTime(begun).Rfc3339Copy()
 	t.setPodStatus(kubelet, pod, func(s *corev1.PodStatus) { life.report(pod, s, t.addressOf(pod)) })
 }
 
-func (t *turn) addressOf(pod *corev1.Pod) string {
+func (t *visit) addressOf(pod *corev1.Pod) string {
 	switch {
 	case pod.Spec.HostNetwork:
 		return nodeAddress
 	case pod.Status.PodIP != "":
 		return pod.Status.PodIP
 	}
-	return t.index.address(storage.Key{Bucket: pods, Name: pod.Namespace + "/" + pod.Name})
+	return t.Index.Address(storage.Key{Bucket: cluster.Pods, Name: pod.Namespace + "/" + pod.Name})
 }
 
 // setPodStatus writes the status of a Pod if change makes a difference.
-func (t *turn) setPodStatus(user string, pod *corev1.Pod, change func(*corev1.PodStatus)) {
+func (t *visit) setPodStatus(user string, pod *corev1.Pod, change func(*corev1.PodStatus)) {
 	before := pod.Status.DeepCopy()
 	change(&pod.Status)
 	if equality.Semantic.DeepEqual(before, &pod.Status) {
 		return
 	}
-	t.update(user, storage.Key{Bucket: pods, Name: pod.Namespace + "/" + pod.Name}, "status", pod)
+	t.Update(user, storage.Key{Bucket: cluster.Pods, Name: pod.Namespace + "/" + pod.Name}, "status", pod)
 }
 
 // endPod ends a Pod that is marked as deleted. One that somebody holds by a
 // finalizer reports its end first.
-func (t *turn) endPod(p *object) {
-	if p.node != NodeName || p.grace == 0 && p.ended() {
+func (t *visit) endPod(p *cluster.Object) {
+	if p.Node != NodeName || p.Grace == 0 && p.Ended() {
 		return
 	}
-	if pod := stored[corev1.Pod](t, p.key); pod != nil && !p.ended() && len(pod.Finalizers) > 0 {
-		end := life{state: failed, now: t.stamp(), begun: metav1.NewTime(p.startedAt), exitCode: 137}
-		if p.startedAt.IsZero() {
-			end.begun = t.stamp()
+	if pod := cluster.Stored[corev1.Pod](t.Turn, p.Key); pod != nil && !p.Ended() && len(pod.Finalizers) > 0 {
+		end := life{state: failed, now: t.Stamp(), begun: metav1.NewTime(p.StartedAt), exitCode: 137}
+		if p.StartedAt.IsZero() {
+			end.begun = t.Stamp()
 		}
 		t.setPodStatus(kubelet, pod, func(s *corev1.PodStatus) { end.report(pod, s, t.addressOf(pod)) })
 		return
 	}
-	if p.grace == 0 {
+	if p.Grace == 0 {
 		return
 	}
 	now := int64(0)
-	t.delete(kubelet, p.key, p, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	t.Delete(kubelet, p.Key, p, metav1.DeleteOptions{GracePeriodSeconds: &now})
 }
 
 // Delays between the restarts of a container.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -27,45 +28,45 @@ const (
 const provisioner = "simulated.steer.dev"
 
 // lookClaim binds a claim to a volume of its own, or to the one that it names.
-func (t *turn) lookClaim(key storage.Key) {
-	self, c := t.index.objects[key], stored[corev1.PersistentVolumeClaim](t, key)
-	if self == nil || c == nil || self.deleting {
+func (t *visit) lookClaim(key storage.Key) {
+	self, c := t.Index.Objects[key], cluster.Stored[corev1.PersistentVolumeClaim](t.Turn, key)
+	if self == nil || c == nil || self.Deleting {
 		return
 	}
 	name := c.Spec.VolumeName
 	if name == "" {
 		name = "pvc-" + string(c.UID)
 	}
-	at := storage.Key{Bucket: volumes, Name: name}
-	v := stored[corev1.PersistentVolume](t, at)
+	at := storage.Key{Bucket: cluster.Volumes, Name: name}
+	v := cluster.Stored[corev1.PersistentVolume](t.Turn, at)
 	switch {
 	case v == nil && c.Spec.VolumeName == "":
-		t.create(binder, key, volumes, volumeFor(c, name))
+		t.Create(binder, key, cluster.Volumes, volumeFor(c, name))
 		return
 	case v == nil:
 		return // it is waited for
 	case v.Spec.ClaimRef == nil:
 		v.Spec.ClaimRef = claimReference(c)
-		v.Annotations = with(v.Annotations, boundByController, "yes")
-		t.update(binder, at, "", v)
-		t.requests[len(t.requests)-1].Subject.Key = key
+		v.Annotations = cluster.With(v.Annotations, boundByController, "yes")
+		t.Update(binder, at, "", v)
+		t.Requests[len(t.Requests)-1].Subject.Key = key
 		return
 	case v.Spec.ClaimRef.UID != c.UID:
 		return // another claim has it
 	}
 	if c.Spec.VolumeName == "" || c.Annotations[bindCompleted] == "" {
 		if c.Spec.VolumeName == "" {
-			c.Annotations = with(c.Annotations, boundByController, "yes")
+			c.Annotations = cluster.With(c.Annotations, boundByController, "yes")
 		}
-		c.Annotations = with(c.Annotations, bindCompleted, "yes")
+		c.Annotations = cluster.With(c.Annotations, bindCompleted, "yes")
 		c.Spec.VolumeName = name
-		t.update(binder, key, "", c)
+		t.Update(binder, key, "", c)
 		return
 	}
 	before := c.Status.DeepCopy()
 	c.Status.Phase, c.Status.AccessModes, c.Status.Capacity = corev1.ClaimBound, v.Spec.AccessModes, v.Spec.Capacity
 	if !equality.Semantic.DeepEqual(before, &c.Status) {
-		t.update(binder, key, "status", c)
+		t.Update(binder, key, "status", c)
 	}
 }
 
@@ -97,29 +98,29 @@ func volumeFor(c *corev1.PersistentVolumeClaim, name string) *corev1.PersistentV
 
 // lookVolume reports whether a volume is bound, and deletes one of ours whose
 // claim is gone, once it is known to be released: a bound one is protected.
-func (t *turn) lookVolume(key storage.Key) {
-	self, v := t.index.objects[key], stored[corev1.PersistentVolume](t, key)
+func (t *visit) lookVolume(key storage.Key) {
+	self, v := t.Index.Objects[key], cluster.Stored[corev1.PersistentVolume](t.Turn, key)
 	if self == nil || v == nil {
 		return
 	}
 	phase := corev1.VolumeAvailable
 	if ref := v.Spec.ClaimRef; ref != nil {
-		claim := t.index.objects[self.owner.key]
+		claim := t.Index.Objects[self.Owner.Key]
 		switch {
-		case claim != nil && (ref.UID == "" || claim.uid == ref.UID):
+		case claim != nil && (ref.UID == "" || claim.UID == ref.UID):
 			phase = corev1.VolumeBound
 		case ref.UID != "":
 			phase = corev1.VolumeReleased
 		}
 	}
 	if v.Status.Phase != phase {
-		now := t.stamp()
+		now := t.Stamp()
 		v.Status.Phase, v.Status.LastPhaseTransitionTime = phase, &now
-		t.update(binder, key, "status", v)
+		t.Update(binder, key, "status", v)
 		return
 	}
 	ours := strings.HasPrefix(v.Annotations[provisionedBy], provisioner)
-	if phase == corev1.VolumeReleased && ours && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !self.deleting {
-		t.delete(binder, key, self, metav1.DeleteOptions{})
+	if phase == corev1.VolumeReleased && ours && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !self.Deleting {
+		t.Delete(binder, key, self, metav1.DeleteOptions{})
 	}
 }

@@ -35,11 +35,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/jobs"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/replicas"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/revisioned"
 	"github.com/steer-dev/steer/storage"
 )
 
 // NodeName is the name of the simulated node.
-const NodeName = "steer-node"
+const NodeName = cluster.NodeName
 
 // Options of a simulated cluster. The zero value is one where all goes well.
 type Options struct {
@@ -50,16 +54,10 @@ type Options struct {
 
 // Controller is everything that makes workloads behave.
 type Controller struct {
+	*cluster.Memory
 	outcomes []outcome
-	index    *index
-	// due holds what has to be looked at in the next step, timers what has to be
-	// looked at when time has passed.
-	due    step.KeySet
-	timers map[storage.Key]time.Time
 	// begun tells when Pods were started, to the nanosecond.
 	begun map[types.UID]time.Time
-	// failures holds why objects could not be created for an owner.
-	failures map[storage.Key]string
 }
 
 var (
@@ -82,8 +80,7 @@ func New(o Options) (*Controller, error) {
 }
 
 func (c *Controller) forget() {
-	c.index, c.due = newIndex(), step.KeySet{}
-	c.timers, c.begun, c.failures = map[storage.Key]time.Time{}, map[types.UID]time.Time{}, map[storage.Key]string{}
+	c.Memory, c.begun = cluster.NewMemory(), map[types.UID]time.Time{}
 }
 
 // Name implements [step.Controller].
@@ -92,74 +89,74 @@ func (c *Controller) Name() string { return "workloads" }
 // Reset implements [step.Controller].
 func (c *Controller) Reset(view storage.View) {
 	c.forget()
-	for _, bucket := range buckets() {
+	for _, bucket := range cluster.Buckets() {
 		for rec := range view.Ascend(bucket, "", "") {
-			if c.index.put(rec) {
-				c.due.Add(rec.Key)
+			if c.Index.Put(rec) {
+				c.Due.Add(rec.Key)
 			}
 		}
 	}
-	c.due.Add(nodeKey())
+	c.Due.Add(cluster.NodeKey())
 }
 
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key
-	if !follows(key.Bucket) {
+	if !cluster.Follows(key.Bucket) {
 		return
 	}
-	before := c.index.objects[key]
+	before := c.Index.Objects[key]
 	if e.Deleted {
-		c.index.remove(key)
-		delete(c.timers, key)
-		delete(c.failures, key)
+		c.Index.Remove(key)
+		delete(c.Timers, key)
+		delete(c.Failures, key)
 		if before != nil {
-			delete(c.begun, before.uid)
+			delete(c.begun, before.UID)
 		}
-		if key == nodeKey() {
-			c.due.Add(key)
+		if key == cluster.NodeKey() {
+			c.Due.Add(key)
 		}
 	} else {
-		c.index.put(e.Record)
-		c.due.Add(key)
+		c.Index.Put(e.Record)
+		c.Due.Add(key)
 	}
 	c.lookForClaims(e)
-	now := c.index.objects[key]
-	if key == nodeKey() {
-		c.due.Add(c.index.of(daemonSets)...)
-		if before != nil && now != nil && before.cordoned && !now.cordoned {
-			c.due.Add(c.index.of(pods)...) // some may have waited for it
+	now := c.Index.Objects[key]
+	if key == cluster.NodeKey() {
+		c.Due.Add(c.Index.Of(cluster.DaemonSets)...)
+		if before != nil && now != nil && before.Cordoned && !now.Cordoned {
+			c.Due.Add(c.Index.Of(cluster.Pods)...) // some may have waited for it
 		}
 	}
-	for _, state := range []*object{before, now} {
+	for _, state := range []*cluster.Object{before, now} {
 		if state == nil {
 			continue
 		}
 		if before == nil || now == nil { // its children have it, or have it no longer
-			c.due.Add(c.index.children[state.uid].Sorted()...)
+			c.Due.Add(c.Index.Children[state.UID].Sorted()...)
 		}
-		if state.owner.uid == "" {
+		if state.Owner.UID == "" {
 			c.lookForOwners(key, before, now)
 			continue
 		}
-		c.due.Add(state.owner.key)
+		c.Due.Add(state.Owner.Key)
 		// A Deployment that recreates waits for the last Pod.
-		if grand := c.index.objects[state.owner.key]; grand != nil && e.Deleted && grand.owner.uid != "" {
-			c.due.Add(grand.owner.key)
+		if grand := c.Index.Objects[state.Owner.Key]; grand != nil && e.Deleted && grand.Owner.UID != "" {
+			c.Due.Add(grand.Owner.Key)
 		}
 	}
 }
 
 // lookForOwners makes those due that might adopt an object.
-func (c *Controller) lookForOwners(key storage.Key, before, now *object) {
-	if now == nil || now.owner.uid != "" || !adoptable(key.Bucket) {
+func (c *Controller) lookForOwners(key storage.Key, before, now *cluster.Object) {
+	if now == nil || now.Owner.UID != "" || !cluster.Adoptable(key.Bucket) {
 		return
 	}
-	if before != nil && before.owner.uid == "" && labels.Equals(before.labels, now.labels) {
+	if before != nil && before.Owner.UID == "" && labels.Equals(before.Labels, now.Labels) {
 		return
 	}
 	namespace, _ := step.SplitName(key.Name)
-	c.due.Add(c.index.adopters(namespace)...)
+	c.Due.Add(c.Index.Adopters(namespace)...)
 }
 
 // lookForClaims makes those due that may have waited for a claim to go, or for a
@@ -167,39 +164,71 @@ func (c *Controller) lookForOwners(key storage.Key, before, now *object) {
 func (c *Controller) lookForClaims(e storage.Event) {
 	key := e.Record.Key
 	switch {
-	case key.Bucket == claims && e.Deleted:
+	case key.Bucket == cluster.Claims && e.Deleted:
 		namespace, _ := step.SplitName(key.Name)
-		c.due.Add(c.index.adopters(namespace)...)
-	case key.Bucket == volumes && !e.Deleted && c.index.objects[key] != nil && c.index.objects[key].owner.uid == "":
-		c.due.Add(c.index.of(claims)...)
+		c.Due.Add(c.Index.Adopters(namespace)...)
+	case key.Bucket == cluster.Volumes && !e.Deleted && c.Index.Objects[key] != nil && c.Index.Objects[key].Owner.UID == "":
+		c.Due.Add(c.Index.Of(cluster.Claims)...)
 	}
 }
 
 // Step implements [step.Controller].
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
-	for key, at := range c.timers {
+	for key, at := range c.Timers {
 		if !at.After(now) {
-			delete(c.timers, key)
-			c.due.Add(key)
+			delete(c.Timers, key)
+			c.Due.Add(key)
 		}
 	}
-	t := &turn{Controller: c, view: view, now: now, written: step.KeySet{}}
-	keys := c.due.Sorted()
-	clear(c.due)
+	t := &visit{Turn: c.Begin(view, now), controller: c}
+	keys := c.Due.Sorted()
+	clear(c.Due)
 	for _, key := range keys {
-		if _, written := t.written[key]; written {
-			c.due.Add(key) // what this turn does to it comes first
+		if _, written := t.Written[key]; written {
+			c.Due.Add(key) // what this turn does to it comes first
 			continue
 		}
 		t.look(key)
 	}
-	return t.requests
+	return t.Requests
+}
+
+// visit is one step, as the node sees it.
+type visit struct {
+	*cluster.Turn
+	controller *Controller
+}
+
+// look has one object looked at by whom it concerns.
+func (t *visit) look(key storage.Key) {
+	switch key.Bucket {
+	case cluster.Nodes:
+		t.lookNode(key)
+	case cluster.Pods:
+		t.lookPod(key)
+	case cluster.ReplicaSets, cluster.Controllers:
+		replicas.ReplicaSet(t.Turn, key)
+	case cluster.Deployments:
+		replicas.Deployment(t.Turn, key)
+	case cluster.Jobs:
+		jobs.Job(t.Turn, key)
+	case cluster.StatefulSets:
+		revisioned.StatefulSet(t.Turn, key)
+	case cluster.DaemonSets:
+		revisioned.DaemonSet(t.Turn, key)
+	case cluster.CronJobs:
+		jobs.CronJob(t.Turn, key)
+	case cluster.Claims:
+		t.lookClaim(key)
+	case cluster.Volumes:
+		t.lookVolume(key)
+	}
 }
 
 // Wake implements [step.Waker].
 func (c *Controller) Wake() time.Time {
 	var first time.Time
-	for _, at := range c.timers {
+	for _, at := range c.Timers {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
@@ -212,13 +241,13 @@ func (c *Controller) Report(r step.Request, err error) {
 	key := r.Subject.Key
 	switch {
 	case err != nil:
-		c.due.Add(key)
-		if r.Subject.Detail == creation {
-			c.failures[key] = messageOf(err)
+		c.Due.Add(key)
+		if r.Subject.Detail == cluster.Creation {
+			c.Failures[key] = messageOf(err)
 		}
-	case r.Subject.Detail == creation && c.failures[key] != "":
-		delete(c.failures, key)
-		c.due.Add(key)
+	case r.Subject.Detail == cluster.Creation && c.Failures[key] != "":
+		delete(c.Failures, key)
+		c.Due.Add(key)
 	}
 }
 
@@ -233,14 +262,14 @@ func messageOf(err error) string {
 }
 
 // fateOf returns what becomes of a Pod.
-func (c *Controller) fateOf(p *object) Outcome {
-	namespace, _ := step.SplitName(p.key.Name)
+func (c *Controller) fateOf(p *cluster.Object) Outcome {
+	namespace, _ := step.SplitName(p.Key.Name)
 	for _, o := range c.outcomes {
-		if (o.Namespace == "" || o.Namespace == namespace) && o.selector.Matches(labels.Set(p.labels)) {
+		if (o.Namespace == "" || o.Namespace == namespace) && o.selector.Matches(labels.Set(p.Labels)) {
 			return o.Outcome
 		}
 	}
-	if p.owner.key.Bucket == jobs {
+	if p.Owner.Key.Bucket == cluster.Jobs {
 		return Outcome{Fate: Complete}
 	}
 	return Outcome{Fate: Ready}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+package revisioned
 
 import (
 	"encoding/json"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -33,10 +34,10 @@ type history struct {
 
 // historyOf returns the history of an owner, in which its current template has
 // become the newest revision. hash names a new one; nil: by its content.
-func (t *turn) historyOf(user string, self *object, owner metav1.Object, kind string, template *corev1.PodTemplateSpec, collisions *int32, hash func() string) history {
+func (t *turn) historyOf(user string, self *cluster.Object, owner metav1.Object, kind string, template *corev1.PodTemplateSpec, collisions *int32, hash func() string) history {
 	var h history
-	for _, o := range t.index.childrenOf(self.uid, revisions) {
-		if r := stored[appsv1.ControllerRevision](t, o.key); r != nil {
+	for _, o := range t.Index.ChildrenOf(self.UID, cluster.Revisions) {
+		if r := cluster.Stored[appsv1.ControllerRevision](t.Turn, o.Key); r != nil {
 			h.past = append(h.past, r)
 		}
 	}
@@ -50,10 +51,10 @@ func (t *turn) historyOf(user string, self *object, owner metav1.Object, kind st
 			continue
 		}
 		h.latest = r
-		if i < len(h.past)-1 && !self.deleting { // it is rolled back to
+		if i < len(h.past)-1 && !self.Deleting { // it is rolled back to
 			r.Revision = next
-			t.update(user, storage.Key{Bucket: revisions, Name: r.Namespace + "/" + r.Name}, "", r)
-			t.requests[len(t.requests)-1].Subject.Key = self.key
+			t.Update(user, storage.Key{Bucket: cluster.Revisions, Name: r.Namespace + "/" + r.Name}, "", r)
+			t.Requests[len(t.Requests)-1].Subject.Key = self.Key
 		}
 		return h
 	}
@@ -83,13 +84,13 @@ func (t *turn) historyOf(user string, self *object, owner metav1.Object, kind st
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ControllerRevision"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: owner.GetName() + "-" + name, Namespace: owner.GetNamespace(),
-			Labels: with(template.Labels, label, name), Annotations: maps.Clone(owner.GetAnnotations()),
-			OwnerReferences: []metav1.OwnerReference{reference(kindOf(kind), owner.GetName(), owner.GetUID())},
+			Labels: cluster.With(template.Labels, label, name), Annotations: maps.Clone(owner.GetAnnotations()),
+			OwnerReferences: []metav1.OwnerReference{cluster.Reference(cluster.KindOf(kind), owner.GetName(), owner.GetUID())},
 		},
 		Data: runtime.RawExtension{Raw: data}, Revision: next,
 	}
-	if !self.deleting {
-		t.create(user, self.key, revisions, h.latest)
+	if !self.Deleting {
+		t.Create(user, self.Key, cluster.Revisions, h.latest)
 	}
 	return h
 }
@@ -121,14 +122,14 @@ func (h history) named(name string) *appsv1.ControllerRevision {
 }
 
 // truncate deletes the oldest revisions beyond a limit of those not in use.
-func (t *turn) truncate(user string, self *object, h history, limit *int32, live func(*appsv1.ControllerRevision) bool) {
-	if limit == nil || self.deleting {
+func (t *turn) truncate(user string, self *cluster.Object, h history, limit *int32, live func(*appsv1.ControllerRevision) bool) {
+	if limit == nil || self.Deleting {
 		return
 	}
 	unused := slices.DeleteFunc(slices.Clone(h.past), func(r *appsv1.ControllerRevision) bool { return r == h.latest || live(r) })
 	for _, r := range unused[:max(0, len(unused)-int(*limit))] {
-		if o := t.index.objects[storage.Key{Bucket: revisions, Name: r.Namespace + "/" + r.Name}]; o != nil {
-			t.delete(user, self.key, o, metav1.DeleteOptions{})
+		if o := t.Index.Objects[storage.Key{Bucket: cluster.Revisions, Name: r.Namespace + "/" + r.Name}]; o != nil {
+			t.Delete(user, self.Key, o, metav1.DeleteOptions{})
 		}
 	}
 }

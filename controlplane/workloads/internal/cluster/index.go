@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+package cluster
 
 import (
 	"fmt"
@@ -19,38 +19,46 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Buckets of the objects that are followed.
+// Names of the buckets.
 const (
-	pods         = "pods"
-	nodes        = "nodes"
-	claims       = "persistentvolumeclaims"
-	volumes      = "persistentvolumes"
-	controllers  = "replicationcontrollers"
-	replicaSets  = "apps/replicasets"
-	deployments  = "apps/deployments"
-	statefulSets = "apps/statefulsets"
-	daemonSets   = "apps/daemonsets"
-	revisions    = "apps/controllerrevisions"
-	jobs         = "batch/jobs"
-	cronJobs     = "batch/cronjobs"
+	Pods         = "pods"
+	Nodes        = "nodes"
+	Claims       = "persistentvolumeclaims"
+	Volumes      = "persistentvolumes"
+	Controllers  = "replicationcontrollers"
+	ReplicaSets  = "apps/replicasets"
+	Deployments  = "apps/deployments"
+	StatefulSets = "apps/statefulsets"
+	DaemonSets   = "apps/daemonsets"
+	Revisions    = "apps/controllerrevisions"
+	Jobs         = "batch/jobs"
+	CronJobs     = "batch/cronjobs"
 )
 
-func buckets() []string {
+// Buckets are those of the objects that are followed.
+func Buckets() []string {
 	return []string{
-		daemonSets, deployments, replicaSets, statefulSets, revisions, cronJobs, jobs,
-		nodes, claims, volumes, pods, controllers,
+		DaemonSets, Deployments, ReplicaSets, StatefulSets, Revisions, CronJobs, Jobs,
+		Nodes, Claims, Volumes, Pods, Controllers,
 	}
 }
 
-func follows(bucket string) bool { return slices.Contains(buckets(), bucket) }
+// NodeName is the name of the simulated node.
+const NodeName = "steer-node"
 
-// adoptable objects may be taken over by an owner that selects them.
-func adoptable(bucket string) bool { return bucket == pods || bucket == replicaSets }
+// NodeKey is the key of the simulated node.
+func NodeKey() storage.Key { return storage.Key{Bucket: Nodes, Name: NodeName} }
+
+// Follows tells whether the objects of a bucket are followed.
+func Follows(bucket string) bool { return slices.Contains(Buckets(), bucket) }
+
+// Adoptable objects may be taken over by an owner that selects them.
+func Adoptable(bucket string) bool { return bucket == Pods || bucket == ReplicaSets }
 
 // adopts tells whether the objects of a bucket take others over.
 func adopts(bucket string) bool {
 	switch bucket {
-	case replicaSets, controllers, deployments, statefulSets, daemonSets, jobs:
+	case ReplicaSets, Controllers, Deployments, StatefulSets, DaemonSets, Jobs:
 		return true
 	}
 	return false
@@ -61,121 +69,121 @@ func adopts(bucket string) bool {
 func bucketOf(ref *metav1.OwnerReference) string {
 	switch group, _, _ := strings.Cut(ref.APIVersion, "/"); group + " " + ref.Kind {
 	case "v1 ReplicationController":
-		return controllers
+		return Controllers
 	case "apps ReplicaSet":
-		return replicaSets
+		return ReplicaSets
 	case "apps Deployment":
-		return deployments
+		return Deployments
 	case "apps StatefulSet":
-		return statefulSets
+		return StatefulSets
 	case "apps DaemonSet":
-		return daemonSets
+		return DaemonSets
 	case "batch Job":
-		return jobs
+		return Jobs
 	case "batch CronJob":
-		return cronJobs
+		return CronJobs
 	}
 	return ""
 }
 
-// index knows every followed object by what others need to know of it, and who
+// Index knows every followed object by what others need to know of it, and who
 // controls whom.
-type index struct {
-	objects map[storage.Key]*object
-	// children of a controller, by its uid.
-	children map[types.UID]step.KeySet
+type Index struct {
+	Objects map[storage.Key]*Object
+	// Children of a controller, by its uid.
+	Children map[types.UID]step.KeySet
 	// orphans that might be adopted and adopting objects, by namespace.
 	orphans, adopting map[string]step.KeySet
 	// addresses that Pods have, or will have, both ways round.
 	addresses map[int]storage.Key
-	numbers   map[storage.Key]int
+	Numbers   map[storage.Key]int
 	// free is the lowest address that may be free.
 	free int
 }
 
-// object is what is known of a followed object. Fields after owner are those of
+// Object is what is known of a followed object. Fields after Owner are those of
 // Pods. It is not changed once it is in the index.
-type object struct {
-	key      storage.Key
-	uid      types.UID
-	labels   map[string]string
-	created  storage.Revision
-	deleting bool
-	owner    owner
+type Object struct {
+	Key      storage.Key
+	UID      types.UID
+	Labels   map[string]string
+	Created  storage.Revision
+	Deleting bool
+	Owner    Owner
 
 	createdAt  time.Time
-	node       string
-	phase      corev1.PodPhase
-	ready      bool
+	Node       string
+	Phase      corev1.PodPhase
+	Ready      bool
 	readySince time.Time
-	startedAt  time.Time
-	finishedAt time.Time
-	restarts   int32
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Restarts   int32
 	cost       int
 	address    string
-	generation int64
-	observed   int64
-	// ordinal is the completion index of a Pod of a Job, -1 without one.
-	ordinal int
-	// tracked Pods are not counted by their Job yet.
-	tracked bool
-	grace   int64
-	// cordoned nodes take no new Pods.
-	cordoned bool
+	Generation int64
+	Observed   int64
+	// Ordinal is the completion index of a Pod of a Job, -1 without one.
+	Ordinal int
+	// Tracked Pods are not counted by their Job yet.
+	Tracked bool
+	Grace   int64
+	// Cordoned nodes take no new Pods.
+	Cordoned bool
 }
 
-// owner is the controller of an object.
-type owner struct {
-	key storage.Key
-	uid types.UID
+// Owner is the controller of an object.
+type Owner struct {
+	Key storage.Key
+	UID types.UID
 }
 
-func newIndex() *index {
-	return &index{
-		objects: map[storage.Key]*object{}, children: map[types.UID]step.KeySet{},
-		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{}, addresses: map[int]storage.Key{}, numbers: map[storage.Key]int{},
+func newIndex() *Index {
+	return &Index{
+		Objects: map[storage.Key]*Object{}, Children: map[types.UID]step.KeySet{},
+		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{}, addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
 		free: firstAddress,
 	}
 }
 
-// put takes in the newest version of an object; false if it is unreadable.
-func (x *index) put(rec *storage.Record) bool {
-	x.remove(rec.Key)
+// Put takes in the newest version of an object; false if it is unreadable.
+func (x *Index) Put(rec *storage.Record) bool {
+	x.Remove(rec.Key)
 	o := read(rec)
 	if o == nil {
 		return false
 	}
-	x.objects[o.key] = o
-	namespace, _ := step.SplitName(o.key.Name)
+	x.Objects[o.Key] = o
+	namespace, _ := step.SplitName(o.Key.Name)
 	switch {
-	case o.owner.uid != "":
-		add(x.children, o.owner.uid, o.key)
-	case adoptable(o.key.Bucket):
-		add(x.orphans, namespace, o.key)
+	case o.Owner.UID != "":
+		add(x.Children, o.Owner.UID, o.Key)
+	case Adoptable(o.Key.Bucket):
+		add(x.orphans, namespace, o.Key)
 	}
-	if adopts(o.key.Bucket) {
-		add(x.adopting, namespace, o.key)
+	if adopts(o.Key.Bucket) {
+		add(x.adopting, namespace, o.Key)
 	}
 	if n, ok := addressNumber(o.address); ok {
-		x.addresses[n], x.numbers[o.key] = o.key, n
+		x.addresses[n], x.Numbers[o.Key] = o.Key, n
 	}
 	return true
 }
 
-// remove forgets an object.
-func (x *index) remove(key storage.Key) {
-	o := x.objects[key]
+// Remove forgets an object.
+func (x *Index) Remove(key storage.Key) {
+	o := x.Objects[key]
 	if o == nil {
 		return
 	}
-	delete(x.objects, key)
+	delete(x.Objects, key)
 	namespace, _ := step.SplitName(key.Name)
-	drop(x.children, o.owner.uid, key)
+	drop(x.Children, o.Owner.UID, key)
 	drop(x.orphans, namespace, key)
 	drop(x.adopting, namespace, key)
-	if n, ok := x.numbers[key]; ok {
+	if n, ok := x.Numbers[key]; ok {
 		delete(x.addresses, n)
-		delete(x.numbers, key)
+		delete(x.Numbers, key)
 		x.free = min(x.free, n)
 	}
 }
@@ -194,25 +202,25 @@ func drop[K comparable](sets map[K]step.KeySet, of K, key storage.Key) {
 	}
 }
 
-// childrenOf returns the objects of a bucket that a uid controls, in the order
+// ChildrenOf returns the objects of a bucket that a uid controls, in the order
 // of their keys.
-func (x *index) childrenOf(uid types.UID, bucket string) []*object {
-	var out []*object
-	for _, key := range x.children[uid].Sorted() {
+func (x *Index) ChildrenOf(uid types.UID, bucket string) []*Object {
+	var out []*Object
+	for _, key := range x.Children[uid].Sorted() {
 		if key.Bucket == bucket {
-			out = append(out, x.objects[key])
+			out = append(out, x.Objects[key])
 		}
 	}
 	return out
 }
 
-// adopters returns who might adopt an orphan of a namespace.
-func (x *index) adopters(namespace string) []storage.Key { return x.adopting[namespace].Sorted() }
+// Adopters returns who might adopt an orphan of a namespace.
+func (x *Index) Adopters(namespace string) []storage.Key { return x.adopting[namespace].Sorted() }
 
-// of returns the objects of a bucket, which takes a look at all there are.
-func (x *index) of(bucket string) []storage.Key {
+// Of returns the objects of a bucket, which takes a look at all there are.
+func (x *Index) Of(bucket string) []storage.Key {
 	out := step.KeySet{}
-	for key := range x.objects {
+	for key := range x.Objects {
 		if key.Bucket == bucket {
 			out.Add(key)
 		}
@@ -231,16 +239,16 @@ func addressNumber(ip string) (int, bool) {
 	return (a-244)<<16 | b<<8 | c, true
 }
 
-// address returns the address that a new Pod gets: the lowest free one.
-func (x *index) address(key storage.Key) string {
-	n, ok := x.numbers[key]
+// Address returns the address that a new Pod gets: the lowest free one.
+func (x *Index) Address(key storage.Key) string {
+	n, ok := x.Numbers[key]
 	if !ok {
 		for n = x.free; ; n++ {
 			if _, taken := x.addresses[n]; !taken {
 				break
 			}
 		}
-		x.addresses[n], x.numbers[key], x.free = key, n, n+1
+		x.addresses[n], x.Numbers[key], x.free = key, n, n+1
 	}
 	return fmt.Sprintf("10.%d.%d.%d", 244+n>>16, n>>8&0xff, n&0xff)
 }
@@ -288,83 +296,83 @@ type podRecord struct {
 }
 
 // read returns what the index keeps of an object, nil for what is none.
-func read(rec *storage.Record) *object {
+func read(rec *storage.Record) *Object {
 	var p podRecord
 	into := any(&p)
-	if rec.Key.Bucket != pods {
+	if rec.Key.Bucket != Pods {
 		into = &p.record
 	}
 	if step.Decode(rec, into) != nil || p.Metadata.UID == "" {
 		return nil
 	}
 	m := &p.Metadata
-	o := &object{
-		key: rec.Key, uid: m.UID, labels: m.Labels, created: rec.Created, deleting: m.DeletionTimestamp != nil,
-		createdAt: m.CreationTimestamp.Time, generation: m.Generation, ordinal: -1,
-		tracked: slices.Contains(m.Finalizers, batchv1.JobTrackingFinalizer),
+	o := &Object{
+		Key: rec.Key, UID: m.UID, Labels: m.Labels, Created: rec.Created, Deleting: m.DeletionTimestamp != nil,
+		createdAt: m.CreationTimestamp.Time, Generation: m.Generation, Ordinal: -1,
+		Tracked: slices.Contains(m.Finalizers, batchv1.JobTrackingFinalizer),
 	}
 	if m.Grace != nil {
-		o.grace = *m.Grace
+		o.Grace = *m.Grace
 	}
 	namespace, _ := step.SplitName(rec.Key.Name)
 	for i := range m.OwnerReferences {
 		ref := &m.OwnerReferences[i]
 		if ref.Controller != nil && *ref.Controller {
-			o.owner = owner{key: storage.Key{Bucket: bucketOf(ref), Name: namespace + "/" + ref.Name}, uid: ref.UID}
+			o.Owner = Owner{Key: storage.Key{Bucket: bucketOf(ref), Name: namespace + "/" + ref.Name}, UID: ref.UID}
 		}
 	}
 	switch rec.Key.Bucket {
-	case volumes:
-		o.owner = boundTo(rec)
-	case nodes:
+	case Volumes:
+		o.Owner = boundTo(rec)
+	case Nodes:
 		var n struct {
 			Spec struct {
 				Unschedulable bool `json:"unschedulable"`
 			} `json:"spec"`
 		}
-		o.cordoned = step.Decode(rec, &n) == nil && n.Spec.Unschedulable
+		o.Cordoned = step.Decode(rec, &n) == nil && n.Spec.Unschedulable
 	}
-	if rec.Key.Bucket != pods {
+	if rec.Key.Bucket != Pods {
 		return o
 	}
 	o.cost, _ = strconv.Atoi(m.Annotations[corev1.PodDeletionCost]) // 0 without one
 	if n, err := strconv.Atoi(m.Annotations[batchv1.JobCompletionIndexAnnotation]); err == nil {
-		o.ordinal = n
+		o.Ordinal = n
 	}
-	o.node, o.phase, o.address, o.observed = p.Spec.NodeName, p.Status.Phase, p.Status.PodIP, p.Status.ObservedGeneration
+	o.Node, o.Phase, o.address, o.Observed = p.Spec.NodeName, p.Status.Phase, p.Status.PodIP, p.Status.ObservedGeneration
 	if p.Status.StartTime != nil {
-		o.startedAt = p.Status.StartTime.Time
+		o.StartedAt = p.Status.StartTime.Time
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			o.ready, o.readySince = true, c.LastTransitionTime.Time
+			o.Ready, o.readySince = true, c.LastTransitionTime.Time
 		}
 	}
 	for _, c := range p.Status.ContainerStatuses {
-		o.restarts += c.RestartCount
-		if t := c.State.Terminated; t != nil && t.FinishedAt.After(o.finishedAt) {
-			o.finishedAt = t.FinishedAt.Time
+		o.Restarts += c.RestartCount
+		if t := c.State.Terminated; t != nil && t.FinishedAt.After(o.FinishedAt) {
+			o.FinishedAt = t.FinishedAt.Time
 		}
 	}
 	return o
 }
 
 // boundTo returns the claim that a volume is for, as its owner.
-func boundTo(rec *storage.Record) owner {
+func boundTo(rec *storage.Record) Owner {
 	var v struct {
 		Spec struct {
 			ClaimRef *corev1.ObjectReference `json:"claimRef"`
 		} `json:"spec"`
 	}
 	if step.Decode(rec, &v) != nil || v.Spec.ClaimRef == nil {
-		return owner{}
+		return Owner{}
 	}
 	ref := v.Spec.ClaimRef
-	return owner{key: storage.Key{Bucket: claims, Name: ref.Namespace + "/" + ref.Name}, uid: ref.UID}
+	return Owner{Key: storage.Key{Bucket: Claims, Name: ref.Namespace + "/" + ref.Name}, UID: ref.UID}
 }
 
-// ended tells whether a Pod has run.
-func (o *object) ended() bool { return o.phase == corev1.PodSucceeded || o.phase == corev1.PodFailed }
+// Ended tells whether a Pod has run.
+func (o *Object) Ended() bool { return o.Phase == corev1.PodSucceeded || o.Phase == corev1.PodFailed }
 
-// active tells whether a Pod counts as one of its owner's.
-func (o *object) active() bool { return !o.ended() && !o.deleting }
+// Active tells whether a Pod counts as one of its owner's.
+func (o *Object) Active() bool { return !o.Ended() && !o.Deleting }

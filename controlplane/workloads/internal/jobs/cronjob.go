@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+package jobs
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -30,21 +31,22 @@ type schedule struct {
 	jobs []*batchv1.Job
 }
 
-// lookCronJob takes a CronJob one step on.
-func (t *turn) lookCronJob(key storage.Key) {
-	self, c := t.index.objects[key], stored[batchv1.CronJob](t, key)
+// CronJob takes a CronJob one step on.
+func CronJob(common *cluster.Turn, key storage.Key) {
+	t := &turn{common}
+	self, c := t.Index.Objects[key], cluster.Stored[batchv1.CronJob](t.Turn, key)
 	if self == nil || c == nil {
 		return
 	}
 	s := &schedule{turn: t, key: key, c: c}
-	for _, o := range t.index.childrenOf(self.uid, jobs) {
-		if j := stored[batchv1.Job](t, o.key); j != nil {
+	for _, o := range t.Index.ChildrenOf(self.UID, cluster.Jobs) {
+		if j := cluster.Stored[batchv1.Job](t.Turn, o.Key); j != nil {
 			s.jobs = append(s.jobs, j)
 		}
 	}
 	before := c.Status.DeepCopy()
 	s.follow()
-	if !self.deleting {
+	if !self.Deleting {
 		s.trim(batchv1.JobComplete, c.Spec.SuccessfulJobsHistoryLimit)
 		s.trim(batchv1.JobFailed, c.Spec.FailedJobsHistoryLimit)
 		if c.Spec.Suspend == nil || !*c.Spec.Suspend {
@@ -52,7 +54,7 @@ func (t *turn) lookCronJob(key storage.Key) {
 		}
 	}
 	if !equality.Semantic.DeepEqual(before, &c.Status) {
-		t.update(cronJobController, key, "status", c)
+		t.Update(cronJobController, key, "status", c)
 	}
 }
 
@@ -100,8 +102,8 @@ func (s *schedule) trim(how batchv1.JobConditionType, limit *int32) {
 
 func (s *schedule) end(j *batchv1.Job) {
 	background := metav1.DeletePropagationBackground
-	if o := s.index.objects[storage.Key{Bucket: jobs, Name: j.Namespace + "/" + j.Name}]; o != nil {
-		s.delete(cronJobController, s.key, o, metav1.DeleteOptions{PropagationPolicy: &background})
+	if o := s.Index.Objects[storage.Key{Bucket: cluster.Jobs, Name: j.Namespace + "/" + j.Name}]; o != nil {
+		s.Delete(cronJobController, s.key, o, metav1.DeleteOptions{PropagationPolicy: &background})
 	}
 }
 
@@ -118,8 +120,8 @@ func (s *schedule) start() {
 	if err != nil {
 		return
 	}
-	now := s.now.In(zone)
-	s.later(s.key, times.Next(now))
+	now := s.Now.In(zone)
+	s.Later(s.key, times.Next(now))
 	due := s.lastDue(times, now, zone)
 	status := &s.c.Status
 	switch deadline := s.c.Spec.StartingDeadlineSeconds; {
@@ -129,7 +131,7 @@ func (s *schedule) start() {
 		return
 	}
 	name := fmt.Sprintf("%s-%d", s.c.Name, due.Unix()/60)
-	if s.index.objects[storage.Key{Bucket: jobs, Name: s.c.Namespace + "/" + name}] != nil {
+	if s.Index.Objects[storage.Key{Bucket: cluster.Jobs, Name: s.c.Namespace + "/" + name}] != nil {
 		at := metav1.NewTime(due)
 		status.LastScheduleTime = &at
 		return
@@ -148,12 +150,12 @@ func (s *schedule) start() {
 		status.Active = nil
 	}
 	template := s.c.Spec.JobTemplate.DeepCopy()
-	s.create(cronJobController, s.key, jobs, &batchv1.Job{
+	s.Create(cronJobController, s.key, cluster.Jobs, &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: s.c.Namespace, Labels: maps.Clone(template.Labels),
-			Annotations:     with(template.Annotations, batchv1.CronJobScheduledTimestampAnnotation, due.Format(time.RFC3339)),
-			OwnerReferences: []metav1.OwnerReference{reference(batchv1.SchemeGroupVersion.WithKind("CronJob"), s.c.Name, s.c.UID)},
+			Annotations:     cluster.With(template.Annotations, batchv1.CronJobScheduledTimestampAnnotation, due.Format(time.RFC3339)),
+			OwnerReferences: []metav1.OwnerReference{cluster.Reference(batchv1.SchemeGroupVersion.WithKind("CronJob"), s.c.Name, s.c.UID)},
 		},
 		Spec: template.Spec,
 	})

@@ -1,43 +1,39 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+package replicas
 
 import (
-	"cmp"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
-// burst is how many Pods a ReplicaSet makes or deletes at once.
-const burst = 500
-
-// lookReplicaSet keeps the number of Pods of a ReplicaSet, or of a
+// ReplicaSet keeps the number of Pods of a ReplicaSet, or of a
 // ReplicationController, which is one without a template hash.
-func (t *turn) lookReplicaSet(key storage.Key) {
-	self := t.index.objects[key]
+func ReplicaSet(common *cluster.Turn, key storage.Key) {
+	t := &turn{common}
+	self := t.Index.Objects[key]
 	if self == nil {
 		return
 	}
 	var set *appsv1.ReplicaSet
 	user, gvk := step.KubeSystem+"replicaset-controller", appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 	var original *corev1.ReplicationController
-	if key.Bucket == controllers {
+	if key.Bucket == cluster.Controllers {
 		user, gvk = step.KubeSystem+"replication-controller", corev1.SchemeGroupVersion.WithKind("ReplicationController")
-		original = stored[corev1.ReplicationController](t, key)
+		original = cluster.Stored[corev1.ReplicationController](t.Turn, key)
 		set = asReplicaSet(original)
 	} else {
-		set = stored[appsv1.ReplicaSet](t, key)
+		set = cluster.Stored[appsv1.ReplicaSet](t.Turn, key)
 	}
 	if set == nil {
 		return
@@ -46,36 +42,36 @@ func (t *turn) lookReplicaSet(key storage.Key) {
 	if err != nil || selector.Empty() {
 		return
 	}
-	var active []*object
+	var active []*cluster.Object
 	terminating := int32(0)
-	for _, p := range t.claim(user, self, gvk, pods, selector) {
+	for _, p := range t.Claim(user, self, gvk, cluster.Pods, selector) {
 		switch {
-		case p.active():
+		case p.Active():
 			active = append(active, p)
-		case p.deleting && !p.ended():
+		case p.Deleting && !p.Ended():
 			terminating++
 		}
 	}
 	want := int(*set.Spec.Replicas)
-	if !self.deleting {
+	if !self.Deleting {
 		switch n := want - len(active); {
 		case n > 0:
-			sent := len(t.requests)
-			for range min(n, burst) {
-				t.create(user, key, pods, podOf(&set.Spec.Template, set.Name+"-", reference(gvk, set.Name, set.UID)))
+			sent := len(t.Requests)
+			for range min(n, cluster.Burst) {
+				t.Create(user, key, cluster.Pods, cluster.PodOf(&set.Spec.Template, set.Name+"-", cluster.Reference(gvk, set.Name, set.UID)))
 			}
-			if len(t.requests) > sent && t.failures[key] == "" {
+			if len(t.Requests) > sent && t.Failures[key] == "" {
 				return // one report, once they are there, tells all
 			}
 		case n < 0:
-			slices.SortFunc(active, firstToGo)
-			for _, p := range active[:min(-n, burst)] {
-				t.delete(user, key, p, metav1.DeleteOptions{})
+			slices.SortFunc(active, cluster.FirstToGo)
+			for _, p := range active[:min(-n, cluster.Burst)] {
+				t.Delete(user, key, p, metav1.DeleteOptions{})
 			}
 		}
 	}
 	status := t.replicaSetStatus(set, active, terminating)
-	if key.Bucket == controllers {
+	if key.Bucket == cluster.Controllers {
 		status.TerminatingReplicas = nil // not reported of these
 	}
 	if equality.Semantic.DeepEqual(status, set.Status) {
@@ -83,100 +79,46 @@ func (t *turn) lookReplicaSet(key storage.Key) {
 	}
 	if original == nil {
 		set.Status = status
-		t.update(user, key, "status", set)
+		t.Update(user, key, "status", set)
 		return
 	}
 	original.Status = asReplicationStatus(status)
-	t.update(user, key, "status", original)
+	t.Update(user, key, "status", original)
 }
 
 // replicaSetStatus counts the Pods of a ReplicaSet.
-func (t *turn) replicaSetStatus(set *appsv1.ReplicaSet, active []*object, terminating int32) appsv1.ReplicaSetStatus {
+func (t *turn) replicaSetStatus(set *appsv1.ReplicaSet, active []*cluster.Object, terminating int32) appsv1.ReplicaSetStatus {
 	status := appsv1.ReplicaSetStatus{
 		Replicas: int32(len(active)), TerminatingReplicas: &terminating,
 		ObservedGeneration: set.Generation, Conditions: set.Status.Conditions,
 	}
 	template := labels.SelectorFromSet(set.Spec.Template.Labels)
-	key := storage.Key{Bucket: replicaSets, Name: set.Namespace + "/" + set.Name}
+	key := storage.Key{Bucket: cluster.ReplicaSets, Name: set.Namespace + "/" + set.Name}
 	if set.Kind == "ReplicationController" {
-		key.Bucket = controllers
+		key.Bucket = cluster.Controllers
 	}
 	for _, p := range active {
-		if template.Matches(labels.Set(p.labels)) {
+		if template.Matches(labels.Set(p.Labels)) {
 			status.FullyLabeledReplicas++
 		}
-		if p.ready {
+		if p.Ready {
 			status.ReadyReplicas++
 		}
-		if t.available(key, p, set.Spec.MinReadySeconds) {
+		if t.Available(key, p, set.Spec.MinReadySeconds) {
 			status.AvailableReplicas++
 		}
 	}
 	failing := slices.IndexFunc(status.Conditions, func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
-	switch message := t.failures[key]; {
+	switch message := t.Failures[key]; {
 	case message != "" && failing < 0:
 		status.Conditions = append(slices.Clone(status.Conditions), appsv1.ReplicaSetCondition{
 			Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: message,
-			LastTransitionTime: t.stamp(),
+			LastTransitionTime: t.Stamp(),
 		})
 	case message == "" && failing >= 0:
 		status.Conditions = slices.Delete(slices.Clone(status.Conditions), failing, failing+1)
 	}
 	return status
-}
-
-// available tells whether a Pod has been ready for long enough; an owner that
-// has to wait for that is looked at again.
-func (t *turn) available(owner storage.Key, p *object, minReady int32) bool {
-	if !p.ready {
-		return false
-	}
-	at := p.readySince.Add(time.Duration(minReady) * time.Second)
-	if minReady == 0 || !at.After(t.now) {
-		return true
-	}
-	t.later(owner, at)
-	return false
-}
-
-// podOf makes a Pod of a template.
-func podOf(template *corev1.PodTemplateSpec, generateName string, owner metav1.OwnerReference) *corev1.Pod {
-	return &corev1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: generateName, Labels: template.Labels, Annotations: template.Annotations,
-			Finalizers: template.Finalizers, OwnerReferences: []metav1.OwnerReference{owner},
-		},
-		Spec: *template.Spec.DeepCopy(),
-	}
-}
-
-// firstToGo orders Pods by how little is lost with them.
-func firstToGo(a, b *object) int {
-	yes := func(v bool) int {
-		if v {
-			return 1
-		}
-		return 0
-	}
-	phase := func(p *object) int {
-		switch p.phase {
-		case corev1.PodPending, "":
-			return 0
-		case corev1.PodUnknown:
-			return 1
-		}
-		return 2
-	}
-	return cmp.Or(
-		cmp.Compare(yes(a.node != ""), yes(b.node != "")),
-		cmp.Compare(phase(a), phase(b)),
-		cmp.Compare(yes(a.ready), yes(b.ready)),
-		cmp.Compare(a.cost, b.cost),
-		b.readySince.Compare(a.readySince),
-		cmp.Compare(b.restarts, a.restarts),
-		cmp.Compare(b.created, a.created),
-	)
 }
 
 // asReplicaSet shows a ReplicationController as a ReplicaSet.
@@ -215,6 +157,3 @@ func asReplicationStatus(s appsv1.ReplicaSetStatus) corev1.ReplicationController
 	}
 	return out
 }
-
-// kindOf is the kind of a type of the group apps.
-func kindOf(name string) schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind(name) }

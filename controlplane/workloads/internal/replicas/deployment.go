@@ -1,12 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+// Package replicas holds the controllers of Deployments, ReplicaSets and
+// ReplicationControllers.
+package replicas
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -18,10 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/utils/dump"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -52,9 +51,10 @@ type rollout struct {
 	surge, unavailable int32
 }
 
-// lookDeployment takes a Deployment one step on.
-func (t *turn) lookDeployment(key storage.Key) {
-	self, d := t.index.objects[key], stored[appsv1.Deployment](t, key)
+// Deployment takes a Deployment one step on.
+func Deployment(common *cluster.Turn, key storage.Key) {
+	t := &turn{common}
+	self, d := t.Index.Objects[key], cluster.Stored[appsv1.Deployment](t.Turn, key)
 	if self == nil || d == nil {
 		return
 	}
@@ -64,13 +64,13 @@ func (t *turn) lookDeployment(key storage.Key) {
 	}
 	r := &rollout{turn: t, key: key, d: d, before: *d.Status.DeepCopy()}
 	r.surge, r.unavailable = fenceposts(d)
-	for _, o := range t.claim(deploymentController, self, kindOf("Deployment"), replicaSets, selector) {
-		if set := stored[appsv1.ReplicaSet](t, o.key); set != nil {
+	for _, o := range t.Claim(deploymentController, self, cluster.KindOf("Deployment"), cluster.ReplicaSets, selector) {
+		if set := cluster.Stored[appsv1.ReplicaSet](t.Turn, o.Key); set != nil {
 			r.old = append(r.old, set)
 		}
 	}
 	r.findCurrent()
-	if self.deleting {
+	if self.Deleting {
 		r.finish(r.status())
 		return
 	}
@@ -214,65 +214,43 @@ func (r *rollout) syncRevision(create bool) {
 // createCurrent makes the ReplicaSet of the current template.
 func (r *rollout) createCurrent(revision int64) {
 	d := r.d
-	name := storage.Key{Bucket: replicaSets}
-	hash := hashOf(&d.Spec.Template, d.Status.CollisionCount)
+	name := storage.Key{Bucket: cluster.ReplicaSets}
+	hash := cluster.HashOf(&d.Spec.Template, d.Status.CollisionCount)
 	name.Name = r.d.Namespace + "/" + d.Name + "-" + hash
-	if r.index.objects[name] != nil {
+	if r.Index.Objects[name] != nil {
 		// Another template, or owner, has the same hash.
 		n := int32(1)
 		if d.Status.CollisionCount != nil {
 			n += *d.Status.CollisionCount
 		}
 		d.Status.CollisionCount = &n
-		hash = hashOf(&d.Spec.Template, &n)
+		hash = cluster.HashOf(&d.Spec.Template, &n)
 	}
 	set := &appsv1.ReplicaSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: d.Name + "-" + hash, Namespace: d.Namespace,
-			OwnerReferences: []metav1.OwnerReference{reference(kindOf("Deployment"), d.Name, d.UID)},
+			OwnerReferences: []metav1.OwnerReference{cluster.Reference(cluster.KindOf("Deployment"), d.Name, d.UID)},
 		},
 		Spec: appsv1.ReplicaSetSpec{
 			Replicas: new(int32), MinReadySeconds: d.Spec.MinReadySeconds,
 			Selector: d.Spec.Selector.DeepCopy(), Template: *d.Spec.Template.DeepCopy(),
 		},
 	}
-	set.Spec.Template.Labels = with(set.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
-	set.Spec.Selector.MatchLabels = with(set.Spec.Selector.MatchLabels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	set.Spec.Template.Labels = cluster.With(set.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	set.Spec.Selector.MatchLabels = cluster.With(set.Spec.Selector.MatchLabels, appsv1.DefaultDeploymentUniqueLabelKey, hash)
 	set.Labels = set.Spec.Template.Labels
 	r.now = set
 	*set.Spec.Replicas = r.mayHave()
 	r.annotate(set, revision)
 	r.note(set)
-	if message := r.failures[r.key]; message != "" && r.hasDeadline() {
+	if message := r.Failures[r.key]; message != "" && r.hasDeadline() {
 		r.set(&d.Status, appsv1.DeploymentProgressing, corev1.ConditionFalse, "ReplicaSetCreateError",
 			fmt.Sprintf("Failed to create new replica set %q: %v", set.Name, message))
 	} else if r.hasDeadline() {
 		r.set(&d.Status, appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetCreated", fmt.Sprintf("Created new replica set %q", set.Name))
 	}
-	r.create(deploymentController, r.key, replicaSets, set)
-}
-
-// with returns labels with one more.
-func with(labels map[string]string, key, value string) map[string]string {
-	out := maps.Clone(labels)
-	if out == nil {
-		out = map[string]string{}
-	}
-	out[key] = value
-	return out
-}
-
-// hashOf is the name of a template among those of its owner.
-func hashOf(template *corev1.PodTemplateSpec, collisions *int32) string {
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%v", dump.ForHash(*template))
-	if collisions != nil {
-		var b [8]byte
-		binary.LittleEndian.PutUint32(b[:], uint32(*collisions))
-		_, _ = h.Write(b[:]) // a hash does not fail
-	}
-	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+	r.Create(deploymentController, r.key, cluster.ReplicaSets, set)
 }
 
 func revisionOf(annotations map[string]string) int64 {
@@ -306,21 +284,21 @@ func (r *rollout) annotate(set *appsv1.ReplicaSet, revision int64) bool {
 
 // note writes the size of the Deployment on a ReplicaSet.
 func (r *rollout) note(set *appsv1.ReplicaSet) {
-	set.Annotations = with(set.Annotations, desiredAnnotation, fmt.Sprint(*r.d.Spec.Replicas))
+	set.Annotations = cluster.With(set.Annotations, desiredAnnotation, fmt.Sprint(*r.d.Spec.Replicas))
 	set.Annotations[maxAnnotation] = fmt.Sprint(*r.d.Spec.Replicas + r.surge)
 }
 
 // write stores a changed ReplicaSet, which is from now on the one that is known.
 func (r *rollout) write(set *appsv1.ReplicaSet) {
-	key := storage.Key{Bucket: replicaSets, Name: set.Namespace + "/" + set.Name}
-	i := slices.IndexFunc(r.requests, func(q step.Request) bool {
-		return q.Subject.Key == r.key && q.Path == resourceOf(replicaSets).Object(key)
+	key := storage.Key{Bucket: cluster.ReplicaSets, Name: set.Namespace + "/" + set.Name}
+	i := slices.IndexFunc(r.Requests, func(q step.Request) bool {
+		return q.Subject.Key == r.key && q.Path == cluster.ResourceOf(cluster.ReplicaSets).Object(key)
 	})
 	if i >= 0 {
-		r.requests = slices.Delete(r.requests, i, i+1) // this one has both changes
+		r.Requests = slices.Delete(r.Requests, i, i+1) // this one has both changes
 	}
-	r.update(deploymentController, key, "", set)
-	r.requests[len(r.requests)-1].Subject.Key = r.key
+	r.Update(deploymentController, key, "", set)
+	r.Requests[len(r.Requests)-1].Subject.Key = r.key
 	if r.now != nil && r.now.UID == set.UID {
 		r.now = set
 	}
@@ -337,5 +315,8 @@ func (r *rollout) finish(status appsv1.DeploymentStatus) {
 		return
 	}
 	r.d.Status = status
-	r.update(deploymentController, r.key, "status", r.d)
+	r.Update(deploymentController, r.key, "status", r.d)
 }
+
+// turn is a step of the controllers of this package.
+type turn struct{ *cluster.Turn }

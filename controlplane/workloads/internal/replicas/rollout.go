@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+package replicas
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -145,8 +146,8 @@ func (r *rollout) oldPods() bool {
 		if set.Status.Replicas > 0 {
 			return true
 		}
-		for _, p := range r.index.childrenOf(set.UID, pods) {
-			if !p.ended() {
+		for _, p := range r.Index.ChildrenOf(set.UID, cluster.Pods) {
+			if !p.Ended() {
 				return true
 			}
 		}
@@ -270,7 +271,7 @@ func (r *rollout) cleanUp() {
 			continue
 		}
 		background := metav1.DeletePropagationBackground
-		r.delete(deploymentController, r.key, r.index.objects[storage.Key{Bucket: replicaSets, Name: set.Namespace + "/" + set.Name}],
+		r.Delete(deploymentController, r.key, r.Index.Objects[storage.Key{Bucket: cluster.ReplicaSets, Name: set.Namespace + "/" + set.Name}],
 			metav1.DeleteOptions{PropagationPolicy: &background})
 	}
 }
@@ -342,12 +343,12 @@ func (r *rollout) progress(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 				s.Conditions[len(s.Conditions)-1].LastTransitionTime = since
 			}
 		case current == nil || current.Reason == newAvailable || current.Reason == timedOut:
-		case deadline.Before(r.turn.now):
+		case deadline.Before(r.turn.Now):
 			r.set(&s, appsv1.DeploymentProgressing, corev1.ConditionFalse, timedOut, what+" has timed out progressing.")
 		}
 	}
 	if c := condition(&s, appsv1.DeploymentProgressing); c != nil && r.hasDeadline() && c.Reason != timedOut && c.Reason != newAvailable && !r.complete(&s) {
-		r.later(r.key, r.deadline(c).Add(time.Second))
+		r.Later(r.key, r.deadline(c).Add(time.Second))
 	}
 	r.replicaFailure(&s)
 	return s
@@ -394,7 +395,7 @@ func condition(s *appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) 
 // set sets a condition unless its status and reason are as they were.
 func (r *rollout) set(s *appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) {
 	c := appsv1.DeploymentCondition{
-		Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: r.stamp(), LastTransitionTime: r.stamp(),
+		Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: r.Stamp(), LastTransitionTime: r.Stamp(),
 	}
 	if was := condition(s, kind); was != nil {
 		if was.Status == status && was.Reason == reason {

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+// Package revisioned holds the controllers of StatefulSets and DaemonSets, which
+// keep the templates that they have had as ControllerRevisions.
+package revisioned
 
 import (
 	"cmp"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -26,21 +29,22 @@ const statefulSetController = step.KubeSystem + "statefulset-controller"
 type ordered struct {
 	*turn
 	key  storage.Key
-	self *object
+	self *cluster.Object
 	s    *appsv1.StatefulSet
 	history
 	// current is the revision that Pods had before the update to history.latest.
 	current *appsv1.ControllerRevision
 	// members by ordinal, condemned those beyond the replicas, last one first.
-	members   map[int]*object
-	condemned []*object
+	members   map[int]*cluster.Object
+	condemned []*cluster.Object
 	// made and deleted are the ordinals of Pods that this turn makes and deletes.
 	made, deleted map[int]bool
 }
 
-// lookStatefulSet takes a StatefulSet one step on.
-func (t *turn) lookStatefulSet(key storage.Key) {
-	self, s := t.index.objects[key], stored[appsv1.StatefulSet](t, key)
+// StatefulSet takes a StatefulSet one step on.
+func StatefulSet(common *cluster.Turn, key storage.Key) {
+	t := &turn{common}
+	self, s := t.Index.Objects[key], cluster.Stored[appsv1.StatefulSet](t.Turn, key)
 	if self == nil || s == nil {
 		return
 	}
@@ -48,8 +52,8 @@ func (t *turn) lookStatefulSet(key storage.Key) {
 	if err != nil || selector.Empty() {
 		return
 	}
-	o := &ordered{turn: t, key: key, self: self, s: s, members: map[int]*object{}, made: map[int]bool{}, deleted: map[int]bool{}}
-	claimed := t.claim(statefulSetController, self, kindOf("StatefulSet"), pods, selector)
+	o := &ordered{turn: t, key: key, self: self, s: s, members: map[int]*cluster.Object{}, made: map[int]bool{}, deleted: map[int]bool{}}
+	claimed := t.Claim(statefulSetController, self, cluster.KindOf("StatefulSet"), cluster.Pods, selector)
 	o.history = t.historyOf(statefulSetController, self, s, "StatefulSet", &s.Spec.Template, s.Status.CollisionCount, nil)
 	if o.current = o.named(s.Status.CurrentRevision); o.current == nil {
 		o.current = o.latest
@@ -63,15 +67,15 @@ func (t *turn) lookStatefulSet(key storage.Key) {
 			o.condemned = append(o.condemned, p)
 		}
 	}
-	slices.SortFunc(o.condemned, func(a, b *object) int {
+	slices.SortFunc(o.condemned, func(a, b *cluster.Object) int {
 		x, _ := o.ordinal(a)
 		y, _ := o.ordinal(b)
 		return cmp.Compare(y, x)
 	})
-	if !self.deleting {
+	if !self.Deleting {
 		o.act()
 		t.truncate(statefulSetController, self, o.history, s.Spec.RevisionHistoryLimit, func(r *appsv1.ControllerRevision) bool {
-			return r == o.current || slices.ContainsFunc(claimed, func(p *object) bool { return p.labels[appsv1.StatefulSetRevisionLabel] == r.Name })
+			return r == o.current || slices.ContainsFunc(claimed, func(p *cluster.Object) bool { return p.Labels[appsv1.StatefulSetRevisionLabel] == r.Name })
 		})
 	}
 	status := o.status()
@@ -79,7 +83,7 @@ func (t *turn) lookStatefulSet(key storage.Key) {
 		return
 	}
 	s.Status = status
-	t.update(statefulSetController, key, "status", s)
+	t.Update(statefulSetController, key, "status", s)
 }
 
 func (o *ordered) first() int {
@@ -90,8 +94,8 @@ func (o *ordered) first() int {
 }
 
 // ordinal returns the number in the name of a Pod of the set.
-func (o *ordered) ordinal(p *object) (int, bool) {
-	_, name := step.SplitName(p.key.Name)
+func (o *ordered) ordinal(p *cluster.Object) (int, bool) {
+	_, name := step.SplitName(p.Key.Name)
 	number, ok := strings.CutPrefix(name, o.s.Name+"-")
 	n, err := strconv.Atoi(number)
 	return n, ok && err == nil && n >= 0
@@ -102,14 +106,14 @@ func (o *ordered) parallel() bool {
 }
 
 // fit tells whether a Pod is ready, has been for long enough and stays.
-func (o *ordered) fit(p *object) bool {
-	return p != nil && !p.deleting && p.phase == corev1.PodRunning && o.available(o.key, p, o.s.Spec.MinReadySeconds)
+func (o *ordered) fit(p *cluster.Object) bool {
+	return p != nil && !p.Deleting && p.Phase == corev1.PodRunning && o.Available(o.key, p, o.s.Spec.MinReadySeconds)
 }
 
 // act makes, deletes and replaces Pods: unless they are managed in parallel, it
 // does so one by one, and waits for each.
 func (o *ordered) act() {
-	var unfit *object
+	var unfit *cluster.Object
 	for n := o.first(); n < o.first()+int(*o.s.Spec.Replicas); n++ {
 		p := o.members[n]
 		if p != nil && !o.fit(p) && unfit == nil {
@@ -135,19 +139,19 @@ func (o *ordered) act() {
 }
 
 // member brings one Pod into being and tells whether it is to be waited for.
-func (o *ordered) member(n int, p *object) bool {
+func (o *ordered) member(n int, p *cluster.Object) bool {
 	switch {
 	case p == nil:
 		if !o.createClaims(n) {
 			return true
 		}
-		o.create(statefulSetController, o.key, pods, o.pod(n))
+		o.Create(statefulSetController, o.key, cluster.Pods, o.pod(n))
 		o.made[n] = true
 		return true
-	case p.ended() && !p.deleting:
+	case p.Ended() && !p.Deleting:
 		o.remove(n, p)
 		return true
-	case p.phase == corev1.PodPending:
+	case p.Phase == corev1.PodPending:
 		o.createClaims(n)
 	}
 	return !o.fit(p)
@@ -155,8 +159,8 @@ func (o *ordered) member(n int, p *object) bool {
 
 // condemn deletes a Pod that is one too many, and tells whether it is to be
 // waited for.
-func (o *ordered) condemn(p, unfit *object) bool {
-	if p.deleting {
+func (o *ordered) condemn(p, unfit *cluster.Object) bool {
+	if p.Deleting {
 		return true
 	}
 	if !o.parallel() && !o.fit(p) && p != unfit {
@@ -168,8 +172,8 @@ func (o *ordered) condemn(p, unfit *object) bool {
 	return true
 }
 
-func (o *ordered) remove(n int, p *object) {
-	o.delete(statefulSetController, o.key, p, metav1.DeleteOptions{})
+func (o *ordered) remove(n int, p *cluster.Object) {
+	o.Delete(statefulSetController, o.key, p, metav1.DeleteOptions{})
 	o.deleted[n] = true
 }
 
@@ -192,7 +196,7 @@ func (o *ordered) roll() {
 		}
 	}
 	for n := last; n >= from && most > 0; n-- {
-		if p := o.members[n]; p != nil && !p.deleting && p.labels[appsv1.StatefulSetRevisionLabel] != o.latest.Name {
+		if p := o.members[n]; p != nil && !p.Deleting && p.Labels[appsv1.StatefulSetRevisionLabel] != o.latest.Name {
 			o.remove(n, p)
 			most--
 		}
@@ -209,9 +213,9 @@ func (o *ordered) pod(n int) *corev1.Pod {
 			template, revision = old, o.current
 		}
 	}
-	p := podOf(template, "", reference(kindOf("StatefulSet"), o.s.Name, o.s.UID))
+	p := cluster.PodOf(template, "", cluster.Reference(cluster.KindOf("StatefulSet"), o.s.Name, o.s.UID))
 	p.GenerateName, p.Name = "", o.s.Name+"-"+strconv.Itoa(n)
-	p.Labels = with(p.Labels, appsv1.StatefulSetPodNameLabel, p.Name)
+	p.Labels = cluster.With(p.Labels, appsv1.StatefulSetPodNameLabel, p.Name)
 	p.Labels[appsv1.PodIndexLabel] = strconv.Itoa(n)
 	p.Labels[appsv1.StatefulSetRevisionLabel] = revision.Name
 	p.Spec.Hostname, p.Spec.Subdomain = p.Name, o.s.Spec.ServiceName
@@ -232,15 +236,15 @@ func (o *ordered) claimName(i, n int) string {
 }
 
 func (o *ordered) claimKey(i, n int) storage.Key {
-	return storage.Key{Bucket: claims, Name: o.s.Namespace + "/" + o.claimName(i, n)}
+	return storage.Key{Bucket: cluster.Claims, Name: o.s.Namespace + "/" + o.claimName(i, n)}
 }
 
 // createClaims makes the claims of an ordinal that are missing. It is false
 // while one of them is being deleted.
 func (o *ordered) createClaims(n int) bool {
 	for i := range o.s.Spec.VolumeClaimTemplates {
-		if c := o.index.objects[o.claimKey(i, n)]; c != nil {
-			if c.deleting {
+		if c := o.Index.Objects[o.claimKey(i, n)]; c != nil {
+			if c.Deleting {
 				return false
 			}
 			continue
@@ -255,31 +259,31 @@ func (o *ordered) createClaims(n int) bool {
 		maps.Copy(labels, o.s.Spec.Selector.MatchLabels)
 		c.Labels = labels
 		if policy := o.s.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil && policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
-			c.OwnerReferences = []metav1.OwnerReference{reference(kindOf("StatefulSet"), o.s.Name, o.s.UID)}
+			c.OwnerReferences = []metav1.OwnerReference{cluster.Reference(cluster.KindOf("StatefulSet"), o.s.Name, o.s.UID)}
 		}
-		o.create(statefulSetController, o.key, claims, c)
+		o.Create(statefulSetController, o.key, cluster.Claims, c)
 	}
 	return true
 }
 
 // handOver makes the claims of a condemned Pod go with it, if they are to.
-func (o *ordered) handOver(n int, p *object) {
+func (o *ordered) handOver(n int, p *cluster.Object) {
 	policy := o.s.Spec.PersistentVolumeClaimRetentionPolicy
 	if policy == nil || policy.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 		return
 	}
-	_, name := step.SplitName(p.key.Name)
+	_, name := step.SplitName(p.Key.Name)
 	for i := range o.s.Spec.VolumeClaimTemplates {
 		key := o.claimKey(i, n)
-		rec := o.view.Get(key)
+		rec := o.View.Get(key)
 		if rec == nil {
 			continue
 		}
 		body := step.WithMetadata(rec, map[string]any{
-			"ownerReferences": []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: p.uid}},
+			"ownerReferences": []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: p.UID}},
 		})
-		o.written.Add(key)
-		o.send(step.Put(statefulSetController, resourceOf(key.Bucket).Object(key), body, step.Subject{Key: o.key}))
+		o.Written.Add(key)
+		o.Send(step.Put(statefulSetController, cluster.ResourceOf(key.Bucket).Object(key), body, step.Subject{Key: o.key}))
 	}
 }
 
@@ -295,16 +299,16 @@ func (o *ordered) status() appsv1.StatefulSetStatus {
 	}
 	for n, p := range o.members {
 		s.Replicas++
-		if p.ready && p.phase == corev1.PodRunning {
+		if p.Ready && p.Phase == corev1.PodRunning {
 			s.ReadyReplicas++
-			if o.available(o.key, p, o.s.Spec.MinReadySeconds) {
+			if o.Available(o.key, p, o.s.Spec.MinReadySeconds) {
 				s.AvailableReplicas++
 			}
 		}
-		if p.deleting || o.deleted[n] {
+		if p.Deleting || o.deleted[n] {
 			continue
 		}
-		switch revision := p.labels[appsv1.StatefulSetRevisionLabel]; {
+		switch revision := p.Labels[appsv1.StatefulSetRevisionLabel]; {
 		case revision == o.current.Name && revision == o.latest.Name:
 			s.CurrentReplicas++
 			s.UpdatedReplicas++
@@ -321,3 +325,6 @@ func (o *ordered) status() appsv1.StatefulSetStatus {
 	}
 	return s
 }
+
+// turn is a step of the controllers of this package.
+type turn struct{ *cluster.Turn }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+package revisioned
 
 import (
 	"slices"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -27,15 +28,16 @@ type daemons struct {
 	hash string
 	// old and current are the Pods of the node that run, by their template; the
 	// oldest first.
-	old, current []*object
+	old, current []*cluster.Object
 	// wanted tells that the node should have a Pod.
 	wanted bool
 }
 
-// lookDaemonSet takes a DaemonSet one step on. As there is one node, it has at
+// DaemonSet takes a DaemonSet one step on. As there is one node, it has at
 // most one Pod, or two while one replaces the other.
-func (t *turn) lookDaemonSet(key storage.Key) {
-	self, d := t.index.objects[key], stored[appsv1.DaemonSet](t, key)
+func DaemonSet(common *cluster.Turn, key storage.Key) {
+	t := &turn{common}
+	self, d := t.Index.Objects[key], cluster.Stored[appsv1.DaemonSet](t.Turn, key)
 	if self == nil || d == nil {
 		return
 	}
@@ -43,42 +45,42 @@ func (t *turn) lookDaemonSet(key storage.Key) {
 	if err != nil || selector.Empty() {
 		return
 	}
-	claimed := t.claim(daemonSetController, self, kindOf("DaemonSet"), pods, selector)
+	claimed := t.Claim(daemonSetController, self, cluster.KindOf("DaemonSet"), cluster.Pods, selector)
 	h := t.historyOf(daemonSetController, self, d, "DaemonSet", &d.Spec.Template, d.Status.CollisionCount,
-		func() string { return hashOf(&d.Spec.Template, d.Status.CollisionCount) })
+		func() string { return cluster.HashOf(&d.Spec.Template, d.Status.CollisionCount) })
 	s := &daemons{turn: t, key: key, d: d, hash: h.latest.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]}
-	if node := t.index.objects[nodeKey()]; node != nil {
-		s.wanted = labels.SelectorFromSet(d.Spec.Template.Spec.NodeSelector).Matches(labels.Set(node.labels))
+	if node := t.Index.Objects[cluster.NodeKey()]; node != nil {
+		s.wanted = labels.SelectorFromSet(d.Spec.Template.Spec.NodeSelector).Matches(labels.Set(node.Labels))
 	}
-	slices.SortStableFunc(claimed, func(a, b *object) int { return int(a.created - b.created) })
+	slices.SortStableFunc(claimed, func(a, b *cluster.Object) int { return int(a.Created - b.Created) })
 	busy := false // somebody is still there
 	for _, p := range claimed {
 		switch {
-		case p.deleting:
+		case p.Deleting:
 			busy = true
-		case p.ended():
+		case p.Ended():
 			busy = true
-			if !self.deleting {
-				t.delete(daemonSetController, key, p, metav1.DeleteOptions{})
+			if !self.Deleting {
+				t.Delete(daemonSetController, key, p, metav1.DeleteOptions{})
 			}
-		case p.labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash:
+		case p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash:
 			s.current = append(s.current, p)
 		default:
 			s.old = append(s.old, p)
 		}
 	}
-	if !self.deleting {
+	if !self.Deleting {
 		s.act(busy)
 		t.truncate(daemonSetController, self, h, d.Spec.RevisionHistoryLimit, func(r *appsv1.ControllerRevision) bool {
-			return slices.ContainsFunc(claimed, func(p *object) bool {
-				return p.labels[appsv1.DefaultDaemonSetUniqueLabelKey] == r.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+			return slices.ContainsFunc(claimed, func(p *cluster.Object) bool {
+				return p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == r.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
 			})
 		})
 	}
 	status := s.status(claimed)
 	if !equality.Semantic.DeepEqual(status, d.Status) {
 		d.Status = status
-		t.update(daemonSetController, key, "status", d)
+		t.Update(daemonSetController, key, "status", d)
 	}
 }
 
@@ -93,9 +95,9 @@ func (s *daemons) surges() bool {
 }
 
 func (s *daemons) act(busy bool) {
-	gone := func(list []*object) {
+	gone := func(list []*cluster.Object) {
 		for _, p := range list {
-			s.delete(daemonSetController, s.key, p, metav1.DeleteOptions{})
+			s.Delete(daemonSetController, s.key, p, metav1.DeleteOptions{})
 		}
 	}
 	rolling := s.d.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType
@@ -105,7 +107,7 @@ func (s *daemons) act(busy bool) {
 		gone(s.current)
 	case len(s.old)+len(s.current) == 0:
 		if !busy {
-			s.create(daemonSetController, s.key, pods, s.pod())
+			s.Create(daemonSetController, s.key, cluster.Pods, s.pod())
 		}
 	case len(s.current) > 1:
 		gone(s.current[1:])
@@ -113,16 +115,16 @@ func (s *daemons) act(busy bool) {
 		gone(s.old[1:])
 	case len(s.old) == 0 || !rolling:
 	case len(s.current) == 0 && s.surges():
-		s.create(daemonSetController, s.key, pods, s.pod())
-	case !s.surges() || !s.old[0].ready || s.available(s.key, s.current[0], s.d.Spec.MinReadySeconds):
+		s.Create(daemonSetController, s.key, cluster.Pods, s.pod())
+	case !s.surges() || !s.old[0].Ready || s.Available(s.key, s.current[0], s.d.Spec.MinReadySeconds):
 		gone(s.old)
 	}
 }
 
 // pod makes the Pod of the node.
 func (s *daemons) pod() *corev1.Pod {
-	p := podOf(&s.d.Spec.Template, s.d.Name+"-", reference(kindOf("DaemonSet"), s.d.Name, s.d.UID))
-	p.Labels = with(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey, s.hash)
+	p := cluster.PodOf(&s.d.Spec.Template, s.d.Name+"-", cluster.Reference(cluster.KindOf("DaemonSet"), s.d.Name, s.d.UID))
+	p.Labels = cluster.With(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey, s.hash)
 	if n := s.d.Annotations[appsv1.DeprecatedTemplateGeneration]; n != "" {
 		p.Labels["pod-template-generation"] = n
 	}
@@ -139,7 +141,7 @@ func (s *daemons) pod() *corev1.Pod {
 		tolerate(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
 	}
 	terms := []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-		Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{NodeName},
+		Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{cluster.NodeName},
 	}}}}
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
@@ -152,7 +154,7 @@ func (s *daemons) pod() *corev1.Pod {
 }
 
 // status reports the oldest Pod of the node.
-func (s *daemons) status(claimed []*object) appsv1.DaemonSetStatus {
+func (s *daemons) status(claimed []*cluster.Object) appsv1.DaemonSetStatus {
 	out := appsv1.DaemonSetStatus{
 		ObservedGeneration: s.d.Generation, CollisionCount: s.d.Status.CollisionCount, Conditions: s.d.Status.Conditions,
 	}
@@ -168,13 +170,13 @@ func (s *daemons) status(claimed []*object) appsv1.DaemonSetStatus {
 	}
 	out.CurrentNumberScheduled = 1
 	p := claimed[0]
-	if p.ready {
+	if p.Ready {
 		out.NumberReady = 1
 	}
-	if s.available(s.key, p, s.d.Spec.MinReadySeconds) {
+	if s.Available(s.key, p, s.d.Spec.MinReadySeconds) {
 		out.NumberAvailable, out.NumberUnavailable = 1, 0
 	}
-	if p.labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash {
+	if p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash {
 		out.UpdatedNumberScheduled = 1
 	}
 	return out

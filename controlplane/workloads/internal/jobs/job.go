@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+// Package jobs holds the controllers of Jobs and CronJobs.
+package jobs
 
 import (
 	"cmp"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -36,10 +38,10 @@ const (
 type run struct {
 	*turn
 	key  storage.Key
-	self *object
+	self *cluster.Object
 	j    *batchv1.Job
 	// pods of the Job; active are those that have not ended.
-	pods, active []*object
+	pods, active []*cluster.Object
 	// numbers as they are after what this turn does.
 	activeN, ready, terminating int32
 	// succeeded and failed count all Pods that have, uncounted ones included.
@@ -48,9 +50,10 @@ type run struct {
 	indexes []int
 }
 
-// lookJob takes a Job one step on.
-func (t *turn) lookJob(key storage.Key) {
-	self, j := t.index.objects[key], stored[batchv1.Job](t, key)
+// Job takes a Job one step on.
+func Job(common *cluster.Turn, key storage.Key) {
+	t := &turn{common}
+	self, j := t.Index.Objects[key], cluster.Stored[batchv1.Job](t.Turn, key)
 	if self == nil || j == nil || j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName {
 		return
 	}
@@ -63,21 +66,21 @@ func (t *turn) lookJob(key storage.Key) {
 		return
 	}
 	r := &run{turn: t, key: key, self: self, j: j}
-	r.pods = t.claim(jobController, self, batchv1.SchemeGroupVersion.WithKind("Job"), pods, selector)
+	r.pods = t.Claim(jobController, self, batchv1.SchemeGroupVersion.WithKind("Job"), cluster.Pods, selector)
 	before := j.Status.DeepCopy()
 	r.count()
 	if j.Status.StartTime == nil && !r.suspended() {
-		now := t.stamp()
+		now := t.Stamp()
 		j.Status.StartTime = &now
 	}
 	goal := r.goal()
 	switch {
 	case goal != nil:
 		for _, p := range r.active {
-			t.delete(jobController, key, p, metav1.DeleteOptions{})
+			t.Delete(jobController, key, p, metav1.DeleteOptions{})
 			r.gone(p)
 		}
-	case !self.deleting:
+	case !self.Deleting:
 		r.manage()
 		if goal = r.reached(); goal == nil {
 			r.suspendOrResume()
@@ -86,7 +89,7 @@ func (t *turn) lookJob(key storage.Key) {
 	r.track(goal)
 	j.Status.Active, j.Status.Ready, j.Status.Terminating = r.activeN, &r.ready, &r.terminating
 	if !equality.Semantic.DeepEqual(before, &j.Status) {
-		t.update(jobController, key, "status", j)
+		t.Update(jobController, key, "status", j)
 	}
 }
 
@@ -106,9 +109,9 @@ func (r *run) uncounted() *batchv1.UncountedTerminatedPods {
 
 // hasFailed tells whether a Pod counts as failed: by default as soon as it is
 // being deleted.
-func (r *run) hasFailed(p *object) bool {
+func (r *run) hasFailed(p *cluster.Object) bool {
 	early := r.j.Spec.PodReplacementPolicy == nil || *r.j.Spec.PodReplacementPolicy == batchv1.TerminatingOrFailed
-	return p.phase == corev1.PodFailed || early && p.deleting && p.phase != corev1.PodSucceeded
+	return p.Phase == corev1.PodFailed || early && p.Deleting && p.Phase != corev1.PodSucceeded
 }
 
 // count takes stock of the Pods.
@@ -119,24 +122,24 @@ func (r *run) count() {
 	r.indexes = parseIndexes(r.j.Status.CompletedIndexes)
 	for _, p := range r.pods {
 		switch {
-		case p.active():
+		case p.Active():
 			r.active = append(r.active, p)
 			r.activeN++
-			if p.ready {
+			if p.Ready {
 				r.ready++
 			}
-		case p.deleting && !p.ended():
+		case p.Deleting && !p.Ended():
 			r.terminating++
 		}
-		if !p.tracked || slices.Contains(u.Succeeded, p.uid) || slices.Contains(u.Failed, p.uid) {
+		if !p.Tracked || slices.Contains(u.Succeeded, p.UID) || slices.Contains(u.Failed, p.UID) {
 			continue
 		}
 		switch {
-		case p.phase == corev1.PodSucceeded && r.indexed():
-			if p.ordinal >= 0 && p.ordinal < int(*r.j.Spec.Completions) && !slices.Contains(r.indexes, p.ordinal) {
-				r.indexes = append(r.indexes, p.ordinal)
+		case p.Phase == corev1.PodSucceeded && r.indexed():
+			if p.Ordinal >= 0 && p.Ordinal < int(*r.j.Spec.Completions) && !slices.Contains(r.indexes, p.Ordinal) {
+				r.indexes = append(r.indexes, p.Ordinal)
 			}
-		case p.phase == corev1.PodSucceeded:
+		case p.Phase == corev1.PodSucceeded:
 			r.succeeded++
 		case r.hasFailed(p):
 			r.failed++
@@ -149,10 +152,10 @@ func (r *run) count() {
 }
 
 // gone accounts for a Pod that this turn deletes.
-func (r *run) gone(p *object) {
+func (r *run) gone(p *cluster.Object) {
 	r.activeN--
 	r.terminating++
-	if p.ready {
+	if p.Ready {
 		r.ready--
 	}
 }
@@ -188,8 +191,8 @@ func (r *run) goal() *batchv1.JobCondition {
 	restarts := int32(0)
 	if r.j.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure {
 		for _, p := range r.pods {
-			if !p.ended() {
-				restarts += p.restarts
+			if !p.Ended() {
+				restarts += p.Restarts
 			}
 		}
 	}
@@ -202,8 +205,8 @@ func (r *run) goal() *batchv1.JobCondition {
 		return nil
 	}
 	deadline := r.j.Status.StartTime.Add(time.Duration(*seconds) * time.Second)
-	if deadline.After(r.now) {
-		r.later(r.key, deadline)
+	if deadline.After(r.Now) {
+		r.Later(r.key, deadline)
 		return nil
 	}
 	return r.condition(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
@@ -211,7 +214,7 @@ func (r *run) goal() *batchv1.JobCondition {
 
 func (r *run) condition(kind batchv1.JobConditionType, status corev1.ConditionStatus, reason, message string) *batchv1.JobCondition {
 	return &batchv1.JobCondition{
-		Type: kind, Status: status, Reason: reason, Message: message, LastProbeTime: r.stamp(), LastTransitionTime: r.stamp(),
+		Type: kind, Status: status, Reason: reason, Message: message, LastProbeTime: r.Stamp(), LastTransitionTime: r.Stamp(),
 	}
 }
 
@@ -236,7 +239,7 @@ func (r *run) suspendOrResume() {
 		return
 	}
 	c := r.condition(batchv1.JobSuspended, corev1.ConditionTrue, "JobSuspended", "Job suspended")
-	start := r.stamp()
+	start := r.Stamp()
 	r.j.Status.StartTime = nil
 	if !now {
 		c = r.condition(batchv1.JobSuspended, corev1.ConditionFalse, "JobResumed", "Job resumed")
@@ -261,10 +264,10 @@ func (r *run) manage() {
 		want = max(0, min(want, *r.j.Spec.Completions-r.succeeded))
 	}
 	if r.activeN > want {
-		slices.SortFunc(r.active, firstToGo)
-		for _, p := range r.active[:min(int(r.activeN-want), burst)] {
+		slices.SortFunc(r.active, cluster.FirstToGo)
+		for _, p := range r.active[:min(int(r.activeN-want), cluster.Burst)] {
 			r.untrack(p) // it does not count as failed
-			r.delete(jobController, r.key, p, metav1.DeleteOptions{})
+			r.Delete(jobController, r.key, p, metav1.DeleteOptions{})
 			r.gone(p)
 		}
 		return
@@ -276,32 +279,32 @@ func (r *run) manage() {
 	if missing <= 0 {
 		return
 	}
-	if at := r.replacement(); at.After(r.now) {
-		r.later(r.key, at)
+	if at := r.replacement(); at.After(r.Now) {
+		r.Later(r.key, at)
 		return
 	}
-	for _, pod := range r.make(min(int(missing), burst)) {
-		r.create(jobController, r.key, pods, pod)
+	for _, pod := range r.make(min(int(missing), cluster.Burst)) {
+		r.Create(jobController, r.key, cluster.Pods, pod)
 		r.activeN++
 	}
 }
 
 // replacement is when a Pod may be made after others have failed.
 func (r *run) replacement() time.Time {
-	ended := slices.DeleteFunc(slices.Clone(r.pods), func(p *object) bool { return !p.ended() || p.finishedAt.IsZero() })
-	slices.SortStableFunc(ended, func(a, b *object) int {
-		return cmp.Or(b.finishedAt.Compare(a.finishedAt), cmp.Compare(b.created, a.created))
+	ended := slices.DeleteFunc(slices.Clone(r.pods), func(p *cluster.Object) bool { return !p.Ended() || p.FinishedAt.IsZero() })
+	slices.SortStableFunc(ended, func(a, b *cluster.Object) int {
+		return cmp.Or(b.FinishedAt.Compare(a.FinishedAt), cmp.Compare(b.Created, a.Created))
 	})
 	var at time.Time
 	delay := firstReplacement
 	for i, p := range ended {
-		if p.phase == corev1.PodSucceeded {
+		if p.Phase == corev1.PodSucceeded {
 			break
 		}
 		if i > 0 {
 			delay = min(2*delay, lastReplacement)
 		}
-		at = ended[0].finishedAt.Add(delay)
+		at = ended[0].FinishedAt.Add(delay)
 	}
 	return at
 }
@@ -309,10 +312,10 @@ func (r *run) replacement() time.Time {
 // make returns n new Pods, fewer if there are not enough indexes.
 func (r *run) make(n int) []*corev1.Pod {
 	var out []*corev1.Pod
-	owner := reference(batchv1.SchemeGroupVersion.WithKind("Job"), r.j.Name, r.j.UID)
+	owner := cluster.Reference(batchv1.SchemeGroupVersion.WithKind("Job"), r.j.Name, r.j.UID)
 	if !r.indexed() {
 		for range n {
-			pod := podOf(&r.j.Spec.Template, r.j.Name+"-", owner)
+			pod := cluster.PodOf(&r.j.Spec.Template, r.j.Name+"-", owner)
 			pod.Finalizers = append(slices.Clone(pod.Finalizers), batchv1.JobTrackingFinalizer)
 			out = append(out, pod)
 		}
@@ -323,17 +326,17 @@ func (r *run) make(n int) []*corev1.Pod {
 		taken[i] = true
 	}
 	for _, p := range r.active {
-		taken[p.ordinal] = true
+		taken[p.Ordinal] = true
 	}
 	for i := 0; i < int(*r.j.Spec.Completions) && len(out) < n; i++ {
 		if taken[i] {
 			continue
 		}
 		number := strconv.Itoa(i)
-		pod := podOf(&r.j.Spec.Template, r.j.Name+"-"+number+"-", owner)
+		pod := cluster.PodOf(&r.j.Spec.Template, r.j.Name+"-"+number+"-", owner)
 		pod.Finalizers = append(slices.Clone(pod.Finalizers), batchv1.JobTrackingFinalizer)
-		pod.Annotations = with(pod.Annotations, batchv1.JobCompletionIndexAnnotation, number)
-		pod.Labels = with(pod.Labels, batchv1.JobCompletionIndexAnnotation, number)
+		pod.Annotations = cluster.With(pod.Annotations, batchv1.JobCompletionIndexAnnotation, number)
+		pod.Labels = cluster.With(pod.Labels, batchv1.JobCompletionIndexAnnotation, number)
 		pod.Spec.Hostname = r.j.Name + "-" + number
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for c := range list {
@@ -348,18 +351,18 @@ func (r *run) make(n int) []*corev1.Pod {
 }
 
 // untrack takes the finalizer from a Pod of the Job.
-func (r *run) untrack(p *object) {
-	if p.tracked {
-		r.turn.untrack(r.key, p)
+func (r *run) untrack(p *cluster.Object) {
+	if p.Tracked {
+		Release(r.Turn, r.key, p)
 	}
 }
 
-// untrack lets go of a Pod that its Job has counted, or that has no Job.
-func (t *turn) untrack(about storage.Key, p *object) {
-	t.patch(jobController, about, p.key, map[string]any{"metadata": map[string]any{
-		"uid": p.uid, "$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer},
+// Release lets go of a Pod that its Job has counted, or that has no Job.
+func Release(t *cluster.Turn, about storage.Key, p *cluster.Object) {
+	t.Patch(jobController, about, p.Key, map[string]any{"metadata": map[string]any{
+		"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer},
 	}})
-	t.requests[len(t.requests)-1].ContentType = string(types.StrategicMergePatchType)
+	t.Requests[len(t.Requests)-1].ContentType = string(types.StrategicMergePatchType)
 }
 
 // track counts Pods that have ended, exactly once each: their end is first noted
@@ -369,8 +372,8 @@ func (r *run) track(goal *batchv1.JobCondition) {
 	noted := r.uncounted()
 	held := map[types.UID]bool{} // by their finalizer
 	for _, p := range r.pods {
-		if p.tracked {
-			held[p.uid] = true
+		if p.Tracked {
+			held[p.UID] = true
 		}
 	}
 	settled := func(list []types.UID) (left []types.UID, n int32) {
@@ -391,18 +394,18 @@ func (r *run) track(goal *batchv1.JobCondition) {
 	failing := goal != nil && goal.Type == batchv1.JobFailureTarget
 	waiting := false
 	for _, p := range r.pods {
-		if !p.tracked {
+		if !p.Tracked {
 			continue
 		}
-		known := slices.Contains(noted.Succeeded, p.uid) || slices.Contains(noted.Failed, p.uid)
+		known := slices.Contains(noted.Succeeded, p.UID) || slices.Contains(noted.Failed, p.UID)
 		switch {
-		case known, r.self.deleting, p.phase == corev1.PodSucceeded && r.indexed() && slices.Contains(parseIndexes(r.j.Status.CompletedIndexes), p.ordinal):
+		case known, r.self.Deleting, p.Phase == corev1.PodSucceeded && r.indexed() && slices.Contains(parseIndexes(r.j.Status.CompletedIndexes), p.Ordinal):
 			r.untrack(p)
-		case p.phase == corev1.PodSucceeded && !r.indexed():
-			noted.Succeeded = append(noted.Succeeded, p.uid)
-		case p.phase != corev1.PodSucceeded && (r.hasFailed(p) || failing):
-			noted.Failed = append(noted.Failed, p.uid)
-		case !p.ended():
+		case p.Phase == corev1.PodSucceeded && !r.indexed():
+			noted.Succeeded = append(noted.Succeeded, p.UID)
+		case p.Phase != corev1.PodSucceeded && (r.hasFailed(p) || failing):
+			noted.Failed = append(noted.Failed, p.UID)
+		case !p.Ended():
 			continue
 		}
 		waiting = true
@@ -429,17 +432,17 @@ func (r *run) track(goal *batchv1.JobCondition) {
 }
 
 // expire deletes a Job some time after its end, if it asks for that.
-func (t *turn) expire(self *object, j *batchv1.Job, end time.Time) {
-	if j.Spec.TTLSecondsAfterFinished == nil || self.deleting {
+func (t *turn) expire(self *cluster.Object, j *batchv1.Job, end time.Time) {
+	if j.Spec.TTLSecondsAfterFinished == nil || self.Deleting {
 		return
 	}
 	at := end.Add(time.Duration(*j.Spec.TTLSecondsAfterFinished) * time.Second)
-	if at.After(t.now) {
-		t.later(self.key, at)
+	if at.After(t.Now) {
+		t.Later(self.Key, at)
 		return
 	}
 	foreground := metav1.DeletePropagationForeground
-	t.delete(ttlController, self.key, self, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	t.Delete(ttlController, self.Key, self, metav1.DeleteOptions{PropagationPolicy: &foreground})
 }
 
 // formatIndexes writes sorted indexes as "0,2-4".
@@ -484,3 +487,6 @@ func parseIndexes(text string) []int {
 	}
 	return out
 }
+
+// turn is a step of the controllers of this package.
+type turn struct{ *cluster.Turn }
