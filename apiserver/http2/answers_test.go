@@ -301,3 +301,48 @@ func TestManyStreamsShareAConnection(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestAHandlerMayAskClientsToLeave holds that Connection: close, which HTTP/2 does
+// not have, ends the connection in order.
+func TestAHandlerMayAskClientsToLeave(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		_, _ = io.WriteString(w, "bye")
+	})
+	p := s.greet(t)
+	p.send(func() { p.ask(1, "GET", "/", true) })
+	if status, body, code := p.answer(1); status != 200 || body != "bye" || code != 0 {
+		t.Errorf("%d, %q, %v", status, body, code)
+	}
+	if got := p.farewell(); got != wire.ErrCodeNo {
+		t.Errorf("the server said %v", got)
+	}
+}
+
+// TestInterimAnswersComeBeforeTheAnswer holds that a handler may send hints.
+func TestInterimAnswersComeBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</x>")
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "answer")
+	})
+	var hints []string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+		hints = append(hints, fmt.Sprint(code, header.Get("Link")))
+		return nil
+	}})
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url("/"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.client(t).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "answer" || fmt.Sprint(hints) != "[103</x>]" {
+		t.Errorf("%q, %v, %q", body, err, hints)
+	}
+}
