@@ -4,6 +4,7 @@
 package http2
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,8 +12,11 @@ import (
 	"time"
 )
 
-// maxNames bounds the names that are remembered, which clients choose.
-const maxNames = 256
+// Clients choose names: so many are remembered, up to a length.
+const (
+	maxNames = 256
+	maxName  = 64
+)
 
 // names remembers how names of headers are spelt: HTTP/2 has them in lower case,
 // net/http in its canonical form. It is safe for concurrent use.
@@ -34,19 +38,19 @@ func (s *spelling) of(name string, spell func(string) string) string {
 		}
 	}
 	out := spell(name)
+	if len(name) > maxName || known != nil && len(*known) >= maxNames {
+		return out
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := map[string]string{}
 	if known = s.known.Load(); known != nil {
-		if len(*known) >= maxNames {
-			return out
-		}
-		for k, v := range *known {
-			more[k] = v
-		}
+		more = maps.Clone(*known)
 	}
-	more[strings.Clone(name)] = out
-	s.known.Store(&more)
+	if len(more) < maxNames {
+		more[strings.Clone(name)] = strings.Clone(out)
+		s.known.Store(&more)
+	}
 	return out
 }
 
