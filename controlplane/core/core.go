@@ -13,7 +13,7 @@
 // the richest): a [kind.Of] value with the Go type of k8s.io/api and what is
 // special about it. What all kinds have in common is in package kind, what
 // rules have in common in package valid. The kinds with many rules have a
-// package for each family: pod, workload, network, volume, flow, registration; the
+// package for each family: pod, workload, network, volume, flow, device, registration; the
 // others are here. docs/kinds.md says which rules of Kubernetes each kind has
 // and which it does not have yet.
 package core
@@ -24,6 +24,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
+	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/flow"
 	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/core/node"
@@ -52,7 +53,7 @@ func describe() []*resource.Resource {
 		node.Resources(),
 		policyKinds(),
 		flow.Resources(),
-		deviceKinds(),
+		device.Resources(),
 		rbacKinds(),
 		registration.Resources(),
 	)

@@ -4,6 +4,7 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -127,7 +128,26 @@ func validOrder(at *field.Path, item *corev1.LimitRangeItem, name corev1.Resourc
 	if hasRatio && ratio.Cmp(*resource.NewQuantity(1, resource.DecimalSI)) < 0 {
 		refuse("maxLimitRequestRatio", ratio, "ratio "+ratio.String()+" is less than 1")
 	}
+	if hasRatio && hasMin && hasMax {
+		if most, limit := bounds(ratio, least, most); most > limit {
+			refuse("maxLimitRequestRatio", ratio, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), limit))
+		}
+	}
+	overcommitted := valid.IsNativeResource(string(name)) && !valid.IsHugePages(string(name))
+	if !overcommitted && hasLimit && hasRequest && limit.Cmp(request) != 0 {
+		refuse("defaultRequest", request, fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit.String(), request.String(), name))
+	}
 	return errs
+}
+
+// bounds returns a ratio and the largest that an amount and a larger one allow: of
+// thousandths, unless those would not fit.
+func bounds(ratio, least, most resource.Quantity) (asked, limit float64) {
+	fit := resource.MaxMilliValue
+	if ratio.Value() < fit && least.Value() < fit && most.Value() < fit {
+		return float64(ratio.MilliValue()) / 1000, float64(most.MilliValue()) / float64(least.MilliValue())
+	}
+	return float64(ratio.Value()), float64(most.Value()) / float64(least.Value())
 }
 
 // validResource checks the name of a resource.

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -51,7 +52,7 @@ func write(b *bytes.Buffer, v reflect.Value) error {
 		return nil
 	case reflect.Struct:
 		switch v.Interface().(type) {
-		case resource.Quantity, metav1.Time, metav1.MicroTime, metav1.Duration, intstr.IntOrString, metav1.LabelSelector, metav1.ObjectMeta:
+		case resource.Quantity, metav1.Time, metav1.MicroTime, metav1.Duration, intstr.IntOrString, metav1.LabelSelector, metav1.ObjectMeta, runtime.RawExtension:
 		default:
 			return writeStruct(b, v)
 		}
@@ -63,15 +64,29 @@ func write(b *bytes.Buffer, v reflect.Value) error {
 
 func writeStruct(b *bytes.Buffer, v reflect.Value) error {
 	b.WriteByte('{')
+	err := writeFields(b, v)
+	b.WriteByte('}')
+	return err
+}
+
+// writeFields writes the members of a struct, and in place of structs that are
+// embedded in it theirs.
+func writeFields(b *bytes.Buffer, v reflect.Value) error {
 	for i := range v.NumField() {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(`"` + v.Type().Field(i).Name + `":`)
+		f := v.Type().Field(i)
+		if _, metadata := v.Field(i).Interface().(metav1.ObjectMeta); f.Anonymous && f.Type.Kind() == reflect.Struct && !metadata {
+			if err := writeFields(b, v.Field(i)); err != nil {
+				return err
+			}
+			continue
+		}
+		b.WriteString(`"` + f.Name + `":`)
 		if err := write(b, v.Field(i)); err != nil {
 			return err
 		}
 	}
-	b.WriteByte('}')
 	return nil
 }

@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+// Package device has the kinds of devices that Pods claim.
+package device
 
 import (
 	"strings"
@@ -15,19 +16,21 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-// deviceKinds are devices that Pods claim.
-func deviceKinds() []*resource.Resource {
-	type (
-		class    = *resourcev1.DeviceClass
-		claim    = *resourcev1.ResourceClaim
-		template = *resourcev1.ResourceClaimTemplate
-		slice    = *resourcev1.ResourceSlice
-	)
+type (
+	class    = *resourcev1.DeviceClass
+	claim    = *resourcev1.ResourceClaim
+	template = *resourcev1.ResourceClaimTemplate
+	slice    = *resourcev1.ResourceSlice
+)
+
+// Resources returns the kinds of this package.
+func Resources() []*resource.Resource {
 	const group = resourcev1.GroupName
 	return []*resource.Resource{
 		kind.Of[resourcev1.DeviceClass, class]{
 			Group: group, Version: "v1", Plural: "deviceclasses", Cluster: true, Generations: true, Unconditional: true,
-			Columns: kind.Columns("Name", "Age"), Row: func(c class) []any { return []any{c.Name, kind.Age(c)} },
+			Validate: validateClass,
+			Columns:  kind.Columns("Name", "Age"), Row: func(c class) []any { return []any{c.Name, kind.Age(c)} },
 		}.Resource(),
 		kind.Of[resourcev1.ResourceClaim, claim]{
 			Group: group, Version: "v1", Plural: "resourceclaims", Status: true, Unconditional: true,
@@ -37,6 +40,9 @@ func deviceKinds() []*resource.Resource {
 				f := valid.Root(&errs)
 				if old != nil {
 					f.Unchanged("spec", c.Spec, old.Spec)
+				} else {
+					at := f.Child("spec")
+					checkClaim(&at, &c.Spec.Devices)
 				}
 				return errs
 			},
@@ -51,7 +57,10 @@ func deviceKinds() []*resource.Resource {
 				f := valid.Root(&errs)
 				if old != nil {
 					f.Unchanged("spec", t.Spec, old.Spec)
+					return errs
 				}
+				at := f.Child("spec")
+				checkTemplate(&at, &t.Spec)
 				return errs
 			},
 			Columns: kind.Columns("Name", "Age"), Row: func(t template) []any { return []any{t.Name, kind.Age(t)} },

@@ -1,0 +1,330 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"encoding/json"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	dracel "k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/valid"
+)
+
+// Bounds of lists and texts.
+const (
+	mostRequests     = resourcev1.DeviceRequestsMaxSize
+	mostConstraints  = resourcev1.DeviceConstraintsMaxSize
+	mostConfigs      = resourcev1.DeviceConfigMaxSize
+	mostSelectors    = resourcev1.DeviceSelectorsMaxSize
+	mostAlternatives = resourcev1.FirstAvailableDeviceRequestMaxSize
+	longestSelector  = resourcev1.CELSelectorExpressionMaxLength
+	longestConfig    = resourcev1.OpaqueParametersMaxLength
+	mostCost         = resourcev1.CELSelectorExpressionMaxCost
+	longestDriver    = 63
+)
+
+// requests are the names of the requests of a claim, with those of their
+// alternatives.
+type requests map[string]sets.Set[string]
+
+func requestsOf(c *resourcev1.DeviceClaim) requests {
+	out := requests{}
+	for i := range c.Requests {
+		r := &c.Requests[i]
+		var names sets.Set[string]
+		for j := range r.FirstAvailable {
+			if names == nil {
+				names = sets.New[string]()
+			}
+			names.Insert(r.FirstAvailable[j].Name)
+		}
+		out[r.Name] = names
+	}
+	return out
+}
+
+// has tells whether a name is that of a request, or of one of its alternatives.
+func (r requests) has(name string) bool {
+	name, alternative, two := strings.Cut(name, "/")
+	names, ok := r[name]
+	return ok && (!two || names.Has(alternative))
+}
+
+// checkList checks the elements of a list of at most so many.
+func checkList[T any](in *valid.Field, name string, list []T, most int, check func(at *valid.Field, v *T)) bool {
+	f := in.Child(name)
+	if len(list) > most {
+		f.TooMany("", len(list), most)
+		return false
+	}
+	for i := range list {
+		at := f.Index(i)
+		check(&at, &list[i])
+	}
+	return true
+}
+
+// checkSet does the same for elements of which none may be there twice.
+func checkSet[T any](in *valid.Field, name string, list []T, most int, key func(v *T) string, check func(at *valid.Field, v *T)) {
+	if !checkList(in, name, list, most, check) {
+		return
+	}
+	f, seen := in.Child(name), sets.New[string]()
+	for i := range list {
+		k := key(&list[i])
+		if seen.Has(k) {
+			at := f.Index(i)
+			at.Duplicate("", k)
+		}
+		seen.Insert(k)
+	}
+}
+
+func itself(s *string) string { return *s }
+
+func checkTemplate(f *valid.Field, t *resourcev1.ResourceClaimTemplateSpec) {
+	metadata := f.Child("metadata")
+	metadata.Annotations("annotations", t.Annotations)
+	metadata.Labels("labels", t.Labels)
+	spec := f.Child("spec")
+	checkClaim(&spec, &t.Spec.Devices)
+}
+
+func checkClaim(in *valid.Field, c *resourcev1.DeviceClaim) {
+	f, known := in.Child("devices"), requestsOf(c)
+	checkSet(&f, "requests", c.Requests, mostRequests, func(r *resourcev1.DeviceRequest) string { return r.Name }, checkRequest)
+	checkList(&f, "constraints", c.Constraints, mostConstraints, func(at *valid.Field, v *resourcev1.DeviceConstraint) {
+		known.checkConstraint(at, v)
+	})
+	checkList(&f, "config", c.Config, mostConfigs, func(at *valid.Field, v *resourcev1.DeviceClaimConfiguration) {
+		checkSet(at, "requests", v.Requests, mostRequests, itself, known.checkName)
+		checkConfig(at, &v.DeviceConfiguration)
+	})
+}
+
+func checkRequest(f *valid.Field, r *resourcev1.DeviceRequest) {
+	const one = "exactly one of `exactly` or `firstAvailable` is required"
+	f.DNSLabel("name", r.Name)
+	switch {
+	case r.Exactly == nil && len(r.FirstAvailable) == 0:
+		f.Required("", one)
+	case r.Exactly != nil && len(r.FirstAvailable) > 0:
+		f.Add(field.Invalid(f.Path(), nil, one+", but multiple fields are set"))
+	case r.Exactly != nil:
+		e, at := r.Exactly, f.Child("exactly")
+		checkWanted(&at, wanted{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations})
+	default:
+		checkSet(f, "firstAvailable", r.FirstAvailable, mostAlternatives, func(s *resourcev1.DeviceSubRequest) string { return s.Name },
+			func(at *valid.Field, s *resourcev1.DeviceSubRequest) {
+				at.DNSLabel("name", s.Name)
+				checkWanted(at, wanted{s.DeviceClassName, s.Selectors, s.AllocationMode, s.Count, s.Tolerations})
+			})
+	}
+}
+
+// wanted is what requests and their alternatives have in common.
+type wanted struct {
+	class       string
+	selectors   []resourcev1.DeviceSelector
+	mode        resourcev1.DeviceAllocationMode
+	count       int64
+	tolerations []resourcev1.DeviceToleration
+}
+
+func checkWanted(f *valid.Field, w wanted) {
+	if f.NonEmpty("deviceClassName", w.class) {
+		f.Subdomain("deviceClassName", w.class)
+	}
+	checkList(f, "selectors", w.selectors, mostSelectors, newSelector)
+	switch w.mode {
+	case resourcev1.DeviceAllocationModeAll:
+		if w.count != 0 {
+			f.Invalid("count", w.count, "must not be specified when allocationMode is 'All'")
+		}
+	case resourcev1.DeviceAllocationModeExactCount:
+		if w.count <= 0 {
+			f.Invalid("count", w.count, "must be greater than zero")
+		}
+	default:
+		valid.NotSupported(f, "allocationMode", w.mode, resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount)
+	}
+	list := f.Child("tolerations")
+	for i := range w.tolerations {
+		at := list.Index(i)
+		checkToleration(&at, &w.tolerations[i])
+	}
+}
+
+func checkToleration(f *valid.Field, t *resourcev1.DeviceToleration) {
+	if t.Key != "" {
+		f.LabelKey("key", t.Key)
+	}
+	switch t.Operator {
+	case resourcev1.DeviceTolerationOpExists:
+		if t.Value != "" {
+			f.Invalid("value", t.Value, "must be empty for operator `Exists`")
+		}
+	case resourcev1.DeviceTolerationOpEqual:
+		f.Problems("value", t.Value, validation.IsValidLabelValue(t.Value))
+	default:
+		valid.RequiredOf(f, "operator", t.Operator, resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists)
+	}
+	if t.Effect != "" {
+		valid.Supported(f, "effect", t.Effect, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)
+	}
+}
+
+func newSelector(f *valid.Field, s *resourcev1.DeviceSelector) {
+	checkSelector(f, s, environment.NewExpressions)
+}
+
+// checkSelector compiles the expression by which devices are selected.
+func checkSelector(f *valid.Field, s *resourcev1.DeviceSelector, in environment.Type) {
+	if s.CEL == nil {
+		f.Required("cel", "")
+		return
+	}
+	at, text := f.Child("cel"), s.CEL.Expression
+	if len(text) > longestSelector {
+		at.TooLong("expression", longestSelector)
+		return
+	}
+	result := dracel.GetCompiler(dracel.Features{EnableConsumableCapacity: true}).CompileCELExpression(text, dracel.Options{EnvType: &in})
+	switch err := result.Error; {
+	case err == nil && result.MaxCost > mostCost:
+		at.Forbidden("expression", "too complex, exceeds cost limit")
+	case err == nil:
+	case err.Type == apiservercel.ErrorTypeRequired:
+		at.Required("expression", err.Detail)
+	case err.Type == apiservercel.ErrorTypeInvalid:
+		at.Invalid("expression", text, err.Detail)
+	default:
+		at.Add(field.InternalError(at.PathOf("expression"), err))
+	}
+}
+
+func (r requests) checkName(f *valid.Field, name *string) {
+	const unknown = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+	parts := strings.Split(*name, "/")
+	if len(parts) > 2 {
+		f.Invalid("", *name, unknown)
+		return
+	}
+	for _, part := range parts {
+		f.DNSLabel("", part)
+	}
+	if !r.has(*name) {
+		f.Invalid("", *name, unknown)
+	}
+}
+
+func (r requests) checkConstraint(f *valid.Field, c *resourcev1.DeviceConstraint) {
+	checkSet(f, "requests", c.Requests, mostRequests, itself, r.checkName)
+	switch {
+	case c.MatchAttribute != nil:
+		checkAttribute(f, "matchAttribute", string(*c.MatchAttribute))
+	case c.DistinctAttribute != nil:
+		checkAttribute(f, "distinctAttribute", string(*c.DistinctAttribute))
+	default:
+		f.Required("", `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
+	}
+}
+
+// checkAttribute checks the name of an attribute that has to have a domain.
+func checkAttribute(f *valid.Field, field, name string) {
+	const longest = resourcev1.DeviceMaxIDLength
+	identifier := func(s string) {
+		if len(s) > longest {
+			f.TooLong(field, longest)
+		}
+		f.Problems(field, s, content.IsCIdentifier(s))
+	}
+	switch parts := strings.Split(name, "/"); len(parts) {
+	case 1:
+		identifier(name)
+		f.Invalid(field, name, "a fully qualified name must be a domain and a name separated by a slash")
+	case 2:
+		if parts[0] == "" {
+			f.Invalid(field, "", "the domain must not be empty")
+		} else {
+			checkDriver(f, field, parts[0])
+		}
+		if parts[1] == "" {
+			f.Invalid(field, "", "the name must not be empty")
+		} else {
+			identifier(parts[1])
+		}
+	}
+}
+
+func checkDriver(f *valid.Field, name, driver string) {
+	if !f.NonEmpty(name, driver) {
+		return
+	}
+	if len(driver) > longestDriver {
+		f.TooLong(name, longestDriver)
+	}
+	f.Problems(name, driver, validation.IsDNS1123Subdomain(strings.ToLower(driver)))
+}
+
+func checkConfig(f *valid.Field, c *resourcev1.DeviceConfiguration) {
+	if c.Opaque == nil {
+		f.Required("opaque", "")
+		return
+	}
+	at := f.Child("opaque")
+	checkDriver(&at, "driver", c.Opaque.Driver)
+	checkParameters(&at, "parameters", c.Opaque.Parameters)
+}
+
+// checkParameters checks JSON that is for a driver.
+func checkParameters(f *valid.Field, name string, p runtime.RawExtension) {
+	var v any
+	switch {
+	case len(p.Raw) == 0:
+		f.Required(name, "")
+		return
+	case len(p.Raw) > longestConfig:
+		f.TooLong(name, longestConfig)
+		return
+	}
+	if err := json.Unmarshal(p.Raw, &v); err != nil {
+		f.Invalid(name, "<value omitted>", "error parsing data as JSON: "+err.Error())
+		return
+	}
+	if v == nil {
+		f.Required(name, "")
+	} else if _, object := v.(map[string]any); !object {
+		f.Invalid(name, "<value omitted>", "must be a valid JSON object")
+	}
+}
+
+func validateClass(c, old class) field.ErrorList {
+	var errs field.ErrorList
+	root := valid.Root(&errs)
+	f := root.Child("spec")
+	in := environment.NewExpressions
+	if old != nil && equality.Semantic.DeepEqual(c.Spec.Selectors, old.Spec.Selectors) {
+		in = environment.StoredExpressions
+	}
+	checkList(&f, "selectors", c.Spec.Selectors, mostSelectors, func(at *valid.Field, s *resourcev1.DeviceSelector) { checkSelector(at, s, in) })
+	checkList(&f, "config", c.Spec.Config, mostConfigs, func(at *valid.Field, v *resourcev1.DeviceClassConfiguration) {
+		checkConfig(at, &v.DeviceConfiguration)
+	})
+	if name := kind.Value(c.Spec.ExtendedResourceName); c.Spec.ExtendedResourceName != nil && !valid.IsExtendedResource(name) {
+		f.Invalid("extendedResourceName", name, "must be a valid extended resource name")
+	}
+	return errs
+}
