@@ -67,7 +67,7 @@ type installed struct {
 // requests under way, call Stop.
 func New(options Options) (*Server, error) {
 	if options.Store == nil {
-		return nil, errors.New("apiserver: Options.Store is required: give it a store, for example memory.New()")
+		return nil, errors.New("apiserver: Options.Store is required: give it a store, for example storage.NewMemory(storage.MemoryOptions{})")
 	}
 	if options.Entropy == nil {
 		options.Entropy = RandomEntropy()
