@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -49,7 +50,8 @@ type recorder struct {
 	operator string          // field owner and reporting controller's default
 	instance string
 	log      *slog.Logger
-	notes    chan note
+	notes    chan *note
+	dropped  atomic.Uint64
 	series   map[seriesKey]*series
 	last     int64 // suffix of the last event's name; of the sender alone
 }
@@ -79,7 +81,7 @@ type series struct {
 func newRecorder(c client.Client, scheme *runtime.Scheme, operator, instance string, log *slog.Logger) *recorder {
 	return &recorder{
 		client: c, scheme: scheme, operator: operator, instance: instance, log: log,
-		notes: make(chan note, eventBacklog), series: map[seriesKey]*series{},
+		notes: make(chan *note, eventBacklog), series: map[seriesKey]*series{},
 	}
 }
 
@@ -100,9 +102,12 @@ func (r *recorder) Record(n controller.Note) {
 		key.related, _ = r.reference(n.Related)
 	}
 	select {
-	case r.notes <- note{key: key, text: cut(n.Text, maxNote), at: time.Now()}:
+	case r.notes <- &note{key: key, text: cut(n.Text, maxNote), at: time.Now()}:
 	default:
-		r.log.Warn("an event was dropped because too many wait", "reason", n.Reason, "regarding", client.ObjectKeyFromObject(n.Regarding))
+		if total := r.dropped.Add(1); total&(total-1) == 0 { // the first, and as it doubles
+			r.log.Warn("events are dropped because too many wait to be sent", "dropped", total, "reason", n.Reason, "regarding", client.ObjectKeyFromObject(n.Regarding),
+				"advice", "emit events on transitions, not in every reconcile; or see why the API server takes them so slowly")
+		}
 	}
 }
 
@@ -124,7 +129,7 @@ func (r *recorder) reference(obj client.Object) (corev1.ObjectReference, bool) {
 func (r *recorder) Start(ctx context.Context) error {
 	prune := time.NewTicker(seriesEnd)
 	defer prune.Stop()
-	var gathered []note
+	var gathered []*note
 	var full <-chan time.Time
 	for {
 		select {
@@ -134,6 +139,7 @@ func (r *recorder) Start(ctx context.Context) error {
 			}
 		case <-full:
 			r.sendAll(ctx, gathered)
+			clear(gathered)
 			gathered, full = gathered[:0], nil
 		case now := <-prune.C:
 			for key, s := range r.series {
@@ -159,14 +165,22 @@ func (r *recorder) Start(ctx context.Context) error {
 }
 
 // sendAll sends notes in the order of their times, and those of one moment in
-// the order of what they say.
-func (r *recorder) sendAll(ctx context.Context, notes []note) {
-	slices.SortStableFunc(notes, func(a, b note) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.key.text(), b.key.text()), cmp.Compare(a.text, b.text))
+// the order of what they say, before who waits for them.
+func (r *recorder) sendAll(ctx context.Context, notes []*note) {
+	slices.SortStableFunc(notes, func(a, b *note) int {
+		return cmp.Or(a.at.Compare(b.at), a.turn()-b.turn(), cmp.Compare(a.key.text(), b.key.text()), cmp.Compare(a.text, b.text))
 	})
 	for _, n := range notes {
 		r.send(ctx, n)
 	}
+}
+
+// turn puts those who wait for the notes of a moment behind them.
+func (n *note) turn() int {
+	if n.sent != nil {
+		return 1
+	}
+	return 0
 }
 
 // text orders keys.
@@ -185,7 +199,7 @@ func (*recorder) Name() string { return "event recorder" }
 func (r *recorder) Idle(ctx context.Context) error {
 	sent := make(chan struct{})
 	select {
-	case r.notes <- note{sent: sent}:
+	case r.notes <- &note{sent: sent, at: time.Now()}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -197,7 +211,7 @@ func (r *recorder) Idle(ctx context.Context) error {
 	}
 }
 
-func (r *recorder) send(ctx context.Context, n note) {
+func (r *recorder) send(ctx context.Context, n *note) {
 	if n.sent != nil {
 		close(n.sent)
 		return
@@ -223,7 +237,7 @@ func (r *recorder) send(ctx context.Context, n note) {
 	}
 }
 
-func (r *recorder) create(ctx context.Context, n note) (*series, error) {
+func (r *recorder) create(ctx context.Context, n *note) (*series, error) {
 	// The name starts with what it is about and keeps within 253 characters. Of
 	// one process no two are alike; two processes hardly meet in a nanosecond.
 	r.last = max(r.last+1, n.at.UnixNano())
