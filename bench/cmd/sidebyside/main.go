@@ -155,6 +155,7 @@ func build(ctx context.Context, into, dir, pkg string) (string, error) {
 	binary := filepath.Join(into, filepath.Base(pkg))
 	command := exec.CommandContext(ctx, "go", "build", "-o", binary, pkg)
 	command.Dir, command.Stderr = dir, os.Stderr
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as images of operators are built
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", pkg, err)
 	}
