@@ -144,7 +144,7 @@ func (p *Plane) assemble() error {
 	}
 	accounts := newAccounts(p)
 	authentication := newAuthenticator(p.keys, o.Authentication, accounts.tokens)
-	allocator := network.NewServiceAllocator(p.store, netip.Prefix{})
+	allocator := network.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
 	p.self = &self.Server{
 		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
 		Service: self.Service{Range: allocator.Range(), Listen: o.Listen},

@@ -28,19 +28,15 @@ func addressKinds() []*resource.Resource {
 	const group = networkingv1.GroupName
 	return []*resource.Resource{
 		kind.Of[networkingv1.ServiceCIDR, ranges]{
-			Group: group, Version: "v1", Plural: "servicecidrs", Cluster: true, Status: true, Generations: true, Unconditional: true,
+			Group: group, Version: "v1", Plural: "servicecidrs", Cluster: true, Status: true, Unconditional: true,
 			Validate: validateRanges,
-			Warnings: func(_, _ ranges) []string {
-				return []string{"ServiceCIDR objects are stored, but this server does not allocate from them yet"}
-			},
-			Columns: kind.Columns("Name", "CIDRs", "Age"),
-			Row:     func(r ranges) []any { return []any{r.Name, strings.Join(r.Spec.CIDRs, ","), kind.Age(r)} },
+			Columns:  kind.Columns("Name", "CIDRs", "Age"),
+			Row:      func(r ranges) []any { return []any{r.Name, strings.Join(r.Spec.CIDRs, ","), kind.Age(r)} },
 		}.Resource(),
 		kind.Of[networkingv1.IPAddress, address]{
 			Group: group, Version: "v1", Plural: "ipaddresses", Singular: "ipaddress", Short: []string{"ip"}, Cluster: true, Unconditional: true,
-			Generations: true,
-			Validate:    validateIPAddress,
-			Columns:     kind.Columns("Name", "ParentRef", "Age"),
+			Validate: validateIPAddress,
+			Columns:  kind.Columns("Name", "ParentRef", "Age"),
 			Row: func(a address) []any {
 				parent := kind.None
 				if p := a.Spec.ParentRef; p != nil {

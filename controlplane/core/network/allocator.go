@@ -5,7 +5,7 @@ package network
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -13,8 +13,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -27,16 +29,20 @@ import (
 // admission, to be asked before any that wants to see them, and safe for
 // concurrent use.
 //
-// What is in use it reads from the store, once, and follows through the
-// resource that [ServiceAllocator.Services] returns. An address that was given
+// What is in use, and which ranges there are, it reads from the store, once, and
+// follows through the resources that [ServiceAllocator.Services] returns. An
+// IPAddress stands for each address of a Service when its write returns. An address that was given
 // to a Service is not given to another for a minute, stored or not: by then the
 // write has happened or will not happen any more.
 type ServiceAllocator struct {
-	store storage.Viewer
+	store AllocatorStore
 	ips   netip.Prefix
+	newID func() types.UID
 
 	mu    sync.Mutex
 	ready bool
+	// more are the ranges of ServiceCIDRs that can be used, by their names.
+	more map[string][]netip.Prefix
 	// used are the addresses and node ports in use, by Service.
 	used map[any]holder
 }
@@ -55,44 +61,64 @@ const (
 	allocationPatience          = time.Minute
 )
 
+// AllocatorStore is what a [ServiceAllocator] needs of a store.
+type AllocatorStore interface {
+	storage.Viewer
+	storage.Committer
+}
+
 // NewServiceAllocator returns the allocator for the Services in a store. ips is
 // the range of cluster IPs, of which the first is kept for the API server; the
-// zero Prefix means 10.0.0.0/24.
-func NewServiceAllocator(store storage.Viewer, ips netip.Prefix) *ServiceAllocator {
+// zero Prefix means 10.0.0.0/24. newID makes the UIDs of IPAddresses.
+func NewServiceAllocator(store AllocatorStore, ips netip.Prefix, newID func() types.UID) *ServiceAllocator {
 	if !ips.IsValid() {
 		ips = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)
 	}
-	return &ServiceAllocator{store: store, ips: ips.Masked(), used: map[any]holder{}}
+	return &ServiceAllocator{store: store, ips: ips.Masked(), newID: newID, used: map[any]holder{}, more: map[string][]netip.Prefix{}}
 }
 
 // Range returns the range of cluster IPs.
 func (a *ServiceAllocator) Range() netip.Prefix { return a.ips }
 
-// Services returns the resources with the one of Services changed such that the
-// allocator learns of every change. The others are as they were.
+// Services returns the resources with those of Services, IPAddresses and
+// ServiceCIDRs changed such that the allocator learns of every change. The others
+// are as they were.
 func (a *ServiceAllocator) Services(resources []*resource.Resource) []*resource.Resource {
 	out := slices.Clone(resources)
 	for i, r := range out {
-		if r.Group == "" && r.Plural == "services" {
+		learn := map[string]func(context.Context, resource.Change) error{
+			"services": a.committed, "ipaddresses": a.addressesCommitted, "servicecidrs": a.rangesCommitted,
+		}[r.Plural]
+		if learn != nil && (r.Group == "" || r.Group == networkingv1.GroupName) {
 			watched := *r
-			watched.Committed = a.committed
+			watched.Committed = learn
 			out[i] = &watched
 		}
 	}
 	return out
 }
 
-func (a *ServiceAllocator) committed(_ context.Context, change resource.Change) error {
+func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change) error {
+	s, ok := change.Object.(*corev1.Service)
+	if !ok {
+		return nil
+	}
+	old, _ := change.Old.(*corev1.Service)
+	if change.Deleted {
+		old, s = s, nil
+	}
+	// An address is free for others once nothing stands for it any more.
+	if err := a.publish(ctx, s, old); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if old, ok := change.Old.(*corev1.Service); ok {
+	if old != nil {
 		a.drop(old)
 	}
-	if s, ok := change.Object.(*corev1.Service); ok {
+	if s != nil {
 		a.drop(s)
-		if !change.Deleted {
-			a.take(s)
-		}
+		a.take(s)
 	}
 	return nil
 }
@@ -115,10 +141,8 @@ func (a *ServiceAllocator) drop(s *corev1.Service) {
 // heldBy lists the addresses (netip.Addr) and ports (int32) of a Service.
 func heldBy(s *corev1.Service) []any {
 	var out []any
-	for _, text := range s.Spec.ClusterIPs {
-		if ip, err := netip.ParseAddr(text); err == nil {
-			out = append(out, ip)
-		}
+	for _, ip := range addressesOf(s) {
+		out = append(out, ip)
 	}
 	for _, p := range s.Spec.Ports {
 		if p.NodePort != 0 {
@@ -140,15 +164,9 @@ func (a *ServiceAllocator) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read services: %w", err)
 	}
-	for rec := range view.Ascend("services", "", "") {
-		var s corev1.Service
-		if err := json.Unmarshal(rec.Value, &s); err != nil {
-			return fmt.Errorf("read service %s: %w", rec.Key.Name, err)
-		}
-		a.take(&s)
-	}
-	a.ready = true
-	return nil
+	err = errors.Join(loadAll(view, "services", a.take), loadAll(view, addressBucket, a.takeAddress), loadAll(view, rangeBucket, a.addRanges))
+	a.ready = err == nil
+	return err
 }
 
 // Admit implements resource.Admission.
@@ -363,9 +381,12 @@ func (t *taking) addresses(s *corev1.Service) field.ErrorList {
 		switch {
 		case err != nil: // validation says what is wrong
 			return nil
-		case !t.a.ips.Contains(ip):
-			return field.ErrorList{field.Invalid(path, spec.ClusterIPs, fmt.Sprintf(
-				"failed to allocate IP %s: the provided network does not match the current range", ip))}
+		case !t.a.offers(ip):
+			why := "the provided network does not match the current range"
+			if t.dryRun {
+				why = fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, t.a.ips)
+			}
+			return field.ErrorList{field.Invalid(path, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: %s", ip, why))}
 		case !t.free(ip):
 			return field.ErrorList{field.Invalid(path, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: provided IP is already allocated", ip))}
 		}
@@ -376,12 +397,17 @@ func (t *taking) addresses(s *corev1.Service) field.ErrorList {
 		spec.ClusterIP, spec.ClusterIPs = t.a.ips.Addr().String(), []string{t.a.ips.Addr().String()}
 		return nil
 	}
-	first := t.a.ips.Addr().Next().Next() // after the network and the API server
-	for ip := first; t.a.ips.Contains(ip.Next()); ip = ip.Next() {
-		if t.free(ip) {
-			t.taken = append(t.taken, ip)
-			spec.ClusterIP, spec.ClusterIPs = ip.String(), []string{ip.String()}
-			return nil
+	for _, p := range t.a.ranges() {
+		first := p.Addr().Next()
+		if p == t.a.ips {
+			first = first.Next() // that of the API server comes before
+		}
+		for ip := first; p.Contains(ip.Next()); ip = ip.Next() {
+			if t.free(ip) {
+				t.taken = append(t.taken, ip)
+				spec.ClusterIP, spec.ClusterIPs = ip.String(), []string{ip.String()}
+				return nil
+			}
 		}
 	}
 	return field.ErrorList{field.InternalError(path, fmt.Errorf("failed to allocate a serviceIP: range is full"))}

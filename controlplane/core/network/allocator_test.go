@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -25,6 +26,8 @@ func admit(a *ServiceAllocator, s, old *corev1.Service, dryRun bool) error {
 	return a.Admit(context.Background(), r)
 }
 
+func oneID() types.UID { return "1" }
+
 func service(name string, t corev1.ServiceType) *corev1.Service {
 	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: t, Ports: []corev1.ServicePort{{Port: 80}}}}
 	s.Namespace, s.Name = "default", name
@@ -33,7 +36,7 @@ func service(name string, t corev1.ServiceType) *corev1.Service {
 
 func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/29"))
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/29"), oneID)
 	first, second := service("a", corev1.ServiceTypeClusterIP), service("b", corev1.ServiceTypeNodePort)
 	for _, s := range []*corev1.Service{first, second} {
 		if err := admit(a, s, nil, false); err != nil {
@@ -76,7 +79,7 @@ func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
 
 func TestDryRunsTakeNothing(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{})
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
 	for range 2 {
 		s := service("a", corev1.ServiceTypeClusterIP)
 		if err := admit(a, s, nil, true); err != nil || s.Spec.ClusterIP != "10.0.0.0" { // which nobody can have
@@ -91,7 +94,7 @@ func TestDryRunsTakeNothing(t *testing.T) {
 
 func TestHeadlessAndExternalServicesHaveNoAddress(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{})
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
 	headless := service("a", corev1.ServiceTypeClusterIP)
 	headless.Spec.ClusterIP = corev1.ClusterIPNone
 	external := service("b", corev1.ServiceTypeExternalName)
@@ -107,7 +110,7 @@ func TestHeadlessAndExternalServicesHaveNoAddress(t *testing.T) {
 
 func TestAFullRangeIsAnError(t *testing.T) {
 	t.Parallel()
-	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/30"))
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/30"), oneID)
 	if err := admit(a, service("a", corev1.ServiceTypeClusterIP), nil, false); err != nil {
 		t.Fatal(err)
 	}
