@@ -11,7 +11,10 @@ require (
 	k8s.io/kubernetes v1.36.3
 )
 
-require github.com/tidwall/btree v1.8.2 // indirect
+require (
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
+	github.com/tidwall/btree v1.8.2 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.1 // indirect
