@@ -198,7 +198,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 		Name:           k.Version,
 		New:            func() resource.Object { return P(new(T)) },
 		Strategy:       rules,
-		Settle:         rules.form.settle,
+		Settle:         rules.settle,
 		Ownership:      k.ownership(gvk, "", "status"),
 		Printer:        table.Default(),
 		Subresources:   k.Subresources,

@@ -6,6 +6,7 @@ package kind
 import (
 	"context"
 	"reflect"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,19 +18,23 @@ import (
 // the kind in between.
 type strategy[T any, P Object[T]] struct {
 	kind Of[T, P]
-	form *form
+	// form of the type, worked out when an object is first written.
+	form func() *form
 }
 
 func (k Of[T, P]) rules() *strategy[T, P] {
-	return &strategy[T, P]{kind: k, form: formOf(reflect.TypeFor[T]())}
+	return &strategy[T, P]{kind: k, form: sync.OnceValue(func() *form { return formOf(reflect.TypeFor[T]()) })}
 }
+
+// settle is [resource.Version.Settle].
+func (s *strategy[T, P]) settle(obj resource.Object) { s.form().settle(obj) }
 
 // Normalize sets defaults. Unknown fields do not survive the decoder of a Go
 // type, which reports them itself.
 func (s *strategy[T, P]) Normalize(obj resource.Object) ([]string, error) {
 	switch s.kind.Group {
 	case "", "apps", "batch": // in other groups amounts keep what they say
-		s.form.round(obj)
+		s.form().round(obj)
 	}
 	if s.kind.Defaults != nil {
 		s.kind.Defaults(obj.(P))
