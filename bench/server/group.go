@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/steer-dev/steer/bench/report"
@@ -37,29 +38,32 @@ func Quick() Scale { return Scale{Rounds: 1, Objects: 400, Writes: 150} }
 
 const group = "server"
 
+// side is one of the two that are compared.
+type side struct {
+	name    report.Side
+	subject Subject
+}
+
+// sides are those that there are, in the order in which they are measured.
+func sides(steer, peer Subject) []side {
+	there := []side{{report.Steer, steer}, {report.Peer, peer}}
+	return slices.DeleteFunc(there, func(s side) bool { return s.subject == nil })
+}
+
 // Run measures both sides in turn and adds what it saw to the report. A nil
 // peer is left out.
 func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer Subject, scale Scale) error {
 	for round := range scale.Rounds {
-		for _, side := range []struct {
-			name    report.Side
-			subject Subject
-		}{{report.Steer, steer}, {report.Peer, peer}} {
-			if side.subject == nil {
-				continue
-			}
+		for _, side := range sides(steer, peer) {
 			fmt.Fprintf(log, "server: round %d, %s\n", round+1, side.name)
 			if err := measure(ctx, out, side.name, side.subject, scale); err != nil {
 				return fmt.Errorf("%s: %w", side.name, err)
 			}
 		}
 	}
-	for _, side := range []struct {
-		name    report.Side
-		subject Subject
-	}{{report.Steer, steer}, {report.Peer, peer}} {
-		if side.subject == nil || scale.Crowd == 0 {
-			continue
+	for _, side := range sides(steer, peer) {
+		if scale.Crowd == 0 {
+			break
 		}
 		fmt.Fprintf(log, "server: %d objects, %s\n", scale.Crowd, side.name)
 		add := func(name, unit string, better report.Direction, value float64) {

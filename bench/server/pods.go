@@ -88,13 +88,7 @@ func pod(name string, i int, text string) []byte {
 // A nil peer is left out.
 func RunPods(ctx context.Context, out *report.Report, log io.Writer, steer, peer Subject, scale PodScale) error {
 	for round := range scale.Rounds {
-		for _, side := range []struct {
-			name    report.Side
-			subject Subject
-		}{{report.Steer, steer}, {report.Peer, peer}} {
-			if side.subject == nil {
-				continue
-			}
+		for _, side := range sides(steer, peer) {
 			fmt.Fprintf(log, "pods: round %d, %s\n", round+1, side.name)
 			add := func(name, unit string, better report.Direction, value float64) {
 				out.Add(podGroup, name, unit, better, side.name, value)

@@ -61,15 +61,15 @@ func main() {
 	}
 }
 
-// groups in the order in which they run.
-func groups() []struct {
+// group is measured into a report; what it builds goes into dir.
+type group struct {
 	name string
-	run  func(context.Context, settings, *report.Report) error
-} {
-	return []struct {
-		name string
-		run  func(context.Context, settings, *report.Report) error
-	}{
+	run  func(ctx context.Context, s settings, dir string, out *report.Report) error
+}
+
+// groups in the order in which they run.
+func groups() []group {
+	return []group{
 		{"server", runServer},
 		{"pods", runPods},
 		{"envtest", runEnvtest},
@@ -96,10 +96,7 @@ func run(ctx context.Context, s settings) error {
 		ran = true
 		one := report.New(time.Now())
 		one.Command = s.flags(g.name)
-		limited, cancel := context.WithTimeout(ctx, groupLimit)
-		err := g.run(limited, s, one)
-		cancel()
-		if err != nil {
+		if err := g.measure(ctx, s, one); err != nil {
 			failed = append(failed, fmt.Errorf("group %s: %w", g.name, err)) // the others still count
 		} else {
 			kept[g.name] = one
@@ -118,6 +115,18 @@ func run(ctx context.Context, s settings) error {
 		failed = append(failed, kept.Write(published), kept.RewriteReadme(filepath.Join(s.root, "README.md")))
 	}
 	return errors.Join(failed...)
+}
+
+// measure runs the group within its time, in a directory that goes afterwards.
+func (g group) measure(ctx context.Context, s settings, out *report.Report) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, groupLimit)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "steer-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return g.run(ctx, s, dir, out)
 }
 
 // groupLimit is how long a group may run.
@@ -162,12 +171,7 @@ func build(ctx context.Context, into, dir, pkg string) (string, error) {
 	return binary, nil
 }
 
-func runServer(ctx context.Context, s settings, out *report.Report) (err error) {
-	dir, err := os.MkdirTemp("", "steer-sidebyside-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func runServer(ctx context.Context, s settings, dir string, out *report.Report) error {
 	binary, err := build(ctx, dir, s.root, "./cmd/steer")
 	if err != nil {
 		return err
@@ -182,12 +186,7 @@ func runServer(ctx context.Context, s settings, out *report.Report) (err error) 
 	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
 }
 
-func runPods(ctx context.Context, s settings, out *report.Report) (err error) {
-	dir, err := os.MkdirTemp("", "steer-sidebyside-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func runPods(ctx context.Context, s settings, dir string, out *report.Report) error {
 	binary, err := build(ctx, dir, s.root, "./cmd/steer")
 	if err != nil {
 		return err
@@ -202,12 +201,7 @@ func runPods(ctx context.Context, s settings, out *report.Report) (err error) {
 	return server.RunPods(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
 }
 
-func runEnvtest(ctx context.Context, s settings, out *report.Report) (err error) {
-	dir, err := os.MkdirTemp("", "steer-sidebyside-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func runEnvtest(ctx context.Context, s settings, dir string, out *report.Report) error {
 	binary, err := build(ctx, dir, s.root, "./cmd/steer")
 	if err != nil {
 		return err
@@ -245,18 +239,13 @@ func reference(s settings, out *report.Report) server.Subject {
 	return nil
 }
 
-func runWeight(ctx context.Context, s settings, out *report.Report) error {
+func runWeight(ctx context.Context, s settings, _ string, out *report.Report) error {
 	return weight.Run(ctx, out, os.Stderr,
 		weight.Program{Dir: s.root, Package: "./examples/replicas/cmd"},
 		weight.Program{Dir: filepath.Join(s.root, "bench"), Package: "./incumbent/replicas"}, s.cold)
 }
 
-func runRuntime(ctx context.Context, s settings, out *report.Report) (err error) {
-	dir, err := os.MkdirTemp("", "steer-sidebyside-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func runRuntime(ctx context.Context, s settings, dir string, out *report.Report) error {
 	steer, probes, err := buildRuntime(ctx, dir, s)
 	if err != nil {
 		return err
@@ -288,12 +277,7 @@ func buildRuntime(ctx context.Context, into string, s settings) (steer string, p
 	return steer, probes, err
 }
 
-func runScale(ctx context.Context, s settings, out *report.Report) (err error) {
-	dir, err := os.MkdirTemp("", "steer-sidebyside-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func runScale(ctx context.Context, s settings, dir string, out *report.Report) error {
 	steer, probes, err := buildRuntime(ctx, dir, s)
 	if err != nil {
 		return err
@@ -305,12 +289,7 @@ func runScale(ctx context.Context, s settings, out *report.Report) (err error) {
 	return scale.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, reference(s, out), probes, size)
 }
 
-func runGenerate(ctx context.Context, s settings, out *report.Report) (err error) {
-	dir, err := os.MkdirTemp("", "steer-sidebyside-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func runGenerate(ctx context.Context, s settings, dir string, out *report.Report) error {
 	steer, err := build(ctx, dir, s.root, "./cmd/steer")
 	if err != nil {
 		return err
