@@ -43,6 +43,7 @@ import (
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/plural"
 )
 
 //go:embed templates/*.tmpl
@@ -164,7 +165,7 @@ func (g *Generator) collect(p *load.Program) (*set, string, error) {
 		one := kind{
 			Name:       name,
 			Plural:     crd.ResourceName(name, markerSet),
-			PluralGo:   crd.PluralKind(name),
+			PluralGo:   plural.Of(name),
 			Namespaced: !markerSet.Has("genclient:nonNamespaced") && !crd.ClusterScoped(markerSet),
 			List:       k.Package.Decl(name+"List") != nil,
 			Can:        can,

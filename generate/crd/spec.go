@@ -9,10 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gobuffalo/flect"
-
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/plural"
 )
 
 // definition is a CustomResourceDefinition.
@@ -43,15 +42,12 @@ type version struct {
 	storageMarkerPos token.Pos
 }
 
-// Plural is the resource name of a kind when no marker gives one.
-func Plural(kind string) string { return strings.ToLower(flect.Pluralize(kind)) }
-
-// PluralKind is the plural of a kind as Go writes it.
-func PluralKind(kind string) string { return flect.Pluralize(kind) }
+// defaultPlural is the resource name of a kind when no marker gives one.
+func defaultPlural(kind string) string { return strings.ToLower(plural.Of(kind)) }
 
 // ResourceName is the resource name of a kind with the given markers.
 func ResourceName(kind string, set markers.Set) string {
-	name := Plural(kind)
+	name := defaultPlural(kind)
 	for _, r := range markers.All[resource](set, "kubebuilder:resource") {
 		if r.Path != "" {
 			name = r.Path
@@ -63,7 +59,7 @@ func ResourceName(kind string, set markers.Set) string {
 func newDefinition(group, kind string) *definition {
 	return &definition{
 		group: group, kind: kind,
-		plural: Plural(kind), singular: strings.ToLower(kind),
+		plural: defaultPlural(kind), singular: strings.ToLower(kind),
 		scope: "Namespaced",
 	}
 }
