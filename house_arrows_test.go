@@ -26,7 +26,8 @@ var arrows = map[string][]string{
 	"controller": {"cache", "queue", "client", "trace"},
 	"webhook":    {"client", "trace"},
 	"manager":    {"controller", "webhook", "cache", "queue", "client", "trace"},
-	".":          {"manager", "controller"},
+	".":          {"manager", "controller", "internal"},
+	"internal":   {},
 
 	"generate":  {},
 	"scaffold":  {"generate"},
@@ -37,7 +38,7 @@ var arrows = map[string][]string{
 	// An operator links the front door and the runtime half, never the server half.
 	"examples": {"."},
 	// The command line and what proves the house may import everything.
-	"cmd": {"dashboard", "sim", "steertest", "scaffold", "generate", "controlplane", "manager", ".", "examples"},
+	"cmd": {"dashboard", "sim", "steertest", "scaffold", "generate", "controlplane", "manager", ".", "examples", "internal"},
 }
 
 // allowed is the closure of arrows for one folder.

@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -301,7 +299,7 @@ func cut(s string, n int) string {
 // addManagerKinds makes the scheme know the kinds that the manager itself writes.
 func addManagerKinds(s *runtime.Scheme) error {
 	for _, add := range []func(*runtime.Scheme) error{
-		eventsv1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+		eventsv1.AddToScheme, coordinationv1.AddToScheme, addReviews,
 	} {
 		if err := add(s); err != nil {
 			return err

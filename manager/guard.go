@@ -13,9 +13,6 @@ import (
 	"sync"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-
 	"github.com/steer-dev/steer/client"
 )
 
@@ -88,7 +85,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *guard) ask(ctx context.Context, token string, q question) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	who := &tokenReview{}
+	who.Spec.Token = token
 	if err := g.client.Create(ctx, who); err != nil {
 		return 0, err
 	}
@@ -96,13 +94,10 @@ func (g *guard) ask(ctx context.Context, token string, q question) (int, error) 
 		return http.StatusUnauthorized, nil
 	}
 	user := who.Status.User
-	may := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: q.path, Verb: q.verb},
+	may := &accessReview{Spec: accessQuestion{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: user.Extra,
+		NonResourceAttributes: accessPath{Path: q.path, Verb: q.verb},
 	}}
-	for key, values := range user.Extra {
-		may.Spec.Extra[key] = authorizationv1.ExtraValue(values)
-	}
 	if err := g.client.Create(ctx, may); err != nil {
 		return 0, err
 	}

@@ -28,8 +28,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
@@ -44,13 +42,13 @@ func reviewer(asked *atomic.Int32) client.Client {
 		Create: func(_ context.Context, _ client.Client, obj client.Object, _ ...client.WriteOption) error {
 			asked.Add(1)
 			switch r := obj.(type) {
-			case *authenticationv1.TokenReview:
+			case *tokenReview:
 				if r.Spec.Token == "unreachable" {
 					return errors.New("connection refused")
 				}
 				r.Status.Authenticated = r.Spec.Token == "scraper" || r.Spec.Token == "visitor"
-				r.Status.User = authenticationv1.UserInfo{Username: r.Spec.Token, Groups: []string{"g"}}
-			case *authorizationv1.SubjectAccessReview:
+				r.Status.User = reviewed{Username: r.Spec.Token, Groups: []string{"g"}}
+			case *accessReview:
 				a := r.Spec.NonResourceAttributes
 				r.Status.Allowed = r.Spec.User == "scraper" && a.Path == "/metrics" && a.Verb == "get" && len(r.Spec.Groups) == 1
 			}

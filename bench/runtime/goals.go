@@ -43,6 +43,9 @@ func lines() []line {
 		{"recorder CPU", "flight recorder, of it", "µs", atMost(0.5)},
 		{"idle goroutines", "manager at rest, one controller: goroutines", "", times(2)},
 		{"idle resident", "manager at rest, one controller: resident", "MB", times(2)},
+		{"idle wake", "the first change after the rest: to its reconcile", "µs", report.Goal{}},
+		{"idle wake faults", "the first change after the rest: minor page faults", "", report.Goal{}},
+		{"library resident", "manager at rest in a program of others: resident", "MB", report.Goal{}},
 		{"get allocs", "cached get, a copy: allocations", "", times(1 / 0.85)},
 		{"get bytes", "cached get, a copy: bytes", "B", report.Goal{}},
 		{"list allocs", "cached list, copies: allocations", "", times(1 / 0.85)},
@@ -71,6 +74,11 @@ func RunMicro(ctx context.Context, out *report.Report, log io.Writer, probes Pro
 				return fmt.Errorf("%s: %w", side.name, err)
 			}
 			maps.Copy(result, idle)
+			library, err := measure(ctx, side.binary, "-idle", "-library")
+			if err != nil {
+				return fmt.Errorf("%s: %w", side.name, err)
+			}
+			result["library resident"] = library["idle resident"]
 			for _, l := range lines() {
 				if value, measured := result[l.key]; measured {
 					out.Add(group, l.name, l.unit, report.Lower, side.name, value)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/internal/giveback"
 	"github.com/steer-dev/steer/storage/local"
 )
 
@@ -138,6 +139,7 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 
 Stop it with Ctrl-C.
 `, plane.URL(), where, kubeconfig)
+	giveback.WhenQuiet(ctx)
 	<-ctx.Done()
 	return nil
 }

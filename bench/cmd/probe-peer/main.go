@@ -34,6 +34,11 @@ func (s *side) Run(ctx context.Context, config *rest.Config, seen func(string)) 
 	return mgr.Start(ctx)
 }
 
+// Operate implements probe.Side.
+func (s *side) Operate(config *rest.Config, seen func(string)) error {
+	return s.Run(ctrl.SetupSignalHandler(), config, seen)
+}
+
 // Contend implements probe.Side.
 func (s *side) Contend(ctx context.Context, config *rest.Config, warm func(), seen func(string)) error {
 	mgr, err := s.manager(config, ctrl.Options{

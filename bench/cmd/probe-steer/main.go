@@ -7,9 +7,11 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/bench/runtime/item"
 	"github.com/steer-dev/steer/bench/runtime/probe"
 	"github.com/steer-dev/steer/client"
@@ -28,6 +30,20 @@ func (s *side) Run(ctx context.Context, config *rest.Config, seen func(string)) 
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// Operate implements probe.Side.
+func (s *side) Operate(config *rest.Config, seen func(string)) error {
+	os.Args = os.Args[:1] // the flags were the probe's
+	steer.Main(steer.Operator{
+		Name: "probe", Scheme: steer.Scheme{item.AddToScheme}, Config: config,
+		Configure: func(o *manager.Options) {
+			o.HealthAddress = "" // the peer serves none unless told
+			o.Log = slog.New(slog.DiscardHandler)
+		},
+		Setup: func(_ context.Context, m *manager.Manager) error { return controller.Add(m, reconciler(seen)) },
+	})
+	return nil
 }
 
 // Contend implements probe.Side.

@@ -32,6 +32,9 @@ type Side interface {
 	// Run runs a manager with the controller until ctx ends; the controller
 	// calls seen for every object that it reconciles.
 	Run(ctx context.Context, config *rest.Config, seen func(name string)) error
+	// Operate runs a manager like Run as the program of an operator does: with
+	// all that belongs to a process of its own. It need not return.
+	Operate(config *rest.Config, seen func(name string)) error
 	// Get and List read from the cache; they may be called once everything was
 	// seen.
 	Get(ctx context.Context, namespace, name string) error
@@ -62,6 +65,7 @@ func Main(side Side, steps micro.Side) {
 	events := flags.Int("events", 100, "how many changes to time")
 	single := flags.Bool("micro", false, "measure single steps, without a server")
 	idle := flags.Bool("idle", false, "measure a manager at rest, without a server")
+	library := flags.Bool("library", false, "with -idle: what the manager takes as a part of some program, not as one of its own")
 	failing := flags.Bool("failover", false, "measure the hand-over from one leader to the next")
 	growth := flags.Bool("growth", false, "measure how costs grow, without a server")
 	_ = flags.Parse(os.Args[1:]) // exits itself
@@ -70,8 +74,12 @@ func Main(side Side, steps micro.Side) {
 	switch {
 	case *single:
 		result, err = micro.Measure(context.Background(), steps, processCPU, *objects)
+	case *idle && *library:
+		result, err = micro.Idle(func(config *rest.Config, seen func(string)) error {
+			return side.Run(context.Background(), config, seen)
+		})
 	case *idle:
-		result, err = micro.Idle(context.Background(), side.Run)
+		result, err = micro.Idle(side.Operate)
 	case *failing:
 		result, err = failover(side, *kubeconfig)
 	case *growth:
