@@ -18,8 +18,10 @@
 // when first used, so that making them for a thousand kinds costs nothing.
 //
 // The merge itself is structured-merge-diff in the composition that API servers
-// use, so that conflicts, ownership and the record agree byte for byte. Times in
-// the record come from the clock of the process, in whole seconds.
+// use, so that conflicts, ownership and the record agree byte for byte. What most
+// writes need of it is worked out without it, in internal/fields, and tests hold
+// the two to the same records. Times in the record come from the clock of the
+// process, in whole seconds.
 package apply
 
 import (
@@ -33,6 +35,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
 // Object is an API object, typed or unstructured.
@@ -73,18 +77,18 @@ type Endpoint struct {
 // concurrent use.
 type Manager struct {
 	binding *binding
-	fields  func() (*managedfields.FieldManager, error)
+	library func() (*managedfields.FieldManager, error)
 	// root is the type of the objects; nil when it is not known.
-	root func() *node
+	root func() *fields.Type
 	// resets are the fields that writes cannot change; nil when they are not known.
-	resets   func() *tree
+	resets   func() *fields.Tree
 	outcomes outcomes
 }
 
 // New returns the manager of an endpoint.
 func New(e Endpoint) *Manager {
 	b := &binding{Endpoint: e}
-	return &Manager{binding: b, root: sync.OnceValue(b.root), resets: sync.OnceValue(b.resets), fields: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+	return &Manager{binding: b, root: sync.OnceValue(b.root), resets: sync.OnceValue(b.resets), library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
 		var filters map[fieldpath.APIVersion]fieldpath.Filter
 		if len(e.Resets) > 0 {
 			filters = map[fieldpath.APIVersion]fieldpath.Filter{}

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
 // entry is one entry of a record on its way through a write.
@@ -22,7 +24,7 @@ type entry struct {
 	typed *metav1.ManagedFieldsEntry
 	raw   map[string]any
 	// set is what it has after the write if that has changed.
-	set     *tree
+	set     *fields.Tree
 	changed bool
 }
 
@@ -35,15 +37,15 @@ func (e entry) compare(other entry) int {
 }
 
 // read returns the fields of an entry.
-func (e *entry) read() (*tree, bool) {
+func (e *entry) read() (*fields.Tree, bool) {
 	if e.typed != nil {
-		return readText(e.typed.FieldsV1.GetRawString())
+		return fields.ReadText(e.typed.FieldsV1.GetRawString())
 	}
-	fields, ok := e.raw["fieldsV1"].(map[string]any)
+	set, ok := e.raw["fieldsV1"].(map[string]any)
 	if !ok {
 		return nil, false
 	}
-	return readFields(fields)
+	return fields.ReadFields(set)
 }
 
 // ownTypedRecord returns the record of a typed object before a write, if it is as
@@ -110,7 +112,7 @@ func (m *Manager) ownRecord(live, obj *unstructured.Unstructured) ([]entry, bool
 	}
 	if m.binding.Subresource == "" {
 		sent, has, ok := rawRecord(obj)
-		if !ok || has && (len(sent) == 0 || !equal(sent, before)) {
+		if !ok || has && (len(sent) == 0 || !fields.Equal(sent, before)) {
 			return nil, false
 		}
 	}
@@ -158,7 +160,7 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 			Manager: e.manager, Operation: e.operation, APIVersion: e.version, Subresource: e.subresource,
 			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{},
 		}
-		out[i].FieldsV1.SetRawString(e.set.text())
+		out[i].FieldsV1.SetRawString(e.set.Text())
 		if !e.time.IsZero() {
 			out[i].Time = &metav1.Time{Time: e.time}
 		}
@@ -177,7 +179,7 @@ func rawEntries(record []entry) []any {
 		}
 		before, _ := e.raw["fieldsV1"].(map[string]any)
 		raw := map[string]any{
-			"manager": e.manager, "operation": string(e.operation), "apiVersion": e.version, "fieldsType": "FieldsV1", "fieldsV1": e.set.fields(before),
+			"manager": e.manager, "operation": string(e.operation), "apiVersion": e.version, "fieldsType": "FieldsV1", "fieldsV1": e.set.Fields(before),
 		}
 		if e.subresource != "" {
 			raw["subresource"] = e.subresource

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
 // Apply merges the applied configuration, an unstructured object, into live and
@@ -23,14 +25,14 @@ import (
 // status 409 and one cause per field, unless force is set; managedFields in the
 // configuration, or another kind than that of the endpoint, are a 400.
 func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
-	fields, err := m.fields()
+	library, err := m.library()
 	if err != nil {
 		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
 	}
-	if out, ok := m.applyLike(fields, live, applied, manager, force); ok {
+	if out, ok := m.applyLike(library, live, applied, manager, force); ok {
 		return out, nil
 	}
-	out, err := fields.Apply(live, applied, manager, force)
+	out, err := library.Apply(live, applied, manager, force)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func (m *Manager) Apply(live, applied Object, manager string, force bool) (Objec
 // applyLike applies a configuration that only sets fields, in the way in which
 // one like it was applied before. What it does not know how to do it leaves to
 // the library, errors included.
-func (m *Manager) applyLike(fields *managedfields.FieldManager, live, applied Object, manager string, force bool) (Object, bool) {
+func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied Object, manager string, force bool) (Object, bool) {
 	old, isUnstructured := live.(*unstructured.Unstructured)
 	configuration, alsoUnstructured := applied.(*unstructured.Unstructured)
 	root := m.root()
@@ -55,19 +57,19 @@ func (m *Manager) applyLike(fields *managedfields.FieldManager, live, applied Ob
 	if _, has, _ := rawRecord(configuration); has {
 		return nil, false
 	}
-	merged, ok := merge(root, old.Object, configuration.Object)
+	merged, ok := fields.Merge(root, old.Object, configuration.Object)
 	if !ok {
 		return nil, false
 	}
-	s := did(manager, force)
-	before, after := differences(old.Object, merged)
-	if !s.add(root, right, nil, configuration.Object) || !s.add(root, both, before, after) {
+	shape := did(manager, force)
+	before, after := fields.Differences(old.Object, merged)
+	if !shape.AddValue(root, configuration.Object) || !shape.AddPair(root, before, after) {
 		return nil, false
 	}
-	like := attempt{s.bytes, record}
+	like := attempt{shape.Bytes(), record}
 	known := m.outcomes.find(like.did, like.before)
 	if known == nil {
-		if known = m.learnApply(fields, like, old, configuration, merged, manager, force); known == nil {
+		if known = m.learnApply(library, like, old, configuration, merged, manager, force); known == nil {
 			return nil, false
 		}
 	}
@@ -81,14 +83,14 @@ func (m *Manager) applyLike(fields *managedfields.FieldManager, live, applied Ob
 
 // learnApply lets the library apply a configuration and remembers the outcome if
 // it is nothing but the merged object with a new record.
-func (m *Manager) learnApply(fields *managedfields.FieldManager, like attempt, live, configuration *unstructured.Unstructured, merged map[string]any, manager string, force bool) *outcome {
+func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, live, configuration *unstructured.Unstructured, merged map[string]any, manager string, force bool) *outcome {
 	entries := live.GetManagedFields()
 	if !readable(entries) {
 		return nil
 	}
 	marked := live.DeepCopy()
 	marked.SetManagedFields(marks(entries))
-	out, err := fields.Apply(marked, configuration.DeepCopy(), manager, force)
+	out, err := library.Apply(marked, configuration.DeepCopy(), manager, force)
 	if err != nil {
 		return nil // the library says it again, with the right times
 	}
@@ -106,7 +108,7 @@ func (m *Manager) learnApply(fields *managedfields.FieldManager, like attempt, l
 		plain.Object["metadata"] = maps.Clone(metadata)
 	}
 	plain.SetManagedFields(nil)
-	if !equal(result.Object, plain.Object) {
+	if !fields.Equal(result.Object, plain.Object) {
 		return nil
 	}
 	known, err := m.learn(like, after)
@@ -140,59 +142,4 @@ func (m *Manager) appliedBy(entries []metav1.ManagedFieldsEntry, manager string)
 		}
 	}
 	return set, nil
-}
-
-// merge returns an object with the fields of a configuration set, sharing what
-// does not change. false means that there is more to it than setting fields.
-func merge(n *node, object, configuration map[string]any) (map[string]any, bool) {
-	if n == nil || !n.object || n.wholeObject || object == nil || len(configuration) == 0 {
-		return nil, false
-	}
-	out := maps.Clone(object)
-	for name, value := range configuration {
-		field := n.field(name)
-		if field == nil {
-			return nil, false
-		}
-		current, has := object[name]
-		if has && current == nil {
-			return nil, false
-		}
-		switch v := value.(type) {
-		case map[string]any:
-			if !field.object || len(v) == 0 {
-				return nil, false
-			}
-			if field.wholeObject {
-				if !field.fits(v) || has && !field.fits(current) {
-					return nil, false
-				}
-				break
-			}
-			child, isObject := current.(map[string]any)
-			if has && !isObject {
-				return nil, false
-			}
-			if !has {
-				child = map[string]any{}
-			}
-			merged, ok := merge(field, child, v)
-			if !ok {
-				return nil, false
-			}
-			value = merged
-		case []any:
-			if !field.fits(v) || has && !field.fits(current) {
-				return nil, false
-			}
-		default:
-			if !field.holds(v) || has && !field.holds(current) {
-				return nil, false
-			}
-		}
-		if !has || !equal(current, value) {
-			out[name] = value
-		}
-	}
-	return out, true
 }

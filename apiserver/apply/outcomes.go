@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 
 // outcomes remembers what applies have done to records, for applies that are
 // alike: by the same manager, with the same record before, and a change of the
-// same [shape]. What one does to the record follows from these alone, and times,
+// same [fields.Shape]. What one does to the record follows from these alone, and times,
 // of which an outcome says where they come from. Objects of a kind are mostly
 // applied in a few ways, again and again.
 type outcomes struct {
@@ -88,7 +90,7 @@ func sameEntry(a, b any) bool {
 		return false
 	}
 	for _, name := range []string{"manager", "operation", "apiVersion", "fieldsType", "subresource", "fieldsV1"} {
-		if !equal(x[name], y[name]) {
+		if !fields.Equal(x[name], y[name]) {
 			return false
 		}
 	}
@@ -145,9 +147,9 @@ func (b *binding) plainRecord(before []any) bool {
 		if !ok || entry["apiVersion"] != version || entry["fieldsType"] != "FieldsV1" {
 			return false
 		}
-		switch fields := entry["fieldsV1"].(type) {
+		switch set := entry["fieldsV1"].(type) {
 		case map[string]any:
-			if fields == nil {
+			if set == nil {
 				return false
 			}
 		default:
@@ -201,11 +203,10 @@ type attempt struct {
 }
 
 // did begins the description of an apply.
-func did(manager string, force bool) shape {
-	s := shape{bytes: make([]byte, 0, 256)}
-	s.equality(force)
-	s.bytes = append(s.bytes, manager...)
-	s.bytes = append(s.bytes, 0)
+func did(manager string, force bool) *fields.Shape {
+	s := fields.NewShape()
+	s.AddFlag(force)
+	s.AddText(manager)
 	return s
 }
 

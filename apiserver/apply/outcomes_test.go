@@ -42,7 +42,7 @@ func rememberedOutcomes(t *testing.T) {
 			if r.IntN(2) == 0 {
 				did = "apply"
 				configuration, force := renamed(randomConfiguration(r), suffix), r.IntN(2) == 0
-				library, fieldsErr := plain.fields()
+				library, fieldsErr := plain.library()
 				if fieldsErr != nil {
 					t.Fatal(fieldsErr)
 				}
@@ -59,7 +59,7 @@ func rememberedOutcomes(t *testing.T) {
 				if r.IntN(4) == 0 {
 					endpoint, reference = status, plainStatus
 				}
-				library, fieldsErr := reference.fields()
+				library, fieldsErr := reference.library()
 				if fieldsErr != nil {
 					t.Fatal(fieldsErr)
 				}

@@ -91,7 +91,7 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 			next.SetManagedFields(nil)
 		}
 		name := fmt.Sprint("m", r.IntN(3))
-		library, err := endpoint.fields()
+		library, err := endpoint.library()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,11 +46,11 @@ func differencesDecideOwnership(t *testing.T) {
 				endpoint = status
 			}
 			manager := fmt.Sprintf("m%d", r.IntN(4))
-			fields, err := endpoint.fields()
+			library, err := endpoint.library()
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := fields.Update(live, next.DeepCopy(), manager)
+			want, err := library.Update(live, next.DeepCopy(), manager)
 			if err != nil {
 				t.Fatal(err)
 			}

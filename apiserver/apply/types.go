@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
 // Types knows the fields of one or more kinds: which lists merge by key, which
@@ -45,7 +47,7 @@ func Deduced() *Types {
 }
 
 // root returns the type of the objects of an endpoint; nil when it is not known.
-func (b *binding) root() *node {
+func (b *binding) root() *fields.Type {
 	converter, err := b.Types.build()
 	if err != nil {
 		return nil
@@ -56,21 +58,21 @@ func (b *binding) root() *node {
 	if err != nil {
 		return nil
 	}
-	return compile(value.Schema(), value.TypeRef(), map[string]*node{})
+	return fields.Compile(value.Schema(), value.TypeRef())
 }
 
 // resets returns the fields that writes through an endpoint cannot change; nil
 // when they are not known.
-func (b *binding) resets() *tree {
+func (b *binding) resets() *fields.Tree {
 	set := b.Resets[b.Kind.GroupVersion().String()]
 	if set == nil || set.Empty() {
-		return newTree(true, 0)
+		return fields.None()
 	}
 	text, err := set.ToJSON()
 	if err != nil {
 		return nil
 	}
-	if names, ok := readText(string(text)); ok {
+	if names, ok := fields.ReadText(string(text)); ok {
 		return names
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
 // Update attributes to manager what differs between live and obj and returns obj
@@ -25,33 +27,33 @@ func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
 	if m.updatePlainly(live, obj, manager) {
 		return obj, nil
 	}
-	fields, err := m.fields()
+	library, err := m.library()
 	if err != nil {
 		return nil, fmt.Errorf("track fields of %v: %w", m.binding.Kind, err)
 	}
-	if err := m.updateByLibrary(fields, live, obj, manager); err != nil {
+	if err := m.updateByLibrary(library, live, obj, manager); err != nil {
 		obj.SetManagedFields(nil)
 	}
 	return obj, nil
 }
 
 // updateByLibrary gives obj the record that the library makes.
-func (m *Manager) updateByLibrary(fields *managedfields.FieldManager, live, obj Object, manager string) error {
+func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
 	if m.binding.Endpoint.Convert != nil && !(m.inOneVersion(live) && m.inOneVersion(obj)) {
 		// Differences would have to be converted, which takes whole objects.
-		return recordByLibrary(fields, live, obj, obj, manager)
+		return recordByLibrary(library, live, obj, obj, manager)
 	}
 	before, after, err := m.binding.differences(live, obj)
 	if err != nil {
 		return err
 	}
-	return recordByLibrary(fields, m.binding.wrap(before, live), m.binding.wrap(after, obj), obj, manager)
+	return recordByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, obj), obj, manager)
 }
 
 // recordByLibrary gives obj the record that the library makes of a pair of objects, or of
 // differences between them.
-func recordByLibrary(fields *managedfields.FieldManager, live, changed, obj Object, manager string) error {
-	out, err := fields.Update(live, changed, manager)
+func recordByLibrary(library *managedfields.FieldManager, live, changed, obj Object, manager string) error {
+	out, err := library.Update(live, changed, manager)
 	if err != nil {
 		return err
 	}
@@ -79,8 +81,8 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 		if !ok {
 			return false
 		}
-		changes := newTree(false, 8)
-		if !changes.members(root, 0, both, old.Object, wished.Object) {
+		changes, ok := fields.Compare(root, old.Object, wished.Object)
+		if !ok {
 			return false
 		}
 		return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) { setRawRecord(wished, rawEntries(record)) })
@@ -90,8 +92,8 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	if !ok || a.Type() != b.Type() || a.Kind() != reflect.Pointer {
 		return false
 	}
-	changes := newTree(true, 16)
-	if !changes.compareTyped(root, 0, a.Elem(), b.Elem()) {
+	changes, ok := fields.CompareTyped(root, a.Elem(), b.Elem())
+	if !ok {
 		return false
 	}
 	return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) { obj.SetManagedFields(typedEntries(record)) })
@@ -106,12 +108,12 @@ func (m *Manager) ofVersion(obj Object) bool {
 
 // attribute works out the record after a write and hands it on. creates tells
 // that the object did not exist before.
-func (m *Manager) attribute(changes *tree, record []entry, manager string, creates bool, set func([]entry)) bool {
+func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string, creates bool, set func([]entry)) bool {
 	if len(record) == 0 && !creates {
 		set(nil) // whoever has no record by now shall have none
 		return true
 	}
-	changes.prune(0, m.resets(), 0)
+	changes.Prune(m.resets())
 	root := m.root()
 	own := entry{manager: manager, operation: metav1.ManagedFieldsOperationUpdate, subresource: m.binding.Subresource, version: m.binding.Kind.GroupVersion().String()}
 	if own.manager == "" {
@@ -124,10 +126,10 @@ func (m *Manager) attribute(changes *tree, record []entry, manager string, creat
 			at = i
 		}
 		before, ok := e.read()
-		if !ok || !before.fits(0, root) {
+		if !ok || !before.Fits(root) {
 			return false
 		}
-		changed, ok := before.subtract(changes)
+		changed, ok := before.Subtract(changes)
 		if !ok {
 			return false
 		}
@@ -137,17 +139,17 @@ func (m *Manager) attribute(changes *tree, record []entry, manager string, creat
 			e.set = before
 		}
 	}
-	changes.gains()
-	if !changes.empty() {
+	changes.Gains()
+	if !changes.Empty() {
 		if at < 0 {
 			own.set = changes
 			record, at = append(record, own), len(record)
-		} else if !record[at].set.union(changes) {
+		} else if !record[at].set.Union(changes) {
 			return false
 		}
 		record[at].changed, record[at].time = true, time.Now().UTC().Truncate(time.Second)
 	}
-	record = slices.DeleteFunc(record, func(e entry) bool { return e.changed && e.set.empty() })
+	record = slices.DeleteFunc(record, func(e entry) bool { return e.changed && e.set.Empty() })
 	slices.SortStableFunc(record, entry.compare)
 	set(record)
 	return true

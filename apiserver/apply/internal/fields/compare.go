@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+package fields
 
 import (
 	"slices"
@@ -37,24 +37,18 @@ func formOf(value any) form {
 	return otherForm
 }
 
-// sole returns the form that all values of a type have but null; otherForm if
-// there are several.
-func (n *node) sole() form {
-	switch {
-	case n.object && !n.list && n.scalar == "":
-		return objectForm
-	case n.list && !n.object && n.scalar == "":
-		return listForm
-	case n.scalar != "" && !n.object && !n.list:
-		return scalarForm
-	}
-	return otherForm
+// Compare returns what a write does that makes an object of another, both of them
+// decoded JSON. false means that it cannot tell, or that a value is not of its
+// type.
+func Compare(n *Type, before, after map[string]any) (*Tree, bool) {
+	t := newTree(false, 8)
+	return t, t.members(n, 0, both, before, after)
 }
 
 // compare marks below a branch what differs between two values of a type, of
 // which the write may have removed one (left) or added one (right). false means
 // that it cannot tell, or that a value is not of its type.
-func (t *tree) compare(n *node, at int32, where side, a, b any) bool {
+func (t *Tree) compare(n *Type, at int32, where side, a, b any) bool {
 	if n == nil {
 		return false
 	}
@@ -103,18 +97,18 @@ func sideOf(where side, inA, inB bool) side {
 }
 
 // leaf marks what has one owner altogether.
-func (t *tree) leaf(at int32, where side, a, b any) bool {
+func (t *Tree) leaf(at int32, where side, a, b any) bool {
 	if where != both {
 		return t.whole(at, where)
 	}
-	if !equal(a, b) {
+	if !Equal(a, b) {
 		t.branches[at].mark = modified
 	}
 	return true
 }
 
 // whole marks what is on one side only.
-func (t *tree) whole(at int32, where side) bool {
+func (t *Tree) whole(at int32, where side) bool {
 	switch where {
 	case left:
 		t.branches[at].mark = removed
@@ -125,7 +119,7 @@ func (t *tree) whole(at int32, where side) bool {
 	return true
 }
 
-func (t *tree) compareObjects(n *node, at int32, where side, a, b any) bool {
+func (t *Tree) compareObjects(n *Type, at int32, where side, a, b any) bool {
 	old, _ := a.(map[string]any)
 	wished, _ := b.(map[string]any)
 	if n.wholeObject {
@@ -138,7 +132,7 @@ func (t *tree) compareObjects(n *node, at int32, where side, a, b any) bool {
 }
 
 // growField adds the branch of a field.
-func (t *tree) growField(parent, last int32, name string) int32 {
+func (t *Tree) growField(parent, last int32, name string) int32 {
 	at := t.grow(parent, last, "f:"+name)
 	if parent == 0 && name == "metadata" {
 		t.metadata = at
@@ -147,16 +141,16 @@ func (t *tree) growField(parent, last int32, name string) int32 {
 }
 
 // isRecord tells whether a field is the record itself, which nobody owns.
-func (t *tree) isRecord(parent int32, name string) bool {
+func (t *Tree) isRecord(parent int32, name string) bool {
 	return parent != 0 && parent == t.metadata && name == "managedFields"
 }
 
 // members compares the fields of two objects.
-func (t *tree) members(n *node, at int32, where side, a, b map[string]any) bool {
+func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool {
 	var few [32]string
 	names := few[:0]
 	for name, value := range a {
-		if other, inBoth := b[name]; !inBoth || !equal(value, other) {
+		if other, inBoth := b[name]; !inBoth || !Equal(value, other) {
 			names = append(names, name)
 		}
 	}
@@ -184,7 +178,7 @@ func (t *tree) members(n *node, at int32, where side, a, b map[string]any) bool 
 	return true
 }
 
-func (t *tree) compareLists(n *node, at int32, where side, a, b any) bool {
+func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
 	old, _ := a.([]any)
 	wished, _ := b.([]any)
 	if n.wholeList || len(old) == 0 && len(wished) == 0 {
@@ -221,7 +215,7 @@ func (t *tree) compareLists(n *node, at int32, where side, a, b any) bool {
 		if order >= 0 {
 			y, elementsB = elementsB[0], elementsB[1:]
 		}
-		if order == 0 && equal(x.value, y.value) {
+		if order == 0 && Equal(x.value, y.value) {
 			continue
 		}
 		label := x.label
@@ -244,7 +238,7 @@ type element struct {
 
 // elements returns those of a list in the order of their labels. false means that
 // one has no name of its own.
-func (t *tree) elements(n *node, list []any) ([]element, bool) {
+func (t *Tree) elements(n *Type, list []any) ([]element, bool) {
 	out := make([]element, len(list))
 	for i, value := range list {
 		label, ok := t.labelOf(n, value)
@@ -265,7 +259,7 @@ func (t *tree) elements(n *node, list []any) ([]element, bool) {
 }
 
 // labelOf names an element of a list.
-func (t *tree) labelOf(n *node, value any) (string, bool) {
+func (t *Tree) labelOf(n *Type, value any) (string, bool) {
 	quote := `"`
 	if t.escaped {
 		quote = `\"`

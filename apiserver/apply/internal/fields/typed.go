@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+package fields
 
 import (
 	"bytes"
@@ -13,10 +13,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
+// CompareTyped is [Compare] for two structs of one Go type, as their JSON would
+// show them. Only what differs is turned into JSON.
+func CompareTyped(n *Type, before, after reflect.Value) (*Tree, bool) {
+	t := newTree(true, 16)
+	return t, t.compareTyped(n, 0, before, after)
+}
+
 // compareTyped marks below a branch what differs between two Go values of a
-// type, as their JSON would show it. Only what differs is turned into JSON. false
-// is that of [tree.compare].
-func (t *tree) compareTyped(n *node, at int32, a, b reflect.Value) bool {
+// type; false is that of compare.
+func (t *Tree) compareTyped(n *Type, at int32, a, b reflect.Value) bool {
 	if n == nil || !n.object || n.wholeObject {
 		return false
 	}
@@ -170,7 +176,7 @@ func sameConverted(entry *value.TypeReflectCacheEntry, a, b reflect.Value) bool 
 		return false
 	}
 	y, err := entry.ToUnstructured(b)
-	return err == nil && equal(x, y)
+	return err == nil && Equal(x, y)
 }
 
 // plain returns the decoded JSON of a Go value; false for what has none that

@@ -1,136 +1,27 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+package fields
 
 import (
 	"encoding/json"
 	"slices"
 	"strconv"
-
-	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
-
-// node is one type of a schema, in the form in which shapes are taken.
-type node struct {
-	scalar schema.Scalar // empty: values are no scalars
-	// object is set where values may be objects, list where they may be lists.
-	object, list           bool
-	wholeObject, wholeList bool // they have one owner altogether: atomic
-	// associative lists have elements with owners of their own, which keys name,
-	// in order, or else they themselves.
-	associative bool
-	keys        []string
-	fields      map[string]*node
-	rest, items *node
-}
-
-// compile turns a type, and all that it refers to, into nodes; nil for a type
-// that the schema does not have. known holds the named types done so far, which
-// may refer to themselves.
-func compile(s *schema.Schema, ref schema.TypeRef, known map[string]*node) *node {
-	name := ""
-	if ref.NamedType != nil {
-		name = *ref.NamedType
-		if ref.ElementRelationship != nil {
-			name += " " + string(*ref.ElementRelationship)
-		}
-		if n := known[name]; n != nil {
-			return n
-		}
-	}
-	atom, ok := s.Resolve(ref)
-	if !ok {
-		return nil
-	}
-	n := &node{}
-	if name != "" {
-		known[name] = n
-	}
-	if atom.Scalar != nil {
-		n.scalar = *atom.Scalar
-	}
-	if m := atom.Map; m != nil {
-		n.object, n.wholeObject = true, m.ElementRelationship == schema.Atomic
-		n.fields = make(map[string]*node, len(m.Fields))
-		for i := range m.Fields {
-			n.fields[m.Fields[i].Name] = compile(s, m.Fields[i].Type, known)
-		}
-		if m.ElementType != (schema.TypeRef{}) {
-			n.rest = compile(s, m.ElementType, known)
-		}
-	}
-	if l := atom.List; l != nil {
-		n.list, n.wholeList = true, l.ElementRelationship == schema.Atomic
-		n.associative = l.ElementRelationship == schema.Associative
-		n.keys = slices.Sorted(slices.Values(l.Keys))
-		n.items = compile(s, l.ElementType, known)
-	}
-	return n
-}
-
-// field returns the type of a field; nil when it has none.
-func (n *node) field(name string) *node {
-	if f, ok := n.fields[name]; ok {
-		return f
-	}
-	return n.rest
-}
-
-// holds tells whether a scalar is of the type.
-func (n *node) holds(value any) bool {
-	switch value.(type) {
-	case string:
-		return n.scalar == schema.String || n.scalar == schema.Untyped
-	case bool:
-		return n.scalar == schema.Boolean || n.scalar == schema.Untyped
-	case int64:
-		return n.scalar == schema.Numeric || n.scalar == schema.Untyped
-	}
-	return false
-}
-
-// fits tells whether a value certainly has the type, and contains nothing whose
-// identity depends on values.
-func (n *node) fits(value any) bool {
-	if n == nil {
-		return false
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		if v == nil || !n.object {
-			return false
-		}
-		for name, member := range v {
-			if !n.field(name).fits(member) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		if v == nil || !n.list || !n.wholeList {
-			return false
-		}
-		for _, item := range v {
-			if !n.items.fits(item) {
-				return false
-			}
-		}
-		return true
-	}
-	return n.holds(value)
-}
 
 // maxShape bounds a shape, in bytes.
 const maxShape = 4 << 10
 
-// shape is everything about two values that field ownership depends on: which
+// Shape is everything about two values that field ownership depends on: which
 // fields there are on either side, and which of them differ, but of values only
 // where they name elements of lists.
 //
 // Two pairs of values with one shape, in the same type, have the same sets of
 // added, removed and modified fields.
-type shape struct{ bytes []byte }
+type Shape struct{ bytes []byte }
+
+// NewShape returns an empty shape.
+func NewShape() *Shape { return &Shape{bytes: make([]byte, 0, 256)} }
 
 // side of a pair on which a value is.
 type side byte
@@ -141,9 +32,28 @@ const (
 	both  side = '='
 )
 
+// AddFlag appends something else that the outcome depends on.
+func (s *Shape) AddFlag(set bool) { s.equality(set) }
+
+// AddText appends something else that the outcome depends on.
+func (s *Shape) AddText(text string) {
+	s.bytes = append(append(s.bytes, text...), 0)
+}
+
+// AddValue appends the shape of one value. false means that it has something
+// about it that shapes do not tell.
+func (s *Shape) AddValue(n *Type, value any) bool { return s.add(n, right, nil, value) }
+
+// AddPair appends the shape of what a write changes into what; false as for
+// AddValue.
+func (s *Shape) AddPair(n *Type, before, after any) bool { return s.add(n, both, before, after) }
+
+// Bytes are the same for shapes that are the same.
+func (s *Shape) Bytes() []byte { return s.bytes }
+
 // add appends the shape of a pair, of which one may be missing. false means that
 // the pair has something about it that shapes do not tell.
-func (s *shape) add(n *node, where side, a, b any) bool {
+func (s *Shape) add(n *Type, where side, a, b any) bool {
 	if n == nil || len(s.bytes) > maxShape {
 		return false
 	}
@@ -191,7 +101,7 @@ func other[T map[string]any | []any](where side, first T, second any) (T, bool) 
 	return out, ok && first != nil && out != nil
 }
 
-func (s *shape) equality(equal bool) bool {
+func (s *Shape) equality(equal bool) bool {
 	mark := byte('!')
 	if equal {
 		mark = '~'
@@ -201,7 +111,7 @@ func (s *shape) equality(equal bool) bool {
 }
 
 // whole appends the shape of values that have one owner altogether.
-func (s *shape) whole(n *node, where side, sizeA, sizeB int, a, b any) bool {
+func (s *Shape) whole(n *Type, where side, sizeA, sizeB int, a, b any) bool {
 	if !n.fits(a) || where == both && !n.fits(b) {
 		return false
 	}
@@ -209,12 +119,12 @@ func (s *shape) whole(n *node, where side, sizeA, sizeB int, a, b any) bool {
 	s.equality(sizeA == 0)
 	s.equality(sizeB == 0)
 	if where == both {
-		return s.equality(equal(a, b))
+		return s.equality(Equal(a, b))
 	}
 	return true
 }
 
-func (s *shape) fields(n *node, where side, a, b map[string]any) bool {
+func (s *Shape) fields(n *Type, where side, a, b map[string]any) bool {
 	var few [32]string
 	names := few[:0]
 	for name := range a {
@@ -254,7 +164,7 @@ func (s *shape) fields(n *node, where side, a, b map[string]any) bool {
 
 // elements appends lists whose elements have owners of their own: their values
 // name them, so they are part of the shape as they are.
-func (s *shape) elements(items *node, a, b []any) bool {
+func (s *Shape) elements(items *Type, a, b []any) bool {
 	if !onlyExact(a) || !onlyExact(b) {
 		return false
 	}

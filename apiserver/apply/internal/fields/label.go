@@ -1,0 +1,132 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fields
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// plain tells whether a label is one that is written in one way only.
+func (t *Tree) plain(label string) bool {
+	if len(label) < 2 || label[1] != ':' {
+		return false
+	}
+	switch label[0] {
+	case 'f':
+		return plainText(label[2:])
+	case 'k', 'v':
+		_, _, ok := identity(label, t.escaped)
+		return ok
+	}
+	return false
+}
+
+// plainText tells whether JSON has no need to escape anything of a text.
+func plainText(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
+
+// maxKeys is the largest number of fields that name the elements of a list.
+const maxKeys = 4
+
+// key is one field of the name of an element.
+type key struct {
+	name  string
+	text  string // or
+	count int64
+	// isText tells which of the two it is.
+	isText bool
+}
+
+// identity reads the label of an element of a list: the fields that name it, in
+// order, or the element itself.
+func identity(label string, escaped bool) (keys [maxKeys]key, n int, ok bool) {
+	quote := `"`
+	if escaped {
+		quote = `\"`
+	}
+	rest := label[2:]
+	quoted := func() (text string, ok bool) {
+		if rest, ok = strings.CutPrefix(rest, quote); !ok {
+			return "", false
+		}
+		text, rest, ok = strings.Cut(rest, quote)
+		return text, ok && plainText(text)
+	}
+	scalar := func(k *key) bool {
+		if strings.HasPrefix(rest, quote) {
+			k.isText = true
+			k.text, ok = quoted()
+			return ok
+		}
+		end := strings.IndexAny(rest, ",}")
+		if end < 0 {
+			end = len(rest)
+		}
+		var err error
+		k.count, err = strconv.ParseInt(rest[:end], 10, 64)
+		ok = err == nil && strconv.FormatInt(k.count, 10) == rest[:end]
+		rest = rest[end:]
+		return ok
+	}
+	if label[0] == 'v' {
+		return keys, 1, scalar(&keys[0]) && rest == ""
+	}
+	if rest, ok = strings.CutPrefix(rest, "{"); !ok {
+		return keys, 0, false
+	}
+	for n < maxKeys {
+		if keys[n].name, ok = quoted(); !ok || n > 0 && keys[n-1].name >= keys[n].name {
+			return keys, n, false
+		}
+		if rest, ok = strings.CutPrefix(rest, ":"); !ok || !scalar(&keys[n]) {
+			return keys, n, false
+		}
+		n++
+		if rest == "}" {
+			return keys, n, true
+		}
+		if rest, ok = strings.CutPrefix(rest, ","); !ok {
+			return keys, n, false
+		}
+	}
+	return keys, n, false
+}
+
+func inOrderOfLabels(a, b string) bool {
+	order, ok := compareLabels(a, b)
+	return ok && order < 0
+}
+
+// compareLabels orders siblings as the record does: fields by name, then
+// elements by what names them. ok is false if it cannot tell.
+func compareLabels(a, b string) (order int, ok bool) {
+	if a[0] != b[0] {
+		return cmp.Compare(strings.IndexByte("fkv", a[0]), strings.IndexByte("fkv", b[0])), true
+	}
+	if a == b || a[0] == 'f' {
+		return strings.Compare(a, b), true
+	}
+	// Quotes are escaped in both or in neither.
+	escaped := strings.Contains(a, `\`)
+	x, n, _ := identity(a, escaped)
+	y, m, _ := identity(b, escaped)
+	for i := range min(n, m) {
+		p, q := &x[i], &y[i]
+		if p.isText != q.isText {
+			return 0, false
+		}
+		if order = cmp.Or(strings.Compare(p.name, q.name), strings.Compare(p.text, q.text), cmp.Compare(p.count, q.count)); order != 0 {
+			return order, true
+		}
+	}
+	return cmp.Compare(n, m), n != m
+}
