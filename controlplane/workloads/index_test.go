@@ -106,6 +106,9 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 	if chance.IntN(3) == 0 {
 		key, uid = storage.Key{Bucket: cluster.Jobs, Name: fmt.Sprint("default/j", n%2)}, types.UID(fmt.Sprint("j", n%2))
 	}
+	if chance.IntN(8) == 0 {
+		key, uid = storage.Key{Bucket: cluster.Services, Name: fmt.Sprint("default/s", n%2)}, types.UID(fmt.Sprint("s", n%2))
+	}
 	if chance.IntN(5) == 0 {
 		if steptest.View(t, store).Get(key) != nil {
 			steptest.Put(t, store, key, nil)
@@ -113,6 +116,12 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 		return
 	}
 	meta := metav1.ObjectMeta{Name: key.Name[len("default/"):], Namespace: "default", UID: uid, Labels: map[string]string{"job": fmt.Sprint(chance.IntN(2))}}
+	if key.Bucket == cluster.Services {
+		steptest.Put(t, store, key, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"job": fmt.Sprint(n % 2)}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		}})
+		return
+	}
 	if key.Bucket == cluster.Jobs {
 		steptest.Put(t, store, key, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 			Parallelism: new(int32(1)), Completions: new(int32(2)), BackoffLimit: new(int32(6)),

@@ -8,12 +8,14 @@
 // same writes at the same times give the same requests. It sends them through
 // the API server under the names of those whose part it plays: the scheduler,
 // the kubelet of one node, and the controllers of Deployments, ReplicaSets,
-// ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs and volumes.
+// ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, volumes,
+// EndpointSlices and Endpoints.
 //
 // What it does as a cluster does: names, labels, owners, the order of a rollout,
 // revisions, the counts and conditions of every status, adoption of Pods,
 // minReadySeconds, progress and Job deadlines, graceful deletion, claims of
-// StatefulSets.
+// StatefulSets, where the Pods of a Service are. What is told of Services is
+// written once Pods and their owners have nothing to do.
 //
 // What it does not do: no container runs. There is one node, [NodeName], with
 // room for everything; nothing is pulled, mounted, probed or logged, and every
@@ -39,6 +41,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads/internal/jobs"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/replicas"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/revisioned"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/services"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -57,7 +60,10 @@ type Controller struct {
 	*cluster.Memory
 	outcomes []outcome
 	// begun tells when Pods were started, to the nanosecond.
-	begun map[types.UID]time.Time
+	begun    map[types.UID]time.Time
+	services *services.Controllers
+	// deferred counts the steps in a row that have left something for later.
+	deferred int
 }
 
 var (
@@ -80,7 +86,7 @@ func New(o Options) (*Controller, error) {
 }
 
 func (c *Controller) forget() {
-	c.Memory, c.begun = cluster.NewMemory(), map[types.UID]time.Time{}
+	c.Memory, c.begun, c.services = cluster.NewMemory(), map[types.UID]time.Time{}, services.New()
 }
 
 // Name implements [step.Controller].
@@ -102,6 +108,9 @@ func (c *Controller) Reset(view storage.View) {
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key
+	if service := (storage.Key{Bucket: cluster.Services, Name: key.Name}); key.Bucket == cluster.Endpoints && e.Deleted && c.Index.Objects[service] != nil {
+		c.Due.Add(service)
+	}
 	if !cluster.Follows(key.Bucket) {
 		return
 	}
@@ -113,7 +122,7 @@ func (c *Controller) Observe(e storage.Event) {
 		if before != nil {
 			delete(c.begun, before.UID)
 		}
-		if key == cluster.NodeKey() {
+		if key == cluster.NodeKey() || key.Bucket == cluster.Services {
 			c.Due.Add(key)
 		}
 	} else {
@@ -122,6 +131,7 @@ func (c *Controller) Observe(e storage.Event) {
 	}
 	c.lookForClaims(e)
 	now := c.Index.Objects[key]
+	c.lookForServices(before, now)
 	if key == cluster.NodeKey() {
 		c.Due.Add(c.Index.Of(cluster.DaemonSets)...)
 		if before != nil && now != nil && before.Cordoned && !now.Cordoned {
@@ -152,7 +162,7 @@ func (c *Controller) lookForOwners(key storage.Key, before, now *cluster.Object)
 	if now == nil || now.Owner.UID != "" || !cluster.Adoptable(key.Bucket) {
 		return
 	}
-	if before != nil && before.Owner.UID == "" && labels.Equals(before.Labels, now.Labels) {
+	if before != nil && before.Owner.UID == "" && before.UID == now.UID && before.Deleting == now.Deleting && labels.Equals(before.Labels, now.Labels) {
 		return
 	}
 	namespace, _ := step.SplitName(key.Name)
@@ -172,6 +182,23 @@ func (c *Controller) lookForClaims(e storage.Event) {
 	}
 }
 
+// lookForServices makes the Services of a Pod due that has changed in what they
+// tell of it.
+func (c *Controller) lookForServices(before, now *cluster.Object) {
+	if before.SameTo(now) {
+		return
+	}
+	for _, p := range []*cluster.Object{before, now} {
+		if p != nil && p.Key.Bucket == cluster.Pods {
+			c.Due.Add(c.Index.ServicesOf(p)...)
+		}
+	}
+}
+
+// mostDeferred is how many steps in a row leave Services for later while Pods
+// and their owners have something to do.
+const mostDeferred = 8
+
 // Step implements [step.Controller].
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	for key, at := range c.Timers {
@@ -183,14 +210,32 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	t := &visit{Turn: c.Begin(view, now), controller: c}
 	keys := c.Due.Sorted()
 	clear(c.Due)
-	for _, key := range keys {
+	later := false
+	for i, key := range keys {
+		if key.Bucket == cluster.Services && (i == 0 || keys[i-1].Bucket != cluster.Services) {
+			later = c.defers(t)
+		}
 		if _, written := t.Written[key]; written {
 			c.Due.Add(key) // what this turn does to it comes first
+			continue
+		}
+		if key.Bucket == cluster.Services && later {
+			c.Due.Add(key)
 			continue
 		}
 		t.look(key)
 	}
 	return t.Requests
+}
+
+// defers tells whether Services wait for the next step, so that nobody waits for
+// them: that is so while there is something else to do, but not for ever.
+func (c *Controller) defers(t *visit) bool {
+	if c.deferred++; len(t.Requests) == 0 || c.deferred > mostDeferred {
+		c.deferred = 0
+		return false
+	}
+	return true
 }
 
 // visit is one step, as the node sees it.
@@ -222,6 +267,8 @@ func (t *visit) look(key storage.Key) {
 		t.lookClaim(key)
 	case cluster.Volumes:
 		t.lookVolume(key)
+	case cluster.Services:
+		t.controller.services.Look(t.Turn, key)
 	}
 }
 

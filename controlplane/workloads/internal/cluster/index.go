@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,13 +34,17 @@ const (
 	Revisions    = "apps/controllerrevisions"
 	Jobs         = "batch/jobs"
 	CronJobs     = "batch/cronjobs"
+	Services     = "services"
+	// Endpoints are not in the index: they are read where they are needed.
+	Endpoints      = "endpoints"
+	EndpointSlices = "discovery.k8s.io/endpointslices"
 )
 
 // Buckets are those of the objects that are followed.
 func Buckets() []string {
 	return []string{
-		DaemonSets, Deployments, ReplicaSets, StatefulSets, Revisions, CronJobs, Jobs,
-		Nodes, Claims, Volumes, Pods, Controllers,
+		DaemonSets, Deployments, ReplicaSets, StatefulSets, Revisions, CronJobs, Jobs, EndpointSlices,
+		Nodes, Claims, Volumes, Pods, Controllers, Services,
 	}
 }
 
@@ -70,6 +75,8 @@ func bucketOf(ref *metav1.OwnerReference) string {
 	switch group, _, _ := strings.Cut(ref.APIVersion, "/"); group + " " + ref.Kind {
 	case "v1 ReplicationController":
 		return Controllers
+	case "v1 Service":
+		return Services
 	case "apps ReplicaSet":
 		return ReplicaSets
 	case "apps Deployment":
@@ -94,6 +101,8 @@ type Index struct {
 	Children map[types.UID]step.KeySet
 	// orphans that might be adopted and adopting objects, by namespace.
 	orphans, adopting map[string]step.KeySet
+	// pods and services by namespace.
+	pods, services map[string]step.KeySet
 	// addresses that Pods have, or will have, both ways round.
 	addresses map[int]storage.Key
 	Numbers   map[storage.Key]int
@@ -111,16 +120,22 @@ type Object struct {
 	Deleting bool
 	Owner    Owner
 
-	createdAt  time.Time
-	Node       string
-	Phase      corev1.PodPhase
-	Ready      bool
-	readySince time.Time
+	// Selects are the labels of the Pods of a Service.
+	Selects map[string]string
+
+	createdAt time.Time
+	Node      string
+	Phase     corev1.PodPhase
+	Ready     bool
+	// ReadyAt is when it became ready or ceased to be.
+	ReadyAt    time.Time
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Restarts   int32
 	cost       int
-	address    string
+	Address    string
+	Hostname   string
+	Subdomain  string
 	Generation int64
 	Observed   int64
 	// Ordinal is the completion index of a Pod of a Job, -1 without one.
@@ -141,7 +156,8 @@ type Owner struct {
 func newIndex() *Index {
 	return &Index{
 		Objects: map[storage.Key]*Object{}, Children: map[types.UID]step.KeySet{},
-		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{}, addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
+		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{},
+		pods: map[string]step.KeySet{}, services: map[string]step.KeySet{}, addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
 		free: firstAddress,
 	}
 }
@@ -164,7 +180,13 @@ func (x *Index) Put(rec *storage.Record) bool {
 	if adopts(o.Key.Bucket) {
 		add(x.adopting, namespace, o.Key)
 	}
-	if n, ok := addressNumber(o.address); ok {
+	switch o.Key.Bucket {
+	case Pods:
+		add(x.pods, namespace, o.Key)
+	case Services:
+		add(x.services, namespace, o.Key)
+	}
+	if n, ok := addressNumber(o.Address); ok {
 		x.addresses[n], x.Numbers[o.Key] = o.Key, n
 	}
 	return true
@@ -181,6 +203,8 @@ func (x *Index) Remove(key storage.Key) {
 	drop(x.Children, o.Owner.UID, key)
 	drop(x.orphans, namespace, key)
 	drop(x.adopting, namespace, key)
+	drop(x.pods, namespace, key)
+	drop(x.services, namespace, key)
 	if n, ok := x.Numbers[key]; ok {
 		delete(x.addresses, n)
 		delete(x.Numbers, key)
@@ -216,6 +240,50 @@ func (x *Index) ChildrenOf(uid types.UID, bucket string) []*Object {
 
 // Adopters returns who might adopt an orphan of a namespace.
 func (x *Index) Adopters(namespace string) []storage.Key { return x.adopting[namespace].Sorted() }
+
+// SelectedBy returns the Pods of a Service, in no order.
+func (x *Index) SelectedBy(service *Object) []*Object {
+	namespace, _ := step.SplitName(service.Key.Name)
+	var out []*Object
+	for key := range x.pods[namespace] {
+		if p := x.Objects[key]; service.selects(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// ServicesOf returns the Services of a Pod.
+func (x *Index) ServicesOf(p *Object) []storage.Key {
+	namespace, _ := step.SplitName(p.Key.Name)
+	var out []storage.Key
+	for key := range x.services[namespace] {
+		if x.Objects[key].selects(p) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// SameTo tells whether two states of an object, nil for none, are the same to the
+// Services that select it.
+func (o *Object) SameTo(other *Object) bool {
+	if o == nil || other == nil {
+		return o == other
+	}
+	return o.Address == other.Address && o.Ready == other.Ready && o.Deleting == other.Deleting && o.Ended() == other.Ended() &&
+		o.Node == other.Node && o.UID == other.UID && maps.Equal(o.Labels, other.Labels)
+}
+
+// selects tells whether a Pod is one of a Service.
+func (o *Object) selects(p *Object) bool {
+	for key, value := range o.Selects {
+		if has, ok := p.Labels[key]; !ok || has != value {
+			return false
+		}
+	}
+	return len(o.Selects) > 0
+}
 
 // Of returns the objects of a bucket, which takes a look at all there are.
 func (x *Index) Of(bucket string) []storage.Key {
@@ -272,7 +340,9 @@ type record struct {
 type podRecord struct {
 	record
 	Spec struct {
-		NodeName string `json:"nodeName"`
+		NodeName  string `json:"nodeName"`
+		Hostname  string `json:"hostname"`
+		Subdomain string `json:"subdomain"`
 	} `json:"spec"`
 	Status struct {
 		ObservedGeneration int64           `json:"observedGeneration"`
@@ -324,6 +394,15 @@ func read(rec *storage.Record) *Object {
 	switch rec.Key.Bucket {
 	case Volumes:
 		o.Owner = boundTo(rec)
+	case Services:
+		var s struct {
+			Spec struct {
+				Selector map[string]string `json:"selector"`
+			} `json:"spec"`
+		}
+		if step.Decode(rec, &s) == nil {
+			o.Selects = s.Spec.Selector
+		}
 	case Nodes:
 		var n struct {
 			Spec struct {
@@ -339,13 +418,14 @@ func read(rec *storage.Record) *Object {
 	if n, err := strconv.Atoi(m.Annotations[batchv1.JobCompletionIndexAnnotation]); err == nil {
 		o.Ordinal = n
 	}
-	o.Node, o.Phase, o.address, o.Observed = p.Spec.NodeName, p.Status.Phase, p.Status.PodIP, p.Status.ObservedGeneration
+	o.Node, o.Phase, o.Address, o.Observed = p.Spec.NodeName, p.Status.Phase, p.Status.PodIP, p.Status.ObservedGeneration
 	if p.Status.StartTime != nil {
 		o.StartedAt = p.Status.StartTime.Time
 	}
+	o.Hostname, o.Subdomain = p.Spec.Hostname, p.Spec.Subdomain
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			o.Ready, o.readySince = true, c.LastTransitionTime.Time
+		if c.Type == corev1.PodReady {
+			o.Ready, o.ReadyAt = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 		}
 	}
 	for _, c := range p.Status.ContainerStatuses {
@@ -373,6 +453,14 @@ func boundTo(rec *storage.Record) Owner {
 
 // Ended tells whether a Pod has run.
 func (o *Object) Ended() bool { return o.Phase == corev1.PodSucceeded || o.Phase == corev1.PodFailed }
+
+// readySince is when a Pod that is ready became so; the zero time for another.
+func (o *Object) readySince() time.Time {
+	if !o.Ready {
+		return time.Time{}
+	}
+	return o.ReadyAt
+}
 
 // Active tells whether a Pod counts as one of its owner's.
 func (o *Object) Active() bool { return !o.Ended() && !o.Deleting }

@@ -64,7 +64,7 @@ func (t *Turn) Available(owner storage.Key, p *Object, minReady int32) bool {
 	if !p.Ready {
 		return false
 	}
-	at := p.readySince.Add(time.Duration(minReady) * time.Second)
+	at := p.ReadyAt.Add(time.Duration(minReady) * time.Second)
 	if minReady == 0 || !at.After(t.Now) {
 		return true
 	}
@@ -94,7 +94,7 @@ func FirstToGo(a, b *Object) int {
 		cmp.Compare(phase(a), phase(b)),
 		cmp.Compare(yes(a.Ready), yes(b.Ready)),
 		cmp.Compare(a.cost, b.cost),
-		b.readySince.Compare(a.readySince),
+		b.readySince().Compare(a.readySince()),
 		cmp.Compare(b.Restarts, a.Restarts),
 		cmp.Compare(b.Created, a.Created),
 	)

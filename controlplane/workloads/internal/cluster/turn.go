@@ -89,6 +89,8 @@ func ResourceOf(bucket string) step.Resource {
 		r.Namespaced = false
 	case ReplicaSets, Deployments, StatefulSets, DaemonSets, Revisions:
 		r.Group, r.Plural = "apps", bucket[len("apps/"):]
+	case EndpointSlices:
+		r.Group, r.Plural = "discovery.k8s.io", "endpointslices"
 	case Jobs, CronJobs:
 		r.Group, r.Plural = "batch", bucket[len("batch/"):]
 	}

@@ -1,0 +1,119 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command controllers runs the reference control plane with the controllers of
+// kube-controller-manager that make workloads and Services behave, until its
+// standard input ends. Its first line of output is JSON: url and token. No
+// scheduler and no kubelet run: who asks plays their part.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/kubernetes/pkg/controller/cronjob"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/controller/endpoint"
+	"k8s.io/kubernetes/pkg/controller/endpointslice"
+	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/controller/replication"
+	"k8s.io/kubernetes/pkg/controller/servicecidrs"
+	"k8s.io/kubernetes/pkg/controller/statefulset"
+
+	"github.com/steer-dev/steer/oracle/peer"
+)
+
+func main() {
+	binaries := flag.String("binaries", "", "directory with etcd and kube-apiserver (default $STEER_PEER_BIN)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *binaries); err != nil {
+		fmt.Fprintln(os.Stderr, "controllers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, binaries string) (err error) {
+	server, err := peer.Start(ctx, peer.Options{Binaries: binaries})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := control(ctx, server); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"url": server.URL, "token": server.Token}); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent, or with Ctrl-D
+	}()
+	select {
+	case <-ctx.Done():
+	case <-ended:
+	}
+	return nil
+}
+
+// control starts the controllers, which run until ctx ends.
+func control(ctx context.Context, server *peer.Server) error {
+	client, err := kubernetes.NewForConfig(&rest.Config{
+		Host: server.URL, BearerToken: server.Token, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}, QPS: -1,
+		UserAgent: "kube-controller-manager",
+	})
+	if err != nil {
+		return err
+	}
+	f := informers.NewSharedInformerFactory(client, 0)
+	pods, nodes, services := f.Core().V1().Pods(), f.Core().V1().Nodes(), f.Core().V1().Services()
+	sets, revisions, tasks := f.Apps().V1().ReplicaSets(), f.Apps().V1().ControllerRevisions(), f.Batch().V1().Jobs()
+	deployments, err := deployment.NewDeploymentController(ctx, f.Apps().V1().Deployments(), sets, pods, client)
+	if err != nil {
+		return err
+	}
+	daemons, err := daemon.NewDaemonSetsController(ctx, f.Apps().V1().DaemonSets(), revisions, pods, nodes, client, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
+	if err != nil {
+		return err
+	}
+	jobs, err := job.NewController(ctx, client, pods, tasks, nil, nil)
+	if err != nil {
+		return err
+	}
+	schedules, err := cronjob.NewControllerV2(ctx, tasks, f.Batch().V1().CronJobs(), client)
+	if err != nil {
+		return err
+	}
+	const workers = 2
+	for _, run := range []func(context.Context, int){
+		deployments.Run, daemons.Run, jobs.Run, schedules.Run,
+		replicaset.NewReplicaSetController(ctx, sets, pods, client, replicaset.BurstReplicas).Run,
+		replication.NewReplicationManager(ctx, pods, f.Core().V1().ReplicationControllers(), client, replication.BurstReplicas).Run,
+		statefulset.NewStatefulSetController(ctx, pods, f.Apps().V1().StatefulSets(), f.Core().V1().PersistentVolumeClaims(), revisions, client).Run,
+		endpointslice.NewController(ctx, pods, services, nodes, f.Discovery().V1().EndpointSlices(), 100, client, 0).Run,
+		endpoint.NewEndpointController(ctx, pods, services, f.Core().V1().Endpoints(), client, 0).Run,
+		servicecidrs.NewController(ctx, f.Networking().V1().ServiceCIDRs(), f.Networking().V1().IPAddresses(), client).Run,
+	} {
+		go run(ctx, workers)
+	}
+	f.Start(ctx.Done())
+	return nil
+}
