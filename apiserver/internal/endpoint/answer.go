@@ -63,8 +63,7 @@ func (h *Handler) object1(ctx context.Context, choice negotiate.Choice, in *regi
 			raw, err := h.registry.MetadataProto(ctx, in, v, rec)
 			return wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw), err
 		}
-		raw, err := h.registry.Proto(ctx, in, v, rec)
-		return wire.Envelope(in.APIVersion(v), in.Kind, raw), err
+		return h.registry.Proto(ctx, in, v, rec)
 	}
 	value, err := h.registry.JSON(ctx, in, v, rec)
 	if err != nil || whole {
@@ -185,6 +184,7 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 			items[i], err = h.registry.MetadataProto(ctx, req.Served, req.Version, rec)
 		} else {
 			items[i], err = h.registry.Proto(ctx, req.Served, req.Version, rec)
+			items[i] = wire.Content(items[i])
 		}
 		if err != nil {
 			return err

@@ -121,11 +121,7 @@ func (o *watchWriter) append(t watch.Type, object []byte) {
 	}
 	b := *o.buffer
 	if o.choice.Media == negotiate.Protobuf {
-		event := wire.EventFrame(string(t), object)
-		if o.socket != nil {
-			event = event[4:] // a message knows its length
-		}
-		b = append(b, event...)
+		b = wire.AppendEvent(b, string(t), object, o.socket == nil) // a message knows its length
 	} else {
 		b = append(b, `{"type":"`...)
 		b = append(b, t...)

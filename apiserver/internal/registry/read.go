@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/steer-dev/steer/apiserver/internal/transcode"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -39,15 +41,32 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 	})
 }
 
-// Proto returns a record as protobuf of a typed version, without envelope.
+// Proto returns a record as protobuf of a typed version, in its envelope.
 func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
 	return g.forms.get(rec, v, formProto, func() ([]byte, error) {
+		if enveloped := in.transcode(v, rec); enveloped != nil {
+			return enveloped, nil
+		}
 		obj, err := g.Object(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
 		}
-		return MarshalProto(obj)
+		raw, err := MarshalProto(obj)
+		return wire.Envelope(in.APIVersion(v), in.Kind, raw), err
 	})
+}
+
+// transcode makes protobuf in its envelope of what is stored, if that is all there is
+// to do; nil otherwise.
+func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped []byte) {
+	planned := in.plans[v]
+	if planned == nil || !in.AsStored(rec, v) {
+		return nil
+	}
+	if plan := planned(); plan != nil {
+		plan.Write(rec.Value, func(content []byte) { enveloped = wire.Envelope(in.APIVersion(v), in.Kind, content) })
+	}
+	return enveloped
 }
 
 // MetadataProto returns the metadata of a record as protobuf of a
@@ -57,6 +76,10 @@ func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Ve
 		value, err := g.JSON(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
+		}
+		var raw []byte
+		if transcode.Of(&metav1.PartialObjectMetadata{}).Write(value, func(content []byte) { raw = bytes.Clone(content) }) {
+			return raw, nil
 		}
 		m, err := metadataOf(value)
 		if err != nil {

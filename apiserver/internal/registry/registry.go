@@ -5,9 +5,11 @@ package registry
 
 import (
 	"context"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/internal/transcode"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -60,6 +62,8 @@ func New(o Options) *Registry {
 type Served struct {
 	*resource.Resource
 	versions map[string]*resource.Version
+	// plans write what is stored as protobuf; nil for types without a plan.
+	plans map[*resource.Version]func() *transcode.Plan
 	// Alike are versions of whose kind bodies are read as well; see
 	// [resource.Subresource.Alike].
 	Alike []string
@@ -70,9 +74,16 @@ type Served struct {
 
 // Serve indexes the versions of a resource.
 func Serve(r *resource.Resource) *Served {
-	in := &Served{Resource: r, versions: make(map[string]*resource.Version, len(r.Versions))}
+	in := &Served{
+		Resource: r, versions: make(map[string]*resource.Version, len(r.Versions)),
+		plans: map[*resource.Version]func() *transcode.Plan{},
+	}
 	for i := range r.Versions {
-		in.versions[r.Versions[i].Name] = &r.Versions[i]
+		v := &r.Versions[i]
+		in.versions[v.Name] = v
+		if v.New != nil {
+			in.plans[v] = sync.OnceValue(func() *transcode.Plan { return transcode.Of(v.New()) })
+		}
 	}
 	return in
 }

@@ -3,7 +3,10 @@
 
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // protoPrefix marks protobuf that says its own type.
 const protoPrefix = "k8s\x00"
@@ -54,12 +57,34 @@ func AppendString(out []byte, field int, value string) []byte {
 	return append(AppendHead(out, field, len(value)), value...)
 }
 
-// EventFrame returns one length-delimited protobuf watch event around an
-// object in its envelope.
-func EventFrame(eventType string, object []byte) []byte {
-	raw := AppendBytes(nil, 1, object)
-	event := AppendString(make([]byte, 0, len(raw)+len(eventType)+16), 1, eventType)
-	event = AppendBytes(event, 2, raw)
-	out := binary.BigEndian.AppendUint32(make([]byte, 0, len(event)+4), uint32(len(event)))
-	return append(out, event...)
+// Content returns the protobuf of an object out of an envelope that [Envelope] made.
+func Content(enveloped []byte) []byte {
+	rest, ok := Enveloped(enveloped)
+	for ok && len(rest) > 0 {
+		field := rest[0] >> 3
+		size, n := binary.Uvarint(rest[1:])
+		if n <= 0 || uint64(len(rest)-1-n) < size {
+			return nil
+		}
+		if rest = rest[1+n:]; field == 2 {
+			return rest[:size]
+		}
+		rest = rest[size:]
+	}
+	return nil
 }
+
+// AppendEvent appends a protobuf watch event around an object in its envelope, with
+// its length in front if it is a frame of a stream.
+func AppendEvent(out []byte, eventType string, object []byte, framed bool) []byte {
+	raw := 1 + sizeOfUvarint(len(object)) + len(object)
+	if framed {
+		event := 1 + sizeOfUvarint(len(eventType)) + len(eventType) + 1 + sizeOfUvarint(raw) + raw
+		out = binary.BigEndian.AppendUint32(out, uint32(event))
+	}
+	out = AppendString(out, 1, eventType)
+	out = AppendHead(out, 2, raw)
+	return AppendBytes(out, 1, object)
+}
+
+func sizeOfUvarint(n int) int { return max(1, (bits.Len(uint(n))+6)/7) }

@@ -97,7 +97,7 @@ func (f *fields) advance() bool {
 		return false
 	}
 	i = skipSpace(f.value, i+1)
-	end := skip(f.value, i)
+	end := Skip(f.value, i)
 	if end < 0 {
 		return false
 	}
@@ -116,8 +116,8 @@ func skipSpace(value []byte, i int) int {
 	return i
 }
 
-// skip returns the end of the value that starts at i, or -1.
-func skip(value []byte, i int) int {
+// Skip returns the end of the value that starts at i, or -1.
+func Skip(value []byte, i int) int {
 	if i >= len(value) {
 		return -1
 	}

@@ -53,7 +53,7 @@ func Untyped(value []byte) (open, rest []byte) {
 		if !ok || (key != "kind" && key != "apiVersion") || next >= len(value) || value[next] != ':' {
 			return nil, value
 		}
-		end := skip(value, next+1)
+		end := Skip(value, next+1)
 		if end < 0 || end >= len(value) || value[end] != ',' {
 			return nil, value
 		}

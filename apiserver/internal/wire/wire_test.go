@@ -4,11 +4,14 @@
 package wire_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -171,4 +174,25 @@ func FuzzUnmarshalYAML(f *testing.F) {
 			t.Errorf("%q (-YAML +ours):\n%s", text, diff)
 		}
 	})
+}
+
+func TestEventsSayTheirLengths(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1, 100, 127, 128, 16_000, 16_383, 16_384, 3 << 20} {
+		object := wire.Envelope("v1", "Thing", bytes.Repeat([]byte{7}, size))
+		if content := wire.Content(object); len(content) != size {
+			t.Errorf("the content of %d bytes has %d", size, len(content))
+		}
+		frame := wire.AppendEvent(nil, "ADDED", object, true)
+		if length := binary.BigEndian.Uint32(frame); int(length) != len(frame)-4 {
+			t.Errorf("a frame of %d bytes says %d", len(frame)-4, length)
+		}
+		if bare := wire.AppendEvent(nil, "ADDED", object, false); !bytes.Equal(bare, frame[4:]) {
+			t.Error("a message differs from its frame")
+		}
+		var event metav1.WatchEvent
+		if err := event.Unmarshal(frame[4:]); err != nil || event.Type != "ADDED" || !bytes.Equal(event.Object.Raw, object) {
+			t.Errorf("an event of %d bytes is read as %.20q, %v", size, event.Type, err)
+		}
+	}
 }

@@ -1,0 +1,227 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package transcode_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/randfill"
+
+	"github.com/steer-dev/steer/apiserver/internal/transcode"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+)
+
+type object interface{ Marshal() ([]byte, error) }
+
+// kinds are the types of all groups, by their names.
+func kinds(t testing.TB) map[string]reflect.Type {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionregistrationv1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+		autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, flowcontrolv1.AddToScheme, networkingv1.AddToScheme,
+		nodev1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, resourcev1.AddToScheme, schedulingv1.AddToScheme, storagev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := map[string]reflect.Type{"PartialObjectMetadata": reflect.TypeFor[metav1.PartialObjectMetadata]()}
+	for kind, of := range scheme.AllKnownTypes() {
+		if strings.HasPrefix(of.PkgPath(), "k8s.io/api/") && kind.Version != runtime.APIVersionInternal {
+			out[kind.String()] = of
+		}
+	}
+	return out
+}
+
+// filler fills objects with anything that their types can hold and JSON can say.
+func filler(seed uint64) *randfill.Filler {
+	texts := []string{"", "a", "name", "<b> & c", "\"quoted\" \\ and\nlines", "é\u2028ü", strings.Repeat("long ", 40), strings.Repeat("x", 17_000)}
+	return randfill.NewWithSeed(int64(seed)).NilChance(0.4).NumElements(0, 3).MaxDepth(14).Funcs(
+		func(s *string, c randfill.Continue) {
+			*s = texts[min(c.Intn(len(texts)), c.Intn(len(texts)), c.Intn(len(texts)))]
+		},
+		func(t *metav1.Time, c randfill.Continue) {
+			if c.Bool() {
+				*t = metav1.Unix(c.Int63()%4e9-1e9, 0)
+			}
+		},
+		func(t *metav1.MicroTime, c randfill.Continue) {
+			*t = metav1.NewMicroTime(time.Unix(c.Int63()%4e9, 1000))
+		},
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = resource.MustParse([]string{"0", "100m", "1Gi", "1000m", "1024Mi", "12e6", "1.5", "0.0001"}[c.Intn(8)])
+		},
+		func(i *intstr.IntOrString, c randfill.Continue) {
+			if *i = intstr.FromInt32(int32(c.Uint32())); c.Bool() {
+				*i = intstr.FromString(texts[c.Intn(5)])
+			}
+		},
+		func(b *[]byte, c randfill.Continue) { *b = []byte(texts[c.Intn(7)]) }, // in maps never nil, once they are stored
+		func(v *authenticationv1.ExtraValue, c randfill.Continue) { *v = []string{texts[c.Intn(7)]} },
+		func(v *certificatesv1.ExtraValue, c randfill.Continue) { *v = []string{texts[c.Intn(7)]} },
+		func(v *authorizationv1.ExtraValue, c randfill.Continue) { *v = []string{texts[c.Intn(7)]} },
+		func(f *metav1.FieldsV1, c randfill.Continue) {
+			f.SetRawBytes([]byte([]string{`{}`, `{"f:a":{".":{}}}`}[c.Intn(2)]))
+		},
+		func(r *runtime.RawExtension, c randfill.Continue) {
+			r.Raw = []byte([]string{`{}`, `{"a":[1,"\u003c"]}`, `"x"`}[c.Intn(3)])
+		},
+	)
+}
+
+// written is what a plan makes of JSON.
+func written(plan *transcode.Plan, value []byte) (content []byte, ok bool) {
+	ok = plan.Write(value, func(c []byte) { content = bytes.Clone(c) })
+	return content, ok
+}
+
+// decoded is what decoding and marshalling makes of JSON.
+func decoded(value []byte, t reflect.Type) ([]byte, error) {
+	into := reflect.New(t).Interface()
+	if err := wire.Decode(value, into); err != nil {
+		return nil, err
+	}
+	return into.(object).Marshal()
+}
+
+func TestKindsAreWrittenAsTheirTypesMarshalThem(t *testing.T) {
+	t.Parallel()
+	of := kinds(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	left := 0
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		plan := transcode.Of(reflect.New(of[name]).Interface())
+		if plan == nil {
+			// They have embedded types in embedded types, and are few in a cluster.
+			if !strings.Contains(name, "ValidatingAdmissionPolicy") && !strings.Contains(name, "MutatingAdmissionPolicy") {
+				t.Errorf("%s is left to its type", name)
+			}
+			continue
+		}
+		for range 8 {
+			obj := reflect.New(of[name]).Interface()
+			filler(random.Uint64()).Fill(obj)
+			value, err := json.Marshal(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := decoded(value, of[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ok := written(plan, value)
+			if !ok {
+				left++
+				if left < 5 {
+					t.Logf("%s: left to its type: %.3000s", name, value)
+				}
+			} else if !bytes.Equal(got, want) {
+				t.Errorf("%s: %.3000s\n got %.3000q\nwant %.3000q", name, value, got, want)
+				break
+			}
+		}
+	}
+	if left > 0 {
+		t.Errorf("%d objects that an encoder wrote were left to their types", left)
+	}
+}
+
+func TestAmountsAreWrittenInTheirUnits(t *testing.T) {
+	t.Parallel()
+	plan := transcode.Of(&corev1.LimitRange{})
+	for _, n := range []string{"0", "1", "10", "100", "1000", "1024", "1500", "2048", "123456", "100000", "999999999", "01", "1.5", "-1", "1e3", "1234567890123"} {
+		for _, unit := range []string{"", "n", "u", "m", "k", "K", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
+			value := []byte(`{"spec":{"limits":[{"max":{"cpu":"` + n + unit + `"}}]}}`)
+			want, err := decoded(value, reflect.TypeFor[corev1.LimitRange]())
+			got, ok := written(plan, value)
+			if ok != (err == nil) || !bytes.Equal(got, want) {
+				t.Errorf("%s%s: got %q, %v, want %q, %v", n, unit, got, ok, want, err)
+			}
+		}
+	}
+}
+
+// FuzzPods holds that whatever JSON is written, it is written as the type would.
+func FuzzPods(f *testing.F) {
+	sample, err := os.ReadFile("testdata/pod.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{
+		string(sample), `{}`, `{"spec":{},"metadata":{}}`, `{"spec":{"containers":[null]}}`, `{"spec":{"nodeSelector":{"b":"1","a":null}}}`, `{"spec":{"nodeSelector":{"b":"1","a":"2"}}}`,
+		`{"spec":{"priority":1.0,"priority":2}}`, `{"spec":{"containers":[{"name":"x","resources":{"limits":{"cpu":1}}}]}}`, `{"metadata":{"creationTimestamp":"2026-01-02T03:04:05+01:00"}}`,
+		` { "kind" : "Pod" , "spec" : { "priority" : -1 , "hostNetwork" : true } } `, `{"metadata":{"labels":{"a":"1","a":"2"}}}`, `{"spec":{"Containers":[]}}`, `{"spec":{"volumes":[{"name":"x","emptyDir":{},"name":"y"}]}}`,
+		`{"metadata":{"name":"\ud800"}}`, `{"a":tru}`, `[]`, `{"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":"1"},"periodSeconds":2147483648}}]}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	plan := transcode.Of(&corev1.Pod{})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		got, ok := written(plan, value)
+		if !ok || !json.Valid(value) {
+			return
+		}
+		want, err := decoded(value, reflect.TypeFor[corev1.Pod]())
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q, %v", value, got, want, err)
+		}
+	})
+}
+
+func BenchmarkPod(b *testing.B) {
+	value, err := os.ReadFile("testdata/pod.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan := transcode.Of(&corev1.Pod{})
+	for name, write := range map[string]func() bool{
+		"plan": func() bool { _, ok := written(plan, value); return ok },
+		"type": func() bool { _, err := decoded(value, reflect.TypeFor[corev1.Pod]()); return err == nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(value)))
+			for b.Loop() {
+				if !write() {
+					b.Fatal("not written")
+				}
+			}
+		})
+	}
+}
