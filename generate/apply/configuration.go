@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // configuration writes the twin of one struct and its methods.
@@ -158,7 +158,7 @@ func Extract%[2]sFrom(%[1]s *%[3]s, fieldManager string, subresource string) (*%
 	b.WithName(%[1]s.Name)`, subject, c.name, object, c.self,
 		c.ref("k8s.io/apimachinery/pkg/util/managedfields", "ExtractInto"),
 		c.ref(path.Join(c.target.pkg.Path, c.target.dir, "internal"), "Parser"),
-		crd.DefinitionName(c.target.pkg.Path, c.name))
+		schema.DefinitionName(c.target.pkg.Path, c.name))
 	if !c.target.clusterWide(c.decl) {
 		c.line("b.WithNamespace(%s.Namespace)", subject)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // outputs makes all files of a package.
@@ -82,7 +83,7 @@ func (t *target) schema() (string, error) {
 	}
 	needed := map[string]any{}
 	for _, kind := range t.kinds {
-		name := crd.DefinitionName(t.pkg.Path, kind.Spec.Name.Name)
+		name := schema.DefinitionName(t.pkg.Path, kind.Spec.Name.Name)
 		definition, ok := all[name].(map[string]any)
 		if !ok {
 			continue

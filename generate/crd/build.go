@@ -15,6 +15,7 @@ import (
 
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // builder makes the schema of each type on first use.
@@ -23,12 +24,12 @@ type builder struct {
 	options *Options
 	strict  bool
 	rules   ruleSet
-	schemas map[Ref]*Schema
+	schemas map[schema.Ref]*schema.Schema
 }
 
 // schemaOf returns the schema of a type. While a type is being built, references
 // to it find an empty schema, which is filled in later.
-func (b *builder) schemaOf(ref Ref) *Schema {
+func (b *builder) schemaOf(ref schema.Ref) *schema.Schema {
 	if s := b.schemas[ref]; s != nil {
 		return s
 	}
@@ -37,7 +38,7 @@ func (b *builder) schemaOf(ref Ref) *Schema {
 		b.schemas[ref] = s
 		return s
 	}
-	s = &Schema{}
+	s = &schema.Schema{}
 	b.schemas[ref] = s
 	decl := ref.Package.Decl(ref.Name)
 	if decl == nil {
@@ -65,19 +66,19 @@ type argument struct {
 
 // declaration makes the schema of a declared type. A type that marshals itself
 // says by a Type marker what it looks like; one that marshals to text is a string.
-func (b *builder) declaration(decl *load.TypeDecl, args map[string]argument) *Schema {
+func (b *builder) declaration(decl *load.TypeDecl, args map[string]argument) *schema.Schema {
 	c := &scope{builder: b, pkg: decl.Package, decl: decl, args: args}
 	set := b.program.TypeMarkers(decl)
 	if obj := decl.Package.Types.Scope().Lookup(decl.Spec.Name.Name); obj != nil {
 		switch {
 		case implements(obj.Type(), "MarshalJSON"):
-			s := &Schema{pos: decl.Spec.Pos()}
+			s := &schema.Schema{Pos: decl.Spec.Pos()}
 			if set.Has(validation + "Type") {
 				c.apply(set, markers.Type, s, decl.Spec.Type)
 				return s
 			}
 		case implements(obj.Type(), "MarshalText"):
-			s := &Schema{Type: "string", pos: decl.Spec.Pos()}
+			s := &schema.Schema{Type: "string", Pos: decl.Spec.Pos()}
 			c.apply(set, markers.Type, s, decl.Spec.Type)
 			if s.Type != "string" {
 				b.program.Problemf(decl.Spec.Type.Pos(), "%q implements encoding.TextMarshaler but its schema type is not string: %q", decl.Spec.Name.Name, s.Type)
@@ -105,8 +106,8 @@ func implements(t types.Type, method string) bool {
 
 // expr makes the schema of a type expression. The documentation and markers of
 // the declaration in scope belong to it.
-func (c *scope) expr(expr ast.Expr) *Schema {
-	var s *Schema
+func (c *scope) expr(expr ast.Expr) *schema.Schema {
+	var s *schema.Schema
 	switch x := expr.(type) {
 	case *ast.Ident:
 		s = c.ident(x)
@@ -129,8 +130,8 @@ func (c *scope) expr(expr ast.Expr) *Schema {
 	default:
 		return c.fail(expr, "unsupported type expression %s", types.ExprString(expr))
 	}
-	if s.pos == token.NoPos {
-		s.pos = expr.Pos()
+	if s.Pos == token.NoPos {
+		s.Pos = expr.Pos()
 	}
 	s.Description = ""
 	if c.decl != nil {
@@ -154,7 +155,7 @@ func (c *scope) doc(group *ast.CommentGroup) string {
 
 // generic refers to a generic type with its arguments filled in: each instance has
 // a schema of its own.
-func (c *scope) generic(base ast.Expr, indices ...ast.Expr) *Schema {
+func (c *scope) generic(base ast.Expr, indices ...ast.Expr) *schema.Schema {
 	var ident *ast.Ident
 	switch x := base.(type) {
 	case *ast.Ident:
@@ -185,8 +186,8 @@ func (c *scope) generic(base ast.Expr, indices ...ast.Expr) *Schema {
 		}
 		instance += c.written(index) + ";"
 	}
-	ref := Ref{pkg, instance + "]"}
-	s := &Schema{Ref: &ref, pos: base.Pos()}
+	ref := schema.Ref{Package: pkg, Name: instance + "]"}
+	s := &schema.Schema{Ref: &ref, Pos: base.Pos()}
 	switch name.Type().Underlying().(type) {
 	case *types.Slice:
 		s.Type = "array"
@@ -194,7 +195,7 @@ func (c *scope) generic(base ast.Expr, indices ...ast.Expr) *Schema {
 		s.Type = "object"
 	}
 	if c.schemas[ref] == nil {
-		built := &Schema{}
+		built := &schema.Schema{}
 		c.schemas[ref] = built
 		*built = *c.declaration(decl, args)
 	}
@@ -225,14 +226,14 @@ func (c *scope) written(expr ast.Expr) string {
 	return types.ExprString(expr)
 }
 
-func (c *scope) fail(at ast.Node, format string, args ...any) *Schema {
+func (c *scope) fail(at ast.Node, format string, args ...any) *schema.Schema {
 	c.program.Problemf(at.Pos(), format, args...)
-	return &Schema{pos: at.Pos()}
+	return &schema.Schema{Pos: at.Pos()}
 }
 
 // ident is a basic type or a named type of this package, or one that a dot import
 // brings.
-func (c *scope) ident(ident *ast.Ident) *Schema {
+func (c *scope) ident(ident *ast.Ident) *schema.Schema {
 	if arg, ok := c.args[ident.Name]; ok {
 		return arg.scope.expr(arg.expr)
 	}
@@ -247,7 +248,7 @@ func (c *scope) ident(ident *ast.Ident) *Schema {
 	case *types.Basic:
 		s := c.basic(ident, t)
 		if t.Name() != ident.Name { // an alias of a basic type
-			s.Ref = &Ref{c.pkg, ident.Name}
+			s.Ref = &schema.Ref{Package: c.pkg, Name: ident.Name}
 			c.schemaOf(*s.Ref)
 		}
 		return s
@@ -272,7 +273,7 @@ func (c *scope) ident(ident *ast.Ident) *Schema {
 }
 
 // selector is a named type of another package.
-func (c *scope) selector(sel *ast.SelectorExpr) *Schema {
+func (c *scope) selector(sel *ast.SelectorExpr) *schema.Schema {
 	t := c.pkg.Info.TypeOf(sel)
 	if t == nil || t == types.Typ[types.Invalid] {
 		return c.fail(sel, "unknown type %s", types.ExprString(sel))
@@ -287,14 +288,14 @@ func (c *scope) selector(sel *ast.SelectorExpr) *Schema {
 
 // reference is a schema that refers to a named type. Lists and maps say so, so
 // that markers at the place of use can tell.
-func (c *scope) reference(name *types.TypeName) (*Schema, *Ref) {
+func (c *scope) reference(name *types.TypeName) (*schema.Schema, *schema.Ref) {
 	pkg := c.program.Of(name.Pkg(), c.pkg)
 	if pkg == nil {
 		c.program.Problemf(token.NoPos, "package %s of type %s was not loaded", name.Pkg().Path(), name.Name())
-		return &Schema{}, nil
+		return &schema.Schema{}, nil
 	}
-	ref := &Ref{pkg, name.Name()}
-	s := &Schema{Ref: ref}
+	ref := &schema.Ref{Package: pkg, Name: name.Name()}
+	s := &schema.Schema{Ref: ref}
 	switch types.Unalias(name.Type()).Underlying().(type) {
 	case *types.Slice:
 		s.Type = "array"
@@ -305,8 +306,8 @@ func (c *scope) reference(name *types.TypeName) (*Schema, *Ref) {
 	return s, ref
 }
 
-func (c *scope) basic(at ast.Node, t *types.Basic) *Schema {
-	s := &Schema{pos: at.Pos()}
+func (c *scope) basic(at ast.Node, t *types.Basic) *schema.Schema {
+	s := &schema.Schema{Pos: at.Pos()}
 	switch info := t.Info(); {
 	case info&types.IsBoolean != 0:
 		s.Type = "boolean"
@@ -331,14 +332,14 @@ func (c *scope) basic(at ast.Node, t *types.Basic) *Schema {
 	return s
 }
 
-func (c *scope) array(array *ast.ArrayType) *Schema {
+func (c *scope) array(array *ast.ArrayType) *schema.Schema {
 	if array.Len == nil && c.typeOf(array.Elt) == types.Universe.Lookup("byte").Type() {
-		return &Schema{Type: "string", Format: "byte"}
+		return &schema.Schema{Type: "string", Format: "byte"}
 	}
-	return &Schema{Type: "array", Items: c.inner().expr(array.Elt)}
+	return &schema.Schema{Type: "array", Items: c.inner().expr(array.Elt)}
 }
 
-func (c *scope) mapping(m *ast.MapType) *Schema {
+func (c *scope) mapping(m *ast.MapType) *schema.Schema {
 	key := c.typeOf(m.Key)
 	if key == nil {
 		return c.fail(m.Key, "unknown type %s", types.ExprString(m.Key))
@@ -352,13 +353,13 @@ func (c *scope) mapping(m *ast.MapType) *Schema {
 	case *ast.StructType:
 		return c.fail(m.Value, "inline struct types are not supported, use a named type instead")
 	}
-	return &Schema{Type: "object", Additional: c.inner().expr(m.Value)}
+	return &schema.Schema{Type: "object", Additional: c.inner().expr(m.Value)}
 }
 
 // structure makes the schema of a struct. Embedded structs become parts of its
 // allOf.
-func (c *scope) structure(x *ast.StructType) *Schema {
-	s := &Schema{Type: "object", Properties: map[string]*Schema{}, pos: x.Pos()}
+func (c *scope) structure(x *ast.StructType) *schema.Schema {
+	s := &schema.Schema{Type: "object", Properties: map[string]*schema.Schema{}, Pos: x.Pos()}
 	if c.decl == nil || c.decl.Spec.Type != x {
 		c.program.Problemf(x.Pos(), "inline struct types are not supported, use a named type instead")
 		return s
@@ -405,7 +406,7 @@ func (c *scope) structure(x *ast.StructType) *Schema {
 	slices.Sort(s.Required)
 	for _, name := range immutable {
 		if !slices.Contains(s.Required, name) {
-			s.Validations = append(s.Validations, Validation{
+			s.Validations = append(s.Validations, schema.Validation{
 				Rule:    fmt.Sprintf("!has(oldSelf.%s) || has(self.%s)", name, name),
 				Message: fmt.Sprintf("field %s is immutable once set", name),
 			})
@@ -414,12 +415,12 @@ func (c *scope) structure(x *ast.StructType) *Schema {
 	return s
 }
 
-func (c *scope) property(field *ast.Field, set markers.Set) *Schema {
-	s := &Schema{}
+func (c *scope) property(field *ast.Field, set markers.Set) *schema.Schema {
+	s := &schema.Schema{}
 	if !set.Has(validation + "Schemaless") {
 		s = c.inner().expr(field.Type)
 	}
-	s.pos = field.Pos()
+	s.Pos = field.Pos()
 	s.Description = c.doc(field.Doc)
 	c.apply(set, markers.Field, s, field)
 	return s

@@ -8,26 +8,22 @@ import (
 	"maps"
 	"strings"
 
-	"k8s.io/kube-openapi/pkg/util"
-
 	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/schema"
 )
-
-const definitions = "#/definitions/"
 
 // Definitions returns the schemas of types and of all that they refer to, as
 // OpenAPI v2 definitions that refer to each other; their names are returned by
-// [DefinitionName]. Metadata is complete here, unlike in a CustomResourceDefinition.
+// [schema.DefinitionName]. Metadata is complete here, unlike in a CustomResourceDefinition.
 func Definitions(p *load.Program, roots []*load.TypeDecl) (map[string]any, error) {
 	s := newSchemas(p, &Options{AllowDangerousTypes: true, IgnoreUnexportedFields: true, fullMetadata: true})
 	for _, root := range roots {
-		s.builder.schemaOf(Ref{root.Package, root.Spec.Name.Name})
+		s.builder.schemaOf(schema.Ref{Package: root.Package, Name: root.Spec.Name.Name})
 	}
-	e := newEmitter(nil)
 	all := make(map[string]any, len(s.builder.schemas))
-	for ref, schema := range s.builder.schemas {
-		flat := s.flattener.schema(embedded(schema, s.builder))
-		text, err := json.Marshal(e.props(flat))
+	for ref, read := range s.builder.schemas {
+		flat := s.flattener.Flat(embedded(read, s.builder))
+		text, err := json.Marshal(flat.Props(nil))
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +32,7 @@ func Definitions(p *load.Program, roots []*load.TypeDecl) (map[string]any, error
 			return nil, err
 		}
 		downgrade(entry)
-		all[DefinitionName(ref.Package.Path, ref.Name)] = entry
+		all[schema.DefinitionName(ref.Package.Path, ref.Name)] = entry
 	}
 	for name, entry := range all {
 		entry := entry.(map[string]any)
@@ -46,7 +42,7 @@ func Definitions(p *load.Program, roots []*load.TypeDecl) (map[string]any, error
 		}
 		// A definition that is nothing but a reference has no name of its own
 		// later: it becomes a copy.
-		if of, ok := all[strings.TrimPrefix(target, definitions)].(map[string]any); ok {
+		if of, ok := all[strings.TrimPrefix(target, schema.Definitions)].(map[string]any); ok {
 			copied := maps.Clone(of)
 			delete(entry, "$ref")
 			maps.Copy(copied, entry)
@@ -56,17 +52,14 @@ func Definitions(p *load.Program, roots []*load.TypeDecl) (map[string]any, error
 	return all, nil
 }
 
-// DefinitionName is the name of a type in OpenAPI v2 definitions.
-func DefinitionName(path, name string) string { return util.ToRESTFriendlyName(path + "." + name) }
-
 // embedded replaces the references in allOf, which stand for embedded structs, by
 // the schemas they mean; all other references stay.
-func embedded(s *Schema, b *builder) *Schema {
+func embedded(s *schema.Schema, b *builder) *schema.Schema {
 	if s == nil {
 		return nil
 	}
-	out := s.copy()
-	out.AllOf = make([]*Schema, len(s.AllOf))
+	out := s.Copy()
+	out.AllOf = make([]*schema.Schema, len(s.AllOf))
 	for i, part := range s.AllOf {
 		if part.Ref != nil {
 			part = b.schemaOf(*part.Ref)
@@ -75,7 +68,7 @@ func embedded(s *Schema, b *builder) *Schema {
 	}
 	out.Items, out.Additional = embedded(s.Items, b), embedded(s.Additional, b)
 	if s.Properties != nil {
-		out.Properties = make(map[string]*Schema, len(s.Properties))
+		out.Properties = make(map[string]*schema.Schema, len(s.Properties))
 		for name, property := range s.Properties {
 			out.Properties[name] = embedded(property, b)
 		}
@@ -84,27 +77,27 @@ func embedded(s *Schema, b *builder) *Schema {
 }
 
 // downgrade removes from a schema what OpenAPI v2 does not have.
-func downgrade(schema map[string]any) {
-	if _, reference := schema["$ref"]; reference {
-		delete(schema, "type")
-		delete(schema, "format")
+func downgrade(entry map[string]any) {
+	if _, reference := entry["$ref"]; reference {
+		delete(entry, "type")
+		delete(entry, "format")
 	}
 	for _, key := range []string{"nullable", "anyOf", "oneOf", "not"} {
-		delete(schema, key)
+		delete(entry, key)
 	}
 	for _, key := range []string{"items", "additionalProperties"} {
-		if nested, ok := schema[key].(map[string]any); ok {
+		if nested, ok := entry[key].(map[string]any); ok {
 			downgrade(nested)
 		}
 	}
-	if properties, ok := schema["properties"].(map[string]any); ok {
+	if properties, ok := entry["properties"].(map[string]any); ok {
 		for _, property := range properties {
 			if property, ok := property.(map[string]any); ok {
 				downgrade(property)
 			}
 		}
 	}
-	if parts, ok := schema["allOf"].([]any); ok {
+	if parts, ok := entry["allOf"].([]any); ok {
 		for _, part := range parts {
 			if part, ok := part.(map[string]any); ok {
 				downgrade(part)

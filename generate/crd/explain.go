@@ -12,13 +12,14 @@ import (
 
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // Explain says how the schema of a type or of a field in it, TYPE or TYPE.FIELD by
 // Go or JSON names, came about. The program must have been asked for the type.
 func (g *Generator) Explain(p *load.Program, decl *load.TypeDecl, field string) (string, error) {
 	s := newSchemas(p, &g.Options)
-	flat := s.flat(Ref{decl.Package, decl.Spec.Name.Name})
+	flat := s.flat(schema.Ref{Package: decl.Package, Name: decl.Spec.Name.Name})
 	var out strings.Builder
 	name := decl.Spec.Name.Name
 	if field == "" {
@@ -120,8 +121,8 @@ func explainMarkers(out *strings.Builder, p *load.Program, whose string, set mar
 	}
 }
 
-func explainSchema(s *Schema) string {
-	e := newEmitter(nil)
-	e.schema(4, s)
-	return "  which makes:\n" + string(e.out)
+func explainSchema(s *schema.Schema) string {
+	w := schema.NewWriter(nil)
+	w.Schema(4, s)
+	return "  which makes:\n" + string(w.Out)
 }

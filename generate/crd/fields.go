@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // anyValue is a marker with one nameless argument of any kind.
@@ -49,7 +50,7 @@ type externalDocs struct {
 
 // flag makes a marker that the builder looks for by name.
 func flag(target markers.Target, name, category, summary, instead string) rule {
-	r := on(target, name, category, summary, normal, func(*scope, *Schema, struct{}) error { return nil })
+	r := on(target, name, category, summary, normal, func(*scope, *schema.Schema, struct{}) error { return nil })
 	r.def.Help.Deprecated = instead
 	return r
 }
@@ -66,44 +67,44 @@ func fieldRules() []rule {
 		flag(markers.Field, "k8s:optional", category, "The field may be left out.", ""),
 		flag(markers.Field, validation+"Schemaless", category, "Say nothing about the field's value but what its own markers say. A last resort.", ""),
 		on(markers.Field, "k8s:required", category, "The field must be set, and not be empty.", normal, notEmpty),
-		on(markers.Field, "nullable", category, "The value may be null.", normal, func(_ *scope, s *Schema, _ struct{}) error {
+		on(markers.Field, "nullable", category, "The value may be null.", normal, func(_ *scope, s *schema.Schema, _ struct{}) error {
 			s.Nullable = true
 			return nil
 		}),
 		on(markers.Field, "kubebuilder:default", category, "The value of the field when it is not set, for example 3, \"text\", {80,443} or {key: value}.", normal, setDefault),
-		on(markers.Field, "default", category, "The value of the field when it is not set, as JSON. Applied before kubebuilder:default.", first, func(_ *scope, s *Schema, v jsonValue) error {
+		on(markers.Field, "default", category, "The value of the field when it is not set, as JSON. Applied before kubebuilder:default.", first, func(_ *scope, s *schema.Schema, v jsonValue) error {
 			if v.text != nil {
 				s.Default = v.text
 			}
 			return nil
 		}),
-		on(markers.Field, "kubebuilder:example", category, "A value for the documentation.", normal, func(_ *scope, s *Schema, v anyValue) (err error) {
+		on(markers.Field, "kubebuilder:example", category, "A value for the documentation.", normal, func(_ *scope, s *schema.Schema, v anyValue) (err error) {
 			s.Example, err = json.Marshal(v.Value)
 			return err
 		}),
-		on(markers.Field, validation+"EmbeddedResource", category, "The value is a Kubernetes object with apiVersion, kind and metadata.", normal, func(_ *scope, s *Schema, v struct{}) error {
+		on(markers.Field, validation+"EmbeddedResource", category, "The value is a Kubernetes object with apiVersion, kind and metadata.", normal, func(_ *scope, s *schema.Schema, v struct{}) error {
 			return embeddedResource(s, v)
 		}),
-		on(markers.Field, "k8s:immutable", category, "The value cannot change once it is set.", normal, func(_ *scope, s *Schema, _ struct{}) error {
+		on(markers.Field, "k8s:immutable", category, "The value cannot change once it is set.", normal, func(_ *scope, s *schema.Schema, _ struct{}) error {
 			return addValidation(s, xValidation{Rule: "self == oldSelf", Message: "field is immutable"})
 		}),
-		on(markers.Field, "k8s:maxItems", category, "The most items allowed.", normal, func(_ *scope, s *Schema, v count) error {
+		on(markers.Field, "k8s:maxItems", category, "The most items allowed.", normal, func(_ *scope, s *schema.Schema, v count) error {
 			return maxItems(s, v)
 		}),
-		on(markers.Field, "k8s:minimum", category, "The smallest number allowed.", normal, func(_ *scope, s *Schema, v bound) (err error) {
+		on(markers.Field, "k8s:minimum", category, "The smallest number allowed.", normal, func(_ *scope, s *schema.Schema, v bound) (err error) {
 			s.Minimum, err = numeric(s, float64(v))
 			return err
 		}),
-		on(markers.Field, "k8s:maximum", category, "The largest number allowed.", normal, func(_ *scope, s *Schema, v bound) (err error) {
+		on(markers.Field, "k8s:maximum", category, "The largest number allowed.", normal, func(_ *scope, s *schema.Schema, v bound) (err error) {
 			s.Maximum, err = numeric(s, float64(v))
 			return err
 		}),
-		on(markers.Field, "k8s:enum", category, "Belongs on a type, never on a field.", normal, func(*scope, *Schema, struct{}) error {
+		on(markers.Field, "k8s:enum", category, "Belongs on a type, never on a field.", normal, func(*scope, *schema.Schema, struct{}) error {
 			return errors.New("belongs on a type, not on a field")
 		}),
 	},
 		both("kubebuilder:pruning:PreserveUnknownFields", "CRD processing", "Keep fields that the schema does not have.", normal, preserveUnknown),
-		both("kubebuilder:title", category, "The title of the value in the documentation.", normal, func(s *Schema, v anyValue) error {
+		both("kubebuilder:title", category, "The title of the value in the documentation.", normal, func(s *schema.Schema, v anyValue) error {
 			title, ok := v.Value.(string)
 			if !ok && v.Value != nil {
 				return fmt.Errorf("expected a string, got %v", v.Value)
@@ -111,17 +112,17 @@ func fieldRules() []rule {
 			s.Title = title
 			return nil
 		}),
-		both("kubebuilder:externalDocs", "CRD", "Documentation elsewhere.", normal, func(s *Schema, v externalDocs) error {
+		both("kubebuilder:externalDocs", "CRD", "Documentation elsewhere.", normal, func(s *schema.Schema, v externalDocs) error {
 			if _, err := url.ParseRequestURI(v.URL); err != nil {
 				return err
 			}
-			s.ExternalDocs = &ExternalDocs{URL: v.URL, Description: v.Description}
+			s.ExternalDocs = &schema.ExternalDocs{URL: v.URL, Description: v.Description}
 			return nil
 		}),
 	)
 }
 
-func setDefault(_ *scope, s *Schema, v anyValue) error {
+func setDefault(_ *scope, s *schema.Schema, v anyValue) error {
 	text, err := json.Marshal(v.Value)
 	if s.Type == "array" && string(text) == "{}" {
 		text = []byte("[]")
@@ -130,7 +131,7 @@ func setDefault(_ *scope, s *Schema, v anyValue) error {
 	return err
 }
 
-func notEmpty(_ *scope, s *Schema, _ struct{}) error {
+func notEmpty(_ *scope, s *schema.Schema, _ struct{}) error {
 	one := int64(1)
 	switch {
 	case s.Type == "string" && s.MinLength == nil:
@@ -149,20 +150,20 @@ func notEmpty(_ *scope, s *Schema, _ struct{}) error {
 // others, in a fixed order, so that the order of the rules they add is fixed.
 func typeRules() []rule {
 	const category = "CRD validation"
-	add := func(s *Schema, rule, message string, fields oneOf) error {
+	add := func(s *schema.Schema, rule, message string, fields oneOf) error {
 		if len(fields) == 0 {
 			return nil
 		}
 		return addValidation(s, xValidation{Rule: rule, Message: fmt.Sprintf(message, []string(fields))})
 	}
 	return []rule{
-		on(markers.Type, validation+"AtMostOneOf", category, "At most one of the named fields may be set. Repeatable.", normal+1, func(_ *scope, s *Schema, fields oneOf) error {
+		on(markers.Type, validation+"AtMostOneOf", category, "At most one of the named fields may be set. Repeatable.", normal+1, func(_ *scope, s *schema.Schema, fields oneOf) error {
 			return add(s, fields.has("+", "(", "?1:0)")+" <= 1", "at most one of the fields in %v may be set", fields)
 		}),
-		on(markers.Type, validation+"ExactlyOneOf", category, "Exactly one of the named fields must be set. Repeatable.", normal+2, func(_ *scope, s *Schema, fields oneOf) error {
+		on(markers.Type, validation+"ExactlyOneOf", category, "Exactly one of the named fields must be set. Repeatable.", normal+2, func(_ *scope, s *schema.Schema, fields oneOf) error {
 			return add(s, fields.has("+", "(", "?1:0)")+" == 1", "exactly one of the fields in %v must be set", fields)
 		}),
-		on(markers.Type, validation+"AtLeastOneOf", category, "At least one of the named fields must be set. Repeatable.", normal+3, func(_ *scope, s *Schema, fields oneOf) error {
+		on(markers.Type, validation+"AtLeastOneOf", category, "At least one of the named fields must be set. Repeatable.", normal+3, func(_ *scope, s *schema.Schema, fields oneOf) error {
 			return add(s, fields.has("||", "", ""), "at least one of the fields in %v must be set", fields)
 		}),
 		on(markers.Type, "k8s:enum", category, "The values allowed are the string constants of the type in its package.", normal, enumOfConstants),
@@ -185,7 +186,7 @@ func oneOfFields(set markers.Set) ([]string, error) {
 	return all, nil
 }
 
-func enumOfConstants(c *scope, s *Schema, _ struct{}) error {
+func enumOfConstants(c *scope, s *schema.Schema, _ struct{}) error {
 	obj := c.pkg.Info.Defs[c.decl.Spec.Name]
 	if obj == nil {
 		return fmt.Errorf("unknown type %s", c.decl.Spec.Name.Name)
@@ -240,7 +241,7 @@ func constants(info *types.Info, gen *ast.GenDecl, t types.Type) [][]byte {
 // topologyRules say how server-side apply merges.
 func topologyRules() []rule {
 	const category = "CRD processing"
-	listType := func(s *Schema, v string) error {
+	listType := func(s *schema.Schema, v string) error {
 		if s.Type != "array" {
 			return need(false, "an array", s)
 		}
@@ -250,7 +251,7 @@ func topologyRules() []rule {
 		s.ListType = v
 		return nil
 	}
-	listMapKey := func(s *Schema, v string) error {
+	listMapKey := func(s *schema.Schema, v string) error {
 		if s.Type != "array" {
 			return need(false, "an array", s)
 		}
@@ -262,8 +263,8 @@ func topologyRules() []rule {
 		}
 		return nil
 	}
-	mapType := func(allowUnknown bool) func(s *Schema, v string) error {
-		return func(s *Schema, v string) error {
+	mapType := func(allowUnknown bool) func(s *schema.Schema, v string) error {
+		return func(s *schema.Schema, v string) error {
 			if s.Type != "object" && (!allowUnknown || s.Type != "") {
 				return need(false, "an object", s)
 			}

@@ -1,6 +1,17 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package crd turns Go types with markers into CustomResourceDefinitions.
+//
+// A type goes through four stages:
+//
+//   - build: each type declaration becomes a [schema.Schema] of its own, in which
+//     other types are references; markers and documentation are applied (build.go,
+//     rules.go);
+//   - resolve: references are replaced by the schemas they mean
+//     ([schema.Resolver]);
+//   - flatten: every allOf is merged into its parent ([schema.Flattener]);
+//   - emit: the result is written as YAML (emit.go).
 package crd
 
 import (
@@ -11,6 +22,7 @@ import (
 
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // metaPath is the package whose TypeMeta and ObjectMeta make a struct a kind.
@@ -156,13 +168,13 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	if g.Strict {
 		s.beStrict(p)
 	}
-	emitter := newEmitter(g.Options.MaxDescLen)
+	w := schema.NewWriter(g.Options.MaxDescLen)
 	var outputs []load.Output
 	g.made = g.definitions(p, s)
 	for _, d := range g.made {
 		outputs = append(outputs, load.Output{
 			Name: d.file(),
-			Data: slices.Concat([]byte(header), []byte("---\n"), emitter.definition(d)),
+			Data: slices.Concat([]byte(header), []byte("---\n"), d.write(w)),
 		})
 	}
 	return outputs, nil
@@ -171,17 +183,17 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 // schemas makes flat schemas of types.
 type schemas struct {
 	builder   *builder
-	resolver  *resolver
-	flattener *flattener
+	resolver  *schema.Resolver
+	flattener *schema.Flattener
 }
 
 func newSchemas(p *load.Program, options *Options) *schemas {
-	b := &builder{program: p, options: options, rules: rules(), schemas: map[Ref]*Schema{}}
+	b := &builder{program: p, options: options, rules: rules(), schemas: map[schema.Ref]*schema.Schema{}}
 	return &schemas{
 		builder:  b,
-		resolver: &resolver{schemaOf: b.schemaOf, done: map[Ref]*Schema{}},
-		flattener: &flattener{done: map[*Schema]*Schema{}, conflict: func(at *Schema, a, c string) {
-			p.Problemf(at.pos, "the type is said to be both %s and %s", a, c)
+		resolver: &schema.Resolver{SchemaOf: b.schemaOf},
+		flattener: &schema.Flattener{Conflict: func(at *schema.Schema, a, c string) {
+			p.Problemf(at.Pos, "the type is said to be both %s and %s", a, c)
 		}},
 	}
 }
@@ -189,13 +201,13 @@ func newSchemas(p *load.Program, options *Options) *schemas {
 // beStrict reports what other tools let pass.
 func (s *schemas) beStrict(p *load.Program) {
 	s.builder.strict = true
-	s.resolver.cyclic = func(use *Schema) {
-		p.Problemf(use.pos, "type %s contains itself, which the schema of a definition cannot say: "+
+	s.resolver.Cyclic = func(use *schema.Schema) {
+		p.Problemf(use.Pos, "type %s contains itself, which the schema of a definition cannot say: "+
 			"use apiextensionsv1.JSON, or add +kubebuilder:pruning:PreserveUnknownFields and +kubebuilder:validation:Schemaless", use.Ref.Name)
 	}
 }
 
-func (s *schemas) flat(ref Ref) *Schema { return s.flattener.schema(s.resolver.root(ref)) }
+func (s *schemas) flat(ref schema.Ref) *schema.Schema { return s.flattener.Flat(s.resolver.Root(ref)) }
 
 // definitions makes a definition for each group and kind, sorted by kind, then
 // group.
@@ -223,7 +235,7 @@ func (g *Generator) definitions(p *load.Program, s *schemas) []*definition {
 			if set.Has("kubebuilder:skipversion") {
 				continue
 			}
-			flat := s.flat(Ref{kind.Package, kind.Spec.Name.Name})
+			flat := s.flat(schema.Ref{Package: kind.Package, Name: kind.Spec.Name.Name})
 			d.versions = append(d.versions, version{name: kind.Version, served: true, schema: plainMetadata(flat), decl: kind.TypeDecl})
 			d.apply(p, set, &d.versions[len(d.versions)-1])
 		}
@@ -245,15 +257,15 @@ func (g *Generator) definitions(p *load.Program, s *schemas) []*definition {
 
 // plainMetadata gives the metadata of the object itself the only schema that the
 // API server accepts.
-func plainMetadata(s *Schema) *Schema {
+func plainMetadata(s *schema.Schema) *schema.Schema {
 	if s.Properties["metadata"] == nil {
 		return s
 	}
-	out := s.copy()
-	out.Properties = make(map[string]*Schema, len(s.Properties))
+	out := s.Copy()
+	out.Properties = make(map[string]*schema.Schema, len(s.Properties))
 	for name, property := range s.Properties {
 		out.Properties[name] = property
 	}
-	out.Properties["metadata"] = &Schema{Type: "object"}
+	out.Properties["metadata"] = &schema.Schema{Type: "object"}
 	return out
 }

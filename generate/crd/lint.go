@@ -138,7 +138,6 @@ func (d *definition) file() string { return fmt.Sprintf("%s_%s.yaml", d.group, d
 
 // object is the definition as the API's own type.
 func (d *definition) object() *api.CustomResourceDefinition {
-	e := newEmitter(nil)
 	out := &api.CustomResourceDefinition{
 		ObjectMeta: meta.ObjectMeta{Name: d.plural + "." + d.group, Annotations: d.annotations, Labels: d.labels},
 		Spec: api.CustomResourceDefinitionSpec{
@@ -153,7 +152,7 @@ func (d *definition) object() *api.CustomResourceDefinition {
 		v := &d.versions[i]
 		version := api.CustomResourceDefinitionVersion{
 			Name: v.name, Served: v.served, Storage: v.storage, Deprecated: v.deprecated, DeprecationWarning: v.warning,
-			Schema: &api.CustomResourceValidation{OpenAPIV3Schema: e.props(v.schema)},
+			Schema: &api.CustomResourceValidation{OpenAPIV3Schema: v.schema.Props(nil)},
 		}
 		for _, c := range v.columns {
 			version.AdditionalPrinterColumns = append(version.AdditionalPrinterColumns, api.CustomResourceColumnDefinition{
@@ -201,8 +200,8 @@ func (d *definition) locate(field string) (token.Pos, string) {
 	path := v.name
 	s := v.schema
 	for s != nil {
-		if s.pos.IsValid() {
-			pos = s.pos
+		if s.Pos.IsValid() {
+			pos = s.Pos
 		}
 		m := step.FindStringSubmatch(rest)
 		if m == nil {

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // PatchOptions are the arguments of the schemapatch generator on the command line.
@@ -44,18 +45,17 @@ func (g *Patcher) Generate(p *load.Program) ([]load.Output, error) {
 		return nil, err
 	}
 	s := newSchemas(p, &Options{EmbeddedMetadata: g.Options.EmbeddedMetadata})
-	e := newEmitter(g.Options.MaxDescLen)
 	kinds := Kinds(p)
 	var outputs []load.Output
 	for _, m := range manifests {
-		schemas := map[string]*Schema{}
+		schemas := map[string]*schema.Schema{}
 		for _, kind := range kinds {
 			if kind.Group == m.group && kind.Spec.Name.Name == m.kind && m.version(kind.Version) != nil {
-				schemas[kind.Version] = plainMetadata(s.flat(Ref{kind.Package, m.kind}))
+				schemas[kind.Version] = plainMetadata(s.flat(schema.Ref{Package: kind.Package, Name: m.kind}))
 			}
 		}
 		if len(schemas) > 0 {
-			if err := m.patch(e, schemas); err != nil {
+			if err := m.patch(schemas, g.Options.MaxDescLen); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.name, err)
 			}
 		}
@@ -128,7 +128,7 @@ func (m *manifest) version(name string) *yaml.Node {
 }
 
 // patch puts the schemas in and removes those of versions that have no type.
-func (m *manifest) patch(e *emitter, schemas map[string]*Schema) error {
+func (m *manifest) patch(schemas map[string]*schema.Schema, maxDescription *int) error {
 	remove(value(m.document.Content[0], "spec"), "validation")
 	for _, version := range m.versions() {
 		name := value(version, "name")
@@ -140,7 +140,7 @@ func (m *manifest) patch(e *emitter, schemas map[string]*Schema) error {
 			remove(version, "schema")
 			continue
 		}
-		text, err := json.Marshal(e.props(s))
+		text, err := json.Marshal(s.Props(maxDescription))
 		if err != nil {
 			return err
 		}

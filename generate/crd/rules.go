@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 const (
@@ -23,7 +24,7 @@ type rule struct {
 	def *markers.Definition
 	// priority orders the rules of one node; equal ones apply in source order.
 	priority int
-	apply    func(c *scope, s *Schema, data any) error
+	apply    func(c *scope, s *schema.Schema, data any) error
 }
 
 // The priorities of rules: what decides the type of a value goes before what
@@ -52,17 +53,17 @@ func rules() ruleSet {
 }
 
 // on makes a rule for one target.
-func on[T any](target markers.Target, name, category, summary string, priority int, apply func(c *scope, s *Schema, value T) error) rule {
+func on[T any](target markers.Target, name, category, summary string, priority int, apply func(c *scope, s *schema.Schema, value T) error) rule {
 	return rule{
 		def:      markers.Define[T](name, target, markers.Help{Category: category, Summary: summary}),
 		priority: priority,
-		apply:    func(c *scope, s *Schema, data any) error { return apply(c, s, data.(T)) },
+		apply:    func(c *scope, s *schema.Schema, data any) error { return apply(c, s, data.(T)) },
 	}
 }
 
 // both makes a rule for types and fields.
-func both[T any](name, category, summary string, priority int, apply func(s *Schema, value T) error) []rule {
-	f := func(_ *scope, s *Schema, value T) error { return apply(s, value) }
+func both[T any](name, category, summary string, priority int, apply func(s *schema.Schema, value T) error) []rule {
+	f := func(_ *scope, s *schema.Schema, value T) error { return apply(s, value) }
 	return []rule{
 		on(markers.Field, name, category, summary, priority, f),
 		on(markers.Type, name, category, summary, priority, f),
@@ -71,7 +72,7 @@ func both[T any](name, category, summary string, priority int, apply func(s *Sch
 
 // everywhere makes a validation rule for types and fields and, under its items
 // name, for the items of their arrays.
-func everywhere[T any](name, summary string, priority int, apply func(s *Schema, value T) error) []rule {
+func everywhere[T any](name, summary string, priority int, apply func(s *schema.Schema, value T) error) []rule {
 	return append(
 		both(validation+name, "CRD validation", summary, priority, apply),
 		both(items+name, "CRD validation", "For array items: "+summary, priority, apply)...)
@@ -79,7 +80,7 @@ func everywhere[T any](name, summary string, priority int, apply func(s *Schema,
 
 // apply changes a schema as the markers of its node say: first those for the value
 // itself, by priority and then in source order, then those for its items.
-func (c *scope) apply(set markers.Set, target markers.Target, s *Schema, node ast.Node) {
+func (c *scope) apply(set markers.Set, target markers.Target, s *schema.Schema, node ast.Node) {
 	if len(set) == 0 {
 		return
 	}
@@ -100,10 +101,10 @@ func (c *scope) apply(set markers.Set, target markers.Target, s *Schema, node as
 		to := s
 		if forItems(step.value.Name) > 0 {
 			if s.Type != "array" || s.Items == nil {
-				c.program.Problemf(step.value.Pos, "+%s must be applied to an array, found %s", step.value.Name, describe(s))
+				c.program.Problemf(step.value.Pos, "+%s must be applied to an array, found %s", step.value.Name, s.Describe())
 				continue
 			}
-			s.Items = s.Items.copy()
+			s.Items = s.Items.Copy()
 			to = s.Items
 		}
 		if err := step.apply(c, to, step.value.Data); err != nil {
@@ -119,21 +120,10 @@ func forItems(name string) int {
 	return 0
 }
 
-// describe names the type of a schema in a message.
-func describe(s *Schema) string {
-	switch {
-	case s.Type != "":
-		return s.Type
-	case s.Ref != nil:
-		return "type " + s.Ref.Name
-	}
-	return "a value without type"
-}
-
 // need is the error of a rule on a value of the wrong type.
-func need(ok bool, what string, s *Schema) error {
+func need(ok bool, what string, s *schema.Schema) error {
 	if ok {
 		return nil
 	}
-	return fmt.Errorf("must be applied to %s, found %s", what, describe(s))
+	return fmt.Errorf("must be applied to %s, found %s", what, s.Describe())
 }

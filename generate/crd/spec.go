@@ -12,6 +12,7 @@ import (
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
 	"github.com/steer-dev/steer/generate/plural"
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // definition is a CustomResourceDefinition.
@@ -32,7 +33,7 @@ type version struct {
 	served, storage  bool
 	deprecated       bool
 	warning          *string
-	schema           *Schema
+	schema           *schema.Schema
 	columns          []printColumn
 	selectable       []string
 	hasSubresources  bool

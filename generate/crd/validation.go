@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/steer-dev/steer/generate/schema"
 )
 
 // bound is a number that may be followed by a comment in markers of the k8s:
@@ -52,59 +54,59 @@ type xValidation struct {
 
 func validationRules() []rule {
 	return slices.Concat(
-		everywhere("Maximum", "The largest number allowed.", normal, func(s *Schema, v bound) error {
+		everywhere("Maximum", "The largest number allowed.", normal, func(s *schema.Schema, v bound) error {
 			value, err := numeric(s, float64(v))
 			s.Maximum = value
 			return err
 		}),
-		everywhere("Minimum", "The smallest number allowed.", normal, func(s *Schema, v bound) error {
+		everywhere("Minimum", "The smallest number allowed.", normal, func(s *schema.Schema, v bound) error {
 			value, err := numeric(s, float64(v))
 			s.Minimum = value
 			return err
 		}),
-		everywhere("MultipleOf", "The number must be a multiple of this one.", normal, func(s *Schema, v float64) error {
+		everywhere("MultipleOf", "The number must be a multiple of this one.", normal, func(s *schema.Schema, v float64) error {
 			value, err := numeric(s, v)
 			s.MultipleOf = value
 			return err
 		}),
-		everywhere("ExclusiveMaximum", "The maximum itself is not allowed.", normal, func(s *Schema, v bool) error {
+		everywhere("ExclusiveMaximum", "The maximum itself is not allowed.", normal, func(s *schema.Schema, v bool) error {
 			s.ExclusiveMaximum = v
 			return need(isNumber(s), "a number", s)
 		}),
-		everywhere("ExclusiveMinimum", "The minimum itself is not allowed.", normal, func(s *Schema, v bool) error {
+		everywhere("ExclusiveMinimum", "The minimum itself is not allowed.", normal, func(s *schema.Schema, v bool) error {
 			s.ExclusiveMinimum = v
 			return need(isNumber(s), "a number", s)
 		}),
-		everywhere("MaxLength", "The most characters allowed.", normal, func(s *Schema, v int) error {
+		everywhere("MaxLength", "The most characters allowed.", normal, func(s *schema.Schema, v int) error {
 			s.MaxLength = integer(v)
 			return need(isText(s), "a string", s)
 		}),
-		everywhere("MinLength", "The fewest characters allowed.", normal, func(s *Schema, v int) error {
+		everywhere("MinLength", "The fewest characters allowed.", normal, func(s *schema.Schema, v int) error {
 			s.MinLength = integer(v)
 			return need(isText(s), "a string", s)
 		}),
-		everywhere("Pattern", "The regular expression that the text must match.", normal, func(s *Schema, v string) error {
+		everywhere("Pattern", "The regular expression that the text must match.", normal, func(s *schema.Schema, v string) error {
 			s.Pattern = v
 			return need(isText(s), "a string", s)
 		}),
 		everywhere("MaxItems", "The most items allowed.", normal, maxItems),
-		everywhere("MinItems", "The fewest items allowed.", normal, func(s *Schema, v int) error {
+		everywhere("MinItems", "The fewest items allowed.", normal, func(s *schema.Schema, v int) error {
 			s.MinItems = integer(v)
 			return need(s.Type == "array", "an array", s)
 		}),
-		everywhere("UniqueItems", "No two items may be equal. The API server refuses it; use listType=set.", normal, func(s *Schema, v bool) error {
+		everywhere("UniqueItems", "No two items may be equal. The API server refuses it; use listType=set.", normal, func(s *schema.Schema, v bool) error {
 			s.UniqueItems = v
 			return need(s.Type == "array", "an array", s)
 		}),
-		everywhere("MaxProperties", "The most keys allowed.", normal, func(s *Schema, v int) error {
+		everywhere("MaxProperties", "The most keys allowed.", normal, func(s *schema.Schema, v int) error {
 			s.MaxProperties = integer(v)
 			return need(s.Type == "object", "an object", s)
 		}),
-		everywhere("MinProperties", "The fewest keys allowed.", normal, func(s *Schema, v int) error {
+		everywhere("MinProperties", "The fewest keys allowed.", normal, func(s *schema.Schema, v int) error {
 			s.MinProperties = integer(v)
 			return need(s.Type == "object", "an object", s)
 		}),
-		everywhere("Enum", "The values allowed.", normal, func(s *Schema, values []any) error {
+		everywhere("Enum", "The values allowed.", normal, func(s *schema.Schema, values []any) error {
 			s.Enum = make([][]byte, len(values))
 			for i, value := range values {
 				text, err := json.Marshal(value)
@@ -115,17 +117,17 @@ func validationRules() []rule {
 			}
 			return nil
 		}),
-		everywhere("Format", "The format of the text or number, for example date-time.", normal, func(s *Schema, v string) error {
+		everywhere("Format", "The format of the text or number, for example date-time.", normal, func(s *schema.Schema, v string) error {
 			s.Format = v
 			return nil
 		}),
-		everywhere("Type", "The type of the value, where its Go type does not tell: the value marshals itself.", first, func(s *Schema, v string) error {
+		everywhere("Type", "The type of the value, where its Go type does not tell: the value marshals itself.", first, func(s *schema.Schema, v string) error {
 			s.Type = v
 			return nil
 		}),
 		everywhere("XPreserveUnknownFields", "Keep fields that the schema does not have. Prefer kubebuilder:pruning:PreserveUnknownFields.", normal, preserveUnknown),
 		everywhere("XEmbeddedResource", "The value is a Kubernetes object with apiVersion, kind and metadata.", normal, embeddedResource),
-		everywhere("XIntOrString", "The value is an integer or a string.", first, func(s *Schema, _ struct{}) error {
+		everywhere("XIntOrString", "The value is an integer or a string.", first, func(s *schema.Schema, _ struct{}) error {
 			s.IntOrString = true
 			return nil
 		}),
@@ -133,37 +135,37 @@ func validationRules() []rule {
 	)
 }
 
-func preserveUnknown(s *Schema, _ struct{}) error {
+func preserveUnknown(s *schema.Schema, _ struct{}) error {
 	s.PreserveUnknown = true
 	return nil
 }
 
-func embeddedResource(s *Schema, _ struct{}) error {
+func embeddedResource(s *schema.Schema, _ struct{}) error {
 	s.EmbeddedResource = true
 	return nil
 }
 
-func maxItems(s *Schema, v count) error {
+func maxItems(s *schema.Schema, v count) error {
 	s.MaxItems = integer(int(v))
 	return need(s.Type == "array", "an array", s)
 }
 
-func addValidation(s *Schema, v xValidation) error {
+func addValidation(s *schema.Schema, v xValidation) error {
 	switch v.Reason {
 	case "", "FieldValueRequired", "FieldValueInvalid", "FieldValueForbidden", "FieldValueDuplicate":
 	default:
 		return fmt.Errorf("invalid reason %s: use FieldValueInvalid, FieldValueForbidden, FieldValueRequired or FieldValueDuplicate", v.Reason)
 	}
-	s.Validations = append(slices.Clone(s.Validations), Validation(v))
+	s.Validations = append(slices.Clone(s.Validations), schema.Validation(v))
 	return nil
 }
 
-func isNumber(s *Schema) bool { return s.Type == "integer" || s.Type == "number" }
+func isNumber(s *schema.Schema) bool { return s.Type == "integer" || s.Type == "number" }
 
-func isText(s *Schema) bool { return s.Type == "string" || s.IntOrString }
+func isText(s *schema.Schema) bool { return s.Type == "string" || s.IntOrString }
 
 // numeric checks a number that limits another.
-func numeric(s *Schema, v float64) (*float64, error) {
+func numeric(s *schema.Schema, v float64) (*float64, error) {
 	if !isNumber(s) {
 		return nil, need(false, "a number", s)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package schema
 
 import (
 	"maps"
@@ -10,108 +10,27 @@ import (
 	"github.com/steer-dev/steer/generate/yaml"
 )
 
-// resolver replaces references by what they mean.
-type resolver struct {
-	schemaOf func(Ref) *Schema
-	done     map[Ref]*Schema
-	// cyclic, if set, is told of a reference from inside the type that it names.
-	cyclic func(use *Schema)
-	open   []Ref // the types that are being resolved
+// Flattener merges every allOf into the schema that has it.
+type Flattener struct {
+	// Conflict is told of a schema that is said to be of two types.
+	Conflict func(at *Schema, a, b string)
+
+	done map[*Schema]*Schema
 }
 
-// root resolves the schema of a type that is itself a root.
-func (r *resolver) root(ref Ref) *Schema {
-	if s := r.done[ref]; s != nil {
-		return s
-	}
-	s := r.tree(r.schemaOf(ref))
-	r.done[ref] = s
-	return s
-}
-
-// tree resolves everything below a schema. A type that contains itself ends in a
-// schema that allows anything.
-func (r *resolver) tree(s *Schema) *Schema {
-	if s.Ref != nil {
-		return r.ref(s)
-	}
-	if s.Items == nil && s.Additional == nil && len(s.Properties)+len(s.AllOf) == 0 {
-		return s
-	}
-	out := s.copy()
-	if s.Items != nil {
-		out.Items = r.tree(s.Items)
-	}
-	if s.Additional != nil {
-		out.Additional = r.tree(s.Additional)
-	}
-	if len(s.AllOf) > 0 {
-		out.AllOf = make([]*Schema, len(s.AllOf))
-		for i, part := range s.AllOf {
-			out.AllOf[i] = r.tree(part)
-		}
-	}
-	if len(s.Properties) > 0 {
-		out.Properties = make(map[string]*Schema, len(s.Properties))
-		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			out.Properties[name] = r.tree(s.Properties[name])
-		}
-	}
-	return out
-}
-
-// ref joins the schema of the type with what the place of use adds: validation
-// from both sides holds, documentation of the place of use wins.
-func (r *resolver) ref(use *Schema) *Schema {
-	of, known := r.done[*use.Ref]
-	if !known {
-		r.done[*use.Ref] = &Schema{}
-		r.open = append(r.open, *use.Ref)
-		of = r.tree(r.schemaOf(*use.Ref))
-		r.open = r.open[:len(r.open)-1]
-		r.done[*use.Ref] = of
-	} else if r.cyclic != nil && !use.PreserveUnknown && slices.Contains(r.open, *use.Ref) {
-		r.cyclic(use)
-	}
-	own := use.copy()
-	own.Ref, own.Description, own.Title, own.ExternalDocs, own.Example = nil, "", "", nil, nil
-	joined := &Schema{
-		AllOf:        []*Schema{of, own},
-		Description:  of.Description,
-		Title:        of.Title,
-		ExternalDocs: of.ExternalDocs,
-		Example:      of.Example,
-		pos:          use.pos,
-	}
-	if use.Description != "" {
-		joined.Description = use.Description
-	}
-	if use.Title != "" {
-		joined.Title = use.Title
-	}
-	if use.ExternalDocs != nil {
-		joined.ExternalDocs = use.ExternalDocs
-	}
-	if use.Example != nil {
-		joined.Example = use.Example
-	}
-	return joined
-}
-
-// flattener merges every allOf into the schema that has it.
-type flattener struct {
-	done     map[*Schema]*Schema
-	conflict func(at *Schema, a, b string)
-}
-
-func (f *flattener) schema(s *Schema) *Schema {
+// Flat returns a resolved schema without allOf, but for what cannot be merged; nil
+// for nil.
+func (f *Flattener) Flat(s *Schema) *Schema {
 	if s == nil {
 		return nil
+	}
+	if f.done == nil {
+		f.done = map[*Schema]*Schema{}
 	}
 	if out := f.done[s]; out != nil {
 		return out
 	}
-	out := s.copy()
+	out := s.Copy()
 	out.AllOf = nil
 	if len(s.AllOf) > 0 {
 		out.Properties = maps.Clone(s.Properties)
@@ -120,15 +39,15 @@ func (f *flattener) schema(s *Schema) *Schema {
 	for _, part := range s.AllOf {
 		f.merge(out, part)
 	}
-	out.Items = f.schema(out.Items)
-	out.Additional = f.schema(out.Additional)
+	out.Items = f.Flat(out.Items)
+	out.Additional = f.Flat(out.Additional)
 	out.AllOf = f.list(out.AllOf)
 	out.AnyOf = f.list(out.AnyOf)
 	if len(out.Properties) > 0 {
 		flat := make(map[string]*Schema, len(out.Properties))
 		out.keys = make([]string, 0, len(out.Properties))
 		for name, property := range out.Properties {
-			flat[name] = f.schema(property)
+			flat[name] = f.Flat(property)
 			out.keys = append(out.keys, name)
 		}
 		out.Properties = flat
@@ -137,17 +56,17 @@ func (f *flattener) schema(s *Schema) *Schema {
 	return out
 }
 
-func (f *flattener) list(schemas []*Schema) []*Schema {
+func (f *Flattener) list(schemas []*Schema) []*Schema {
 	out := make([]*Schema, len(schemas))
 	for i, s := range schemas {
-		out[i] = f.schema(s)
+		out[i] = f.Flat(s)
 	}
 	return out
 }
 
 // merge adds src, which is not flattened, to dst, whose maps are its own. What
 // cannot be merged stays on both sides, as two parts of dst's allOf.
-func (f *flattener) merge(dst, src *Schema) {
+func (f *Flattener) merge(dst, src *Schema) {
 	for _, part := range src.AllOf {
 		f.merge(dst, part)
 	}
@@ -209,17 +128,17 @@ func (f *flattener) merge(dst, src *Schema) {
 	}
 }
 
-func (f *flattener) mergeType(dst, src *Schema) {
+func (f *Flattener) mergeType(dst, src *Schema) {
 	switch {
 	case src.Type == "" || src.Type == dst.Type:
 	case dst.Type == "":
 		dst.Type = src.Type
 	default:
-		f.conflict(dst, dst.Type, src.Type)
+		f.Conflict(dst, dst.Type, src.Type)
 	}
 }
 
-func (f *flattener) mergeStructure(dst, src *Schema, m *merger, dstRest, srcRest *Schema) {
+func (f *Flattener) mergeStructure(dst, src *Schema, m *merger, dstRest, srcRest *Schema) {
 	if src.Properties != nil {
 		if dst.Properties == nil {
 			dst.Properties = make(map[string]*Schema, len(src.Properties))
@@ -230,7 +149,7 @@ func (f *flattener) mergeStructure(dst, src *Schema, m *merger, dstRest, srcRest
 				dst.Properties[name] = property
 				continue
 			}
-			both := existing.copy()
+			both := existing.Copy()
 			both.Properties = maps.Clone(existing.Properties)
 			f.merge(both, property)
 			dst.Properties[name] = both
@@ -248,7 +167,7 @@ func (f *flattener) mergeStructure(dst, src *Schema, m *merger, dstRest, srcRest
 	case dst.Additional == nil:
 		dst.Additional = src.Additional
 	default:
-		both := dst.Additional.copy()
+		both := dst.Additional.Copy()
 		both.Properties = maps.Clone(both.Properties)
 		f.merge(both, src.Additional)
 		dst.Additional = both
