@@ -17,7 +17,8 @@ import (
 var arrows = map[string][]string{
 	"storage":      {},
 	"apiserver":    {"storage"},
-	"controlplane": {"apiserver", "storage"},
+	"definition":   {},
+	"controlplane": {"apiserver", "storage", "definition"},
 
 	"client":     {},
 	"trace":      {},
@@ -29,7 +30,7 @@ var arrows = map[string][]string{
 	".":          {"manager", "controller", "internal"},
 	"internal":   {},
 
-	"generate":  {},
+	"generate":  {"definition"},
 	"scaffold":  {"generate"},
 	"steertest": {"controlplane", "manager", "client"},
 	"sim":       {"steertest", "controlplane", "manager"},
@@ -113,6 +114,30 @@ func TestMinimalOperatorIsLight(t *testing.T) {
 	for _, heavy := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery", "k8s.io/client-go/dynamic", "google.golang.org/grpc", "go.opentelemetry.io/otel/sdk"} {
 		if i := slices.IndexFunc(third, func(p string) bool { return p == heavy || strings.HasPrefix(p, heavy+"/") }); i >= 0 {
 			t.Errorf("examples/replicas links %s", third[i])
+		}
+	}
+}
+
+// maxSteerPackages bounds all packages of the command line, those of Go's library
+// included: what is initialised before main, and what the kernel maps.
+const maxSteerPackages = 730
+
+func TestTheCommandLineIsLight(t *testing.T) {
+	t.Parallel()
+	all := goList(t, "-deps", "-f", "{{.ImportPath}}", "./cmd/steer")
+	if !slices.Contains(all, modulePath+"/controlplane") {
+		t.Fatal("go list does not name the control plane: the measurement is broken")
+	}
+	t.Logf("cmd/steer links %d packages", len(all))
+	if len(all) > maxSteerPackages {
+		t.Errorf("cmd/steer links %d packages, want at most %d", len(all), maxSteerPackages)
+	}
+	for _, heavy := range []string{
+		"google.golang.org/grpc", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters",
+		"go.opentelemetry.io/contrib", "sigs.k8s.io/apiserver-network-proxy", "k8s.io/apiserver/pkg/server", "k8s.io/apiserver/pkg/util/webhook",
+	} {
+		if i := slices.IndexFunc(all, func(p string) bool { return p == heavy || strings.HasPrefix(p, heavy+"/") }); i >= 0 {
+			t.Errorf("cmd/steer links %s: find out through whom with go list -deps", all[i])
 		}
 	}
 }

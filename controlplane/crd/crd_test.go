@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition returns a definition in a group with names that start with kind.
-func definition(kind string, change ...func(*v1.CustomResourceDefinition)) *v1.CustomResourceDefinition {
+// define returns a definition in a group with names that start with kind.
+func define(kind string, change ...func(*v1.CustomResourceDefinition)) *v1.CustomResourceDefinition {
 	plural := strings.ToLower(kind) + "s"
 	crd := &v1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural + ".example.com"},
@@ -46,7 +46,7 @@ func conditions(crd *v1.CustomResourceDefinition) []string {
 
 func TestNamesAreGivenFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
-	first := definition("Widget", short("w"))
+	first := define("Widget", short("w"))
 	settle(first, taken{})
 	want := []string{
 		"NamesAccepted=True NoConflicts: no conflicts found",
@@ -59,7 +59,7 @@ func TestNamesAreGivenFirstComeFirstServed(t *testing.T) {
 		t.Errorf("accepted names (-want +got):\n%s", diff)
 	}
 
-	second := definition("Window", short("x", "w", "widget"))
+	second := define("Window", short("x", "w", "widget"))
 	settle(second, takenBy([]*v1.CustomResourceDefinition{first}))
 	want = []string{
 		`NamesAccepted=False ShortNamesConflict: ["w" is already in use, "widget" is already in use]`,
@@ -84,7 +84,7 @@ func TestNamesAreGivenFirstComeFirstServed(t *testing.T) {
 
 func TestDefinitionsWithoutValidTrustAreNotEstablished(t *testing.T) {
 	t.Parallel()
-	crd := definition("Widget", func(c *v1.CustomResourceDefinition) {
+	crd := define("Widget", func(c *v1.CustomResourceDefinition) {
 		c.Spec.Conversion = &v1.CustomResourceConversion{Strategy: v1.WebhookConverter, Webhook: &v1.WebhookConversion{
 			ClientConfig: &v1.WebhookClientConfig{CABundle: []byte("nonsense")},
 		}}
@@ -101,7 +101,7 @@ func TestDefinitionsWithoutValidTrustAreNotEstablished(t *testing.T) {
 
 func TestSettlingTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
-	crd := definition("Widget")
+	crd := define("Widget")
 	settle(crd, taken{})
 	before := crd.DeepCopy()
 	settle(crd, taken{})
@@ -112,7 +112,7 @@ func TestSettlingTwiceChangesNothing(t *testing.T) {
 
 func TestCommunityGroupsCarryTheirApproval(t *testing.T) {
 	t.Parallel()
-	crd := definition("Widget", func(c *v1.CustomResourceDefinition) {
+	crd := define("Widget", func(c *v1.CustomResourceDefinition) {
 		c.Spec.Group = "widgets.k8s.io"
 		c.Annotations = map[string]string{v1.KubeAPIApprovedAnnotation: "unapproved, experimental"}
 	})
@@ -306,7 +306,7 @@ func TestColumnsShowWhatTheirPathsFind(t *testing.T) {
 
 func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
 	t.Parallel()
-	crd := definition("Widget", func(c *v1.CustomResourceDefinition) {
+	crd := define("Widget", func(c *v1.CustomResourceDefinition) {
 		for _, name := range []string{"v1beta1", "v1", "v2alpha1"} {
 			c.Spec.Versions = append(c.Spec.Versions, v1.CustomResourceDefinitionVersion{Name: name, Served: true})
 		}

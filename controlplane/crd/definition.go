@@ -7,12 +7,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/definition"
 )
 
 // Bucket holds the definitions in the store.
@@ -99,7 +98,7 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Obje
 	crd.Status.StoredVersions = settled.StoredVersions
 	if old != nil {
 		return validateWith(crd, old, func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
-			return definitions.ValidateCustomResourceDefinitionUpdate(ctx, crd, old)
+			return definition.ValidateUpdate(ctx, crd, old)
 		})
 	}
 	content := struct {
@@ -109,7 +108,7 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Obje
 	}{crd.Name, crd.Annotations[v1.KubeAPIApprovedAnnotation], &crd.Spec}
 	s.of.options.Schemas.once(content, func() bool {
 		errs = validateWith(crd, nil, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
-			return definitions.ValidateCustomResourceDefinition(ctx, crd)
+			return definition.Validate(ctx, crd)
 		})
 		return len(errs) == 0
 	})
@@ -118,7 +117,9 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Obje
 
 // Validate checks the status of a definition.
 func (definitionStatusStrategy) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
-	return validateWith(obj.(*v1.CustomResourceDefinition), old, definitions.ValidateUpdateCustomResourceDefinitionStatus)
+	return validateWith(obj.(*v1.CustomResourceDefinition), old, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
+		return definition.ValidateStatusUpdate(crd)
+	})
 }
 
 // validateWith runs a check that works on the internal form of definitions.
@@ -132,12 +133,7 @@ func validateWith(crd *v1.CustomResourceDefinition, old resource.Object, check f
 			return field.ErrorList{field.InternalError(nil, err)}
 		}
 	}
-	return slices.DeleteFunc(check(&internal, &before), func(err *field.Error) bool {
-		// The server has looked at the metadata already; but only the check knows
-		// what the name and the annotation of approval have to be.
-		return strings.HasPrefix(err.Field, "metadata.") && !strings.HasPrefix(err.Field, "metadata.annotations[") &&
-			!strings.HasPrefix(err.Detail, "must be spec.names.plural")
-	})
+	return check(&internal, &before)
 }
 
 // Warnings tells about formats that mean nothing and about what is stored but

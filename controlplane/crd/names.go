@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/util/webhook"
+
+	"github.com/steer-dev/steer/definition"
 )
 
 // taken holds the names that the other definitions of a group have accepted.
@@ -72,7 +72,7 @@ func trustsSomething(crd *v1.CustomResourceDefinition) bool {
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		return true
 	}
-	return len(webhook.ValidateCABundle(field.NewPath(""), c.Webhook.ClientConfig.CABundle)) == 0
+	return len(definition.CABundle(nil, c.Webhook.ClientConfig.CABundle)) == 0
 }
 
 // acceptNames accepts every requested name that is free and returns the

@@ -15,9 +15,9 @@ import (
 
 	internal "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	api "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	server "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	server "github.com/steer-dev/steer/definition"
 	"github.com/steer-dev/steer/generate/load"
 )
 
@@ -56,7 +56,7 @@ func (d *definition) lint(p *load.Program, in *internal.CustomResourceDefinition
 	stripped := map[string]bool{}
 	for range passes {
 		mended := false
-		for _, err := range server.ValidateCustomResourceDefinition(context.Background(), in) {
+		for _, err := range server.Validate(context.Background(), in) {
 			if strings.HasPrefix(err.Field, "metadata.") {
 				continue // approval annotations are often added later
 			}

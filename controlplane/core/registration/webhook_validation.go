@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/util/webhook"
 
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/definition"
 )
 
 // mutatingHooks returns what webhooks of both kinds have in common, and which of
@@ -150,11 +150,10 @@ func checkClient(in *valid.Field, c *v1.WebhookClientConfig) {
 	case (c.URL == nil) == (c.Service == nil):
 		f.Required("", "exactly one of url or service is required")
 	case c.URL != nil:
-		f.Add(webhook.ValidateWebhookURL(f.PathOf("url"), *c.URL, true)...)
+		f.Add(definition.WebhookURL(f.PathOf("url"), *c.URL)...)
 	default:
-		// Kubernetes has name and namespace the wrong way round: what is said of
-		// one is meant of the other.
-		f.Add(webhook.ValidateWebhookService(f.PathOf("service"), c.Service.Name, c.Service.Namespace, c.Service.Path, *c.Service.Port)...)
+		s := c.Service
+		f.Add(definition.WebhookService(f.PathOf("service"), definition.Service{Name: s.Name, Namespace: s.Namespace, Path: s.Path, Port: *s.Port})...)
 	}
 }
 

@@ -1,0 +1,60 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxSelectable is how many fields of a version may be selected by.
+const maxSelectable = 8
+
+// selectable checks the fields that lists and watches can select by. The version
+// is "" for what all have in common.
+func (c *checker) selectable(fields []apiextensions.SelectableField, in *apiextensions.CustomResourceValidation, version string, above *field.Path) {
+	s, err := schema.NewStructural(in.OpenAPIV3Schema)
+	if err != nil {
+		c.invalid(above.Child("schema.openAPIV3Schema"), "", err.Error())
+	}
+	if s == nil {
+		s = &schema.Structural{} // in which no path leads anywhere
+	}
+	list, distinct := above.Child("selectableFields"), sets.New[string]()
+	for i := range fields {
+		at, path := list.Index(i).Child("jsonPath"), fields[i].JSONPath
+		if path == "" {
+			c.required(at, "")
+			continue
+		}
+		found, target, err := cel.ValidFieldPath(path, s, cel.WithFieldPathAllowArrayNotation(false))
+		if err != nil {
+			c.invalid(at, path, fmt.Sprintf("is an invalid path: %v", err))
+			continue
+		}
+		if found.Root().String() == "metadata" {
+			c.invalid(at, path, "must not point to fields in metadata")
+		}
+		if !isScalar(target) {
+			c.invalid(at, path, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.")
+		}
+		if distinct.Has(found.String()) {
+			c.errs = append(c.errs, field.Duplicate(at, path))
+		}
+		distinct.Insert(found.String())
+	}
+	if distinct.Len() > maxSelectable && !c.forgive.crowded.Has(version) {
+		c.errs = append(c.errs, field.TooMany(list, distinct.Len(), maxSelectable))
+	}
+}
+
+// isScalar tells whether values of a schema can be compared with a selector.
+func isScalar(s *schema.Structural) bool {
+	return s != nil && (s.Type == "string" || s.Type == "boolean" || s.Type == "integer")
+}
