@@ -139,7 +139,7 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 
 Stop it with Ctrl-C.
 `, plane.URL(), where, kubeconfig)
-	giveback.WhenQuiet(ctx)
+	giveback.AtRests(ctx)
 	<-ctx.Done()
 	return nil
 }

@@ -39,6 +39,10 @@ const (
 	quiet = 10 * time.Millisecond
 	// moments of rest in a row are the end of the start.
 	moments = 2
+	// glance is how often a program that rests is looked at, and worth the CPU time
+	// after which its next rest is one to use.
+	glance = 3 * time.Second
+	worth  = time.Second
 )
 
 // WhenQuiet waits until the program has used next to no CPU time for two seconds,
@@ -50,6 +54,33 @@ func WhenQuiet(ctx context.Context) bool {
 		return false
 	}
 	Now()
+	return true
+}
+
+// AtRests does what [WhenQuiet] does, and then, until ctx ends, returns the free part of
+// the heap at each rest that follows a second of work. It is for servers: after the
+// start they rest between bursts, whose garbage would stay resident. The pages of the
+// executable are those that the work needs by then, and stay.
+func AtRests(ctx context.Context) {
+	if !WhenQuiet(ctx) {
+		return
+	}
+	for hasWorked(ctx, cpuTime) && isQuiet(ctx, cpuTime) {
+		debug.FreeOSMemory()
+	}
+}
+
+// hasWorked waits until there was some work and returns false when ctx ended first.
+func hasWorked(ctx context.Context, cpuTime func() time.Duration) bool {
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for before := cpuTime(); cpuTime()-before < worth; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
 	return true
 }
 

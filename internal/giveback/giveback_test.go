@@ -42,3 +42,25 @@ func TestABusyProgramIsLeftAlone(t *testing.T) {
 		}
 	})
 }
+
+func TestARestIsOneThatFollowsWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		used := func() time.Duration { // a little always, and much from the twentieth second to the thirtieth
+			at := time.Since(begun)
+			return at/1000 + max(0, min(at-20*time.Second, 10*time.Second))/2
+		}
+		if !hasWorked(t.Context(), used) || !isQuiet(t.Context(), used) {
+			t.Error("a program that worked does not rest")
+		}
+		if took := time.Since(begun); took != 32*time.Second {
+			t.Errorf("it rests after %v, want 32s: two seconds after the work", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if hasWorked(ctx, used) {
+			t.Error("a program that does next to nothing has worked")
+		}
+	})
+}
