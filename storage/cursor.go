@@ -10,8 +10,12 @@ import (
 	"sync"
 )
 
-// maxBatch bounds the events of one batch.
-const maxBatch = 512
+const (
+	// maxBatch bounds the events of one batch.
+	maxBatch = 512
+	// usualBatch is up to how many there is room at once.
+	usualBatch = 64
+)
 
 // cursor is a revision in the history of a [Memory] store.
 type cursor struct {
@@ -93,7 +97,7 @@ func (c *cursor) collect(arm bool) (Batch, *wake, error) {
 
 // unread returns the next events of the range.
 func (c *cursor) unread() []Event {
-	var events []Event
+	events := make([]Event, 0, c.store.history.count(c.feed, c.seen, usualBatch))
 	c.store.history.next(c.feed, c.seen, func(e *entry) bool {
 		if strings.HasPrefix(e.Record.Key.Name, c.prefix) {
 			events = append(events, e.Event)

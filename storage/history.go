@@ -201,6 +201,20 @@ func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
 	}
 }
 
+// count returns how many events next yields, or most if there are more.
+func (h *history) count(f *feed, above Revision, most int) int {
+	if f == nil {
+		return min(int(h.newest()-max(above, h.base)), most)
+	}
+	n := f.revisions.len()
+	for i := range min(n, most) {
+		if *f.revisions.at(n - 1 - i) <= above {
+			return i
+		}
+	}
+	return min(n, most)
+}
+
 // wantsRoot tells whether a root is due at a revision.
 func (h *history) wantsRoot(rev Revision, r *records) bool {
 	last := h.base

@@ -16,34 +16,80 @@ const (
 	// calm is how many events per second are sent one by one.
 	calm = 2500
 	// eventsPerPause is how many events per second are worth a millisecond.
-	eventsPerPause = 500
-	maxPause       = 40 * time.Millisecond
+	eventsPerPause = 300
+	maxPause       = 100 * time.Millisecond
 	// span is how long events are counted before the count is believed.
 	span = 100 * time.Millisecond
+	// A watch that has waited for a single event so often in a row does not gather
+	// for a while.
+	mostVain = 3
+	haste    = time.Second
 )
 
-// Traffic measures what all watches of a server are sent, and says how long one
-// of them gathers. Its zero value is ready; it is safe for concurrent use.
+// Traffic measures what all watches of a server are sent, and says until when one
+// of them gathers: all of them until the same moments, so that the server wakes
+// once for many. Its zero value is ready; it is safe for concurrent use.
 type Traffic struct {
-	mu    sync.Mutex
-	since time.Time
-	count int
+	mu sync.Mutex
+	// began is when the first events were sent, from where moments are counted.
+	began, since time.Time
+	count        int
 	// rate is that of the last span that has passed, in events per second.
 	rate int
 }
 
-// Sent counts events that one watch has just sent, and returns for how long it
-// waits before it looks for more: 0, unless there is much to do.
-func (t *Traffic) Sent(now time.Time, events int) time.Duration {
+// sent counts events and returns how long it is until watches send again: 0,
+// unless there is much to do.
+func (t *Traffic) sent(now time.Time, events int) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if passed := now.Sub(t.since); passed >= span {
 		t.rate = int(int64(t.count) * int64(time.Second) / int64(passed))
 		t.since, t.count = now, 0
 	}
+	if t.began.IsZero() {
+		t.began = now
+	}
 	t.count += events
 	if t.rate < calm {
 		return 0
 	}
-	return min(time.Duration(t.rate/eventsPerPause)*time.Millisecond, maxPause)
+	pause := min(time.Duration(t.rate/eventsPerPause)*time.Millisecond, maxPause)
+	left := pause - now.Sub(t.began)%pause
+	if left < pause/2 {
+		left += pause // too short to be worth it
+	}
+	return left
+}
+
+// Pace is how one watch takes part in the traffic. Its zero value is ready; it is
+// for one goroutine at a time.
+type Pace struct {
+	// paused tells that the watch has waited before what it sends next; vain, how
+	// often in a row it did so for a single event.
+	paused bool
+	vain   int
+	// hasty is until when it does not wait.
+	hasty time.Time
+}
+
+// Sent counts events that the watch has just sent, and returns for how long it
+// waits before it looks for more. A watch whose waits bring single events waits no
+// more for a while: somebody may make the next change when they see this one, and
+// would be slowed down for nothing.
+func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Duration {
+	pause := t.sent(now, events)
+	switch {
+	case events > 1:
+		p.vain = 0
+	case p.paused && events == 1:
+		if p.vain++; p.vain == mostVain {
+			p.vain, p.hasty = 0, now.Add(haste)
+		}
+	}
+	if now.Before(p.hasty) {
+		pause = 0
+	}
+	p.paused = pause > 0
+	return pause
 }

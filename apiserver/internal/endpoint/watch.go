@@ -109,12 +109,13 @@ type watching struct {
 	wait   context.Context
 	due    time.Time
 	cancel context.CancelFunc
+	pace   watch.Pace
 	pause  *time.Timer
 }
 
 // gather lets events come together, if there is much to send.
 func (r *watching) gather(ctx context.Context, events int) {
-	pause := r.h.traffic.Sent(time.Now(), events)
+	pause := r.pace.Sent(&r.h.traffic, time.Now(), events)
 	if pause == 0 {
 		return
 	}
