@@ -76,31 +76,59 @@ type network struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	cut    time.Time // partitioned until then
+	cut    time.Time // nothing arrives until then
+	deaf   time.Time // no answer comes back until then
 	frozen time.Time // what it says about the lease is held up until then
 }
 
-func (n *network) draw() (latency time.Duration, lost, answerLost bool, cut, frozen time.Time) {
+// fate is what becomes of one request.
+type fate struct {
+	latency           time.Duration
+	lost, answerLost  bool
+	cut, deaf, frozen time.Time
+}
+
+func (n *network) draw() fate {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	latency = time.Duration(n.random.Int64N(int64(200 * time.Millisecond)))
-	return latency, n.random.IntN(20) == 0, n.random.IntN(20) == 0, n.cut, n.frozen
+	return fate{
+		latency: time.Duration(n.random.Int64N(int64(200 * time.Millisecond))),
+		lost:    n.random.IntN(20) == 0, answerLost: n.random.IntN(20) == 0,
+		cut: n.cut, deaf: n.deaf, frozen: n.frozen,
+	}
+}
+
+// suffer lets something happen to the network that lasts: nothing arrives, no answer
+// comes back, or what is said about the lease is held up.
+func (n *network) suffer(what int, until time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch what {
+	case 0:
+		n.cut = until
+	case 1:
+		n.deaf = until
+	case 2:
+		n.cut, n.deaf = until, until
+	case 3:
+		n.frozen = until
+	}
 }
 
 var errUnreachable = errors.New("no route to host")
 
 // RoundTrip implements http.RoundTripper.
 func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
-	latency, lost, answerLost, cut, frozen := n.draw()
-	if pause := time.Until(frozen); pause > 0 && strings.Contains(r.URL.Path, "/leases") {
+	f := n.draw()
+	if pause := time.Until(f.frozen); pause > 0 && strings.Contains(r.URL.Path, "/leases") {
 		time.Sleep(pause) // like a process that is paused: deadlines pass unnoticed
 	}
-	time.Sleep(latency)
-	if time.Now().Before(cut) || lost {
+	time.Sleep(f.latency)
+	if time.Now().Before(f.cut) || f.lost {
 		return nil, errUnreachable
 	}
 	resp, err := n.deliver(r)
-	if err == nil && answerLost {
+	if err == nil && (f.answerLost || time.Now().Before(f.deaf)) {
 		_ = resp.Body.Close()
 		return nil, errUnreachable
 	}
@@ -186,8 +214,8 @@ func (f *fight) write(c client.Client, who string) {
 }
 
 // TestNoWriteOfANonLeaderReachesTheServer lets managers fight for a lease while
-// their connections break, their requests and answers are lost, their processes
-// pause and stop; their workers go on writing whatever happens.
+// their connections break for up to a minute, in one direction or both, of one or of
+// all of them; requests and answers are lost, processes pause and stop; their workers go on writing whatever happens.
 func TestNoWriteOfANonLeaderReachesTheServer(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -207,21 +235,19 @@ func fightForALease(t *testing.T, seed uint64) {
 	env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "work"}})
 	f := &fight{env: env, judge: &judge{env: env}, random: rand.New(rand.NewPCG(seed, 7)), over: make(chan struct{})}
 	replicas := []*process{f.start(t), f.start(t), f.start(t)}
-	for begun := time.Now(); time.Since(begun) < 4*time.Minute; {
+	for begun := time.Now(); time.Since(begun) < 6*time.Minute; {
 		time.Sleep(time.Second + time.Duration(f.random.Int64N(int64(4*time.Second))))
 		i := f.random.IntN(len(replicas))
 		p := replicas[i]
-		until := time.Now().Add(time.Duration(f.random.Int64N(int64(30 * time.Second))))
-		switch f.random.IntN(4) {
-		case 0:
-			p.mu.Lock()
-			p.cut = until
-			p.mu.Unlock()
-		case 1:
-			p.mu.Lock()
-			p.frozen = until
-			p.mu.Unlock()
-		case 2:
+		until := time.Now().Add(time.Duration(f.random.Int64N(int64(time.Minute))))
+		switch what := f.random.IntN(8); what {
+		case 0, 1, 2, 3:
+			p.suffer(what, until)
+		case 4: // the server cannot be reached at all
+			for _, p := range replicas {
+				p.suffer(f.random.IntN(3), time.Now().Add(time.Until(until)/2))
+			}
+		case 5, 6:
 			p.stop()
 		}
 		for i, p := range replicas {

@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -304,6 +305,73 @@ func TestASlowScraperHoldsNobodyUp(t *testing.T) {
 		t.Errorf("the servers took %s to stop", took)
 	}
 }
+
+// TestAnAnswerThatNobodyTakesEnds has a scraper that asks and never reads: the
+// handler must not write to it for ever.
+func TestAnAnswerThatNobodyTakesEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		failed := make(chan time.Duration, 1)
+		m := newManager(t, func(o *Options) {
+			o.Metrics.Address = "in memory"
+			o.Metrics.Handlers = map[string]http.Handler{"/endless": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				begun := time.Now()
+				for page := make([]byte, 64<<10); ; {
+					if _, err := w.Write(page); err != nil {
+						failed <- time.Since(begun)
+						return
+					}
+				}
+			})}
+		})
+		server := m.servers.metricsServer(m)
+		scraper, conn := net.Pipe()
+		listener := &oneConnection{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
+		listener.conn <- conn
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = server.Serve(listener) }) // ends with Close
+		defer serving.Wait()
+		defer server.Close()
+		defer scraper.Close()
+		if _, err := io.WriteString(scraper, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case took := <-failed:
+			if took > scrapeTimeout {
+				t.Errorf("the answer ended after %s, want %s", took, scrapeTimeout)
+			}
+		case <-time.After(time.Hour):
+			t.Error("an answer that nobody takes is under way after an hour")
+		}
+	})
+}
+
+// oneConnection is a listener in memory.
+type oneConnection struct {
+	conn   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Accept implements net.Listener.
+func (l *oneConnection) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *oneConnection) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
 func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 	t.Parallel()

@@ -18,10 +18,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Steer is `steer up` with a data directory: durable, TLS, a real port.
+// Steer is `steer up`: TLS, a real port, and durable unless it is to be without
+// disk.
 type Steer struct {
 	// Binary is the built command.
 	Binary string
+	// InMemory leaves the disk out, for what is measured elsewhere than in the
+	// server.
+	InMemory bool
 }
 
 // Start implements [Subject].
@@ -32,8 +36,11 @@ func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	begin := time.Now()
-	command := exec.Command(s.Binary, "up", "--data-dir", filepath.Join(dir, "data"),
-		"--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig)
+	keep := "--data-dir=" + filepath.Join(dir, "data")
+	if s.InMemory {
+		keep = "--in-memory"
+	}
+	command := exec.Command(s.Binary, "up", keep, "--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err

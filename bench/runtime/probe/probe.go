@@ -62,7 +62,7 @@ func Main(side Side, steps micro.Side) {
 	flags := flag.NewFlagSet("probe", flag.ExitOnError) // of our own: a side may have claimed names in the global one
 	kubeconfig := flags.String("kubeconfig", "", "the server")
 	objects := flags.Int("objects", 1000, "how many items there are")
-	events := flags.Int("events", 100, "how many changes to time")
+	events := flags.Int("events", 1000, "how many changes to time, at most as many as there are items")
 	single := flags.Bool("micro", false, "measure single steps, without a server")
 	idle := flags.Bool("idle", false, "measure a manager at rest, without a server")
 	library := flags.Bool("library", false, "with -idle: what the manager takes as a part of some program, not as one of its own")
@@ -184,7 +184,7 @@ func timeEvents(ctx context.Context, config *rest.Config, s *sightings, events i
 		name := fmt.Sprintf("item-%06d", i)
 		s.await(name)
 		sent := time.Now()
-		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, sent.Unix()%1e8*10+int64(i%10)) // never what it was
+		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, sent.UnixMicro()%2e9) // never what it was, whenever that was
 		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, config.Host+collection+"/"+name, bytes.NewReader(body))
 		if err != nil {
 			return err
