@@ -87,7 +87,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, programs Progra
 			}
 		}
 	}
-	for range scale.Rounds {
+	for range out.Turns(ctx, group, scale.Rounds) {
 		for _, m := range modes() {
 			for _, side := range sides {
 				if side.folder == "" {

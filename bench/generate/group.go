@@ -68,7 +68,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, binaries Binari
 			}
 		}
 	}
-	for round := range rounds {
+	for round := range out.Turns(ctx, group, rounds) {
 		fmt.Fprintf(log, "generate: round %d\n", round+1)
 		for _, m := range modules() {
 			if err := r.manifests(ctx, m, round == 0); err != nil {

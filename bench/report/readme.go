@@ -5,6 +5,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 )
@@ -41,6 +42,16 @@ func tables() []table {
 			{"consistent list of all, 16 clients", []string{"consistent list of *, 16 clients, median"}},
 			{"200 watchers: lag p99; server CPU of an event", []string{"200 watchers: lag p99", "200 watchers: server CPU per event"}},
 		}},
+		{"pods", "kube-apiserver 1.36.3 + etcd 3.6", []row{
+			{"list of all by 4 clients, JSON; protobuf: median", []string{"list of *, JSON, 4 clients, median", "list of *, protobuf, 4 clients, median"}},
+			{"its server CPU", []string{"list of *, JSON, 4 clients, server CPU", "list of *, protobuf, 4 clients, server CPU"}},
+			{"20 watchers: server CPU of an event, JSON; protobuf", []string{"20 watchers, JSON: server CPU per event", "20 watchers, protobuf: server CPU per event"}},
+			{"resident memory for each byte of JSON", []string{"* Pods: resident memory per byte of JSON"}},
+		}},
+		{"envtest", "kube-apiserver 1.36.3 + etcd 3.6", []row{
+			{"a test of 50, one after the other; four at once", []string{"one after the other: wall per test", "four at once: wall per test"}},
+			{"its CPU: the programs; the suite", []string{"one after the other: CPU of the programs per test", "one after the other: CPU of the suite per test"}},
+		}},
 		{"runtime", "controller-runtime v0.25.2", []row{
 			{"initial sync of objects of 8 KB: CPU, JSON; protobuf", []string{"initial sync, objects of 8 KB, JSON: CPU", "initial sync, protobuf: CPU"}},
 			{"its live heap, JSON; protobuf", []string{"live heap after it, JSON", "live heap after it, protobuf"}},
@@ -62,6 +73,8 @@ func tables() []table {
 		{"scale", "kube-apiserver, controller-runtime", []row{
 			{"server memory with 1,000; 10,000; 100,000 objects of 2 KB", []string{"server memory, resident, 1,000 objects", "server memory, resident, 10,000 objects", "server memory, resident, 100,000 objects"}},
 			{"get among 10,000; 100,000 objects: server CPU", []string{"get, server CPU, 10,000 objects", "get, server CPU, 100,000 objects"}},
+			{"patch among 10,000; 100,000 objects: server CPU", []string{"patch, server CPU, 10,000 objects", "patch, server CPU, 100,000 objects"}},
+			{"event to 1; 200 watchers: server CPU of each", []string{"event, server CPU, 1 watchers", "event, server CPU, 200 watchers"}},
 			{"reconcile of an event with 1; 50 controllers: CPU of each", []string{"reconcile of one event, CPU, 1 controllers", "reconcile of one event, CPU, 50 controllers"}},
 		}},
 	}
@@ -125,8 +138,10 @@ func human(values []float64, unit string) string {
 	switch {
 	case unit == "ops/s":
 		return count(v) + "/s"
-	case unit == "":
+	case unit == "" && (v >= 10 || v == math.Trunc(v)):
 		return count(v)
+	case unit == "":
+		return format(v)
 	case unit == "ms" && v >= 1000:
 		v, unit = v/1000, "s"
 	case unit == "ms" && v < 1, unit == "µs" && v < 1000:

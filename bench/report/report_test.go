@@ -5,11 +5,13 @@ package report_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/steer-dev/steer/bench/report"
@@ -43,6 +45,31 @@ func TestRatiosSayHowManyTimesBetterSteerIs(t *testing.T) {
 	}
 	if got := strings.Count(chart.String(), "<rect"); got != 2 {
 		t.Errorf("the chart has %d bars, want 2", got)
+	}
+}
+
+func TestRoundsThatWouldNotEndInTimeAreLeftOutAndNoted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		r := report.New(time.Now())
+		var began []int
+		for round := range r.Turns(ctx, "server", 5) {
+			began = append(began, round)
+			time.Sleep(4 * time.Minute)
+		}
+		if len(began) != 2 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "server: 2 of 5 rounds") {
+			t.Errorf("rounds %v, notes %q", began, r.Notes)
+		}
+	})
+	r := report.New(time.Now())
+	rounds := 0
+	for range r.Turns(t.Context(), "server", 3) {
+		rounds++
+	}
+	if rounds != 3 || len(r.Notes) != 0 {
+		t.Errorf("%d rounds without a limit, notes %q", rounds, r.Notes)
 	}
 }
 

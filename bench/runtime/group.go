@@ -30,8 +30,9 @@ type Probes struct {
 }
 
 // Run measures both sides in turn, rounds times, with so many objects on the
-// server.
-func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.Steer, probes Probes, rounds, objects int) (err error) {
+// server and in the answers for single steps. root is the directory of the main
+// module.
+func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.Steer, probes Probes, root string, rounds, objects int) (err error) {
 	instance, err := subject.Start(ctx)
 	if err != nil {
 		return err
@@ -40,56 +41,76 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.
 	if err := server.Seed(ctx, instance, objects); err != nil {
 		return err
 	}
-	for round := range rounds {
-		for _, side := range []struct {
-			name   report.Side
-			binary string
-		}{{report.Steer, probes.Steer}, {report.Peer, probes.Peer}} {
-			fmt.Fprintf(log, "runtime: round %d, %s\n", round+1, side.name)
-			result, err := run(ctx, side.binary, instance.Kubeconfig, objects)
-			if err != nil {
-				return fmt.Errorf("%s: %w", side.name, err)
-			}
-			record(out, side.name, result, objects)
-			over, err := measure(ctx, side.binary, "-failover", "-kubeconfig", instance.Kubeconfig)
-			if err != nil {
-				return fmt.Errorf("%s: failover: %w", side.name, err)
-			}
-			out.Add(group, failover, "ms", report.Lower, side.name, over["failover"])
+	for round := range out.Turns(ctx, group, rounds) {
+		fmt.Fprintf(log, "runtime: round %d\n", round+1)
+		if err := inTest(ctx, out, root); err != nil {
+			return err
 		}
-	}
-	out.Expect(group, failover, report.Goal{AtMost: 1000})
-	return nil
-}
-
-const failover = "clean stop of a leader to the next one's reconcile"
-
-const firstReconcile = "steertest.New to the first reconcile"
-
-// RunTest measures how soon an operator reconciles in a test, by the benchmark
-// of package steertest.
-func RunTest(ctx context.Context, out *report.Report, root string, rounds int) error {
-	for range rounds {
-		command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkFirstReconcile$", "-benchtime", "50x", "./steertest")
-		command.Dir, command.Stderr = root, os.Stderr
-		text, err := command.Output()
-		if err != nil {
-			return fmt.Errorf("benchmark of steertest: %w", err)
-		}
-		var nanos float64
-		for line := range strings.Lines(string(text)) {
-			if fields := strings.Fields(line); len(fields) > 3 && fields[3] == "ns/op" {
-				if nanos, err = strconv.ParseFloat(fields[2], 64); err != nil {
-					return err
+		for _, what := range []struct {
+			name    string
+			measure func(side report.Side, binary string) error
+		}{
+			{"single steps", func(side report.Side, binary string) error { return steps(ctx, out, side, binary, objects) }},
+			{"operator", func(side report.Side, binary string) error {
+				return operator(ctx, out, side, binary, instance.Kubeconfig, objects)
+			}},
+		} {
+			for _, side := range []struct {
+				name   report.Side
+				binary string
+			}{{report.Steer, probes.Steer}, {report.Peer, probes.Peer}} {
+				fmt.Fprintf(log, "runtime: %s, %s\n", what.name, side.name)
+				if err := what.measure(side.name, side.binary); err != nil {
+					return fmt.Errorf("%s, %s: %w", side.name, what.name, err)
 				}
 			}
 		}
-		if nanos == 0 {
-			return fmt.Errorf("benchmark of steertest: no result in %q", text)
-		}
-		out.Add(group, firstReconcile, "ms", report.Lower, report.Steer, nanos/1e6)
 	}
-	out.Expect(group, firstReconcile, report.Goal{AtMost: 15})
+	expect(out)
+	return nil
+}
+
+const (
+	failover       = "clean stop of a leader to the next one's reconcile"
+	firstReconcile = "steertest.New to the first reconcile"
+)
+
+// operator measures an operator against the server.
+func operator(ctx context.Context, out *report.Report, side report.Side, binary, kubeconfig string, objects int) error {
+	result, err := run(ctx, binary, kubeconfig, objects)
+	if err != nil {
+		return err
+	}
+	record(out, side, result, objects)
+	over, err := measure(ctx, binary, "-failover", "-kubeconfig", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("failover: %w", err)
+	}
+	out.Add(group, failover, "ms", report.Lower, side, over["failover"])
+	return nil
+}
+
+// inTest measures how soon an operator reconciles in a test, by the benchmark of
+// package steertest.
+func inTest(ctx context.Context, out *report.Report, root string) error {
+	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkFirstReconcile$", "-benchtime", "50x", "./steertest")
+	command.Dir, command.Stderr = root, os.Stderr
+	text, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("benchmark of steertest: %w", err)
+	}
+	var nanos float64
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 3 && fields[3] == "ns/op" {
+			if nanos, err = strconv.ParseFloat(fields[2], 64); err != nil {
+				return err
+			}
+		}
+	}
+	if nanos == 0 {
+		return fmt.Errorf("benchmark of steertest: no result in %q", text)
+	}
+	out.Add(group, firstReconcile, "ms", report.Lower, report.Steer, nanos/1e6)
 	return nil
 }
 
@@ -106,12 +127,14 @@ func run(ctx context.Context, binary, kubeconfig string, objects int) (result pr
 func record(out *report.Report, side report.Side, r probe.Result, objects int) {
 	add := func(name, unit string, value float64) { out.Add(group, name, unit, report.Lower, side, value) }
 	of := fmt.Sprintf(" of %d", objects)
-	add("start to last reconcile"+of, "ms", r.SyncMillis)
+	add("restart: start to the last reconcile"+of, "ms", r.SyncMillis)
 	add("its CPU", "ms", r.SyncCPUMillis)
 	add("live heap after it", "MB", r.LiveHeapMB)
 	add("peak resident", "MB", r.PeakMB)
 	add("change to reconcile, p50", "ms", r.EventP50)
 	add("change to reconcile, p99", "ms", r.EventP99)
+	add("own write to the read that shows it, p50", "µs", r.OwnWriteP50)
+	add("reads after an own write that do not show it", "%", r.StaleReads)
 	add("cached get, CPU", "ns", r.GetNanos)
 	add("cached get, allocations", "", r.GetAllocs)
 	add("cached list"+of+", CPU", "ms", r.ListMillis)

@@ -30,20 +30,24 @@ type Size struct {
 	Objects, Watchers []int
 	// Requests is how many of a kind are measured at each step.
 	Requests int
-	// Fill is how long filling one server may take before larger steps are left
-	// out: the slower side must not run for an hour.
+	// Fill is how long filling one server, and measuring in between, may take before
+	// larger steps are left out. It is less where the group's time ends before.
 	Fill time.Duration
 }
 
 // Full is the size of published figures, Quick that of a look in between.
 func Full() Size {
-	return Size{Objects: []int{1000, 10_000, 100_000}, Watchers: []int{1, 20, 200}, Requests: 400, Fill: 150 * time.Second}
+	return Size{Objects: []int{1000, 10_000, 100_000}, Watchers: []int{1, 20, 200}, Requests: 400, Fill: 330 * time.Second}
 }
 
 // Quick goes up to 10,000 objects.
 func Quick() Size {
 	return Size{Objects: []int{1000, 10_000}, Watchers: []int{1, 20, 200}, Requests: 200, Fill: 60 * time.Second}
 }
+
+// afterFill is the part of the group's time that is kept for what is measured once
+// a server is filled.
+const afterFill = 75 * time.Second
 
 // Run measures both sides, one after the other. A nil peer is left out of what needs
 // a server.
@@ -65,6 +69,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer ser
 			return fmt.Errorf("%s: %w", side.name, err)
 		}
 	}
+	out.Expect(group, "server memory, bytes for each of JSON, 100,000 objects", report.Goal{AtMost: 2.5})
 	return nil
 }
 
@@ -78,67 +83,94 @@ func measureServer(ctx context.Context, out *report.Report, side report.Side, su
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, growth.Close()) }()
+	defer growth.Close()
+	p := points{out, side}
 	for _, watchers := range size.Watchers {
-		cost, lost, err := growth.Watch(ctx, watchers, 300)
-		if err != nil {
+		if err := p.events(ctx, growth, watchers, report.Point{Of: "watchers", At: float64(watchers)}); err != nil {
 			return err
 		}
-		at := report.Point{Of: "watchers", At: float64(watchers)}
-		at.Line = "event, server CPU"
-		out.AddPoint(group, at, "µs", side, cost.CPU)
-		at.Line = "event, lag p99"
-		out.AddPoint(group, at, "ms", side, cost.P99)
-		if lost > 0 {
-			out.Note("scale, %s: %d events did not reach %d watchers", side, lost, watchers)
-		}
 	}
-	begin := time.Now()
+	until := time.Now().Add(size.Fill)
+	if deadline, limited := ctx.Deadline(); limited && deadline.Add(-afterFill).Before(until) {
+		until = deadline.Add(-afterFill)
+	}
 	for _, objects := range size.Objects {
-		limited, cancel := context.WithTimeout(ctx, size.Fill-time.Since(begin))
+		limited, cancel := context.WithDeadline(ctx, until)
 		err := growth.Fill(limited, objects)
 		cancel()
 		if errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
-			out.Note("scale, %s: %d objects could not be created within %v, so nothing was measured there", side, objects, size.Fill)
+			out.Note("scale, %s: %d objects could not be created in time, so nothing was measured there", side, objects)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		at := report.Point{Of: "objects", At: float64(objects), Line: "server memory, resident"}
-		out.AddPoint(group, at, "MB", side, growth.Memory())
-		for _, request := range server.Requests() {
-			n := size.Requests
-			switch request { // as many as make the clock's 10 ms small
-			case "get":
-				n *= 5
-			case "page of 500":
-				n /= 10
-			}
-			cost, err := growth.Cost(ctx, request, n)
-			if err != nil {
-				return err
-			}
-			at.Line = request + ", server CPU"
-			out.AddPoint(group, at, "µs", side, cost.CPU)
-			at.Line = request + ", p50"
-			out.AddPoint(group, at, "ms", side, cost.P50)
+		if err := p.objects(ctx, growth, objects, size.Requests); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// measureRuntime runs a probe and puts what it says on lines.
-func measureRuntime(ctx context.Context, out *report.Report, side report.Side, probe string, size Size) error {
-	largest := size.Objects[len(size.Objects)-1]
-	command := exec.CommandContext(ctx, probe, "-growth", "-objects", fmt.Sprint(largest))
-	command.Stderr = os.Stderr
-	data, err := command.Output()
+// points puts what a side needs on lines.
+type points struct {
+	out  *report.Report
+	side report.Side
+}
+
+func (p points) add(at report.Point, line, unit string, value float64) {
+	at.Line = line
+	p.out.AddPoint(group, at, unit, p.side, value)
+}
+
+// events measures a stream of events to so many watchers.
+func (p points) events(ctx context.Context, growth *server.Growth, watchers int, at report.Point) error {
+	cost, lost, err := growth.Watch(ctx, watchers, 300)
 	if err != nil {
 		return err
 	}
-	var result micro.Result
-	if err := json.Unmarshal(data, &result); err != nil {
+	p.add(at, "event, server CPU", "µs", cost.CPU)
+	p.add(at, "event, lag p50", "ms", cost.P50)
+	p.add(at, "event, lag p99", "ms", cost.P99)
+	if lost > 0 {
+		p.out.Note("scale, %s: %d events did not reach %d watchers", p.side, lost, watchers)
+	}
+	return nil
+}
+
+// objects measures memory, requests and events among so many objects.
+func (p points) objects(ctx context.Context, growth *server.Growth, objects, requests int) error {
+	at := report.Point{Of: "objects", At: float64(objects)}
+	resident, perByte, err := growth.Memory(ctx)
+	if err != nil {
+		return err
+	}
+	p.add(at, "server memory, resident", "MB", resident/1e6)
+	p.add(at, "server memory, bytes for each of JSON", "", perByte)
+	for _, request := range server.Requests() {
+		n := requests
+		switch request { // as many as make the clock's 10 ms small
+		case "get":
+			n *= 5
+		case "page of 500":
+			n /= 10
+		}
+		cost, err := growth.Cost(ctx, request, n)
+		if err != nil {
+			return err
+		}
+		p.add(at, request+", server CPU", "µs", cost.CPU)
+		p.add(at, request+", p50", "ms", cost.P50)
+		p.add(at, request+", p99", "ms", cost.P99)
+	}
+	return p.events(ctx, growth, 1, at)
+}
+
+// measureRuntime runs a probe and puts what it says on lines.
+func measureRuntime(ctx context.Context, out *report.Report, side report.Side, probe string, size Size) error {
+	largest := size.Objects[len(size.Objects)-1]
+	result, err := run(ctx, probe, "-growth", "-objects", fmt.Sprint(largest))
+	if err != nil {
 		return err
 	}
 	for _, l := range []struct{ key, of, name, unit string }{
@@ -155,5 +187,34 @@ func measureRuntime(ctx context.Context, out *report.Report, side report.Side, p
 			}
 		}
 	}
+	return measureForms(ctx, points{out, side}, probe, size)
+}
+
+// measureForms measures the first sync of custom resources by Go type, without one,
+// and of their metadata alone, each in a process of its own.
+func measureForms(ctx context.Context, p points, probe string, size Size) error {
+	for _, form := range micro.Forms() {
+		for _, n := range size.Objects {
+			result, err := run(ctx, probe, "-sync", form, "-objects", fmt.Sprint(n))
+			if err != nil {
+				return fmt.Errorf("sync of %d objects, %s: %w", n, form, err)
+			}
+			at := report.Point{Of: "objects", At: float64(n)}
+			p.add(at, "first sync of items, "+form+": CPU of one", "µs", result["CPU"])
+			p.add(at, "their live heap, "+form+": of one", "B", result["heap"])
+			p.add(at, "their peak, "+form+": resident", "MB", result["peak"]/1e6)
+		}
+	}
 	return nil
+}
+
+// run runs a probe.
+func run(ctx context.Context, probe string, args ...string) (result micro.Result, err error) {
+	command := exec.CommandContext(ctx, probe, args...)
+	command.Stderr = os.Stderr
+	data, err := command.Output()
+	if err != nil {
+		return nil, err
+	}
+	return result, json.Unmarshal(data, &result)
 }

@@ -26,5 +26,4 @@ func expect(out *report.Report, scale Scale) {
 		times(who+": server CPU per event", 10)
 		times(who+": lag p99", 5)
 	}
-	out.Expect(group, fmt.Sprintf("%d objects: resident memory per byte of JSON", scale.Crowd), report.Goal{AtMost: 2.5})
 }

@@ -25,13 +25,10 @@ type Scale struct {
 	Objects int
 	// Writes is how many writes a crowd of watchers sees.
 	Writes int
-	// Crowd is how many objects a server holds when its memory and latency are
-	// compared with what they are at a thousand; 0 leaves that out.
-	Crowd int
 }
 
 // Full is the scale of published figures, Quick that of a look in between.
-func Full() Scale { return Scale{Rounds: 3, Objects: 4000, Writes: 900, Crowd: 100_000} }
+func Full() Scale { return Scale{Rounds: 3, Objects: 4000, Writes: 900} }
 
 // Quick is a tenth of it, once.
 func Quick() Scale { return Scale{Rounds: 1, Objects: 400, Writes: 150} }
@@ -53,24 +50,12 @@ func sides(steer, peer Subject) []side {
 // Run measures both sides in turn and adds what it saw to the report. A nil
 // peer is left out.
 func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer Subject, scale Scale) error {
-	for round := range scale.Rounds {
+	for round := range out.Turns(ctx, group, scale.Rounds) {
 		for _, side := range sides(steer, peer) {
 			fmt.Fprintf(log, "server: round %d, %s\n", round+1, side.name)
 			if err := measure(ctx, out, side.name, side.subject, scale); err != nil {
 				return fmt.Errorf("%s: %w", side.name, err)
 			}
-		}
-	}
-	for _, side := range sides(steer, peer) {
-		if scale.Crowd == 0 {
-			break
-		}
-		fmt.Fprintf(log, "server: %d objects, %s\n", scale.Crowd, side.name)
-		add := func(name, unit string, better report.Direction, value float64) {
-			out.Add(group, name, unit, better, side.name, value)
-		}
-		if err := measureCrowd(ctx, add, side.subject, scale.Crowd); err != nil {
-			return fmt.Errorf("%s, %d objects: %w", side.name, scale.Crowd, err)
 		}
 	}
 	expect(out, scale)
@@ -88,12 +73,9 @@ func measure(ctx context.Context, out *report.Report, side report.Side, subject 
 	}
 	add("start to /readyz", "ms", report.Lower, instance.Ready.Seconds()*1000)
 
-	clients := make([]*Client, 16)
-	for i := range clients {
-		clients[i] = instance.NewClient()
-		defer clients[i].Close()
-	}
-	if err := settle(ctx); err != nil {
+	clients, done := instance.NewClients(16)
+	defer done()
+	if err := leave(ctx, settled); err != nil {
 		return err
 	}
 	idle := use(instance.PIDs)
@@ -129,12 +111,21 @@ func measure(ctx context.Context, out *report.Report, side report.Side, subject 
 	return nil
 }
 
-// settle waits until a fresh server has done what it does after its start.
-func settle(ctx context.Context) error {
+const (
+	// settled is how long a fresh server may take to do what it does after its
+	// start.
+	settled = 2 * time.Second
+	// quiet is how long a server has to come to rest after a load before its memory
+	// is read.
+	quiet = 5 * time.Second
+)
+
+// leave leaves a server alone.
+func leave(ctx context.Context, length time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(2 * time.Second):
+	case <-time.After(length):
 		return nil
 	}
 }

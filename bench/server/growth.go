@@ -5,7 +5,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 )
@@ -15,7 +14,10 @@ import (
 type Growth struct {
 	instance *Instance
 	clients  []*Client
-	filled   int
+	done     func()
+	// filled is how many objects have names in order, watched how many more there
+	// are for watchers to see.
+	filled, watched int
 }
 
 // Cost is what requests cost.
@@ -28,23 +30,17 @@ type Cost struct {
 
 // NewGrowth defines the resource on a fresh server.
 func NewGrowth(ctx context.Context, instance *Instance) (*Growth, error) {
-	g := &Growth{instance: instance, clients: make([]*Client, 16)}
-	for i := range g.clients {
-		g.clients[i] = instance.NewClient()
-	}
+	g := &Growth{instance: instance}
+	g.clients, g.done = instance.NewClients(16)
 	if _, err := prepare(ctx, g.clients[0]); err != nil {
-		return nil, errors.Join(err, g.Close())
+		g.Close()
+		return nil, err
 	}
 	return g, nil
 }
 
 // Close drops the connections.
-func (g *Growth) Close() error {
-	for _, client := range g.clients {
-		client.Close()
-	}
-	return nil
-}
+func (g *Growth) Close() { g.done() }
 
 // Fill creates objects until there are so many.
 func (g *Growth) Fill(ctx context.Context, objects int) error {
@@ -92,8 +88,19 @@ func (g *Growth) Cost(ctx context.Context, request string, n int) (Cost, error) 
 	return Cost{CPU: float64(spent.Microseconds()) / float64(n), P50: result.percentile(0.5), P99: result.percentile(0.99)}, nil
 }
 
-// Memory is what the server has resident, in MB.
-func (g *Growth) Memory() float64 { return use(g.instance.PIDs).resident / 1e6 }
+// Memory is what the server has resident once it has come to rest, in bytes, and
+// that for each byte of the JSON of its objects.
+func (g *Growth) Memory(ctx context.Context) (resident, perByte float64, err error) {
+	if err := leave(ctx, quiet); err != nil {
+		return 0, 0, err
+	}
+	one, err := g.clients[0].Do(ctx, http.MethodGet, path("item", 0), "", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	resident = use(g.instance.PIDs).resident
+	return resident, resident / float64(len(one)*(g.filled+g.watched)), nil
+}
 
 // Watch measures so many watchers, each on a connection of its own, while so many
 // writes happen; and counts the events that did not arrive.
@@ -103,6 +110,7 @@ func (g *Growth) Watch(ctx context.Context, watchers, writes int) (cost Cost, lo
 	if err != nil {
 		return cost, 0, fmt.Errorf("%d watchers: %w", watchers, err)
 	}
+	g.watched += writes
 	lag := outcome{latencies: seen.lags}
 	cost = Cost{P50: lag.percentile(0.5), P99: lag.percentile(0.99)}
 	if seen.delivered > 0 {

@@ -157,11 +157,8 @@ func version(data []byte) (string, error) {
 // Seed defines the resource of the loads and creates so many objects, named
 // item-000000 and so on.
 func Seed(ctx context.Context, instance *Instance, objects int) error {
-	clients := make([]*Client, 8)
-	for i := range clients {
-		clients[i] = instance.NewClient()
-		defer clients[i].Close()
-	}
+	clients, done := instance.NewClients(8)
+	defer done()
 	if _, err := prepare(ctx, clients[0]); err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/steer-dev/steer/bench/report"
 )
@@ -87,7 +86,7 @@ func pod(name string, i int, text string) []byte {
 // RunPods measures lists, watches and memory of many Pods on both sides in turn.
 // A nil peer is left out.
 func RunPods(ctx context.Context, out *report.Report, log io.Writer, steer, peer Subject, scale PodScale) error {
-	for round := range scale.Rounds {
+	for round := range out.Turns(ctx, podGroup, scale.Rounds) {
 		for _, side := range sides(steer, peer) {
 			fmt.Fprintf(log, "pods: round %d, %s\n", round+1, side.name)
 			add := func(name, unit string, better report.Direction, value float64) {
@@ -119,12 +118,9 @@ func measurePods(ctx context.Context, add adder, subject Subject, scale PodScale
 		return err
 	}
 	defer func() { err = errors.Join(err, instance.Stop()) }()
-	clients := make([]*Client, 16)
-	for i := range clients {
-		clients[i] = instance.NewClient()
-		defer clients[i].Close()
-	}
-	if err := settle(ctx); err != nil {
+	clients, done := instance.NewClients(16)
+	defer done()
+	if err := leave(ctx, settled); err != nil {
 		return err
 	}
 	collection := podMedia()[0].watch.collection
@@ -137,10 +133,8 @@ func measurePods(ctx context.Context, add adder, subject Subject, scale PodScale
 	}
 	add("create, 16 clients", "ops/s", report.Higher, result.rate)
 	add("create, 16 clients, server CPU per request", "µs", report.Lower, float64((use(instance.PIDs).cpu-before.cpu).Microseconds())/float64(scale.Pods))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(quiet):
+	if err := leave(ctx, quiet); err != nil {
+		return err
 	}
 	one, err := clients[0].Do(ctx, http.MethodGet, collection+"/"+name("pod", 1), "", nil)
 	if err != nil {

@@ -51,6 +51,19 @@ func (i *Instance) NewClient() *Client {
 	return &Client{base: i.URL, token: i.Token, secure: i.TLS, accept: jsonType}
 }
 
+// NewClients returns so many clients, and what closes them.
+func (i *Instance) NewClients(n int) (clients []*Client, done func()) {
+	clients = make([]*Client, n)
+	for at := range clients {
+		clients[at] = i.NewClient()
+	}
+	return clients, func() {
+		for _, c := range clients {
+			c.Close()
+		}
+	}
+}
+
 // Client sends requests over one connection, which it opens when it is first
 // needed. It is for one goroutine at a time.
 type Client struct {

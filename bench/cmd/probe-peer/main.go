@@ -6,9 +6,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,4 +100,15 @@ func (s *side) List(ctx context.Context) (int, error) {
 	var list item.ItemList
 	err := s.reader.List(ctx, &list, client.InNamespace("default"))
 	return len(list.Items), err
+}
+
+func (s *side) Change(ctx context.Context, namespace, name string, replicas int32) error {
+	i := item.Item{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	return s.reader.Patch(ctx, &i, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)))
+}
+
+func (s *side) Replicas(ctx context.Context, namespace, name string) (int32, error) {
+	var i item.Item
+	err := s.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &i)
+	return i.Spec.Replicas, err
 }

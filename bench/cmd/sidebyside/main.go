@@ -257,13 +257,9 @@ func runRuntime(ctx context.Context, s settings, dir string, out *report.Report)
 	if s.rounds > 0 {
 		rounds = s.rounds
 	}
-	return errors.Join(
-		runtime.RunTest(ctx, out, s.root, rounds),
-		runtime.RunMicro(ctx, out, os.Stderr, probes, rounds, objects),
-		// Without the disk: how long a flush takes is the server's business, and the
-		// tail of a change would be nothing else.
-		runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer, InMemory: true}, probes, rounds, objects),
-	)
+	// Without the disk: how long a flush takes is the server's business, and the
+	// tail of a change would be nothing else.
+	return runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer, InMemory: true}, probes, s.root, rounds, objects)
 }
 
 // buildRuntime compiles the server and the probes of both sides.

@@ -66,22 +66,30 @@ func (c *canned) page(from, to int, small bool) ([]byte, error) {
 	if to < c.size {
 		meta.Continue = fmt.Sprint(to)
 	}
-	if c.form == builtin {
+	switch c.form {
+	case builtin:
 		list := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: meta}
 		for i := from; i < to; i++ {
 			list.Items = append(list.Items, *c.form.object(i, i+1, small).(*corev1.Pod))
 		}
 		return c.encode(list)
+	case metadata:
+		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: meta}
+		for i := from; i < to; i++ {
+			list.Items = append(list.Items, *c.form.object(i, i+1, small).(*metav1.PartialObjectMetadata))
+		}
+		return c.encode(list)
+	default:
+		list := &item.ItemList{TypeMeta: metav1.TypeMeta{APIVersion: "bench.example.com/v1", Kind: "ItemList"}, ListMeta: meta}
+		for i := from; i < to; i++ {
+			list.Items = append(list.Items, *c.form.object(i, i+1, small).(*item.Item))
+		}
+		return c.encode(list)
 	}
-	list := &item.ItemList{TypeMeta: metav1.TypeMeta{APIVersion: "bench.example.com/v1", Kind: "ItemList"}, ListMeta: meta}
-	for i := from; i < to; i++ {
-		list.Items = append(list.Items, *c.form.object(i, i+1, small).(*item.Item))
-	}
-	return c.encode(list)
 }
 
 func (c *canned) encode(obj runtime.Object) ([]byte, error) {
-	if c.form == custom {
+	if !c.form.protobuf() {
 		return json.Marshal(obj)
 	}
 	var out bytes.Buffer
@@ -96,7 +104,7 @@ func (c *canned) frame(kind string, obj runtime.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.form == custom {
+	if !c.form.protobuf() {
 		return fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", kind, data), nil
 	}
 	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: data}}
@@ -125,9 +133,9 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	case !strings.HasSuffix(path, "/pods") && !strings.HasSuffix(path, "/items"):
 		return nil, fmt.Errorf("nothing is canned for %s", r.URL)
 	}
-	if c.form == builtin {
+	if c.form.protobuf() {
 		if kind = "application/vnd.kubernetes.protobuf"; !strings.Contains(r.Header.Get("Accept"), kind) {
-			return nil, fmt.Errorf("a built-in kind was asked for as %s", r.Header.Get("Accept"))
+			return nil, fmt.Errorf("asked for as %s", r.Header.Get("Accept"))
 		}
 	}
 	if query.Get("watch") == "" {
@@ -138,7 +146,7 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(bytes.NewReader(c.pages[from/pageSize]))
 	}
 	live := &frames{ctx: r.Context(), from: c.live}
-	if c.form == builtin {
+	if c.form.protobuf() {
 		kind += ";stream=watch"
 	}
 	if query.Get("sendInitialEvents") == "true" {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,8 +23,10 @@ import (
 type form int
 
 const (
-	custom  form = iota // items, as JSON
-	builtin             // Pods, as protobuf
+	custom   form = iota // items, as JSON
+	builtin              // Pods, as protobuf
+	untyped              // items, as JSON, without their Go type
+	metadata             // of items, as protobuf
 )
 
 // Object is what both sides cache.
@@ -34,11 +37,21 @@ type Object interface {
 
 // Blank is an empty object of the form.
 func (f form) blank() Object {
-	if f == builtin {
+	kind := metav1.TypeMeta{APIVersion: "bench.example.com/v1", Kind: "Item"}
+	switch f {
+	case builtin:
 		return &corev1.Pod{}
+	case untyped:
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": kind.APIVersion, "kind": kind.Kind}}
+	case metadata:
+		return &metav1.PartialObjectMetadata{TypeMeta: kind}
+	default:
+		return &item.Item{}
 	}
-	return &item.Item{}
 }
+
+// protobuf tells whether objects travel as protobuf.
+func (f form) protobuf() bool { return f == builtin || f == metadata }
 
 // object number i: about 8 KB as JSON, a fifth of it managedFields, or a few
 // hundred bytes.
@@ -52,6 +65,9 @@ func (f form) object(i, version int, small bool) Object {
 	}}
 	o.Spec = item.Spec{Replicas: int32(version % 1000), Image: "registry.example.com/shop/web:v1.2.3"}
 	o.Status.Phase = "Running"
+	if f == metadata {
+		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: o.ObjectMeta}
+	}
 	if small {
 		return o
 	}

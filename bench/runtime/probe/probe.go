@@ -39,6 +39,10 @@ type Side interface {
 	// seen.
 	Get(ctx context.Context, namespace, name string) error
 	List(ctx context.Context) (int, error)
+	// Change writes the replicas of an object through the manager's client;
+	// Replicas reads them with it.
+	Change(ctx context.Context, namespace, name string, replicas int32) error
+	Replicas(ctx context.Context, namespace, name string) (int32, error)
 	// Contend runs a manager like Run that takes part in leader election and
 	// gives the lease up when it ends; warm is called once its caches are.
 	Contend(ctx context.Context, config *rest.Config, warm func(), seen func(name string)) error
@@ -55,6 +59,10 @@ type Result struct {
 	GetNanos      float64 `json:"getNanos"`
 	GetAllocs     float64 `json:"getAllocs"`
 	ListMillis    float64 `json:"listMillis"`
+	// OwnWriteP50 is how long after the answer to a write a read shows it, StaleReads
+	// the share of first reads that do not, in percent.
+	OwnWriteP50 float64 `json:"ownWriteP50Micros"`
+	StaleReads  float64 `json:"staleReadsPercent"`
 }
 
 // Main measures a side, or its single steps, and prints the result as JSON.
@@ -67,6 +75,7 @@ func Main(side Side, steps micro.Side) {
 	idle := flags.Bool("idle", false, "measure a manager at rest, without a server")
 	library := flags.Bool("library", false, "with -idle: what the manager takes as a part of some program, not as one of its own")
 	failing := flags.Bool("failover", false, "measure the hand-over from one leader to the next")
+	sync := flags.String("sync", "", "measure the first sync of objects in this form, without a server")
 	growth := flags.Bool("growth", false, "measure how costs grow, without a server")
 	_ = flags.Parse(os.Args[1:]) // exits itself
 	var result any
@@ -82,6 +91,8 @@ func Main(side Side, steps micro.Side) {
 		result, err = micro.Idle(side.Operate)
 	case *failing:
 		result, err = failover(side, *kubeconfig)
+	case *sync != "":
+		result, err = micro.Sync(context.Background(), steps, processCPU, *sync, *objects)
 	case *growth:
 		result, err = micro.Growth{Objects: *objects}.Measure(context.Background(), steps, processCPU)
 	default:
@@ -169,6 +180,9 @@ func measure(side Side, kubeconfig string, objects, events int) (result Result, 
 	if err := timeEvents(ctx, config, s, events, &result); err != nil {
 		return result, err
 	}
+	if err := timeOwnWrites(ctx, side, events, &result); err != nil {
+		return result, err
+	}
 	return result, timeReads(ctx, side, &result)
 }
 
@@ -208,6 +222,37 @@ func timeEvents(ctx context.Context, config *rest.Config, s *sightings, events i
 	}
 	slices.Sort(latencies)
 	result.EventP50, result.EventP99 = latencies[len(latencies)/2], latencies[len(latencies)*99/100]
+	return nil
+}
+
+// timeOwnWrites writes, and reads until the reads show it.
+func timeOwnWrites(ctx context.Context, side Side, writes int, result *Result) error {
+	const pause = 20 * time.Microsecond
+	var waits []float64
+	stale := 0
+	for i := range writes {
+		name, want := fmt.Sprintf("item-%06d", i), int32(time.Now().UnixNano()%1e8)*10+int32(i%10) // never what it was
+		if err := side.Change(ctx, "default", name, want); err != nil {
+			return err
+		}
+		written := time.Now()
+		for reads := 0; ; reads++ {
+			is, err := side.Replicas(ctx, "default", name)
+			if err != nil {
+				return err
+			}
+			if is == want {
+				waits = append(waits, float64(time.Since(written).Nanoseconds())/1000)
+				break
+			}
+			if reads == 0 {
+				stale++
+			}
+			time.Sleep(pause)
+		}
+	}
+	slices.Sort(waits)
+	result.OwnWriteP50, result.StaleReads = waits[len(waits)/2], 100*float64(stale)/float64(writes)
 	return nil
 }
 
