@@ -41,7 +41,7 @@ const (
 	moments = 2
 	// glance is how often a program that rests is looked at, and worth the CPU time
 	// after which its next rest is one to use.
-	glance = 3 * time.Second
+	glance = 2 * time.Second
 	worth  = time.Second
 )
 

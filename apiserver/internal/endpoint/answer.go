@@ -46,7 +46,7 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 	if err != nil {
 		return err
 	}
-	b.Add(object)
+	b.AddRope(object)
 	if choice.Media == negotiate.Protobuf {
 		exchange.Send(w, req.HTTP, code, choice.Media.ContentType(), b)
 		return nil
@@ -56,20 +56,20 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 
 // object1 returns one object, whole or its metadata, with its type: as JSON or
 // as protobuf in its envelope.
-func (h *Handler) object1(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
+func (h *Handler) object1(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) (wire.Rope, error) {
 	whole := choice.Shape == negotiate.Whole
 	if choice.Media == negotiate.Protobuf {
 		if !whole {
 			raw, err := h.registry.MetadataProto(ctx, in, v, rec)
-			return wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw), err
+			return wire.Rope{Head: wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw)}, err
 		}
 		return h.registry.Proto(ctx, in, v, rec)
 	}
 	value, err := h.registry.JSON(ctx, in, v, rec)
 	if err != nil || whole {
-		return value, err
+		return wire.Rope{Head: value}, err
 	}
-	return metadataJSON(choice, value), nil
+	return wire.Rope{Head: metadataJSON(choice, value)}, nil
 }
 
 func metaVersion(choice negotiate.Choice) string {
@@ -175,31 +175,34 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 	if err != nil {
 		return err
 	}
-	// The size of the whole comes first, so that nothing has to be copied together.
+	// The size of the whole comes first; nothing is copied together to know it.
 	b := exchange.NewBody(2*len(p.Records) + 2)
 	heads := wire.AppendBytes(make([]byte, 0, len(raw)+protoHead*(len(p.Records)+1)), 1, raw)
-	items, size, from := make([][]byte, len(p.Records)), len(heads), make([]int, len(p.Records)+1)
-	for i, rec := range p.Records {
+	b.Add(heads)
+	for _, rec := range p.Records {
+		from := len(heads)
 		if choice.Shape == negotiate.MetadataList {
-			items[i], err = h.registry.MetadataProto(ctx, req.Served, req.Version, rec)
-		} else {
-			items[i], err = h.registry.Proto(ctx, req.Served, req.Version, rec)
-			items[i] = wire.Content(items[i])
+			item, err := h.registry.MetadataProto(ctx, req.Served, req.Version, rec)
+			if err != nil {
+				return err
+			}
+			heads = wire.AppendHead(heads, 2, len(item))
+			b.Add(heads[from:])
+			b.Add(item)
+			continue
 		}
+		item, err := h.registry.Proto(ctx, req.Served, req.Version, rec)
 		if err != nil {
 			return err
 		}
-		from[i] = len(heads)
-		heads = wire.AppendHead(heads, 2, len(items[i]))
-		size += len(heads) - from[i] + len(items[i])
+		length, pieces := wire.Content(item)
+		heads = wire.AppendHead(heads, 2, length)
+		b.Add(heads[from:])
+		for piece := range pieces {
+			b.Add(piece)
+		}
 	}
-	from[len(items)] = len(heads)
-	b.Add(wire.OpenEnvelope(apiVersion, kind, size, 0))
-	b.Add(heads[:from[0]])
-	for i, item := range items {
-		b.Add(heads[from[i]:from[i+1]])
-		b.Add(item)
-	}
+	b.Begin(wire.OpenEnvelope(apiVersion, kind, b.Len(), 0))
 	b.AddString(wire.EnvelopeEnd)
 	exchange.Send(w, req.HTTP, 200, choice.Media.ContentType(), b)
 	return nil

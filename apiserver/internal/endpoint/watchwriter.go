@@ -104,14 +104,14 @@ func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
 		return context.Canceled
 	}
 	o.append(f.Type, object)
-	o.sizes = append(o.sizes, len(object))
+	o.sizes = append(o.sizes, object.Len())
 	if len(*o.buffer) > flushAt {
 		return o.flush()
 	}
 	return nil
 }
 
-func (o *watchWriter) append(t watch.Type, object []byte) {
+func (o *watchWriter) append(t watch.Type, object wire.Rope) {
 	o.pending = true
 	if o.buffer == nil {
 		o.buffer, _ = o.h.buffers.Get().(*[]byte)
@@ -126,7 +126,7 @@ func (o *watchWriter) append(t watch.Type, object []byte) {
 		b = append(b, `{"type":"`...)
 		b = append(b, t...)
 		b = append(b, `","object":`...)
-		b = append(b, object...)
+		b = object.AppendTo(b)
 		b = append(b, "}\n"...)
 	}
 	if *o.buffer = b; o.socket != nil {
@@ -135,12 +135,14 @@ func (o *watchWriter) append(t watch.Type, object []byte) {
 }
 
 // object returns the encoded object of a frame.
-func (o *watchWriter) object(ctx context.Context, f *watch.Frame) ([]byte, error) {
+func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Rope, error) {
 	switch f.Type {
 	case watch.Error:
-		return o.status(f.Err)
+		status, err := o.status(f.Err)
+		return wire.Rope{Head: status}, err
 	case watch.Bookmark:
-		return o.bookmark(f)
+		bookmark, err := o.bookmark(f)
+		return wire.Rope{Head: bookmark}, err
 	}
 	rec := f.Record
 	if f.Revision != 0 && rec.Stamp > 0 {
@@ -151,7 +153,8 @@ func (o *watchWriter) object(ctx context.Context, f *watch.Frame) ([]byte, error
 		}
 	}
 	if o.choice.Shape == negotiate.Table {
-		return o.table(ctx, rec)
+		table, err := o.table(ctx, rec)
+		return wire.Rope{Head: table}, err
 	}
 	return o.h.object1(ctx, o.choice, o.req.Served, o.req.Version, rec)
 }

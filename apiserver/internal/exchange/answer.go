@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,12 +27,22 @@ const gzipAbove = 128 << 10
 
 // Body is an answer made of pieces that others own.
 type Body struct {
+	begin []byte
 	parts [][]byte
 	size  int
 }
 
 // NewBody returns an empty body with room for some pieces.
 func NewBody(pieces int) *Body { return &Body{parts: make([][]byte, 0, pieces)} }
+
+// Begin sets what comes before all pieces.
+func (b *Body) Begin(p []byte) {
+	b.size += len(p) - len(b.begin)
+	b.begin = p
+}
+
+// Len is the number of bytes so far.
+func (b *Body) Len() int { return b.size }
 
 // Add appends a piece.
 func (b *Body) Add(p []byte) {
@@ -41,14 +52,22 @@ func (b *Body) Add(p []byte) {
 	}
 }
 
+// AddRope appends the pieces of a rope.
+func (b *Body) AddRope(r wire.Rope) {
+	b.Add(r.Head)
+	for _, p := range r.Rest {
+		b.Add(p)
+	}
+}
+
 // AddString appends a text.
 func (b *Body) AddString(s string) { b.Add([]byte(s)) }
 
 func (b *Body) bytes() []byte {
-	if len(b.parts) == 1 {
+	if len(b.parts) == 1 && len(b.begin) == 0 {
 		return b.parts[0]
 	}
-	return bytes.Join(b.parts, nil)
+	return append(slices.Clone(b.begin), bytes.Join(b.parts, nil)...)
 }
 
 // copyBuffers are for gathering pieces, so that small ones do not reach the
@@ -84,13 +103,13 @@ func Send(w *Writer, r *http.Request, code int, contentType string, b *Body) {
 }
 
 func (b *Body) writeTo(w io.Writer) error {
-	if len(b.parts) == 1 {
+	if len(b.parts) == 1 && len(b.begin) == 0 {
 		_, err := w.Write(b.parts[0])
 		return err
 	}
 	buffer := copyBuffers.Get().(*[32 << 10]byte)
 	defer copyBuffers.Put(buffer)
-	gathered := buffer[:0]
+	gathered := append(buffer[:0], b.begin...)
 	for _, p := range b.parts {
 		if len(gathered)+len(p) > len(buffer) {
 			if _, err := w.Write(gathered); err != nil {

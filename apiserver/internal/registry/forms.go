@@ -26,7 +26,8 @@ type projection struct {
 type form struct {
 	version *resource.Version
 	kind    formKind
-	bytes   []byte
+	rope    wire.Rope
+	own     int // of its bytes, without those of the record that it shares
 }
 
 type formKind uint8
@@ -50,7 +51,7 @@ func Meta(rec *storage.Record) *wire.Meta { return &project(rec).meta }
 // forms bounds the memory of remembered encodings: the oldest go first.
 type forms struct {
 	limit int64
-	bytes atomic.Int64
+	used  atomic.Int64
 
 	mu    sync.Mutex
 	queue []remembered
@@ -73,38 +74,49 @@ func newForms(limit int64) *forms {
 	return &forms{limit: limit}
 }
 
-// get returns an encoding of a record, made by build when it is not remembered.
-func (f *forms) get(rec *storage.Record, v *resource.Version, kind formKind, build func() ([]byte, error)) ([]byte, error) {
+// bytes is [forms.rope] for encodings of one piece.
+func (f *forms) bytes(rec *storage.Record, v *resource.Version, kind formKind, build func() ([]byte, error)) ([]byte, error) {
+	r, err := f.rope(rec, v, kind, func() (wire.Rope, int, error) {
+		b, err := build()
+		return wire.Rope{Head: b}, len(b), err
+	})
+	return r.Head, err
+}
+
+// rope returns an encoding of a record, made by build when it is not remembered. build
+// also tells how many bytes are not those of the record.
+func (f *forms) rope(rec *storage.Record, v *resource.Version, kind formKind, build func() (wire.Rope, int, error)) (wire.Rope, error) {
 	if f.limit == 0 || rec.Modified == transientRevision {
-		return build()
+		r, _, err := build()
+		return r, err
 	}
 	p := project(rec)
 	p.mu.Lock()
 	for i := range p.forms {
 		if p.forms[i].version == v && p.forms[i].kind == kind {
-			b := p.forms[i].bytes
+			r := p.forms[i].rope
 			p.mu.Unlock()
-			return b, nil
+			return r, nil
 		}
 	}
 	p.mu.Unlock()
 	// Not under the lock: it may take a conversion over the network.
-	b, err := build()
+	r, own, err := build()
 	if err != nil {
-		return nil, err
+		return wire.Rope{}, err
 	}
 	p.mu.Lock()
-	p.forms = append(p.forms, form{v, kind, b})
+	p.forms = append(p.forms, form{v, kind, r, own})
 	p.mu.Unlock()
-	f.remember(remembered{p, v, kind}, len(b))
-	return b, nil
+	f.remember(remembered{p, v, kind}, own)
+	return r, nil
 }
 
 func (f *forms) remember(r remembered, size int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queue = append(f.queue, r)
-	for f.bytes.Add(int64(size)) > f.limit && f.head < len(f.queue) {
+	for f.used.Add(int64(size)) > f.limit && f.head < len(f.queue) {
 		size = -f.queue[f.head].forget()
 		f.queue[f.head] = remembered{}
 		f.head++
@@ -122,7 +134,7 @@ func (r remembered) forget() int {
 	for i, f := range r.projection.forms {
 		if f.version == r.version && f.kind == r.kind {
 			r.projection.forms = append(r.projection.forms[:i:i], r.projection.forms[i+1:]...)
-			return len(f.bytes)
+			return f.own
 		}
 	}
 	return 0

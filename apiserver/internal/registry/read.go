@@ -32,7 +32,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 	if in.AsStored(rec, v) {
 		return rec.Value, nil
 	}
-	return g.forms.get(rec, v, formJSON, func() ([]byte, error) {
+	return g.forms.bytes(rec, v, formJSON, func() ([]byte, error) {
 		obj, err := g.Object(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
@@ -42,43 +42,46 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 }
 
 // Proto returns a record as protobuf of a typed version, in its envelope.
-func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
-	return g.forms.get(rec, v, formProto, func() ([]byte, error) {
-		if enveloped := in.transcode(v, rec); enveloped != nil {
-			return enveloped, nil
+func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Rope, error) {
+	return g.forms.rope(rec, v, formProto, func() (enveloped wire.Rope, own int, err error) {
+		if enveloped, own, ok := in.transcode(v, rec); ok {
+			return enveloped, own, nil
 		}
 		obj, err := g.Object(ctx, in, v, rec)
 		if err != nil {
-			return nil, err
+			return wire.Rope{}, 0, err
 		}
 		raw, err := MarshalProto(obj)
-		return wire.Envelope(in.APIVersion(v), in.Kind, raw), err
+		enveloped, own = wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, nil)
+		return enveloped, own, err
 	})
 }
 
 // transcode makes protobuf in its envelope of what is stored, if that is all there is
-// to do; nil otherwise.
-func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped []byte) {
+// to do.
+func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped wire.Rope, own int, ok bool) {
 	planned := in.plans[v]
 	if planned == nil || !in.AsStored(rec, v) {
-		return nil
+		return wire.Rope{}, 0, false
 	}
 	if plan := planned(); plan != nil {
-		plan.Write(rec.Value, func(content []byte) { enveloped = wire.Envelope(in.APIVersion(v), in.Kind, content) })
+		ok = plan.Write(rec.Value, func(content []byte, shared [][]byte) {
+			enveloped, own = wire.EnvelopeSharing(in.APIVersion(v), in.Kind, content, shared)
+		})
 	}
-	return enveloped
+	return enveloped, own, ok
 }
 
 // MetadataProto returns the metadata of a record as protobuf of a
 // PartialObjectMetadata, without envelope.
 func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
-	return g.forms.get(rec, v, formMetadataProto, func() ([]byte, error) {
+	return g.forms.bytes(rec, v, formMetadataProto, func() ([]byte, error) {
 		value, err := g.JSON(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
 		}
 		var raw []byte
-		if transcode.Of(&metav1.PartialObjectMetadata{}).Write(value, func(content []byte) { raw = bytes.Clone(content) }) {
+		if transcode.Of(&metav1.PartialObjectMetadata{}).Write(value, func(content []byte, _ [][]byte) { raw = bytes.Clone(content) }) {
 			return raw, nil
 		}
 		m, err := metadataOf(value)
@@ -196,7 +199,7 @@ func (g *Registry) Warm(ctx context.Context, in *Served, v *resource.Version, re
 		return err
 	}
 	for i, obj := range objects {
-		if _, err := g.forms.get(cold[i], v, formJSON, func() ([]byte, error) { return Encode(obj) }); err != nil {
+		if _, err := g.forms.bytes(cold[i], v, formJSON, func() ([]byte, error) { return Encode(obj) }); err != nil {
 			return err
 		}
 	}

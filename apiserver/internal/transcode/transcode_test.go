@@ -107,7 +107,7 @@ func filler(seed uint64) *randfill.Filler {
 
 // written is what a plan makes of JSON.
 func written(plan *transcode.Plan, value []byte) (content []byte, ok bool) {
-	ok = plan.Write(value, func(c []byte) { content = bytes.Clone(c) })
+	ok = plan.Write(value, func(c []byte, _ [][]byte) { content = bytes.Clone(c) })
 	return content, ok
 }
 
@@ -223,5 +223,26 @@ func BenchmarkPod(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestOwnersOfFieldsAreShared(t *testing.T) {
+	t.Parallel()
+	value, err := os.ReadFile("testdata/pod.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pod corev1.Pod
+	if err := json.Unmarshal(value, &pod); err != nil {
+		t.Fatal(err)
+	}
+	ok := transcode.Of(&pod).Write(value, func(content []byte, shared [][]byte) {
+		owners := pod.ManagedFields[0].FieldsV1.GetRawBytes()
+		if len(shared) != 1 || !bytes.Equal(shared[0], owners) || !bytes.Contains(content, owners) {
+			t.Errorf("shared is %q, want %q", shared, owners)
+		}
+	})
+	if !ok {
+		t.Error("a stored Pod is left to its type")
 	}
 }

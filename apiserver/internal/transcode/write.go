@@ -22,14 +22,22 @@ import (
 // maxDepth is how deep messages may be nested.
 const maxDepth = 200
 
+// long is the size from which it is worth to share what is the same in both.
+const long = 256
+
 // Write makes the protobuf of an object in JSON and hands it to take, which does not
-// keep it. false means that something about the JSON is out of the usual, and take
-// was not called: the JSON is to be decoded.
-func (p *Plan) Write(value []byte, take func(content []byte)) bool {
+// keep it; shared are long parts of the JSON that it has as they are. false means that
+// something about the JSON is out of the usual, and take was not called: the JSON is
+// to be decoded.
+func (p *Plan) Write(value []byte, take func(content []byte, shared [][]byte)) bool {
 	w := p.writers.Get().(*writer)
 	defer p.writers.Put(w)
 	w.in, w.at, w.out, w.pieces, w.depth = value, 0, w.out[:0], w.pieces[:0], 0
-	defer func() { w.in = nil }()
+	defer func() {
+		w.in = nil
+		clear(w.shared)
+		w.shared = w.shared[:0]
+	}()
 	w.space()
 	if !w.message(p.root) {
 		return false
@@ -37,7 +45,7 @@ func (p *Plan) Write(value []byte, take func(content []byte)) bool {
 	if w.space(); w.at != len(w.in) {
 		return false
 	}
-	take(w.out)
+	take(w.out, w.shared)
 	return true
 }
 
@@ -51,6 +59,7 @@ type writer struct {
 	pieces   []piece
 	together []byte
 	entries  []entry
+	shared   [][]byte
 	depth    int
 }
 
@@ -533,6 +542,9 @@ func (w *writer) raw(f *field) bool {
 		return false
 	}
 	if f.shape == shapeRaw {
+		if len(value) >= long {
+			w.shared = append(w.shared, value)
+		}
 		inside := w.begin()
 		w.out = appendBytes(append(w.out, 1<<3|2), value)
 		w.end(inside)

@@ -57,34 +57,30 @@ func AppendString(out []byte, field int, value string) []byte {
 	return append(AppendHead(out, field, len(value)), value...)
 }
 
-// Content returns the protobuf of an object out of an envelope that [Envelope] made.
-func Content(enveloped []byte) []byte {
-	rest, ok := Enveloped(enveloped)
-	for ok && len(rest) > 0 {
-		field := rest[0] >> 3
-		size, n := binary.Uvarint(rest[1:])
-		if n <= 0 || uint64(len(rest)-1-n) < size {
-			return nil
+// contentAt finds the object in what begins with an envelope that [Envelope] made.
+func contentAt(enveloped []byte) (start, size int) {
+	start = len(protoPrefix) + 1
+	for field := 1; ; field++ {
+		length, n := binary.Uvarint(enveloped[start:])
+		if start += n; field == 2 {
+			return start, int(length)
 		}
-		if rest = rest[1+n:]; field == 2 {
-			return rest[:size]
-		}
-		rest = rest[size:]
+		start += int(length) + 1
 	}
-	return nil
 }
 
 // AppendEvent appends a protobuf watch event around an object in its envelope, with
 // its length in front if it is a frame of a stream.
-func AppendEvent(out []byte, eventType string, object []byte, framed bool) []byte {
-	raw := 1 + sizeOfUvarint(len(object)) + len(object)
+func AppendEvent(out []byte, eventType string, object Rope, framed bool) []byte {
+	size := object.Len()
+	raw := 1 + sizeOfUvarint(size) + size
 	if framed {
 		event := 1 + sizeOfUvarint(len(eventType)) + len(eventType) + 1 + sizeOfUvarint(raw) + raw
 		out = binary.BigEndian.AppendUint32(out, uint32(event))
 	}
 	out = AppendString(out, 1, eventType)
 	out = AppendHead(out, 2, raw)
-	return AppendBytes(out, 1, object)
+	return object.AppendTo(AppendHead(out, 1, size))
 }
 
 func sizeOfUvarint(n int) int { return max(1, (bits.Len(uint(n))+6)/7) }

@@ -1,0 +1,85 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "bytes"
+
+// Rope is an encoded object in pieces, so that what is the same in two encodings of an
+// object is in memory once. Nobody changes the pieces.
+type Rope struct {
+	Head []byte
+	Rest [][]byte
+}
+
+// Len is the number of bytes.
+func (r Rope) Len() int {
+	n := len(r.Head)
+	for _, p := range r.Rest {
+		n += len(p)
+	}
+	return n
+}
+
+// AppendTo appends the bytes.
+func (r Rope) AppendTo(out []byte) []byte {
+	out = append(out, r.Head...)
+	for _, p := range r.Rest {
+		out = append(out, p...)
+	}
+	return out
+}
+
+// EnvelopeSharing is [Envelope] with the memory of long parts of raw, which are shared
+// in their order; own is how much memory is not shared. Parts that are not there are
+// left out.
+func EnvelopeSharing(apiVersion, kind string, raw []byte, shared [][]byte) (enveloped Rope, own int) {
+	room := len(raw) + len(EnvelopeEnd)
+	for _, s := range shared {
+		if bytes.Contains(raw, s) {
+			room -= len(s)
+		}
+	}
+	out := OpenEnvelope(apiVersion, kind, len(raw), room)
+	begin := 0
+	piece := func() {
+		if p := out[begin:len(out):len(out)]; enveloped.Head == nil {
+			enveloped.Head = p
+		} else {
+			enveloped.Rest = append(enveloped.Rest, p)
+		}
+		begin = len(out)
+	}
+	if len(shared) > 0 {
+		enveloped.Rest = make([][]byte, 0, 2*len(shared))
+	}
+	for _, s := range shared {
+		i := bytes.Index(raw, s)
+		if i < 0 {
+			continue
+		}
+		out = append(out, raw[:i]...)
+		piece()
+		enveloped.Rest = append(enveloped.Rest, s)
+		raw = raw[i+len(s):]
+	}
+	out = append(append(out, raw...), EnvelopeEnd...)
+	piece()
+	return enveloped, len(out)
+}
+
+// Content walks over the pieces of the object in an envelope that [Envelope] or
+// [EnvelopeSharing] made; size is theirs together.
+func Content(enveloped Rope) (size int, pieces func(yield func([]byte) bool)) {
+	start, size := contentAt(enveloped.Head)
+	return size, func(yield func([]byte) bool) {
+		piece, left := enveloped.Head[start:], size
+		for i := 0; left > 0; i++ {
+			piece = piece[:min(len(piece), left)]
+			if left -= len(piece); !yield(piece) || i == len(enveloped.Rest) {
+				return
+			}
+			piece = enveloped.Rest[i]
+		}
+	}
+}
