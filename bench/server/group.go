@@ -168,7 +168,8 @@ func measureLists(ctx context.Context, add adder, clients []*Client, who string,
 		{fmt.Sprintf("label list in %d", objects), "?labelSelector=shard%3Ds3"},
 	} {
 		result, err := drive(ctx, clients, max(len(clients), 5), func(ctx context.Context, c *Client, _ int) error {
-			return send(ctx, c, http.MethodGet, collection+list.query, "", nil)
+			_, err := c.Drain(ctx, collection+list.query)
+			return err
 		})
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", list.name, who, err)

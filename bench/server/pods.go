@@ -99,14 +99,25 @@ func RunPods(ctx context.Context, out *report.Report, log io.Writer, steer, peer
 	}
 	for _, m := range podMedia() {
 		for _, name := range []string{"list", "consistent list"} {
-			out.Expect(podGroup, fmt.Sprintf("%s of %d, %s, 4 clients, median", name, scale.Pods, m.name), report.Goal{Times: 8})
+			out.Expect(podGroup, fmt.Sprintf("%s of %d, %s, 16 clients, median", name, scale.Pods, m.name), report.Goal{Times: 8})
 		}
-		out.Expect(podGroup, "20 watchers, "+m.name+": server CPU per event", report.Goal{Times: 10})
-		out.Expect(podGroup, "20 watchers, "+m.name+": lag p99", report.Goal{Times: 5})
+		for _, watchers := range podWatchers() {
+			who := fmt.Sprintf("%d watchers, %s", watchers, m.name)
+			out.Expect(podGroup, who+": server CPU per event", report.Goal{Times: 10})
+			out.Expect(podGroup, who+": lag p99", report.Goal{Times: 5})
+		}
 	}
 	out.Expect(podGroup, memoryName(scale.Pods), report.Goal{AtMost: 2.5})
+	out.Expect(podGroup, memoryName(scale.Pods)+afterwards, report.Goal{AtMost: 2.5})
 	return nil
 }
+
+// podWatchers are the crowds that watch Pods.
+func podWatchers() []int { return []int{20, 200} }
+
+// afterwards is said of what is measured when lists and watches have left what they
+// leave.
+const afterwards = ", after lists and watches"
 
 func memoryName(pods int) string {
 	return fmt.Sprintf("%d Pods: resident memory per byte of JSON", pods)
@@ -149,15 +160,21 @@ func measurePods(ctx context.Context, add adder, subject Subject, scale PodScale
 		}
 	}
 	for _, m := range podMedia() {
-		if err := measureWatch(ctx, add, instance, m.watch, "20 watchers, "+m.name, 20, scale.Writes); err != nil {
-			return err
+		for _, watchers := range podWatchers() {
+			if err := measureWatch(ctx, add, instance, m.watch, fmt.Sprintf("%d watchers, %s", watchers, m.name), watchers, scale.Writes); err != nil {
+				return err
+			}
 		}
 	}
-	add(memoryName(scale.Pods)+", after lists and watches", "", report.Lower, use(instance.PIDs).resident/weight)
+	if err := leave(ctx, quiet); err != nil {
+		return err
+	}
+	weight += float64(len(one)) * float64(2*len(podWatchers())*scale.Writes)
+	add(memoryName(scale.Pods)+afterwards, "", report.Lower, use(instance.PIDs).resident/weight)
 	return nil
 }
 
-// measurePodLists lists all Pods: once, and then by four clients at once.
+// measurePodLists lists all Pods: once, and then by sixteen clients at once.
 func measurePodLists(ctx context.Context, add adder, instance *Instance, clients []*Client, m media, pods int) error {
 	for _, c := range clients {
 		c.accept = m.list
@@ -169,12 +186,13 @@ func measurePodLists(ctx context.Context, add adder, instance *Instance, clients
 		lists       int
 	}{
 		{"first list", "?resourceVersion=0", 1, 1},
-		{"list", "?resourceVersion=0", 4, 12},
-		{"consistent list", "", 4, 12},
+		{"list", "?resourceVersion=0", 16, 32},
+		{"consistent list", "", 16, 32},
 	} {
 		before := use(instance.PIDs)
 		result, err := drive(ctx, clients[:list.clients], list.lists, func(ctx context.Context, c *Client, _ int) error {
-			return send(ctx, c, http.MethodGet, m.watch.collection+list.query, "", nil)
+			_, err := c.Drain(ctx, m.watch.collection+list.query)
+			return err
 		})
 		what := fmt.Sprintf("%s of %d, %s", list.name, pods, m.name)
 		if err != nil {

@@ -96,6 +96,33 @@ func (c *Client) Do(ctx context.Context, method, path, kind string, body []byte)
 	return data, nil
 }
 
+// Drain sends a GET and returns how long the body of the answer is. It keeps nothing
+// of it: what a client does with a large list costs more than to serve it.
+func (c *Client) Drain(ctx context.Context, path string) (size int, err error) {
+	defer func() {
+		if err != nil {
+			c.Close() // its state is unknown
+			err = fmt.Errorf("GET %s: %w", path, err)
+		}
+	}()
+	if err := c.begin(ctx, "GET", path, "", nil); err != nil {
+		return 0, err
+	}
+	for {
+		piece, last, err := c.connection.receive()
+		if err != nil {
+			return 0, err
+		}
+		if size += len(piece); last {
+			break
+		}
+	}
+	if c.connection.status != 200 {
+		return 0, fmt.Errorf("status %d", c.connection.status)
+	}
+	return size, nil
+}
+
 func (c *Client) do(ctx context.Context, method, path, kind string, body []byte) ([]byte, error) {
 	if err := c.begin(ctx, method, path, kind, body); err != nil {
 		return nil, err
