@@ -72,12 +72,12 @@ func (p *Plane) send(ctx context.Context, r step.Request) error {
 		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode < 300 || response.StatusCode == http.StatusNotFound && r.Method == http.MethodDelete {
+		return nil // nobody needs the answer
+	}
 	answer, err := io.ReadAll(response.Body)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
-	case response.StatusCode < 300, response.StatusCode == http.StatusNotFound && r.Method == http.MethodDelete:
-		return nil
 	}
 	return &refusedError{request: r, status: response.StatusCode, message: messageOf(answer)}
 }

@@ -4,6 +4,7 @@
 package workloads
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -62,16 +63,26 @@ func (t *visit) schedule(p *cluster.Object) {
 		User: step.Scheduler, Method: http.MethodPost, Path: cluster.ResourceOf(cluster.Pods).Object(p.Key) + "/binding",
 		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.Key},
 	})
+	t.Tell(cluster.Note{
+		User: step.Scheduler, About: p.Key, UID: p.UID, Reason: "Scheduled",
+		Message: fmt.Sprintf("Successfully assigned %s to %s", p.Key.Name, NodeName),
+	})
 }
 
 // unschedulable reports why no node takes a Pod.
 func (t *visit) unschedulable(pod *corev1.Pod, why string) {
-	t.setPodStatus(step.Scheduler, pod, func(s *corev1.PodStatus) {
+	message := "0/1 nodes are available: " + why
+	written := t.setPodStatus(step.Scheduler, pod, func(s *corev1.PodStatus) {
 		setPodCondition(s, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-			Message: "0/1 nodes are available: " + why, LastTransitionTime: t.Stamp(), ObservedGeneration: pod.Generation,
+			Message: message, LastTransitionTime: t.Stamp(), ObservedGeneration: pod.Generation,
 		})
 	})
+	if written {
+		t.Tell(cluster.Note{
+			User: step.Scheduler, About: podKey(pod), UID: pod.UID, Warning: true, Reason: "FailedScheduling", Message: message,
+		})
+	}
 }
 
 // toleratesCordon tells whether a Pod goes to a node that takes no more, as
@@ -115,7 +126,10 @@ func (t *visit) run(p *cluster.Object) {
 		t.Later(p.Key, next)
 	}
 	life.now, life.begun = t.Stamp(), metav1.NewTime(begun).Rfc3339Copy()
-	t.setPodStatus(kubelet, pod, func(s *corev1.PodStatus) { life.report(pod, s, t.addressOf(pod)) })
+	before := pod.Status.ContainerStatuses
+	if t.setPodStatus(kubelet, pod, func(s *corev1.PodStatus) { life.report(pod, s, t.addressOf(pod)) }) {
+		t.tellStarts(pod, before, life.state == crashing)
+	}
 }
 
 func (t *visit) addressOf(pod *corev1.Pod) string {
@@ -125,17 +139,23 @@ func (t *visit) addressOf(pod *corev1.Pod) string {
 	case pod.Status.PodIP != "":
 		return pod.Status.PodIP
 	}
-	return t.Index.Address(storage.Key{Bucket: cluster.Pods, Name: pod.Namespace + "/" + pod.Name})
+	return t.Index.Address(podKey(pod))
 }
 
-// setPodStatus writes the status of a Pod if change makes a difference.
-func (t *visit) setPodStatus(user string, pod *corev1.Pod, change func(*corev1.PodStatus)) {
+// setPodStatus writes the status of a Pod if change makes a difference, which it
+// tells.
+func (t *visit) setPodStatus(user string, pod *corev1.Pod, change func(*corev1.PodStatus)) bool {
 	before := pod.Status.DeepCopy()
 	change(&pod.Status)
 	if equality.Semantic.DeepEqual(before, &pod.Status) {
-		return
+		return false
 	}
-	t.Update(user, storage.Key{Bucket: cluster.Pods, Name: pod.Namespace + "/" + pod.Name}, "status", pod)
+	t.Update(user, podKey(pod), "status", pod)
+	return true
+}
+
+func podKey(pod *corev1.Pod) storage.Key {
+	return storage.Key{Bucket: cluster.Pods, Name: pod.Namespace + "/" + pod.Name}
 }
 
 // endPod ends a Pod that is marked as deleted. One that somebody holds by a
@@ -149,7 +169,9 @@ func (t *visit) endPod(p *cluster.Object) {
 		if p.StartedAt.IsZero() {
 			end.begun = t.Stamp()
 		}
+		before := pod.Status.ContainerStatuses
 		t.setPodStatus(kubelet, pod, func(s *corev1.PodStatus) { end.report(pod, s, t.addressOf(pod)) })
+		t.tellStops(pod, before)
 		return
 	}
 	if p.Grace == 0 {
@@ -157,6 +179,9 @@ func (t *visit) endPod(p *cluster.Object) {
 	}
 	now := int64(0)
 	t.Delete(kubelet, p.Key, p, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if pod := cluster.Stored[corev1.Pod](t.Turn, p.Key); pod != nil && !p.Ended() {
+		t.tellStops(pod, pod.Status.ContainerStatuses)
+	}
 }
 
 // Delays between the restarts of a container.

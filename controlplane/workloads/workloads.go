@@ -25,7 +25,7 @@
 // [Options.Outcomes] script for it, or else it becomes Ready at once; Pods of
 // Jobs succeed at once. A Pod that is deleted ends at once, however long it may
 // take. Rules for the failure of Job Pods and success policies are not followed.
-// No Events are recorded.
+// Events tell what has happened, as those whose part it plays tell it.
 package workloads
 
 import (
@@ -64,6 +64,8 @@ type Controller struct {
 	services *services.Controllers
 	// deferred counts the steps in a row that have left something for later.
 	deferred int
+	// now is the time of the last step.
+	now time.Time
 }
 
 var (
@@ -132,6 +134,9 @@ func (c *Controller) Observe(e storage.Event) {
 	c.lookForClaims(e)
 	now := c.Index.Objects[key]
 	c.lookForServices(before, now)
+	if before == nil && now != nil {
+		c.NoteCreation(now)
+	}
 	if key == cluster.NodeKey() {
 		c.Due.Add(c.Index.Of(cluster.DaemonSets)...)
 		if before != nil && now != nil && before.Cordoned && !now.Cordoned {
@@ -195,7 +200,7 @@ func (c *Controller) lookForServices(before, now *cluster.Object) {
 	}
 }
 
-// mostDeferred is how many steps in a row leave Services for later while Pods
+// mostDeferred is how many steps in a row leave Services and Events for later while Pods
 // and their owners have something to do.
 const mostDeferred = 8
 
@@ -207,29 +212,37 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 			c.Due.Add(key)
 		}
 	}
+	c.now = now
 	t := &visit{Turn: c.Begin(view, now), controller: c}
 	keys := c.Due.Sorted()
 	clear(c.Due)
-	later := false
-	for i, key := range keys {
-		if key.Bucket == cluster.Services && (i == 0 || keys[i-1].Bucket != cluster.Services) {
-			later = c.defers(t)
+	var later []storage.Key
+	for _, key := range keys {
+		if key.Bucket == cluster.Services {
+			later = append(later, key)
+			continue
 		}
 		if _, written := t.Written[key]; written {
 			c.Due.Add(key) // what this turn does to it comes first
 			continue
 		}
-		if key.Bucket == cluster.Services && later {
-			c.Due.Add(key)
-			continue
-		}
 		t.look(key)
+	}
+	switch {
+	case len(later) == 0 && !c.Untold():
+	case c.defers(t):
+		c.Due.Add(later...)
+	default:
+		for _, key := range later {
+			c.services.Look(t.Turn, key)
+		}
+		t.Record()
 	}
 	return t.Requests
 }
 
-// defers tells whether Services wait for the next step, so that nobody waits for
-// them: that is so while there is something else to do, but not for ever.
+// defers tells whether Services and Events wait for the next step, so that nobody
+// waits for them: that is so while there is something else to do, but not for ever.
 func (c *Controller) defers(t *visit) bool {
 	if c.deferred++; len(t.Requests) == 0 || c.deferred > mostDeferred {
 		c.deferred = 0
@@ -267,8 +280,6 @@ func (t *visit) look(key storage.Key) {
 		t.lookClaim(key)
 	case cluster.Volumes:
 		t.lookVolume(key)
-	case cluster.Services:
-		t.controller.services.Look(t.Turn, key)
 	}
 }
 
@@ -286,11 +297,19 @@ func (c *Controller) Wake() time.Time {
 // Report implements [step.Controller]. What was refused is looked at again.
 func (c *Controller) Report(r step.Request, err error) {
 	key := r.Subject.Key
+	if r.Subject.Detail == cluster.Telling {
+		return
+	}
+	failure := ""
+	if err != nil {
+		failure = messageOf(err)
+	}
+	c.Reported(failure, c.Failures[key] == "", c.now)
 	switch {
 	case err != nil:
 		c.Due.Add(key)
 		if r.Subject.Detail == cluster.Creation {
-			c.Failures[key] = messageOf(err)
+			c.Failures[key] = failure
 		}
 	case r.Subject.Detail == cluster.Creation && c.Failures[key] != "":
 		delete(c.Failures, key)

@@ -29,6 +29,8 @@ type Turn struct {
 	Requests []step.Request
 	// Written holds the objects that the requests change.
 	Written step.KeySet
+	// futile tells that the last request was not asked for, as it would be refused.
+	futile bool
 }
 
 // Memory is what controllers know between their steps.
@@ -40,15 +42,20 @@ type Memory struct {
 	Timers map[storage.Key]time.Time
 	// Failures holds why objects could not be created for an owner.
 	Failures map[storage.Key]string
+	diary    diary
 }
 
 // NewMemory returns the memory of one who has seen nothing.
 func NewMemory() *Memory {
-	return &Memory{Index: newIndex(), Due: step.KeySet{}, Timers: map[storage.Key]time.Time{}, Failures: map[storage.Key]string{}}
+	return &Memory{
+		Index: newIndex(), Due: step.KeySet{}, Timers: map[storage.Key]time.Time{}, Failures: map[storage.Key]string{},
+		diary: diary{told: map[entryKey]*told{}},
+	}
 }
 
 // Begin begins a step.
 func (m *Memory) Begin(view storage.View, now time.Time) *Turn {
+	m.diary.attached, m.diary.reported = map[int][]Note{}, 0
 	return &Turn{Memory: m, View: view, Now: now, Written: step.KeySet{}}
 }
 
@@ -101,7 +108,9 @@ func ResourceOf(bucket string) step.Resource {
 const Creation = "create"
 
 // Send asks for a request.
-func (t *Turn) Send(r step.Request) { t.Requests = append(t.Requests, r) }
+func (t *Turn) Send(r step.Request) {
+	t.Requests, t.futile = append(t.Requests, r), false
+}
 
 // Create creates an object in a bucket on behalf of an owner.
 func (t *Turn) Create(user string, owner storage.Key, bucket string, obj step.Typed) {
@@ -109,6 +118,7 @@ func (t *Turn) Create(user string, owner storage.Key, bucket string, obj step.Ty
 	r := ResourceOf(bucket)
 	if r.Namespaced {
 		if namespace, _ = step.SplitName(owner.Name); t.terminating(namespace) {
+			t.futile = true
 			return // nothing can be made in it any more
 		}
 	}

@@ -29,6 +29,8 @@ type schedule struct {
 	key  storage.Key
 	c    *batchv1.CronJob
 	jobs []*batchv1.Job
+	// completed tells of Jobs that are no longer active.
+	completed []string
 }
 
 // CronJob takes a CronJob one step on.
@@ -55,6 +57,9 @@ func CronJob(common *cluster.Turn, key storage.Key) {
 	}
 	if !equality.Semantic.DeepEqual(before, &c.Status) {
 		t.Update(cronJobController, key, "status", c)
+		for _, message := range s.completed {
+			s.tell("SawCompletedJob", message)
+		}
 	}
 }
 
@@ -72,6 +77,13 @@ func (s *schedule) follow() {
 				})
 			}
 			continue
+		}
+		if slices.ContainsFunc(status.Active, func(r corev1.ObjectReference) bool { return r.UID == j.UID }) {
+			how := batchv1.JobFailed
+			if jobCondition(j, batchv1.JobComplete) != nil {
+				how = batchv1.JobComplete
+			}
+			s.completed = append(s.completed, fmt.Sprintf("Saw completed job: %s, condition: %v", j.Name, how))
 		}
 		if end := j.Status.CompletionTime; end != nil && (status.LastSuccessfulTime == nil || end.After(status.LastSuccessfulTime.Time)) {
 			status.LastSuccessfulTime = end
@@ -104,7 +116,12 @@ func (s *schedule) end(j *batchv1.Job) {
 	background := metav1.DeletePropagationBackground
 	if o := s.Index.Objects[storage.Key{Bucket: cluster.Jobs, Name: j.Namespace + "/" + j.Name}]; o != nil {
 		s.Delete(cronJobController, s.key, o, metav1.DeleteOptions{PropagationPolicy: &background})
+		s.tell("SuccessfulDelete", "Deleted job "+j.Name)
 	}
+}
+
+func (s *schedule) tell(reason, message string) {
+	s.Tell(cluster.Note{User: cronJobController, About: s.key, UID: s.c.UID, Reason: reason, Message: message})
 }
 
 // start makes the Job whose time has come, and waits for the next one.
@@ -139,6 +156,10 @@ func (s *schedule) start() {
 	switch s.c.Spec.ConcurrencyPolicy {
 	case batchv1.ForbidConcurrent:
 		if len(status.Active) > 0 {
+			s.Note(cluster.Note{
+				User: cronJobController, About: s.key, UID: s.c.UID, Reason: "JobAlreadyActive",
+				Message: "Not starting job because prior execution is running and concurrency policy is Forbid",
+			}, s.Now)
 			return
 		}
 	case batchv1.ReplaceConcurrent:
@@ -159,6 +180,7 @@ func (s *schedule) start() {
 		},
 		Spec: template.Spec,
 	})
+	s.tell("SuccessfulCreate", "Created job "+name)
 }
 
 // lastDue is the latest time at which a Job should have been started since the

@@ -78,6 +78,7 @@ func Job(common *cluster.Turn, key storage.Key) {
 	case goal != nil:
 		for _, p := range r.active {
 			t.Delete(jobController, key, p, metav1.DeleteOptions{})
+			t.TellDeletion(jobController, self, p)
 			r.gone(p)
 		}
 	case !self.Deleting:
@@ -90,6 +91,37 @@ func Job(common *cluster.Turn, key storage.Key) {
 	j.Status.Active, j.Status.Ready, j.Status.Terminating = r.activeN, &r.ready, &r.terminating
 	if !equality.Semantic.DeepEqual(before, &j.Status) {
 		t.Update(jobController, key, "status", j)
+		r.tell(before)
+	}
+}
+
+// tell tells of what has become of the Job since a status.
+func (r *run) tell(before *batchv1.JobStatus) {
+	note := cluster.Note{User: jobController, About: r.key, UID: r.j.UID}
+	was := func(kind batchv1.JobConditionType) corev1.ConditionStatus {
+		for _, c := range before.Conditions {
+			if c.Type == kind {
+				return c.Status
+			}
+		}
+		return ""
+	}
+	for _, c := range r.j.Status.Conditions {
+		if was(c.Type) == c.Status {
+			continue
+		}
+		note.Reason, note.Message, note.Warning = c.Reason, c.Message, false
+		switch c.Type {
+		case batchv1.JobComplete:
+			note.Reason, note.Message = "Completed", "Job completed"
+		case batchv1.JobFailed:
+			note.Warning = true
+		case batchv1.JobSuspended:
+			note.Reason = strings.TrimPrefix(c.Reason, "Job")
+		default:
+			continue
+		}
+		r.Tell(note)
 	}
 }
 
@@ -268,6 +300,7 @@ func (r *run) manage() {
 		for _, p := range r.active[:min(int(r.activeN-want), cluster.Burst)] {
 			r.untrack(p) // it does not count as failed
 			r.Delete(jobController, r.key, p, metav1.DeleteOptions{})
+			r.TellDeletion(jobController, r.self, p)
 			r.gone(p)
 		}
 		return
@@ -285,6 +318,7 @@ func (r *run) manage() {
 	}
 	for _, pod := range r.make(min(int(missing), cluster.Burst)) {
 		r.Create(jobController, r.key, cluster.Pods, pod)
+		r.TellFailure(jobController, r.self)
 		r.activeN++
 	}
 }

@@ -251,6 +251,7 @@ func (r *rollout) createCurrent(revision int64) {
 		r.set(&d.Status, appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetCreated", fmt.Sprintf("Created new replica set %q", set.Name))
 	}
 	r.Create(deploymentController, r.key, cluster.ReplicaSets, set)
+	r.tell(fmt.Sprintf("Scaled up replica set %s from 0 to %d", set.Name, *set.Spec.Replicas))
 }
 
 func revisionOf(annotations map[string]string) int64 {
@@ -295,7 +296,7 @@ func (r *rollout) write(set *appsv1.ReplicaSet) {
 		return q.Subject.Key == r.key && q.Path == cluster.ResourceOf(cluster.ReplicaSets).Object(key)
 	})
 	if i >= 0 {
-		r.Requests = slices.Delete(r.Requests, i, i+1) // this one has both changes
+		r.Withdraw(i) // this one has both changes
 	}
 	r.Update(deploymentController, key, "", set)
 	r.Requests[len(r.Requests)-1].Subject.Key = r.key
@@ -307,6 +308,11 @@ func (r *rollout) write(set *appsv1.ReplicaSet) {
 			r.old[i] = set
 		}
 	}
+}
+
+// tell tells of the size of a ReplicaSet.
+func (r *rollout) tell(message string) {
+	r.Tell(cluster.Note{User: deploymentController, About: r.key, UID: r.d.UID, Reason: "ScalingReplicaSet", Message: message})
 }
 
 // finish writes the status of the Deployment if it has changed.

@@ -59,6 +59,7 @@ func ReplicaSet(common *cluster.Turn, key storage.Key) {
 			sent := len(t.Requests)
 			for range min(n, cluster.Burst) {
 				t.Create(user, key, cluster.Pods, cluster.PodOf(&set.Spec.Template, set.Name+"-", cluster.Reference(gvk, set.Name, set.UID)))
+				t.TellFailure(user, self)
 			}
 			if len(t.Requests) > sent && t.Failures[key] == "" {
 				return // one report, once they are there, tells all
@@ -67,6 +68,7 @@ func ReplicaSet(common *cluster.Turn, key storage.Key) {
 			slices.SortFunc(active, cluster.FirstToGo)
 			for _, p := range active[:min(-n, cluster.Burst)] {
 				t.Delete(user, key, p, metav1.DeleteOptions{})
+				t.TellDeletion(user, self, p)
 			}
 		}
 	}

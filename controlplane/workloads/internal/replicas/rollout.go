@@ -58,6 +58,12 @@ func (r *rollout) resize(set *appsv1.ReplicaSet, n int32, note bool) bool {
 	*set.Spec.Replicas = n
 	r.note(set)
 	r.write(set)
+	switch {
+	case had < n:
+		r.tell(fmt.Sprintf("Scaled up replica set %s from %d to %d", set.Name, had, n))
+	case had > n:
+		r.tell(fmt.Sprintf("Scaled down replica set %s from %d to %d", set.Name, had, n))
+	}
 	return had != n
 }
 

@@ -4,6 +4,7 @@
 package revisioned
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,6 +25,7 @@ const daemonSetController = step.KubeSystem + "daemon-set-controller"
 type daemons struct {
 	*turn
 	key  storage.Key
+	self *cluster.Object
 	d    *appsv1.DaemonSet
 	hash string
 	// old and current are the Pods of the node that run, by their template; the
@@ -48,7 +50,7 @@ func DaemonSet(common *cluster.Turn, key storage.Key) {
 	claimed := t.Claim(daemonSetController, self, cluster.KindOf("DaemonSet"), cluster.Pods, selector)
 	h := t.historyOf(daemonSetController, self, d, "DaemonSet", &d.Spec.Template, d.Status.CollisionCount,
 		func() string { return cluster.HashOf(&d.Spec.Template, d.Status.CollisionCount) })
-	s := &daemons{turn: t, key: key, d: d, hash: h.latest.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]}
+	s := &daemons{turn: t, key: key, self: self, d: d, hash: h.latest.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]}
 	if node := t.Index.Objects[cluster.NodeKey()]; node != nil {
 		s.wanted = labels.SelectorFromSet(d.Spec.Template.Spec.NodeSelector).Matches(labels.Set(node.Labels))
 	}
@@ -61,7 +63,7 @@ func DaemonSet(common *cluster.Turn, key storage.Key) {
 		case p.Ended():
 			busy = true
 			if !self.Deleting {
-				t.Delete(daemonSetController, key, p, metav1.DeleteOptions{})
+				s.replace(p)
 			}
 		case p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash:
 			s.current = append(s.current, p)
@@ -98,6 +100,7 @@ func (s *daemons) act(busy bool) {
 	gone := func(list []*cluster.Object) {
 		for _, p := range list {
 			s.Delete(daemonSetController, s.key, p, metav1.DeleteOptions{})
+			s.TellDeletion(daemonSetController, s.self, p)
 		}
 	}
 	rolling := s.d.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType
@@ -107,7 +110,7 @@ func (s *daemons) act(busy bool) {
 		gone(s.current)
 	case len(s.old)+len(s.current) == 0:
 		if !busy {
-			s.Create(daemonSetController, s.key, cluster.Pods, s.pod())
+			s.create()
 		}
 	case len(s.current) > 1:
 		gone(s.current[1:])
@@ -115,10 +118,30 @@ func (s *daemons) act(busy bool) {
 		gone(s.old[1:])
 	case len(s.old) == 0 || !rolling:
 	case len(s.current) == 0 && s.surges():
-		s.Create(daemonSetController, s.key, cluster.Pods, s.pod())
+		s.create()
 	case !s.surges() || !s.old[0].Ready || s.Available(s.key, s.current[0], s.d.Spec.MinReadySeconds):
 		gone(s.old)
 	}
+}
+
+func (s *daemons) create() {
+	s.Create(daemonSetController, s.key, cluster.Pods, s.pod())
+	s.TellFailure(daemonSetController, s.self)
+}
+
+// replace deletes a Pod that has ended.
+func (s *daemons) replace(p *cluster.Object) {
+	s.Delete(daemonSetController, s.key, p, metav1.DeleteOptions{})
+	note := cluster.Note{
+		User: daemonSetController, About: s.key, UID: s.self.UID, Warning: true, Reason: "FailedDaemonPod",
+		Message: fmt.Sprintf("Found failed daemon pod %s on node %s, will try to kill it", p.Key.Name, p.Node),
+	}
+	if p.Phase == corev1.PodSucceeded {
+		note.Warning, note.Reason = false, "SucceededDaemonPod"
+		note.Message = fmt.Sprintf("Found succeeded daemon pod %s on node %s, will try to delete it", p.Key.Name, p.Node)
+	}
+	s.Tell(note)
+	s.TellDeletion(daemonSetController, s.self, p)
 }
 
 // pod makes the Pod of the node.

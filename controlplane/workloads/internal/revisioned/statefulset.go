@@ -7,6 +7,7 @@ package revisioned
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -145,7 +146,9 @@ func (o *ordered) member(n int, p *cluster.Object) bool {
 		if !o.createClaims(n) {
 			return true
 		}
-		o.Create(statefulSetController, o.key, cluster.Pods, o.pod(n))
+		pod := o.pod(n)
+		o.Create(statefulSetController, o.key, cluster.Pods, pod)
+		o.tell("Create", fmt.Sprintf("Pod %s in StatefulSet %s", pod.Name, o.s.Name), "successful")
 		o.made[n] = true
 		return true
 	case p.Ended() && !p.Deleting:
@@ -174,6 +177,8 @@ func (o *ordered) condemn(p, unfit *cluster.Object) bool {
 
 func (o *ordered) remove(n int, p *cluster.Object) {
 	o.Delete(statefulSetController, o.key, p, metav1.DeleteOptions{})
+	_, name := step.SplitName(p.Key.Name)
+	o.tell("Delete", fmt.Sprintf("Pod %s in StatefulSet %s", name, o.s.Name), "successful")
 	o.deleted[n] = true
 }
 
@@ -262,8 +267,19 @@ func (o *ordered) createClaims(n int) bool {
 			c.OwnerReferences = []metav1.OwnerReference{cluster.Reference(cluster.KindOf("StatefulSet"), o.s.Name, o.s.UID)}
 		}
 		o.Create(statefulSetController, o.key, cluster.Claims, c)
+		o.tell("Create", fmt.Sprintf("Claim %s Pod %s-%d in StatefulSet %s", c.Name, o.s.Name, n, o.s.Name), "success")
 	}
 	return true
+}
+
+// tell tells of what is done, once it has succeeded or failed.
+func (o *ordered) tell(verb, what, success string) {
+	note := cluster.Note{User: statefulSetController, About: o.key, UID: o.self.UID}
+	note.Reason, note.Message = "Successful"+verb, fmt.Sprintf("%s %s %s", verb, what, success)
+	o.Tell(note)
+	note.Warning, note.Failed = true, true
+	note.Reason, note.Message = "Failed"+verb, fmt.Sprintf("%s %s failed error: ", verb, what)
+	o.Tell(note)
 }
 
 // handOver makes the claims of a condemned Pod go with it, if they are to.

@@ -1,0 +1,273 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Note is what an Event is to tell.
+type Note struct {
+	// User is who tells it.
+	User string
+	// About is the object that it is about.
+	About storage.Key
+	UID   types.UID
+	// Field of the object, such as "spec.containers{main}", or empty.
+	Field string
+	// Warning tells that not all is well.
+	Warning bool
+	Reason  string
+	Message string
+	// Failed tells that the note is about the failure of a request, whose message
+	// goes behind that of the note.
+	Failed bool
+}
+
+// Telling is the detail of requests that record Events. Nothing follows from
+// their failure.
+const Telling = "event"
+
+// diary holds what is yet to be told, and what has been.
+type diary struct {
+	// attached are notes about the requests of the last turn, by their position;
+	// reported counts those of them whose outcome is known.
+	attached map[int][]Note
+	reported int
+	waiting  []entry
+	told     map[entryKey]*told
+	// named is the moment in the name of the last Event, in nanoseconds.
+	named int64
+}
+
+type entry struct {
+	Note
+	at time.Time
+}
+
+// entryKey is what is alike in notes that are counted in one Event.
+type entryKey struct {
+	user, field, reason, message string
+	uid                          types.UID
+}
+
+type told struct {
+	event string
+	count int
+}
+
+// mostTold is how many Events are remembered, to count what happens again.
+const mostTold = 4096
+
+// Tell has a note told once the request that was asked for last has succeeded, or
+// failed if the note is about that.
+func (t *Turn) Tell(n Note) {
+	at := len(t.Requests) - 1
+	if t.futile {
+		return
+	}
+	t.diary.attached[at] = append(t.diary.attached[at], n)
+}
+
+// Withdraw takes back a request of this turn.
+func (t *Turn) Withdraw(i int) {
+	t.Requests = slices.Delete(t.Requests, i, i+1)
+	for at := i; at <= len(t.Requests); at++ {
+		delete(t.diary.attached, at)
+		if notes := t.diary.attached[at+1]; notes != nil {
+			t.diary.attached[at] = notes
+		}
+	}
+}
+
+// Note notes what has happened otherwise than by a request.
+func (m *Memory) Note(n Note, at time.Time) { m.diary.waiting = append(m.diary.waiting, entry{n, at}) }
+
+// Reported takes in the outcome of the next request of the last turn: failure is
+// empty for success. A failure that is not the first of its kind is not told.
+func (m *Memory) Reported(failure string, first bool, at time.Time) {
+	for _, n := range m.diary.attached[m.diary.reported] {
+		switch {
+		case n.Failed && failure != "" && first:
+			n.Message += failure
+			m.Note(n, at)
+		case !n.Failed && failure == "":
+			m.Note(n, at)
+		}
+	}
+	m.diary.reported++
+}
+
+// Untold tells whether notes wait.
+func (m *Memory) Untold() bool { return len(m.diary.waiting) > 0 }
+
+// Record asks for the Events of the notes that wait. Those that say again what was
+// said before are counted.
+func (t *Turn) Record() {
+	for _, e := range t.diary.waiting {
+		namespace, _ := step.SplitName(e.About.Name)
+		if namespace != "" && (t.View.Get(storage.Key{Bucket: "namespaces", Name: namespace}) == nil || t.terminating(namespace)) {
+			continue
+		}
+		t.record(&e)
+	}
+	t.diary.waiting = nil
+}
+
+func (t *Turn) record(e *entry) {
+	ref := t.refer(e)
+	key := entryKey{user: e.User, field: e.Field, reason: e.Reason, message: e.Message, uid: e.UID}
+	event := step.Resource{Version: "v1", Plural: "events"}
+	about := step.Subject{Key: e.About, Detail: Telling}
+	known := t.diary.told[key]
+	if known != nil && t.View.Get(storage.Key{Bucket: "events", Name: ref.Namespace + "/" + known.event}) != nil && e.User != step.Scheduler {
+		known.count++
+		body, _ := json.Marshal(map[string]any{"count": known.count, "lastTimestamp": metav1.NewTime(e.at).UTC().Format(time.RFC3339)})
+		t.Send(step.Patch(e.User, event.Collection(ref.Namespace)+"/"+known.event, body, about))
+		return
+	}
+	t.diary.named = max(t.diary.named+1, e.at.UnixNano())
+	meta := metav1.ObjectMeta{Namespace: ref.Namespace, Name: eventName(ref.Name, t.diary.named)}
+	for t.View.Get(storage.Key{Bucket: "events", Name: meta.Namespace + "/" + meta.Name}) != nil { // of a plane that this one is a fork of
+		t.diary.named++
+		meta.Name = eventName(ref.Name, t.diary.named)
+	}
+	if len(t.diary.told) >= mostTold {
+		clear(t.diary.told)
+	}
+	t.diary.told[key] = &told{event: meta.Name, count: 1}
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	var obj step.Typed
+	if e.User == step.Scheduler {
+		event.Group = "events.k8s.io"
+		action := "Binding"
+		if e.Warning {
+			action = "Scheduling"
+		}
+		obj = &eventsv1.Event{
+			TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"}, ObjectMeta: meta,
+			Regarding: ref, Type: kind, Reason: e.Reason, Note: e.Message, Action: action, EventTime: metav1.NewMicroTime(e.at),
+			ReportingController: corev1.DefaultSchedulerName, ReportingInstance: corev1.DefaultSchedulerName + "-" + NodeName,
+		}
+	} else {
+		component, host := reporter(e.User)
+		at := metav1.NewTime(e.at).Rfc3339Copy()
+		obj = &corev1.Event{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ObjectMeta: meta,
+			InvolvedObject: ref, Type: kind, Reason: e.Reason, Message: e.Message, Count: 1, FirstTimestamp: at, LastTimestamp: at,
+			Source:              corev1.EventSource{Component: component, Host: host},
+			ReportingController: component, ReportingInstance: host,
+		}
+	}
+	t.Send(step.Request{
+		User: e.User, Method: http.MethodPost, Path: event.Collection(ref.Namespace), ContentType: step.Protobuf, Body: step.Encode(obj), Subject: about,
+	})
+}
+
+func eventName(about string, moment int64) string {
+	return about + "." + strconv.FormatInt(moment, 16)
+}
+
+// refer returns how an Event calls the object that it is about.
+func (t *Turn) refer(e *entry) corev1.ObjectReference {
+	ref := corev1.ObjectReference{UID: e.UID, FieldPath: e.Field}
+	ref.Namespace, ref.Name = step.SplitName(e.About.Name)
+	if ref.Namespace == "" {
+		ref.Namespace = metav1.NamespaceDefault
+	}
+	ref.APIVersion, ref.Kind = typeOf(e.About.Bucket)
+	if rec := t.View.Get(e.About); rec != nil {
+		ref.ResourceVersion = fmt.Sprint(rec.Modified)
+	}
+	return ref
+}
+
+// typeOf is the type of the objects of a bucket.
+func typeOf(bucket string) (apiVersion, kind string) {
+	switch bucket {
+	case Pods:
+		return "v1", "Pod"
+	case Controllers:
+		return "v1", "ReplicationController"
+	case ReplicaSets:
+		return "apps/v1", "ReplicaSet"
+	case Deployments:
+		return "apps/v1", "Deployment"
+	case StatefulSets:
+		return "apps/v1", "StatefulSet"
+	case DaemonSets:
+		return "apps/v1", "DaemonSet"
+	case Jobs:
+		return "batch/v1", "Job"
+	}
+	return "batch/v1", "CronJob"
+}
+
+// reporter is how a user calls itself in Events.
+func reporter(user string) (component, host string) {
+	if node, ok := strings.CutPrefix(user, step.NodePrefix); ok {
+		return "kubelet", node
+	}
+	component = strings.TrimPrefix(user, step.KubeSystem)
+	if component == "daemon-set-controller" {
+		component = "daemonset-controller"
+	}
+	return component, ""
+}
+
+// makerOf returns who makes Pods whose names the server chooses, by where their
+// owners are kept.
+func makerOf(bucket string) string {
+	switch bucket {
+	case ReplicaSets:
+		return step.KubeSystem + "replicaset-controller"
+	case Controllers:
+		return step.KubeSystem + "replication-controller"
+	case DaemonSets:
+		return step.KubeSystem + "daemon-set-controller"
+	case Jobs:
+		return step.KubeSystem + "job-controller"
+	}
+	return ""
+}
+
+// NoteCreation notes that a Pod has come into being, whose name its maker did not
+// know before.
+func (m *Memory) NoteCreation(p *Object) {
+	user, owner := makerOf(p.Owner.Key.Bucket), m.Index.Objects[p.Owner.Key]
+	if p.Key.Bucket != Pods || user == "" || owner == nil || owner.UID != p.Owner.UID {
+		return
+	}
+	_, name := step.SplitName(p.Key.Name)
+	m.Note(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulCreate", Message: "Created pod: " + name}, p.createdAt)
+}
+
+// TellDeletion tells of a Pod that an owner of a kind whose Pods have no names of
+// their own deletes.
+func (t *Turn) TellDeletion(user string, owner *Object, p *Object) {
+	_, name := step.SplitName(p.Key.Name)
+	t.Tell(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulDelete", Message: "Deleted pod: " + name})
+}
+
+// TellFailure tells of a Pod that cannot be created.
+func (t *Turn) TellFailure(user string, owner *Object) {
+	t.Tell(Note{User: user, About: owner.Key, UID: owner.UID, Warning: true, Reason: "FailedCreate", Message: "Error creating: ", Failed: true})
+}
