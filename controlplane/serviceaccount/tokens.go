@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -318,13 +317,4 @@ func userOf(namespace string, account reference) *auth.User {
 		Name: UserPrefix + namespace + ":" + account.Name, UID: string(account.UID),
 		Groups: []string{AllGroup, AllGroup + ":" + namespace, auth.Authenticated},
 	}
-}
-
-// SplitUser returns the namespace and the name of the account that a user is.
-func SplitUser(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, UserPrefix)
-	if !ok {
-		return "", "", false
-	}
-	return strings.Cut(rest, ":")
 }

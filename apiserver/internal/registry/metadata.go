@@ -41,11 +41,10 @@ func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second))
 
 // The lengths of a generated name.
 const (
-	maxNameLength    = 63
-	suffixLength     = 5
-	maxPrefixLength  = maxNameLength - suffixLength
-	maxNameAttempts  = 8
-	maxManagerLength = 128
+	maxNameLength   = 63
+	suffixLength    = 5
+	maxPrefixLength = maxNameLength - suffixLength
+	maxNameAttempts = 8
 )
 
 func (g *Registry) generateName(prefix string) string {

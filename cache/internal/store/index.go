@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/steer-dev/steer/client"
 )
 
@@ -31,14 +29,6 @@ func ownerValues(obj client.Object) []string {
 		uids[i] = string(owners[i].UID)
 	}
 	return uids
-}
-
-// ControllerOf is the uid of obj's controlling owner.
-func ControllerOf(obj client.Object) string {
-	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
-		return string(ref.UID)
-	}
-	return ""
 }
 
 // index finds objects by computed values.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	quantity "k8s.io/apimachinery/pkg/api/resource"
@@ -58,13 +57,4 @@ func Quantity(path *field.Path, q quantity.Quantity) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be greater than or equal to 0").WithOrigin("minimum")}
 	}
 	return nil
-}
-
-// LabelName checks a name that becomes a label of a domain name.
-func LabelName(path *field.Path, name string) field.ErrorList {
-	var errs field.ErrorList
-	for _, problem := range validation.IsDNS1123Label(name) {
-		errs = append(errs, field.Invalid(path, name, problem))
-	}
-	return errs
 }
