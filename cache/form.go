@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/cache/internal/clone"
 	"github.com/steer-dev/steer/client"
 )
 
@@ -72,8 +73,7 @@ func copyInto(to, shared client.Object) error {
 		return p.copyInto(to)
 	}
 	if reflect.TypeOf(to) == reflect.TypeOf(shared) {
-		fresh := shared.DeepCopyObject()
-		reflect.ValueOf(to).Elem().Set(reflect.ValueOf(fresh).Elem())
+		clone.Into(to, shared)
 		return nil
 	}
 	m, ok := to.(*metav1.PartialObjectMetadata)
@@ -84,7 +84,25 @@ func copyInto(to, shared client.Object) error {
 	if err != nil {
 		return err
 	}
-	part.DeepCopyInto(m)
+	clone.Into(m, part)
+	return nil
+}
+
+// copyAll is copyInto for the objects of a list.
+func copyAll(to, shared []client.Object) error {
+	alike := true
+	for i := range to {
+		alike = alike && reflect.TypeOf(to[i]) == reflect.TypeOf(shared[i]) && reflect.TypeOf(to[i]) == reflect.TypeOf(to[0])
+	}
+	if alike {
+		clone.All(to, shared)
+		return nil
+	}
+	for i := range to {
+		if err := copyInto(to[i], shared[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -122,14 +140,14 @@ func (p place) adapt(obj runtime.Object, newItem func() client.Object) (client.O
 	from := formOf(obj)
 	switch {
 	case from == p.form:
-		out, ok := o.DeepCopyObject().(client.Object)
-		return out, ok && reflect.TypeOf(out) == reflect.TypeOf(newItem())
+		out := clone.Of(o)
+		return out, reflect.TypeOf(out) == reflect.TypeOf(newItem())
 	case p.form == metadata:
 		part, err := metadataOf(o)
 		if err != nil {
 			return nil, false
 		}
-		return part.DeepCopy(), true
+		return clone.Of(part), true
 	case p.form == typed && from == untyped:
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {

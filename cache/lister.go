@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/steer-dev/steer/cache/internal/clone"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -66,7 +67,7 @@ func (l *Lister[T]) List(ctx context.Context, opts ...client.ListOption) ([]T, e
 	}
 	var out []T
 	for obj := range shared {
-		out = append(out, obj.DeepCopyObject().(T))
+		out = append(out, clone.Of(obj))
 	}
 	return out, nil
 }

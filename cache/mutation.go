@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/cache/internal/clone"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -19,7 +19,7 @@ import (
 type mutationDetector struct {
 	on     bool
 	mu     sync.Mutex
-	copies map[client.Object]runtime.Object
+	copies map[client.Object]client.Object
 }
 
 // note remembers the new object of a change and checks the one it replaces.
@@ -35,9 +35,9 @@ func (d *mutationDetector) note(c store.Change) {
 	}
 	if _, compact := c.New.(*packed); c.New != nil && !compact {
 		if d.copies == nil {
-			d.copies = map[client.Object]runtime.Object{}
+			d.copies = map[client.Object]client.Object{}
 		}
-		d.copies[c.New] = c.New.DeepCopyObject()
+		d.copies[c.New] = clone.Of(c.New)
 	}
 }
 

@@ -309,20 +309,21 @@ func setItems(list client.ObjectList, found []client.Object) error {
 	}
 	elem := items.Type().Elem()
 	out := reflect.MakeSlice(items.Type(), len(found), len(found))
-	for i, shared := range found {
+	to := make([]client.Object, len(found))
+	for i := range found {
 		at := out.Index(i)
 		if elem.Kind() == reflect.Pointer {
 			at.Set(reflect.New(elem.Elem()))
 		} else {
 			at = at.Addr()
 		}
-		to, ok := at.Interface().(client.Object)
-		if !ok {
+		var ok bool
+		if to[i], ok = at.Interface().(client.Object); !ok {
 			return fmt.Errorf("items of %T are not objects", list)
 		}
-		if err := copyInto(to, shared); err != nil {
-			return err
-		}
+	}
+	if err := copyAll(to, found); err != nil {
+		return err
 	}
 	items.Set(out)
 	return nil
