@@ -30,8 +30,9 @@ func namespaceKinds() []*resource.Resource {
 		Metadata: kind.Metadata{Again: true},
 		NameRule: apivalidation.ValidateNamespaceName,
 		Status:   true, Unconditional: true,
-		InitialStatus: func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceActive },
-		Defaults:      defaultNamespace,
+		InitialStatus:  func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceActive },
+		ValidateStatus: validateNamespaceStatus,
+		Defaults:       defaultNamespace,
 		Prepare: func(_ context.Context, ns, old *corev1.Namespace) {
 			defaultNamespace(ns) // by now a generated name is known
 			if old != nil {
@@ -64,8 +65,9 @@ func namespaceKinds() []*resource.Resource {
 	return []*resource.Resource{k.Resource()}
 }
 
-// defaultNamespace sees to the label by which selectors find a namespace.
+// defaultNamespace sees to the phase, and to the label by which selectors find a namespace.
 func defaultNamespace(ns *corev1.Namespace) {
+	kind.OrDefault(&ns.Status.Phase, corev1.NamespaceActive)
 	if ns.Name != "" && ns.Labels[corev1.LabelMetadataName] != ns.Name {
 		ns.Labels = maps.Clone(ns.Labels)
 		if ns.Labels == nil {
@@ -73,6 +75,18 @@ func defaultNamespace(ns *corev1.Namespace) {
 		}
 		ns.Labels[corev1.LabelMetadataName] = ns.Name
 	}
+}
+
+// validateNamespaceStatus lets nobody say that a namespace goes which stays, or the reverse.
+func validateNamespaceStatus(ns, _ *corev1.Namespace) field.ErrorList {
+	path := field.NewPath("status", "Phase")
+	switch {
+	case ns.DeletionTimestamp == nil && ns.Status.Phase != corev1.NamespaceActive:
+		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+	case ns.DeletionTimestamp != nil && ns.Status.Phase != corev1.NamespaceTerminating:
+		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+	}
+	return nil
 }
 
 func hasFinalizer(ns *corev1.Namespace, name corev1.FinalizerName) bool {

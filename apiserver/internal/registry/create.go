@@ -93,8 +93,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 		obj.SetName(g.generateName(obj.GetGenerateName()))
 	}
 	wr.Strategy.Prepare(ctx, obj, nil)
-	errs := append(in.validateMetadata(wr.Strategy, obj, nil, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, nil)...)
-	if len(errs) > 0 {
+	if errs := in.validateNew(ctx, wr.Strategy, obj, wr.Ownership != nil); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}
 	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {

@@ -4,13 +4,14 @@
 package registry
 
 import (
+	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -114,41 +115,74 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 	return false
 }
 
-// validateMetadata checks what all objects have in common. old is nil for a
-// creation.
+// validateNew checks an object that is to be created. Where its kind does not look at
+// metadata, nothing is said of it before all else is right.
 //
-// by says what is repeated; tracked tells that the record of field owners is the
-// server's own work, and not worth the time to check it.
-func (in *Served) validateMetadata(by resource.Strategy, obj, old resource.Object, tracked bool) field.ErrorList {
+// tracked tells that the record of field owners is the server's own work, and not worth
+// the time to check it.
+func (in *Served) validateNew(ctx context.Context, by resource.Strategy, obj resource.Object, tracked bool) field.ErrorList {
+	rule, last := in.nameRule(), false
+	if updates, _ := repeats(by); updates == 0 {
+		rule, last = segment, true
+	}
+	metadata := func() field.ErrorList {
+		if tracked && in.plainMetadata(obj, nil) {
+			return nil
+		}
+		return apivalidation.ValidateObjectMetaAccessor(recorded(obj, tracked), in.Namespaced, rule, field.NewPath("metadata"))
+	}
+	if last {
+		if errs := by.Validate(ctx, obj, nil); len(errs) > 0 {
+			return errs
+		}
+		return metadata()
+	}
+	return append(metadata(), by.Validate(ctx, obj, nil)...)
+}
+
+// validateChangedMetadata checks the metadata of an update; by says what is repeated.
+func (in *Served) validateChangedMetadata(by resource.Strategy, obj, old resource.Object, tracked bool) field.ErrorList {
 	if tracked && in.plainMetadata(obj, old) {
 		return nil
 	}
-	rule := in.NameRule
-	if rule == nil {
-		rule = apivalidation.NameIsDNSSubdomain
-	}
-	path := field.NewPath("metadata")
-	var meta metav1.Object = obj
-	if tracked {
-		meta = unrecorded{obj}
-	}
-	creation := apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, rule, path)
-	if old == nil {
-		return creation
-	}
+	path, meta := field.NewPath("metadata"), recorded(obj, tracked)
 	update := apivalidation.ValidateObjectMetaAccessorUpdate(meta, old, path)
-	updates, creations := 1, 0
-	if r, ok := by.(resource.Repeater); ok {
-		updates, creations = r.Repeats()
-	}
-	errs := slices.Concat(creation, update)
+	errs := append(apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, segment, path), update...)
+	updates, creations := repeats(by)
 	for range updates {
 		errs = append(errs, update...)
 	}
 	for range creations {
-		errs = append(errs, creation...)
+		errs = append(errs, apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, in.nameRule(), path)...)
 	}
 	return errs
+}
+
+// repeats is [resource.Repeater], or what strategies do that are none.
+func repeats(by resource.Strategy) (update, creation int) {
+	if r, ok := by.(resource.Repeater); ok {
+		return r.Repeats()
+	}
+	return 1, 0
+}
+
+// nameRule is what the names of the resource have to be.
+func (in *Served) nameRule() apivalidation.ValidateNameFunc {
+	if in.NameRule != nil {
+		return in.NameRule
+	}
+	return apivalidation.NameIsDNSSubdomain
+}
+
+// segment is what all names have to be, and prefixes of names that are not new.
+func segment(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+
+// recorded is the metadata to check.
+func recorded(obj resource.Object, tracked bool) metav1.Object {
+	if tracked {
+		return unrecorded{obj}
+	}
+	return obj
 }
 
 // plainMetadata tells whether the metadata of an unstructured object is certainly

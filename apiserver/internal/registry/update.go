@@ -103,7 +103,7 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	obj.SetGeneration(old.GetGeneration())
 	wr.Strategy.Prepare(ctx, obj, old)
 	keepSystemFields(obj, old)
-	errs := append(in.validateMetadata(wr.Strategy, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
+	errs := append(in.validateChangedMetadata(wr.Strategy, obj, old, wr.Ownership != nil), wr.Strategy.Validate(ctx, obj, old)...)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}

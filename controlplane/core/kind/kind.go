@@ -110,6 +110,9 @@ type Metadata struct {
 	// Unchecked tells that nothing is checked; StatusUnchecked, with updates of the
 	// status.
 	Unchecked, StatusUnchecked bool
+	// StatusKept tells that writes of the status leave labels, annotations, finalizers and
+	// owners as they are.
+	StatusKept bool
 	// AnyFinalizer admits finalizers without a domain which are not those of Kubernetes.
 	AnyFinalizer bool
 }

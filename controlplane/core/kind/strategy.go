@@ -119,8 +119,16 @@ func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old resource.Objec
 			current.Field(i).Set(before.Field(i))
 		}
 	}
-	obj.SetOwnerReferences(old.GetOwnerReferences())
 	obj.SetGeneration(old.GetGeneration())
+	if s.kind.Metadata.StatusKept {
+		obj.SetLabels(old.GetLabels())
+		obj.SetAnnotations(old.GetAnnotations())
+		obj.SetFinalizers(old.GetFinalizers())
+		obj.SetOwnerReferences(old.GetOwnerReferences())
+	}
+	if s.kind.Defaults != nil {
+		s.kind.Defaults(obj.(P)) // again, as some follow from what only now is in it
+	}
 	if s.kind.PrepareStatus != nil {
 		s.kind.PrepareStatus(obj.(P), old.(P))
 	}

@@ -29,12 +29,15 @@ func addressKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[networkingv1.ServiceCIDR, ranges]{
 			Group: group, Version: "v1", Plural: "servicecidrs", Cluster: true, Status: true, Unconditional: true,
+			Metadata: kind.Metadata{StatusKept: true},
 			Validate: validateRanges,
 			Columns:  kind.Columns("Name", "CIDRs", "Age"),
 			Row:      func(r ranges) []any { return []any{r.Name, strings.Join(r.Spec.CIDRs, ","), kind.Age(r)} },
 		}.Resource(),
 		kind.Of[networkingv1.IPAddress, address]{
 			Group: group, Version: "v1", Plural: "ipaddresses", Singular: "ipaddress", Short: []string{"ip"}, Cluster: true, Unconditional: true,
+			Metadata: kind.Metadata{Again: true},
+			NameRule: nameIsIP,
 			Validate: validateIPAddress,
 			Columns:  kind.Columns("Name", "ParentRef", "Age"),
 			Row: func(a address) []any {
@@ -93,17 +96,21 @@ func validateRanges(r, old *networkingv1.ServiceCIDR) field.ErrorList {
 	return errs
 }
 
+// nameIsIP is the rule of names that are addresses.
+func nameIsIP(name string, _ bool) []string {
+	var problems []string
+	for _, err := range validation.IsValidIP(nil, name) {
+		problems = append(problems, err.Detail)
+	}
+	return problems
+}
+
 func validateIPAddress(a, old *networkingv1.IPAddress) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
 	spec := f.Child("spec")
 	if old != nil {
 		spec.Unchanged("parentRef", a.Spec.ParentRef, old.Spec.ParentRef)
-		return errs
-	}
-	metadata := f.Child("metadata")
-	if ip, err := netip.ParseAddr(a.Name); err != nil || ip.String() != a.Name {
-		metadata.Invalid("name", a.Name, "must be a valid IP address in canonical form")
 	}
 	p := a.Spec.ParentRef
 	if p == nil {
@@ -114,7 +121,10 @@ func validateIPAddress(a, old *networkingv1.IPAddress) field.ErrorList {
 	if p.Group != "" {
 		at.Subdomain("group", p.Group)
 	}
-	at.NonEmpty("resource", p.Resource)
-	at.NonEmpty("name", p.Name)
+	at.PathSegment("resource", p.Resource)
+	at.PathSegment("name", p.Name)
+	if p.Namespace != "" {
+		at.PathSegment("namespace", p.Namespace)
+	}
 	return errs
 }

@@ -89,9 +89,8 @@ func checkAddress(f *valid.Field, a *corev1.EndpointAddress) {
 func validateEndpointSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
-	known := valid.RequiredOf(&f, "addressType", e.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
-	changed := old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints)
-	if changed && (known || e.AddressType != "") {
+	valid.RequiredOf(&f, "addressType", e.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
+	if old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints) {
 		checkEndpoints(&f, e)
 	}
 	checkSlicePorts(&f, e.Ports)
@@ -102,7 +101,7 @@ func validateEndpointSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 }
 
 func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
-	const endpoints, addresses, zones, nodes = 1000, 100, 8, 8
+	const endpoints, addresses, zones, nodes, labels = 1000, 100, 8, 8, 16
 	list := f.Child("endpoints")
 	if len(e.Endpoints) > endpoints {
 		list.TooMany("", len(e.Endpoints), endpoints)
@@ -124,6 +123,9 @@ func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
 			at.Subdomain("nodeName", *p.NodeName)
 		}
 		topology := at.Child("deprecatedTopology")
+		if n := len(p.DeprecatedTopology); n > labels {
+			topology.TooMany("", n, labels)
+		}
 		topology.Labels("", p.DeprecatedTopology)
 		if p.Hostname != nil {
 			at.DNSLabel("hostname", *p.Hostname)

@@ -394,7 +394,7 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	f := status.Child("loadBalancer")
 	list := f.Child("ingress")
 	if !isBalancer(&s.Spec) && len(s.Status.LoadBalancer.Ingress) > 0 {
-		list.Forbidden("", "may only be used when `spec.type` is LoadBalancer")
+		list.Forbidden("", "may only be used when `spec.type` is 'LoadBalancer'")
 		return errs
 	}
 	for i, in := range s.Status.LoadBalancer.Ingress {

@@ -32,7 +32,7 @@ func serviceKinds() []*resource.Resource {
 			Version: "v1", Plural: "services", Short: []string{"svc"}, Categories: []string{"all"},
 			Status: true, Unconditional: true, Creates: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
-			Defaults: defaultService,
+			Defaults: defaultService, Prepare: prepareService,
 			NameRule: apivalidation.NameIsDNSLabel,
 			Warnings: serviceWarnings,
 			Validate: validateService, ValidateStatus: validateServiceStatus,

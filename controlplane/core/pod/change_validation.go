@@ -53,7 +53,7 @@ func checkChange(f *valid.Field, p, old *corev1.Pod) {
 	if rest := unchangeable(&spec, now, before); !equality.Semantic.DeepEqual(rest, before) {
 		spec.Forbidden("", "pod updates may not change fields other than `spec.containers[*].image`,"+
 			"`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
-			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
+			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+valid.Difference(before, rest))
 	}
 }
 

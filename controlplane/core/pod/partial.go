@@ -102,7 +102,8 @@ func checkEphemeralChange(f *valid.Field, now, before *corev1.Pod) {
 		case i < 0:
 			f.Forbidden("ephemeralContainers", fmt.Sprintf("existing ephemeral containers %q may not be removed\n", c.Name))
 		case !equality.Semantic.DeepEqual(c, now.Spec.EphemeralContainers[i]):
-			f.Forbidden("ephemeralContainers", fmt.Sprintf("existing ephemeral containers %q may not be changed\n", c.Name))
+			f.Forbidden("ephemeralContainers", fmt.Sprintf("existing ephemeral containers %q may not be changed\n", c.Name)+
+				valid.Difference(c, now.Spec.EphemeralContainers[i]))
 		}
 	}
 }

@@ -21,8 +21,10 @@ func defaultAddresses(s *corev1.PodStatus) {
 }
 
 // prepareStatus keeps what those who know older versions of a Pod leave out, and
-// drops what features that are off by default would show.
+// drops what features that are off by default would show. Old kubelets do not know owners
+// well enough to be let near them.
 func prepareStatus(p, old *corev1.Pod) {
+	p.OwnerReferences = old.OwnerReferences
 	now, before := &p.Status, &old.Status
 	if now.QOSClass == "" {
 		now.QOSClass = before.QOSClass

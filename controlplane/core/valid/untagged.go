@@ -11,8 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
+
+// Difference shows what a value has become, line by line, as Kubernetes does where a
+// change is refused.
+func Difference(before, now any) string { return diff.Diff(Untagged(before), Untagged(now)) }
 
 // Untagged shows a value in an error as Kubernetes does where its rules work on
 // types without JSON names: with the names of Go, and with all that is unset.
@@ -72,21 +77,34 @@ func writeStruct(b *bytes.Buffer, v reflect.Value) error {
 // writeFields writes the members of a struct, and in place of structs that are
 // embedded in it theirs.
 func writeFields(b *bytes.Buffer, v reflect.Value) error {
-	for i := range v.NumField() {
-		if i > 0 {
-			b.WriteByte(',')
+	if metadata, ok := v.Interface().(metav1.ObjectMeta); ok { // which has names for JSON
+		raw, err := json.Marshal(metadata)
+		if len(raw) > len("{}") {
+			comma(b)
+			b.Write(raw[1 : len(raw)-1])
 		}
-		f := v.Type().Field(i)
-		if _, metadata := v.Field(i).Interface().(metav1.ObjectMeta); f.Anonymous && f.Type.Kind() == reflect.Struct && !metadata {
-			if err := writeFields(b, v.Field(i)); err != nil {
+		return err
+	}
+	for _, m := range membersOf(v) {
+		if m.embedded {
+			if err := writeFields(b, m.value); err != nil {
 				return err
 			}
 			continue
 		}
-		b.WriteString(`"` + f.Name + `":`)
-		if err := write(b, v.Field(i)); err != nil {
+		comma(b)
+		b.WriteString(`"` + m.name + `":`)
+		if err := write(b, m.value); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// comma separates what comes from what is there.
+func comma(b *bytes.Buffer) {
+	if bytes.HasSuffix(b.Bytes(), []byte("{")) {
+		return
+	}
+	b.WriteByte(',')
 }

@@ -135,7 +135,8 @@ func checkClaimChange(f *valid.Field, c, old *corev1.PersistentVolumeClaim) {
 		now.VolumeAttributesClassName = before.VolumeAttributesClassName
 	}
 	if !equality.Semantic.DeepEqual(now, before) {
-		f.Forbidden("spec", "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")
+		f.Forbidden("spec", "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+
+			valid.Difference(before, now))
 	}
 	spec := f.Child("spec")
 	size, oldSize := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]

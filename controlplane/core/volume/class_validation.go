@@ -26,7 +26,6 @@ func validateStorageClass(c, old *storagev1.StorageClass) field.ErrorList {
 		f.Unchanged("provisioner", c.Provisioner, old.Provisioner)
 		f.Unchanged("reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy)
 		f.Unchanged("volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode)
-		return errs
 	}
 	checkProvisioner(&f, "provisioner", c.Provisioner)
 	checkParameters(&f, c.Parameters)

@@ -21,6 +21,7 @@ func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
 	spec := f.Child("spec")
 	CheckVolume(&spec, &v.Spec, v.Name, false)
 	if old != nil {
+		CheckVolume(&spec, &v.Spec, v.Name, false) // Kubernetes names the causes of a refusal twice
 		checkVolumeChange(&f, &v.Spec, &old.Spec)
 	}
 	return errs
@@ -34,7 +35,8 @@ func checkVolumeChange(f *valid.Field, now, before *corev1.PersistentVolumeSpec)
 	}
 	spec := f.Child("spec")
 	if !equality.Semantic.DeepEqual(*source, before.PersistentVolumeSource) {
-		spec.Forbidden("persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
+		spec.Forbidden("persistentvolumesource", "spec.persistentvolumesource is immutable after creation\n"+
+			valid.Difference(before.PersistentVolumeSource, *source))
 	}
 	f.Unchanged("volumeMode", now.VolumeMode, before.VolumeMode)
 	if before.NodeAffinity != nil {

@@ -37,6 +37,7 @@ func Resources() []*resource.Resource {
 			Status:   true, Unconditional: true,
 			Defaults:      DefaultClaim,
 			InitialStatus: func(c claim) { c.Status.Phase = corev1.ClaimPending },
+			Prepare:       prepareClaim,
 			Validate:      validateClaim, ValidateStatus: validateClaimStatus,
 			Warnings: claimWarnings,
 			Columns: kind.Columns("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
@@ -54,12 +55,13 @@ func Resources() []*resource.Resource {
 				if v.Spec.HostPath != nil {
 					kind.Fill(&v.Spec.HostPath.Type, corev1.HostPathUnset)
 				}
+				kind.OrDefault(&v.Status.Phase, corev1.VolumePending)
 			},
 			InitialStatus: func(v volume) {
 				now := metav1.Now().Rfc3339Copy()
 				v.Status.Phase, v.Status.LastPhaseTransitionTime = corev1.VolumePending, &now
 			},
-			Validate: validateVolume,
+			Validate: validateVolume, PrepareStatus: prepareVolumeStatus,
 			Columns: kind.Columns("Name", "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass",
 				"VolumeAttributesClass", "Reason", "Age", "VolumeMode*"),
 			Row: volumeRow,
@@ -93,6 +95,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.VolumeAttachment, attachment]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattachments", Cluster: true, Status: true,
+			Metadata: kind.Metadata{StatusKept: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateAttachment, ValidateStatus: validateAttachment,
 			Columns: kind.Columns("Name", "Attacher", "PV", "Node", "Attached:boolean", "Age"),
@@ -127,22 +130,23 @@ func Resources() []*resource.Resource {
 	}
 }
 
+// prepareVolumeStatus sees to the time since when a volume is in its phase, unless who
+// changes the phase does.
+func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
+	now, before := &v.Status, &old.Status
+	switch same := now.Phase == before.Phase; {
+	case same && now.LastPhaseTransitionTime == nil:
+		now.LastPhaseTransitionTime = before.LastPhaseTransitionTime
+	case !same && (now.LastPhaseTransitionTime == nil || now.LastPhaseTransitionTime.Equal(before.LastPhaseTransitionTime)):
+		at := metav1.Now().Rfc3339Copy()
+		now.LastPhaseTransitionTime = &at
+	}
+}
+
 // DefaultClaim sets the defaults of a claim, or of the template of one.
 func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	kind.Fill(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-	if d := c.Spec.DataSource; d != nil {
-		switch group := kind.Value(d.APIGroup); {
-		case group == "" && d.Kind == "PersistentVolumeClaim", group == "snapshot.storage.k8s.io" && d.Kind == "VolumeSnapshot":
-		default: // others are asked for by reference
-			c.Spec.DataSource = nil
-		}
-	}
-	if r := c.Spec.DataSourceRef; r != nil && c.Spec.DataSource == nil && kind.Value(r.Namespace) == "" {
-		c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: r.APIGroup, Kind: r.Kind, Name: r.Name}
-	}
-	if c.Spec.DataSource != nil && c.Spec.DataSourceRef == nil {
-		c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: c.Spec.DataSource.APIGroup, Kind: c.Spec.DataSource.Kind, Name: c.Spec.DataSource.Name}
-	}
+	kind.OrDefault(&c.Status.Phase, corev1.ClaimPending)
 }
 
 // modes lists access modes in their short form.

@@ -103,11 +103,7 @@ func checkJobChange(f *valid.Field, s *batchv1.JobSpec, old *batchv1.Job) {
 		f.Invalid("completions", *s.Completions, "can only be modified in tandem with spec.parallelism")
 	}
 	f.Unchanged("selector", s.Selector, before.Selector)
-	template := before.Template
-	if kind.Value(before.Suspend) {
-		template = whileSuspended(&s.Template, before.Template.DeepCopy(), old.Status.StartTime == nil)
-	}
-	f.Add(valid.Immutable(f.PathOf("template"), s.Template, template)...) // shown as people write it
+	checkJobTemplateChange(f, &s.Template, old)
 	f.Unchanged("completionMode", s.CompletionMode, before.CompletionMode)
 	f.Unchanged("podFailurePolicy", s.PodFailurePolicy, before.PodFailurePolicy)
 	f.Unchanged("backoffLimitPerIndex", s.BackoffLimitPerIndex, before.BackoffLimitPerIndex)
@@ -115,10 +111,21 @@ func checkJobChange(f *valid.Field, s *batchv1.JobSpec, old *batchv1.Job) {
 	f.Unchanged("successPolicy", s.SuccessPolicy, before.SuccessPolicy)
 }
 
-// whileSuspended returns the old template with what queues adjust in a Job that
-// waits: its resources and, before it has begun, where it is placed.
-func whileSuspended(now, old *corev1.PodTemplateSpec, unstarted bool) corev1.PodTemplateSpec {
-	for _, lists := range [][2][]corev1.Container{{now.Spec.Containers, old.Spec.Containers}, {now.Spec.InitContainers, old.Spec.InitContainers}} {
+func isSuspended(j *batchv1.Job) bool {
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
+	})
+}
+
+// checkJobTemplateChange admits what queues adjust in a Job that waits and has no Pods:
+// its resources and where it is placed.
+func checkJobTemplateChange(f *valid.Field, now *corev1.PodTemplateSpec, old *batchv1.Job) {
+	template := old.Spec.Template.DeepCopy()
+	if !kind.Value(old.Spec.Suspend) || old.Status.Active > 0 || old.Status.StartTime != nil && !isSuspended(old) {
+		f.Unchanged("template", now, template)
+		return
+	}
+	for _, lists := range [][2][]corev1.Container{{now.Spec.Containers, template.Spec.Containers}, {now.Spec.InitContainers, template.Spec.InitContainers}} {
 		if len(lists[0]) != len(lists[1]) {
 			continue
 		}
@@ -128,22 +135,18 @@ func whileSuspended(now, old *corev1.PodTemplateSpec, unstarted bool) corev1.Pod
 			}
 		}
 	}
-	if !unstarted {
-		return *old
-	}
-	switch is, was := now.Spec.Affinity, old.Spec.Affinity; {
+	switch is, was := now.Spec.Affinity, template.Spec.Affinity; {
 	case is == nil && was != nil:
 		if was.NodeAffinity = nil; *was == (corev1.Affinity{}) {
-			old.Spec.Affinity = nil
+			template.Spec.Affinity = nil
 		}
 	case is != nil && was == nil:
-		old.Spec.Affinity = &corev1.Affinity{NodeAffinity: is.NodeAffinity}
+		template.Spec.Affinity = &corev1.Affinity{NodeAffinity: is.NodeAffinity}
 	case is != nil:
 		was.NodeAffinity = is.NodeAffinity
 	}
-	old.Spec.NodeSelector, old.Spec.Tolerations, old.Spec.SchedulingGates = now.Spec.NodeSelector, now.Spec.Tolerations, now.Spec.SchedulingGates
-	old.Annotations, old.Labels = now.Annotations, now.Labels
-	return *old
+	template.Spec.NodeSelector, template.Spec.Tolerations, template.Spec.SchedulingGates = now.Spec.NodeSelector, now.Spec.Tolerations, now.Spec.SchedulingGates
+	f.Unchanged("template.spec", now.Spec, template.Spec)
 }
 
 func checkJobSpec(f *valid.Field, s *batchv1.JobSpec) {

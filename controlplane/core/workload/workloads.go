@@ -47,10 +47,11 @@ func workloadKinds() []*resource.Resource {
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDeployment,
 			Validate: validateDeployment, ValidateStatus: validateDeploymentStatus,
-			Prepare:      func(_ context.Context, o, _ deployment) { podspec.PrepareTemplate(&o.Spec.Template) },
-			Warnings:     func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
-			Subresources: scalable("apps", scaling[*appsv1.Deployment]{deploymentScale}),
-			Columns:      kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
+			PrepareStatus: func(d, old deployment) { d.Labels = old.Labels },
+			Prepare:       func(_ context.Context, o, _ deployment) { podspec.PrepareTemplate(&o.Spec.Template) },
+			Warnings:      func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
+			Subresources:  scalable("apps", scaling[*appsv1.Deployment]{deploymentScale}),
+			Columns:       kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(d deployment) []any {
 				names, images := kind.ContainerText(d.Spec.Template.Spec.Containers)
 				return []any{
@@ -111,7 +112,7 @@ func workloadKinds() []*resource.Resource {
 			Group: "apps", Version: "v1", Plural: "daemonsets", Short: []string{"ds"}, Categories: all, Family: podspec.Family(),
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDaemonSet,
-			Prepare:  countTemplates,
+			Prepare:  countTemplates, PrepareStatus: keepCount,
 			Validate: validateDaemonSet, ValidateStatus: validateDaemonSetStatus,
 			Warnings: func(o, old daemonSet) []string { // its Pods have a name made from it, but no hostname is
 				if old != nil && old.Generation == o.Generation {
@@ -218,7 +219,6 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 		claim := &s.VolumeClaimTemplates[i]
 		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
 		volume.DefaultClaim(claim)
-		kind.OrDefault(&claim.Status.Phase, corev1.ClaimPending)
 	}
 }
 
@@ -241,6 +241,12 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 		}
 		d.Annotations[appsv1.DeprecatedTemplateGeneration] = "0"
 	}
+}
+
+// keepCount is for writes of the status.
+func keepCount(d, old *appsv1.DaemonSet) {
+	d.Annotations = maps.Clone(d.Annotations)
+	d.Annotations[appsv1.DeprecatedTemplateGeneration] = old.Annotations[appsv1.DeprecatedTemplateGeneration]
 }
 
 // countTemplates keeps the annotation in which the number of the pod template of

@@ -103,7 +103,7 @@ func explore(ctx context.Context, o options) (err error) {
 		found.add(seed.kind, request, want, got)
 	}
 	found.print(os.Stdout, o.shown)
-	fmt.Printf("%d requests from %d objects in %v: %d alike, %d not, of %d sorts\n", o.rounds, len(corpus.seeds),
-		time.Since(begin).Round(time.Second), found.alike, o.rounds-found.alike, len(found.sorts))
+	fmt.Printf("%d requests from %d objects in %v: %d alike, %d not, of %d sorts, %d not answered by the reference server\n", o.rounds,
+		len(corpus.seeds), time.Since(begin).Round(time.Second), found.alike, o.rounds-found.alike-found.unanswered, len(found.sorts), found.unanswered)
 	return nil
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"regexp"
 
@@ -35,6 +36,22 @@ func (r *request) text() string {
 // pair is the two servers.
 type pair struct {
 	reference, steer *wiretest.Target
+	// given are the addresses and ports that the servers have chosen, in pairs: of the
+	// reference and of Steer.
+	given []string
+}
+
+// chosen finds what a server may choose in an answer.
+var chosen = regexp.MustCompile(`(?m)^ *(?:- )?(?:clusterIP|nodePort|healthCheckNodePort): (10\.0\.0\.\d+|3\d{4})$`)
+
+// learn notes what the servers have chosen for the same object.
+func (p *pair) learn(want, got string) {
+	x, y := chosen.FindAllStringSubmatch(want, -1), chosen.FindAllStringSubmatch(got, -1)
+	for i := range min(len(x), len(y)) {
+		if x[i][1] != y[i][1] {
+			p.given = append(p.given, x[i][1], y[i][1])
+		}
+	}
 }
 
 // ask sends the request to both and returns the normalised answers.
@@ -52,10 +69,19 @@ func (p *pair) ask(ctx context.Context, r *request) (want, got string, err error
 		if err != nil {
 			return "", "", err
 		}
-		*side.answer = r.plain(answers[0].Text)
+		*side.answer = onPurpose.ReplaceAllString(r.plain(answers[0].Text), "")
+	}
+	for i := 0; i < len(p.given); i += 2 {
+		for j, answer := range []*string{&want, &got} {
+			whole := regexp.MustCompile(`\b` + regexp.QuoteMeta(p.given[i+j]) + `\b`)
+			*answer = whole.ReplaceAllString(*answer, fmt.Sprintf("<chosen %d>", i/2))
+		}
 	}
 	return want, got, nil
 }
+
+// onPurpose is what Steer says beside the answer where it does not do what it is told.
+var onPurpose = regexp.MustCompile(`(?m)^Warning: 299 - "[^"]*(this server does not enforce them yet|does not pass requests on)[^"]*"\n`)
 
 // plain replaces a name that a server has made up.
 func (r *request) plain(answer string) string {
