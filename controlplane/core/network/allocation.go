@@ -351,14 +351,14 @@ func (t *taking) invalidPort(i int, port int32, err error) error {
 	return t.invalid(field.ErrorList{field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), port, err.Error())})
 }
 
-// errPort says why a node port cannot be had.
-type errPort string
+// portError says why a node port cannot be had.
+type portError string
 
-func (e errPort) Error() string { return string(e) }
+func (e portError) Error() string { return string(e) }
 
 const (
-	errPortTaken errPort = "provided port is already allocated"
-	errPortsFull errPort = "range is full"
+	errPortTaken portError = "provided port is already allocated"
+	errPortsFull portError = "range is full"
 )
 
 func (t *taking) takePort(port int32) error {
@@ -368,7 +368,7 @@ func (t *taking) takePort(port int32) error {
 		return errPortTaken
 	case t.dryRun:
 	case port < firstNodePort || port > lastNodePort:
-		return errPort(fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", firstNodePort, lastNodePort))
+		return portError(fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", firstNodePort, lastNodePort))
 	case !t.free(port):
 		return errPortTaken
 	}
