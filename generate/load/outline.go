@@ -225,16 +225,7 @@ func (s *cutter) quoted() {
 // newline or semicolon that ends it.
 func (s *cutter) declaration(sec *section) error {
 	s.blanks()
-	switch sec.kind {
-	case token.FUNC:
-		s.function(sec)
-	case token.TYPE:
-		if s.pos < len(s.src) && s.src[s.pos] != '(' {
-			name := s.pos
-			sec.names = append(sec.names, s.word())
-			s.pos = name
-		}
-	}
+	s.begin(sec)
 	depth, ended, lineStart := 0, false, false
 	blockStart := -1
 	for s.pos < len(s.src) {
@@ -286,9 +277,7 @@ func (s *cutter) declaration(sec *section) error {
 			}
 			ended = true
 			if c == '}' && depth == 0 && blockStart >= 0 {
-				if sec.kind == token.FUNC && !s.isTypeBlock(blockStart) {
-					sec.body = [2]int{blockStart, s.pos + 1}
-				}
+				s.body(sec, blockStart)
 				blockStart = -1
 			}
 		default:
@@ -310,6 +299,27 @@ func (s *cutter) declaration(sec *section) error {
 		return errOutline
 	}
 	return nil
+}
+
+// begin reads what a declaration declares, if its beginning says so.
+func (s *cutter) begin(sec *section) {
+	switch sec.kind {
+	case token.FUNC:
+		s.function(sec)
+	case token.TYPE:
+		if s.pos < len(s.src) && s.src[s.pos] != '(' {
+			name := s.pos
+			sec.names = append(sec.names, s.word())
+			s.pos = name
+		}
+	}
+}
+
+// body notes the block that ends here as the function's, if it is.
+func (s *cutter) body(sec *section, start int) {
+	if sec.kind == token.FUNC && !s.isTypeBlock(start) {
+		sec.body = [2]int{start, s.pos + 1}
+	}
 }
 
 // grouped reports whether a type declaration has parentheses.
