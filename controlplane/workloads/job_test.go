@@ -27,6 +27,98 @@ func job(name string, with ...func(*batchv1.JobSpec)) *batchv1.Job {
 	return j
 }
 
+// TestJobsFollowTheirPolicies compares Jobs with what kube-controller-manager 1.36.3 made
+// of them (oracle/cmd/controllers).
+func TestJobsFollowTheirPolicies(t *testing.T) {
+	t.Parallel()
+	indexed := func(n int32) func(*batchv1.JobSpec) {
+		return func(s *batchv1.JobSpec) {
+			s.CompletionMode, s.Completions, s.Parallelism = new(batchv1.IndexedCompletion), &n, &n
+		}
+	}
+	onExit := func(action batchv1.PodFailurePolicyAction, codes ...int32) func(*batchv1.JobSpec) {
+		return func(s *batchv1.JobSpec) {
+			s.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+				Action: action, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: codes},
+			}}}
+		}
+	}
+	running := workloads.Outcome{Fate: workloads.Ready}
+	for name, test := range map[string]struct {
+		with     []func(*batchv1.JobSpec)
+		outcomes []workloads.Outcome
+		want     string // the last condition, counts and indexes
+	}{
+		"a failure that fails the Job": {
+			[]func(*batchv1.JobSpec){indexed(2), onExit(batchv1.PodFailurePolicyActionFailJob, 42)},
+			[]workloads.Outcome{{Selector: "batch.kubernetes.io/job-completion-index=0", Fate: workloads.Fail, ExitCode: 42}, running},
+			"Failed PodFailurePolicy: Container main for pod default/x-0-* failed with exit code 42 matching FailJob rule at index 0; failed 2",
+		},
+		"enough indexes": {
+			[]func(*batchv1.JobSpec){indexed(3), func(s *batchv1.JobSpec) {
+				s.SuccessPolicy = &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: new("0"), SucceededCount: new(int32(1))}}}
+			}},
+			[]workloads.Outcome{{Selector: "batch.kubernetes.io/job-completion-index=0", Fate: workloads.Complete}, running},
+			"Complete SuccessPolicy: Matched rules at index 0; succeeded 1, done 0",
+		},
+		"a limit for each index": {
+			[]func(*batchv1.JobSpec){indexed(3), func(s *batchv1.JobSpec) { s.BackoffLimitPerIndex = new(int32(0)) }},
+			[]workloads.Outcome{{Selector: "batch.kubernetes.io/job-completion-index=1", Fate: workloads.Fail}},
+			"Failed FailedIndexes: Job has failed indexes; failed 1, succeeded 2, done 0,2, failed indexes 1",
+		},
+		"a second try for each index": {
+			[]func(*batchv1.JobSpec){indexed(2), func(s *batchv1.JobSpec) { s.BackoffLimitPerIndex = new(int32(1)) }},
+			[]workloads.Outcome{{Selector: "batch.kubernetes.io/job-completion-index=1", Fate: workloads.Fail}},
+			"Failed FailedIndexes: Job has failed indexes; failed 2, succeeded 1, done 0, failed indexes 1",
+		},
+		"too many indexes": {
+			[]func(*batchv1.JobSpec){indexed(3), onExit(batchv1.PodFailurePolicyActionFailIndex, 42), func(s *batchv1.JobSpec) {
+				s.BackoffLimitPerIndex, s.MaxFailedIndexes = new(int32(2)), new(int32(0))
+			}},
+			[]workloads.Outcome{{Selector: "batch.kubernetes.io/job-completion-index=1", Fate: workloads.Fail, ExitCode: 42}, running},
+			"Failed MaxFailedIndexesExceeded: Job has exceeded the specified maximal number of failed indexes; failed 3, failed indexes 1",
+		},
+		"a failure that is ignored": {
+			[]func(*batchv1.JobSpec){onExit(batchv1.PodFailurePolicyActionIgnore, 3), func(s *batchv1.JobSpec) {
+				s.BackoffLimit, s.ActiveDeadlineSeconds = new(int32(0)), new(int64(60))
+			}},
+			[]workloads.Outcome{{Fate: workloads.Fail, ExitCode: 3}},
+			"Failed DeadlineExceeded: Job was active longer than specified deadline",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, test.outcomes...)
+				c.Create(job("x", test.with...))
+				for range 20 {
+					c.settle()
+					time.Sleep(5 * time.Second)
+				}
+				var j batchv1.Job
+				c.get("x", &j)
+				last := j.Status.Conditions[len(j.Status.Conditions)-1]
+				got := fmt.Sprintf("%s %s: %s", last.Type, last.Reason, last.Message)
+				sep := "; "
+				add := func(what string, value any) {
+					if text := fmt.Sprint(value); text != "" && text != "0" || what == "done" && text != "" {
+						got += sep + what + " " + text
+						sep = ", "
+					}
+				}
+				add("failed", j.Status.Failed)
+				add("succeeded", j.Status.Succeeded)
+				add("done", j.Status.CompletedIndexes)
+				if j.Status.FailedIndexes != nil {
+					add("failed indexes", *j.Status.FailedIndexes)
+				}
+				equal(t, "Job", test.want, random.ReplaceAllString(got, "-*"))
+				equal(t, "what is left", [2]int32{}, [2]int32{j.Status.Active, *j.Status.Terminating})
+			})
+		})
+	}
+}
+
 // jobLine is the state of a Job in one line.
 func (c *cluster) jobLine(name string) string {
 	c.Helper()

@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ type Outcome struct {
 	Fate Fate
 	// After is how long after its start it befalls a Pod. Default: at once.
 	After time.Duration
+	// ExitCode of the containers of Pods that fail or crash, 1 to 255. Default: 1.
+	ExitCode int32
 }
 
 // Fate is what may become of a Pod.
@@ -69,19 +72,27 @@ func (o Outcome) parse() (outcome, error) {
 	if o.After < 0 {
 		return outcome{}, fmt.Errorf("it comes %s before the start", -o.After)
 	}
+	fails := o.Fate == Fail || o.Fate == CrashLoop
+	if o.ExitCode < 0 || o.ExitCode > 255 || o.ExitCode > 0 && !fails {
+		return outcome{}, fmt.Errorf("exit code %d of fate %q: choose one from 1 to 255 for %s or %s", o.ExitCode, o.Fate, Fail, CrashLoop)
+	}
+	if o.ExitCode == 0 && fails {
+		o.ExitCode = 1
+	}
 	return outcome{Outcome: o, selector: selector}, nil
 }
 
 // ParseOutcome reads an outcome as people write it: a selector of labels, a
-// namespace behind @ if it is for one alone, and after a colon the fate and when
-// it comes. Without a selector it is for every Pod.
+// namespace behind @ if it is for one alone, and after a colon the fate, with what
+// exit code, and when it comes. Without a selector it is for every Pod.
 //
 //	app=web: ready after 2s
 //	app=web,track!=canary @shop: crash loop
+//	job-name=import: fail with 42 after 5s
 //	: never
 func ParseOutcome(text string) (Outcome, error) {
 	explain := func(format string, args ...any) (Outcome, error) {
-		return Outcome{}, fmt.Errorf("outcome %q: "+format+"; write it as SELECTOR [@NAMESPACE]: FATE [after DURATION], such as \"app=web: ready after 2s\"",
+		return Outcome{}, fmt.Errorf("outcome %q: "+format+"; write it as SELECTOR [@NAMESPACE]: FATE [with EXITCODE] [after DURATION], such as \"app=web: ready after 2s\"",
 			append([]any{text}, args...)...)
 	}
 	whom, what, found := strings.Cut(text, ":")
@@ -96,9 +107,17 @@ func ParseOutcome(text string) (Outcome, error) {
 		}
 	}
 	fate, delay, delayed := strings.Cut(what, " after ")
+	fate, code, coded := strings.Cut(fate, " with ")
 	o.Fate = Fate(strings.Join(strings.Fields(fate), "-"))
 	if o.Fate == "" {
 		return explain("the fate is missing")
+	}
+	if coded {
+		n, err := strconv.ParseInt(strings.TrimSpace(code), 10, 32)
+		if err != nil || n == 0 {
+			return explain("%q is no exit code of a failure", strings.TrimSpace(code))
+		}
+		o.ExitCode = int32(n)
 	}
 	if delayed {
 		var err error

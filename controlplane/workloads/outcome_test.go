@@ -17,6 +17,7 @@ func TestOutcomesAreReadAsPeopleWriteThem(t *testing.T) {
 		"app=web: ready after 2s":                        {Selector: "app=web", Fate: Ready, After: 2 * time.Second},
 		"app=web,track!=canary @shop: crash loop":        {Selector: "app=web,track!=canary", Namespace: "shop", Fate: CrashLoop},
 		"app.kubernetes.io/name in (a, b): never":        {Selector: "app.kubernetes.io/name in (a, b)", Fate: Never},
+		"job=x: fail with 42 after 5s":                   {Selector: "job=x", Fate: Fail, ExitCode: 42, After: 5 * time.Second},
 		": unschedulable":                                {Fate: Unschedulable},
 		"@shop:fail after 1m":                            {Namespace: "shop", Fate: Fail, After: time.Minute},
 		"  job-name = x  :  complete   after   100ms   ": {Selector: "job-name = x", Fate: Complete, After: 100 * time.Millisecond},
@@ -42,6 +43,10 @@ func TestOutcomesThatCannotBeAreExplained(t *testing.T) {
 		"app==: never":               "",
 		"app~web: never":             `selector "app~web"`,
 		"app=web @Shop: never":       `"Shop" is no namespace`,
+		"app=web: fail with luck":    `"luck" is no exit code of a failure`,
+		"app=web: fail with 0":       `"0" is no exit code of a failure`,
+		"app=web: fail with 256":     `exit code 256 of fate "fail": choose one from 1 to 255`,
+		"app=web: ready with 1":      "for fail or crash-loop",
 	} {
 		_, err := ParseOutcome(text)
 		if want == "" {

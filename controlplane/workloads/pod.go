@@ -119,7 +119,7 @@ func (t *visit) run(p *cluster.Object) {
 	if pod == nil {
 		return
 	}
-	life := lifeOf(pod, outcome.Fate, come)
+	life := lifeOf(pod, outcome, come)
 	if life.state == crashing {
 		var next time.Time
 		life.restarts, life.backoff, next = crashes(due, t.Now)

@@ -36,8 +36,8 @@ type life struct {
 }
 
 // lifeOf tells how a Pod is with its fate, before or after that has come.
-func lifeOf(pod *corev1.Pod, fate Fate, come bool) life {
-	policy := pod.Spec.RestartPolicy
+func lifeOf(pod *corev1.Pod, o Outcome, come bool) life {
+	fate, policy := o.Fate, pod.Spec.RestartPolicy
 	switch {
 	case fate == Ready && come, (fate == Complete || fate == Fail || fate == CrashLoop) && !come:
 		return life{state: ready}
@@ -46,9 +46,9 @@ func lifeOf(pod *corev1.Pod, fate Fate, come bool) life {
 	case fate == Complete && come:
 		return life{state: succeeded}
 	case (fate == Fail || fate == CrashLoop) && policy == corev1.RestartPolicyNever:
-		return life{state: failed, exitCode: 1}
+		return life{state: failed, exitCode: o.ExitCode}
 	case fate == Fail || fate == CrashLoop:
-		return life{state: crashing, exitCode: 1}
+		return life{state: crashing, exitCode: o.ExitCode}
 	}
 	return life{state: running}
 }

@@ -15,17 +15,16 @@
 // revisions, the counts and conditions of every status, adoption of Pods,
 // minReadySeconds, progress and Job deadlines, graceful deletion, claims of
 // StatefulSets, where the Pods of a Service are. What is told of Services is
-// written once Pods and their owners have nothing to do.
+// written once Pods and their owners have nothing to do, and so are the Events of
+// all of them.
 //
 // What it does not do: no container runs. There is one node, [NodeName], with
 // room for everything; nothing is pulled, mounted, probed or logged, and every
 // persistent volume claim is bound to a volume that exists in name only.
 // A cordoned node takes no more Pods, but affinity, taints and priorities have no
-// effect. A Pod has the outcome that
-// [Options.Outcomes] script for it, or else it becomes Ready at once; Pods of
-// Jobs succeed at once. A Pod that is deleted ends at once, however long it may
-// take. Rules for the failure of Job Pods and success policies are not followed.
-// Events tell what has happened, as those whose part it plays tell it.
+// effect. A Pod has the outcome that [Options.Outcomes] script for it, or else it
+// becomes Ready at once; Pods of Jobs succeed at once. A Pod that is deleted ends
+// at once, however long it may take.
 package workloads
 
 import (

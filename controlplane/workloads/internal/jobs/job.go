@@ -46,8 +46,11 @@ type run struct {
 	activeN, ready, terminating int32
 	// succeeded and failed count all Pods that have, uncounted ones included.
 	succeeded, failed int32
-	// indexes that have succeeded, of an indexed Job.
-	indexes []int
+	// indexes that have succeeded, of an indexed Job, and those that have failed if
+	// they have limits of their own.
+	indexes, failedIndexes []int
+	// verdicts on the Pods that have failed, as far as they were asked for.
+	verdicts map[types.UID]verdict
 }
 
 // Job takes a Job one step on.
@@ -173,7 +176,7 @@ func (r *run) count() {
 			}
 		case p.Phase == corev1.PodSucceeded:
 			r.succeeded++
-		case r.hasFailed(p):
+		case r.hasFailed(p) && r.judge(p).action != batchv1.PodFailurePolicyActionIgnore:
 			r.failed++
 		}
 	}
@@ -181,6 +184,7 @@ func (r *run) count() {
 		slices.Sort(r.indexes)
 		r.succeeded = int32(len(r.indexes))
 	}
+	r.countIndexes()
 }
 
 // gone accounts for a Pod that this turn deletes.
@@ -220,6 +224,9 @@ func (r *run) goal() *batchv1.JobCondition {
 			return c
 		}
 	}
+	if message := r.failJob(); message != "" {
+		return r.condition(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonPodFailurePolicy, message)
+	}
 	restarts := int32(0)
 	if r.j.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure {
 		for _, p := range r.pods {
@@ -232,16 +239,27 @@ func (r *run) goal() *batchv1.JobCondition {
 	if r.failed > limit || restarts > 0 && restarts >= limit {
 		return r.condition(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
 	}
+	if r.late() {
+		return r.condition(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
+	}
+	if c := r.tooManyIndexes(); c != nil {
+		return c
+	}
+	return r.succeeds()
+}
+
+// late tells whether the Job has been active for too long.
+func (r *run) late() bool {
 	seconds := r.j.Spec.ActiveDeadlineSeconds
 	if seconds == nil || r.suspended() || r.j.Status.StartTime == nil {
-		return nil
+		return false
 	}
 	deadline := r.j.Status.StartTime.Add(time.Duration(*seconds) * time.Second)
 	if deadline.After(r.Now) {
 		r.Later(r.key, deadline)
-		return nil
+		return false
 	}
-	return r.condition(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
+	return true
 }
 
 func (r *run) condition(kind batchv1.JobConditionType, status corev1.ConditionStatus, reason, message string) *batchv1.JobCondition {
@@ -293,7 +311,7 @@ func (r *run) manage() {
 	case r.j.Spec.Completions == nil && r.succeeded > 0:
 		want = r.activeN
 	case r.j.Spec.Completions != nil:
-		want = max(0, min(want, *r.j.Spec.Completions-r.succeeded))
+		want = max(0, min(want, *r.j.Spec.Completions-r.succeeded-int32(len(r.failedIndexes))))
 	}
 	if r.activeN > want {
 		slices.SortFunc(r.active, cluster.FirstToGo)
@@ -312,7 +330,7 @@ func (r *run) manage() {
 	if missing <= 0 {
 		return
 	}
-	if at := r.replacement(); at.After(r.Now) {
+	if at := r.replacement(); at.After(r.Now) && !r.perIndex() {
 		r.Later(r.key, at)
 		return
 	}
@@ -356,7 +374,7 @@ func (r *run) make(n int) []*corev1.Pod {
 		return out
 	}
 	taken := map[int]bool{}
-	for _, i := range r.indexes {
+	for _, i := range slices.Concat(r.indexes, r.failedIndexes) {
 		taken[i] = true
 	}
 	for _, p := range r.active {
@@ -371,6 +389,12 @@ func (r *run) make(n int) []*corev1.Pod {
 		pod.Finalizers = append(slices.Clone(pod.Finalizers), batchv1.JobTrackingFinalizer)
 		pod.Annotations = cluster.With(pod.Annotations, batchv1.JobCompletionIndexAnnotation, number)
 		pod.Labels = cluster.With(pod.Labels, batchv1.JobCompletionIndexAnnotation, number)
+		if r.perIndex() {
+			if at := r.annotateFailures(pod, i); at.After(r.Now) {
+				r.Later(r.key, at)
+				continue
+			}
+		}
 		pod.Spec.Hostname = r.j.Name + "-" + number
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for c := range list {
@@ -438,7 +462,13 @@ func (r *run) track(goal *batchv1.JobCondition) {
 		case p.Phase == corev1.PodSucceeded && !r.indexed():
 			noted.Succeeded = append(noted.Succeeded, p.UID)
 		case p.Phase != corev1.PodSucceeded && (r.hasFailed(p) || failing):
-			noted.Failed = append(noted.Failed, p.UID)
+			if r.judge(p).action == batchv1.PodFailurePolicyActionIgnore {
+				r.untrack(p)
+			} else {
+				noted.Failed = append(noted.Failed, p.UID)
+			}
+		case !p.Ended() && goal != nil: // it is not needed any more
+			r.untrack(p)
 		case !p.Ended():
 			continue
 		}
@@ -446,6 +476,10 @@ func (r *run) track(goal *batchv1.JobCondition) {
 	}
 	if r.indexed() {
 		r.j.Status.Succeeded, r.j.Status.CompletedIndexes = int32(len(r.indexes)), formatIndexes(r.indexes)
+	}
+	if r.perIndex() {
+		failed := formatIndexes(r.failedIndexes)
+		r.j.Status.FailedIndexes = &failed
 	}
 	if goal == nil {
 		return
