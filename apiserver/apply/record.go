@@ -137,6 +137,9 @@ func rawRecord(obj Object) (entries []any, has, ok bool) {
 // happens when an outdated mutating webhook has been at it. It returns the
 // warning for the client, empty if the record is fine.
 func Restore(obj Object, before []metav1.ManagedFieldsEntry) (warning string) {
+	if slices.Equal(obj.GetManagedFields(), before) {
+		return "" // nobody has been at it
+	}
 	err := managedfields.ValidateManagedFields(obj.GetManagedFields())
 	if err == nil {
 		return ""

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -133,6 +134,11 @@ func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err 
 			return nil, nil
 		}
 		into = &u.Object
+	} else {
+		if wire.DecodeStrictly(data, obj) {
+			return nil, nil
+		}
+		reflect.ValueOf(obj).Elem().SetZero() // some of it may have been read
 	}
 	if d.strict() {
 		return kjson.UnmarshalStrict(data, into)

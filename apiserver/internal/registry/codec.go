@@ -5,7 +5,6 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,5 +129,5 @@ func Encode(obj resource.Object) ([]byte, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return wire.Marshal(u.Object)
 	}
-	return json.Marshal(obj)
+	return wire.Encode(obj)
 }

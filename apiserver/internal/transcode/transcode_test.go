@@ -141,6 +141,10 @@ func TestKindsAreWrittenAsTheirTypesMarshalThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// Here because this is where all kinds are.
+			if ours, err := wire.Encode(obj); err != nil || !bytes.Equal(ours, value) {
+				t.Fatalf("%s: is encoded as %.3000s, want %.3000s: %v", name, ours, value, err)
+			}
 			want, err := decoded(value, of[name])
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	kjson "sigs.k8s.io/json"
 )
@@ -23,6 +24,18 @@ func Decode(value []byte, into any) error {
 	}
 	return json.Unmarshal(value, into, jsonv1.DefaultOptionsV1(),
 		json.MatchCaseInsensitiveNames(false), jsonv1.MatchCaseSensitiveDelimiter(false), jsonv1.ReportErrorsWithLegacySemantics(false))
+}
+
+// Encode writes a Go value as encoding/json does, with less work.
+func Encode(from any) ([]byte, error) { return jsonv1.Marshal(from) }
+
+// DecodeStrictly reads JSON that anybody wrote, in one pass, if there is nothing to say
+// about it: no field is unknown or there twice, and nothing is out of the usual. false
+// means that the library is to read or explain it; what into is then does not matter.
+func DecodeStrictly(value []byte, into any) bool {
+	return direct(reflect.TypeOf(into)) && json.Unmarshal(value, into, jsonv1.DefaultOptionsV1(),
+		json.MatchCaseInsensitiveNames(false), jsonv1.MatchCaseSensitiveDelimiter(false), jsonv1.ReportErrorsWithLegacySemantics(false),
+		json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false)) == nil
 }
 
 // directTypes remembers the answers of direct: reflect.Type -> bool. Types are

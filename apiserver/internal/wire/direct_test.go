@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"os"
 	"reflect"
 	"testing"
 
@@ -64,5 +65,51 @@ func TestOnePassReadsWhatTheLibraryReads(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-library +one pass):\n%s", document, diff)
 		}
+	}
+}
+
+// FuzzDecodeStrictly holds that what is taken is what the library reads and has
+// nothing to say about.
+func FuzzDecodeStrictly(f *testing.F) {
+	for _, seed := range []string{
+		`{"kind":"Pod","metadata":{"name":"a","labels":{"a":"b"}},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"100m","memory":1}},"ports":[{"containerPort":80}],"livenessProbe":{"httpGet":{"port":"http"}}}]}}`,
+		`{"metadata":{"name":"a","name":"b"}}`, `{"metadata":{"labels":{"a":"1","a":"2"}}}`, `{"Metadata":{}}`, `{"spec":{"unknown":1}}`, `{"spec":{"containers":null,"nodeSelector":{"a":null}}}`,
+		`{"metadata":{"managedFields":[{"fieldsV1":{"a":1,"a":2}}]}}`, `{"metadata":{"creationTimestamp":null}}`, `{"metadata":{"creationTimestamp":"yesterday"}}`, `{"metadata":{"name":"\ud800"}}`, "{\"metadata\":{\"name\":\"\xff\"}}",
+		`{"spec":{"priority":1.0}}`, `{"spec":{"priority":1e2}}`, `{"spec":{"priority":"1"}}`, `{"spec":{"priority":4294967296}}`, `{"spec":{"hostNetwork":1}}`, `{} {}`, `[]`, `null`, ` {"spec" : { } } `, `{"spec":{"containers":[null]}}`, `{"spec":{"containers":{}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var got, want corev1.Pod
+		if !DecodeStrictly(value, &got) {
+			return
+		}
+		strict, err := kjson.UnmarshalStrict(value, &want)
+		if err != nil || len(strict) > 0 {
+			t.Fatalf("takes %q, the library says %v, %v", value, err, strict)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-library +ours):\n%s", value, diff)
+		}
+	})
+}
+
+func BenchmarkDecodePod(b *testing.B) {
+	value, err := os.ReadFile("../transcode/testdata/pod.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, decode := range map[string]func(*corev1.Pod) bool{
+		"one pass": func(p *corev1.Pod) bool { return DecodeStrictly(value, p) },
+		"library":  func(p *corev1.Pod) bool { _, err := kjson.UnmarshalStrict(value, p); return err == nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !decode(&corev1.Pod{}) {
+					b.Fatal("not decoded")
+				}
+			}
+		})
 	}
 }

@@ -262,9 +262,14 @@ func (w *warner) lists(s *corev1.PodSpec) {
 // fractions warns of parts of bytes.
 func (w *warner) fractions(at *field.Path, list corev1.ResourceList) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
-			w.say(at.Key(string(name)), "fractional byte value %q is invalid, must be an integer", q.String())
-		}
+		w.fraction(list, name, func() *field.Path { return at })
+	}
+}
+
+// fraction warns of a part of a byte; the path of the list is asked for when there is one.
+func (w *warner) fraction(list corev1.ResourceList, name corev1.ResourceName, at func() *field.Path) {
+	if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
+		w.say(at().Key(string(name)), "fractional byte value %q is invalid, must be an integer", q.String())
 	}
 }
 
@@ -287,9 +292,8 @@ func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
 			w.profiles(s, c, annotations)
 		}
 		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-			one := func(list corev1.ResourceList) corev1.ResourceList { return corev1.ResourceList{name: list[name]} }
-			w.fractions(at.Child("resources", "limits"), one(c.Resources.Limits))
-			w.fractions(at.Child("resources", "requests"), one(c.Resources.Requests))
+			w.fraction(c.Resources.Limits, name, func() *field.Path { return at.Child("resources", "limits") })
+			w.fraction(c.Resources.Requests, name, func() *field.Path { return at.Child("resources", "requests") })
 		}
 		seen := sets.New[string]()
 		for i, e := range c.Env {
