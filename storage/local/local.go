@@ -15,7 +15,7 @@
 //	*.tmp                     being written; worth nothing after a crash
 //
 // A write is one change in a frame of the newest segment; all writes that wait
-// while a frame is being made durable share the next one, so that one fdatasync
+// while a frame is being made durable share the next one, so that one flush
 // pays for many (see storage.Journal). When the log has outgrown the last
 // checkpoint, a goroutine writes the next one from a view while writes go on,
 // and removes what it replaces. There is no other goroutine.

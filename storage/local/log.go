@@ -156,10 +156,7 @@ func (s *segment) reserve(n int64) error {
 
 // write appends a frame durably.
 func (s *segment) write(b []byte) error {
-	if _, err := s.file.WriteAt(b, s.size); err != nil {
-		return err
-	}
-	if err := s.file.Sync(); err != nil {
+	if err := s.file.WriteSync(b, s.size); err != nil {
 		return err
 	}
 	s.size += int64(len(b))
@@ -170,6 +167,7 @@ func (s *segment) write(b []byte) error {
 // proves when it is read that nothing is missing.
 func (l *log) Close() error {
 	l.checkpoints.stop()
+	defer l.dir.Close()
 	if l.active == nil {
 		return nil
 	}

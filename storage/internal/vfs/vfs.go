@@ -5,7 +5,7 @@
 // flat files. [OS] is the real one; [Crash] lives in memory and can lose power.
 //
 // Nothing here is durable before it is asked to be: contents of a file after
-// [File.Sync], names in the directory after [Dir.Sync].
+// [File.Sync] or [File.WriteSync], names in the directory after [Dir.Sync].
 package vfs
 
 import "io"
@@ -24,6 +24,8 @@ type Dir interface {
 	List() ([]string, error)
 	// Sync makes the names durable.
 	Sync() error
+	// Close releases what the directory has kept for its files, which are closed.
+	Close()
 }
 
 // File is an open file.
@@ -33,4 +35,8 @@ type File interface {
 	io.Closer
 	// Sync makes the contents durable, and what is needed to read them back.
 	Sync() error
+	// WriteSync is WriteAt and Sync for who appends to what is zero so far: bytes
+	// after p, up to the next multiple of 4 KiB, may become zero. It is for one
+	// goroutine at a time, without other writes up to there at the same time.
+	WriteSync(p []byte, offset int64) error
 }

@@ -184,3 +184,67 @@ func TestALockHasOneHolder(t *testing.T) {
 	}
 	l.Close()
 }
+
+// TestWriteSyncWritesWhatWriteAtWould holds that appending piece by piece, small
+// and large, some over space that was filled with zeros just before, gives the
+// same file in both directories.
+func TestWriteSyncWritesWhatWriteAtWould(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]vfs.Dir{"os": vfs.OS(t.TempDir()), "crash": vfs.NewCrash()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(1, 2))
+			for _, file := range []string{"first", "second"} { // the second one uses what the first one has left
+				want := []byte("header")
+				f := write(t, d, file, string(want), true)
+				ahead := 0
+				for i := range 60 {
+					p := make([]byte, 1+rng.IntN(6000))
+					if i%20 == 7 {
+						p = make([]byte, 600<<10)
+					}
+					for j := range p {
+						p[j] = byte(rng.Uint32())
+					}
+					for len(want)+len(p) > ahead {
+						zeros := make([]byte, 64<<10)
+						if ahead == 0 {
+							zeros = zeros[:len(zeros)-len(want)]
+							ahead = len(want)
+						}
+						if _, err := f.WriteAt(zeros, int64(ahead)); err != nil {
+							t.Fatal(err)
+						}
+						ahead += len(zeros)
+					}
+					if err := f.WriteSync(p, int64(len(want))); err != nil {
+						t.Fatal(err)
+					}
+					want = append(want, p...)
+				}
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+				f, err := d.Open(file, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := make([]byte, ahead)
+				if _, err := f.ReadAt(got, 0); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got[:len(want)], want) || slices.Max(got[len(want):]) != 0 {
+					t.Errorf("%s does not hold what was appended, and zeros", file)
+				}
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.Close()
+			f := write(t, d, "late", "x", true)
+			if err := errors.Join(f.WriteSync([]byte("yz"), 1), f.Close()); err != nil || read(t, d, "late") != "xyz" {
+				t.Errorf("after Close of the directory: %q, %v", read(t, d, "late"), err)
+			}
+		})
+	}
+}
