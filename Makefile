@@ -25,7 +25,7 @@ ci: ## all that a change must pass
 crash: ## the long crash and kill suites of the store
 	STEER_CRASH_ROUNDS=10000 STEER_KILLS=300 go test -timeout 30m ./storage/...
 
-bench: ## side by side with the peers (builds them once, about ten minutes)
+bench: ## side by side with the peers (builds them once; up to ten minutes for each of seven groups)
 	cd oracle && go build -o bin ./cmd/...
 	cd bench && go run ./cmd/sidebyside -peer ../oracle/bin
 

@@ -6,7 +6,6 @@ package steer_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,29 +36,24 @@ func TestBehaviourTableIsLive(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		n := [4]int{strings.Count(text, ".answer --\n"), 0, differs[name], pending[name]}
 		n[1] = n[0] - n[2] - n[3]
-		row(fmt.Sprintf("`%s`: %s", name, strings.TrimSuffix(strings.ToLower(about[:1])+about[1:], ".")), n)
+		row(fmt.Sprintf("`%s`: %s", name, strings.TrimSuffix(uncapitalised(about), ".")), n)
 		for i := range sum {
 			sum[i] += n[i]
 		}
 	}
 	row("all", sum)
 
-	paper := readPaper(t, "ARCHITECTURE.md")
-	const begin, end = "<!-- behaviour -->\n", "<!-- /behaviour -->"
-	head, rest, ok := strings.Cut(paper, begin)
-	shown, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("ARCHITECTURE.md has no %s", strings.TrimSpace(begin))
+	keepLive(t, "ARCHITECTURE.md", "behaviour", table.String())
+}
+
+// uncapitalised makes the beginning of a sentence the middle of one: a name that
+// has further capitals keeps its first.
+func uncapitalised(sentence string) string {
+	word := sentence[:strings.IndexAny(sentence+" ", " :,")]
+	if strings.ToLower(word[1:]) != word[1:] {
+		return sentence
 	}
-	if shown == table.String() {
-		return
-	}
-	if !*update {
-		t.Fatal("the table \"Behaviour\" of ARCHITECTURE.md is stale: go test . -run TestBehaviourTableIsLive -update")
-	}
-	if err := os.WriteFile("ARCHITECTURE.md", []byte(head+begin+table.String()+end+tail), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
 // countByConversation counts the lines "CONVERSATION/REQUEST ..." of a ledger.

@@ -4,7 +4,9 @@
 package steer_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 var (
 	folderRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+	link      = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`) // of a paper, to a file
 	testName  = regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]+)`")
 )
 
@@ -23,6 +26,64 @@ func readPaper(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// keepLive keeps a part of a paper, between <!-- name --> and <!-- /name -->, equal
+// to what a test has worked out.
+func keepLive(t *testing.T, paper, name, want string) {
+	t.Helper()
+	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+	head, rest, begins := strings.Cut(readPaper(t, paper), begin)
+	shown, tail, ends := strings.Cut(rest, end)
+	switch {
+	case !begins || !ends:
+		t.Fatalf("%s has no part %q", paper, strings.TrimSpace(begin))
+	case shown == want:
+	case !*update:
+		t.Fatalf("the part %q of %s is stale: go test . -run %s -update", name, paper, t.Name())
+	default:
+		if err := os.WriteFile(paper, []byte(head+begin+want+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDesignsAreListed keeps the list of designs in docs/README.md complete.
+func TestDesignsAreListed(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/designs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no designs: %v", err)
+	}
+	var list strings.Builder
+	for _, page := range pages {
+		_, title, ok := strings.Cut("\n"+readPaper(t, page), "\n# ")
+		if !ok {
+			t.Errorf("%s has no title", page)
+		}
+		title, _, _ = strings.Cut(title, "\n")
+		base := filepath.Base(page)
+		fmt.Fprintf(&list, "- %s: [%s](designs/%s)\n", base[:min(len("2006-01-02"), len(base))], title, base)
+	}
+	keepLive(t, "docs/README.md", "designs", list.String())
+}
+
+func TestLinksOfPapersLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	fences := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	for _, p := range tree(t) {
+		if !strings.HasSuffix(p, ".md") || strings.Contains("/"+p, "/testdata/") {
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(fences.ReplaceAllString(readPaper(t, p), ""), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(p), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", p, m[1])
+			}
+		}
+	}
 }
 
 func TestArchitectureAgreesWithTheTree(t *testing.T) {
