@@ -4,10 +4,7 @@
 package generate_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -19,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
+	"github.com/steer-dev/steer/internal/reference"
 	"github.com/steer-dev/steer/steertest"
 )
 
@@ -37,38 +35,12 @@ func served(t *testing.T, crds string) string {
 
 // servedByReference does the same with the real kube-apiserver, whose binaries
 // module oracle builds.
-func servedByReference(t *testing.T, binaries, crds string) string {
+func servedByReference(t *testing.T, crds string) string {
 	t.Helper()
-	peer := exec.Command(filepath.Join(binaries, "peer"), "-binaries", binaries)
-	peer.Stderr = os.Stderr
-	input, err := peer.StdinPipe() // it ends with its input
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := peer.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := peer.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		input.Close()
-		if err := peer.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
-	var about struct{ URL, Token, CA string }
-	line, err := bufio.NewReader(output).ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &about)
-	}
-	if err != nil {
-		t.Fatalf("the reference server did not start: %v", err)
-	}
+	about := reference.Server(t)
 	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: about.URL, CertificateAuthorityData: []byte(about.CA)}
-	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{Token: about.Token}
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: about.Host, CertificateAuthorityData: about.CAData}
+	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{Token: about.BearerToken}
 	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
 	config.CurrentContext = "it"
 	file := filepath.Join(t.TempDir(), "kubeconfig")

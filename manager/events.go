@@ -41,7 +41,7 @@ const (
 
 // recorder sends notes as events of events.k8s.io/v1. What repeats becomes a
 // series: its count is written at 2, 4, 8, ... occurrences, so that a hot loop
-// costs a logarithm.
+// costs a logarithm, and when the series or the recorder ends.
 type recorder struct {
 	client   client.Client
 	scheme   *runtime.Scheme // of the objects that events are about
@@ -73,6 +73,7 @@ type seriesKey struct {
 type series struct {
 	namespace, name string
 	count           int32
+	told            int32 // the count that was written last
 	last            time.Time
 }
 
@@ -122,9 +123,8 @@ func (r *recorder) reference(obj client.Object) (corev1.ObjectReference, bool) {
 	}, true
 }
 
-// Start implements controller.Runnable: it sends until ctx ends, and then what
-// still waits.
-func (r *recorder) Start(ctx context.Context) error {
+// run sends until ctx ends, and then, for a second, what still waits.
+func (r *recorder) run(ctx context.Context) {
 	prune := time.NewTicker(seriesEnd)
 	defer prune.Stop()
 	var gathered []*note
@@ -140,11 +140,7 @@ func (r *recorder) Start(ctx context.Context) error {
 			clear(gathered)
 			gathered, full = gathered[:0], nil
 		case now := <-prune.C:
-			for key, s := range r.series {
-				if now.Sub(s.last) > seriesEnd {
-					delete(r.series, key)
-				}
-			}
+			r.finish(ctx, now.Add(-seriesEnd))
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
@@ -156,7 +152,8 @@ func (r *recorder) Start(ctx context.Context) error {
 				default:
 				}
 				r.sendAll(last, gathered)
-				return nil
+				r.finish(last, time.Now())
+				return
 			}
 		}
 	}
@@ -187,11 +184,27 @@ func (k *seriesKey) text() string {
 	return strings.Join([]string{of(&k.regarding), of(&k.related), k.controller, k.reason, k.action}, " ")
 }
 
-// NeedLeaderElection implements controller.LeaderElected.
-func (*recorder) NeedLeaderElection() bool { return false }
-
-// Name implements controller.Named.
-func (*recorder) Name() string { return "event recorder" }
+// finish ends the series of which nothing came after a time, and writes how often
+// it was in the end.
+func (r *recorder) finish(ctx context.Context, silent time.Time) {
+	var ended []seriesKey
+	for key, s := range r.series {
+		if !s.last.After(silent) {
+			ended = append(ended, key)
+		}
+	}
+	slices.SortFunc(ended, func(a, b seriesKey) int { return cmp.Compare(a.text(), b.text()) })
+	for _, key := range ended {
+		s := r.series[key]
+		delete(r.series, key)
+		if s.count == s.told {
+			continue
+		}
+		if err := r.extend(ctx, s); !apierrors.IsNotFound(err) { // it has expired
+			r.report(err)
+		}
+	}
+}
 
 // Idle waits until what was recorded before has been sent.
 func (r *recorder) Idle(ctx context.Context) error {
@@ -265,7 +278,7 @@ func (r *recorder) create(ctx context.Context, n *note) (*series, error) {
 	if err := r.client.Create(ctx, event); err != nil {
 		return nil, err
 	}
-	return &series{namespace: event.Namespace, name: event.Name, count: 1, last: n.at}, nil
+	return &series{namespace: event.Namespace, name: event.Name, count: 1, told: 1, last: n.at}, nil
 }
 
 func (r *recorder) extend(ctx context.Context, s *series) error {
@@ -274,7 +287,11 @@ func (r *recorder) extend(ctx context.Context, s *series) error {
 		return err
 	}
 	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}}
-	return r.client.Patch(ctx, event, client.RawPatch(types.MergePatchType, body))
+	if err := r.client.Patch(ctx, event, client.RawPatch(types.MergePatchType, body)); err != nil {
+		return err
+	}
+	s.told = s.count
+	return nil
 }
 
 func (r *recorder) report(err error) {

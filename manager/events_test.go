@@ -6,8 +6,11 @@ package manager
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
@@ -46,7 +50,7 @@ func TestEventsThatNobodyTakesHoldNobodyUp(t *testing.T) {
 		r := newRecorder(slow, scheme, "operator", "one", slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { _ = r.Start(ctx) })
+		running.Go(func() { r.run(ctx) })
 		record := func(i int) {
 			r.Record(controller.Note{
 				Regarding: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod-", i)}}, Reason: "Seen",
@@ -73,5 +77,98 @@ func TestEventsThatNobodyTakesHoldNobodyUp(t *testing.T) {
 		}
 		stop()
 		running.Wait()
+	})
+}
+
+// eventServer takes events and notes what is written of them.
+type eventServer struct {
+	mu      sync.Mutex
+	created []string
+	counts  []string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *eventServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	answer := `{"kind":"APIResourceList","groupVersion":"events.k8s.io/v1","resources":[{"name":"events","kind":"Event","namespaced":true,"verbs":["create"]}]}`
+	switch r.URL.Path {
+	case "/api":
+		answer = `{"kind":"APIVersions","versions":["v1"]}`
+	case "/apis":
+		answer = `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"events.k8s.io","versions":[{"groupVersion":"events.k8s.io/v1","version":"v1"}]}]}`
+	}
+	form := "application/json"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r.Method {
+	case http.MethodPost:
+		s.created = append(s.created, string(body))
+		answer, form = string(body), r.Header.Get("Content-Type")
+	case http.MethodPatch:
+		s.counts = append(s.counts, string(body))
+		answer = `{"kind":"Event","apiVersion":"events.k8s.io/v1"}`
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r,
+	}, nil
+}
+
+// TestWhatIsToldWhileStoppingIsSent has a part that is told to stop, takes its time
+// and has something to tell then; and a series that ended between two counts that
+// are written.
+func TestWhatIsToldWhileStoppingIsSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		scheme, err := client.NewScheme(corev1.AddToScheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &eventServer{}
+		m, err := New(&rest.Config{Host: "http://server", Transport: server}, Options{Name: "operator", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tell := func(reason string) {
+			m.events.Record(controller.Note{
+				Regarding: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}, Reason: reason,
+			})
+		}
+		err = m.Add(RunnableFunc(func(ctx context.Context) error {
+			for range 7 {
+				tell("Repeated")
+			}
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			tell("Stopped")
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := m.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(server.created); n != 2 || !strings.Contains(server.created[1], "Stopped") {
+			t.Errorf("%d events, want those of both reasons: %q", n, server.created)
+		}
+		var counts []string
+		for _, c := range server.counts {
+			var patch struct{ Series struct{ Count int } }
+			if err := json.Unmarshal([]byte(c), &patch); err != nil {
+				t.Fatal(err)
+			}
+			counts = append(counts, fmt.Sprint(patch.Series.Count))
+		}
+		if got := strings.Join(counts, " "); got != "2 4 7" {
+			t.Errorf("the counts that were written are %s, want 2 4 7", got)
+		}
 	})
 }

@@ -9,8 +9,7 @@ import (
 	"slices"
 )
 
-// idler is a part that can tell when it has nothing left to do. Controllers and
-// the event recorder are.
+// idler is a part that can tell when it has nothing left to do. Controllers are.
 type idler interface {
 	Idle(ctx context.Context) error
 }
@@ -38,6 +37,9 @@ func (m *Manager) Idle(ctx context.Context) error {
 				return fmt.Errorf("manager: %w", err)
 			}
 		}
+	}
+	if err := m.events.Idle(ctx); err != nil {
+		return fmt.Errorf("manager: %w", err)
 	}
 	return nil
 }

@@ -111,9 +111,6 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		m.cached = opts.WrapClient(m.cached)
 	}
 	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
-	if err := m.Add(m.events); err != nil {
-		return nil, err
-	}
 	if err := m.healthz.add("ping", func(*http.Request) error { return nil }); err != nil {
 		return nil, err
 	}
@@ -179,9 +176,11 @@ func (m *Manager) Ready(ctx context.Context) error {
 // last part has returned. It returns nil when ctx ended it; otherwise what
 // failed. A manager starts once.
 //
-// The order is: servers, caches until they are synced, runnables that do not
-// need leadership, leader election, the others. The end is the reverse, and
-// the lease is released only after the leader's runnables have returned.
+// The order is: servers, caches until they are synced, the sender of events,
+// runnables that do not need leadership, leader election, the others. At the end
+// all runnables are told to stop at once; the lease is released only after the
+// leader's have returned, events are sent until all have, and caches and servers
+// end last.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.started {
@@ -218,6 +217,13 @@ func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
 		}
 		return fmt.Errorf("manager: sync caches: %w", err)
 	}
+
+	// Who stops may have something to tell until it has returned.
+	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
+	var events sync.WaitGroup
+	events.Go(func() { m.events.run(sending) })
+	defer events.Wait()
+	defer stopSending()
 
 	rest := m.launch(ctx, fail, always)
 	led := m.lead(ctx, fail)

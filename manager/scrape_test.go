@@ -11,9 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/internal/reference"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
 )
@@ -39,7 +37,7 @@ func TestServiceAccountsScrapeWhatTheirRolesGive(t *testing.T) {
 	})
 	t.Run("kube-apiserver", func(t *testing.T) {
 		t.Parallel()
-		scrapeAsServiceAccounts(t, reference(t))
+		scrapeAsServiceAccounts(t, reference.Server(t))
 	})
 }
 
@@ -149,35 +147,4 @@ func startSecure(t *testing.T, cfg *rest.Config) string {
 	}
 	t.Fatal("the manager did not say where it serves metrics")
 	return ""
-}
-
-// reference starts kube-apiserver and etcd, and skips the test where they are not
-// built.
-func reference(t *testing.T) *rest.Config {
-	t.Helper()
-	binaries := os.Getenv("STEER_PEER_BIN")
-	if binaries == "" {
-		t.Skip("STEER_PEER_BIN is not set: see oracle/README.md")
-	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(binaries, "peer"), "-binaries", binaries)
-	hold, err := cmd.StdinPipe() // its end is the server's
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = hold.Close()
-		_ = cmd.Wait()
-	})
-	var about struct{ URL, Token, CA string }
-	if err := json.NewDecoder(out).Decode(&about); err != nil {
-		t.Fatalf("the reference server did not start: %v", err)
-	}
-	return &rest.Config{Host: about.URL, BearerToken: about.Token, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(about.CA)}}
 }
