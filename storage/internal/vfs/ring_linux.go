@@ -112,11 +112,12 @@ func (r *ring) write(fd uintptr, b []byte, offset int64) (int, error) {
 }
 
 // advance submits the call when it is first called, and then tells whether it is
-// done. Neither waits, so that the runtime need not be told of the system calls.
+// done. Only the former may wait, where the disk has written by the time that the
+// kernel looks whether it has: then it flushes at once.
 func (r *ring) advance(uintptr) bool {
 	if !r.submitted {
 		r.submitted = true
-		if _, _, errno := syscall.RawSyscall(unix.SYS_IO_SUBMIT, r.context, 1, uintptr(unsafe.Pointer(&r.calls))); errno != 0 {
+		if _, _, errno := syscall.Syscall(unix.SYS_IO_SUBMIT, r.context, 1, uintptr(unsafe.Pointer(&r.calls))); errno != 0 {
 			r.err = errno
 			return true
 		}
