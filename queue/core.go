@@ -6,6 +6,7 @@ package queue
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/steer-dev/steer/trace"
@@ -23,13 +24,16 @@ import (
 //
 // A ready key that still runs is in no line: it enters when it is done.
 type core[K comparable] struct {
-	entries map[K]*entry[K]
+	entries table[K]
 	ready   line[K] // by deadline
 	delayed heap[K] // by due time
 	running []*entry[K]
 	depth   []Depth
 	order   uint64
 	free    []*entry[K]
+
+	// failing counts the keys with failures. It alone is read without the queue's lock.
+	failing atomic.Int64
 
 	ageStep int64
 	adds    uint64
@@ -53,20 +57,24 @@ const (
 
 // entry is what the queue knows about one key. A key without an entry is idle,
 // does not run and has not failed.
+//
+// What a trip through the queue needs lies together: with ten thousand keys waiting, none of it is
+// in the processor's cache.
 type entry[K comparable] struct {
-	key      K
-	pending  pending
-	priority int    // of the pending run
-	since    int64  // delayed: when it is due; ready: since when it is
-	order    uint64 // of its node where it is pending, or 0
-	lane     int    // of a ready entry: the lane with its node
+	key  K
+	hash uint64
 
-	runs        bool
-	runningAt   int // place in core.running
+	since       int64  // delayed: when it is due; ready: since when it is
+	order       uint64 // of its node where it is pending, or 0
 	started     int64
-	runPriority int
+	priority    int32 // of the pending run
+	runPriority int32
+	runningAt   int32 // place in core.running
+	failures    int32
+	lane        int8 // of a ready entry: the lane with its node
+	pending     pending
+	runs        bool
 
-	failures int
 	// causes are two sets: the one at next is of the pending run, the other of the
 	// run in progress.
 	causes [2]trace.Causes
@@ -78,7 +86,7 @@ func (e *entry[K]) pendingCauses() *trace.Causes { return &e.causes[e.next] }
 func (e *entry[K]) currentCauses() *trace.Causes { return &e.causes[1-e.next] }
 
 func newCore[K comparable](ageStep time.Duration) core[K] {
-	return core[K]{entries: map[K]*entry[K]{}, ageStep: int64(ageStep)}
+	return core[K]{entries: newTable[K](), ageStep: int64(ageStep)}
 }
 
 // deadline orders ready keys: a point of priority is worth one age step of
@@ -90,9 +98,9 @@ func (c *core[K]) deadline(e *entry[K]) int64 {
 
 // add wants key to run at the given time and reports whether a key entered the
 // line.
-func (c *core[K]) add(now, at int64, key K, priority int, cause *trace.Cause) bool {
+func (c *core[K]) add(now, at int64, key K, wanted int, cause *trace.Cause) bool {
 	e := c.entry(key)
-	priority = max(min(priority, math.MaxInt32), math.MinInt32)
+	priority := int32(max(min(wanted, math.MaxInt32), math.MinInt32))
 	causes := e.pendingCauses()
 	switch {
 	case e.pending == idle:
@@ -145,7 +153,7 @@ func (c *core[K]) makeReady(e *entry[K], since int64) bool {
 }
 
 // raise gives a ready entry a higher priority.
-func (c *core[K]) raise(e *entry[K], priority int) {
+func (c *core[K]) raise(e *entry[K], priority int32) {
 	if priority <= e.priority {
 		return
 	}
@@ -189,7 +197,7 @@ func (c *core[K]) take(now int64) *entry[K] {
 	e.runs = true
 	e.started = now
 	e.runPriority = e.priority
-	e.runningAt = len(c.running)
+	e.runningAt = int32(len(c.running))
 	c.running = append(c.running, e)
 	e.next = 1 - e.next
 	return e
@@ -221,25 +229,29 @@ func (c *core[K]) done(now int64, key K) (ran time.Duration, ok, entered bool) {
 // fail counts a failure of key in a row and returns how many there were.
 func (c *core[K]) fail(key K) int {
 	e := c.entry(key)
+	if e.failures == 0 {
+		c.failing.Add(1)
+	}
 	e.failures++
-	return e.failures
+	return int(e.failures)
 }
 
 // forget ends the row of failures.
 func (c *core[K]) forget(key K) {
 	e := c.runningEntry(key)
 	if e == nil {
-		e = c.entries[key]
+		e = c.find(key)
 	}
-	if e != nil {
+	if e != nil && e.failures > 0 {
 		e.failures = 0
+		c.failing.Add(-1)
 		c.release(e)
 	}
 }
 
 // drop forgets everything that is pending; runs in progress go on.
 func (c *core[K]) drop() {
-	for _, e := range c.entries {
+	for _, e := range c.entries.all() {
 		if e.pending == ready {
 			c.count(e.priority, -1)
 		}
@@ -276,7 +288,7 @@ const maxScanned = 8
 // runningEntry returns the entry of key if it runs.
 func (c *core[K]) runningEntry(key K) *entry[K] {
 	if len(c.running) > maxScanned {
-		if e := c.entries[key]; e != nil && e.runs {
+		if e := c.find(key); e != nil && e.runs {
 			return e
 		}
 		return nil
@@ -289,12 +301,16 @@ func (c *core[K]) runningEntry(key K) *entry[K] {
 	return nil
 }
 
+// find returns the entry of key, or nil.
+func (c *core[K]) find(key K) *entry[K] { return c.entries.find(key, c.entries.hash(key)) }
+
 // entry returns the entry of key and makes one if need be.
 func (c *core[K]) entry(key K) *entry[K] {
-	if e := c.entries[key]; e != nil {
+	hash := c.entries.hash(key)
+	e := c.entries.find(key, hash)
+	if e != nil {
 		return e
 	}
-	var e *entry[K]
 	if n := len(c.free); n > 0 {
 		e = c.free[n-1]
 		c.free[n-1] = nil
@@ -302,8 +318,8 @@ func (c *core[K]) entry(key K) *entry[K] {
 	} else {
 		e = &entry[K]{}
 	}
-	e.key = key
-	c.entries[key] = e
+	e.key, e.hash = key, hash
+	c.entries.insert(e)
 	return e
 }
 
@@ -312,7 +328,7 @@ func (c *core[K]) release(e *entry[K]) {
 	if e.pending != idle || e.runs || e.failures > 0 {
 		return
 	}
-	delete(c.entries, e.key)
+	c.entries.remove(e)
 	if len(c.free) < maxFree {
 		var zero K
 		e.key = zero
@@ -330,7 +346,8 @@ func (c *core[K]) pushReady(e *entry[K]) {
 	c.ready.push(e, c.deadline(e), c.order)
 }
 
-func (c *core[K]) count(priority, n int) {
+func (c *core[K]) count(of int32, n int) {
+	priority := int(of)
 	for i := range c.depth {
 		if c.depth[i].Priority == priority {
 			c.depth[i].Keys += n

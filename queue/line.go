@@ -19,7 +19,7 @@ const maxLanes = 4
 // lane is a queue of nodes, each before the next. As in a heap, what is dropped
 // leaves its node behind; the first node counts.
 type lane[K comparable] struct {
-	priority int
+	priority int32
 	nodes    []node[K]
 	head     int // the nodes before it are gone
 	dropped  int
@@ -37,7 +37,7 @@ func (l *line[K]) len() int {
 }
 
 func (l *line[K]) push(e *entry[K], at int64, order uint64) {
-	if e.lane = l.laneFor(e.priority, at); e.lane == inHeap {
+	if e.lane = int8(l.laneFor(e.priority, at)); e.lane == inHeap {
 		l.heap.push(e, at, order)
 		return
 	}
@@ -46,7 +46,7 @@ func (l *line[K]) push(e *entry[K], at int64, order uint64) {
 }
 
 // laneFor is where a node of the time belongs.
-func (l *line[K]) laneFor(priority int, at int64) int {
+func (l *line[K]) laneFor(priority int32, at int64) int {
 	unused := inHeap
 	for i := range l.lanes {
 		switch of := &l.lanes[i]; {

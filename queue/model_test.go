@@ -87,7 +87,7 @@ func runModel(t *testing.T, next func() (byte, bool)) {
 			t.Fatalf("key %d runs at %d although nobody asked", k, now)
 		case want.at-int64(want.priority)*modelStep != deadline:
 			t.Fatalf("key %d with deadline %d runs before one with %d", k, want.at-int64(want.priority)*modelStep, deadline)
-		case e.since != want.at || e.runPriority != want.priority:
+		case e.since != want.at || int(e.runPriority) != want.priority:
 			t.Fatalf("key %d is ready since %d with priority %d, not %d with %d", k, e.since, e.runPriority, want.at, want.priority)
 		case e.currentCauses().Total() != want.adds:
 			t.Fatalf("key %d ran for %d causes, not %d", k, e.currentCauses().Total(), want.adds)
@@ -153,8 +153,8 @@ func runModel(t *testing.T, next func() (byte, bool)) {
 		}
 		c.forget(k)
 	}
-	if len(c.entries) != 0 || c.waiting() != 0 {
-		t.Fatalf("%d entries and %d waiting are left over", len(c.entries), c.waiting())
+	if c.entries.len != 0 || c.waiting() != 0 {
+		t.Fatalf("%d entries and %d waiting are left over", c.entries.len, c.waiting())
 	}
 }
 
@@ -184,7 +184,7 @@ func check(t *testing.T, c *core[int]) {
 	}
 	pending := c.ready.len() + c.delayed.len()
 	want, waiting := 0, 0
-	for _, e := range c.entries {
+	for _, e := range c.entries.all() {
 		if e.pending == delayed || e.pending == ready && !e.runs {
 			want++
 		}

@@ -181,6 +181,9 @@ func (q *Queue[K]) Retry(key K, order Order) (time.Duration, bool) {
 
 // Forget ends the row of failures of key. It leaves pending adds alone.
 func (q *Queue[K]) Forget(key K) {
+	if q.core.failing.Load() == 0 {
+		return
+	}
 	q.mu.Lock()
 	q.core.forget(key)
 	q.mu.Unlock()
@@ -190,8 +193,8 @@ func (q *Queue[K]) Forget(key K) {
 func (q *Queue[K]) Failures(key K) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if e := q.core.entries[key]; e != nil {
-		return e.failures
+	if e := q.core.find(key); e != nil {
+		return int(e.failures)
 	}
 	return 0
 }
@@ -211,7 +214,7 @@ func (q *Queue[K]) Get() (Item[K], bool) {
 		}
 		if e := q.core.take(now); e != nil {
 			item := Item[K]{
-				Key: e.key, Priority: e.runPriority, Failures: e.failures,
+				Key: e.key, Priority: int(e.runPriority), Failures: int(e.failures),
 				Waited: time.Duration(now - e.since), Causes: e.currentCauses(),
 			}
 			q.mu.Unlock()

@@ -71,10 +71,11 @@ func (s *Causes) All() iter.Seq[Cause] {
 	}
 }
 
-// Reset empties the set and keeps its memory.
+// Reset empties the set and keeps its memory; the first cause stays in it, unseen, until
+// another takes its place.
 func (s *Causes) Reset() {
 	clear(s.more)
-	*s = Causes{more: s.more[:0]}
+	s.more, s.oldest, s.total = s.more[:0], 0, 0
 }
 
 // merge counts other into c when both are the same cause.
