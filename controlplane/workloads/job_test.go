@@ -12,6 +12,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/workloads"
@@ -117,6 +118,43 @@ func TestJobsFollowTheirPolicies(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestJobsWhosePodsAreEvictedGoOnIfTheirPolicySaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, workloads.Outcome{Fate: workloads.Ready})
+		c.Create(job("x", func(s *batchv1.JobSpec) {
+			s.BackoffLimit = new(int32(0))
+			s.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+				Action:          batchv1.PodFailurePolicyActionIgnore,
+				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+			}}}
+		}))
+		c.settle()
+		var before, after corev1.PodList
+		c.list(&before)
+		p := &before.Items[0]
+		if err := c.Client.SubResource("eviction").Create(c.Context(), p, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			c.settle()
+			time.Sleep(5 * time.Second)
+		}
+		c.list(&after)
+		running := 0
+		for i := range after.Items {
+			if after.Items[i].Status.Phase == corev1.PodRunning && after.Items[i].UID != p.UID {
+				running++
+			}
+		}
+		equal(t, "Pods that run instead", 1, running)
+		var j batchv1.Job
+		c.get("x", &j)
+		equal(t, "failed", int32(0), j.Status.Failed)
+		equal(t, "conditions", 0, len(j.Status.Conditions))
+	})
 }
 
 // jobLine is the state of a Job in one line.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -114,11 +115,80 @@ func (e eviction) Create(ctx context.Context, r *resource.Request, obj resource.
 			return nil, err
 		}
 	}
+	if len(dry) == 0 {
+		if how, err = e.mark(ctx, p, how); err != nil {
+			return nil, err
+		}
+	}
 	body, err := json.Marshal(how)
 	if err != nil {
 		return nil, fmt.Errorf("evict %s: %w", r.Name, err)
 	}
 	return nil, e.Send(ctx, http.MethodDelete, "/api/v1/namespaces/"+r.Namespace+"/pods/"+r.Name, body)
+}
+
+// mark writes into the status of a Pod that it is evicted, for those who look at
+// why it ended, and returns how it is deleted then. One that is not as the
+// deletion asks for is left alone.
+func (e eviction) mark(ctx context.Context, p *corev1.Pod, how *metav1.DeleteOptions) (*metav1.DeleteOptions, error) {
+	for {
+		if err := asAsked(p, how.Preconditions); err != nil {
+			return nil, err
+		}
+		disrupted := corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+			LastTransitionTime: metav1.Now().Rfc3339Copy(),
+		}
+		if p.Status.ObservedGeneration != 0 {
+			disrupted.ObservedGeneration = p.Generation
+		}
+		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+		if i >= 0 && p.Status.Conditions[i].Status == corev1.ConditionTrue {
+			disrupted.LastTransitionTime = p.Status.Conditions[i].LastTransitionTime
+		}
+		if i < 0 {
+			i = len(p.Status.Conditions)
+			p.Status.Conditions = append(p.Status.Conditions, disrupted)
+		}
+		p.Status.Conditions[i] = disrupted
+		p.APIVersion, p.Kind = "v1", "Pod"
+		body, err := json.Marshal(p)
+		if err != nil {
+			return nil, fmt.Errorf("mark pod %s as evicted: %w", p.Name, err)
+		}
+		err = e.Send(ctx, http.MethodPut, "/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name+"/status", body)
+		switch {
+		case err == nil:
+			how = how.DeepCopy()
+			how.Preconditions = &metav1.Preconditions{UID: &p.UID}
+			return how, nil
+		case !apierrors.IsConflict(err) || ctx.Err() != nil:
+			return nil, err
+		}
+		namespace, name := p.Namespace, p.Name
+		if p, err = load[corev1.Pod](ctx, e.Store, "pods", namespace, name); err != nil {
+			return nil, err
+		}
+		if p == nil {
+			return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+		}
+	}
+}
+
+// asAsked refuses a Pod that is another than is asked for.
+func asAsked(p *corev1.Pod, only *metav1.Preconditions) error {
+	var err error
+	switch {
+	case only == nil:
+	case only.UID != nil && *only.UID != p.UID:
+		err = fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *only.UID, p.UID)
+	case only.ResourceVersion != nil && *only.ResourceVersion != p.ResourceVersion:
+		err = fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *only.ResourceVersion, p.ResourceVersion)
+	}
+	if err == nil {
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, p.Name, err)
 }
 
 // retryAfter is when those who evict are told to come back where that is known,
