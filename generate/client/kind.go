@@ -38,11 +38,128 @@ type (
 	}
 )
 
+// one is a kind within its version, for templates.
+type one struct {
+	*version
+	kind
+}
+
+// grouped is a group within its set, for templates.
+type grouped struct {
+	*set
+	*group
+}
+
+func (s *set) member(name string) any {
+	switch name {
+	case "Package":
+		return s.Package
+	case "Groups":
+		return list(s.Groups)
+	}
+	return nil
+}
+
+func (g *group) member(name string) any {
+	switch name {
+	case "Name":
+		return g.Name
+	case "Go":
+		return g.Go
+	case "Dir":
+		return g.Dir
+	case "Versions":
+		return list(g.Versions)
+	}
+	return nil
+}
+
+func (v *version) member(name string) any {
+	switch name {
+	case "Set":
+		return v.Set
+	case "Group":
+		return v.Group
+	case "Name":
+		return v.Name
+	case "Go":
+		return v.Go
+	case "Path":
+		return v.Path
+	case "Kinds":
+		return list(v.Kinds)
+	case "Alias":
+		return v.Alias()
+	case "PackageName":
+		return v.pkg.Name
+	case "Client":
+		return v.Client()
+	}
+	return nil
+}
+
+func (k kind) member(name string) any {
+	switch name {
+	case "Name":
+		return k.Name
+	case "Plural":
+		return k.Plural
+	case "PluralGo":
+		return k.PluralGo
+	case "Namespaced":
+		return k.Namespaced
+	case "List":
+		return k.List
+	case "Can":
+		return k.Can
+	case "Apply":
+		return k.Apply
+	case "Calls":
+		return list(k.Calls)
+	case "Imports":
+		return list(k.Imports)
+	case "Var":
+		return k.Var()
+	case "Vars":
+		return k.Vars()
+	case "Lists":
+		return k.Lists()
+	case "Generic":
+		return k.Generic()
+	case "Args":
+		return k.Args()
+	case "Calling":
+		return question(k.Calling)
+	case "Configures":
+		return k.Configures()
+	}
+	return nil
+}
+
+// member tells V and K apart, which have some names in common; any other name is
+// of one of them.
+func (o one) member(name string) any {
+	switch name {
+	case "V":
+		return o.version
+	case "K":
+		return o.kind
+	}
+	if found := o.kind.member(name); found != nil {
+		return found
+	}
+	return o.version.member(name)
+}
+
+func (g grouped) member(name string) any {
+	if found := g.set.member(name); found != nil {
+		return found
+	}
+	return g.group.member(name)
+}
+
 // Alias is the name under which files import the version's package.
 func (v *version) Alias() string { return strings.ToLower(v.Group.Go) + v.Name }
-
-// PackageName is the name of the package with the types.
-func (v *version) PackageName() string { return v.pkg.Name }
 
 // Client is the name of the version's client.
 func (v *version) Client() string { return v.Group.Go + v.Go }

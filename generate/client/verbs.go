@@ -112,6 +112,32 @@ type call struct {
 // imported is a package that a call needs.
 type imported struct{ Alias, Path string }
 
+func (c call) member(name string) any {
+	switch name {
+	case "Name":
+		return c.Name
+	case "Verb":
+		return c.Verb
+	case "Subresource":
+		return c.Subresource
+	case "In":
+		return c.In
+	case "Out":
+		return c.Out
+	}
+	return nil
+}
+
+func (i imported) member(name string) any {
+	switch name {
+	case "Alias":
+		return i.Alias
+	case "Path":
+		return i.Path
+	}
+	return nil
+}
+
 // calls turns the methods of a kind into calls. Apply methods are left out where
 // apply configurations are not made.
 func calls(kind, applyPackage string, methods []method) (made []call, needs []imported) {
