@@ -5,6 +5,7 @@ package steer_test
 
 import (
 	"bytes"
+	"go/ast"
 	"os/exec"
 	"path"
 	"slices"
@@ -139,6 +140,30 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		if i := slices.IndexFunc(all, func(p string) bool { return p == heavy || strings.HasPrefix(p, heavy+"/") }); i >= 0 {
 			t.Errorf("cmd/steer links %s: find out through whom with go list -deps", all[i])
 		}
+	}
+}
+
+// TestNothingAsksForMethodsByName keeps out what makes the linker keep every
+// exported method of every type, because any of them might be asked for: 12 MB of
+// the command line, and more of a small operator.
+func TestNothingAsksForMethodsByName(t *testing.T) {
+	t.Parallel()
+	asks := []string{"MethodByName", "SetVersionTemplate", "SetUsageTemplate", "SetHelpTemplate"} // the last three are cobra's
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file.path, "_test.go") {
+			continue
+		}
+		for _, imp := range file.imports() {
+			if imp == "text/template" || imp == "html/template" {
+				t.Errorf("%s imports %s, which calls methods by name: see filler in generate/client", file.path, imp)
+			}
+		}
+		ast.Inspect(file.syntax, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && slices.Contains(asks, sel.Sel.Name) {
+				t.Errorf("%s uses %s, which calls methods by name", file.path, sel.Sel.Name)
+			}
+			return true
+		})
 	}
 }
 

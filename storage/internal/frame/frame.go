@@ -45,7 +45,9 @@ const (
 // version is the version of the format above.
 const version = 1
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is the polynomial of all sums. The library builds its tables once, and
+// not before a store with files asks for them.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // Header begins a file.
 type Header struct {
@@ -65,7 +67,7 @@ func (h Header) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, 0)
 	b = binary.LittleEndian.AppendUint64(b, h.First)
 	b = binary.LittleEndian.AppendUint64(b, h.Salt)
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli()))
 	return binary.LittleEndian.AppendUint32(b, 0)
 }
 
@@ -95,7 +97,7 @@ func ParseHeader(b []byte, kind Kind) (Header, error) {
 	switch v := binary.LittleEndian.Uint32(b[8:]); {
 	case h.Kind != kind:
 		return Header{}, HeaderError(fmt.Sprintf("it begins with %q, not with %q", string(b[:8]), kind))
-	case crc32.Checksum(b[:32], castagnoli) != binary.LittleEndian.Uint32(b[32:]), !blank(b[36:HeaderSize]):
+	case crc32.Checksum(b[:32], castagnoli()) != binary.LittleEndian.Uint32(b[32:]), !blank(b[36:HeaderSize]):
 		return Header{}, HeaderError("the checksum of its header is wrong")
 	case v != version:
 		return Header{}, VersionError(v)
@@ -123,7 +125,7 @@ func (h Header) checksum(head, payload []byte) uint32 {
 	binary.LittleEndian.PutUint64(b[:], h.Salt)
 	copy(b[8:], head[:4])
 	copy(b[12:], head[8:16])
-	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, payload)
+	return crc32.Update(crc32.Checksum(b[:], castagnoli()), castagnoli(), payload)
 }
 
 // whole tells whether a frame is as it was written.
