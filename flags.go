@@ -62,7 +62,7 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.electNamespace, "leader-election-namespace", "", "`namespace` of the leader lease; default $POD_NAMESPACE, $RUNTIME_NAMESPACE, the namespace this runs in")
 	set.BoolVar(&s.log.devel, "zap-devel", false, "log for people: text, debug level")
 	set.StringVar(&s.log.encoder, "zap-encoder", "", "log `format`: json or console; default json, with --zap-devel console")
-	set.StringVar(&s.log.level, "zap-log-level", "", "log `level`: debug, info, error, panic, or a number above 0 for V(number); default info, with --zap-devel debug")
+	set.StringVar(&s.log.level, "zap-log-level", "", "log `level`: debug, info, error, panic (nothing, not even errors), or a number above 0 for V(number); default info, with --zap-devel debug")
 	set.StringVar(&s.log.stack, "zap-stacktrace-level", "", "`level` from which lines carry a stack: info, error or panic; default panic")
 	set.StringVar(&s.log.timeForm, "zap-time-encoding", "", "`form` of times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano; default RFC 3339 with milliseconds")
 }

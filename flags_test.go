@@ -80,6 +80,7 @@ func TestTheZapFlagsMeanWhatTheyMeanElsewhere(t *testing.T) {
 		{"--zap-log-level=debug --zap-time-encoding=epoch", []string{"debug", "info", "error", "V(1)", "V(4)"}, true, nil, `"time":1\d{9}\.\d+|"time":1\.\d+e\+09`},
 		{"--zap-log-level=7 --zap-time-encoding=millis", []string{"debug", "info", "error", "V(1)", "V(4)", "V(7)"}, true, nil, `"time":1\.\d+e\+12|"time":1\d{12}`},
 		{"--zap-log-level=error --zap-time-encoding=nano", []string{"error"}, true, nil, `"time":1\d{18}`},
+		{"--zap-log-level=panic", nil, true, nil, ""},
 		{"--zap-log-level=info --zap-stacktrace-level=error --zap-time-encoding=iso8601", []string{"info", "error"}, true, []string{"error"}, `"time":"[^"]+T\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d{4})"`},
 		{"--zap-stacktrace-level=info --zap-time-encoding=rfc3339", []string{"info", "error"}, true, []string{"info", "error"}, `"time":"[^"]+T\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)"`},
 		{"--zap-stacktrace-level=panic --zap-time-encoding=RFC3339NANO", []string{"info", "error"}, true, nil, `"time":"[^"]+T`},

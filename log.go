@@ -57,8 +57,10 @@ func (l *logging) minimum() (slog.Level, error) {
 		return slog.LevelInfo, nil
 	case "warn":
 		return slog.LevelWarn, nil
-	case "error", "panic":
+	case "error":
 		return slog.LevelError, nil
+	case "panic": // elsewhere a level above that of errors; nothing here logs at it
+		return slog.LevelError + 4, nil
 	}
 	n, err := strconv.ParseUint(l.level, 10, 7)
 	if err != nil || n == 0 {
