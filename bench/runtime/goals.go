@@ -5,11 +5,8 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 
 	"github.com/steer-dev/steer/bench/report"
 	"github.com/steer-dev/steer/bench/runtime/micro"
@@ -58,16 +55,16 @@ func lines() []line {
 
 // steps measures single steps.
 func steps(ctx context.Context, out *report.Report, side report.Side, binary string, objects int) error {
-	result, err := measure(ctx, binary, "-micro", "-objects", fmt.Sprint(objects))
+	result, err := Probe[micro.Result](ctx, binary, "-micro", "-objects", fmt.Sprint(objects))
 	if err != nil {
 		return err
 	}
-	idle, err := measure(ctx, binary, "-idle")
+	idle, err := Probe[micro.Result](ctx, binary, "-idle")
 	if err != nil {
 		return err
 	}
 	maps.Copy(result, idle)
-	library, err := measure(ctx, binary, "-idle", "-library")
+	library, err := Probe[micro.Result](ctx, binary, "-idle", "-library")
 	if err != nil {
 		return err
 	}
@@ -87,15 +84,4 @@ func expect(out *report.Report) {
 	}
 	out.Expect(group, failover, report.Goal{AtMost: 1000})
 	out.Expect(group, firstReconcile, report.Goal{AtMost: 15})
-}
-
-// measure runs a probe.
-func measure(ctx context.Context, binary string, args ...string) (result micro.Result, err error) {
-	command := exec.CommandContext(ctx, binary, args...)
-	command.Stderr = os.Stderr
-	data, err := command.Output()
-	if err != nil {
-		return nil, err
-	}
-	return result, json.Unmarshal(data, &result)
 }

@@ -14,10 +14,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/steer-dev/steer/bench/report"
+	"github.com/steer-dev/steer/bench/runtime/micro"
 	"github.com/steer-dev/steer/bench/runtime/probe"
 	"github.com/steer-dev/steer/bench/server"
 )
@@ -27,6 +29,8 @@ const group = "runtime"
 // Probes are the built commands.
 type Probes struct {
 	Steer, Peer string
+	// Tests are the compiled tests of package steertest; only [Run] needs them.
+	Tests string
 }
 
 // Run measures both sides in turn, rounds times, with so many objects on the
@@ -43,7 +47,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.
 	}
 	for round := range out.Turns(ctx, group, rounds) {
 		fmt.Fprintf(log, "runtime: round %d\n", round+1)
-		if err := inTest(ctx, out, root); err != nil {
+		if err := inTest(ctx, out, probes.Tests, filepath.Join(root, "steertest")); err != nil {
 			return err
 		}
 		for _, what := range []struct {
@@ -77,12 +81,12 @@ const (
 
 // operator measures an operator against the server.
 func operator(ctx context.Context, out *report.Report, side report.Side, binary, kubeconfig string, objects int) error {
-	result, err := run(ctx, binary, kubeconfig, objects)
+	result, err := Probe[probe.Result](ctx, binary, "-kubeconfig", kubeconfig, "-objects", fmt.Sprint(objects))
 	if err != nil {
 		return err
 	}
 	record(out, side, result, objects)
-	over, err := measure(ctx, binary, "-failover", "-kubeconfig", kubeconfig)
+	over, err := Probe[micro.Result](ctx, binary, "-failover", "-kubeconfig", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("failover: %w", err)
 	}
@@ -92,9 +96,9 @@ func operator(ctx context.Context, out *report.Report, side report.Side, binary,
 
 // inTest measures how soon an operator reconciles in a test, by the benchmark of
 // package steertest.
-func inTest(ctx context.Context, out *report.Report, root string) error {
-	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkFirstReconcile$", "-benchtime", "50x", "./steertest")
-	command.Dir, command.Stderr = root, os.Stderr
+func inTest(ctx context.Context, out *report.Report, tests, dir string) error {
+	command := exec.CommandContext(ctx, tests, "-test.run", "^$", "-test.bench", "^BenchmarkFirstReconcile$", "-test.benchtime", "50x")
+	command.Dir, command.Stderr = dir, os.Stderr
 	text, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("benchmark of steertest: %w", err)
@@ -114,8 +118,9 @@ func inTest(ctx context.Context, out *report.Report, root string) error {
 	return nil
 }
 
-func run(ctx context.Context, binary, kubeconfig string, objects int) (result probe.Result, err error) {
-	command := exec.CommandContext(ctx, binary, "-kubeconfig", kubeconfig, "-objects", fmt.Sprint(objects))
+// Probe runs one of the [Probes] and reads what it says.
+func Probe[T micro.Result | probe.Result](ctx context.Context, binary string, args ...string) (result T, err error) {
+	command := exec.CommandContext(ctx, binary, args...)
 	command.Stderr = os.Stderr
 	data, err := command.Output()
 	if err != nil {

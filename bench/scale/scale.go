@@ -7,12 +7,9 @@ package scale
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"strconv"
 	"time"
 
@@ -169,7 +166,7 @@ func (p points) objects(ctx context.Context, growth *server.Growth, objects, req
 // measureRuntime runs a probe and puts what it says on lines.
 func measureRuntime(ctx context.Context, out *report.Report, side report.Side, probe string, size Size) error {
 	largest := size.Objects[len(size.Objects)-1]
-	result, err := run(ctx, probe, "-growth", "-objects", fmt.Sprint(largest))
+	result, err := runtime.Probe[micro.Result](ctx, probe, "-growth", "-objects", fmt.Sprint(largest))
 	if err != nil {
 		return err
 	}
@@ -195,7 +192,7 @@ func measureRuntime(ctx context.Context, out *report.Report, side report.Side, p
 func measureForms(ctx context.Context, p points, probe string, size Size) error {
 	for _, form := range micro.Forms() {
 		for _, n := range size.Objects {
-			result, err := run(ctx, probe, "-sync", form, "-objects", fmt.Sprint(n))
+			result, err := runtime.Probe[micro.Result](ctx, probe, "-sync", form, "-objects", fmt.Sprint(n))
 			if err != nil {
 				return fmt.Errorf("sync of %d objects, %s: %w", n, form, err)
 			}
@@ -206,15 +203,4 @@ func measureForms(ctx context.Context, p points, probe string, size Size) error 
 		}
 	}
 	return nil
-}
-
-// run runs a probe.
-func run(ctx context.Context, probe string, args ...string) (result micro.Result, err error) {
-	command := exec.CommandContext(ctx, probe, args...)
-	command.Stderr = os.Stderr
-	data, err := command.Output()
-	if err != nil {
-		return nil, err
-	}
-	return result, json.Unmarshal(data, &result)
 }

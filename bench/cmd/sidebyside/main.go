@@ -59,22 +59,25 @@ func main() {
 	}
 }
 
-// group is measured into a report; what it builds goes into dir.
+// group is measured into a report. prepare builds what it takes into dir, which is
+// not measured and takes as long as it takes, and returns what measures.
 type group struct {
-	name string
-	run  func(ctx context.Context, s settings, dir string, out *report.Report) error
+	name    string
+	prepare func(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error)
 }
+
+type measurement func(ctx context.Context) error
 
 // groups in the order in which they run.
 func groups() []group {
 	return []group{
-		{"server", runServer},
-		{"pods", runPods},
-		{"envtest", runEnvtest},
-		{"weight", runWeight},
-		{"runtime", runRuntime},
-		{"generate", runGenerate},
-		{"scale", runScale},
+		{"server", prepareServer},
+		{"pods", preparePods},
+		{"envtest", prepareEnvtest},
+		{"weight", prepareWeight},
+		{"runtime", prepareRuntime},
+		{"generate", prepareGenerate},
+		{"scale", prepareScale},
 	}
 }
 
@@ -117,17 +120,21 @@ func run(ctx context.Context, s settings) error {
 
 // measure runs the group within its time, in a directory that goes afterwards.
 func (g group) measure(ctx context.Context, s settings, out *report.Report) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, groupLimit)
-	defer cancel()
 	dir, err := os.MkdirTemp("", "steer-sidebyside-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return g.run(ctx, s, dir, out)
+	run, err := g.prepare(ctx, s, dir, out)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, groupLimit)
+	defer cancel()
+	return run(ctx)
 }
 
-// groupLimit is how long a group may run.
+// groupLimit is how long a group may measure.
 const groupLimit = 10 * time.Minute
 
 // flags are those that run one group as it was run.
@@ -169,63 +176,63 @@ func build(ctx context.Context, into, dir, pkg string) (string, error) {
 	return binary, nil
 }
 
-func runServer(ctx context.Context, s settings, dir string, out *report.Report) error {
-	binary, err := build(ctx, dir, s.root, "./cmd/steer")
-	if err != nil {
-		return err
-	}
-	scale := server.Full()
-	if s.quick {
-		scale = server.Quick()
-	}
-	if s.rounds > 0 {
-		scale.Rounds = s.rounds
-	}
-	return server.Run(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
+func prepareServer(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	steer, peer, err := servers(ctx, s, dir, out)
+	scale := choose(s, server.Full, server.Quick)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error { return server.Run(ctx, out, os.Stderr, steer, peer, scale) }, err
 }
 
-func runPods(ctx context.Context, s settings, dir string, out *report.Report) error {
-	binary, err := build(ctx, dir, s.root, "./cmd/steer")
-	if err != nil {
-		return err
-	}
-	scale := server.FullPods()
-	if s.quick {
-		scale = server.QuickPods()
-	}
-	if s.rounds > 0 {
-		scale.Rounds = s.rounds
-	}
-	return server.RunPods(ctx, out, os.Stderr, server.Steer{Binary: binary}, reference(s, out), scale)
+func preparePods(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	steer, peer, err := servers(ctx, s, dir, out)
+	scale := choose(s, server.FullPods, server.QuickPods)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error { return server.RunPods(ctx, out, os.Stderr, steer, peer, scale) }, err
 }
 
-func runEnvtest(ctx context.Context, s settings, dir string, out *report.Report) error {
+func prepareEnvtest(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
 	binary, err := build(ctx, dir, s.root, "./cmd/steer")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bench, err := filepath.Abs(filepath.Join(s.root, "bench"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	programs := envtest.Programs{Steer: filepath.Join(dir, "assets"), Definitions: filepath.Join(bench, "envtest", "config", "crd")}
 	if err := envtest.Link(binary, programs.Steer); err != nil {
-		return err
+		return nil, err
 	}
 	if programs.Suite, err = build(ctx, dir, bench, "./cmd/probe-envtest"); err != nil {
-		return err
+		return nil, err
 	}
 	if reference(s, out) != nil {
 		programs.Peer = s.peer
 	}
-	scale := envtest.Full()
+	scale := choose(s, envtest.Full, envtest.Quick)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error { return envtest.Run(ctx, out, os.Stderr, programs, scale) }, nil
+}
+
+// choose returns what a run does.
+func choose[T any](s settings, full, quick func() T) T {
 	if s.quick {
-		scale = envtest.Quick()
+		return quick()
 	}
+	return full()
+}
+
+// setRounds replaces the default if the flag is set.
+func (s settings) setRounds(rounds *int) {
 	if s.rounds > 0 {
-		scale.Rounds = s.rounds
+		*rounds = s.rounds
 	}
-	return envtest.Run(ctx, out, os.Stderr, programs, scale)
+}
+
+// servers are both control planes; the peer is nil if it is not built.
+func servers(ctx context.Context, s settings, dir string, out *report.Report) (steer, peer server.Subject, err error) {
+	binary, err := build(ctx, dir, s.root, "./cmd/steer")
+	return server.Steer{Binary: binary}, reference(s, out), err
 }
 
 // reference is the real control plane, nil if it is not built.
@@ -237,27 +244,36 @@ func reference(s settings, out *report.Report) server.Subject {
 	return nil
 }
 
-func runWeight(ctx context.Context, s settings, _ string, out *report.Report) error {
-	return weight.Run(ctx, out, os.Stderr,
-		weight.Program{Dir: s.root, Package: "./examples/replicas/cmd"},
-		weight.Program{Dir: filepath.Join(s.root, "bench"), Package: "./incumbent/replicas"}, s.cold)
+func prepareWeight(_ context.Context, s settings, _ string, out *report.Report) (measurement, error) {
+	return func(ctx context.Context) error {
+		return weight.Run(ctx, out, os.Stderr,
+			weight.Program{Dir: s.root, Package: "./examples/replicas/cmd"},
+			weight.Program{Dir: filepath.Join(s.root, "bench"), Package: "./incumbent/replicas"}, s.cold)
+	}, nil
 }
 
-func runRuntime(ctx context.Context, s settings, dir string, out *report.Report) error {
+func prepareRuntime(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
 	steer, probes, err := buildRuntime(ctx, dir, s)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	probes.Tests = filepath.Join(dir, "steertest.test")
+	compile := exec.CommandContext(ctx, "go", "test", "-c", "-o", probes.Tests, "./steertest")
+	compile.Dir, compile.Stderr = s.root, os.Stderr
+	if err := compile.Run(); err != nil {
+		return nil, fmt.Errorf("compile the tests of steertest: %w", err)
 	}
 	rounds, objects := 3, 10000
 	if s.quick {
 		rounds, objects = 1, 1000
 	}
-	if s.rounds > 0 {
-		rounds = s.rounds
-	}
+	s.setRounds(&rounds)
 	// Without the disk: how long a flush takes is the server's business, and the
 	// tail of a change would be nothing else.
-	return runtime.Run(ctx, out, os.Stderr, server.Steer{Binary: steer, InMemory: true}, probes, s.root, rounds, objects)
+	subject := server.Steer{Binary: steer, InMemory: true}
+	return func(ctx context.Context) error {
+		return runtime.Run(ctx, out, os.Stderr, subject, probes, s.root, rounds, objects)
+	}, nil
 }
 
 // buildRuntime compiles the server and the probes of both sides.
@@ -273,22 +289,21 @@ func buildRuntime(ctx context.Context, into string, s settings) (steer string, p
 	return steer, probes, err
 }
 
-func runScale(ctx context.Context, s settings, dir string, out *report.Report) error {
+func prepareScale(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
 	steer, probes, err := buildRuntime(ctx, dir, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	size := scale.Full()
-	if s.quick {
-		size = scale.Quick()
-	}
-	return scale.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, reference(s, out), probes, size)
+	size, peer := choose(s, scale.Full, scale.Quick), reference(s, out)
+	return func(ctx context.Context) error {
+		return scale.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, peer, probes, size)
+	}, nil
 }
 
-func runGenerate(ctx context.Context, s settings, dir string, out *report.Report) error {
+func prepareGenerate(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
 	steer, err := build(ctx, dir, s.root, "./cmd/steer")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	peers := filepath.Join(dir, "peers")
 	for _, query := range generate.Peers() {
@@ -296,15 +311,15 @@ func runGenerate(ctx context.Context, s settings, dir string, out *report.Report
 		install.Dir, install.Stderr = dir, os.Stderr
 		install.Env = append(os.Environ(), "GOBIN="+peers, "GOFLAGS=")
 		if err := install.Run(); err != nil {
-			return fmt.Errorf("install %s: %w", query, err)
+			return nil, fmt.Errorf("install %s: %w", query, err)
 		}
 	}
 	rounds := 3
 	if s.quick {
 		rounds = 1
 	}
-	if s.rounds > 0 {
-		rounds = s.rounds
-	}
-	return generate.Run(ctx, out, os.Stderr, generate.Binaries{Steer: steer, Peers: peers}, rounds)
+	s.setRounds(&rounds)
+	return func(ctx context.Context) error {
+		return generate.Run(ctx, out, os.Stderr, generate.Binaries{Steer: steer, Peers: peers}, rounds)
+	}, nil
 }
