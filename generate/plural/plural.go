@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plural makes the plurals of kinds, from which resources get their
-// names: Policy becomes Policies, NetworkIndex becomes NetworkIndices.
+// names: Policy becomes Policies, NetworkIndex becomes NetworkIndices. It is small and
+// a package of its own because definitions (generate/crd) and clients
+// (generate/client) have to agree on them.
 //
 // The name of a resource is part of its API, so the plurals are those that
 // controller-gen takes from github.com/gobuffalo/flect v1.0.3, its oddities
