@@ -24,7 +24,25 @@ func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
 	if rec.Modified < in.Storage.Since && in.Backend == nil {
 		return false
 	}
-	return wire.String(rec.Value, "apiVersion") == in.APIVersion(v)
+	return beginsWith(rec.Value, in.Group, v.Name) || wire.String(rec.Value, "apiVersion") == in.APIVersion(v)
+}
+
+// beginsWith tells whether an object plainly begins with its apiVersion, and that
+// it is this one. Custom resources are encoded like this; every reader of a record
+// asks.
+func beginsWith(value []byte, group, version string) bool {
+	const begin = `{"apiVersion":"`
+	if len(value) < len(begin)+len(group)+len(version)+2 || string(value[:len(begin)]) != begin {
+		return false
+	}
+	rest := value[len(begin):]
+	if group != "" {
+		if string(rest[:len(group)]) != group || rest[len(group)] != '/' {
+			return false
+		}
+		rest = rest[len(group)+1:]
+	}
+	return string(rest[:len(version)]) == version && rest[len(version)] == '"'
 }
 
 // JSON returns a record as JSON in a version.
