@@ -38,6 +38,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/cache/internal/held"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -58,13 +59,13 @@ type Cache struct {
 	stopped chan struct{} // closed by Stop
 
 	mu        sync.RWMutex
-	informers map[place]*shared
-	indexes   map[place]map[string]IndexFunc
+	informers map[held.Place]*shared
+	indexes   map[held.Place]map[string]IndexFunc
 	ctx       context.Context // of Start; nil before
 	cancel    context.CancelFunc
 	forget    func() bool // lets go of Start's context
 	ended     bool
-	told      map[place]bool // undeclared reads that have been logged
+	told      map[held.Place]bool // undeclared reads that have been logged
 }
 
 var (
@@ -83,7 +84,7 @@ func New(live *client.Direct, opts Options) (*Cache, error) {
 	c := &Cache{
 		live: live, opts: opts, log: opts.Log, server: &serverVersion{conn: live.Conn(), turn: make(chan struct{}, 1)},
 		kinds: map[schema.GroupVersionKind]KindOptions{}, stopped: make(chan struct{}),
-		informers: map[place]*shared{}, indexes: map[place]map[string]IndexFunc{}, told: map[place]bool{},
+		informers: map[held.Place]*shared{}, indexes: map[held.Place]map[string]IndexFunc{}, told: map[held.Place]bool{},
 	}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -104,8 +105,8 @@ func New(live *client.Direct, opts Options) (*Cache, error) {
 	return c, nil
 }
 
-func (c *Cache) optionsFor(p place) kindOptions {
-	k := c.kinds[p.gvk]
+func (c *Cache) optionsFor(p held.Place) kindOptions {
+	k := c.kinds[p.GVK]
 	o := kindOptions{
 		namespaces: c.opts.Namespaces, transform: c.opts.Transform, resync: c.opts.Resync,
 		managedFields: c.opts.KeepManagedFields || k.KeepManagedFields,
@@ -190,10 +191,10 @@ func (c *Cache) all() []*shared {
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *shared) int {
-		if n := strings.Compare(a.place.gvk.String(), b.place.gvk.String()); n != 0 {
+		if n := strings.Compare(a.place.GVK.String(), b.place.GVK.String()); n != 0 {
 			return n
 		}
-		return int(a.place.form) - int(b.place.form)
+		return int(a.place.Form) - int(b.place.Form)
 	})
 	return all
 }
@@ -213,7 +214,7 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("informer: %w", err)
 	}
-	p := place{gvk, formOf(obj)}
+	p := held.Place{GVK: gvk, Form: held.FormOf(obj)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -225,7 +226,7 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 			return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 		}
 		for field, fn := range c.indexes[p] {
-			if err := s.store.AddIndex(fieldIndex(field), ofWhole(fn)); err != nil {
+			if err := s.store.AddIndex(fieldIndex(field), held.OfWhole(fn)); err != nil {
 				return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 			}
 		}
@@ -239,9 +240,9 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 }
 
 // findLocked is the informer that can answer for p, or nil.
-func (c *Cache) findLocked(p place) *shared {
-	for _, f := range p.form.covers() {
-		if s := c.informers[place{p.gvk, f}]; s != nil {
+func (c *Cache) findLocked(p held.Place) *shared {
+	for _, f := range p.Form.Covers() {
+		if s := c.informers[held.Place{GVK: p.GVK, Form: f}]; s != nil {
 			return s
 		}
 	}
@@ -253,8 +254,8 @@ func (c *Cache) of(gvk schema.GroupVersionKind) []*shared {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var out []*shared
-	for _, f := range []form{typed, untyped, metadata} {
-		if s := c.informers[place{gvk, f}]; s != nil {
+	for _, f := range []held.Form{held.Typed, held.Untyped, held.Metadata} {
+		if s := c.informers[held.Place{GVK: gvk, Form: f}]; s != nil {
 			out = append(out, s)
 		}
 	}
@@ -282,7 +283,7 @@ func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error 
 	if err != nil {
 		return fmt.Errorf("index %s: %w", field, err)
 	}
-	p := place{gvk, formOf(obj)}
+	p := held.Place{GVK: gvk, Form: held.FormOf(obj)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, taken := c.indexes[p][field]; taken {
@@ -293,7 +294,7 @@ func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error 
 	}
 	c.indexes[p][field] = fn
 	if s := c.informers[p]; s != nil {
-		return s.store.AddIndex(fieldIndex(field), ofWhole(fn))
+		return s.store.AddIndex(fieldIndex(field), held.OfWhole(fn))
 	}
 	return nil
 }
@@ -329,7 +330,7 @@ func (h *hold) AddHandler(fn Handler) Registration {
 func (h *hold) AddEventHandler(handler ResourceEventHandler, opts EventHandlerOptions) Registration {
 	r := &registration{informer: h.s}
 	r.buffer = newBuffer(handler, opts, func(p any) {
-		h.s.cache.log.Error("event handler panicked; the event is lost to it", "kind", h.s.place.gvk.String(), "panic", p)
+		h.s.cache.log.Error("event handler panicked; the event is lost to it", "kind", h.s.place.GVK.String(), "panic", p)
 	})
 	return h.register(r)
 }

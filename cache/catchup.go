@@ -21,7 +21,7 @@ import (
 func (c *Cache) CatchUp(ctx context.Context) error {
 	for _, s := range c.all() {
 		if err := s.catchUp(ctx); err != nil {
-			return fmt.Errorf("cache of %s has not caught up: %w", s.place.gvk.Kind, err)
+			return fmt.Errorf("cache of %s has not caught up: %w", s.place.GVK.Kind, err)
 		}
 	}
 	return nil

@@ -190,7 +190,7 @@ func (s *shared) note(own store.Own) {
 
 // stored is a private copy of obj as the store would hold it, or nil.
 func (s *shared) stored(obj client.Object) client.Object {
-	own, ok := s.place.adapt(obj, s.newItem)
+	own, ok := s.place.Adapt(obj, s.newItem)
 	if !ok {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (s *shared) advise(scope int, err error) error {
 		return nil
 	}
 	src := s.sources[scope]
-	where := s.place.gvk.Kind
+	where := s.place.GVK.Kind
 	if src.namespace != "" {
 		where += " in " + src.namespace
 	}
@@ -107,7 +107,7 @@ func (s *shared) resourceName() string {
 	if name := s.sources[0].resourceName.Load(); name != nil {
 		return *name
 	}
-	return strings.ToLower(s.place.gvk.Kind)
+	return strings.ToLower(s.place.GVK.Kind)
 }
 
 // rbacRule is the rule the watch needs, as in a Role.
@@ -116,7 +116,7 @@ func (s *shared) rbacRule(src *source) string {
 	if src.namespace != "" {
 		role = "Role in " + src.namespace
 	}
-	return rbacRule(role, s.place.gvk.Group, s.resourceName())
+	return rbacRule(role, s.place.GVK.Group, s.resourceName())
 }
 
 func rbacRule(role, group, resource string) string {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/cache/internal/clone"
+	"github.com/steer-dev/steer/cache/internal/held"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -21,7 +22,7 @@ import (
 // those of the Cache.
 type Lister[T client.Object] struct {
 	cache *Cache
-	place place
+	place held.Place
 	blank func() T
 }
 
@@ -41,8 +42,8 @@ func NewLister[T client.Object](c *Cache) (*Lister[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("lister: %w", err)
 	}
-	p := place{gvk, typed}
-	newItem, err := p.newItem(c.live.Scheme())
+	p := held.Place{GVK: gvk, Form: held.Typed}
+	newItem, err := p.NewItem(c.live.Scheme())
 	if err != nil {
 		return nil, fmt.Errorf("lister: %w", err)
 	}
@@ -88,24 +89,24 @@ func (l *Lister[T]) All(ctx context.Context, opts ...client.ListOption) (iter.Se
 			missing = o.Namespace
 		}
 		var zero T
-		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, &NotDeclaredError{GVK: l.place.gvk, Namespace: missing, Declare: fmt.Sprintf("Informer(&%s{})", typeName(zero))})
+		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, &NotDeclaredError{GVK: l.place.GVK, Namespace: missing, Declare: fmt.Sprintf("Informer(&%s{})", typeName(zero))})
 	}
 	if err := s.waitForSync(ctx); err != nil {
-		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, err)
+		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, err)
 	}
 	found, answer, err := s.find(&o)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, err)
+		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, err)
 	}
 	if answer == store.Unknown {
-		return nil, fmt.Errorf("list %s: %w", l.place.gvk.Kind, ErrUnknown)
+		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, ErrUnknown)
 	}
 	if o.Limit > 0 && int64(len(found)) > o.Limit {
 		found = found[:o.Limit]
 	}
 	return func(yield func(T) bool) {
 		for _, obj := range found {
-			if t, ok := whole(obj).(T); ok && !yield(t) {
+			if t, ok := held.Whole(obj).(T); ok && !yield(t) {
 				return
 			}
 		}

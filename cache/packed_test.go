@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
 
@@ -50,8 +52,8 @@ func TestACompactCacheAnswersLikeAnyOther(t *testing.T) {
 			if compact {
 				for _, s := range r.cache.all() {
 					for _, obj := range s.store.All() {
-						if p, ok := obj.(*packed); !ok || p.fresh.Load() != nil {
-							t.Errorf("%T is not held encoded", obj)
+						if got := fmt.Sprintf("%T", obj); got != "*held.packed" {
+							t.Errorf("%s is not held encoded", got)
 						}
 					}
 				}
@@ -105,7 +107,7 @@ func TestACompactCacheAnswersLikeAnyOther(t *testing.T) {
 // heapOf is the live heap that a cache of Pods takes, in bytes.
 func heapOf(t *testing.T, objects int, compact bool) float64 {
 	t.Helper()
-	k := newPacking(place{corev1.SchemeGroupVersion.WithKind("Pod"), typed}, func() client.Object { return &corev1.Pod{} })
+	k := held.NewPacking(held.Place{GVK: corev1.SchemeGroupVersion.WithKind("Pod")}, func() client.Object { return &corev1.Pod{} })
 	live := func() float64 {
 		runtime.GC()
 		runtime.GC()
@@ -114,8 +116,8 @@ func heapOf(t *testing.T, objects int, compact bool) float64 {
 		return float64(m.HeapAlloc)
 	}
 	before := live()
-	held := make([]client.Object, objects)
-	for i := range held {
+	kept := make([]client.Object, objects)
+	for i := range kept {
 		pod := benchPod(i, "1")
 		data, err := pod.Marshal()
 		if err != nil {
@@ -125,15 +127,15 @@ func heapOf(t *testing.T, objects int, compact bool) float64 {
 		if err := obj.Unmarshal(data); err != nil { // as the watch delivers it
 			t.Fatal(err)
 		}
-		held[i] = obj
+		batch := []store.Delta{{Op: store.Put, Object: obj}}
 		if compact {
-			p := k.pack(obj).(*packed)
-			p.fresh.Store(nil)
-			held[i] = p
+			k.PackAll(batch)
+			held.Settle(batch)
 		}
+		kept[i] = batch[0].Object
 	}
 	took := live() - before
-	runtime.KeepAlive(held)
+	runtime.KeepAlive(kept)
 	return took
 }
 

@@ -13,13 +13,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/steer-dev/steer/cache/internal/held"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/codec"
@@ -55,7 +54,7 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", key, err)
 	}
-	s, err := c.informerFor(ctx, place{gvk, formOf(obj)}, key.Namespace, obj)
+	s, err := c.informerFor(ctx, held.Place{GVK: gvk, Form: held.FormOf(obj)}, key.Namespace, obj)
 	if err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
 	}
@@ -77,7 +76,7 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 		err = apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: s.resourceName()}, key.Name)
 		err = fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
 	default:
-		if err = copyInto(obj, found); err == nil && reflect.TypeOf(obj) == reflect.TypeOf(found) {
+		if err = held.CopyInto(obj, found); err == nil && reflect.TypeOf(obj) == reflect.TypeOf(found) {
 			original = found
 		}
 	}
@@ -96,7 +95,7 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	s, err := c.informerFor(ctx, place{gvk, formOf(list)}, o.Namespace, list)
+	s, err := c.informerFor(ctx, held.Place{GVK: gvk, Form: held.FormOf(list)}, o.Namespace, list)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
@@ -158,13 +157,13 @@ func (c *Cache) observe(ctx context.Context, verb client.Verb, gvk schema.GroupV
 
 // informerFor is the synced informer that answers for p in namespace; nil means
 // that the read is to be live.
-func (c *Cache) informerFor(ctx context.Context, p place, namespace string, asked any) (*shared, error) {
+func (c *Cache) informerFor(ctx context.Context, p held.Place, namespace string, asked any) (*shared, error) {
 	c.mu.RLock()
 	s := c.findLocked(p)
 	c.mu.RUnlock()
 	if s == nil && c.opts.Undeclared == UndeclaredWatch {
 		// The hold is never closed: the watch lasts as long as the cache.
-		h, err := c.Informer(p.sample(c.live.Scheme()))
+		h, err := c.Informer(p.Sample(c.live.Scheme()))
 		if err != nil {
 			return nil, err
 		}
@@ -191,17 +190,17 @@ func (s *shared) watches(namespace string) bool {
 
 // undeclared is the error, or the one log line, of a read of something that is
 // not watched.
-func (c *Cache) undeclared(ctx context.Context, p place, namespace string, asked any) error {
+func (c *Cache) undeclared(ctx context.Context, p held.Place, namespace string, asked any) error {
 	declare := fmt.Sprintf("Informer(&%s{})", strings.TrimSuffix(typeName(asked), "List"))
 	if c.opts.Undeclared == UndeclaredError || namespace != "" && c.opts.Undeclared == UndeclaredWatch {
-		return &NotDeclaredError{GVK: p.gvk, Namespace: namespace, Declare: declare}
+		return &NotDeclaredError{GVK: p.GVK, Namespace: namespace, Declare: declare}
 	}
-	resource := strings.ToLower(p.gvk.Kind) + "s"
-	if r, err := c.live.Mapper().ForKind(ctx, p.gvk); err == nil {
+	resource := strings.ToLower(p.GVK.Kind) + "s"
+	if r, err := c.live.Mapper().ForKind(ctx, p.GVK); err == nil {
 		resource = r.GVR.Resource
 	}
 	if m := c.opts.Metrics; m != nil {
-		m.UndeclaredRead(MetricKind{Group: p.gvk.Group, Version: p.gvk.Version, Resource: resource})
+		m.UndeclaredRead(MetricKind{Group: p.GVK.Group, Version: p.GVK.Version, Resource: resource})
 	}
 	c.mu.Lock()
 	told := c.told[p]
@@ -209,7 +208,7 @@ func (c *Cache) undeclared(ctx context.Context, p place, namespace string, asked
 	c.mu.Unlock()
 	if !told {
 		c.log.InfoContext(ctx, "reads of this kind go to the API server: the cache does not watch it",
-			"kind", p.gvk.String(), "namespace", namespace, "declare", declare, "rbac", rbacRule("ClusterRole", p.gvk.Group, resource))
+			"kind", p.GVK.String(), "namespace", namespace, "declare", declare, "rbac", rbacRule("ClusterRole", p.GVK.Group, resource))
 	}
 	return nil
 }
@@ -322,7 +321,7 @@ func setItems(list client.ObjectList, found []client.Object) error {
 			return fmt.Errorf("items of %T are not objects", list)
 		}
 	}
-	if err := copyAll(to, found); err != nil {
+	if err := held.CopyAll(to, found); err != nil {
 		return err
 	}
 	items.Set(out)
@@ -342,19 +341,4 @@ func continueKey(token string) (client.ObjectKey, error) {
 		return client.ObjectKey{}, fmt.Errorf("the continue token is not one of a cached list: start the list again")
 	}
 	return client.ObjectKey{Namespace: namespace, Name: name}, nil
-}
-
-// sample is an object that says p.
-func (p place) sample(scheme *runtime.Scheme) client.Object {
-	switch p.form {
-	case metadata:
-		return client.NewMetadata(p.gvk)
-	case untyped:
-		return client.NewUnstructured(p.gvk)
-	}
-	obj, err := client.NewObject(scheme, p.gvk)
-	if err != nil {
-		return &metav1.PartialObjectMetadata{} // Informer explains
-	}
-	return obj
 }

@@ -30,7 +30,7 @@ func (r *registration) call(e Event) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.informer.cache.log.Error("event handler panicked; the event is lost to it",
-				"kind", r.informer.place.gvk.String(), "event", e.Type.String(), "panic", p, "stack", string(debug.Stack()))
+				"kind", r.informer.place.GVK.String(), "event", e.Type.String(), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	r.handler(e)

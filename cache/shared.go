@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/steer-dev/steer/cache/internal/held"
 	"github.com/steer-dev/steer/cache/internal/reflector"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
@@ -37,11 +38,11 @@ const batchLength = 256
 // Two goroutines lie between a socket and a handler: a reflector per watch
 // decodes, one committer applies to the store and calls handlers.
 type shared struct {
-	place   place
+	place   held.Place
 	cache   *Cache
 	options kindOptions
 	store   *store.Store
-	packing *packing // of a compact informer, else nil
+	packing *held.Packing // of a compact informer, else nil
 	sources []*source
 	newItem func() client.Object
 
@@ -62,7 +63,7 @@ type shared struct {
 	logged  []string    // by scope: the last error logged
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
-	mutated mutationDetector
+	mutated held.MutationDetector
 }
 
 // kindOptions are Options and KindOptions, resolved.
@@ -77,8 +78,8 @@ type kindOptions struct {
 	compact       bool
 }
 
-func newShared(c *Cache, p place) (*shared, error) {
-	newItem, err := p.newItem(c.live.Scheme())
+func newShared(c *Cache, p held.Place) (*shared, error) {
+	newItem, err := p.NewItem(c.live.Scheme())
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +94,9 @@ func newShared(c *Cache, p place) (*shared, error) {
 		queue: make(chan store.Delta, queueLength), synced: make(chan struct{}),
 		lists: make([]bool, len(namespaces)), reports: make([]reflector.Report, len(namespaces)), since: make([]time.Time, len(namespaces)), logged: make([]string, len(namespaces)),
 	}
-	s.mutated.on = c.opts.DetectMutation
+	s.mutated.On = c.opts.DetectMutation
 	if options.compact {
-		s.packing = newPacking(p, newItem)
+		s.packing = held.NewPacking(p, newItem)
 	}
 	var remembered []store.Delta
 	for _, obj := range options.remembered {
@@ -107,7 +108,7 @@ func newShared(c *Cache, p place) (*shared, error) {
 	s.store.Commit(remembered, nil)
 	for i, ns := range namespaces {
 		src := &source{
-			live: c.live, server: c.server, sync: c.opts.InitialSync, gvk: p.gvk, newItem: newItem,
+			live: c.live, server: c.server, sync: c.opts.InitialSync, gvk: p.GVK, newItem: newItem,
 			namespace: ns, index: i, selection: options.selection,
 		}
 		src.codec.DropManagedFields = !options.managedFields
@@ -150,7 +151,7 @@ func (s *shared) random(scope int) *rand.Rand {
 		seed = rand.Uint64()
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, s.place.gvk, s.place.form, scope)
+	_, _ = fmt.Fprint(h, s.place.GVK, s.place.Form, scope)
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
@@ -177,9 +178,9 @@ func (s *shared) stop() {
 	defer patience.Stop()
 	select {
 	case <-ended:
-		s.mutated.check()
+		s.mutated.Check()
 	case <-patience.C:
-		s.cache.log.Error("an event handler does not return; the cache stops without it", "kind", s.place.gvk.String(), "waited", stopPatience)
+		s.cache.log.Error("an event handler does not return; the cache stops without it", "kind", s.place.GVK.String(), "waited", stopPatience)
 	}
 }
 
@@ -249,13 +250,13 @@ func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Chan
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	if s.packing != nil {
-		s.packing.packAll(batch)
-		defer settle(batch)
+		s.packing.PackAll(batch)
+		defer held.Settle(batch)
 	}
 	changes = s.store.Commit(batch, changes)
 	told := len(s.registered()) > 0
 	for i := range changes {
-		s.mutated.note(changes[i])
+		s.mutated.Note(changes[i])
 		if told {
 			s.dispatch(eventOf(&changes[i]))
 		}
@@ -281,11 +282,11 @@ func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Chan
 func eventOf(c *store.Change) Event {
 	switch {
 	case c.Old == nil:
-		return Event{Type: Added, Object: whole(c.New)}
+		return Event{Type: Added, Object: held.Whole(c.New)}
 	case c.New == nil:
-		return Event{Type: Deleted, Object: whole(c.Old), Inferred: c.Inferred}
+		return Event{Type: Deleted, Object: held.Whole(c.Old), Inferred: c.Inferred}
 	}
-	return Event{Type: Updated, Object: whole(c.New), Old: whole(c.Old)}
+	return Event{Type: Updated, Object: held.Whole(c.New), Old: held.Whole(c.Old)}
 }
 
 func (s *shared) dispatch(e Event) {
@@ -306,7 +307,7 @@ func (s *shared) resync() {
 		return
 	}
 	for _, obj := range s.store.All() {
-		obj = whole(obj)
+		obj = held.Whole(obj)
 		s.dispatch(Event{Type: Updated, Object: obj, Old: obj, Resync: true})
 	}
 }
@@ -326,13 +327,13 @@ func (s *shared) waitForSync(ctx context.Context) error {
 		return nil
 	}
 	if !s.cache.started() {
-		return fmt.Errorf("cache of %s: %w", s.place.gvk.Kind, ErrNotStarted)
+		return fmt.Errorf("cache of %s: %w", s.place.GVK.Kind, ErrNotStarted)
 	}
 	select {
 	case <-s.synced:
 		return nil
 	case <-s.cache.stopped:
-		return fmt.Errorf("cache of %s: %w", s.place.gvk.Kind, ErrStopped)
+		return fmt.Errorf("cache of %s: %w", s.place.GVK.Kind, ErrStopped)
 	case <-ctx.Done():
 		return &NotSyncedError{Status: s.status(), Cause: context.Cause(ctx)}
 	}
@@ -343,7 +344,7 @@ func (s *shared) add(r *registration) {
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	for _, obj := range s.store.All() {
-		r.call(Event{Type: Added, Object: whole(obj), Initial: true})
+		r.call(Event{Type: Added, Object: held.Whole(obj), Initial: true})
 	}
 	s.setHandlers(append(slices.Clone(s.registered()), r))
 }
@@ -378,16 +379,16 @@ func (s *shared) report(ctx context.Context, scope int, r reflector.Report) {
 	switch {
 	case again:
 	case message != "":
-		s.cache.log.WarnContext(ctx, "watch is interrupted", "kind", s.place.gvk.String(), "state", r.State.String(), "retry", r.Delay, "err", message)
+		s.cache.log.WarnContext(ctx, "watch is interrupted", "kind", s.place.GVK.String(), "state", r.State.String(), "retry", r.Delay, "err", message)
 	case was != "" && r.State == reflector.Watching:
-		s.cache.log.InfoContext(ctx, "watch is well again", "kind", s.place.gvk.String())
+		s.cache.log.InfoContext(ctx, "watch is well again", "kind", s.place.GVK.String())
 	}
 }
 
 func (s *shared) status() Status {
 	objects, own := s.store.Len()
 	revision, _ := s.store.Revision()
-	st := Status{GVK: s.place.gvk, Synced: s.isSynced(), Objects: objects, Overlay: own, ResourceVersion: revision, State: "not started"}
+	st := Status{GVK: s.place.GVK, Synced: s.isSynced(), Objects: objects, Overlay: own, ResourceVersion: revision, State: "not started"}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel == nil {

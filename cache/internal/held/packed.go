@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package held
 
 import (
 	"fmt"
@@ -20,23 +20,23 @@ import (
 // maxShared bounds the strings that objects of a compact informer share.
 const maxShared = 4096
 
-// packing is how the objects of a compact informer are encoded. It packs one at a
+// Packing is how the objects of a compact informer are encoded. It packs one at a
 // time.
-type packing struct {
-	place     place
+type Packing struct {
+	place     Place
 	newItem   func() client.Object
 	mediaType string
 	shared    map[string]string // keys and values of labels, which repeat
 }
 
-// newPacking is nil where encoded objects are not smaller: metadata, and Go types
+// NewPacking is nil where encoded objects are not smaller: metadata, and Go types
 // without a protobuf form.
-func newPacking(p place, newItem func() client.Object) *packing {
+func NewPacking(p Place, newItem func() client.Object) *Packing {
 	switch {
-	case p.form == untyped:
-		return &packing{p, newItem, codec.JSON, map[string]string{}}
-	case p.form == typed && codec.SpeaksProtobuf(newItem()):
-		return &packing{p, newItem, codec.Protobuf, map[string]string{}}
+	case p.Form == Untyped:
+		return &Packing{p, newItem, codec.JSON, map[string]string{}}
+	case p.Form == Typed && codec.SpeaksProtobuf(newItem()):
+		return &Packing{p, newItem, codec.Protobuf, map[string]string{}}
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func newPacking(p place, newItem func() client.Object) *packing {
 // compared by, and all of it encoded.
 type packed struct {
 	metav1.ObjectMeta
-	packing *packing
+	packing *Packing
 	labels  []string // keys and values in turn; a map takes three times as much
 	data    []byte
 	// fresh is the object itself while handlers are told of it.
@@ -70,7 +70,7 @@ func (p *packed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 func (p *packed) DeepCopyObject() runtime.Object { return p.unpack().DeepCopyObject() }
 
 // pack encodes an object. One that cannot be encoded is held as it is.
-func (k *packing) pack(obj client.Object) client.Object {
+func (k *Packing) pack(obj client.Object) client.Object {
 	part, err := metadataOf(obj)
 	if err != nil {
 		return obj
@@ -94,7 +94,7 @@ func (k *packing) pack(obj client.Object) client.Object {
 }
 
 // share returns a string that other objects have as well.
-func (k *packing) share(s string) string {
+func (k *Packing) share(s string) string {
 	if known, ok := k.shared[s]; ok {
 		return known
 	}
@@ -105,8 +105,8 @@ func (k *packing) share(s string) string {
 	return s
 }
 
-// packAll packs what a batch puts into the store.
-func (k *packing) packAll(batch []store.Delta) {
+// PackAll packs what a batch puts into the store.
+func (k *Packing) PackAll(batch []store.Delta) {
 	for i := range batch {
 		if d := &batch[i]; d.Op == store.Put || d.Op == store.PutListed {
 			d.Object = k.pack(d.Object)
@@ -114,8 +114,8 @@ func (k *packing) packAll(batch []store.Delta) {
 	}
 }
 
-// settle lets go of the objects themselves, once handlers have been told.
-func settle(batch []store.Delta) {
+// Settle lets go of the objects themselves, once handlers have been told.
+func Settle(batch []store.Delta) {
 	for i := range batch {
 		if p, ok := batch[i].Object.(*packed); ok {
 			p.fresh.Store(nil)
@@ -135,17 +135,17 @@ func (p *packed) unpack() client.Object {
 
 // decode makes into the object.
 func (p *packed) decode(into client.Object) {
-	if err := codec.Decode(p.packing.mediaType, p.data, into, p.packing.place.gvk); err != nil {
+	if err := codec.Decode(p.packing.mediaType, p.data, into, p.packing.place.GVK); err != nil {
 		// It was encoded by this process: its memory is damaged, or its type's
 		// generated code is.
-		panic(fmt.Sprintf("a compact cache cannot decode what it has encoded: %s %s: %v", p.packing.place.gvk.Kind, client.ObjectKeyFromObject(p), err))
+		panic(fmt.Sprintf("a compact cache cannot decode what it has encoded: %s %s: %v", p.packing.place.GVK.Kind, client.ObjectKeyFromObject(p), err))
 	}
 }
 
-// copyInto is copyInto of the object that p holds.
+// copyInto is CopyInto of the object that p holds.
 func (p *packed) copyInto(to client.Object) error {
 	if _, ok := to.(*metav1.PartialObjectMetadata); ok {
-		return copyInto(to, p.unpack())
+		return CopyInto(to, p.unpack())
 	}
 	if want := p.packing.newItem(); reflect.TypeOf(to) != reflect.TypeOf(want) {
 		return fmt.Errorf("a cached %T cannot be read into a %T", want, to)
@@ -154,15 +154,15 @@ func (p *packed) copyInto(to client.Object) error {
 	return nil
 }
 
-// whole is obj as its users know it; nil stays nil.
-func whole(obj client.Object) client.Object {
+// Whole is obj as its users know it; nil stays nil.
+func Whole(obj client.Object) client.Object {
 	if p, ok := obj.(*packed); ok {
 		return p.unpack()
 	}
 	return obj
 }
 
-// ofWhole is an index function that is given whole objects.
-func ofWhole(fn IndexFunc) IndexFunc {
-	return func(obj client.Object) []string { return fn(whole(obj)) }
+// OfWhole is an index function that is given whole objects.
+func OfWhole(fn func(client.Object) []string) func(client.Object) []string {
+	return func(obj client.Object) []string { return fn(Whole(obj)) }
 }

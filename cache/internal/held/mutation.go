@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package held
 
 import (
 	"fmt"
@@ -14,17 +14,17 @@ import (
 	"github.com/steer-dev/steer/client"
 )
 
-// mutationDetector keeps a copy of every shared object and panics when the
+// MutationDetector keeps a copy of every shared object and panics when the
 // object differs from it.
-type mutationDetector struct {
-	on     bool
+type MutationDetector struct {
+	On     bool // else it does nothing
 	mu     sync.Mutex
 	copies map[client.Object]client.Object
 }
 
-// note remembers the new object of a change and checks the one it replaces.
-func (d *mutationDetector) note(c store.Change) {
-	if !d.on {
+// Note remembers the new object of a change and checks the one it replaces.
+func (d *MutationDetector) Note(c store.Change) {
+	if !d.On {
 		return
 	}
 	d.mu.Lock()
@@ -41,9 +41,9 @@ func (d *mutationDetector) note(c store.Change) {
 	}
 }
 
-// check compares every object with its copy.
-func (d *mutationDetector) check() {
-	if !d.on {
+// Check compares every object with its copy.
+func (d *MutationDetector) Check() {
+	if !d.On {
 		return
 	}
 	d.mu.Lock()
@@ -53,7 +53,7 @@ func (d *mutationDetector) check() {
 	}
 }
 
-func (d *mutationDetector) compare(obj client.Object) {
+func (d *MutationDetector) compare(obj client.Object) {
 	if was, ok := d.copies[obj]; ok && !equality.Semantic.DeepEqual(was, obj) {
 		panic(fmt.Sprintf("a shared object of the cache was changed: %T %s: DeepCopy what a handler, Lister.All or a transform gave before changing it\n was %+v\n is  %+v",
 			obj, client.ObjectKeyFromObject(obj), was, obj))

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+// Package held is how a cache holds objects: as Go types, unstructured, metadata alone, or
+// encoded; and how private copies of them are made. What it hands out else is shared.
+package held
 
 import (
 	"fmt"
@@ -16,50 +18,51 @@ import (
 	"github.com/steer-dev/steer/client"
 )
 
-// form is how the objects of an informer are held.
-type form uint8
+// Form is how the objects of an informer are held.
+type Form uint8
 
 const (
-	typed form = iota
-	untyped
-	metadata
+	Typed Form = iota
+	Untyped
+	Metadata
 )
 
-func formOf(obj runtime.Object) form {
+// FormOf is the form of an object or of the items of a list.
+func FormOf(obj runtime.Object) Form {
 	switch obj.(type) {
 	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
-		return metadata
+		return Metadata
 	case runtime.Unstructured:
-		return untyped
+		return Untyped
 	}
-	return typed
+	return Typed
 }
 
-// place is the identity of an informer.
-type place struct {
-	gvk  schema.GroupVersionKind
-	form form
+// Place is the identity of an informer.
+type Place struct {
+	GVK  schema.GroupVersionKind
+	Form Form
 }
 
-// covers are the forms that can answer for f, best first: metadata is part of
+// Covers are the forms that can answer for f, best first: metadata is part of
 // every form. Go types and unstructured objects do not stand in for one
 // another: a Go type knows fewer fields and more zero values.
-func (f form) covers() []form {
-	if f == metadata {
-		return []form{metadata, typed, untyped}
+func (f Form) Covers() []Form {
+	if f == Metadata {
+		return []Form{Metadata, Typed, Untyped}
 	}
-	return []form{f}
+	return []Form{f}
 }
 
-// newItem makes empty objects of the place.
-func (p place) newItem(scheme *runtime.Scheme) (func() client.Object, error) {
-	switch p.form {
-	case metadata:
+// NewItem makes empty objects of the place.
+func (p Place) NewItem(scheme *runtime.Scheme) (func() client.Object, error) {
+	switch p.Form {
+	case Metadata:
 		return func() client.Object { return &metav1.PartialObjectMetadata{} }, nil
-	case untyped:
+	case Untyped:
 		return func() client.Object { return &unstructured.Unstructured{} }, nil
 	}
-	obj, err := client.NewObject(scheme, p.gvk)
+	obj, err := client.NewObject(scheme, p.GVK)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +70,8 @@ func (p place) newItem(scheme *runtime.Scheme) (func() client.Object, error) {
 	return func() client.Object { return reflect.New(t).Interface().(client.Object) }, nil
 }
 
-// copyInto makes *to a private copy of shared.
-func copyInto(to, shared client.Object) error {
+// CopyInto makes *to a private copy of shared.
+func CopyInto(to, shared client.Object) error {
 	if p, ok := shared.(*packed); ok {
 		return p.copyInto(to)
 	}
@@ -88,8 +91,8 @@ func copyInto(to, shared client.Object) error {
 	return nil
 }
 
-// copyAll is copyInto for the objects of a list.
-func copyAll(to, shared []client.Object) error {
+// CopyAll is CopyInto for the objects of a list.
+func CopyAll(to, shared []client.Object) error {
 	alike := true
 	for i := range to {
 		alike = alike && reflect.TypeOf(to[i]) == reflect.TypeOf(shared[i]) && reflect.TypeOf(to[i]) == reflect.TypeOf(to[0])
@@ -99,7 +102,7 @@ func copyAll(to, shared []client.Object) error {
 		return nil
 	}
 	for i := range to {
-		if err := copyInto(to[i], shared[i]); err != nil {
+		if err := CopyInto(to[i], shared[i]); err != nil {
 			return err
 		}
 	}
@@ -130,25 +133,25 @@ func metadataOf(obj client.Object) (*metav1.PartialObjectMetadata, error) {
 	return out, nil
 }
 
-// adapt is a private copy of obj, the result of a write, in the form of the
+// Adapt is a private copy of obj, the result of a write, in the form of the
 // place; ok is false when that would lose something.
-func (p place) adapt(obj runtime.Object, newItem func() client.Object) (client.Object, bool) {
+func (p Place) Adapt(obj runtime.Object, newItem func() client.Object) (client.Object, bool) {
 	o, ok := obj.(client.Object)
 	if !ok {
 		return nil, false
 	}
-	from := formOf(obj)
+	from := FormOf(obj)
 	switch {
-	case from == p.form:
+	case from == p.Form:
 		out := clone.Of(o)
 		return out, reflect.TypeOf(out) == reflect.TypeOf(newItem())
-	case p.form == metadata:
+	case p.Form == Metadata:
 		part, err := metadataOf(o)
 		if err != nil {
 			return nil, false
 		}
 		return clone.Of(part), true
-	case p.form == typed && from == untyped:
+	case p.Form == Typed && from == Untyped:
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
 			return nil, false
@@ -160,4 +163,19 @@ func (p place) adapt(obj runtime.Object, newItem func() client.Object) (client.O
 		return out, true
 	}
 	return nil, false
+}
+
+// Sample is an object that says p.
+func (p Place) Sample(scheme *runtime.Scheme) client.Object {
+	switch p.Form {
+	case Metadata:
+		return client.NewMetadata(p.GVK)
+	case Untyped:
+		return client.NewUnstructured(p.GVK)
+	}
+	obj, err := client.NewObject(scheme, p.GVK)
+	if err != nil {
+		return &metav1.PartialObjectMetadata{} // Informer explains
+	}
+	return obj
 }
