@@ -4,6 +4,7 @@
 package transcode
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/binary"
 	"encoding/json"
@@ -91,7 +92,7 @@ type Plan struct {
 
 // Of returns the plan for the type of an object, which is a pointer to a struct. It
 // is nil when some part of the type has no form in protobuf, or not one that is known
-// here.
+// here: the code that Kubernetes generates.
 func Of(object any) *Plan {
 	t := reflect.TypeOf(object)
 	if known, ok := plans.Load(t); ok {
@@ -100,7 +101,9 @@ func Of(object any) *Plan {
 	var plan *Plan
 	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && t.Implements(reflect.TypeFor[marshaler]()) {
 		p := planner{map[reflect.Type]*message{}}
-		if root, ok := p.message(t.Elem()); ok {
+		// A type that marshals itself in another way shows it when it is empty already.
+		empty, err := reflect.New(t.Elem()).Interface().(marshaler).Marshal()
+		if root, ok := p.message(t.Elem()); ok && err == nil && bytes.Equal(root.absent(), empty) {
 			plan = &Plan{root: root}
 			plan.writers.New = func() any { return &writer{} }
 		}

@@ -250,3 +250,17 @@ func TestOwnersOfFieldsAreShared(t *testing.T) {
 		t.Error("a stored Pod is left to its type")
 	}
 }
+
+// ownForm marshals itself in a way of its own.
+type ownForm struct {
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+}
+
+func (o *ownForm) Marshal() ([]byte, error) { return []byte(o.Name), nil }
+
+func TestTypesWithAFormOfTheirOwnHaveNoPlan(t *testing.T) {
+	t.Parallel()
+	if transcode.Of(&ownForm{}) != nil {
+		t.Error("a type that marshals itself in another way has a plan")
+	}
+}
