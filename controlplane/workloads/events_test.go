@@ -190,4 +190,9 @@ func TestEventsTellOncePerSeriesWhyPodsCannotBeMade(t *testing.T) {
 	equal(t, "events", []string{
 		`! statefulset-controller StatefulSet FailedCreate: Create Pod db-0 in StatefulSet db failed error: pods "db-0" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`,
 	}, c.events())
+	c.Create(job("x"))
+	_, _ = c.Plane.Settle(c.Context()) // as above
+	var j batchv1.Job
+	c.get("x", &j)
+	equal(t, "active Pods of a Job that can make none", int32(0), j.Status.Active)
 }

@@ -165,6 +165,29 @@ func TestPodsOfAStatefulSetHaveNamesInTheirService(t *testing.T) {
 	equal(t, "slices", []string{"IPv4 [:5432/TCP], 10.244.0.2 true true false db-0, 10.244.0.3 true true false db-1"}, c.slicesOf("db"))
 }
 
+// TestWhoIsRefusedHoldsUpNobodyElse: requests that are refused are sent again and
+// again, later and later.
+func TestWhoIsRefusedHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newLoop(t)
+		full := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "full"}}
+		c.Create(full)
+		c.Create(&corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "full"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: {}}},
+		})
+		time.Sleep(time.Second)
+		refused := statefulSet("db", 1)
+		refused.Namespace = "full"
+		c.Create(refused)
+		time.Sleep(time.Minute)
+		c.Create(service("web", "web", corev1.ServicePort{Port: 80}))
+		c.Create(deployment("web", 1))
+		time.Sleep(time.Second)
+		equal(t, "slices", []string{"IPv4 [:80/TCP], 10.244.0.2 true true false"}, c.slicesOf("web"))
+	})
+}
+
 func TestManyPodsAreSpreadOverSlices(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

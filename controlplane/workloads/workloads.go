@@ -63,6 +63,9 @@ type Controller struct {
 	services *services.Controllers
 	// deferred counts the steps in a row that have left something for later.
 	deferred int
+	// refused tells that a request of the last step was: the next steps may be
+	// long in coming.
+	refused bool
 	// now is the time of the last step.
 	now time.Time
 }
@@ -237,13 +240,16 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 		}
 		t.Record()
 	}
+	c.refused = false
 	return t.Requests
 }
 
 // defers tells whether Services and Events wait for the next step, so that nobody
-// waits for them: that is so while there is something else to do, but not for ever.
+// waits for them: that is so while there is something else to do that succeeds, but not for
+// ever.
 func (c *Controller) defers(t *visit) bool {
-	if c.deferred++; len(t.Requests) == 0 || c.deferred > mostDeferred {
+	c.deferred++
+	if len(t.Requests) == 0 || c.deferred > mostDeferred || c.refused {
 		c.deferred = 0
 		return false
 	}
@@ -306,6 +312,7 @@ func (c *Controller) Report(r step.Request, err error) {
 	c.Reported(failure, c.Failures[key] == "", c.now)
 	switch {
 	case err != nil:
+		c.refused = true
 		c.Due.Add(key)
 		if r.Subject.Detail == cluster.Creation {
 			c.Failures[key] = failure

@@ -337,7 +337,9 @@ func (r *run) manage() {
 	for _, pod := range r.make(min(int(missing), cluster.Burst)) {
 		r.Create(jobController, r.key, cluster.Pods, pod)
 		r.TellFailure(jobController, r.self)
-		r.activeN++
+		if r.Failures[r.key] == "" { // else it will hardly be there
+			r.activeN++
+		}
 	}
 }
 
