@@ -15,6 +15,7 @@ import (
 	"github.com/steer-dev/steer/generate/markers"
 	"github.com/steer-dev/steer/generate/object"
 	"github.com/steer-dev/steer/generate/rbac"
+	"github.com/steer-dev/steer/generate/schemapatch"
 	"github.com/steer-dev/steer/generate/webhook"
 )
 
@@ -47,8 +48,8 @@ func newGenerator(name string, options any, mode Mode) generator {
 	switch options := options.(type) {
 	case crd.Options:
 		return &crd.Generator{Options: options, Strict: mode == Steer}
-	case crd.PatchOptions:
-		return &crd.Patcher{Options: options}
+	case schemapatch.Options:
+		return &schemapatch.Generator{Options: options}
 	case object.Options:
 		return &object.Generator{Options: options}
 	case apply.Options:

@@ -29,6 +29,7 @@ import (
 	"github.com/steer-dev/steer/generate/markers"
 	"github.com/steer-dev/steer/generate/object"
 	"github.com/steer-dev/steer/generate/rbac"
+	"github.com/steer-dev/steer/generate/schemapatch"
 	"github.com/steer-dev/steer/generate/webhook"
 )
 
@@ -101,7 +102,7 @@ func factories() map[string]*markers.Definition {
 	for _, def := range []*markers.Definition{
 		markers.Define[crd.Options]("crd", markers.Package, markers.Help{Summary: "CustomResourceDefinitions."}),
 		markers.Define[object.Options]("object", markers.Package, markers.Help{Summary: "DeepCopy, DeepCopyInto and DeepCopyObject methods."}),
-		markers.Define[crd.PatchOptions]("schemapatch", markers.Package, markers.Help{Summary: "Put schemas into definitions that are written by hand."}),
+		markers.Define[schemapatch.Options]("schemapatch", markers.Package, markers.Help{Summary: "Put schemas into definitions that are written by hand."}),
 		markers.Define[apply.Options]("applyconfiguration", markers.Package, markers.Help{Summary: "Apply configurations, for server-side apply."}),
 		markers.Define[client.Options]("client", markers.Package, markers.Help{Summary: "Typed clients and fakes (not of controller-gen)."}),
 		markers.Define[client.Options]("lister", markers.Package, markers.Help{Summary: "Listers (not of controller-gen)."}),

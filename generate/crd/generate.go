@@ -180,6 +180,15 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	return outputs, nil
 }
 
+// Schemas makes the flat schemas of kinds, for other generators.
+type Schemas struct{ all *schemas }
+
+// NewSchemas is for the kinds of a program.
+func NewSchemas(p *load.Program, options Options) Schemas { return Schemas{newSchemas(p, &options)} }
+
+// Of returns the schema of a kind as a definition has it.
+func (s Schemas) Of(kind Kind) *schema.Schema { return s.all.kind(kind) }
+
 // schemas makes flat schemas of types.
 type schemas struct {
 	builder   *builder
@@ -205,6 +214,11 @@ func (s *schemas) beStrict(p *load.Program) {
 		p.Problemf(use.Pos, "type %s contains itself, which the schema of a definition cannot say: "+
 			"use apiextensionsv1.JSON, or add +kubebuilder:pruning:PreserveUnknownFields and +kubebuilder:validation:Schemaless", use.Ref.Name)
 	}
+}
+
+// kind is the schema of a kind in its definition.
+func (s *schemas) kind(k Kind) *schema.Schema {
+	return plainMetadata(s.flat(schema.Ref{Package: k.Package, Name: k.Spec.Name.Name}))
 }
 
 func (s *schemas) flat(ref schema.Ref) *schema.Schema { return s.flattener.Flat(s.resolver.Root(ref)) }
@@ -235,8 +249,7 @@ func (g *Generator) definitions(p *load.Program, s *schemas) []*definition {
 			if set.Has("kubebuilder:skipversion") {
 				continue
 			}
-			flat := s.flat(schema.Ref{Package: kind.Package, Name: kind.Spec.Name.Name})
-			d.versions = append(d.versions, version{name: kind.Version, served: true, schema: plainMetadata(flat), decl: kind.TypeDecl})
+			d.versions = append(d.versions, version{name: kind.Version, served: true, schema: s.kind(kind), decl: kind.TypeDecl})
 			d.apply(p, set, &d.versions[len(d.versions)-1])
 		}
 		if len(d.versions) == 0 {

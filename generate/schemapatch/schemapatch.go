@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+// Package schemapatch puts the schemas of Go types into CustomResourceDefinitions
+// that are otherwise written by hand.
+package schemapatch
 
 import (
 	"bytes"
@@ -13,23 +15,24 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/schema"
 )
 
-// PatchOptions are the arguments of the schemapatch generator on the command line.
-type PatchOptions struct {
+// Options are the arguments of the schemapatch generator on the command line.
+type Options struct {
 	Manifests        string `help:"The directory with the definitions to put schemas into."`
 	MaxDescLen       *int   `help:"Shorten descriptions to this many bytes, at a sentence or word; 0 removes them."`
 	EmbeddedMetadata bool   `marker:"generateEmbeddedObjectMeta,optional" help:"Give embedded metadata (in templates) a schema, so that it is not pruned."`
 }
 
-// Patcher puts the schemas of Go types into definitions that are otherwise written
+// Generator puts the schemas of Go types into definitions that are otherwise written
 // by hand; all else in them, order and comments included, stays.
-type Patcher struct{ Options PatchOptions }
+type Generator struct{ Options Options }
 
 // Need asks the program for the kinds' types.
-func (g *Patcher) Need(p *load.Program) { (&Generator{}).Need(p) }
+func (g *Generator) Need(p *load.Program) { (&crd.Generator{}).Need(p) }
 
 // manifest is a definition on disk.
 type manifest struct {
@@ -39,19 +42,19 @@ type manifest struct {
 }
 
 // Generate makes the patched definitions.
-func (g *Patcher) Generate(p *load.Program) ([]load.Output, error) {
+func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	manifests, err := readManifests(p.Rooted(g.Options.Manifests))
 	if err != nil {
 		return nil, err
 	}
-	s := newSchemas(p, &Options{EmbeddedMetadata: g.Options.EmbeddedMetadata})
-	kinds := Kinds(p)
+	flat := crd.NewSchemas(p, crd.Options{EmbeddedMetadata: g.Options.EmbeddedMetadata})
+	kinds := crd.Kinds(p)
 	var outputs []load.Output
 	for _, m := range manifests {
 		schemas := map[string]*schema.Schema{}
 		for _, kind := range kinds {
 			if kind.Group == m.group && kind.Spec.Name.Name == m.kind && m.version(kind.Version) != nil {
-				schemas[kind.Version] = plainMetadata(s.flat(schema.Ref{Package: kind.Package, Name: m.kind}))
+				schemas[kind.Version] = flat.Of(kind)
 			}
 		}
 		if len(schemas) > 0 {
