@@ -36,6 +36,9 @@ type Version struct {
 	// Selectable lists what field selectors may name besides metadata.name and
 	// metadata.namespace.
 	Selectable []SelectableField
+	// FieldRefusal formats what is said to a selector that names another field; empty:
+	// the words that most kinds have.
+	FieldRefusal string
 	// Subresources, such as status and scale.
 	Subresources []Subresource
 	// Schema describes the objects for OpenAPI; nil leaves them undescribed.

@@ -138,6 +138,10 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		}
 	}
 	b.AddString("]}")
+	if len(p.Records) == 0 && choice.Shape == negotiate.MetadataList {
+		b = exchange.NewBody(1) // as kube-apiserver has it
+		b.Add(append(bytes.TrimSuffix(openList(p, kind, apiVersion, false), []byte("[")), "null}"...))
+	}
 	return exchange.SendJSON(w, req.HTTP, 200, choice, b)
 }
 

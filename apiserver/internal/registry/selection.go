@@ -55,13 +55,13 @@ func (g *Registry) Select(req *resource.Request, in *Served, o *internalversion.
 				continue
 			}
 		case "metadata.namespace":
+			if !sel.in.Namespaced && len(req.Version.Selectable) > 0 && req.Version.Typed() {
+				return nil, refusedField(req.Version, r.Field)
+			}
 		default:
 			selectable, ok := req.Version.SelectableField(r.Field)
-			if !ok && req.Version.Typed() && len(req.Version.Selectable) == 0 {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q", r.Field, "metadata.name", "metadata.namespace"))
-			}
 			if !ok {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", r.Field))
+				return nil, refusedField(req.Version, r.Field)
 			}
 			if sel.read == nil {
 				sel.read = map[string]resource.SelectableField{}
@@ -71,6 +71,18 @@ func (g *Registry) Select(req *resource.Request, in *Served, o *internalversion.
 		sel.fields = append(sel.fields, r)
 	}
 	return sel, nil
+}
+
+// refusedField says that objects cannot be selected by a field.
+func refusedField(v *resource.Version, name string) error {
+	switch {
+	case v.FieldRefusal != "":
+		return apierrors.NewBadRequest(fmt.Sprintf(v.FieldRefusal, name))
+	case v.Typed() && len(v.Selectable) == 0:
+		return apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace"))
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", name))
+	}
 }
 
 func isEqual(r fields.Requirement) bool { return r.Operator == "=" || r.Operator == "==" }

@@ -40,7 +40,10 @@ func Columns(names ...string) []metav1.TableColumnDefinition {
 			continue
 		}
 		c := metav1.TableColumnDefinition{Name: name, Type: "string"}
-		if typed {
+		switch {
+		case columnType == "name": // of another object
+			c.Format = columnType
+		case typed:
 			c.Type = columnType
 		}
 		if wide {

@@ -91,8 +91,10 @@ type Of[T any, P Object[T]] struct {
 	// Columns and Row of the table; nil: name and age.
 	Columns []metav1.TableColumnDefinition
 	Row     func(P) []any
-	// Selectable fields besides name and namespace.
-	Selectable []Selectable[P]
+	// Selectable fields besides name and namespace; FieldRefusal is that of
+	// [resource.Version].
+	Selectable   []Selectable[P]
+	FieldRefusal string
 
 	// Unconditional admits updates without a resourceVersion, Creates admits a
 	// PUT that creates.
@@ -207,6 +209,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 		Subresources:   k.Subresources,
 		StrategicMerge: true,
 		Deprecation:    k.Deprecation,
+		FieldRefusal:   k.FieldRefusal,
 	}
 	if k.Row != nil {
 		docs := knownColumns()

@@ -39,7 +39,7 @@ func addressKinds() []*resource.Resource {
 			Metadata: kind.Metadata{Again: true},
 			NameRule: nameIsIP,
 			Validate: validateIPAddress,
-			Columns:  kind.Columns("Name", "ParentRef", "Age"),
+			Columns:  kind.Columns("Name", "ParentRef"), // the age is shown without a heading
 			Row: func(a address) []any {
 				parent := kind.None
 				if p := a.Spec.ParentRef; p != nil {
@@ -50,14 +50,6 @@ func addressKinds() []*resource.Resource {
 					parent += "/" + p.Name
 				}
 				return []any{a.Name, parent, kind.Age(a)}
-			},
-			Selectable: []kind.Selectable[address]{
-				{Path: "spec.parentRef.resource", Value: func(a address) string {
-					if a.Spec.ParentRef == nil {
-						return ""
-					}
-					return a.Spec.ParentRef.Resource
-				}},
 			},
 		}.Resource(),
 	}

@@ -42,7 +42,11 @@ func networkKinds() []*resource.Resource {
 						parameters = p.Kind + "." + group + "/" + p.Name
 					}
 				}
-				return []any{c.Name, c.Spec.Controller, parameters, kind.Age(c)}
+				name := c.Name
+				if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
+					name += " (default)"
+				}
+				return []any{name, c.Spec.Controller, parameters, kind.Age(c)}
 			},
 		}.Resource(),
 		kind.Of[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]{

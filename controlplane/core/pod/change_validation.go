@@ -32,20 +32,23 @@ func checkChange(f *valid.Field, p, old *corev1.Pod) {
 		return
 	}
 	if d := now.ActiveDeadlineSeconds; d != nil {
-		spec.Between("activeDeadlineSeconds", *d, 0, math.MaxInt32)
+		if *d < 0 || *d > math.MaxInt32 {
+			spec.Between("activeDeadlineSeconds", *d, 0, math.MaxInt32)
+			return
+		}
 		if before.ActiveDeadlineSeconds != nil && *before.ActiveDeadlineSeconds < *d {
 			spec.Invalid("activeDeadlineSeconds", *d, "must be less than or equal to previous value")
+			return
 		}
 	} else if before.ActiveDeadlineSeconds != nil {
 		spec.Invalid("activeDeadlineSeconds", d, "must not update from a positive integer to nil value")
 	}
 	tolerations := spec.Child("tolerations")
-	for _, t := range before.Tolerations {
-		if !keepsToleration(now.Tolerations, t) {
-			tolerations.Forbidden("", "existing toleration can not be modified except its tolerationSeconds")
-		}
+	if slices.ContainsFunc(before.Tolerations, func(t corev1.Toleration) bool { return !keepsToleration(now.Tolerations, t) }) {
+		tolerations.Forbidden("", "existing toleration can not be modified except its tolerationSeconds")
+	} else {
+		tolerations.Tolerations(now.Tolerations)
 	}
-	tolerations.Tolerations(now.Tolerations)
 	checkGateChange(&spec, now.SchedulingGates, before.SchedulingGates)
 	if equality.Semantic.DeepEqual(now, before) {
 		return

@@ -327,7 +327,7 @@ func checkResources(f *valid.Field, r *corev1.ResourceRequirements, rule resourc
 		at, q := requests.Key(string(name)), r.Requests[name]
 		rule(&at, string(name))
 		at.Quantity("", string(name), q)
-		fixed := valid.IsExtendedResource(string(name)) || valid.IsHugePages(string(name))
+		fixed := !valid.IsNativeResource(string(name)) || valid.IsHugePages(string(name))
 		limit, limited := r.Limits[name]
 		switch {
 		case limited && fixed && q.Cmp(limit) != 0:

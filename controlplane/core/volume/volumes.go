@@ -98,7 +98,7 @@ func Resources() []*resource.Resource {
 			Metadata: kind.Metadata{StatusKept: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateAttachment, ValidateStatus: validateAttachment,
-			Columns: kind.Columns("Name", "Attacher", "PV", "Node", "Attached:boolean", "Age"),
+			Columns: kind.Columns("Name", "Attacher:name", "PV", "Node", "Attached:boolean", "Age"),
 			Row: func(a attachment) []any {
 				return []any{a.Name, a.Spec.Attacher, kind.Value(a.Spec.Source.PersistentVolumeName), a.Spec.NodeName, a.Status.Attached, kind.Age(a)}
 			},

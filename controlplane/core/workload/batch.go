@@ -42,9 +42,10 @@ func batchKinds() []*resource.Resource {
 			},
 			Prepare:  prepareJob,
 			Validate: validateJob, ValidateStatus: validateJobStatus,
-			Warnings: func(j, old job) []string { return templateWarnings(j, old, &j.Spec.Template) },
-			Columns:  kind.Columns("Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
-			Row:      jobRow,
+			Warnings:     func(j, old job) []string { return templateWarnings(j, old, &j.Spec.Template) },
+			Columns:      kind.Columns("Name", "Status", "Completions", "Duration", "Age", "Containers*", "Images*", "Selector*"),
+			Row:          jobRow,
+			FieldRefusal: "field label %q not supported for Job",
 			Selectable: []kind.Selectable[job]{
 				{Path: "status.successful", Value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
 			},

@@ -79,9 +79,6 @@ func workloadKinds() []*resource.Resource {
 					names, images, kind.SelectorText(r.Spec.Selector),
 				}
 			},
-			Selectable: []kind.Selectable[replicaSet]{
-				{Path: "status.replicas", Value: func(r replicaSet) string { return fmt.Sprint(r.Status.Replicas) }},
-			},
 		}.Resource(),
 		kind.Of[appsv1.StatefulSet, statefulSet]{
 			Group: "apps", Version: "v1", Plural: "statefulsets", Short: []string{"sts"}, NameRule: apivalidation.NameIsDNSLabel, Categories: all, Family: podspec.Family(),

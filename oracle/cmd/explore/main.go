@@ -6,7 +6,7 @@
 // schemas), sends each to kube-apiserver and to Steer, and prints where the answers
 // are not alike, grouped by what differs.
 //
-//	STEER_PEER_BIN=bin go run ./cmd/explore [-n 2000] [-seed 1] [-kind REGEXP]
+//	STEER_PEER_BIN=bin go run ./cmd/explore [-n 2000] [-seed 1] [-kind REGEXP] [-verbs]
 //
 // What it finds becomes a request in a conversation.
 package main
@@ -33,6 +33,7 @@ type options struct {
 	seed        uint64
 	shown       int
 	alsoSuccess bool
+	verbs       bool
 }
 
 func main() {
@@ -43,6 +44,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "of what is random")
 	flag.IntVar(&o.shown, "shown", 1, "how many examples of each difference to print")
 	flag.BoolVar(&o.alsoSuccess, "v", false, "print the recorded objects that are not usable as well")
+	flag.BoolVar(&o.verbs, "verbs", false, "send patches, applies, scales, deletions, tables and selections instead of whole objects")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -95,12 +97,16 @@ func explore(ctx context.Context, o options) (err error) {
 	for range o.rounds {
 		seed := corpus.seeds[random.IntN(len(corpus.seeds))]
 		m := &mutator{random: random, pool: corpus.pool, shapes: shapes}
-		request := m.change(seed)
-		want, got, err := pair.ask(ctx, request)
+		request := m.change
+		if o.verbs {
+			request = m.ask
+		}
+		asked := request(seed)
+		want, got, err := pair.ask(ctx, asked)
 		if err != nil {
 			return err
 		}
-		found.add(seed.kind, request, want, got)
+		found.add(seed.kind, asked, want, got)
 	}
 	found.print(os.Stdout, o.shown)
 	fmt.Printf("%d requests from %d objects in %v: %d alike, %d not, of %d sorts, %d not answered by the reference server\n", o.rounds,

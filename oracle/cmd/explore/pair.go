@@ -20,17 +20,34 @@ import (
 // request is one that both servers get.
 type request struct {
 	method, target string
-	body           map[string]any
+	// header is one of the request, or none.
+	header string
+	body   map[string]any
+	// list is the body where that is a list.
+	list []any
 	// how says what was changed.
 	how []string
 }
 
 func (r *request) text() string {
-	body, err := yaml.Marshal(r.body)
+	head := r.method + " " + r.target + "\n"
+	if r.header != "" {
+		head += r.header + "\n"
+	}
+	var content any
+	switch {
+	case r.list != nil:
+		content = r.list
+	case r.body != nil:
+		content = r.body
+	default:
+		return head
+	}
+	body, err := yaml.Marshal(content)
 	if err != nil {
 		panic(err) // it came from YAML
 	}
-	return r.method + " " + r.target + "\n\n" + string(body)
+	return head + "\n" + string(body)
 }
 
 // pair is the two servers.
