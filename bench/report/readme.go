@@ -34,7 +34,7 @@ func tables() []table {
 	return []table{
 		{"server", "kube-apiserver 1.36.3 + etcd 3.6", []row{
 			{"start to `/readyz`", []string{"start to /readyz"}},
-			{"idle memory, resident", []string{"idle memory, resident"}},
+			{"at rest: resident; anonymous memory", []string{"idle memory, resident", "idle memory, anonymous"}},
 			{"CRD to the first object of it", []string{"CRD to first object"}},
 			{"create, 16 clients, durable; server CPU of one", []string{"create, 16 clients", "create, 16 clients, server CPU per request"}},
 			{"get, 16 clients; server CPU of one", []string{"get, 16 clients", "get, 16 clients, server CPU per request"}},
@@ -43,8 +43,8 @@ func tables() []table {
 			{"200 watchers: lag p99; server CPU of an event", []string{"200 watchers: lag p99", "200 watchers: server CPU per event"}},
 		}},
 		{"pods", "kube-apiserver 1.36.3 + etcd 3.6", []row{
-			{"list of all by 4 clients, JSON; protobuf: median", []string{"list of *, JSON, 4 clients, median", "list of *, protobuf, 4 clients, median"}},
-			{"its server CPU", []string{"list of *, JSON, 4 clients, server CPU", "list of *, protobuf, 4 clients, server CPU"}},
+			{"list of all by 16 clients, JSON; protobuf: median", []string{"list of *, JSON, 16 clients, median", "list of *, protobuf, 16 clients, median"}},
+			{"its server CPU", []string{"list of *, JSON, 16 clients, server CPU", "list of *, protobuf, 16 clients, server CPU"}},
 			{"20 watchers: server CPU of an event, JSON; protobuf", []string{"20 watchers, JSON: server CPU per event", "20 watchers, protobuf: server CPU per event"}},
 			{"resident memory for each byte of JSON", []string{"* Pods: resident memory per byte of JSON"}},
 		}},
@@ -56,8 +56,10 @@ func tables() []table {
 			{"initial sync of objects of 8 KB: CPU, JSON; protobuf", []string{"initial sync, objects of 8 KB, JSON: CPU", "initial sync, protobuf: CPU"}},
 			{"its live heap, JSON; protobuf", []string{"live heap after it, JSON", "live heap after it, protobuf"}},
 			{"watch event to handler, JSON; protobuf: CPU", []string{"watch event to handler, JSON: CPU", "watch event to handler, protobuf: CPU"}},
+			{"change to reconcile: p50; p99", []string{"change to reconcile, p50", "change to reconcile, p99"}},
 			{"queue: add, get, done", []string{"queue add, get, done: CPU"}},
 			{"empty reconcile", []string{"empty reconcile: CPU"}},
+			{"manager at rest, resident: its own program; part of another", []string{"manager at rest, one controller: resident", "manager at rest in a program of others: resident"}},
 			{"cached get; list of 100: allocations", []string{"cached get, a copy: allocations", "cached list, copies: allocations"}},
 		}},
 		{"weight", "the same operator on controller-runtime", []row{

@@ -75,7 +75,7 @@ func measure(ctx context.Context, out *report.Report, side report.Side, subject 
 
 	clients, done := instance.NewClients(16)
 	defer done()
-	if err := leave(ctx, settled); err != nil {
+	if err := leave(ctx, quiet); err != nil {
 		return err
 	}
 	idle := use(instance.PIDs)
@@ -111,14 +111,9 @@ func measure(ctx context.Context, out *report.Report, side report.Side, subject 
 	return nil
 }
 
-const (
-	// settled is how long a fresh server may take to do what it does after its
-	// start.
-	settled = 2 * time.Second
-	// quiet is how long a server has to come to rest after a load before its memory
-	// is read.
-	quiet = 5 * time.Second
-)
+// quiet is how long a server has to come to rest, after its start and after a load,
+// before its memory is read.
+const quiet = 5 * time.Second
 
 // leave leaves a server alone.
 func leave(ctx context.Context, length time.Duration) error {

@@ -131,7 +131,7 @@ func measurePods(ctx context.Context, add adder, subject Subject, scale PodScale
 	defer func() { err = errors.Join(err, instance.Stop()) }()
 	clients, done := instance.NewClients(16)
 	defer done()
-	if err := leave(ctx, settled); err != nil {
+	if err := leave(ctx, quiet); err != nil {
 		return err
 	}
 	collection := podMedia()[0].watch.collection

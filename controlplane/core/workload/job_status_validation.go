@@ -58,8 +58,8 @@ func validateJobStatus(j, old *batchv1.Job) field.ErrorList {
 	}
 	c.checkIndexes(&f)
 	if !equal(c.now.Ready, c.before.Ready) || c.now.Active != c.before.Active {
-		if kind.Value(c.now.Ready) > c.now.Active {
-			f.Invalid("ready", *c.now.Ready, "cannot set more ready pods than active")
+		if ready := c.now.Ready; ready != nil && *ready > c.now.Active {
+			f.Invalid("ready", *ready, "cannot set more ready pods than active")
 		}
 	}
 	c.checkCounters(&f)
