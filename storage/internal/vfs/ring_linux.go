@@ -123,14 +123,17 @@ func (r *ring) advance(uintptr) bool {
 		}
 	}
 	var now syscall.Timespec
-	n, _, errno := syscall.RawSyscall6(unix.SYS_IO_GETEVENTS, r.context, 0, 1, uintptr(unsafe.Pointer(&r.result)), uintptr(unsafe.Pointer(&now)), 0)
-	if errno == syscall.EINTR {
-		return false
-	}
-	if errno != 0 {
+	for {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_IO_GETEVENTS, r.context, 0, 1, uintptr(unsafe.Pointer(&r.result)), uintptr(unsafe.Pointer(&now)), 0)
+		switch errno {
+		case 0:
+			return n == 1
+		case syscall.EINTR:
+			continue // the eventfd may have told already, and tells once
+		}
 		r.err = errno
+		return true
 	}
-	return errno != 0 || n == 1
 }
 
 // close waits for what is under way.
