@@ -16,8 +16,8 @@ const (
 	// calm is how many events per second are sent one by one.
 	calm = 2500
 	// eventsPerPause is how many events per second are worth a millisecond.
-	eventsPerPause = 300
-	maxPause       = 100 * time.Millisecond
+	eventsPerPause = 500
+	maxPause       = 50 * time.Millisecond
 	// span is how long events are counted before the count is believed.
 	span = 100 * time.Millisecond
 	// A watch that has waited for a single event so often in a row does not gather

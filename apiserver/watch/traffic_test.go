@@ -30,7 +30,7 @@ func TestPausesFollowWhatIsSent(t *testing.T) {
 		perSecond int
 		want      time.Duration
 	}{
-		{1000, 0}, {2_000, 0}, {6_000, 30 * time.Millisecond}, {20_000, 99 * time.Millisecond}, {1_000_000, 150 * time.Millisecond},
+		{1000, 0}, {2_000, 0}, {6_000, 18 * time.Millisecond}, {20_000, 60 * time.Millisecond}, {1_000_000, 75 * time.Millisecond},
 	} {
 		traffic, now := busy(c.perSecond)
 		longest := time.Duration(0)
@@ -57,11 +57,11 @@ func TestWatchesPauseUntilTheSameMoment(t *testing.T) {
 	t.Parallel()
 	traffic, now := busy(6_000)
 	moments := map[time.Time]int{}
-	for at := now; at.Sub(now) < 40*time.Millisecond; at = at.Add(100 * time.Microsecond) {
+	for at := now; at.Sub(now) < 24*time.Millisecond; at = at.Add(100 * time.Microsecond) {
 		moments[at.Add(new(watch.Pace).Sent(traffic, at, 1))]++
 	}
 	if len(moments) > 4 {
-		t.Errorf("400 watches that send within 40 ms send again at %d moments", len(moments))
+		t.Errorf("240 watches that send within 24 ms send again at %d moments", len(moments))
 	}
 }
 

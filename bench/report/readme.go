@@ -46,6 +46,7 @@ func tables() []table {
 			{"list of all by 16 clients, JSON; protobuf: median", []string{"list of *, JSON, 16 clients, median", "list of *, protobuf, 16 clients, median"}},
 			{"its server CPU", []string{"list of *, JSON, 16 clients, server CPU", "list of *, protobuf, 16 clients, server CPU"}},
 			{"20 watchers: server CPU of an event, JSON; protobuf", []string{"20 watchers, JSON: server CPU per event", "20 watchers, protobuf: server CPU per event"}},
+			{"its lag p99", []string{"20 watchers, JSON: lag p99", "20 watchers, protobuf: lag p99"}},
 			{"resident memory for each byte of JSON", []string{"* Pods: resident memory per byte of JSON"}},
 		}},
 		{"envtest", "kube-apiserver 1.36.3 + etcd 3.6", []row{

@@ -66,7 +66,7 @@ a crash of the process and of the machine.`,
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
 	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
 	f.StringArrayVar(&o.outcomes, "outcome", nil, `what becomes of Pods with --workloads: "SELECTOR [@NAMESPACE]: FATE [after DURATION]" with a fate of
-ready, crash loop, never, unschedulable, complete or fail; may be repeated, the first that selects a Pod decides`)
+ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may be repeated, the first that selects a Pod decides`)
 	f.BoolVar(&o.bare, "bare", false, "run no controllers, as a kube-apiserver alone: namespaces stay, nothing is collected, Pods need no ServiceAccount")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
