@@ -131,7 +131,7 @@ func BenchmarkFirstDeployment(b *testing.B) {
 func (c *cluster) available(d *appsv1.Deployment) {
 	c.Helper()
 	c.Create(d)
-	steertest.Wait(c.Env, d.Name, func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas == *d.Spec.Replicas })
+	steertest.Wait(c.Env, "default/"+d.Name, func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas == *d.Spec.Replicas })
 }
 
 // processorTime is what the process has used of it.
