@@ -3,9 +3,9 @@
 
 // Package launch keeps the garbage collector still while the program starts.
 //
-// The libraries of the program build tables of 8 MB before main begins. The
-// collector, which starts at 4 MB, would go over them, and that takes a quarter of
-// the CPU until main. A suite that takes its control planes from envtest starts
+// The libraries of the program build tables before main begins. The collector, which
+// starts at 4 MB, would go over them, and that takes a tenth of the CPU until main. A
+// suite that takes its control planes from envtest starts
 // this program four times per test.
 //
 // It is a package of its own, and one that imports next to nothing, because packages are

@@ -9,14 +9,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"flag"
-	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/informers"
@@ -38,40 +30,9 @@ import (
 )
 
 func main() {
-	binaries := flag.String("binaries", "", "directory with etcd and kube-apiserver (default $STEER_PEER_BIN)")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *binaries); err != nil {
-		fmt.Fprintln(os.Stderr, "controllers:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, binaries string) (err error) {
-	server, err := peer.Start(ctx, peer.Options{Binaries: binaries})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := control(ctx, server); err != nil {
-		return err
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"url": server.URL, "token": server.Token}); err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent, or with Ctrl-D
-	}()
-	select {
-	case <-ctx.Done():
-	case <-ended:
-	}
-	return nil
+	peer.Main("controllers", func(ctx context.Context, server *peer.Server) (map[string]any, error) {
+		return map[string]any{"url": server.URL, "token": server.Token}, control(ctx, server)
+	})
 }
 
 // control starts the controllers, which run until ctx ends.
