@@ -235,7 +235,7 @@ func fightForALease(t *testing.T, seed uint64) {
 	env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "work"}})
 	f := &fight{env: env, judge: &judge{env: env}, random: rand.New(rand.NewPCG(seed, 7)), over: make(chan struct{})}
 	replicas := []*process{f.start(t), f.start(t), f.start(t)}
-	for begun := time.Now(); time.Since(begun) < 6*time.Minute; {
+	for begun := time.Now(); time.Since(begun) < 15*time.Minute; {
 		time.Sleep(time.Second + time.Duration(f.random.Int64N(int64(4*time.Second))))
 		i := f.random.IntN(len(replicas))
 		p := replicas[i]
