@@ -149,6 +149,9 @@ func (p *Plane) assemble() error {
 		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
 		Service: self.Service{Range: allocator.Range(), Listen: o.Listen},
 	}
+	if o.has(network.RangeControllerName) {
+		p.self.RangeFinalizer = network.RangeFinalizer
+	}
 	roles := rbac.New(p.store)
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
@@ -196,7 +199,7 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	controllers := o.controllers(gc.New(served, step.LifeOf), namespace.New(served, step.LifeOf), cleanup.New(served, step.LifeOf), expiry.New(),
-		protection.New(step.LifeOf), disruption.New(served), quota.NewController(served, charges), rbac.NewAggregator(),
+		protection.New(step.LifeOf), disruption.New(served), network.NewRangeController(), quota.NewController(served, charges), rbac.NewAggregator(),
 		apiservice.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {

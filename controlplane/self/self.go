@@ -35,6 +35,9 @@ type Server struct {
 	Send step.Sender
 	// Service is that of the server; its range of addresses decides over it.
 	Service Service
+	// RangeFinalizer is what the controller of ServiceCIDRs puts on them; empty if
+	// there is none.
+	RangeFinalizer string
 
 	// listening is where Endpoints and EndpointSlice lead; nil until there is
 	// a listener.
@@ -42,14 +45,14 @@ type Server struct {
 	mending   sync.Mutex
 }
 
-// Keep returns the resources with those of the Service, its Endpoints and its
-// EndpointSlice changed such that theirs are there again when the request returns
-// that has deleted or changed them. Of the Service only the deletion counts, as in
-// Kubernetes.
+// Keep returns the resources with those of the Service, its Endpoints, its
+// EndpointSlice and its range of addresses changed such that theirs are there again
+// when the request returns that has deleted or changed them. Of the Service and the
+// range only the deletion counts, as in Kubernetes.
 func (s *Server) Keep(resources []*resource.Resource) []*resource.Resource {
 	out := slices.Clone(resources)
 	for i, r := range out {
-		if r.Storage.Bucket != serviceKey().Bucket && r.Storage.Bucket != endpointsKey().Bucket && r.Storage.Bucket != sliceKey().Bucket {
+		if !slices.Contains([]string{serviceKey().Bucket, endpointsKey().Bucket, sliceKey().Bucket, rangeKey().Bucket}, r.Storage.Bucket) {
 			continue
 		}
 		kept := *r
@@ -59,7 +62,11 @@ func (s *Server) Keep(resources []*resource.Resource) []*resource.Resource {
 					return err
 				}
 			}
-			if o := change.Object; o.GetName() != name || o.GetNamespace() != namespace || change.Old == nil && !change.Deleted {
+			within := namespace
+			if !r.Namespaced {
+				within = ""
+			}
+			if o := change.Object; o.GetName() != name || o.GetNamespace() != within || change.Old == nil && !change.Deleted {
 				return nil
 			}
 			return s.mend(ctx)
@@ -78,10 +85,11 @@ func (s *Server) mend(ctx context.Context) error {
 		return fmt.Errorf("self: read the Service of the server: %w", err)
 	}
 	at := s.listening.Load()
-	if view.Get(serviceKey()) == nil {
-		c := s.Service.creation(at)
-		if err := s.put(ctx, nil, c); err != nil {
-			return err
+	for _, c := range s.first(time.Now()) {
+		if view.Get(c.Key) == nil {
+			if err := s.put(ctx, nil, c); err != nil {
+				return err
+			}
 		}
 	}
 	if at == nil {

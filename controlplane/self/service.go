@@ -23,6 +23,7 @@ import (
 const (
 	namespace, name = "default", "kubernetes"
 	usualPort       = "6443"
+	networking      = "networking.k8s.io/v1"
 )
 
 func serviceKey() storage.Key {
@@ -31,6 +32,10 @@ func serviceKey() storage.Key {
 
 func endpointsKey() storage.Key {
 	return storage.Key{Bucket: "endpoints", Name: namespace + "/" + name}
+}
+
+func rangeKey() storage.Key {
+	return storage.Key{Bucket: "networking.k8s.io/servicecidrs", Name: name}
 }
 
 func sliceKey() storage.Key {
@@ -73,29 +78,52 @@ func (s Service) creation(at *net.TCPAddr) step.Creation {
 	}
 }
 
-// First returns the creations of the Service, of its address and of the range of
-// addresses, as far as they are not there.
-func (s *Server) First(view storage.View, now time.Time) []storage.Write {
-	const networking = "networking.k8s.io/v1"
-	at, address, ips := strconv.Quote(now.UTC().Format(time.RFC3339)), s.Service.address(), s.Service.Range.String()
-	var writes []storage.Write
-	for _, c := range []step.Creation{{
-		Key:        storage.Key{Bucket: "networking.k8s.io/servicecidrs", Name: name},
-		APIVersion: networking, Kind: "ServiceCIDR", Name: name,
-		Fields: `{"f:spec":{"f:cidrs":{}}}`,
-		Entries: `,{"manager":"kubernetes-service-cidr-controller","operation":"Apply","apiVersion":"` + networking + `","time":` + at +
-			`,"fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{},` +
-			`"f:message":{},"f:status":{},"f:type":{}}}}},"subresource":"status"}`,
-		Content: `"spec":{"cidrs":["` + ips + `"]},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":` + at +
-			`,"reason":"","message":"Kubernetes default Service CIDR is ready"}]}`,
-	}, {
+// first are the range of addresses, the address of the Service, and the Service.
+func (s *Server) first(now time.Time) []step.Creation {
+	address := s.Service.address()
+	return []step.Creation{s.ranges(now), {
 		Key:        storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: address.String()},
 		APIVersion: networking, Kind: "IPAddress", Name: address.String(),
 		Labels: `{"ipaddress.kubernetes.io/ip-family":"` + familyOf(address) + `","ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}`,
 		Fields: `{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},` +
 			`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`,
 		Content: `"spec":{"parentRef":{"resource":"services","namespace":"default","name":"kubernetes"}}`,
-	}, s.Service.creation(nil)} {
+	}, s.Service.creation(s.listening.Load())}
+}
+
+// ranges is the ServiceCIDR of the server: as this server makes it, or as it is once
+// the controller of ServiceCIDRs has seen it, which is what every start would wait for.
+func (s *Server) ranges(now time.Time) step.Creation {
+	at := strconv.Quote(now.UTC().Format(time.RFC3339))
+	entry := func(manager, operation, fields, rest string) string {
+		return `,{"manager":"` + manager + `","operation":"` + operation + `","apiVersion":"` + networking + `","time":` + at +
+			`,"fieldsType":"FieldsV1","fieldsV1":` + fields + rest + `}`
+	}
+	applied := func(manager, fields string) string {
+		return entry(manager, "Apply", `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},`+fields+`"f:status":{},"f:type":{}}}}}`, `,"subresource":"status"`)
+	}
+	c := step.Creation{
+		Key: rangeKey(), APIVersion: networking, Kind: "ServiceCIDR", Name: name, Fields: `{"f:spec":{"f:cidrs":{}}}`,
+	}
+	message := "Kubernetes default Service CIDR is ready"
+	if f := s.RangeFinalizer; f == "" {
+		c.Entries = applied("kubernetes-service-cidr-controller", `"f:lastTransitionTime":{},"f:message":{},`)
+	} else {
+		message = "Kubernetes Service CIDR is ready"
+		c.Finalizers = `["` + f + `"]`
+		c.Entries = applied("kubernetes-service-cidr-controller", "") +
+			applied("service-cidr-controller", `"f:lastTransitionTime":{},"f:message":{},"f:reason":{},`) +
+			entry("kube-controller-manager", "Update", `{"f:metadata":{"f:finalizers":{".":{},"v:\"`+f+`\"":{}}}}`, "")
+	}
+	c.Content = `"spec":{"cidrs":["` + s.Service.Range.String() + `"]},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":` + at +
+		`,"reason":"","message":"` + message + `"}]}`
+	return c
+}
+
+// First returns the creations of what first returns, as far as it is not there.
+func (s *Server) First(view storage.View, now time.Time) []storage.Write {
+	var writes []storage.Write
+	for _, c := range s.first(now) {
 		if view.Get(c.Key) == nil {
 			c.UID, c.At, c.Manager = s.NewUID(), now, manager
 			writes = append(writes, c.Write())

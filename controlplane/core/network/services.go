@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package network has the kinds by which Pods are reached, and the allocation of
-// their addresses and ports.
+// their addresses and ports, with the controller of the ranges that they come from.
 package network
 
 import (

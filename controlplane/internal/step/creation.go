@@ -26,8 +26,8 @@ type Creation struct {
 	At              time.Time
 	// Generation is 0 for kinds that do not count it.
 	Generation int
-	// Labels and Annotations are JSON objects, or empty.
-	Labels, Annotations string
+	// Labels and Annotations are JSON objects, Finalizers are a JSON array, or empty.
+	Labels, Annotations, Finalizers string
 	// Manager owns Fields, a JSON object; empty if nobody owns any.
 	Manager, Fields string
 	// Entries are further members of managedFields, each after a comma, or empty.
@@ -67,6 +67,9 @@ func (c Creation) Write() storage.Write {
 	}
 	if c.Annotations != "" {
 		b.WriteString(`,"annotations":` + c.Annotations)
+	}
+	if c.Finalizers != "" {
+		b.WriteString(`,"finalizers":` + c.Finalizers)
 	}
 	if c.Fields != "" {
 		b.WriteString(`,"managedFields":[{"manager":"` + c.Manager + `","operation":"Update","apiVersion":"` + c.APIVersion +
