@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestARefusedDirectWriteIsMadeThroughTheCache holds that a file whose space is in
@@ -47,5 +48,31 @@ func TestARefusedDirectWriteIsMadeThroughTheCache(t *testing.T) {
 	d.Close()
 	if direct.file != nil || direct.ring != nil || d.(*osDir).rings.spare != nil {
 		t.Error("what direct writes need is still there after Close")
+	}
+}
+
+// TestTheRuntimeIsToldOfSubmissionsThatMayWait holds that one submission that waits
+// takes away the trust of all before it.
+func TestTheRuntimeIsToldOfSubmissionsThatMayWait(t *testing.T) {
+	t.Parallel()
+	var now trust
+	for _, slow := range []bool{false, true, false} {
+		if slow {
+			now.note(waited + time.Nanosecond)
+		}
+		for range trustAfter {
+			if now.earned() {
+				t.Fatal("trusted too early")
+			}
+			now.note(waited)
+		}
+		if !now.earned() {
+			t.Fatal("not trusted after submissions that did not wait")
+		}
+		now.note(waited)
+		if !now.earned() {
+			t.Fatal("trust was lost for nothing")
+		}
+		now.note(2 * waited)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,29 @@ type ring struct {
 	submitted bool
 	err       error
 	step      func(uintptr) bool
+	trust     trust
+}
+
+// trust tells whether submissions are known not to wait. One that takes longer than
+// waited did not only submit: the disk had written by the time that the kernel
+// looked whether it had, so that it flushed on the spot. The runtime has to know of
+// a call that may wait, or what else there is to do would wait with it; but being
+// told wakes its monitor, which costs more than the call. So it is told until
+// trustAfter submissions in a row did not wait, and again once one does.
+type trust struct{ row int }
+
+const (
+	waited     = 500 * time.Microsecond
+	trustAfter = 32
+)
+
+func (t *trust) earned() bool { return t.row >= trustAfter }
+
+// note tells how long a submission took.
+func (t *trust) note(took time.Duration) {
+	if t.row++; took > waited {
+		t.row = 0
+	}
 }
 
 // control is struct iocb, as a little-endian kernel of 64 bits lays it out.
@@ -111,13 +135,24 @@ func (r *ring) write(fd uintptr, b []byte, offset int64) (int, error) {
 	return int(r.result.res), nil
 }
 
+// submit hands the call to the kernel.
+func (r *ring) submit() (errno syscall.Errno) {
+	began := time.Now()
+	if r.trust.earned() {
+		_, _, errno = syscall.RawSyscall(unix.SYS_IO_SUBMIT, r.context, 1, uintptr(unsafe.Pointer(&r.calls)))
+	} else {
+		_, _, errno = syscall.Syscall(unix.SYS_IO_SUBMIT, r.context, 1, uintptr(unsafe.Pointer(&r.calls)))
+	}
+	r.trust.note(time.Since(began))
+	return errno
+}
+
 // advance submits the call when it is first called, and then tells whether it is
-// done. Only the former may wait, where the disk has written by the time that the
-// kernel looks whether it has: then it flushes at once.
+// done.
 func (r *ring) advance(uintptr) bool {
 	if !r.submitted {
 		r.submitted = true
-		if _, _, errno := syscall.Syscall(unix.SYS_IO_SUBMIT, r.context, 1, uintptr(unsafe.Pointer(&r.calls))); errno != 0 {
+		if errno := r.submit(); errno != 0 {
 			r.err = errno
 			return true
 		}
