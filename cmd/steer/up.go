@@ -58,6 +58,8 @@ a crash of the process and of the machine.`,
   steer up --workloads --outcome 'app=web: ready after 2s' --outcome 'app=db @shop: crash loop'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			go giveback.Processors(cmd.Context())
+			go giveback.AtRests(cmd.Context())
 			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -139,7 +141,6 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 
 Stop it with Ctrl-C.
 `, plane.URL(), where, kubeconfig)
-	giveback.AtRests(ctx)
 	<-ctx.Done()
 	return nil
 }

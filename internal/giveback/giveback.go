@@ -1,9 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package giveback returns to the system what the start of a program needed and
-// its rest does not. It is for programs: a library has no business with the
-// memory of the process that it is in.
+// Package giveback returns to the system what a program does not need for now: what
+// its start needed and its rest does not ([WhenQuiet], [AtRests]), and processors
+// ([Processors]). It is for programs: a library has no business with the process that
+// it is in.
 //
 // A Go program at rest has a few megabytes of heap and stacks. Most of what is
 // resident beside them are pages of its executable that its start touched:

@@ -5,6 +5,7 @@ package giveback
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,4 +64,66 @@ func TestARestIsOneThatFollowsWork(t *testing.T) {
 			t.Error("a program that does next to nothing has worked")
 		}
 	})
+}
+
+// told is what followLoad said, and when.
+type told struct {
+	at  time.Duration
+	one bool
+}
+
+// follow plays a load, as a share of one processor at a time, for a while.
+func follow(t *testing.T, length time.Duration, share func(at time.Duration) float64) (out []told) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), length)
+		defer cancel()
+		begun := time.Now()
+		var used, counted time.Duration
+		followLoad(ctx, func() time.Duration {
+			for ; counted < time.Since(begun); counted += time.Millisecond {
+				used += time.Duration(share(counted) * float64(time.Millisecond))
+			}
+			return used
+		}, func(one bool) { out = append(out, told{time.Since(begun), one}) })
+	})
+	return out
+}
+
+func TestProcessorsFollowTheLoad(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for name, test := range map[string]struct {
+		share func(at time.Duration) float64
+		want  []told
+	}{
+		"rest":         {func(time.Duration) float64 { return 0.001 }, []told{{200 * time.Millisecond, true}}},
+		"work for one": {func(time.Duration) float64 { return 0.3 }, []told{{200 * time.Millisecond, true}}},
+		"work for all": {func(time.Duration) float64 { return 2 }, nil},
+		"between the bounds, from more": {func(at time.Duration) float64 {
+			if at < second {
+				return 1.5
+			}
+			return 0.5
+		}, nil},
+		"a burst out of work for one": {func(at time.Duration) float64 {
+			if at >= second && at < 2*second {
+				return 0.9
+			}
+			return 0.2
+		}, []told{{200 * time.Millisecond, true}, {second + 20*time.Millisecond, false}, {2*second + 200*time.Millisecond, true}}},
+		"a burst out of rest": {func(at time.Duration) float64 {
+			if at >= second && at < 2*second {
+				return 1
+			}
+			return 0
+		}, []told{{200 * time.Millisecond, true}, {1100 * time.Millisecond, false}, {2200 * time.Millisecond, true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := follow(t, 3*second, test.share); !slices.Equal(got, test.want) {
+				t.Errorf("told %v, want %v", got, test.want)
+			}
+		})
+	}
 }
