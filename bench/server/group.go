@@ -174,9 +174,11 @@ func measureLists(ctx context.Context, add adder, clients []*Client, who string,
 	return nil
 }
 
+// pacePerSecond is how many writes a crowd of watchers sees in a second.
+const pacePerSecond = 300
+
 func measureWatch(ctx context.Context, add adder, instance *Instance, l load, who string, watchers, writes int) error {
-	const perSecond = 300
-	seen, err := watchCrowd(ctx, instance, l, watchers, writes, perSecond)
+	seen, err := watchCrowd(ctx, instance, l, watchers, writes, pacePerSecond)
 	if err != nil {
 		return fmt.Errorf("%s: %w", who, err)
 	}
@@ -188,5 +190,13 @@ func measureWatch(ctx context.Context, add adder, instance *Instance, l load, wh
 		add(who+": server CPU per event", "µs", report.Lower, float64(seen.cpu.Microseconds())/float64(seen.delivered))
 	}
 	add(who+": writes reached", "ops/s", report.Higher, seen.rate)
+	if instance.Bare == "" || seen.delivered == 0 {
+		return nil
+	}
+	cpu, err := bareCrowd(ctx, instance.Bare, seen.bytes/seen.delivered, watchers, writes, pacePerSecond)
+	if err != nil {
+		return fmt.Errorf("%s, bare server: %w", who, err)
+	}
+	add(who+": CPU per event of the bare server", "µs", report.Lower, float64(cpu.Microseconds())/float64(watchers*writes))
 	return nil
 }

@@ -26,6 +26,8 @@ type Steer struct {
 	// InMemory leaves the disk out, for what is measured elsewhere than in the
 	// server.
 	InMemory bool
+	// Bare becomes that of the instance.
+	Bare string
 }
 
 // Start implements [Subject].
@@ -56,7 +58,7 @@ func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
 	for {
 		instance, err := s.reach(ctx, kubeconfig)
 		if err == nil {
-			instance.Kubeconfig = kubeconfig
+			instance.Kubeconfig, instance.Bare = kubeconfig, s.Bare
 			instance.PIDs, instance.Ready, instance.stop = []int{command.Process.Pid}, time.Since(begin), stop
 			return instance, nil
 		}

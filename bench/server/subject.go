@@ -39,6 +39,9 @@ type Instance struct {
 	PIDs []int
 	// Ready is the time from exec to /readyz.
 	Ready time.Duration
+	// Bare is a binary that calls [ServeBare], which is measured beside the
+	// instance; empty for none.
+	Bare string
 
 	stop func() error
 }

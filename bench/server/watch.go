@@ -21,6 +21,8 @@ type fanout struct {
 	expected, delivered int
 	// ended counts the watchers that the server closed early.
 	ended int
+	// bytes of all events that were delivered.
+	bytes int
 	lags  []time.Duration
 	// cpu that the server spent, and the writes per second that it took.
 	cpu  time.Duration
@@ -60,7 +62,13 @@ func watchCrowd(ctx context.Context, instance *Instance, l load, watchers, write
 		group.Go(w.read)
 	}
 	before := use(instance.PIDs)
-	rate, err := pace(ctx, instance, l, writes, perSecond)
+	begin := time.Now().UnixNano()
+	clients, done := instance.NewClients(paceConnections)
+	defer done()
+	rate, err := pace(ctx, writes, perSecond, func(connection, i int) error {
+		body := l.object(fmt.Sprintf("watched-%d-%06d", begin, i), i, fmt.Sprintf("%s%d-", sentMark, time.Now().UnixNano()))
+		return send(ctx, clients[connection], http.MethodPost, l.collection, jsonType, body)
+	})
 	if err != nil {
 		return fanout{}, err
 	}
@@ -75,6 +83,7 @@ func watchCrowd(ctx context.Context, instance *Instance, l load, watchers, write
 	result := fanout{expected: watchers * writes, cpu: use(instance.PIDs).cpu - before.cpu, rate: rate}
 	for _, w := range crowd {
 		result.delivered += len(w.lags)
+		result.bytes += w.bytes
 		if len(w.lags) < writes {
 			result.ended++
 		}
@@ -85,14 +94,15 @@ func watchCrowd(ctx context.Context, instance *Instance, l load, watchers, write
 	return result, nil
 }
 
-// pace creates objects at a fixed rate over 16 connections and returns the rate
-// it reached.
-func pace(ctx context.Context, instance *Instance, l load, writes, perSecond int) (float64, error) {
-	idle := make(chan *Client, 16)
-	for range cap(idle) {
-		client := instance.NewClient()
-		defer client.Close()
-		idle <- client
+// paceConnections is how many connections share the writes at a fixed rate.
+const paceConnections = 16
+
+// pace calls write so many times at a fixed rate, each time with the number of a
+// connection that nobody else uses meanwhile, and returns the rate it reached.
+func pace(ctx context.Context, writes, perSecond int, write func(connection, i int) error) (float64, error) {
+	idle := make(chan int, paceConnections)
+	for at := range cap(idle) {
+		idle <- at
 	}
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
@@ -105,11 +115,10 @@ func pace(ctx context.Context, instance *Instance, l load, writes, perSecond int
 			return 0, ctx.Err()
 		case <-tick.C:
 		}
-		client := <-idle
+		connection := <-idle
 		group.Go(func() {
-			defer func() { idle <- client }()
-			body := l.object(fmt.Sprintf("watched-%d-%06d", begin.UnixNano(), i), i, fmt.Sprintf("%s%d-", sentMark, time.Now().UnixNano()))
-			if err := send(ctx, client, http.MethodPost, l.collection, jsonType, body); err != nil {
+			defer func() { idle <- connection }()
+			if err := write(connection, i); err != nil {
 				select {
 				case errs <- err:
 				default:
@@ -132,6 +141,7 @@ type watcher struct {
 	want   int
 	split  bufio.SplitFunc
 	lags   []time.Duration
+	bytes  int    // of the events
 	rest   []byte // of a piece
 }
 
@@ -165,5 +175,6 @@ func (w *watcher) read() {
 			continue
 		}
 		w.lags = append(w.lags, now.Sub(time.Unix(0, sent)))
+		w.bytes += len(events.Bytes())
 	}
 }

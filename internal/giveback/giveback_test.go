@@ -104,14 +104,14 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 			if at < second {
 				return 1.5
 			}
-			return 0.5
+			return 0.6
 		}, nil},
 		"a burst out of work for one": {func(at time.Duration) float64 {
 			if at >= second && at < 2*second {
 				return 0.9
 			}
 			return 0.2
-		}, []told{{200 * time.Millisecond, true}, {second + 20*time.Millisecond, false}, {2*second + 200*time.Millisecond, true}}},
+		}, []told{{200 * time.Millisecond, true}, {second + 50*time.Millisecond, false}, {2*second + 200*time.Millisecond, true}}},
 		"a burst out of rest": {func(at time.Duration) float64 {
 			if at >= second && at < 2*second {
 				return 1

@@ -15,14 +15,14 @@ import (
 const (
 	// look is how long a look takes while there is something to do, and doze while there
 	// is not, which is when less than slight was used.
-	look   = 20 * time.Millisecond
+	look   = 50 * time.Millisecond
 	doze   = 100 * time.Millisecond
 	slight = 0.01
 	// From busy on, one processor is not enough. So many looks in a row below light, and
 	// it is again.
-	busy  = 0.6
-	light = 0.4
-	looks = 10
+	busy  = 0.75
+	light = 0.5
+	looks = 4
 )
 
 // Processors lets the program run on one processor (GOMAXPROCS) for as long as it needs
@@ -33,7 +33,7 @@ const (
 // A write that comes alone costs a quarter less without it
 // (docs/designs/2026-11-22-http2.md).
 //
-// A program that gets busy has all its processors after 20 ms, one that was at rest
+// A program that gets busy has all its processors after 50 ms, one that was at rest
 // after 100 ms. It does nothing where there is only one processor, or where the
 // environment says how many to use.
 func Processors(ctx context.Context) {

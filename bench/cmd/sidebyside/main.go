@@ -232,7 +232,11 @@ func (s settings) setRounds(rounds *int) {
 // servers are both control planes; the peer is nil if it is not built.
 func servers(ctx context.Context, s settings, dir string, out *report.Report) (steer, peer server.Subject, err error) {
 	binary, err := build(ctx, dir, s.root, "./cmd/steer")
-	return server.Steer{Binary: binary}, reference(s, out), err
+	if err != nil {
+		return nil, nil, err
+	}
+	bare, err := build(ctx, dir, filepath.Join(s.root, "bench"), "./cmd/probe-bare")
+	return server.Steer{Binary: binary, Bare: bare}, reference(s, out), err
 }
 
 // reference is the real control plane, nil if it is not built.
