@@ -44,7 +44,7 @@ var shared = sync.OnceValue(func() *resource.Resource {
 		},
 		Validate:       func(s, _ service) field.ErrorList { return validate(s) },
 		ValidateStatus: func(s, _ service) field.ErrorList { return validateStatus(s) },
-		PrepareStatus: func(s, old service) {
+		PrepareStatus: func(_ context.Context, s, old service) {
 			s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Labels, old.Annotations, old.Finalizers, old.OwnerReferences
 		},
 		Warnings: func(s, _ service) []string {

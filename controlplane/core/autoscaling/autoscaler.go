@@ -45,8 +45,10 @@ func Resources() []*resource.Resource {
 		Prepare: func(_ context.Context, a, before oldScaler) {
 			keepAnnotations(a, before, conditionsAnnotation, currentAnnotation)
 		},
-		PrepareStatus: func(a, before oldScaler) { keepAnnotations(a, before, metricsAnnotation, behaviorAnnotation) },
-		Validate:      oldRules(validateAutoscaler), ValidateStatus: oldRules(validateAutoscalerStatus),
+		PrepareStatus: func(_ context.Context, a, before oldScaler) {
+			keepAnnotations(a, before, metricsAnnotation, behaviorAnnotation)
+		},
+		Validate: oldRules(validateAutoscaler), ValidateStatus: oldRules(validateAutoscalerStatus),
 		Columns: columns(),
 		Row:     func(a oldScaler) []any { return scalerRow(toScaler(a)) },
 	}

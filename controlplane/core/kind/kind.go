@@ -82,7 +82,7 @@ type Of[T any, P Object[T]] struct {
 	Validate func(obj, old P) field.ErrorList
 	// PrepareStatus and ValidateStatus do the same for writes of the status; nil:
 	// nothing.
-	PrepareStatus  func(obj, old P)
+	PrepareStatus  func(ctx context.Context, obj, old P)
 	ValidateStatus func(obj, old P) field.ErrorList
 	// Warnings about an object that is accepted, StatusWarnings about a status; nil:
 	// none.

@@ -110,7 +110,7 @@ func (s *strategy[T, P]) Warnings(_ context.Context, obj, old resource.Object) [
 type statusStrategy[T any, P Object[T]] struct{ *strategy[T, P] }
 
 // Prepare takes everything but metadata and status from the old object.
-func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old resource.Object) {
+func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Object) {
 	current, before := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
 	for i := range current.NumField() {
 		switch current.Type().Field(i).Name {
@@ -130,7 +130,7 @@ func (s statusStrategy[T, P]) Prepare(_ context.Context, obj, old resource.Objec
 		s.kind.Defaults(obj.(P)) // again, as some follow from what only now is in it
 	}
 	if s.kind.PrepareStatus != nil {
-		s.kind.PrepareStatus(obj.(P), old.(P))
+		s.kind.PrepareStatus(ctx, obj.(P), old.(P))
 	}
 }
 

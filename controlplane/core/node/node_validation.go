@@ -47,7 +47,7 @@ func prepareNode(_ context.Context, n, old *corev1.Node) {
 	}
 }
 
-func prepareNodeStatus(n, old *corev1.Node) {
+func prepareNodeStatus(_ context.Context, n, old *corev1.Node) {
 	if old.Status.Config == nil {
 		n.Status.Config = nil
 	}

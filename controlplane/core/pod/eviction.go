@@ -127,10 +127,17 @@ func (e eviction) Create(ctx context.Context, r *resource.Request, obj resource.
 	return nil, e.Send(ctx, http.MethodDelete, "/api/v1/namespaces/"+r.Namespace+"/pods/"+r.Name, body)
 }
 
+// markKey is in the contexts of the writes that mark a Pod.
+type markKey struct{}
+
+// marks tells the write that marks a Pod. Nobody is noted as the owner of the mark.
+func marks(ctx context.Context) bool { return ctx.Value(markKey{}) != nil }
+
 // mark writes into the status of a Pod that it is evicted, for those who look at
 // why it ended, and returns how it is deleted then. One that is not as the
 // deletion asks for is left alone.
 func (e eviction) mark(ctx context.Context, p *corev1.Pod, how *metav1.DeleteOptions) (*metav1.DeleteOptions, error) {
+	ctx = context.WithValue(ctx, markKey{}, true)
 	for {
 		if err := asAsked(p, how.Preconditions); err != nil {
 			return nil, err

@@ -4,6 +4,8 @@
 package pod
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,7 +25,7 @@ func defaultAddresses(s *corev1.PodStatus) {
 // prepareStatus keeps what those who know older versions of a Pod leave out, and
 // drops what features that are off by default would show. Old kubelets do not know owners
 // well enough to be let near them.
-func prepareStatus(p, old *corev1.Pod) {
+func prepareStatus(ctx context.Context, p, old *corev1.Pod) {
 	p.OwnerReferences = old.OwnerReferences
 	now, before := &p.Status, &old.Status
 	if now.QOSClass == "" {
@@ -38,6 +40,9 @@ func prepareStatus(p, old *corev1.Pod) {
 	}
 	for i := range now.Conditions {
 		c := &now.Conditions[i]
+		if c.Type == corev1.DisruptionTarget && marks(ctx) {
+			p.ManagedFields = old.ManagedFields
+		}
 		known := seen[c.Type]
 		if len(known) == 0 {
 			continue

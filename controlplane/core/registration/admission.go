@@ -5,6 +5,7 @@
 package registration
 
 import (
+	"context"
 	"strings"
 
 	v1 "k8s.io/api/admissionregistration/v1"
@@ -85,7 +86,7 @@ func Resources() []*resource.Resource {
 			},
 			Validate:       compile.validatePolicy,
 			ValidateStatus: validatePolicyStatus,
-			PrepareStatus: func(p, old policy) {
+			PrepareStatus: func(_ context.Context, p, old policy) {
 				metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
 			},
 			Warnings: func(o, _ policy) []string { return notes("ValidatingAdmissionPolicy", o.Name) },

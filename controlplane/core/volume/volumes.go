@@ -5,6 +5,7 @@
 package volume
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -132,7 +133,7 @@ func Resources() []*resource.Resource {
 
 // prepareVolumeStatus sees to the time since when a volume is in its phase, unless who
 // changes the phase does.
-func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
+func prepareVolumeStatus(_ context.Context, v, old *corev1.PersistentVolume) {
 	now, before := &v.Status, &old.Status
 	switch same := now.Phase == before.Phase; {
 	case same && now.LastPhaseTransitionTime == nil:

@@ -47,7 +47,7 @@ func workloadKinds() []*resource.Resource {
 			Status: true, Generations: true, Unconditional: true,
 			Defaults: defaultDeployment,
 			Validate: validateDeployment, ValidateStatus: validateDeploymentStatus,
-			PrepareStatus: func(d, old deployment) { d.Labels = old.Labels },
+			PrepareStatus: func(_ context.Context, d, old deployment) { d.Labels = old.Labels },
 			Prepare:       func(_ context.Context, o, _ deployment) { podspec.PrepareTemplate(&o.Spec.Template) },
 			Warnings:      func(o, old deployment) []string { return templateWarnings(o, old, &o.Spec.Template) },
 			Subresources:  scalable("apps", scaling[*appsv1.Deployment]{deploymentScale}),
@@ -241,7 +241,7 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 }
 
 // keepCount is for writes of the status.
-func keepCount(d, old *appsv1.DaemonSet) {
+func keepCount(_ context.Context, d, old *appsv1.DaemonSet) {
 	d.Annotations = maps.Clone(d.Annotations)
 	d.Annotations[appsv1.DeprecatedTemplateGeneration] = old.Annotations[appsv1.DeprecatedTemplateGeneration]
 }
