@@ -51,7 +51,7 @@ func (s *Server) find(req *endpoint.Request) {
 }
 
 // scoped tells whether a path names a namespace if and only if the resource has
-// them; lists and watches may span all.
+// them; lists and watches may span all, so that built-in kinds have a path there.
 func (in *installed) scoped(req *endpoint.Request) bool {
 	if in.Group == "" && in.Plural == "namespaces" {
 		return true
@@ -59,7 +59,7 @@ func (in *installed) scoped(req *endpoint.Request) bool {
 	if !in.Namespaced {
 		return req.Namespace == ""
 	}
-	return req.Namespace != "" || req.Target.Name == "" && (req.Verb == "list" || req.Verb == "watch")
+	return req.Namespace != "" || req.Target.Name == "" && (req.Verb == "list" || req.Verb == "watch" || in.Version(req.Target.Version).Typed())
 }
 
 // passage is what decides whether a request is let in.

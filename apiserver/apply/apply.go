@@ -123,15 +123,17 @@ func (m *Manager) inOneVersion(obj Object) bool {
 	return true
 }
 
-// typed turns what the merge returns into the form in which objects are used.
-func (m *Manager) typed(obj runtime.Object) (Object, error) {
+// typed turns what the merge with an applied configuration returns into the form in
+// which objects are used.
+func (m *Manager) typed(obj runtime.Object, applied Object) (Object, error) {
 	u, isUnstructured := obj.(*unstructured.Unstructured)
 	if !isUnstructured || m.binding.Endpoint.New == nil {
 		return obj.(Object), nil
 	}
 	out := m.binding.Endpoint.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
-		return nil, fmt.Errorf("read merged %s: %w", m.binding.Kind.Kind, err)
+		return nil, fmt.Errorf("failed to convert new object (%v/%v; %v) to proper version: unable to convert unstructured object to %v: %w",
+			applied.GetNamespace(), applied.GetName(), applied.GetObjectKind().GroupVersionKind(), m.binding.Kind, err)
 	}
 	return out, nil
 }

@@ -36,7 +36,7 @@ func (m *Manager) Apply(live, applied Object, manager string, force bool) (Objec
 	if err != nil {
 		return nil, err
 	}
-	return m.typed(out)
+	return m.typed(out, applied)
 }
 
 // applyLike applies a configuration that only sets fields, in the way in which

@@ -239,12 +239,55 @@ func (d *Decoder) mismatch(gvk schema.GroupVersionKind) error {
 	if own, _ := d.Known(d.Kind); own == bucket && bucket != "" {
 		return d.otherVersion(gvk)
 	}
-	home := "core"
-	if d.Kind.Group != "" {
-		home, _, _ = strings.Cut(d.Kind.Group, ".")
-	}
-	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", gvk.Version, gvk.Kind, home, d.Kind.Kind)
+	return d.inconvertible(gvk.Version, gvk)
 }
+
+// inconvertible tells that a kind of another home cannot become the wished one.
+func (d *Decoder) inconvertible(from string, gvk schema.GroupVersionKind) error {
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", from, gvk.Kind, home(d.Kind.Group), d.Kind.Kind)
+}
+
+// home is what messages call the place of a group.
+func home(group string) string {
+	if group == "" {
+		return "core"
+	}
+	name, _, _ := strings.Cut(group, ".")
+	return name
+}
+
+// Patched refuses a document that a patch has made something else than the kind. One
+// without apiVersion is read as the real server reads it: in its internal form, in which
+// fields have other names. internal tells that.
+func (d *Decoder) Patched(data []byte) (internal bool, err error) {
+	gvk, err := kindOf(data, nil, errPatched)
+	if err != nil {
+		return false, err
+	}
+	if internal = gvk.Group == "" && gvk.Version == ""; internal {
+		gvk.Group, gvk.Version = d.Kind.Group, d.Kind.Version
+	}
+	gvk = withDefaults(gvk, d.Kind)
+	if gvk == d.Kind {
+		return internal, nil
+	}
+	if internal {
+		if d.Known != nil {
+			if _, known := d.Known(gvk); known {
+				return false, d.inconvertible(home(gvk.Group), gvk)
+			}
+		}
+		gvk.Version = runtime.APIVersionInternal
+		return false, runtime.NewNotRegisteredErrForKind(schemeName, gvk)
+	}
+	if err := d.mismatch(gvk); !apierrors.IsBadRequest(err) { // that is another version of the same objects
+		return false, err
+	}
+	return false, nil
+}
+
+// errPatched has kindOf read the kind from the data.
+var errPatched = errors.New("patched")
 
 // otherVersion is the 400 for a body that could be used at another path.
 func (d *Decoder) otherVersion(gvk schema.GroupVersionKind) error {

@@ -93,6 +93,8 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) e
 	switch {
 	case answer != nil:
 		return answer(ctx, w, req)
+	case req.Sub == nil && req.Served.Backend != nil && !pathServed(req):
+		return NoSuchResource()
 	case req.Version.Typed() || req.Served.Backend != nil:
 		return Refusal(http.StatusMethodNotAllowed, "")
 	case req.Name == "" && (req.Verb == "update" || req.Verb == "patch"):
@@ -100,6 +102,23 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) e
 	}
 	return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
 }
+
+// pathServed tells whether a backend answers any verb at the path of a request.
+func pathServed(req *Request) bool {
+	backend := req.Served.Backend
+	_, lists := backend.(resource.Lister)
+	if req.Name == "" {
+		_, creates := backend.(resource.Creater)
+		return lists || creates && !req.everywhere()
+	}
+	_, gets := backend.(resource.Getter)
+	_, updates := backend.(resource.Updater)
+	_, deletes := backend.(resource.Deleter)
+	return gets || updates || deletes
+}
+
+// everywhere tells that a request about objects in namespaces names none.
+func (r *Request) everywhere() bool { return r.Served.Namespaced && r.Namespace == "" }
 
 type answerer func(ctx context.Context, w *exchange.Writer, req *Request) error
 
@@ -126,6 +145,9 @@ func (h *Handler) verbOf(req *Request) answerer {
 		}
 		return nil
 	}
+	if req.Version.Typed() && (req.Verb == "create" && (req.Name != "" || req.everywhere()) || req.Verb == "deletecollection" && req.everywhere()) {
+		return nil
+	}
 	if req.Served.Backend != nil {
 		return h.computed(req, req.Served.Backend)
 	}
@@ -140,9 +162,6 @@ func (h *Handler) verbOf(req *Request) answerer {
 	case "watch":
 		return h.watch
 	case "create":
-		if req.Name != "" && req.Version.Typed() {
-			return nil
-		}
 		return h.create
 	case "update":
 		if req.Name == "" {

@@ -282,7 +282,16 @@ func (p *patching) decode(doc map[string]any) (resource.Object, []error, error) 
 			return nil, nil, err
 		}
 		obj = p.v.New()
-		if findings, err = kjson.UnmarshalStrict(raw, obj); err != nil {
+		internal := false
+		if doc["kind"] != p.kind.Kind || doc["apiVersion"] != p.kind.GroupVersion().String() {
+			d := body.Decoder{Kind: p.kind, Version: p.v, Known: p.h.options.Known}
+			if internal, err = d.Patched(raw); err != nil {
+				return nil, nil, err
+			}
+		}
+		if internal {
+			findings = strange(doc)
+		} else if findings, err = kjson.UnmarshalStrict(raw, obj); err != nil {
 			return nil, nil, err
 		}
 	default:
@@ -325,7 +334,7 @@ func (p *patching) refuse(original []byte, err error) error {
 		if patchErr != nil {
 			return patchErr
 		}
-		raw, encodeErr := json.Marshal(patched)
+		raw, encodeErr := quote(original, doc, patched)
 		if encodeErr != nil {
 			return encodeErr
 		}

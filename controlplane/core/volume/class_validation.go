@@ -267,12 +267,12 @@ func validateNode(n, old *storagev1.CSINode) field.ErrorList {
 func validateCapacity(c, old *storagev1.CSIStorageCapacity) field.ErrorList {
 	var errs field.ErrorList
 	f := valid.Root(&errs)
+	f.Selector("nodeTopology", c.NodeTopology)
+	f.Subdomain("storageClassName", c.StorageClassName)
+	if c.Capacity != nil {
+		f.Quantity("capacity", "", *c.Capacity)
+	}
 	if old == nil {
-		f.Selector("nodeTopology", c.NodeTopology)
-		f.Subdomain("storageClassName", c.StorageClassName)
-		if c.Capacity != nil {
-			f.Quantity("capacity", "", *c.Capacity)
-		}
 		return errs
 	}
 	f.Unchanged("nodeTopology", c.NodeTopology, old.NodeTopology)
