@@ -22,8 +22,26 @@ const benchmarkDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cus
 "payload":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}}}}}},
 "status":{"type":"object","properties":{"ready":{"type":"integer"},"phase":{"type":"string"}}}}}}}]}}`
 
-// BenchmarkVerbs is what one write of a custom resource of 2 KB costs from the
-// request to the answer, without a network and without a disk.
+// benchmarkPod is a Pod of 6 KB once it is stored: two containers with settings,
+// probes and limits.
+func benchmarkPod(name string, i int) string {
+	const settings = `"env":[{"name":"LOG_LEVEL","value":"info"},{"name":"REGION","value":"eu-west-1"},{"name":"DATABASE","value":"postgres://db.default.svc:5432/app"},` +
+		`{"name":"NODE","valueFrom":{"fieldRef":{"fieldPath":"spec.nodeName"}}},{"name":"SECRET","valueFrom":{"secretKeyRef":{"name":"app","key":"token"}}}],` +
+		`"resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"cpu":"500m","memory":"256Mi"}},"ports":[{"name":"http","containerPort":8080}],` +
+		`"volumeMounts":[{"name":"config","mountPath":"/etc/app"},{"name":"cache","mountPath":"/var/cache/app"}]`
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"default",`+
+		`"labels":{"app.kubernetes.io/name":"app-%d","app.kubernetes.io/version":"1.2.3","pod-template-hash":"5d4f8c7b9d"},`+
+		`"annotations":{"prometheus.io/scrape":"true","prometheus.io/port":"8080"}},`+
+		`"spec":{"automountServiceAccountToken":false,"serviceAccountName":"default","nodeSelector":{"kubernetes.io/os":"linux"},"containers":[`+
+		`{"name":"app","image":"registry.example.com/team/app:1.2.3","args":["--listen=:8080","--config=/etc/app/config.yaml"],`+
+		`"livenessProbe":{"httpGet":{"path":"/healthz","port":"http"},"periodSeconds":20},"readinessProbe":{"httpGet":{"path":"/readyz","port":"http"}},%s},`+
+		`{"name":"proxy","image":"registry.example.com/mesh/proxy:2.0.1",%s}],`+
+		`"volumes":[{"name":"config","configMap":{"name":"app"}},{"name":"cache","emptyDir":{}}]}}`,
+		name, i%50, settings, settings)
+}
+
+// BenchmarkVerbs is what one write of a custom resource of 2 KB, or the creation of
+// a Pod, costs from the request to the answer, without a network and without a disk.
 func BenchmarkVerbs(b *testing.B) {
 	const items = "/apis/bench.example.com/v1/namespaces/default/items"
 	var payload strings.Builder
@@ -48,6 +66,9 @@ func BenchmarkVerbs(b *testing.B) {
 		{"apply", http.MethodPatch, "application/apply-patch+yaml", func(i int) (string, string) {
 			return items + "/there?fieldManager=bench&force=true",
 				fmt.Sprintf(`{"apiVersion":"bench.example.com/v1","kind":"Item","metadata":{"name":"there"},"spec":{"image":"app:%d"}}`, i)
+		}},
+		{"pod", http.MethodPost, "application/json", func(i int) (string, string) {
+			return "/api/v1/namespaces/default/pods", benchmarkPod(fmt.Sprint("new-", i), i)
 		}},
 	} {
 		b.Run(verb.name, func(b *testing.B) {

@@ -26,6 +26,7 @@ package apply
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -81,14 +82,23 @@ type Manager struct {
 	// root is the type of the objects; nil when it is not known.
 	root func() *fields.Type
 	// resets are the fields that writes cannot change; nil when they are not known.
-	resets   func() *fields.Tree
+	resets func() *fields.Tree
+	// creation tells what new objects own; nil when that is not known of the type.
+	creation func() *fields.Creation
 	outcomes outcomes
 }
 
 // New returns the manager of an endpoint.
 func New(e Endpoint) *Manager {
 	b := &binding{Endpoint: e}
-	return &Manager{binding: b, root: sync.OnceValue(b.root), resets: sync.OnceValue(b.resets), library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+	root, resets := sync.OnceValue(b.root), sync.OnceValue(b.resets)
+	creation := sync.OnceValue(func() *fields.Creation {
+		if e.New == nil || resets() == nil {
+			return nil
+		}
+		return fields.NewCreation(root(), reflect.TypeOf(e.New()).Elem(), resets())
+	})
+	return &Manager{binding: b, root: root, resets: resets, creation: creation, library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
 		var filters map[fieldpath.APIVersion]fieldpath.Filter
 		if len(e.Resets) > 0 {
 			filters = map[fieldpath.APIVersion]fieldpath.Filter{}

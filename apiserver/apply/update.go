@@ -92,6 +92,9 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	if !ok || a.Type() != b.Type() || a.Kind() != reflect.Pointer {
 		return false
 	}
+	if len(record) == 0 && live.GetUID() == "" && m.created(a, b, obj, manager) {
+		return true
+	}
 	changes, ok := fields.CompareTyped(root, a.Elem(), b.Elem())
 	if !ok {
 		return false
@@ -115,10 +118,7 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 	}
 	changes.Prune(m.resets())
 	root := m.root()
-	own := entry{manager: manager, operation: metav1.ManagedFieldsOperationUpdate, subresource: m.binding.Subresource, version: m.binding.Kind.GroupVersion().String()}
-	if own.manager == "" {
-		own.manager = "unknown"
-	}
+	own := m.own(manager)
 	at := -1
 	for i := range record {
 		e := &record[i]
@@ -147,10 +147,46 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 		} else if !record[at].set.Union(changes) {
 			return false
 		}
-		record[at].changed, record[at].time = true, time.Now().UTC().Truncate(time.Second)
+		record[at].changed, record[at].time = true, now()
 	}
 	record = slices.DeleteFunc(record, func(e entry) bool { return e.changed && e.set.Empty() })
 	slices.SortStableFunc(record, entry.compare)
 	set(record)
+	return true
+}
+
+// own is the entry of a manager.
+func (m *Manager) own(manager string) entry {
+	if manager == "" {
+		manager = "unknown"
+	}
+	return entry{manager: manager, operation: metav1.ManagedFieldsOperationUpdate, subresource: m.binding.Subresource, version: m.binding.Kind.GroupVersion().String()}
+}
+
+// now is the time of a write.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// created is updatePlainly and attribute for an object that is typed and new: in one
+// pass over it.
+func (m *Manager) created(live, wished reflect.Value, obj Object, manager string) bool {
+	c := m.creation()
+	if c == nil || c.Type != wished.Type().Elem() || !c.Fresh(live.UnsafePointer()) {
+		return false
+	}
+	text, ok := c.Of(wished.UnsafePointer())
+	if !ok {
+		return false
+	}
+	if text == "" {
+		obj.SetManagedFields(nil)
+		return true
+	}
+	own := m.own(manager)
+	set := &metav1.FieldsV1{}
+	set.SetRawString(text)
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: own.manager, Operation: own.operation, APIVersion: own.version, Subresource: own.subresource,
+		Time: &metav1.Time{Time: now()}, FieldsType: "FieldsV1", FieldsV1: set,
+	}})
 	return true
 }

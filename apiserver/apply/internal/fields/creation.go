@@ -1,0 +1,484 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fields
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Creation writes the fields of new objects of a Go type as the record has them,
+// in one pass over the object: what [CompareTyped] finds in comparison with an
+// empty object, without what the type's endpoint resets, and after [Tree.Gains].
+// It is safe for concurrent use.
+type Creation struct {
+	Type reflect.Type
+	root *plan
+	size atomic.Int64 // of the last text, about which the next will have
+}
+
+// NewCreation works out how objects of a type are gone through, which is that of a
+// struct; nil for what only [CompareTyped] can do. resets are the fields that nobody
+// is to own.
+func NewCreation(n *Type, t reflect.Type, resets *Tree) *Creation {
+	if n == nil || !n.object || n.wholeObject || t.Kind() != reflect.Struct {
+		return nil
+	}
+	if t.NumField() == 0 || t.Field(0).Type != reflect.TypeFor[metav1.TypeMeta]() {
+		return nil
+	}
+	c := planner{known: map[planKey]*plan{}}
+	root := c.root(n, t, resets)
+	if root == nil {
+		return nil
+	}
+	return &Creation{Type: t, root: root}
+}
+
+// Fresh tells whether the object of the type that v points to has nothing but a kind.
+func (c *Creation) Fresh(v unsafe.Pointer) bool {
+	const kind = unsafe.Sizeof(metav1.TypeMeta{})
+	return zero(unsafe.Add(v, kind), c.root.size-kind)
+}
+
+// Of returns the fields of an object of the type, which v points to; empty if there
+// are none that anybody owns. false means that it cannot tell.
+func (c *Creation) Of(v unsafe.Pointer) (string, bool) {
+	out, ok := c.root.differing(make([]byte, 0, c.size.Load()+64), v)
+	if !ok {
+		return "", false
+	}
+	c.size.Store(int64(len(out)))
+	if len(out) == len("{}") {
+		return "", true
+	}
+	return unsafe.String(unsafe.SliceData(out), len(out)), true
+}
+
+// sliceHeader is how a slice of any type lies in memory.
+type sliceHeader struct {
+	first unsafe.Pointer
+	n     int
+}
+
+// sizeOfMap is the number of members of a map of any type.
+func sizeOfMap(v unsafe.Pointer) int { return len(*(*map[string]string)(v)) }
+
+// isNil tells whether a pointer, slice or map is nil.
+func isNil(v unsafe.Pointer) bool { return *(*unsafe.Pointer)(v) == nil }
+
+// zero tells whether a value is all zeros in memory.
+func zero(v unsafe.Pointer, size uintptr) bool {
+	for _, b := range unsafe.Slice((*byte)(v), size) {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// timeless tells whether a time is none.
+func (p *plan) timeless(v unsafe.Pointer) bool {
+	if p.kind == planMicroTime {
+		return (*metav1.MicroTime)(v).IsZero()
+	}
+	return (*metav1.Time)(v).IsZero()
+}
+
+// empty tells whether a value is one that is left out where empty ones are.
+func (p *plan) empty(v unsafe.Pointer) bool {
+	switch p.kind {
+	case planText, planBytes, planList: // a text has its length in the same place
+		return (*sliceHeader)(v).n == 0
+	case planTexts, planQuantities, planOctets:
+		return sizeOfMap(v) == 0
+	case planPointer:
+		return isNil(v)
+	case planTime, planMicroTime:
+		return p.timeless(v)
+	default:
+		return zero(v, p.size)
+	}
+}
+
+const leaf = "{}"
+
+// differing writes what of a struct differs from an empty one.
+func (p *plan) differing(out []byte, v unsafe.Pointer) ([]byte, bool) {
+	out = append(out, '{')
+	for i := range p.fields {
+		f := &p.fields[i]
+		at := unsafe.Add(v, f.offset)
+		if f.omits && f.plan.empty(at) || !f.omits && zero(at, f.plan.size) {
+			continue
+		}
+		before := len(out)
+		out = appendLabel(out, f.label)
+		beginning := len(out)
+		var ok bool
+		switch {
+		case f.omits:
+			out, ok = f.plan.write(out, at, true)
+		case f.plan.kind == planStruct && !f.plan.whole:
+			out, ok = f.plan.differing(out, at)
+			if ok && len(out)-beginning == len(leaf) {
+				out = out[:before] // nothing did
+				continue
+			}
+		default:
+			out, ok = f.plan.replace(out, at)
+			if ok && len(out) == beginning {
+				out = out[:before]
+				continue
+			}
+		}
+		if !ok {
+			return out, false
+		}
+		if f.nobodys {
+			out = out[:before]
+		}
+	}
+	return append(out, '}'), true
+}
+
+// appendLabel begins a member.
+func appendLabel(out []byte, label string) []byte {
+	if out[len(out)-1] != '{' {
+		out = append(out, ',')
+	}
+	return append(out, label...)
+}
+
+// replace writes what there is below a field that JSON always has and that is not all
+// zeros; nothing if it is the same in JSON nevertheless.
+func (p *plan) replace(out []byte, v unsafe.Pointer) ([]byte, bool) {
+	switch p.kind {
+	case planText, planBool, planInt:
+		return append(out, leaf...), p.holds
+	case planTime, planMicroTime:
+		if p.timeless(v) {
+			return out, true
+		}
+		return append(out, leaf...), p.holds && p.nullable
+	case planStruct:
+		same, ok := p.blank(v)
+		if same || !ok {
+			return out, ok
+		}
+		return append(out, leaf...), p.blankFits() && p.fits(v)
+	case planPointer, planBytes, planList, planTexts, planQuantities, planOctets:
+		if isNil(v) {
+			return out, true
+		}
+		if !p.nullable {
+			return out, false
+		}
+		return p.write(out, v, false)
+	}
+	return out, false
+}
+
+// blank tells whether JSON shows a struct as it shows an empty one; false, false if
+// that cannot be told.
+func (p *plan) blank(v unsafe.Pointer) (same, ok bool) {
+	for i := range p.fields {
+		f := &p.fields[i]
+		at := unsafe.Add(v, f.offset)
+		if f.omits && f.plan.empty(at) || !f.omits && zero(at, f.plan.size) {
+			continue
+		}
+		if f.omits {
+			return false, f.plan.kind != planUnknown
+		}
+		switch f.plan.kind {
+		case planText, planBool, planInt, planPointer, planBytes, planList, planTexts, planQuantities, planOctets:
+			return false, true
+		case planTime, planMicroTime:
+			if !f.plan.timeless(at) {
+				return false, true
+			}
+		case planStruct:
+			if same, ok := f.plan.blank(at); !same {
+				return false, ok
+			}
+		default:
+			return false, false
+		}
+	}
+	return true, true
+}
+
+// blankFits is fits for an empty struct.
+func (p *plan) blankFits() bool {
+	for i := range p.fields {
+		f := &p.fields[i]
+		if f.omits {
+			continue
+		}
+		switch f.plan.kind {
+		case planText, planBool, planInt:
+			if !f.plan.holds {
+				return false
+			}
+		case planStruct:
+			if !f.plan.object || !f.plan.blankFits() {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return p.object
+}
+
+// write writes what there is below a field that is new, or, unless owned, was null.
+func (p *plan) write(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
+	switch p.kind {
+	case planText, planBool, planInt, planQuantity:
+		return append(out, leaf...), p.holds
+	case planIntOrString:
+		return append(out, leaf...), p.fits(v)
+	case planTime, planMicroTime:
+		return append(out, leaf...), p.holds && (p.nullable || !p.timeless(v))
+	case planUnknown:
+		return out, false
+	case planStruct:
+		return p.writeStruct(out, v, owned)
+	}
+	if isNil(v) {
+		return append(out, leaf...), p.nullable
+	}
+	switch p.kind {
+	case planBytes:
+		return append(out, leaf...), p.holds
+	case planPointer:
+		return p.of.write(out, *(*unsafe.Pointer)(v), owned)
+	case planList:
+		return p.writeList(out, v, owned)
+	}
+	return p.writeMap(out, v, owned)
+}
+
+// open begins the members of a field that has some.
+func open(out []byte, owned bool) []byte {
+	if owned {
+		return append(out, `{".":{}`...)
+	}
+	return append(out, '{')
+}
+
+func (p *plan) writeStruct(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
+	if p.whole {
+		return append(out, leaf...), p.fits(v)
+	}
+	beginning := len(out)
+	out = open(out, owned)
+	unchanged := len(out)
+	for i := range p.fields {
+		f := &p.fields[i]
+		at := unsafe.Add(v, f.offset)
+		if f.omits && f.plan.empty(at) {
+			continue
+		}
+		var ok bool
+		if out, ok = f.plan.write(appendLabel(out, f.label), at, true); !ok {
+			return out, false
+		}
+	}
+	if len(out) == unchanged {
+		return append(out[:beginning], leaf...), true
+	}
+	return append(out, '}'), true
+}
+
+// keysOf returns those of a map in order; few is where they have room.
+func (p *plan) keysOf(v unsafe.Pointer, few []string) []string {
+	switch p.kind {
+	case planTexts:
+		for key := range *(*map[string]string)(v) {
+			few = append(few, key)
+		}
+	case planQuantities:
+		for key := range *(*map[string]resource.Quantity)(v) {
+			few = append(few, key)
+		}
+	case planOctets:
+		for key, value := range *(*map[string][]byte)(v) {
+			if value == nil && !p.nullable {
+				return nil
+			}
+			few = append(few, key)
+		}
+	}
+	slices.Sort(few)
+	return few
+}
+
+func (p *plan) writeMap(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
+	if p.whole {
+		return append(out, leaf...), p.fits(v)
+	}
+	n := sizeOfMap(v)
+	if n == 0 {
+		return append(out, leaf...), true
+	}
+	var few [16]string
+	keys := p.keysOf(v, few[:0])
+	if len(keys) != n || !p.holds {
+		return out, false
+	}
+	out = open(out, owned)
+	for _, key := range keys {
+		if !plainText(key) {
+			return out, false
+		}
+		if out[len(out)-1] != '{' {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, `"f:`...), key...), `":{}`...)
+	}
+	return append(out, '}'), true
+}
+
+func (p *plan) writeList(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
+	header := (*sliceHeader)(v)
+	if p.whole {
+		return append(out, leaf...), p.fits(v)
+	}
+	if header.n == 0 || !p.associative {
+		return out, false
+	}
+	var few [32]int32
+	order := few[:0]
+	for i := range header.n {
+		order = append(order, int32(i)) //nolint:gosec // lists are shorter
+		if !p.named(p.element(header, i)) {
+			return out, false
+		}
+	}
+	for i := 1; i < len(order); i++ { // they are few, and mostly in order
+		for j := i; j > 0; j-- {
+			which := p.compareNames(p.element(header, int(order[j-1])), p.element(header, int(order[j])))
+			if which == 0 {
+				return out, false
+			}
+			if which < 0 {
+				break
+			}
+			order[j-1], order[j] = order[j], order[j-1]
+		}
+	}
+	out = open(out, owned)
+	for _, i := range order {
+		at := p.element(header, int(i))
+		if out[len(out)-1] != '{' {
+			out = append(out, ',')
+		}
+		var ok bool
+		if out, ok = p.of.write(p.appendName(out, at), at, true); !ok {
+			return out, false
+		}
+	}
+	return append(out, '}'), true
+}
+
+func (p *plan) element(header *sliceHeader, i int) unsafe.Pointer {
+	return unsafe.Add(header.first, uintptr(i)*p.of.size)
+}
+
+// named tells whether an element of a list has a name that is written in one way.
+func (p *plan) named(v unsafe.Pointer) bool {
+	for i := range p.keys {
+		k := &p.keys[i]
+		at := unsafe.Add(v, k.offset)
+		if k.omits && k.plan.empty(at) || k.plan.kind == planText && !plainText(*(*string)(at)) {
+			return false // absent: it might have a default
+		}
+	}
+	return true
+}
+
+// compareNames orders elements as the record does.
+func (p *plan) compareNames(a, b unsafe.Pointer) int {
+	for i := range p.keys {
+		k := &p.keys[i]
+		if order := k.plan.compare(unsafe.Add(a, k.offset), unsafe.Add(b, k.offset)); order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
+// appendName writes the label of an element.
+func (p *plan) appendName(out []byte, v unsafe.Pointer) []byte {
+	for i := range p.keys {
+		k := &p.keys[i]
+		at := unsafe.Add(v, k.offset)
+		out = append(out, k.label...)
+		if k.plan.kind == planText {
+			out = append(append(append(out, `\"`...), *(*string)(at)...), `\"`...)
+		} else {
+			out = strconv.AppendInt(out, k.plan.count(at), 10)
+		}
+	}
+	if p.keys[0].label == nameless {
+		return append(out, `":`...)
+	}
+	return append(out, `}":`...)
+}
+
+// fits tells whether a value certainly has its type, and contains nothing whose
+// identity depends on values.
+func (p *plan) fits(v unsafe.Pointer) bool {
+	switch p.kind {
+	case planText, planBool, planInt, planQuantity:
+		return p.holds
+	case planIntOrString:
+		if (*intstr.IntOrString)(v).Type == intstr.Int {
+			return p.holds
+		}
+		return p.holdsText
+	case planTime, planMicroTime:
+		return p.holds && !p.timeless(v)
+	case planStruct:
+		if !p.object {
+			return false
+		}
+		for i := range p.fields {
+			f := &p.fields[i]
+			if at := unsafe.Add(v, f.offset); !(f.omits && f.plan.empty(at)) && !f.plan.fits(at) {
+				return false
+			}
+		}
+		return true
+	case planUnknown:
+		return false
+	}
+	if isNil(v) {
+		return false
+	}
+	switch p.kind {
+	case planBytes, planTexts, planQuantities:
+		return p.holds
+	case planPointer:
+		return p.of.fits(*(*unsafe.Pointer)(v))
+	case planList:
+		header := (*sliceHeader)(v)
+		for i := range header.n {
+			if !p.of.fits(p.element(header, i)) {
+				return false
+			}
+		}
+		return p.whole
+	}
+	return false
+}
