@@ -16,7 +16,7 @@ const (
 	// calm is how many events per second are sent one by one.
 	calm = 2500
 	// eventsPerPause is how many events per second are worth a millisecond.
-	eventsPerPause = 500
+	eventsPerPause = 700
 	maxPause       = 50 * time.Millisecond
 	// span is how long events are counted before the count is believed.
 	span = 100 * time.Millisecond
@@ -30,36 +30,36 @@ const (
 // of them gathers: all of them until the same moments, so that the server wakes
 // once for many. Its zero value is ready; it is safe for concurrent use.
 type Traffic struct {
-	mu sync.Mutex
-	// began is when the first events were sent, from where moments are counted.
-	began, since time.Time
-	count        int
+	mu    sync.Mutex
+	since time.Time
+	count int
 	// rate is that of the last span that has passed, in events per second.
 	rate int
+	// moment is when watches that gather send again; it may have passed.
+	moment time.Time
 }
 
-// sent counts events and returns how long it is until watches send again: 0,
-// unless there is much to do.
-func (t *Traffic) sent(now time.Time, events int) time.Duration {
+// sent counts events and returns when watches send again: zero for at once, which
+// it is unless there is much to do.
+func (t *Traffic) sent(now time.Time, events int) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if passed := now.Sub(t.since); passed >= span {
 		t.rate = int(int64(t.count) * int64(time.Second) / int64(passed))
 		t.since, t.count = now, 0
 	}
-	if t.began.IsZero() {
-		t.began = now
-	}
 	t.count += events
 	if t.rate < calm {
-		return 0
+		return time.Time{}
 	}
-	pause := min(time.Duration(t.rate/eventsPerPause)*time.Millisecond, maxPause)
-	left := pause - now.Sub(t.began)%pause
-	if left < pause/2 {
-		left += pause // too short to be worth it
+	if !t.moment.After(now) {
+		pause := min(time.Duration(t.rate/eventsPerPause)*time.Millisecond, maxPause)
+		// What sending to all takes is part of the pause, unless it takes most of it.
+		if t.moment = t.moment.Add(pause); t.moment.Sub(now) < pause/2 {
+			t.moment = now.Add(pause)
+		}
 	}
-	return left
+	return t.moment
 }
 
 // Pace is how one watch takes part in the traffic. Its zero value is ready; it is
@@ -73,12 +73,12 @@ type Pace struct {
 	hasty time.Time
 }
 
-// Sent counts events that the watch has just sent, and returns for how long it
-// waits before it looks for more. A watch whose waits bring single events waits no
-// more for a while: somebody may make the next change when they see this one, and
-// would be slowed down for nothing.
-func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Duration {
-	pause := t.sent(now, events)
+// Sent counts events that the watch has just sent, and returns when it looks for
+// more, zero for at once. A watch whose waits bring single events waits no more for
+// a while: somebody may make the next change when they see this one, and would be
+// slowed down for nothing.
+func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Time {
+	moment := t.sent(now, events)
 	switch {
 	case events > 1:
 		p.vain = 0
@@ -88,8 +88,8 @@ func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Duration {
 		}
 	}
 	if now.Before(p.hasty) {
-		pause = 0
+		moment = time.Time{}
 	}
-	p.paused = pause > 0
-	return pause
+	p.paused = !moment.IsZero()
+	return moment
 }

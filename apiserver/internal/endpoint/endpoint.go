@@ -32,6 +32,7 @@ type Handler struct {
 	options  Options
 	scale    *registry.Served // what Scale objects are read and written as
 	traffic  watch.Traffic
+	moments  moments
 	buffers  sync.Pool // of *[]byte; one belongs to one watch until it has written
 }
 

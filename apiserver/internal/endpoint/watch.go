@@ -110,23 +110,13 @@ type watching struct {
 	due    time.Time
 	cancel context.CancelFunc
 	pace   watch.Pace
-	pause  *time.Timer
 }
 
-// gather lets events come together, if there is much to send.
-func (r *watching) gather(ctx context.Context, events int) {
-	pause := r.pace.Sent(&r.h.traffic, time.Now(), events)
-	if pause == 0 {
-		return
-	}
-	if r.pause == nil {
-		r.pause = time.NewTimer(pause)
-	} else {
-		r.pause.Reset(pause)
-	}
-	select {
-	case <-r.pause.C:
-	case <-ctx.Done():
+// gather lets events come together, if there is much to send. The pauses are short
+// enough for the end of the watch to wait for them.
+func (r *watching) gather(events int) {
+	if moment := r.pace.Sent(&r.h.traffic, time.Now(), events); !moment.IsZero() {
+		<-r.h.moments.at(moment)
 	}
 }
 
@@ -206,7 +196,7 @@ func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
 	if err := r.out.flush(); err != nil {
 		return err
 	}
-	r.gather(ctx, len(frames))
+	r.gather(len(frames))
 	return nil
 }
 
