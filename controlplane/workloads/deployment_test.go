@@ -89,6 +89,13 @@ func (c *cluster) update(obj object) {
 	}
 }
 
+func (c *cluster) delete(obj object) {
+	c.Helper()
+	if err := c.Client.Delete(c.Context(), obj); err != nil {
+		c.Fatal(err)
+	}
+}
+
 func (c *cluster) list(into list) {
 	c.Helper()
 	if err := c.Client.List(c.Context(), into); err != nil {

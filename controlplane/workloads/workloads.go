@@ -9,7 +9,7 @@
 // the API server under the names of those whose part it plays: the scheduler,
 // the kubelet of one node, and the controllers of Deployments, ReplicaSets,
 // ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, volumes,
-// EndpointSlices and Endpoints.
+// EndpointSlices, Endpoints and their mirrors.
 //
 // What it does as a cluster does: names, labels, owners, the order of a rollout,
 // revisions, the counts and conditions of every status, adoption of Pods,
@@ -112,8 +112,9 @@ func (c *Controller) Reset(view storage.View) {
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key
-	if service := (storage.Key{Bucket: cluster.Services, Name: key.Name}); key.Bucket == cluster.Endpoints && e.Deleted && c.Index.Objects[service] != nil {
-		c.Due.Add(service)
+	if key.Bucket == cluster.Endpoints {
+		c.lookForEndpoints(e)
+		return
 	}
 	if !cluster.Follows(key.Bucket) {
 		return
@@ -156,12 +157,29 @@ func (c *Controller) Observe(e storage.Event) {
 			c.lookForOwners(key, before, now)
 			continue
 		}
-		c.Due.Add(state.Owner.Key)
+		c.Due.Add(askedFor(state.Owner.Key))
 		// A Deployment that recreates waits for the last Pod.
 		if grand := c.Index.Objects[state.Owner.Key]; grand != nil && e.Deleted && grand.Owner.UID != "" {
 			c.Due.Add(grand.Owner.Key)
 		}
 	}
+}
+
+// lookForEndpoints makes a Service due whose Endpoints have gone, or which others
+// write for it.
+func (c *Controller) lookForEndpoints(e storage.Event) {
+	key := askedFor(e.Record.Key)
+	if s := c.Index.Objects[key]; s != nil && (e.Deleted || len(s.Selects) == 0) {
+		c.Due.Add(key)
+	}
+}
+
+// askedFor is what has to be looked at for an owner: the Service, for its Endpoints.
+func askedFor(owner storage.Key) storage.Key {
+	if owner.Bucket == cluster.Endpoints {
+		owner.Bucket = cluster.Services
+	}
+	return owner
 }
 
 // lookForOwners makes those due that might adopt an object.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/endpoint"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
+	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/replication"
@@ -70,6 +71,7 @@ func control(ctx context.Context, server *peer.Server) error {
 		replication.NewReplicationManager(ctx, pods, f.Core().V1().ReplicationControllers(), client, replication.BurstReplicas).Run,
 		statefulset.NewStatefulSetController(ctx, pods, f.Apps().V1().StatefulSets(), f.Core().V1().PersistentVolumeClaims(), revisions, client).Run,
 		endpointslice.NewController(ctx, pods, services, nodes, f.Discovery().V1().EndpointSlices(), 100, client, 0).Run,
+		endpointslicemirroring.NewController(ctx, f.Core().V1().Endpoints(), f.Discovery().V1().EndpointSlices(), services, 1000, client, 0).Run,
 		endpoint.NewEndpointController(ctx, pods, services, f.Core().V1().Endpoints(), client, 0).Run,
 		servicecidrs.NewController(ctx, f.Networking().V1().ServiceCIDRs(), f.Networking().V1().IPAddresses(), client).Run,
 	} {

@@ -217,6 +217,8 @@ func typeOf(bucket string) (apiVersion, kind string) {
 		return "apps/v1", "DaemonSet"
 	case Jobs:
 		return "batch/v1", "Job"
+	case Endpoints:
+		return "v1", "Endpoints"
 	}
 	return "batch/v1", "CronJob"
 }
@@ -227,8 +229,11 @@ func reporter(user string) (component, host string) {
 		return "kubelet", node
 	}
 	component = strings.TrimPrefix(user, step.KubeSystem)
-	if component == "daemon-set-controller" {
+	switch component {
+	case "daemon-set-controller":
 		component = "daemonset-controller"
+	case "endpointslicemirroring-controller":
+		component = "endpoint-slice-mirroring-controller"
 	}
 	return component, ""
 }

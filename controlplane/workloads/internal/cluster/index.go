@@ -70,13 +70,15 @@ func adopts(bucket string) bool {
 }
 
 // bucketOf returns where owners of a kind are kept; "" for kinds that are not
-// followed.
+// known.
 func bucketOf(ref *metav1.OwnerReference) string {
 	switch group, _, _ := strings.Cut(ref.APIVersion, "/"); group + " " + ref.Kind {
 	case "v1 ReplicationController":
 		return Controllers
 	case "v1 Service":
 		return Services
+	case "v1 Endpoints":
+		return Endpoints
 	case "apps ReplicaSet":
 		return ReplicaSets
 	case "apps Deployment":

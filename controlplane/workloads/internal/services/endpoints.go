@@ -30,6 +30,9 @@ const (
 func (l *look) writeEndpoints() {
 	key := storage.Key{Bucket: cluster.Endpoints, Name: l.key.Name}
 	stored := cluster.Stored[corev1.Endpoints](l.Turn, key)
+	if stored != nil && len(l.Index.Children[stored.UID]) > 0 { // the Service had no selector
+		l.removeAll(mirrorController, l.mirrors(stored))
+	}
 	subsets, truncated := l.subsets()
 	labels := l.labels(map[string]string{managedEndpoints: "endpoint-controller"})
 	if stored != nil && maps.Equal(stored.Labels, labels) && equality.Semantic.DeepEqual(stored.Subsets, subsets) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package services holds the controllers that tell where the Pods of a Service
-// are: in EndpointSlices, and in the Endpoints of old.
+// are: in EndpointSlices, and in the Endpoints of old. What others say in Endpoints
+// of a Service without a selector is said in EndpointSlices as well.
 package services
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Controllers are those of EndpointSlices and Endpoints.
+// Controllers are those of EndpointSlices, Endpoints and mirrored EndpointSlices.
 type Controllers struct {
 	// seen is, for each Service, when it and its Pods had changed as of the last
 	// look at it.
@@ -60,7 +61,11 @@ func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 		l.forget()
 		return
 	}
-	if l.self.Deleting || len(l.self.Selects) == 0 || l.s.Spec.Type == corev1.ServiceTypeExternalName {
+	if len(l.self.Selects) == 0 {
+		l.mirror()
+		return
+	}
+	if l.self.Deleting || l.s.Spec.Type == corev1.ServiceTypeExternalName {
 		return
 	}
 	for _, p := range t.Index.SelectedBy(l.self) {

@@ -54,9 +54,7 @@ func (l *look) writeSlices() {
 		delete(stored, discoveryv1.AddressType(family))
 	}
 	for _, family := range slices.Sorted(maps.Keys(stored)) {
-		for _, slice := range stored[family] {
-			l.remove(slice)
-		}
+		l.removeAll(sliceController, stored[family])
 	}
 }
 
@@ -96,18 +94,18 @@ func (l *look) writeFamily(family discoveryv1.AddressType, stored []*discoveryv1
 		slice.Annotations = l.annotate(slice.Annotations)
 		l.update(sliceController, sliceKey(slice), slice)
 	}
-	for _, slice := range all.deleted {
-		l.remove(slice)
-	}
+	l.removeAll(sliceController, all.deleted)
 }
 
 func sliceKey(slice *discoveryv1.EndpointSlice) storage.Key {
 	return storage.Key{Bucket: cluster.EndpointSlices, Name: slice.Namespace + "/" + slice.Name}
 }
 
-func (l *look) remove(slice *discoveryv1.EndpointSlice) {
-	if o := l.Index.Objects[sliceKey(slice)]; o != nil {
-		l.Delete(sliceController, l.key, o, metav1.DeleteOptions{})
+func (l *look) removeAll(user string, list []*discoveryv1.EndpointSlice) {
+	for _, slice := range list {
+		if o := l.Index.Objects[sliceKey(slice)]; o != nil {
+			l.Delete(user, l.key, o, metav1.DeleteOptions{})
+		}
 	}
 }
 
