@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -228,6 +229,29 @@ func TestTheContextOfARequestEndsWithItsStreamAndWithTheConnection(t *testing.T)
 	p.send(func() { p.ask(3, "GET", "/", true) })
 	<-begun
 	_ = p.conn.NetConn().Close()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestTheContextOfTheServerEndsThoseOfItsRequests(t *testing.T) {
+	t.Parallel()
+	base, cancel := context.WithCancel(context.Background())
+	ended, begun := make(chan error, 2), make(chan struct{}, 1)
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		<-r.Context().Done()
+		ended <- r.Context().Err()
+	}, func(server *http.Server) { server.BaseContext = func(net.Listener) context.Context { return base } })
+	p := s.greet(t)
+	p.send(func() { p.ask(1, "GET", "/", true) })
+	<-begun
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	p.send(func() { p.ask(3, "GET", "/", true) }) // begins when it has ended already
+	<-begun
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -37,15 +37,19 @@ type connection struct {
 	handler http.Handler
 	ctx     context.Context
 	cancel  context.CancelFunc
+	// values is ctx without its end, of which streams are told by the connection:
+	// to be told by ctx, each would enter and leave a set of ctx's.
+	values context.Context
 
 	tls    *tls.ConnectionState
 	remote string
 	// insecure tells that the cipher is not good enough.
 	insecure bool
 
-	framer *http2.Framer
-	input  *bufio.Reader
-	source source
+	framer  *http2.Framer
+	input   *bufio.Reader
+	source  source
+	repeats repeats
 
 	handlers sync.WaitGroup
 
@@ -86,26 +90,43 @@ func newConnection(ctx context.Context, h *host, conn net.Conn, handler http.Han
 		room: initialWindow, streamRoom: initialWindow, allowed: h.limits.connectionWindow,
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
+	c.values = context.WithoutCancel(c.ctx)
 	c.source = source{c: c, heard: time.Now()}
-	c.input = bufio.NewReader(&c.source)
-	c.framer = http2.NewFramer(nil, c.input)
-	c.framer.SetMaxReadFrameSize(frameSize)
-	c.framer.SetReuseFrames()
-	c.framer.ReadMetaHeaders = hpack.NewDecoder(h.limits.table, nil)
-	c.framer.MaxHeaderListSize = uint32(h.limits.headers)
+	c.readFrom(bufio.NewReader(&c.source))
 	c.out.init(&c.mu)
 	return c
+}
+
+// readFrom says where frames come from.
+func (c *connection) readFrom(input *bufio.Reader) {
+	c.input = input
+	c.framer = http2.NewFramer(nil, input)
+	c.framer.SetMaxReadFrameSize(frameSize)
+	c.framer.SetReuseFrames()
+	c.framer.ReadMetaHeaders = hpack.NewDecoder(c.host.limits.table, nil)
+	c.framer.MaxHeaderListSize = uint32(c.host.limits.headers)
 }
 
 // serve reads until the connection ends, and waits for its handlers.
 func (c *connection) serve() {
 	defer c.handlers.Wait()
 	defer c.cancel()
+	stop := context.AfterFunc(c.ctx, c.cancelStreams)
 	err := c.begin()
 	for err == nil {
 		err = c.step()
 	}
+	stop()
 	c.end(err)
+}
+
+// cancelStreams tells the handlers that the server's context has ended.
+func (c *connection) cancelStreams() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, st := range c.streams {
+		st.cancel()
+	}
 }
 
 // begin exchanges the prefaces.
@@ -151,9 +172,12 @@ func (c *connection) step() error {
 	if err := c.answer(c.input.Buffered() == 0); err != nil {
 		return err
 	}
-	frame, err := c.framer.ReadFrame()
-	if err == nil {
-		err = c.take(frame)
+	took, err := c.usual()
+	if !took {
+		var frame http2.Frame
+		if frame, err = c.framer.ReadFrame(); err == nil {
+			err = c.take(frame)
+		}
 	}
 	if e, ok := errors.AsType[http2.StreamError](err); ok {
 		return c.refuse(e)

@@ -11,7 +11,9 @@
 // its handler; and whoever has frames writes them, together with those that
 // others have left meanwhile, in one system call where they fit.
 //
-// Frames and header compression are those of golang.org/x/net. HTTP/1.1,
+// Frames and header compression are those of golang.org/x/net, but for what usual
+// requests consist of: headers that a client has sent before are not decoded again,
+// and pieces of a body are taken out of the buffer that they came in. HTTP/1.1,
 // listening, TLS and the life of the server stay with net/http:
 //
 //	server := &http.Server{...}

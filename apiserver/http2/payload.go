@@ -15,11 +15,13 @@ const (
 	keepUpTo = 128 << 10
 )
 
-// The parts of a frame that are written here rather than by the framer, which
-// would copy what they carry.
+// The parts of frames that are read and written here rather than by the framer,
+// which would copy what they carry.
 const (
-	typeData  = 0x0
-	flagEnded = 0x1
+	typeData         = 0x0
+	typeHeaders      = 0x1
+	flagEnded        = 0x1
+	flagEndOfHeaders = 0x4
 )
 
 // payload is the body of an answer, laid out as the DATA frames in which it will

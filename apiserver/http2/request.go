@@ -19,14 +19,25 @@ import (
 // takeHeaders begins a stream, or ends it with trailers.
 func (c *connection) takeHeaders(f *http2.MetaHeadersFrame) error {
 	id := f.StreamID
-	wrong := http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
-	if id%2 == 0 {
-		return http2.ConnectionError(http2.ErrCodeProtocol)
-	}
 	if st := c.streams[id]; st != nil {
 		return c.takeTrailers(st, f)
 	}
+	h := c.headOf(f)
+	if h != nil {
+		c.repeats.remember(h)
+	}
+	if f.HasPriority() && f.Priority.StreamDep == id {
+		h = nil
+	}
+	return c.takeRequest(id, f.StreamEnded(), h)
+}
+
+// takeRequest begins a stream; head is nil if what was sent is not a request.
+func (c *connection) takeRequest(id uint32, ended bool, h *head) error {
+	wrong := http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
 	switch {
+	case id%2 == 0:
+		return http2.ConnectionError(http2.ErrCodeProtocol)
 	case id <= c.last:
 		wrong.Code = http2.ErrCodeStreamClosed
 		return wrong
@@ -34,20 +45,21 @@ func (c *connection) takeHeaders(f *http2.MetaHeadersFrame) error {
 		return c.nuisance.note() // the client knows that nobody answers
 	}
 	c.last = id
-	switch {
-	case len(c.streams) >= c.host.limits.streams:
+	if len(c.streams) >= c.host.limits.streams {
 		wrong.Code = http2.ErrCodeRefusedStream
 		return wrong
-	case f.HasPriority() && f.Priority.StreamDep == id:
+	}
+	if h == nil {
 		return wrong
 	}
 	st := &stream{c: c, id: id, room: c.streamRoom}
 	st.changed.L = &c.mu
-	st.body.declared, st.body.allowed = -1, c.host.limits.streamWindow
-	st.body.ended = f.StreamEnded()
-	if !c.request(st, f) {
+	st.body.declared, st.body.allowed = h.declared, c.host.limits.streamWindow
+	st.body.ended = ended
+	if ended && h.declared > 0 {
 		return wrong
 	}
+	st.request(h)
 	return c.open(st)
 }
 
@@ -74,52 +86,105 @@ func (c *connection) takeTrailers(st *stream, f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// request makes a request of its headers; false says that they are not one.
-func (c *connection) request(st *stream, f *http2.MetaHeadersFrame) bool {
-	method, path, authority := f.PseudoValue("method"), f.PseudoValue("path"), f.PseudoValue("authority")
-	scheme, connect := f.PseudoValue("scheme"), method == http.MethodConnect
+// head is what the headers of a request say.
+type head struct {
+	method, uri, host string
+	url               url.URL
+	// header is that of the request, or nil if lines are to be made one, which have
+	// so many values.
+	header http.Header
+	lines  []line
+	values int
+	// declared is the length of the body, -1 for none.
+	declared int64
+	// prepares tells that there are headers that prepare for the body.
+	prepares bool
+	// refusal answers in place of the handler a request that cannot be served.
+	refusal http.Handler
+}
+
+// line is a header with its values.
+type line struct {
+	name   string
+	values []string
+}
+
+// headOf returns nil for headers that are not those of a request.
+func (c *connection) headOf(f *http2.MetaHeadersFrame) *head {
+	path, authority := f.PseudoValue("path"), f.PseudoValue("authority")
+	h := &head{method: f.PseudoValue("method"), uri: path, host: authority}
+	scheme, connect := f.PseudoValue("scheme"), h.method == http.MethodConnect
 	switch {
 	case connect && (path != "" || scheme != "" || authority == ""),
-		!connect && (method == "" || path == "" || scheme != "https" && scheme != "http"),
+		!connect && (h.method == "" || path == "" || scheme != "https" && scheme != "http"),
 		f.PseudoValue("protocol") != "":
 		if !f.Truncated { // else they may have been cut off
-			return false
+			return nil
 		}
 	}
-	st.ctx, st.cancel = context.WithCancel(c.ctx)
-	req := (&http.Request{
-		Method: method, Proto: "HTTP/2.0", ProtoMajor: 2, TLS: c.tls, RemoteAddr: c.remote,
-		RequestURI: path, Host: authority, Header: c.header(f.RegularFields()), Body: http.NoBody,
-	}).WithContext(st.ctx)
-	st.req = req
-	if !c.target(req, connect, f.Truncated) || !st.expect(req) {
-		st.cancel()
-		return false
+	h.header = c.header(f.RegularFields())
+	if !h.target(connect, f.Truncated) || !h.length() {
+		return nil
 	}
-	if req.Host == "" {
-		req.Host = req.Header.Get("Host")
+	if h.host == "" {
+		h.host = h.header.Get("Host")
 	}
-	delete(req.Header, "Host")
+	delete(h.header, "Host")
+	h.prepares = h.header["Expect"] != nil || h.header["Trailer"] != nil
 	switch {
 	case f.Truncated:
-		st.refusal = http.HandlerFunc(tooLarge)
-	case forbidden(req.Header):
-		st.refusal = http.HandlerFunc(malformed)
+		h.refusal = http.HandlerFunc(tooLarge)
+	case forbidden(h.header):
+		h.refusal = http.HandlerFunc(malformed)
 	}
-	return true
+	return h
 }
 
 // target parses what the request is for.
-func (c *connection) target(req *http.Request, connect, truncated bool) bool {
+func (h *head) target(connect, truncated bool) bool {
 	if connect {
-		req.URL, req.RequestURI = &url.URL{Host: req.Host}, req.Host
+		h.url, h.uri = url.URL{Host: h.host}, h.host
 		return true
 	}
-	var err error
-	if req.URL, err = url.ParseRequestURI(req.RequestURI); err != nil && truncated {
-		req.URL, err = &url.URL{}, nil
+	u, err := url.ParseRequestURI(h.uri)
+	if err == nil {
+		h.url = *u
 	}
-	return err == nil
+	return err == nil || truncated
+}
+
+// length reads how long the body is; false says that the headers do not agree.
+func (h *head) length() bool {
+	h.declared = -1
+	lengths := h.header["Content-Length"]
+	if lengths == nil {
+		return true
+	}
+	n, err := strconv.ParseUint(lengths[0], 10, 63)
+	if err != nil {
+		return false
+	}
+	for _, other := range lengths[1:] {
+		if other != lengths[0] {
+			return false
+		}
+	}
+	h.declared = int64(n)
+	return true
+}
+
+// request makes the request of a stream.
+func (st *stream) request(h *head) {
+	c := st.c
+	st.refusal, st.url = h.refusal, h.url
+	st.ctx, st.cancel = context.WithCancel(c.values)
+	st.req = (&http.Request{
+		Method: h.method, Proto: "HTTP/2.0", ProtoMajor: 2, TLS: c.tls, RemoteAddr: c.remote,
+		URL: &st.url, RequestURI: h.uri, Host: h.host, Header: h.fields(), Body: http.NoBody,
+	}).WithContext(st.ctx)
+	if !st.body.ended {
+		st.expect(h.prepares)
+	}
 }
 
 // header makes a header of fields; all values share one array.
@@ -141,27 +206,16 @@ func (c *connection) header(fields []hpack.HeaderField) http.Header {
 	return h
 }
 
-// expect prepares for the body of a request; false says that its length is wrong.
-func (st *stream) expect(req *http.Request) bool {
-	b := &st.body
-	if lengths := req.Header["Content-Length"]; lengths != nil {
-		n, err := strconv.ParseUint(lengths[0], 10, 63)
-		if err != nil {
-			return false
-		}
-		for _, other := range lengths[1:] {
-			if other != lengths[0] {
-				return false
-			}
-		}
-		b.declared = int64(n)
-	}
-	if b.ended {
-		return b.declared <= 0
-	}
+// expect prepares for the body of a request; told says that headers tell more of it
+// than its length.
+func (st *stream) expect(told bool) {
+	req, b := st.req, &st.body
 	req.Body, req.ContentLength = reader{st}, b.declared
 	if n := b.declared; n > 0 {
 		b.data = make([]byte, 0, min(n, frameSize))
+	}
+	if !told {
+		return
 	}
 	if httpguts.HeaderValuesContainsToken(req.Header["Expect"], "100-continue") {
 		b.expects = true
@@ -180,7 +234,6 @@ func (st *stream) expect(req *http.Request) bool {
 		}
 	}
 	delete(req.Header, "Trailer")
-	return true
 }
 
 // forbidden tells whether there are headers that mean something for a connection

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type stream struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	req    *http.Request
+	url    url.URL // of the request
 	// refusal answers in place of the handler a request that cannot be served.
 	refusal http.Handler
 
@@ -44,6 +46,9 @@ const maxParked = 4
 // open begins a stream; c.mu is held.
 func (c *connection) open(st *stream) error {
 	c.streams[st.id] = st
+	if c.ctx.Err() != nil {
+		st.cancel()
+	}
 	c.nuisance.forget()
 	if c.running < c.host.limits.streams {
 		c.running++

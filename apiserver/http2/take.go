@@ -25,7 +25,7 @@ func (c *connection) take(frame http2.Frame) error {
 	case *http2.MetaHeadersFrame:
 		return c.takeHeaders(f)
 	case *http2.DataFrame:
-		return c.takeData(f)
+		return c.takeData(f.StreamID, f.Data(), int(f.Length), f.StreamEnded())
 	case *http2.WindowUpdateFrame:
 		return c.takeWindow(f)
 	case *http2.RSTStreamFrame:
@@ -145,9 +145,9 @@ func (c *connection) takeReset(f *http2.RSTStreamFrame) error {
 
 var errReset = errors.New("http2: the client has given up")
 
-// takeData takes a piece of a request's body.
-func (c *connection) takeData(f *http2.DataFrame) error {
-	data, size := f.Data(), int(f.Length)
+// takeData takes a piece of a request's body; size is that of the frame, with its
+// padding.
+func (c *connection) takeData(id uint32, data []byte, size int, ended bool) error {
 	if size > 0 {
 		c.nuisance.forget()
 	} else if err := c.nuisance.note(); err != nil {
@@ -156,13 +156,13 @@ func (c *connection) takeData(f *http2.DataFrame) error {
 	if c.allowed -= size; c.allowed < 0 {
 		return http2.ConnectionError(http2.ErrCodeFlowControl)
 	}
-	st := c.streams[f.StreamID]
+	st := c.streams[id]
 	if st == nil {
 		c.giveBack(size)
-		if err := c.mayBeLate(f.StreamID); err != nil || f.StreamID > c.last {
+		if err := c.mayBeLate(id); err != nil || id > c.last {
 			return err
 		}
-		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeStreamClosed}
 	}
 	wrong := http2.ErrCodeNo
 	b := &st.body
@@ -173,12 +173,12 @@ func (c *connection) takeData(f *http2.DataFrame) error {
 		wrong = http2.ErrCodeStreamClosed
 	case b.allowed < 0:
 		wrong = http2.ErrCodeFlowControl
-	case b.declared >= 0 && (b.got > b.declared || f.StreamEnded() && b.got < b.declared):
+	case b.declared >= 0 && (b.got > b.declared || ended && b.got < b.declared):
 		wrong = http2.ErrCodeProtocol
 	}
 	if wrong != http2.ErrCodeNo {
 		c.giveBack(size)
-		return http2.StreamError{StreamID: f.StreamID, Code: wrong}
+		return http2.StreamError{StreamID: id, Code: wrong}
 	}
 	if b.closed {
 		c.giveBack(size)
@@ -187,7 +187,7 @@ func (c *connection) takeData(f *http2.DataFrame) error {
 		c.giveBack(size - len(data))
 		b.allowed += size - len(data)
 	}
-	if f.StreamEnded() {
+	if ended {
 		st.endOfBody()
 	}
 	st.changed.Broadcast()
