@@ -38,12 +38,13 @@ type cursor struct {
 // Next implements [Cursor].
 func (c *cursor) Next(ctx context.Context) (Batch, error) {
 	for {
-		b, wake, err := c.collect(true)
+		ended := ctx.Err()
+		b, wake, err := c.collect(ended == nil)
 		if err != nil || len(b.Events) > 0 {
 			return b, err
 		}
-		if err := ctx.Err(); err != nil {
-			return Batch{}, err
+		if ended != nil {
+			return Batch{}, ended
 		}
 		select {
 		case <-wake.fired:
@@ -74,6 +75,9 @@ func (c *cursor) collect(arm bool) (Batch, *wake, error) {
 	}
 	if m.closed {
 		return Batch{}, nil, ErrClosed
+	}
+	if c.topic.disarm() {
+		c.seen = m.revision
 	}
 	var b Batch
 	if c.topic.last > c.seen {
@@ -124,9 +128,9 @@ func (c *cursor) lagging(unread []Event) error {
 // Close implements [Cursor].
 func (c *cursor) Close() {
 	c.closing.Do(func() {
-		close(c.closed)
 		c.store.mu.Lock()
 		defer c.store.mu.Unlock()
 		c.topics.leave(c.topic)
+		close(c.closed)
 	})
 }

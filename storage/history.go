@@ -107,10 +107,10 @@ func (h *history) append(e Event, at time.Time) {
 	f := h.feed(e.Record.Key.Bucket)
 	f.revisions.push(e.Record.Modified)
 	for t := range f.topics.of(e.Record.Key.Name) {
-		t.publish(e.Record.Modified)
+		t.publish(e)
 	}
 	for t := range h.all.of(e.Record.Key.Name) {
-		t.publish(e.Record.Modified)
+		t.publish(e)
 	}
 	h.trim(at)
 }

@@ -285,7 +285,7 @@ func (m *Memory) Watch(r Range, after Revision) (Cursor, error) {
 	}
 	return &cursor{
 		store: m, prefix: r.Prefix, feed: f, topics: topics,
-		topic: topics.join(r.Prefix, last, reach), seen: after, closed: make(chan struct{}),
+		topic: topics.join(r.Prefix, r.Rouse, last, reach), seen: after, closed: make(chan struct{}),
 	}, nil
 }
 

@@ -142,7 +142,7 @@ type Event struct {
 
 // Batch is what a cursor yields: the next events in revision order and the
 // revision up to which the cursor has seen everything, so that
-// every event of its range at or below Revision has been delivered.
+// every event of its range at or below Revision has been delivered or passed over.
 type Batch struct {
 	Events   []Event
 	Revision Revision
@@ -189,6 +189,13 @@ type Range struct {
 	Bucket string
 	// Prefix of the names in the bucket.
 	Prefix string
+	// Rouse tells which events end the waiting of [Cursor.Next]. While it waits,
+	// others are passed over: they are not delivered, and nobody is woken for them.
+	// What is there when Next is called is delivered, whatever it is. It is asked by
+	// whoever writes, in the order of the revisions, about one event at a time and
+	// not while Next does not wait; it must be quick and must not use the store.
+	// Nil: all do.
+	Rouse func(Event) bool
 }
 
 // Watcher follows the store.

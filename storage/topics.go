@@ -5,6 +5,7 @@ package storage
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -14,6 +15,8 @@ import (
 // those of other namespaces.
 type topics struct {
 	byPrefix map[string]*topic
+	// choosy are the topics of one cursor each, which chooses what rouses it.
+	choosy []*topic
 }
 
 // topic is where the cursors of one prefix wait.
@@ -23,6 +26,9 @@ type topic struct {
 	// last is the newest revision that concerns the topic, dropped the newest one
 	// that is not kept any more.
 	last, dropped Revision
+
+	// rouse is [Range.Rouse].
+	rouse func(Event) bool
 
 	// arming guards wake among readers, who hold the store's lock shared.
 	arming sync.Mutex
@@ -37,7 +43,12 @@ type wake struct {
 }
 
 // join returns the topic of a prefix for one more cursor.
-func (ts *topics) join(prefix string, last, dropped Revision) *topic {
+func (ts *topics) join(prefix string, rouse func(Event) bool, last, dropped Revision) *topic {
+	if rouse != nil {
+		t := &topic{prefix: prefix, rouse: rouse, cursors: 1, last: last, dropped: dropped}
+		ts.choosy = append(ts.choosy, t)
+		return t
+	}
 	prefix = prefix[:strings.LastIndexByte(prefix, '/')+1]
 	t := ts.byPrefix[prefix]
 	if t == nil {
@@ -52,7 +63,12 @@ func (ts *topics) join(prefix string, last, dropped Revision) *topic {
 }
 
 func (ts *topics) leave(t *topic) {
-	if t.cursors--; t.cursors == 0 {
+	t.cursors--
+	switch {
+	case t.cursors > 0:
+	case t.rouse != nil:
+		ts.choosy = slices.DeleteFunc(ts.choosy, func(other *topic) bool { return other == t })
+	default:
 		delete(ts.byPrefix, t.prefix)
 	}
 }
@@ -60,6 +76,11 @@ func (ts *topics) leave(t *topic) {
 // of yields the topics that a name concerns.
 func (ts *topics) of(name string) iter.Seq[*topic] {
 	return func(yield func(*topic) bool) {
+		for _, t := range ts.choosy {
+			if strings.HasPrefix(name, t.prefix) && !yield(t) {
+				return
+			}
+		}
 		if len(ts.byPrefix) == 0 {
 			return
 		}
@@ -76,7 +97,15 @@ func (ts *topics) of(name string) iter.Seq[*topic] {
 	}
 }
 
-func (t *topic) publish(rev Revision) {
+// publish wakes who waits for an event, unless it is one to pass over.
+func (t *topic) publish(e Event) {
+	if t.rouse != nil && t.wake != nil && !t.rouse(e) {
+		return
+	}
+	t.fire(e.Record.Modified)
+}
+
+func (t *topic) fire(rev Revision) {
 	t.last = rev
 	if t.wake != nil {
 		t.wake.at = rev
@@ -87,7 +116,10 @@ func (t *topic) publish(rev Revision) {
 
 func (ts *topics) wakeAll() {
 	for _, t := range ts.byPrefix {
-		t.publish(t.last)
+		t.fire(t.last)
+	}
+	for _, t := range ts.choosy {
+		t.fire(t.last)
 	}
 }
 
@@ -99,4 +131,17 @@ func (t *topic) arm() *wake {
 		t.wake = &wake{fired: make(chan struct{})}
 	}
 	return t.wake
+}
+
+// disarm ends the waiting of a cursor that chooses, and tells whether it was still
+// under way: then all that happened meanwhile was passed over.
+func (t *topic) disarm() bool {
+	if t.rouse == nil {
+		return false
+	}
+	t.arming.Lock()
+	defer t.arming.Unlock()
+	waited := t.wake != nil
+	t.wake = nil
+	return waited
 }

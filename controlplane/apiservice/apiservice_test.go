@@ -167,7 +167,7 @@ func TestTheIndexAgreesWithReadingEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range batch.Events {
-			follows.Observe(e)
+			steptest.Observe(follows, e)
 		}
 		view, now := steptest.View(t, store), time.Unix(int64(round), 0)
 		fresh := apiservice.NewController()

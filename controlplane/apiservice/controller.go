@@ -55,6 +55,17 @@ func (c *Controller) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (c *Controller) Concerns(e storage.Event) bool {
+	switch e.Record.Key.Bucket {
+	case Bucket, crd.Bucket:
+		return true
+	case serviceBucket, sliceBucket:
+		return len(c.remote) > 0
+	}
+	return false
+}
+
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	switch e.Record.Key.Bucket {

@@ -57,15 +57,16 @@ func (c *Cleaner) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (*Cleaner) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == bucket }
+
 // Observe implements [step.Controller].
 func (c *Cleaner) Observe(e storage.Event) {
-	switch {
-	case e.Record.Key.Bucket != bucket:
-	case e.Deleted:
+	if e.Deleted {
 		c.forget(e.Record.Key)
-	default:
-		c.see(e.Record)
+		return
 	}
+	c.see(e.Record)
 }
 
 func (c *Cleaner) see(rec *storage.Record) {

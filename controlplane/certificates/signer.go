@@ -50,12 +50,11 @@ func (s *Signer) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (*Signer) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == bucket && !e.Deleted }
+
 // Observe implements [step.Controller].
-func (s *Signer) Observe(e storage.Event) {
-	if e.Record.Key.Bucket == bucket && !e.Deleted {
-		s.due.Add(e.Record.Key)
-	}
-}
+func (s *Signer) Observe(e storage.Event) { s.due.Add(e.Record.Key) }
 
 // Step implements [step.Controller].
 func (s *Signer) Step(view storage.View, now time.Time) []step.Request {

@@ -88,6 +88,19 @@ func (c *Controller) see(key storage.Key) {
 	c.due.Add(key)
 }
 
+// Concerns implements [step.Controller].
+func (c *Controller) Concerns(e storage.Event) bool {
+	key := e.Record.Key
+	if key.Bucket == budgets {
+		return true
+	}
+	if len(c.guarded) == 0 || key.Bucket != pods && !c.counting[key.Bucket] {
+		return false
+	}
+	namespace, _ := step.SplitName(key.Name)
+	return c.guarded[namespace] != nil
+}
+
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key

@@ -180,7 +180,7 @@ func TestOnlyWhatCountsIsLookedAt(t *testing.T) {
 	_, c := judged(t, store, time.Now())
 	for write, want := range map[string]int{"pods other": 0, "configmaps default": 0, "apps/deployments default": 1, "pods default": 1} {
 		kind, namespace, _ := strings.Cut(write, " ")
-		c.Observe(storage.Event{Deleted: true, Record: &storage.Record{Key: storage.Key{Bucket: kind, Name: namespace + "/nobody"}}})
+		steptest.Observe(c, storage.Event{Deleted: true, Record: &storage.Record{Key: storage.Key{Bucket: kind, Name: namespace + "/nobody"}}})
 		if got := len(c.Step(view, time.Now())); got != want {
 			t.Errorf("%s: %d requests, want %d", write, got, want)
 		}
@@ -223,7 +223,7 @@ func TestIndexAgreesWithReadingEverything(t *testing.T) {
 		if change.pod != nil {
 			event = storage.Event{Record: view.Get(key)}
 		}
-		c.Observe(event)
+		steptest.Observe(c, event)
 		followed, again := c.Step(view, time.Unix(100, 0)), disruption.New(catalog)
 		again.Reset(view)
 		status := func(requests []step.Request) (s policyv1.PodDisruptionBudgetStatus) {

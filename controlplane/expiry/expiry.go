@@ -65,15 +65,16 @@ func (x *Expirer) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (*Expirer) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == bucket }
+
 // Observe implements [step.Controller].
 func (x *Expirer) Observe(e storage.Event) {
-	switch {
-	case e.Record.Key.Bucket != bucket:
-	case e.Deleted:
+	if e.Deleted {
 		delete(x.current, e.Record.Key)
-	default:
-		x.put(e.Record)
+		return
 	}
+	x.put(e.Record)
 }
 
 // put takes in a version of an event. One that is being deleted is on its way.

@@ -63,7 +63,7 @@ func (w *world) catchUp() {
 		w.t.Fatal(err)
 	}
 	for _, e := range batch.Events {
-		w.expirer.Observe(e)
+		steptest.Observe(w.expirer, e)
 	}
 }
 

@@ -67,6 +67,27 @@ func (c *Collector) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller]. An object without owners that nothing keeps
+// matters to its dependents alone, when it comes and when it goes.
+func (c *Collector) Concerns(e storage.Event) bool {
+	if len(c.stuck) > 0 {
+		return true // what is served may have changed
+	}
+	uid, bare := step.Bare(e.Record)
+	if !bare {
+		return true
+	}
+	if e.Previous == nil || e.Deleted {
+		if len(c.index.dependents[types.UID(uid)]) > 0 {
+			return true
+		}
+	}
+	if e.Previous != nil {
+		_, bare = step.Bare(e.Previous)
+	}
+	return !bare
+}
+
 // Observe implements [step.Controller].
 func (c *Collector) Observe(e storage.Event) {
 	key := e.Record.Key

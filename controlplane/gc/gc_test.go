@@ -71,7 +71,7 @@ func (w *world) catchUp() {
 		w.t.Fatal(err)
 	}
 	for _, e := range batch.Events {
-		w.collector.Observe(e)
+		steptest.Observe(w.collector, e)
 	}
 }
 

@@ -70,14 +70,23 @@ func (n *Emptier) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (n *Emptier) Concerns(e storage.Event) bool {
+	if e.Record.Key.Bucket == Bucket {
+		return true
+	}
+	if len(n.terminating) == 0 {
+		return false
+	}
+	namespace, _ := step.SplitName(e.Record.Key.Name)
+	return n.terminating[namespace] != nil
+}
+
 // Observe implements [step.Controller].
 func (n *Emptier) Observe(e storage.Event) {
 	key := e.Record.Key
 	if key.Bucket == Bucket {
 		n.note(e.Record, e.Deleted)
-		return
-	}
-	if len(n.terminating) == 0 {
 		return
 	}
 	namespace, _ := step.SplitName(key.Name)

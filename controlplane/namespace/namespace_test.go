@@ -83,7 +83,7 @@ func (w *world) requests() []string {
 		w.t.Fatal(err)
 	}
 	for _, e := range batch.Events {
-		w.emptier.Observe(e)
+		steptest.Observe(w.emptier, e)
 	}
 	w.last = w.emptier.Step(steptest.View(w.t, w.store), time.Unix(2, 0))
 	var out []string

@@ -64,6 +64,17 @@ func (p *Protector) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (p *Protector) Concerns(e storage.Event) bool {
+	switch e.Record.Key.Bucket {
+	case claims, volumes, classes:
+		return true
+	case pods:
+		return p.held[e.Record.Key] != nil
+	}
+	return false
+}
+
 // Observe implements [step.Controller].
 func (p *Protector) Observe(e storage.Event) {
 	key := e.Record.Key
@@ -72,9 +83,6 @@ func (p *Protector) Observe(e storage.Event) {
 		if !e.Deleted {
 			p.due.Add(key)
 		}
-	case pods:
-	default:
-		return
 	}
 	if waiting := p.held[key]; waiting != nil {
 		p.due.Add(waiting.Sorted()...)

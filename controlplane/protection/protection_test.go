@@ -54,7 +54,7 @@ func (w *world) asks() []string {
 		w.t.Fatal(err)
 	}
 	for _, e := range batch.Events {
-		w.protector.Observe(e)
+		steptest.Observe(w.protector, e)
 	}
 	return texts(w.protector.Step(steptest.View(w.t, w.store), time.Time{}))
 }

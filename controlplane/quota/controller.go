@@ -73,6 +73,19 @@ func (c *Controller) put(key storage.Key) {
 	c.due[namespace] = true
 }
 
+// Concerns implements [step.Controller].
+func (c *Controller) Concerns(e storage.Event) bool {
+	key := e.Record.Key
+	if key.Bucket == bucket || c.ledger.open() {
+		return true
+	}
+	if len(c.quotas) == 0 {
+		return false
+	}
+	namespace, _ := step.SplitName(key.Name)
+	return c.quotas[namespace] != nil
+}
+
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key

@@ -42,6 +42,9 @@ type charge struct {
 	made    time.Time
 }
 
+// open tells whether anything is charged that is not settled.
+func (l *Ledger) open() bool { return l.pending.Load() > 0 }
+
 // note remembers a charge. What was charged before for an object of the same key
 // can no longer be for an object of its own; of both, the larger amounts count.
 func (l *Ledger) note(object, quota storage.Key, amounts corev1.ResourceList, at storage.Revision, now time.Time) {
@@ -75,7 +78,7 @@ func (l *Ledger) note(object, quota storage.Key, amounts corev1.ResourceList, at
 
 // settle forgets the charge for an object that was written at a revision.
 func (l *Ledger) settle(object storage.Key, written storage.Revision) {
-	if l.pending.Load() == 0 {
+	if !l.open() {
 		return
 	}
 	l.mu.Lock()
@@ -89,7 +92,7 @@ func (l *Ledger) settle(object storage.Key, written storage.Revision) {
 // expire forgets the charges whose objects never came and returns their
 // namespaces.
 func (l *Ledger) expire(now time.Time) []string {
-	if l.pending.Load() == 0 {
+	if !l.open() {
 		return nil
 	}
 	l.mu.Lock()
@@ -114,7 +117,7 @@ func (l *Ledger) drop(now time.Time) (namespaces []string) {
 // next returns when the first charge expires, the zero time if there is none.
 func (l *Ledger) next() time.Time {
 	var first time.Time
-	if l.pending.Load() == 0 {
+	if !l.open() {
 		return first
 	}
 	l.mu.Lock()
@@ -129,7 +132,7 @@ func (l *Ledger) next() time.Time {
 
 // addTo adds what is charged to a quota and not yet stored.
 func (l *Ledger) addTo(used corev1.ResourceList, quota storage.Key) {
-	if l.pending.Load() == 0 {
+	if !l.open() {
 		return
 	}
 	l.mu.Lock()

@@ -179,7 +179,7 @@ func (w *world) requests() []step.Request {
 		w.t.Fatal(err)
 	}
 	for _, e := range batch.Events {
-		w.controller.Observe(e)
+		steptest.Observe(w.controller, e)
 	}
 	return w.controller.Step(steptest.View(w.t, w.store), w.now)
 }

@@ -66,11 +66,11 @@ func (a *Aggregator) Reset(view storage.View) {
 	a.changed = a.changed || same != 0
 }
 
+// Concerns implements [step.Controller].
+func (*Aggregator) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == clusterRoles }
+
 // Observe implements [step.Controller].
 func (a *Aggregator) Observe(e storage.Event) {
-	if e.Record.Key.Bucket != clusterRoles {
-		return
-	}
 	a.changed = true
 	if e.Deleted {
 		delete(a.roles, e.Record.Key)

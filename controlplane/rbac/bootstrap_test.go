@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -238,7 +239,7 @@ func TestAggregatorGathersWhatIsSelected(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range batch.Events {
-			a.Observe(e)
+			steptest.Observe(a, e)
 		}
 		var out []string
 		for _, r := range a.Step(w.view(), time.Time{}) {
@@ -280,7 +281,7 @@ func TestAggregatorGathersWhatIsSelected(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range batch.Events {
-		a.Observe(e)
+		steptest.Observe(a, e)
 	}
 	refused := a.Step(w.view(), time.Time{})
 	a.Report(refused[0], errors.New("refused"))

@@ -61,7 +61,7 @@ func TestControllersThatFollowAgreeWithThoseThatBeginAnew(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, e := range batch.Events {
-					follows.Observe(e)
+					steptest.Observe(follows, e)
 				}
 				view := steptest.View(t, store)
 				anew := fresh()

@@ -106,6 +106,18 @@ func (k *Keeper) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (k *Keeper) Concerns(e storage.Event) bool {
+	switch e.Record.Key.Bucket {
+	case namespaces:
+		return true
+	case k.resource.Bucket:
+		_, name := step.SplitName(e.Record.Key.Name)
+		return name == k.object
+	}
+	return false
+}
+
 // Observe implements [step.Controller].
 func (k *Keeper) Observe(e storage.Event) {
 	switch e.Record.Key.Bucket {

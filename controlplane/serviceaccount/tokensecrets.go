@@ -53,6 +53,17 @@ func (s *TokenSecrets) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (s *TokenSecrets) Concerns(e storage.Event) bool {
+	switch e.Record.Key.Bucket {
+	case "secrets":
+		return mayHold(e.Record) || e.Previous != nil && mayHold(e.Previous)
+	case accounts:
+		return len(s.holders[e.Record.Key]) > 0
+	}
+	return false
+}
+
 // Observe implements [step.Controller].
 func (s *TokenSecrets) Observe(e storage.Event) {
 	switch e.Record.Key.Bucket {
@@ -91,10 +102,15 @@ func (s *TokenSecrets) see(rec *storage.Record) {
 	s.due.Add(rec.Key)
 }
 
+// mayHold tells whether a Secret may be for a token.
+func mayHold(rec *storage.Record) bool {
+	return bytes.Contains(rec.Value, []byte(corev1.SecretTypeServiceAccountToken))
+}
+
 // tokenSecret decodes a Secret that is for a token; nil for any other. Most are
 // not, and not decoded.
 func tokenSecret(rec *storage.Record) *corev1.Secret {
-	if !bytes.Contains(rec.Value, []byte(corev1.SecretTypeServiceAccountToken)) {
+	if !mayHold(rec) {
 		return nil
 	}
 	secret := &corev1.Secret{}

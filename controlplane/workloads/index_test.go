@@ -43,7 +43,7 @@ func TestKeptIndexEqualsRebuild(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range batch.Events {
-				kept.Observe(e)
+				steptest.Observe(kept, e)
 			}
 			view := steptest.View(t, store)
 			rebuilt := newController(t)

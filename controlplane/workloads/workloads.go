@@ -109,6 +109,11 @@ func (c *Controller) Reset(view storage.View) {
 	c.Due.Add(cluster.NodeKey())
 }
 
+// Concerns implements [step.Controller].
+func (c *Controller) Concerns(e storage.Event) bool {
+	return cluster.Follows(e.Record.Key.Bucket) || e.Record.Key.Bucket == cluster.Endpoints && e.Deleted
+}
+
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key
@@ -117,7 +122,7 @@ func (c *Controller) Observe(e storage.Event) {
 		return
 	}
 	if !cluster.Follows(key.Bucket) {
-		return
+		return // endpoints
 	}
 	before := c.Index.Objects[key]
 	if e.Deleted {

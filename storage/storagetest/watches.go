@@ -123,6 +123,51 @@ func waiting() []check {
 				t.Fatalf("the cursor lost its place: %v, %v", b, err)
 			}
 		}},
+		{"Next passes over what does not rouse it while it waits, and nothing else", func(t *tester) {
+			var asked []storage.Revision
+			c := t.watch(storage.Range{Bucket: "b", Rouse: func(e storage.Event) bool {
+				asked = append(asked, e.Record.Modified)
+				return e.Deleted
+			}}, 0)
+			t.put("b", "a", "1")
+			if b, err := c.Next(context.Background()); err != nil || len(b.Events) != 1 {
+				t.Fatalf("what was there: %v, %v", happen(b.Events), err)
+			}
+			for _, roused := range []bool{true, false} {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				waits := make(chan struct{})
+				var b storage.Batch
+				var err error
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					b, err = c.Next(&told{Context: ctx, waits: sync.OnceFunc(func() { close(waits) })})
+				}()
+				<-waits
+				t.put("b", "a", "2")
+				t.put("c", "a", "1")
+				rec := t.put("b", "x", "1")
+				if roused {
+					rec = t.delete("b", "x")
+					if <-done; err != nil || len(b.Events) != 1 || b.Events[0].Record != rec {
+						t.Fatalf("roused: got %v, %v", happen(b.Events), err)
+					}
+				} else {
+					cancel()
+					<-done
+					t.wantErr(err, context.Canceled)
+				}
+				if b, err := c.Poll(); err != nil || len(b.Events) > 0 || b.Revision != rec.Modified {
+					t.Fatalf("got %v up to %d, %v", happen(b.Events), b.Revision, err)
+				}
+			}
+			rec := t.put("b", "a", "3")
+			if b, err := c.Poll(); err != nil || len(b.Events) != 1 || b.Events[0].Record != rec {
+				t.Fatalf("awake: %v, %v", happen(b.Events), err)
+			}
+			t.equal([]storage.Revision{2, 4, 5, 6, 8}, asked)
+		}},
 		{"closing a cursor wakes its reader and is idempotent", func(t *tester) {
 			c := t.watch(storage.Range{Bucket: "b"}, 0)
 			got := make(chan error, 1)
@@ -336,4 +381,15 @@ func (t *tester) fork(prove func(f *tester)) {
 	f := &tester{T: t.T, Store: forker.Fork()}
 	t.Cleanup(func() { f.Close() })
 	prove(f)
+}
+
+// told is a context that tells when somebody begins to wait for its end.
+type told struct {
+	context.Context
+	waits func()
+}
+
+func (c *told) Done() <-chan struct{} {
+	c.waits()
+	return c.Context.Done()
 }

@@ -90,6 +90,11 @@ func (c *RangeController) see(rec *storage.Record) {
 	c.due.Add(rec.Key)
 }
 
+// Concerns implements [step.Controller].
+func (c *RangeController) Concerns(e storage.Event) bool {
+	return e.Record.Key.Bucket == rangeBucket || e.Record.Key.Bucket == addressBucket && len(c.ranges) > 0
+}
+
 // Observe implements [step.Controller].
 func (c *RangeController) Observe(e storage.Event) {
 	switch key := e.Record.Key; {
@@ -99,8 +104,6 @@ func (c *RangeController) Observe(e storage.Event) {
 		delete(c.again, key)
 	case key.Bucket == rangeBucket:
 		c.see(e.Record)
-	case key.Bucket != addressBucket:
-		return
 	}
 	for key, kept := range c.ranges { // what they wait for may have happened
 		if kept.deleting {

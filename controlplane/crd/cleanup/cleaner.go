@@ -59,6 +59,19 @@ func (c *Cleaner) Reset(view storage.View) {
 	}
 }
 
+// Concerns implements [step.Controller].
+func (c *Cleaner) Concerns(e storage.Event) bool {
+	if e.Record.Key.Bucket == crd.Bucket {
+		return true
+	}
+	for _, l := range c.leaving {
+		if l.bucket == e.Record.Key.Bucket {
+			return true
+		}
+	}
+	return false
+}
+
 // Observe implements [step.Controller].
 func (c *Cleaner) Observe(e storage.Event) {
 	if e.Record.Key.Bucket == crd.Bucket {

@@ -36,6 +36,13 @@ func TestLifeIsReadFromMetadataAlone(t *testing.T) {
 		if diff := cmp.Diff(want, LifeOf(&storage.Record{Value: []byte(text)})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
+		uid, bare := Bare(&storage.Record{Value: []byte(text)})
+		if plain := want == nil || len(want.Owners)+len(want.Finalizers) == 0 && !want.Deleting; bare != plain {
+			t.Errorf("%s: bare %t", text, bare)
+		}
+		if bare && want != nil && string(uid) != string(want.UID) {
+			t.Errorf("%s: uid %q", text, uid)
+		}
 	}
 }
 
@@ -89,6 +96,16 @@ func BenchmarkLifeOf(b *testing.B) {
 	for b.Loop() {
 		if LifeOf(rec) == nil {
 			b.Fatal("not an object")
+		}
+	}
+}
+
+func BenchmarkBare(b *testing.B) {
+	value := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"creationTimestamp":"2000-01-01T00:00:00Z","managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{%s}},"manager":"m","operation":"Update"}],"name":"a","namespace":"b","resourceVersion":"1","uid":"6a4ac0c2-6c8b-4e27-9f6f-5f2a5b0a9f00"},"data":{"x":%q}}`, strings.Repeat(`"f:abcdef":{},`, 40)+`"f:z":{}`, strings.Repeat("x", 2000))
+	rec := &storage.Record{Value: value}
+	for b.Loop() {
+		if _, bare := Bare(rec); !bare {
+			b.Fatal("not bare")
 		}
 	}
 }

@@ -34,6 +34,7 @@ type Runner struct {
 	mu     sync.Mutex
 	idleAt storage.Revision // up to which nothing is left to do
 	rested chan struct{}    // closed when idleAt moves; nil while nobody waits
+	rouse  func()           // ends the rest that began last; nil before the first one
 }
 
 // NewRunner returns a runner that has seen nothing yet.
@@ -47,7 +48,7 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// Run advances until ctx ends, whenever the store changes.
+// Run advances until ctx ends, whenever a write concerns somebody.
 func (r *Runner) Run(ctx context.Context) error {
 	delay := firstRetry
 	for ctx.Err() == nil {
@@ -66,23 +67,41 @@ func (r *Runner) Run(ctx context.Context) error {
 		default:
 			delay = firstRetry
 			if limit, due := r.untilWake(); !due {
-				r.rest()
-				r.await(ctx, limit)
+				r.rest(ctx, limit)
 			}
 		}
 	}
 	return nil
 }
 
-// rest notes that nothing is left to do.
-func (r *Runner) rest() {
+// rest notes that nothing is left to do, and waits for a write that concerns
+// somebody, for Idle, or at most for a limit if there is one.
+func (r *Runner) rest(ctx context.Context, limit time.Duration) {
+	ctx, rouse := context.WithCancel(ctx)
+	defer rouse()
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.rouse = rouse
 	r.idleAt = r.at
 	if r.rested != nil {
 		close(r.rested)
 		r.rested = nil
 	}
+	r.mu.Unlock()
+	r.await(ctx, limit)
+}
+
+// concerns tells whether a write ends the waiting. After a failure any one does: it
+// may be what was missing.
+func (r *Runner) concerns(e storage.Event) bool {
+	if r.failed {
+		return true
+	}
+	for _, c := range r.controllers {
+		if c.Concerns(e) {
+			return true
+		}
+	}
+	return false
 }
 
 // Idle waits until Run has nothing left to do with what was written up to a
@@ -96,6 +115,9 @@ func (r *Runner) Idle(ctx context.Context, at storage.Revision) error {
 		}
 		if r.rested == nil {
 			r.rested = make(chan struct{})
+		}
+		if r.rouse != nil {
+			r.rouse() // what was written may have concerned nobody
 		}
 		rested := r.rested
 		r.mu.Unlock()
@@ -130,7 +152,7 @@ func (r *Runner) untilWake() (limit time.Duration, due bool) {
 	return limit, false
 }
 
-// await waits for a change of the store, or at most for a limit if there is one.
+// await waits for a write that ends the waiting, or at most for a limit if there is one.
 func (r *Runner) await(ctx context.Context, limit time.Duration) {
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -202,7 +224,7 @@ func (r *Runner) catchUp(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			cursor, err := r.store.Watch(storage.Range{}, view.Revision())
+			cursor, err := r.store.Watch(storage.Range{Rouse: r.concerns}, view.Revision())
 			if err != nil {
 				return err
 			}
@@ -228,7 +250,9 @@ func (r *Runner) catchUp(ctx context.Context) error {
 func (r *Runner) observe(batch storage.Batch) {
 	for _, event := range batch.Events {
 		for _, c := range r.controllers {
-			c.Observe(event)
+			if c.Concerns(event) {
+				c.Observe(event)
+			}
 		}
 	}
 	r.at = max(r.at, batch.Revision)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,8 @@ func (s *sweeper) Reset(view storage.View) {
 		s.due.Add(rec.Key)
 	}
 }
+
+func (s *sweeper) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == "b" }
 
 func (s *sweeper) Observe(e storage.Event) {
 	if e.Deleted {
@@ -170,6 +173,53 @@ func TestRunnerWaitsBetweenFailuresAndWakesForChanges(t *testing.T) {
 		}
 		if len(b.sent) != 6 {
 			t.Errorf("%d requests, want 6: one per wait", len(b.sent))
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		b.runner.Close()
+	})
+}
+
+// pacer tells when the runner opens a view, which it does when it is awake.
+type pacer struct {
+	*storage.Memory
+	views atomic.Int64
+}
+
+func (p *pacer) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+	p.views.Add(1)
+	return p.Memory.View(ctx, at)
+}
+
+func TestRunnerSleepsThroughWhatConcernsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &pacer{Memory: storage.NewMemory(storage.MemoryOptions{})}
+		b := &bench{store: store.Memory, sweeper: &sweeper{}}
+		b.runner = step.NewRunner(store, b.send, slog.New(slog.DiscardHandler), b.sweeper)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.runner.Run(ctx) }()
+		synctest.Wait()
+		awake := store.views.Load()
+		for range 1000 {
+			steptest.Put(t, store, storage.Key{Bucket: "other", Name: "x"}, "x")
+		}
+		synctest.Wait()
+		if n := store.views.Load(); n != awake {
+			t.Errorf("woke %d times", n-awake)
+		}
+		if err := b.runner.Idle(ctx, 1000); err != nil {
+			t.Errorf("idle: %v", err)
+		}
+		b.put(t, "x")
+		if err := b.runner.Idle(ctx, 1001); err != nil {
+			t.Errorf("idle: %v", err)
+		}
+		if diff := cmp.Diff([]string{"x"}, b.sent); diff != "" || b.sweeper.resets != 1 {
+			t.Errorf("%d resets; sent (-want +got):\n%s", b.sweeper.resets, diff)
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -9,24 +9,69 @@ import "iter"
 // nil. The object must be valid JSON in the form that the server stores: without
 // space between its parts.
 func Member(object []byte, name string) []byte {
-	if len(object) == 0 || object[0] != '{' {
+	m := membersOf(object)
+	if !m.find(name) {
 		return nil
 	}
-	for i := 1; i < len(object) && object[i] == '"'; {
-		keyEnd := skip(object, i)
-		if keyEnd >= len(object) || object[keyEnd] != ':' {
-			return nil
-		}
-		valueEnd := skip(object, keyEnd+1)
-		if string(object[i+1:keyEnd-1]) == name {
-			return object[keyEnd+1 : valueEnd]
-		}
-		if valueEnd >= len(object) || object[valueEnd] != ',' {
-			return nil
-		}
-		i = valueEnd + 1
+	return m.value()
+}
+
+// members reads an object, one member after the other.
+type members struct {
+	text []byte
+	// name is that of the current member, at is where its value begins, and then
+	// where it ends.
+	name []byte
+	at   int
+	read bool // the value, up to at
+}
+
+// membersOf begins to read the object that text begins with.
+func membersOf(text []byte) members {
+	if len(text) == 0 || text[0] != '{' {
+		return members{}
 	}
-	return nil
+	return members{text: text, read: true}
+}
+
+// next goes on to the next member, if there is one.
+func (m *members) next() bool {
+	if !m.read {
+		m.value()
+	}
+	if m.at >= len(m.text) || m.at > 0 && m.text[m.at] != ',' {
+		return false
+	}
+	begin := m.at + 1
+	if begin >= len(m.text) || m.text[begin] != '"' {
+		return false
+	}
+	end := skip(m.text, begin)
+	if end >= len(m.text) || m.text[end] != ':' {
+		return false
+	}
+	m.name, m.at, m.read = m.text[begin+1:end-1], end+1, false
+	return true
+}
+
+// value returns the value of the current member. It is called once at most.
+func (m *members) value() []byte {
+	begin := m.at
+	m.at, m.read = skip(m.text, begin), true
+	return m.text[begin:m.at]
+}
+
+// inside returns what the value of the current member consists of.
+func (m *members) inside() members { return membersOf(m.text[m.at:]) }
+
+// find goes on to the member of that name, if there is one.
+func (m *members) find(name string) bool {
+	for m.next() {
+		if string(m.name) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // Elements yields the elements of a JSON array in the same form.
@@ -49,26 +94,22 @@ func Elements(array []byte) iter.Seq[[]byte] {
 func skip(text []byte, i int) int {
 	depth := 0
 	for ; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
+		c := text[i]
+		switch {
+		case c == '"':
+			i = quoted(text, i)
+		case c|0x20 == '{': // or [
 			depth++
 			continue
-		case '}', ']':
+		case c|0x20 == '}': // or ]
 			if depth == 0 {
 				return i // the end of what the value stands in
 			}
 			depth--
-		case ',', ':':
-			if depth == 0 {
-				return i
-			}
+		case depth > 0:
 			continue
+		case c == ',' || c == ':':
+			return i
 		default:
 			continue
 		}
@@ -77,4 +118,17 @@ func skip(text []byte, i int) int {
 		}
 	}
 	return len(text)
+}
+
+// quoted returns where the string ends that begins at i.
+func quoted(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i
+		case '\\':
+			i++
+		}
+	}
+	return i
 }

@@ -32,8 +32,14 @@ type Controller interface {
 	// Reset forgets the index and builds it from a snapshot; everything in the
 	// snapshot is looked at again.
 	Reset(view storage.View)
-	// Observe applies one committed write to the index and remembers what has
-	// to be looked at again because of it.
+	// Concerns tells whether a committed write may change the index, or make
+	// anything due; if not, it is not observed. Most writes concern nobody: it is
+	// asked by whoever writes, with the store locked, and has to tell quickly,
+	// from what the controller has observed, without changing or waiting for
+	// anything.
+	Concerns(event storage.Event) bool
+	// Observe applies one committed write that concerns the controller to the
+	// index and remembers what has to be looked at again because of it.
 	Observe(event storage.Event)
 	// Step looks at what is due and returns the requests that the snapshot, which
 	// has the revision of the last observed write, calls for, in a fixed order.

@@ -82,6 +82,14 @@ func Put(tb testing.TB, s storage.Store, key storage.Key, o any) {
 	}
 }
 
+// Observe shows a controller a write if it says that it concerns it, as a
+// [step.Runner] does.
+func Observe(c step.Controller, e storage.Event) {
+	if c.Concerns(e) {
+		c.Observe(e)
+	}
+}
+
 // View returns the newest snapshot.
 func View(tb testing.TB, s storage.Store) storage.View {
 	tb.Helper()
