@@ -131,11 +131,12 @@ func TestRecordsOfCreationsAreThoseOfComparisons(t *testing.T) {
 				if !c.Fresh(reflect.ValueOf(live).UnsafePointer()) || seed > 1 && c.Fresh(reflect.ValueOf(obj).UnsafePointer()) {
 					t.Fatalf("%s: what is fresh is not told", name)
 				}
-				got, ok := c.Of(reflect.ValueOf(obj).UnsafePointer())
+				set, ok := c.Of(reflect.ValueOf(obj).UnsafePointer())
 				if !ok {
 					continue
 				}
 				shorter++
+				got := set.GetRawString()
 				if !known || got != want {
 					t.Fatalf("%s, seed %d: owns\n%s\nwant (%v)\n%s", name, seed, got, known, want)
 				}

@@ -173,17 +173,15 @@ func (m *Manager) created(live, wished reflect.Value, obj Object, manager string
 	if c == nil || c.Type != wished.Type().Elem() || !c.Fresh(live.UnsafePointer()) {
 		return false
 	}
-	text, ok := c.Of(wished.UnsafePointer())
+	set, ok := c.Of(wished.UnsafePointer())
 	if !ok {
 		return false
 	}
-	if text == "" {
+	if set == nil {
 		obj.SetManagedFields(nil)
 		return true
 	}
 	own := m.own(manager)
-	set := &metav1.FieldsV1{}
-	set.SetRawString(text)
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: own.manager, Operation: own.operation, APIVersion: own.version, Subresource: own.subresource,
 		Time: &metav1.Time{Time: now()}, FieldsType: "FieldsV1", FieldsV1: set,

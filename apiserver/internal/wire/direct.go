@@ -11,14 +11,20 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// Decode reads JSON that was written from the Go type that it is read into, as
-// sigs.k8s.io/json does: in one pass where the type is direct.
+// Decode reads JSON that was written from the Go type that it is read into, which is
+// empty, as sigs.k8s.io/json does: in one pass where the type is direct. Texts of what
+// is read may share the memory of value, which must not change any more.
 func Decode(value []byte, into any) error {
+	if DecodeStrictly(value, into) {
+		return nil
+	}
+	reflect.ValueOf(into).Elem().SetZero() // some of it may have been read
 	if !direct(reflect.TypeOf(into)) {
 		return kjson.UnmarshalCaseSensitivePreserveInts(value, into)
 	}
@@ -27,15 +33,21 @@ func Decode(value []byte, into any) error {
 }
 
 // Encode writes a Go value as encoding/json does, with less work.
-func Encode(from any) ([]byte, error) { return jsonv1.Marshal(from) }
+func Encode(from any) ([]byte, error) {
+	if plan := typed.Of(from); plan != nil {
+		return plan.Write(from)
+	}
+	return jsonv1.Marshal(from)
+}
 
-// DecodeStrictly reads JSON that anybody wrote, in one pass, if there is nothing to say
-// about it: no field is unknown or there twice, and nothing is out of the usual. false
-// means that the library is to read or explain it; what into is then does not matter.
+// DecodeStrictly reads JSON that anybody wrote into an empty object, in one pass, if
+// there is nothing to say about it: no field is unknown or there twice, and nothing is
+// out of the usual. false means that the library is to read or explain it; what into
+// is then does not matter. Texts of it share the memory of value, which must not
+// change any more.
 func DecodeStrictly(value []byte, into any) bool {
-	return direct(reflect.TypeOf(into)) && json.Unmarshal(value, into, jsonv1.DefaultOptionsV1(),
-		json.MatchCaseInsensitiveNames(false), jsonv1.MatchCaseSensitiveDelimiter(false), jsonv1.ReportErrorsWithLegacySemantics(false),
-		json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false)) == nil
+	plan := typed.Of(into)
+	return plan != nil && plan.Read(value, into)
 }
 
 // directTypes remembers the answers of direct: reflect.Type -> bool. Types are

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,7 +22,8 @@ import (
 type Creation struct {
 	Type reflect.Type
 	root *plan
-	size atomic.Int64 // of the last text, about which the next will have
+	// texts are *[]byte, where what is owned is written.
+	texts sync.Pool
 }
 
 // NewCreation works out how objects of a type are gone through, which is that of a
@@ -40,7 +41,7 @@ func NewCreation(n *Type, t reflect.Type, resets *Tree) *Creation {
 	if root == nil {
 		return nil
 	}
-	return &Creation{Type: t, root: root}
+	return &Creation{Type: t, root: root, texts: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
 // Fresh tells whether the object of the type that v points to has nothing but a kind.
@@ -49,18 +50,19 @@ func (c *Creation) Fresh(v unsafe.Pointer) bool {
 	return zero(unsafe.Add(v, kind), c.root.size-kind)
 }
 
-// Of returns the fields of an object of the type, which v points to; empty if there
-// are none that anybody owns. false means that it cannot tell.
-func (c *Creation) Of(v unsafe.Pointer) (string, bool) {
-	out, ok := c.root.differing(make([]byte, 0, c.size.Load()+64), v)
-	if !ok {
-		return "", false
+// Of returns the fields of an object of the type, which v points to; nil if there are
+// none that anybody owns. false means that it cannot tell.
+func (c *Creation) Of(v unsafe.Pointer) (*metav1.FieldsV1, bool) {
+	buffer := c.texts.Get().(*[]byte)
+	defer c.texts.Put(buffer)
+	out, ok := c.root.differing((*buffer)[:0], v)
+	*buffer = out
+	if !ok || len(out) == len(leaf) {
+		return nil, ok
 	}
-	c.size.Store(int64(len(out)))
-	if len(out) == len("{}") {
-		return "", true
-	}
-	return unsafe.String(unsafe.SliceData(out), len(out)), true
+	set := &metav1.FieldsV1{}
+	set.SetRawBytes(out)
+	return set, true
 }
 
 // sliceHeader is how a slice of any type lies in memory.
@@ -163,6 +165,9 @@ func appendLabel(out []byte, label string) []byte {
 func (p *plan) replace(out []byte, v unsafe.Pointer) ([]byte, bool) {
 	switch p.kind {
 	case planText, planBool, planInt:
+		if p.kind == planText && p.empty(v) { // of a document that it was read from
+			return out, true
+		}
 		return append(out, leaf...), p.holds
 	case planTime, planMicroTime:
 		if p.timeless(v) {
@@ -200,7 +205,11 @@ func (p *plan) blank(v unsafe.Pointer) (same, ok bool) {
 			return false, f.plan.kind != planUnknown
 		}
 		switch f.plan.kind {
-		case planText, planBool, planInt, planPointer, planBytes, planList, planTexts, planQuantities, planOctets:
+		case planText:
+			if !f.plan.empty(at) {
+				return false, true
+			}
+		case planBool, planInt, planPointer, planBytes, planList, planTexts, planQuantities, planOctets:
 			return false, true
 		case planTime, planMicroTime:
 			if !f.plan.timeless(at) {

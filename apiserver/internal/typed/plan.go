@@ -1,0 +1,300 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package typed
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Plan is how values of a type are written and read. It is safe for concurrent use.
+type Plan struct {
+	root *plan
+	size atomic.Int64 // of the last document written, about which the next will have
+}
+
+// plans remembers what reflection says of types: reflect.Type -> *Plan, nil for
+// those that have none. Types are finitely many and an answer never changes.
+var plans sync.Map
+
+// Of returns the plan for the type of an object, which is a pointer to a struct; nil
+// if JSON shows the type in an unusual way.
+func Of(object any) *Plan {
+	t := reflect.TypeOf(object)
+	if known, ok := plans.Load(t); ok {
+		return known.(*Plan)
+	}
+	var out *Plan
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		p := planner{known: map[reflect.Type]*plan{}}
+		if root := p.plan(t.Elem()); root.kind == kindStruct {
+			out = &Plan{root: root}
+		}
+	}
+	known, _ := plans.LoadOrStore(t, out)
+	return known.(*Plan)
+}
+
+// kind is how a value is written.
+type kind uint8
+
+const (
+	kindForeign kind = iota // as its type says
+	kindText
+	kindBool
+	kindInt
+	kindOctets
+	kindTime
+	kindQuantity
+	kindIntOrString
+	kindFields
+	kindRaw
+	kindPointer
+	kindList
+	kindStruct
+	kindTexts      // map[string]string, whatever its types are called
+	kindQuantities // the same of quantities
+	kindBinaries   // the same of []byte
+)
+
+// plan is how values of one type are written and read.
+type plan struct {
+	kind   kind
+	reads  bool // of what is foreign: that it reads itself
+	size   uintptr
+	typ    reflect.Type
+	of     *plan // what a pointer leads to, or the elements of a list
+	fields []field
+	byName map[string]int
+	blocks []reflect.Type // arrays of 1, 2, 4 ... elements, for lists
+	last   atomic.Int32   // how long the last list was, about which the next will be
+}
+
+// field is a field of a struct.
+type field struct {
+	label  string // with quotes and colon
+	offset uintptr
+	omit   omission
+	plan   *plan
+}
+
+func (f *field) name() string { return f.label[1 : len(f.label)-2] }
+
+// omission says when a field is left out.
+type omission uint8
+
+const (
+	never     omission = iota
+	whenEmpty          // false, 0, nil, or without elements
+	whenZero           // as its type says, or all of it
+)
+
+// maxFields is how many fields of a struct are kept apart.
+const maxFields = 128
+
+// longestBlock is the logarithm of the longest array that is made for a list at once.
+const longestBlock = 10
+
+// planner works plans out; types contain themselves.
+type planner struct{ known map[reflect.Type]*plan }
+
+func (c *planner) plan(t reflect.Type) *plan {
+	if p := c.known[t]; p != nil {
+		return p
+	}
+	p := &plan{size: t.Size(), typ: t}
+	c.known[t] = p
+	p.kind = c.kindOf(p, t)
+	return p
+}
+
+func (c *planner) kindOf(p *plan, t reflect.Type) kind {
+	switch t {
+	case reflect.TypeFor[metav1.Time]():
+		return kindTime
+	case reflect.TypeFor[resource.Quantity]():
+		return kindQuantity
+	case reflect.TypeFor[intstr.IntOrString]():
+		return kindIntOrString
+	case reflect.TypeFor[metav1.FieldsV1]():
+		return kindFields
+	case reflect.TypeFor[runtime.RawExtension]():
+		return kindRaw
+	}
+	if t.Kind() == reflect.Interface {
+		return kindForeign
+	}
+	if t.Kind() == reflect.Pointer {
+		p.of = c.plan(t.Elem())
+		return kindPointer
+	}
+	if own(t) {
+		p.reads = reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+		return kindForeign
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return kindText
+	case reflect.Bool:
+		return kindBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return kindInt
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			if t.Elem() == reflect.TypeFor[byte]() {
+				return kindOctets
+			}
+			return kindForeign
+		}
+		p.of = c.plan(t.Elem())
+		if p.of.size == 0 {
+			return kindForeign
+		}
+		for i := range longestBlock + 1 {
+			p.blocks = append(p.blocks, reflect.ArrayOf(1<<i, t.Elem()))
+		}
+		return kindList
+	case reflect.Map:
+		return mapping(t)
+	case reflect.Struct:
+		if c.addFields(p, t, 0) && len(p.fields) <= maxFields {
+			return kindStruct
+		}
+	}
+	return kindForeign
+}
+
+// mapping is the kind of a map.
+func mapping(t reflect.Type) kind {
+	if t.Key().Kind() != reflect.String || own(t.Key()) {
+		return kindForeign
+	}
+	switch {
+	case t.Elem().Kind() == reflect.String && !own(t.Elem()):
+		return kindTexts
+	case t.Elem() == reflect.TypeFor[resource.Quantity]():
+		return kindQuantities
+	case t.Elem() == reflect.TypeFor[[]byte]():
+		return kindBinaries
+	}
+	return kindForeign
+}
+
+// addFields adds the fields of a struct, and those of structs that it embeds.
+func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		switch {
+		case tag == "-":
+			continue
+		case !f.IsExported():
+			if f.Anonymous {
+				return false
+			}
+			continue
+		case f.Anonymous && name == "":
+			if f.Type.Kind() != reflect.Struct || own(f.Type) || !c.addFields(p, f.Type, offset+f.Offset) {
+				return false
+			}
+			continue
+		case name == "" || !plainText(name):
+			return false
+		}
+		of := field{label: `"` + name + `":`, offset: offset + f.Offset, plan: c.plan(f.Type)}
+		for option := range strings.SplitSeq(options, ",") {
+			switch option {
+			case "":
+			case "omitempty":
+				of.omit = max(of.omit, whenEmpty)
+			case "omitzero":
+				of.omit = whenZero
+			default:
+				return false
+			}
+		}
+		if !of.canOmit(strings.Contains(options, "omitempty")) {
+			return false
+		}
+		if p.byName == nil {
+			p.byName = map[string]int{}
+		}
+		if _, twice := p.byName[name]; twice {
+			return false // which of them JSON has is another's to know
+		}
+		p.byName[name] = len(p.fields)
+		p.fields = append(p.fields, of)
+	}
+	return true
+}
+
+// canOmit settles when a field is left out; false if that is out of the usual.
+func (f *field) canOmit(empty bool) bool {
+	switch f.plan.kind {
+	case kindTime:
+	case kindStruct, kindQuantity, kindIntOrString, kindFields, kindRaw:
+		if f.omit == whenEmpty { // no struct is empty
+			f.omit = never
+		}
+		return f.omit == never
+	case kindForeign:
+		k := f.plan.typ.Kind()
+		if f.omit == whenEmpty && k == reflect.Struct {
+			f.omit = never
+		}
+		return f.omit == never || f.omit == whenEmpty && (k == reflect.Map || k == reflect.Slice || k == reflect.Interface)
+	default:
+		if f.omit == whenZero {
+			if !empty || f.plan.kind == kindPointer {
+				return false
+			}
+			f.omit = whenEmpty // which is all that is zero, and more
+		}
+		return true
+	}
+	if f.omit == whenEmpty {
+		f.omit = never
+	}
+	return true
+}
+
+// own tells whether a type has a JSON of its own.
+func own(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
+		p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
+}
+
+// plainText tells whether a text is written as it is.
+func plainText(text string) bool {
+	for i := range len(text) {
+		if !plainByte(text[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func plainByte(c byte) bool {
+	return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+}
+
+// sliceHeader is how a slice of any type lies in memory.
+type sliceHeader struct {
+	first  unsafe.Pointer
+	n, cap int
+}
+
+func isNil(v unsafe.Pointer) bool { return *(*unsafe.Pointer)(v) == nil }

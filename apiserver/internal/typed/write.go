@@ -1,0 +1,230 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package typed
+
+import (
+	"encoding/base64"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+	"unsafe"
+
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Write returns an object of the plan's type as encoding/json writes it.
+func (p *Plan) Write(object any) ([]byte, error) {
+	out := make([]byte, 0, p.size.Load()+64)
+	out, err := p.root.append(out, reflect.ValueOf(object).UnsafePointer())
+	if err != nil {
+		return nil, err
+	}
+	p.size.Store(int64(len(out)))
+	return out, nil
+}
+
+const null = "null"
+
+func (p *plan) append(out []byte, v unsafe.Pointer) ([]byte, error) {
+	switch p.kind {
+	case kindText:
+		return appendText(out, *(*string)(v))
+	case kindBool:
+		return strconv.AppendBool(out, *(*bool)(v)), nil
+	case kindInt:
+		return strconv.AppendInt(out, p.count(v), 10), nil
+	case kindStruct:
+		return p.appendStruct(out, v)
+	case kindTime:
+		if at := (*metav1.Time)(v); !at.IsZero() {
+			return append(at.UTC().AppendFormat(append(out, '"'), time.RFC3339), '"'), nil
+		}
+		return append(out, null...), nil
+	case kindQuantity:
+		return appendText(out, (*resource.Quantity)(v).String())
+	case kindIntOrString:
+		switch value := (*intstr.IntOrString)(v); value.Type {
+		case intstr.Int:
+			return strconv.AppendInt(out, int64(value.IntVal), 10), nil
+		case intstr.String:
+			return appendText(out, value.StrVal)
+		}
+	case kindFields:
+		if raw := (*metav1.FieldsV1)(v).GetRawBytes(); len(raw) > 0 && raw[0] == '{' && compact(raw) {
+			return append(out, raw...), nil
+		}
+	case kindPointer:
+		if isNil(v) {
+			return append(out, null...), nil
+		}
+		return p.of.append(out, *(*unsafe.Pointer)(v))
+	case kindOctets:
+		if isNil(v) {
+			return append(out, null...), nil
+		}
+		return appendOctets(out, *(*[]byte)(v)), nil
+	case kindList:
+		return p.appendList(out, v)
+	case kindTexts, kindQuantities, kindBinaries:
+		return p.appendMap(out, v)
+	}
+	return p.appendForeign(out, v)
+}
+
+// appendForeign leaves a value to its type.
+func (p *plan) appendForeign(out []byte, v unsafe.Pointer) ([]byte, error) {
+	raw, err := jsonv1.Marshal(reflect.NewAt(p.typ, v).Interface())
+	return append(out, raw...), err
+}
+
+// count is a whole number.
+func (p *plan) count(v unsafe.Pointer) int64 {
+	switch p.size {
+	case 1:
+		return int64(*(*int8)(v))
+	case 2:
+		return int64(*(*int16)(v))
+	case 4:
+		return int64(*(*int32)(v))
+	}
+	return *(*int64)(v)
+}
+
+// omitted tells whether a field is left out.
+func (f *field) omitted(v unsafe.Pointer) bool {
+	switch f.plan.kind {
+	case kindText:
+		return *(*string)(v) == ""
+	case kindList, kindOctets:
+		return (*sliceHeader)(v).n == 0
+	case kindPointer:
+		return isNil(v)
+	case kindBool:
+		return !*(*bool)(v)
+	case kindInt:
+		return f.plan.count(v) == 0
+	case kindTexts, kindQuantities, kindBinaries:
+		return len(*(*map[string]string)(v)) == 0
+	case kindTime:
+		return (*metav1.Time)(v).IsZero()
+	default:
+		value := reflect.NewAt(f.plan.typ, v).Elem()
+		if value.Kind() == reflect.Interface {
+			return value.IsNil()
+		}
+		return value.Len() == 0
+	}
+}
+
+func (p *plan) appendStruct(out []byte, v unsafe.Pointer) (_ []byte, err error) {
+	out = append(out, '{')
+	for i := range p.fields {
+		f := &p.fields[i]
+		at := unsafe.Add(v, f.offset)
+		if f.omit != never && f.omitted(at) {
+			continue
+		}
+		if out[len(out)-1] != '{' {
+			out = append(out, ',')
+		}
+		if out, err = f.plan.append(append(out, f.label...), at); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+func (p *plan) appendList(out []byte, v unsafe.Pointer) (_ []byte, err error) {
+	if isNil(v) {
+		return append(out, null...), nil
+	}
+	header := (*sliceHeader)(v)
+	out = append(out, '[')
+	for i := range header.n {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, err = p.of.append(out, unsafe.Add(header.first, uintptr(i)*p.of.size)); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// appendMap writes a map with its keys in order.
+func (p *plan) appendMap(out []byte, v unsafe.Pointer) (_ []byte, err error) {
+	if isNil(v) {
+		return append(out, null...), nil
+	}
+	var few [16]string
+	keys := few[:0]
+	switch p.kind {
+	case kindTexts:
+		for key := range *(*map[string]string)(v) {
+			keys = append(keys, key)
+		}
+	case kindQuantities:
+		for key := range *(*map[string]resource.Quantity)(v) {
+			keys = append(keys, key)
+		}
+	default:
+		for key := range *(*map[string][]byte)(v) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		if !plainText(key) {
+			return p.appendForeign(out, v)
+		}
+	}
+	slices.Sort(keys)
+	out = append(out, '{')
+	for i, key := range keys {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), key...), `":`...)
+		switch p.kind {
+		case kindTexts:
+			out, err = appendText(out, (*(*map[string]string)(v))[key])
+		case kindQuantities:
+			amount := (*(*map[string]resource.Quantity)(v))[key]
+			out, err = appendText(out, amount.String())
+		default:
+			if octets := (*(*map[string][]byte)(v))[key]; octets == nil {
+				out = append(out, null...)
+			} else {
+				out = appendOctets(out, octets)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// appendText leaves what needs escaping to the library.
+func appendText(out []byte, text string) ([]byte, error) {
+	if !plainText(text) {
+		raw, err := jsonv1.Marshal(text)
+		return append(out, raw...), err
+	}
+	return append(append(append(out, '"'), text...), '"'), nil
+}
+
+func appendOctets(out, octets []byte) []byte {
+	return append(base64.StdEncoding.AppendEncode(append(out, '"'), octets), '"')
+}
+
+// compact tells whether raw JSON is written as it is: it is JSON, without space
+// between its parts, and nothing in it is escaped but quotes.
+func compact(raw []byte) bool {
+	end := skipCompact(raw, 0, 0)
+	return end == len(raw)
+}
