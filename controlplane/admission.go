@@ -4,6 +4,8 @@
 package controlplane
 
 import (
+	"context"
+
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/certificates"
@@ -28,11 +30,36 @@ func (p *Plane) admissions(accounts, allocator, refusal, escalation resource.Adm
 	chain = append(chain, certificates.Admission{Authorizer: p.authorizer, Disable: p.options.Disable})
 	chain = append(chain, allocator, podspec.AppArmor{}, refusal)
 	if p.options.Admission != nil {
-		chain = append(chain, p.options.Admission)
+		chain = append(chain, thawing{p.options.Admission})
 	}
 	chain = append(chain, escalation)
 	if p.options.has("ResourceQuota") {
 		chain = append(chain, quota.NewAdmission(p.store, p.send, charges))
 	}
 	return chain
+}
+
+// thawing shows an admission objects that it can look into. The plane's own admissions do
+// not look into custom resources.
+type thawing struct{ resource.Admission }
+
+// Mutates implements [resource.Mutator].
+func (t thawing) Mutates(r *resource.AdmissionRequest) bool {
+	return resource.Mutates(t.Admission, t.thaw(r))
+}
+
+// Admit implements [resource.Admission].
+func (t thawing) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
+	return t.Admission.Admit(ctx, t.thaw(r))
+}
+
+// Validate implements [resource.Admission].
+func (t thawing) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
+	return t.Admission.Validate(ctx, t.thaw(r))
+}
+
+func (thawing) thaw(r *resource.AdmissionRequest) *resource.AdmissionRequest {
+	resource.Thaw(r.Object)
+	resource.Thaw(r.Old)
+	return r
 }

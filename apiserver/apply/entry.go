@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // entry is one entry of a record on its way through a write.
@@ -112,7 +113,7 @@ func (m *Manager) ownRecord(live, obj *unstructured.Unstructured) ([]entry, bool
 	}
 	if m.binding.Subresource == "" {
 		sent, has, ok := rawRecord(obj)
-		if !ok || has && (len(sent) == 0 || !fields.Equal(sent, before)) {
+		if !ok || has && (len(sent) == 0 || !wire.Equal(sent, before)) {
 			return nil, false
 		}
 	}

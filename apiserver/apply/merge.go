@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // Apply merges the applied configuration, an unstructured object, into live and
@@ -25,6 +26,7 @@ import (
 // status 409 and one cause per field, unless force is set; managedFields in the
 // configuration, or another kind than that of the endpoint, are a 400.
 func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
+	live, applied = thawed(live), thawed(applied)
 	library, err := m.library()
 	if err != nil {
 		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
@@ -108,7 +110,7 @@ func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, 
 		plain.Object["metadata"] = maps.Clone(metadata)
 	}
 	plain.SetManagedFields(nil)
-	if !fields.Equal(result.Object, plain.Object) {
+	if !wire.Equal(result.Object, plain.Object) {
 		return nil
 	}
 	known, err := m.learn(like, after)

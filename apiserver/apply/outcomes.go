@@ -18,6 +18,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 const (
@@ -90,7 +91,7 @@ func sameEntry(a, b any) bool {
 		return false
 	}
 	for _, name := range []string{"manager", "operation", "apiVersion", "fieldsType", "subresource", "fieldsV1"} {
-		if !fields.Equal(x[name], y[name]) {
+		if !wire.Equal(x[name], y[name]) {
 			return false
 		}
 	}

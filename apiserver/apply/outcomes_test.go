@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // TestRecordsAreThoseOfTheLibrary writes random objects in random ways and
@@ -50,6 +52,15 @@ func rememberedOutcomes(t *testing.T) {
 				out, wantErr = library.Apply(live.DeepCopy(), configuration.DeepCopy(), name, force)
 				want, _ = out.(Object)
 				got, err = m.Apply(live, configuration, name, force)
+				fromFrozen, frozenErr := m.Apply(frozen(live), configuration, name, force)
+				if (err == nil) != (frozenErr == nil) {
+					t.Fatalf("seed %d step %d: apply: error %v, frozen %v", seed, step, err, frozenErr)
+				}
+				if err == nil {
+					if diff := cmp.Diff(content(got), content(thawed(fromFrozen))); diff != "" {
+						t.Fatalf("seed %d step %d: apply (-thawed +frozen):\n%s", seed, step, diff)
+					}
+				}
 				if before, ok := m.applyLike(library, live, configuration, name, force); ok && before != nil && known == m.outcomes.count+status.outcomes.count {
 					remembered[did]++
 				}
@@ -71,6 +82,16 @@ func rememberedOutcomes(t *testing.T) {
 					remembered[did]++
 				}
 				got, err = endpoint.Update(live, next.DeepCopy(), name)
+				fromFrozen, frozenErr := endpoint.Update(frozen(live), frozen(next), name)
+				if frozenErr != nil {
+					t.Fatal(frozenErr)
+				}
+				if diff := cmp.Diff(content(got), content(thawed(fromFrozen))); diff != "" {
+					t.Fatalf("seed %d step %d: update (-thawed +frozen):\n%s", seed, step, diff)
+				}
+				if plainly := endpoint.updatePlainly(live, next.DeepCopy(), name); plainly != endpoint.updatePlainly(frozen(live), frozen(next), name) {
+					t.Fatalf("seed %d step %d: the short cut is for one form only: %v", seed, step, plainly)
+				}
 			}
 			if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 				t.Fatalf("seed %d step %d: %s: error %v, want %v", seed, step, did, err, wantErr)
@@ -99,6 +120,13 @@ func content(obj Object) map[string]any {
 	u := obj.DeepCopyObject().(*unstructured.Unstructured)
 	u.SetManagedFields(u.GetManagedFields())
 	return u.Object
+}
+
+// frozen is a copy of an object with frozen members.
+func frozen(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	wire.Freeze(u.Object)
+	return u
 }
 
 // renamed gives all texts of an object another end.

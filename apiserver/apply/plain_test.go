@@ -103,19 +103,19 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 		if endpoint.updatePlainly(live, next.DeepCopyObject().(Object), name) {
 			plainly++
 		}
-		before := wire(t, live)
+		before := recorded(t, live)
 		got, err := endpoint.Update(live, next.DeepCopyObject().(Object), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(strings.Split(wire(t, want), ","), strings.Split(wire(t, got), ",")); diff != "" {
+		if diff := cmp.Diff(strings.Split(recorded(t, want), ","), strings.Split(recorded(t, got), ",")); diff != "" {
 			t.Fatalf("step %d by %s, from %s (-library +ours):\n%s", step, name, before, diff)
 		}
-		if wire(t, live) != before {
+		if recorded(t, live) != before {
 			t.Fatal("the live object was changed")
 		}
 		live = fresh()
-		if err := json.Unmarshal([]byte(wire(t, got)), live); err != nil {
+		if err := json.Unmarshal([]byte(recorded(t, got)), live); err != nil {
 			t.Fatal(err)
 		}
 		live.SetUID("1")
@@ -197,8 +197,8 @@ func mutate(r *rand.Rand, v reflect.Value, depth int) {
 	}
 }
 
-// wire is an object as it is stored.
-func wire(t *testing.T, obj Object) string {
+// recorded is an object as it is stored.
+func recorded(t *testing.T, obj Object) string {
 	t.Helper()
 	raw, err := json.Marshal(obj)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
-	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // maxManagerName is the longest name of a manager, in bytes.
@@ -62,7 +62,7 @@ func keepTimes(old, obj map[string]any, before, after []any) {
 		return
 	}
 	for name, value := range obj {
-		if other, ok := old[name]; name != "metadata" && (!ok || !fields.Equal(value, other)) {
+		if other, ok := old[name]; name != "metadata" && (!ok || !wire.Equal(value, other)) {
 			return
 		}
 	}
@@ -73,7 +73,7 @@ func keepTimes(old, obj map[string]any, before, after []any) {
 	}
 	was, is := old["metadata"].(map[string]any), obj["metadata"].(map[string]any)
 	for name, value := range is {
-		if other, ok := was[name]; name != "managedFields" && name != "resourceVersion" && (!ok || !fields.Equal(value, other)) {
+		if other, ok := was[name]; name != "managedFields" && name != "resourceVersion" && (!ok || !wire.Equal(value, other)) {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // difference is what remains of one of two objects when all that is equal in
@@ -54,10 +55,20 @@ func (b *binding) wrap(content map[string]any, of Object) *difference {
 	return d
 }
 
-// content returns the JSON of an object, without copying where it can.
+// thawed returns an object with nothing frozen in it; it is the same or shares its
+// metadata.
+func thawed(obj Object) Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return &unstructured.Unstructured{Object: wire.Thawed(u.Object)}
+	}
+	return obj
+}
+
+// content returns the JSON of an object with nothing frozen in it, without copying where
+// it can.
 func (b *binding) content(obj Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.Object, nil
+		return wire.Thawed(u.Object), nil
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }

@@ -41,7 +41,7 @@ func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
 func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
 	if m.binding.Endpoint.Convert != nil && !(m.inOneVersion(live) && m.inOneVersion(obj)) {
 		// Differences would have to be converted, which takes whole objects.
-		return recordByLibrary(library, live, obj, obj, manager)
+		return recordByLibrary(library, thawed(live), thawed(obj), obj, manager)
 	}
 	before, after, err := m.binding.differences(live, obj)
 	if err != nil {

@@ -4,11 +4,14 @@
 package patch
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // FuzzMergeAgreesWithTheLibrary compares with the library that API servers use.
@@ -16,6 +19,8 @@ func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"b":null,"c":[{"d":null}]}}`))
 	f.Add([]byte(`{"a":[1],"b":null}`), []byte(`{"a":{"x":{"y":null}},"b":[null,{"z":null}]}`))
 	f.Add([]byte(`{"a":{"b":{}}}`), []byte(`{"a":[{"x":null}]}`))
+	f.Add([]byte(`{"a":{"b":{"c":1,"d":null},"e":[{"x":null}],"f":{"g":null}}}`), []byte(`{"a":{"b":{"a":{"n":null},"d":[{"y":null}],"z":1.5},"f":[{"y":null}],"e":{"y":null},"h":null}}`))
+	f.Add([]byte(`{"a":{},"b":{"c":1}}`), []byte(`{"a":{"x":1,"é":2},"b":{"c":null,"d":"<"},"e":{"f":{"g":null}}}`))
 	f.Fuzz(func(t *testing.T, doc, body []byte) {
 		var current map[string]any
 		if kjson.UnmarshalCaseSensitivePreserveInts(doc, &current) != nil || current == nil {
@@ -29,6 +34,21 @@ func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
 		patched, err := p.Apply(current)
 		if err != nil {
 			t.Fatal(err)
+		}
+		frozen := maps.Clone(current)
+		wire.Freeze(frozen)
+		if frozen, err = p.Apply(frozen); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range frozen { // a result is as canonical as what it was made of
+			if text, ok := value.(wire.Frozen); ok {
+				if again, ok := wire.FreezeValue(text.Thaw()); !ok || again != text {
+					t.Errorf("doc %s patch %s: %s is frozen as %s, not %s", doc, body, name, text, again)
+				}
+			}
+		}
+		if diff := cmp.Diff(patched, wire.Thawed(frozen)); diff != "" {
+			t.Errorf("doc %s patch %s (-decoded +frozen):\n%s", doc, body, diff)
 		}
 		var sent map[string]any // duplicate members make the library's answer depend on it
 		if found, err := kjson.UnmarshalStrict(body, &sent); err != nil || len(found) > 0 {

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // jsonPatch is a list of operations. It is an implementation of our own because
@@ -58,7 +60,7 @@ func parseJSON(body []byte, o Options) (Patch, error) {
 }
 
 func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
-	d := document{root: runtime.DeepCopyJSON(doc), copyLeft: p.maxCopy, maxCopy: p.maxCopy}
+	d := document{root: runtime.DeepCopyJSON(wire.Thawed(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy}
 	for i := range p.operations {
 		if err := d.apply(&p.operations[i]); err != nil {
 			return nil, unprocessable(err)

@@ -50,6 +50,14 @@ func merge(doc, patch map[string]any) map[string]any {
 			delete(out, key)
 			continue
 		}
+		if frozen, ok := out[key].(wire.Frozen); ok {
+			merged, ok := mergeFrozen(frozen, value)
+			if ok {
+				out[key] = merged
+				continue
+			}
+			out[key] = frozen.Thaw()
+		}
 		current, isObject := out[key].(map[string]any)
 		switch value := value.(type) {
 		case map[string]any:

@@ -43,7 +43,8 @@ type Patch interface {
 	// afterwards, but never with the patch.
 	//
 	// doc holds what a JSON decoder of Kubernetes produces: map[string]any,
-	// []any, string, bool, int64, float64 and nil.
+	// []any, string, bool, int64, float64 and nil. Members of a doc may be frozen, and
+	// are then perhaps in the result; strategic merge patches know no frozen ones.
 	Apply(doc map[string]any) (map[string]any, error)
 
 	// Strict lists duplicate and unknown fields of the patch body in the order

@@ -20,6 +20,9 @@ type Version struct {
 	Deprecation string
 	// New returns an empty typed object; nil means unstructured objects.
 	New func() Object
+	// Frozen allows unstructured objects to hold [Frozen] values on their way through a
+	// write. Strategies, ownerships and the admission of the server have to know them.
+	Frozen bool
 	// Strategy of creates and updates; required.
 	Strategy Strategy
 	// Prune removes fields that the schema does not know from an object that

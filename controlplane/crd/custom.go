@@ -82,6 +82,7 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		// the API, so one version stays within reach.
 		Unserved:   !v.Served && !(v.Storage && terminating(crd) && !servesAny(crd)),
 		Strategy:   s,
+		Frozen:     true,
 		Prune:      s.prune,
 		Ownership:  owners.object(v.Name),
 		Schema:     schema.OpenAPI(),

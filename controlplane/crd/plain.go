@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
+
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // plain recognises values that certainly satisfy a schema, without allocating.
@@ -26,7 +28,7 @@ type plain struct {
 	open                 bool
 	items                *plain
 	anyItems             bool
-	required             []string
+	required             []string // in order
 	enum                 []string
 	pattern              *regexp.Regexp
 	format               string
@@ -149,7 +151,8 @@ func (p *plain) bound(s *spec.Schema) (known bool) {
 
 // members takes over the fields of an object.
 func (p *plain) members(s *spec.Schema) (known bool) {
-	p.minLength, p.maxLength, p.required = s.MinProperties, s.MaxProperties, s.Required
+	p.minLength, p.maxLength = s.MinProperties, s.MaxProperties
+	p.required = slices.Compact(slices.Sorted(slices.Values(s.Required)))
 	p.properties = make(map[string]*plain, len(s.Properties))
 	for name := range s.Properties {
 		property := s.Properties[name]
@@ -167,41 +170,118 @@ func (p *plain) members(s *spec.Schema) (known bool) {
 	return true
 }
 
-// accepts tells whether a value certainly satisfies the schema.
-func (p *plain) accepts(value any) bool {
-	if p == nil {
+// acceptsContent tells whether the content of an object certainly satisfies the schema.
+// What is not frozen in it is frozen to be looked at.
+func (p *plain) acceptsContent(content map[string]any) bool {
+	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(len(content)) {
+		return false
+	}
+	for _, name := range p.required {
+		if _, ok := content[name]; !ok {
+			return false
+		}
+	}
+	for name, value := range content {
+		property, checked := p.member(name)
+		if !checked || property.acceptsAll(value) {
+			continue
+		}
+		if frozen, ok := resource.Freeze(value); !ok || !property.accepts(frozen) {
+			return false
+		}
+	}
+	return true
+}
+
+// acceptsAll tells whether a decoded string or object certainly satisfies the schema
+// because all do.
+func (p *plain) acceptsAll(value any) bool {
+	if p == nil || p.pattern != nil || p.enum != nil || p.format != "" || p.minLength != nil || p.maxLength != nil {
 		return false
 	}
 	switch v := value.(type) {
-	case nil:
-		return (p.nullable || p.kind == "") && len(p.enum) == 0
 	case string:
-		return p.kind == "" || p.kind == "int-or-string" || p.kind == "string" && p.acceptsString(v)
-	case bool:
-		return p.kind == "" || p.kind == "boolean"
-	case int64:
-		if p.kind == "integer" || p.kind == "number" {
-			return float64(v) >= p.minimum && float64(v) <= p.maximum
-		}
-		return p.kind == "" || p.kind == "int-or-string"
-	case float64:
-		if p.kind == "number" {
-			return v >= p.minimum && v <= p.maximum
-		}
-		return p.kind == ""
-	case []any:
-		return p.kind == "" || p.kind == "array" && p.acceptsList(v)
+		return p.kind == "" || p.kind == "string"
 	case map[string]any:
-		return p.kind == "" || p.kind == "object" && p.acceptsObject(v)
+		return v != nil && (p.kind == "" || p.kind == "object" && p.open && len(p.properties) == 0 && len(p.required) == 0)
 	}
 	return false
+}
+
+// member returns what a member of an object has to satisfy; checked is false if it may
+// be anything.
+func (p *plain) member(name string) (property *plain, checked bool) {
+	if p.kind == "" {
+		return nil, false
+	}
+	if property, known := p.properties[name]; known {
+		return property, true
+	}
+	return p.additional, !p.open
+}
+
+// accepts tells whether a value certainly satisfies the schema.
+func (p *plain) accepts(value resource.Frozen) bool {
+	r := value.Reader()
+	return p.take(&r)
+}
+
+// take is accepts for the value that a reader is at. It takes the value if it returns
+// true.
+func (p *plain) take(r *resource.Reader) bool {
+	if p == nil {
+		return false
+	}
+	kind := r.Kind()
+	if p.kind == "" {
+		r.Skip()
+		return kind != 'n' || len(p.enum) == 0
+	}
+	switch kind {
+	case 'n':
+		r.Skip()
+		return p.nullable && len(p.enum) == 0
+	case '"':
+		if p.kind == "int-or-string" {
+			r.Skip()
+			return true
+		}
+		return p.kind == "string" && p.takeString(r)
+	case 't', 'f':
+		r.Skip()
+		return p.kind == "boolean"
+	case '[':
+		return p.kind == "array" && p.takeList(r)
+	case '{':
+		return p.kind == "object" && p.takeObject(r)
+	}
+	return p.takeNumber(r)
 }
 
 func (p *plain) acceptsLength(n int) bool {
 	return (p.minLength == nil || int64(n) >= *p.minLength) && (p.maxLength == nil || int64(n) <= *p.maxLength)
 }
 
-func (p *plain) acceptsString(v string) bool {
+func (p *plain) takeNumber(r *resource.Reader) bool {
+	whole, fraction, isFraction := r.Number()
+	switch {
+	case p.kind == "integer" && isFraction:
+		return false
+	case p.kind == "integer", p.kind == "number":
+		if !isFraction {
+			fraction = float64(whole)
+		}
+		return fraction >= p.minimum && fraction <= p.maximum
+	}
+	return p.kind == "int-or-string" && !isFraction
+}
+
+func (p *plain) takeString(r *resource.Reader) bool {
+	if p.minLength == nil && p.maxLength == nil && p.enum == nil && p.pattern == nil && p.format == "" {
+		r.Skip()
+		return true
+	}
+	v := r.Text()
 	if (p.minLength != nil || p.maxLength != nil) && !p.acceptsLength(utf8.RuneCountInString(v)) {
 		return false
 	}
@@ -211,38 +291,31 @@ func (p *plain) acceptsString(v string) bool {
 	return p.format == "" || strfmt.Default.ContainsName(p.format) && strfmt.Default.Validates(p.format, v)
 }
 
-func (p *plain) acceptsList(list []any) bool {
-	if !p.acceptsLength(len(list)) {
-		return false
-	}
-	for _, item := range list {
-		if !p.anyItems && !p.items.accepts(item) {
+func (p *plain) takeList(r *resource.Reader) bool {
+	n := 0
+	for ; r.Element(); n++ {
+		if p.anyItems {
+			r.Skip()
+		} else if !p.items.take(r) {
 			return false
 		}
 	}
-	return true
+	return p.acceptsLength(n)
 }
 
-func (p *plain) acceptsObject(object map[string]any) bool {
-	if !p.acceptsLength(len(object)) {
-		return false
-	}
-	for _, name := range p.required {
-		if _, ok := object[name]; !ok {
+func (p *plain) takeObject(r *resource.Reader) bool {
+	n, required := 0, p.required
+	for name, ok := r.Member(); ok; name, ok = r.Member() {
+		n++
+		if len(required) > 0 && required[0] == name {
+			required = required[1:]
+		}
+		property, checked := p.member(name)
+		if !checked {
+			r.Skip()
+		} else if !property.take(r) {
 			return false
 		}
 	}
-	for name, value := range object {
-		property, known := p.properties[name]
-		if !known {
-			if p.open {
-				continue
-			}
-			property = p.additional
-		}
-		if !property.accepts(value) {
-			return false
-		}
-	}
-	return true
+	return len(required) == 0 && p.acceptsLength(n)
 }

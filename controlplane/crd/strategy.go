@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -51,23 +50,12 @@ var (
 // Normalize coerces metadata, prunes what the schema does not know, drops nulls
 // that it does not allow, and sets defaults.
 func (s *strategy) Normalize(obj resource.Object) ([]string, error) {
-	content := obj.(*unstructured.Unstructured).Object
-	unknown, err := s.coerce(content)
-	if err != nil {
-		return nil, err
-	}
-	structural, err := s.schema.Structural()
-	if err != nil {
-		return nil, err
-	}
-	if s.schema.features().defaults {
-		defaulting.Default(content, structural)
-	}
-	return unknown, nil
+	return s.coerce(obj.(*unstructured.Unstructured).Object, true)
 }
 
-// coerce is Normalize without defaults.
-func (s *strategy) coerce(content map[string]any) ([]string, error) {
+// coerce is Normalize, perhaps without defaults. It leaves what is frozen frozen, but for
+// values that have no frozen form any more.
+func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, error) {
 	structural, err := s.schema.Structural()
 	if err != nil {
 		return nil, err
@@ -92,7 +80,11 @@ func (s *strategy) coerce(content map[string]any) ([]string, error) {
 			return nil, err
 		}
 	}
-	if !s.schema.tidy().recognisesObject(content) {
+	tidy := s.schema.tidy().recognisesObject(content)
+	if (!tidy || s.schema.features().embeds) && resource.ThawContent(content) {
+		defer resource.FreezeContent(content)
+	}
+	if !tidy {
 		unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
 	}
@@ -116,6 +108,9 @@ func (s *strategy) coerce(content map[string]any) ([]string, error) {
 		if err := objectmeta.SetObjectMeta(content, meta); err != nil {
 			return nil, err
 		}
+	}
+	if defaults && !tidy && s.schema.features().defaults {
+		defaulting.Default(content, structural)
 	}
 	return unknown, nil
 }
@@ -176,50 +171,11 @@ func covers(a, b map[string]any) bool {
 		if name == "metadata" {
 			continue
 		}
-		if other, ok := a[name]; !ok || !equalValues(other, value) {
+		if other, ok := a[name]; !ok || !resource.Equal(other, value) {
 			return false
 		}
 	}
 	return true
-}
-
-// equalValues compares JSON values. What two objects share is not walked.
-func equalValues(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		if reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
-			return true
-		}
-		for name, value := range a {
-			if other, ok := b[name]; !ok || !equalValues(value, other) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		if len(a) == 0 || &a[0] == &b[0] {
-			return true
-		}
-		for i := range a {
-			if !equalValues(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	switch b.(type) {
-	case map[string]any, []any:
-		return false
-	}
-	return a == b
 }
 
 // Validate checks the object against schema, list types and rules. Whatever an
@@ -236,13 +192,17 @@ func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field
 	var errs field.ErrorList
 	var before map[string]any
 	var correlated *common.CorrelatedObject
-	accepted := v.plainObject.accepts(content)
+	accepted := v.plainObject.acceptsContent(content)
+	if accepted && s.simple() {
+		return nil
+	}
+	content = resource.Thawed(content)
 	if old == nil {
 		if !accepted {
 			errs = append(errs, validation.ValidateCustomResource(nil, content, v.object)...)
 		}
 	} else {
-		before = old.(*unstructured.Unstructured).Object
+		before = resource.Thawed(old.(*unstructured.Unstructured).Object)
 		correlated = common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
 		if !accepted {
 			errs = append(errs, validation.ValidateCustomResourceUpdate(nil, content, before, v.object, validation.WithRatcheting(correlated))...)
@@ -256,10 +216,17 @@ func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field
 	return append(errs, s.validateInvariants(ctx, structural, content, before, correlated, errs)...)
 }
 
+// simple tells whether an object is valid when its schema accepts it: there are no rules
+// beside.
+func (s *strategy) simple() bool {
+	has := s.schema.features()
+	return !has.lists && !has.embeds && s.scale == nil && s.schema.rules() == nil
+}
+
 // Validate checks the schema of status alone, but list types and rules of the
 // whole object.
 func (s statusStrategy) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
-	content, before := obj.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
+	content := obj.(*unstructured.Unstructured).Object
 	if errs := s.validateType(content); len(errs) > 0 {
 		return errs
 	}
@@ -267,9 +234,19 @@ func (s statusStrategy) Validate(ctx context.Context, obj, old resource.Object) 
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
+	accepted := true
+	if status, ok := content["status"]; ok && v.status != nil {
+		frozen, ok := resource.Freeze(status)
+		accepted = ok && v.plainStatus.accepts(frozen)
+	}
+	if accepted && s.simple() {
+		return nil
+	}
+	content = resource.Thawed(content)
+	before := resource.Thawed(old.(*unstructured.Unstructured).Object)
 	correlated := common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
 	var errs field.ErrorList
-	if status, ok := content["status"]; ok && v.status != nil && !v.plainStatus.accepts(status) {
+	if status, ok := content["status"]; ok && !accepted {
 		var options []validation.ValidationOption
 		if structural != nil {
 			options = append(options, validation.WithRatcheting(correlated.Key("status")))
@@ -397,5 +374,5 @@ func finalizerWarnings(name string) []string {
 // what is read in the version it was stored in, get those.
 func (s *strategy) prune(obj resource.Object) {
 	// Whatever could fail here has been checked when the object was stored.
-	_, _ = s.coerce(obj.(*unstructured.Unstructured).Object)
+	_, _ = s.coerce(obj.(*unstructured.Unstructured).Object, false)
 }

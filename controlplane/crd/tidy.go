@@ -3,16 +3,23 @@
 
 package crd
 
-import "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+import (
+	"slices"
 
-// tidy recognises objects that pruning would leave as they are: every field is
-// in the schema, and none is null. Like [plain] it allocates nothing and never
-// refuses: what it does not recognise is walked by the library, which prunes it
-// and names what it dropped. A nil tidy recognises scalars.
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+)
+
+// tidy recognises objects that pruning and defaulting would leave as they are: every
+// field is in the schema, none is null, and those with defaults are there. Like [plain]
+// it allocates nothing and never refuses: what it does not recognise is walked by the
+// library, which prunes it and names what it dropped. A nil tidy recognises scalars.
 type tidy struct {
 	properties map[string]*tidy
 	additional *tidy
 	items      *tidy
+	defaults   []string // the properties that have one, in order
 	// others tells that fields which are not properties are covered by
 	// additional, open that they may be anything.
 	others, open bool
@@ -32,7 +39,11 @@ func newTidy(s *schema.Structural, root bool) *tidy {
 	for name := range s.Properties {
 		property := s.Properties[name]
 		t.properties[name] = newTidy(&property, false)
+		if property.Default.Object != nil {
+			t.defaults = append(t.defaults, name)
+		}
 	}
+	slices.Sort(t.defaults)
 	if s.AdditionalProperties != nil {
 		t.others, t.additional = true, newTidy(s.AdditionalProperties.Structural, false)
 	}
@@ -43,14 +54,23 @@ func newTidy(s *schema.Structural, root bool) *tidy {
 // recognisesObject tells whether a whole object would be left as it is, its type
 // and metadata aside.
 func (t *tidy) recognisesObject(content map[string]any) bool {
-	if t == nil {
+	if t == nil || t.others { // others are metadata as well
 		return false
+	}
+	for _, name := range t.defaults {
+		if _, has := content[name]; !has {
+			return false
+		}
 	}
 	for name, value := range content {
 		switch name {
 		case "apiVersion", "kind", "metadata":
 		default:
-			if !t.recognisesField(name, value) {
+			frozen, ok := resource.Freeze(value)
+			if !ok {
+				return false
+			}
+			if r := frozen.Reader(); !t.recognisesField(name, &r) {
 				return false
 			}
 		}
@@ -58,41 +78,49 @@ func (t *tidy) recognisesObject(content map[string]any) bool {
 	return true
 }
 
-func (t *tidy) recognisesField(name string, value any) bool {
+func (t *tidy) recognisesField(name string, r *resource.Reader) bool {
 	property, known := t.properties[name]
 	switch {
 	case known:
-		return property.recognises(value)
+		return property.recognises(r)
 	case t.others:
-		return t.additional.recognises(value)
+		return t.additional.recognises(r)
 	}
+	r.Skip()
 	return t.open
 }
 
-func (t *tidy) recognises(value any) bool {
-	switch v := value.(type) {
-	case string, bool, int64, float64:
-		return true
-	case map[string]any:
+// recognises tells whether the value that the reader is at would be left as it is, and
+// takes it.
+func (t *tidy) recognises(r *resource.Reader) bool {
+	switch r.Kind() {
+	case 'n':
+		return false
+	case '{':
 		if t == nil || t.opaque {
 			return false
 		}
-		for name, member := range v {
-			if !t.recognisesField(name, member) {
+		wanted := t.defaults
+		for name, ok := r.Member(); ok; name, ok = r.Member() {
+			if len(wanted) > 0 && wanted[0] == name {
+				wanted = wanted[1:]
+			}
+			if !t.recognisesField(name, r) {
 				return false
 			}
 		}
-		return true
-	case []any:
+		return len(wanted) == 0
+	case '[':
 		if t == nil || t.opaque {
 			return false
 		}
-		for _, element := range v {
-			if !t.items.recognises(element) {
+		for r.Element() {
+			if !t.items.recognises(r) {
 				return false
 			}
 		}
 		return true
 	}
-	return false
+	r.Skip()
+	return true
 }

@@ -129,7 +129,11 @@ func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object,
 func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err error) {
 	var into any = obj
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		if content, plain := wire.Unmarshal(data); plain {
+		unmarshal := wire.Unmarshal
+		if d.Version.Frozen {
+			unmarshal = wire.UnmarshalFrozen
+		}
+		if content, plain := unmarshal(data); plain {
 			u.Object = content
 			return nil, nil
 		}

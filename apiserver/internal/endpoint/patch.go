@@ -176,7 +176,7 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 // comes from elsewhere than the store.
 func (p *patching) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
 	base := old
-	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) {
+	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) { // then nothing is frozen
 		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {
@@ -205,6 +205,9 @@ func (p *patching) apply(old resource.Object) (resource.Object, error) {
 	obj, err := p.ownership.Apply(old, p.applied.DeepCopy(), p.wr.Manager, p.force)
 	if err != nil {
 		return nil, err
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok && p.v.Frozen {
+		wire.Freeze(u.Object)
 	}
 	if _, err := p.strategy.Normalize(obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -301,6 +304,9 @@ func (p *patching) decode(doc map[string]any) (resource.Object, []error, error) 
 		}
 		if metadata, ok := doc["metadata"].(map[string]any); ok {
 			doc["metadata"] = maps.Clone(metadata) // the server writes to it
+		}
+		if p.v.Frozen {
+			wire.Freeze(doc)
 		}
 		obj = u
 	}

@@ -19,8 +19,13 @@ import (
 
 // decode reads JSON that this server has written as a version.
 func decode(v *resource.Version, value []byte) (resource.Object, error) {
+	return decodeBy(wire.Unmarshal, v, value)
+}
+
+// decodeBy is decode with a reader of plain JSON for unstructured objects.
+func decodeBy(unmarshal func([]byte) (map[string]any, bool), v *resource.Version, value []byte) (resource.Object, error) {
 	if v.New == nil {
-		content, plain := wire.Unmarshal(value)
+		content, plain := unmarshal(value)
 		if plain {
 			return &unstructured.Unstructured{Object: content}, nil
 		}
@@ -67,6 +72,7 @@ func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, ob
 		v.Settle(obj)
 	}
 	if v.Name != in.Storage.Version {
+		resource.Thaw(obj)
 		converted, err := in.convert(ctx, []resource.Object{obj}, in.versions[in.Storage.Version])
 		if err != nil {
 			return nil, 0, err

@@ -22,6 +22,9 @@ func (wr *Write) Create(ctx context.Context, obj resource.Object) (*storage.Reco
 		return nil, err
 	}
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	if generated {
+		resource.Thaw(obj)
+	}
 	for attempt := 1; ; attempt++ {
 		candidate := obj
 		if generated && attempt < maxNameAttempts {

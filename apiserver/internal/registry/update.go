@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/apply"
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -89,7 +90,7 @@ func (wr *Write) upsert(ctx context.Context, change func(context.Context, resour
 // replaceAt is one attempt to replace one version of an object.
 func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
 	g, in := wr.g, wr.Served
-	old, err := g.Object(ctx, in, wr.Version, current)
+	old, err := wr.current(ctx, current)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +128,14 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 		return rec, err
 	}
 	return rec, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
+}
+
+// current decodes the record that is to be replaced, with frozen members if that will do.
+func (wr *Write) current(ctx context.Context, rec *storage.Record) (resource.Object, error) {
+	if wr.Version.Frozen && (wr.sub == nil || wr.sub.Strategy != nil) && wr.Served.AsStored(rec, wr.Version) {
+		return decodeBy(wire.UnmarshalFrozen, wr.Version, rec.Value)
+	}
+	return wr.g.Object(ctx, wr.Served, wr.Version, rec)
 }
 
 // CheckRevision holds an update to the version and the identity it was made

@@ -85,6 +85,8 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	if !resource.Mutates(wr.g.admission, a) { // then it is in shape already
 		return obj, wr.g.admission.Admit(ctx, a)
 	}
+	resource.Thaw(obj)
+	resource.Thaw(old)
 	if old != nil { // with which a patched object shares what it has in common
 		obj = obj.DeepCopyObject().(resource.Object)
 		a.Object = obj
@@ -153,6 +155,7 @@ func (wr *Write) committed(ctx context.Context, c resource.Change, rec *storage.
 		return nil
 	}
 	c.Request, c.Revision = wr.Request, rec.Modified
+	resource.Thaw(c.Old)
 	if c.Object != nil && !c.Deleted {
 		c.Object.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
 	}
@@ -169,6 +172,7 @@ var ErrRedefined = errors.New("registry: the definition of the resource has chan
 func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Record, obj resource.Object) (rec *storage.Record, shown resource.Object, err error) {
 	in := wr.Served
 	if in.Committed != nil {
+		resource.Thaw(obj)
 		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	w := storage.Write{Key: key, Expect: storage.Absent}

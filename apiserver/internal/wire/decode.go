@@ -22,18 +22,7 @@ const maxDepth = 500
 // encoding: the library decodes that, or explains what is wrong.
 func Unmarshal(value []byte) (object map[string]any, ok bool) {
 	d := decoding{value: value}
-	d.space()
-	if d.at == len(value) || value[d.at] != '{' {
-		return nil, false
-	}
-	decoded, ok := d.element(0)
-	if !ok {
-		return nil, false
-	}
-	if d.space(); d.at != len(value) {
-		return nil, false
-	}
-	return decoded.(map[string]any), true
+	return d.whole()
 }
 
 // decoding is a place in a text, and the elements of the lists that are open
@@ -42,6 +31,24 @@ type decoding struct {
 	value []byte
 	at    int
 	open  []any
+	// freezes tells that the members of the whole object stay frozen.
+	freezes bool
+}
+
+// whole decodes the object that the text is.
+func (d *decoding) whole() (map[string]any, bool) {
+	d.space()
+	if d.at == len(d.value) || d.value[d.at] != '{' {
+		return nil, false
+	}
+	decoded, ok := d.element(0)
+	if !ok {
+		return nil, false
+	}
+	if d.space(); d.at != len(d.value) {
+		return nil, false
+	}
+	return decoded.(map[string]any), true
 }
 
 func (d *decoding) space() {
@@ -110,7 +117,12 @@ func (d *decoding) object(depth int) (any, bool) {
 			return nil, false
 		}
 		d.space()
-		member, ok := d.element(depth + 1)
+		var member any
+		if d.freezes && depth == 0 && !thawedByName(name) {
+			member, ok = d.freeze()
+		} else {
+			member, ok = d.element(depth + 1)
+		}
 		if !ok {
 			return nil, false
 		}

@@ -11,9 +11,15 @@ import (
 )
 
 // Marshal encodes decoded JSON: the bytes are those of encoding/json, with keys
-// in order, but without reflection.
+// in order, but without reflection. Members may be frozen.
 func Marshal(value map[string]any) ([]byte, error) {
-	return appendValue(make([]byte, 0, 1024), value)
+	size := 1024
+	for _, member := range value {
+		if frozen, ok := member.(Frozen); ok {
+			size += len(frozen)
+		}
+	}
+	return appendValue(make([]byte, 0, size), value)
 }
 
 func appendValue(out []byte, value any) ([]byte, error) {
@@ -26,6 +32,8 @@ func appendValue(out []byte, value any) ([]byte, error) {
 		return appendString(out, v)
 	case int64:
 		return strconv.AppendInt(out, v, 10), nil
+	case Frozen:
+		return append(out, v...), nil
 	case map[string]any:
 		return appendMap(out, v)
 	case []any:

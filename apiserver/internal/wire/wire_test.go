@@ -122,7 +122,8 @@ func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{
 		sample, `{"a":[1.5,-0,1e3,1E+2,null,true,false,"<\u00e9\n\u2028",[],{}, [[1]]],"":{},"b":[]}`, ` {"a" : 12345678901234567890 , "b":-9223372036854775808} `,
 		`{"a":1,"a":2}`, `{"a":01}`, `{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":--1}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", "{\"a\":\"\n\"}", `{"a":nul}`, `{"a":1}x`, `[]`, ``, `{`, `{"a"`, `{"a":"\`,
-		`{"a\u0062":1,"ab":2}`, `{"a":1e999}`,
+		`{"a\u0062":1,"ab":2}`, `{"a":1e999}`, `{"metadata":{"b":1,"a":2},"s":{"b":[ {"z":1,"a":"<&>\"\\\n\u0041\/"} ],"a":{"c":{},"b":{ }},"é":"é\u2028"},"n":[1.0,1.5,-0,1e30,0.10],"u":{"b":1,"a":2,"a":3}}`,
+		`{"a":{"b":{"z":1,"y":{"b":2,"a":3},"x":[]}},"c":{"d":10000000000000000000,"e":-7},"f":"","g":null,"h":"\u007f"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -144,7 +145,73 @@ func FuzzUnmarshal(f *testing.F) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-library +ours):\n%s", text, diff)
 		}
+		checkFrozen(t, text, want)
 	})
+}
+
+// checkFrozen holds that what is left frozen of a text means the same, is encoded to the
+// same bytes, and is as its form says.
+func checkFrozen(t *testing.T, text []byte, want map[string]any) {
+	t.Helper()
+	got, ok := wire.UnmarshalFrozen(text)
+	if !ok {
+		t.Fatalf("%q: is not taken in frozen form", text)
+	}
+	if diff := cmp.Diff(want, wire.Thawed(got)); diff != "" {
+		t.Fatalf("%q (-decoded +thawed):\n%s", text, diff)
+	}
+	canonical, err := wire.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if encoded, err := wire.Marshal(got); err != nil || string(encoded) != string(canonical) {
+		t.Fatalf("%q: encoded to %s, want %s (%v)", text, encoded, canonical, err)
+	}
+	for name, value := range got {
+		r := wire.Reader{}
+		again, freezes := wire.FreezeValue(want[name])
+		frozen, isFrozen := value.(wire.Frozen)
+		switch {
+		case name == "metadata" || name == "apiVersion" || name == "kind":
+			if isFrozen {
+				t.Errorf("%q: %s is frozen", text, name)
+			}
+		case isFrozen != freezes || isFrozen && frozen != again:
+			t.Errorf("%q: %s is frozen to %q by itself, to %q when it was decoded", text, name, value, again)
+		case isFrozen:
+			r = frozen.Reader()
+			if diff := cmp.Diff(want[name], read(&r)); diff != "" || !wire.Equal(want[name], frozen) || !wire.Equal(frozen, want[name]) {
+				t.Errorf("%q (-decoded +read):\n%s", text, diff)
+			}
+		}
+	}
+}
+
+// read decodes what a reader is at by all of its ways.
+func read(r *wire.Reader) any {
+	switch r.Kind() {
+	case '{':
+		out := map[string]any{}
+		for name, ok := r.Member(); ok; name, ok = r.Member() {
+			out[name] = read(r)
+		}
+		return out
+	case '[':
+		out := []any{}
+		for r.Element() {
+			out = append(out, read(r))
+		}
+		return out
+	case '"':
+		return r.Text()
+	case 't', 'f', 'n':
+		return r.Take().Thaw()
+	}
+	whole, fraction, isFraction := r.Number()
+	if isFraction {
+		return fraction
+	}
+	return whole
 }
 
 // FuzzUnmarshalYAML holds that what is taken for plain JSON is what a YAML parser

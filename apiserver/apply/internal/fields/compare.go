@@ -6,6 +6,8 @@ package fields
 import (
 	"slices"
 	"strconv"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // form tells what a JSON value is.
@@ -33,12 +35,14 @@ func formOf(value any) form {
 		}
 	case string, bool, int64:
 		return scalarForm
+	case wire.Frozen:
+		return formOfFrozen(v)
 	}
 	return otherForm
 }
 
 // Compare returns what a write does that makes an object of another, both of them
-// decoded JSON. false means that it cannot tell, or that a value is not of its
+// decoded JSON, members of which may be frozen. false means that it cannot tell, or that a value is not of its
 // type.
 func Compare(n *Type, before, after map[string]any) (*Tree, bool) {
 	t := newTree(false, 8)
@@ -101,7 +105,7 @@ func (t *Tree) leaf(at int32, where side, a, b any) bool {
 	if where != both {
 		return t.whole(at, where)
 	}
-	if !Equal(a, b) {
+	if !wire.Equal(a, b) {
 		t.branches[at].mark = modified
 	}
 	return true
@@ -120,8 +124,11 @@ func (t *Tree) whole(at int32, where side) bool {
 }
 
 func (t *Tree) compareObjects(n *Type, at int32, where side, a, b any) bool {
-	old, _ := a.(map[string]any)
-	wished, _ := b.(map[string]any)
+	if x, y, ok := frozenPair(where, a, b); ok {
+		return t.compareFrozenObjects(n, at, where, x, y)
+	}
+	old, _ := thawed(a).(map[string]any)
+	wished, _ := thawed(b).(map[string]any)
 	if n.wholeObject {
 		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
 	}
@@ -150,7 +157,7 @@ func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool 
 	var few [32]string
 	names := few[:0]
 	for name, value := range a {
-		if other, inBoth := b[name]; !inBoth || !Equal(value, other) {
+		if other, inBoth := b[name]; !inBoth || !wire.Equal(value, other) {
 			names = append(names, name)
 		}
 	}
@@ -179,8 +186,11 @@ func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool 
 }
 
 func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
-	old, _ := a.([]any)
-	wished, _ := b.([]any)
+	if x, y, ok := frozenPair(where, a, b); ok && (n.wholeList || len(x) <= len("[]") && len(y) <= len("[]")) {
+		return (x == "" || n.fitsFrozen(x)) && (y == "" || n.fitsFrozen(y)) && t.leaf(at, where, a, b)
+	}
+	old, _ := thawed(a).([]any)
+	wished, _ := thawed(b).([]any)
 	if n.wholeList || len(old) == 0 && len(wished) == 0 {
 		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
 	}
@@ -215,7 +225,7 @@ func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
 		if order >= 0 {
 			y, elementsB = elementsB[0], elementsB[1:]
 		}
-		if order == 0 && Equal(x.value, y.value) {
+		if order == 0 && wire.Equal(x.value, y.value) {
 			continue
 		}
 		label := x.label

@@ -3,7 +3,11 @@
 
 package fields
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+)
 
 // Merge returns an object with the fields of a configuration set, sharing what
 // does not change. false means that there is more to it than setting fields.
@@ -53,7 +57,7 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 				return nil, false
 			}
 		}
-		if !has || !Equal(current, value) {
+		if !has || !wire.Equal(current, value) {
 			out[name] = value
 		}
 	}

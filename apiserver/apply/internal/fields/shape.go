@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // maxShape bounds a shape, in bytes.
@@ -119,7 +121,7 @@ func (s *Shape) whole(n *Type, where side, sizeA, sizeB int, a, b any) bool {
 	s.equality(sizeA == 0)
 	s.equality(sizeB == 0)
 	if where == both {
-		return s.equality(Equal(a, b))
+		return s.equality(wire.Equal(a, b))
 	}
 	return true
 }

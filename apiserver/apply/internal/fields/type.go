@@ -18,6 +18,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // Type is one type of a schema. It is never changed.
@@ -93,13 +95,15 @@ func (n *Type) field(name string) *Type {
 
 // holds tells whether a scalar is of the type.
 func (n *Type) holds(value any) bool {
-	switch value.(type) {
+	switch value := value.(type) {
 	case string:
 		return n.scalar == schema.String || n.scalar == schema.Untyped
 	case bool:
 		return n.scalar == schema.Boolean || n.scalar == schema.Untyped
 	case int64:
 		return n.scalar == schema.Numeric || n.scalar == schema.Untyped
+	case wire.Frozen:
+		return n.holdsFrozen(value)
 	}
 	return false
 }
@@ -111,6 +115,8 @@ func (n *Type) fits(value any) bool {
 		return false
 	}
 	switch v := value.(type) {
+	case wire.Frozen:
+		return n.fitsFrozen(v)
 	case map[string]any:
 		if v == nil || !n.object {
 			return false

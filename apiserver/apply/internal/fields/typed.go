@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // CompareTyped is [Compare] for two structs of one Go type, as their JSON would
@@ -176,7 +178,7 @@ func sameConverted(entry *value.TypeReflectCacheEntry, a, b reflect.Value) bool 
 		return false
 	}
 	y, err := entry.ToUnstructured(b)
-	return err == nil && Equal(x, y)
+	return err == nil && wire.Equal(x, y)
 }
 
 // plain returns the decoded JSON of a Go value; false for what has none that

@@ -3,7 +3,7 @@
 
 package fields
 
-import "reflect"
+import "github.com/steer-dev/steer/apiserver/internal/wire"
 
 // Differences copies two maps without the members that are equal in both.
 func Differences(a, b map[string]any) (map[string]any, map[string]any) {
@@ -13,7 +13,7 @@ func Differences(a, b map[string]any) (map[string]any, map[string]any) {
 		switch {
 		case !both:
 			outB[key] = valueB
-		case !Equal(valueA, valueB):
+		case !wire.Equal(valueA, valueB):
 			outA[key], outB[key] = differing(valueA, valueB)
 		}
 	}
@@ -37,45 +37,3 @@ func differing(a, b any) (any, any) {
 }
 
 func pair(a, b map[string]any) (any, any) { return a, b }
-
-// Equal compares JSON values. Objects that share what they have in common are
-// compared in the time that their differences take.
-func Equal(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
-			return false
-		}
-		if reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
-			return true
-		}
-		for k, v := range a {
-			w, ok := b[k]
-			if !ok || !Equal(v, w) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		b, ok := b.([]any)
-		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
-			return false
-		}
-		if len(a) == 0 || &a[0] == &b[0] {
-			return true
-		}
-		for i := range a {
-			if !Equal(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
-	default:
-		switch b.(type) {
-		case map[string]any, []any:
-			return false
-		}
-		return a == b
-	}
-}

@@ -1,0 +1,105 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+)
+
+// mergeFrozen is [merge] of a member that is frozen. ok is false for members that have
+// to be decoded for it.
+func mergeFrozen(current wire.Frozen, value any) (merged any, ok bool) {
+	patch, isObject := value.(map[string]any)
+	if !isObject || !current.IsObject() {
+		return nil, false
+	}
+	m := merging{doc: current.Reader(), out: make([]byte, 0, len(current)+64)}
+	if !m.object(patch) {
+		return nil, false
+	}
+	return wire.Frozen(unsafe.String(unsafe.SliceData(m.out), len(m.out))), true
+}
+
+// merging writes what a merge patch makes of a document.
+type merging struct {
+	doc wire.Reader
+	out []byte
+}
+
+// object merges the object that the document is at.
+func (m *merging) object(patch map[string]any) bool {
+	var few [16]string
+	names := few[:0]
+	for name := range patch {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	m.out = append(m.out, '{')
+	begin := len(m.out)
+	for {
+		name, more := m.doc.Member()
+		for len(names) > 0 && (!more || names[0] < name) {
+			if !m.put(begin, names[0], withoutNulls(patch[names[0]])) {
+				return false
+			}
+			names = names[1:]
+		}
+		if !more {
+			break
+		}
+		if len(names) == 0 || names[0] != name {
+			m.name(begin, name)
+			m.out = append(m.out, m.doc.Take()...)
+			continue
+		}
+		names = names[1:]
+		if !m.member(begin, name, patch[name]) {
+			return false
+		}
+	}
+	m.out = append(m.out, '}')
+	return true
+}
+
+// member merges a member that both have.
+func (m *merging) member(begin int, name string, value any) bool {
+	isObject := m.doc.Kind() == '{'
+	inner, merges := value.(map[string]any)
+	switch {
+	case isObject && merges:
+		m.name(begin, name)
+		return m.object(inner)
+	case !isObject:
+		value = withoutNulls(value)
+	}
+	m.doc.Skip()
+	return m.put(begin, name, value)
+}
+
+// put writes a member unless it is null.
+func (m *merging) put(begin int, name string, value any) bool {
+	if value == nil {
+		return true
+	}
+	frozen, ok := wire.FreezeValue(map[string]any{name: value})
+	if !ok {
+		return false
+	}
+	if len(m.out) > begin {
+		m.out = append(m.out, ',')
+	}
+	m.out = append(m.out, frozen[1:len(frozen)-1]...)
+	return true
+}
+
+// name writes the name of a member.
+func (m *merging) name(begin int, name string) {
+	if len(m.out) > begin {
+		m.out = append(m.out, ',')
+	}
+	m.out = append(append(append(m.out, '"'), name...), `":`...)
+}
