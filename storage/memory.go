@@ -106,6 +106,32 @@ func (m *Memory) View(_ context.Context, at Revision) (View, error) {
 	return v, nil
 }
 
+// Get implements [Viewer].
+func (m *Memory) Get(_ context.Context, key Key) (*Record, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	return m.records.get(key), nil
+}
+
+// Touched implements [Viewer].
+func (m *Memory) Touched(_ context.Context, buckets ...string) (Revision, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.closed {
+		return 0, ErrClosed
+	}
+	newest := Revision(0)
+	for _, name := range buckets {
+		if f := m.history.feeds[name]; f != nil {
+			newest = max(newest, f.newest())
+		}
+	}
+	return newest, nil
+}
+
 // newest returns the view of the newest state; m.mu is held exclusively.
 func (m *Memory) newest() *view {
 	if v := m.latest.Load(); v != nil {

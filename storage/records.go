@@ -192,16 +192,3 @@ func thaw(from View) *records {
 	}
 	return r
 }
-
-// Content returns a value that stands for what a bucket holds in a view: when
-// two views give equal values that are not nil, the bucket holds the same
-// records in both. It is nil when that cannot be told, which is so for views
-// other than those of a [Memory]. Keeping it pins the records of the bucket.
-func Content(of View, name string) any {
-	v, ok := of.(*view)
-	if !ok {
-		return nil
-	}
-	b, _ := v.records.buckets.Get(name)
-	return b // of the type *bucket also where there is none
-}

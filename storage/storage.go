@@ -164,8 +164,16 @@ type View interface {
 	Buckets() iter.Seq[string]
 }
 
-// Viewer opens snapshots.
+// Viewer reads.
 type Viewer interface {
+	// Get returns the newest durable version of a key, or nil when it does not
+	// exist. It takes no snapshot: after one, the next write has to copy the way to
+	// what it changes.
+	Get(ctx context.Context, key Key) (*Record, error)
+	// Touched returns the revision of the newest durable write to any of the
+	// buckets, or 0 if there was none that this store knows of: while the answer
+	// stays the same, so does what they hold. It takes no snapshot either.
+	Touched(ctx context.Context, buckets ...string) (Revision, error)
 	// View returns the snapshot at a revision, or the newest durable one for 0.
 	// It fails with [ErrCompacted] below the history and with [ErrFuture] above
 	// the newest revision. A store that is not alone with its data (etcd) uses

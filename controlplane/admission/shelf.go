@@ -37,11 +37,10 @@ func newShelf[T any](store storage.Viewer, bucket string) *shelf[T] {
 
 // get returns the object of a name, nil if there is none.
 func (s *shelf[T]) get(ctx context.Context, name string) (*T, error) {
-	view, err := s.store.View(ctx, 0)
+	rec, err := s.store.Get(ctx, storage.Key{Bucket: s.bucket, Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
 	}
-	rec := view.Get(storage.Key{Bucket: s.bucket, Name: name})
 	if rec == nil {
 		return nil, nil
 	}

@@ -42,11 +42,10 @@ func (l Lifecycle) Admit(ctx context.Context, r *resource.AdmissionRequest) erro
 	if r.Operation != resource.Create || r.Namespace == "" || isReview(gr) {
 		return nil
 	}
-	view, err := l.Store.View(ctx, 0)
+	rec, err := l.Store.Get(ctx, storage.Key{Bucket: Bucket, Name: r.Namespace})
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	rec := view.Get(storage.Key{Bucket: Bucket, Name: r.Namespace})
 	if rec == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, r.Namespace)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,9 @@ type Admission struct {
 	// namespaces share one at times.
 	seed  maphash.Seed
 	locks [64]sync.Mutex
+	// none is when, of all the writes to quotas, the last one was made after which
+	// there were none, plus one; 0: that is not known.
+	none atomic.Int64
 }
 
 var _ resource.Admission = (*Admission)(nil)
@@ -57,11 +61,11 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 	if !charged(r) {
 		return nil
 	}
-	view, err := a.store.View(ctx, 0)
+	limited, err := a.limits(ctx, r.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if view.Count(bucket, r.Namespace+"/", "") == 0 {
+	if !limited {
 		return nil
 	}
 	m := meterOf(r.Resource.GroupResource())
@@ -72,6 +76,23 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 	lock.Lock()
 	defer lock.Unlock()
 	return a.charge(ctx, r, m)
+}
+
+// limits tells whether a namespace has quotas. Where there are none at all, it takes
+// no view to know.
+func (a *Admission) limits(ctx context.Context, namespace string) (bool, error) {
+	at, err := a.store.Touched(ctx, bucket)
+	if err != nil || a.none.Load() == int64(at)+1 {
+		return false, err
+	}
+	view, err := a.store.View(ctx, 0)
+	if err != nil {
+		return false, err
+	}
+	if view.Count(bucket, "", "") == 0 {
+		a.none.Store(int64(at) + 1)
+	}
+	return view.Count(bucket, namespace+"/", "") > 0, nil
 }
 
 // charged tells whether a request may take up more than before.

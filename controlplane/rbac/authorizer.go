@@ -6,7 +6,6 @@ package rbac
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -73,11 +72,10 @@ func (z *Authorizer) visit(ctx context.Context, user *auth.User, namespace strin
 	if user == nil {
 		return nil
 	}
-	view, err := z.store.View(ctx, 0)
+	ix, err := z.current(ctx)
 	if err != nil {
 		return fmt.Errorf("read roles and bindings: %w", err)
 	}
-	ix := z.indexOf(view)
 	var buffer [16]grant
 	for _, g := range ix.cluster.of(user, buffer[:0]) {
 		if !g.visit(yield) {
@@ -87,7 +85,10 @@ func (z *Authorizer) visit(ctx context.Context, user *auth.User, namespace strin
 	if namespace == "" {
 		return nil
 	}
-	local := ix.in(view, namespace)
+	local, err := ix.in(ctx, z.store, namespace)
+	if err != nil {
+		return fmt.Errorf("read roles and bindings: %w", err)
+	}
 	for _, g := range local.of(user, buffer[:0]) {
 		if !g.visit(yield) {
 			return nil
@@ -103,26 +104,28 @@ func (g *grant) visit(yield func(*binding, []rbacv1.PolicyRule, error) bool) boo
 	return yield(g.binding, g.role.rules(), nil)
 }
 
-// indexOf returns the index that holds for a view.
-func (z *Authorizer) indexOf(view storage.View) *index {
-	contents := contentsOf(view)
-	if ix := z.index.Load(); ix != nil && ix.holds(contents) {
-		return ix
+// current returns the index that holds now.
+func (z *Authorizer) current(ctx context.Context) (*index, error) {
+	at, err := z.store.Touched(ctx, clusterRoleBindings, clusterRoles, roleBindings, roles)
+	if err != nil {
+		return nil, err
+	}
+	if ix := z.index.Load(); ix != nil && ix.at >= at {
+		return ix, nil
 	}
 	z.building.Lock()
 	defer z.building.Unlock()
 	old := z.index.Load()
-	if old != nil && old.holds(contents) {
-		return old
+	if old != nil && old.at >= at {
+		return old, nil
 	}
-	ix := newIndex(view, contents, old)
+	view, err := z.store.View(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	ix := newIndex(view, at, old)
 	z.index.Store(ix)
-	return ix
-}
-
-// holds tells whether the index is right for contents of the buckets.
-func (ix *index) holds(contents [4]any) bool {
-	return ix.contents == contents && !slices.Contains(contents[:], nil)
+	return ix, nil
 }
 
 // rulesOf returns the rules that hold for a user in a namespace, or in all of
@@ -162,15 +165,14 @@ func (z *Authorizer) Rules(ctx context.Context, user *auth.User, namespace strin
 // referred returns the rules of the role that a binding in a namespace refers
 // to; known is false when there is no such role.
 func (z *Authorizer) referred(ctx context.Context, ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, known bool, err error) {
-	view, err := z.store.View(ctx, 0)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the %s %s: %w", ref.Kind, ref.Name, err)
-	}
 	key := storage.Key{Bucket: clusterRoles, Name: ref.Name}
 	if ref.Kind == "Role" {
 		key = storage.Key{Bucket: roles, Name: namespace + "/" + ref.Name}
 	}
-	rec := view.Get(key)
+	rec, err := z.store.Get(ctx, key)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the %s %s: %w", ref.Kind, ref.Name, err)
+	}
 	if rec == nil {
 		return nil, false, nil
 	}

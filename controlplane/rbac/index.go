@@ -5,6 +5,7 @@ package rbac
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -30,26 +31,17 @@ const (
 // account.
 const accountPrefix = "system:serviceaccount:"
 
-// index is what the roles and bindings of one state of the store say. It holds
-// for every view that has the same contents in the four buckets.
+// index is what the roles and bindings of one state of the store say.
 type index struct {
-	contents [4]any
-	cluster  grants
+	// at is when any of them was written last: until the next time the index holds.
+	at      storage.Revision
+	cluster grants
 
 	mu         sync.Mutex
 	namespaces map[string]grants
 	// What has been read of records, to be taken over by the next index.
 	roles    map[storage.Key]*role
 	bindings map[*storage.Record]*binding
-}
-
-// contentsOf tells one state of roles and bindings from another; the result has
-// no nil when that is possible.
-func contentsOf(view storage.View) [4]any {
-	return [4]any{
-		storage.Content(view, clusterRoleBindings), storage.Content(view, clusterRoles),
-		storage.Content(view, roleBindings), storage.Content(view, roles),
-	}
 }
 
 // role is one version of a Role or ClusterRole, or its absence.
@@ -81,9 +73,9 @@ type grants struct {
 
 // newIndex reads the bindings of all namespaces from a view; old may be nil, or
 // an index whose readings are taken over.
-func newIndex(view storage.View, contents [4]any, old *index) *index {
+func newIndex(view storage.View, at storage.Revision, old *index) *index {
 	ix := &index{
-		contents: contents, namespaces: map[string]grants{},
+		at: at, namespaces: map[string]grants{},
 		roles: map[storage.Key]*role{}, bindings: map[*storage.Record]*binding{},
 	}
 	if old == nil {
@@ -99,19 +91,23 @@ func newIndex(view storage.View, contents [4]any, old *index) *index {
 	return ix
 }
 
-// in returns the grants of a namespace. The view must have the contents of the
-// index.
-func (ix *index) in(view storage.View, namespace string) grants {
+// in returns the grants of a namespace. A view that has newer ones than the index
+// does no harm: the index is on its way out.
+func (ix *index) in(ctx context.Context, store storage.Viewer, namespace string) (grants, error) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	g, known := ix.namespaces[namespace]
 	if !known {
+		view, err := store.View(ctx, 0)
+		if err != nil {
+			return g, err
+		}
 		g = ix.read(view, roleBindings, namespace, ix)
 		if len(g.users)+len(g.groups) > 0 { // who asks for names that do not exist leaves nothing behind
 			ix.namespaces[namespace] = g
 		}
 	}
-	return g
+	return g, nil
 }
 
 // read indexes the bindings of a namespace, or of the cluster for an empty one.

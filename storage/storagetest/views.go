@@ -31,6 +31,45 @@ func views() []check {
 				t.equal(see(rec), see(v.Get(rec.Key)))
 			}
 		}},
+		{"a key can be read without a view, as of the newest acknowledged write", func(t *tester) {
+			get := func() *storage.Record {
+				rec, err := t.Get(context.Background(), key("b", "a"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rec
+			}
+			t.equal((*seen)(nil), see(get()))
+			for i := range 10 {
+				if rec := t.put("b", "a", fmt.Sprint(i)); get() != rec {
+					t.Fatalf("got %v, want what was written", see(get()))
+				}
+			}
+			v := t.view(0)
+			t.delete("b", "a")
+			t.equal((*seen)(nil), see(get()))
+			t.equal("9", see(v.Get(key("b", "a"))).Value)
+		}},
+		{"a bucket was touched by its newest write, forgotten or not", func(t *tester) {
+			touched := func(buckets ...string) storage.Revision {
+				at, err := t.Touched(context.Background(), buckets...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return at
+			}
+			t.equal(storage.Revision(0), touched("b", "c"))
+			t.put("b", "a", "1")
+			t.put("c", "a", "1")
+			t.put("b", "a", "2")
+			t.put("d", "a", "1")
+			t.equal([]storage.Revision{3, 2, 3, 0}, []storage.Revision{touched("b"), touched("c"), touched("c", "b"), touched("none")})
+			t.delete("c", "a")
+			if err := t.Compact(context.Background(), 5); err != nil {
+				t.Fatal(err)
+			}
+			t.equal([]storage.Revision{3, 5}, []storage.Revision{touched("b"), touched("c")})
+		}},
 		{"views at old revisions show what was then", func(t *tester) {
 			t.put("b", "a", "1")
 			t.put("b", "a", "2")

@@ -111,11 +111,11 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	obj.SetResourceVersion("")
 	key := in.Key(obj.GetNamespace(), obj.GetName())
 	if wr.dryRun {
-		view, err := g.store.View(ctx, 0)
+		current, err := g.store.Get(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if current := view.Get(key); current != nil {
+		if current != nil {
 			return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, current))
 		}
 		return g.Transient(in, wr.Version, obj)

@@ -32,11 +32,10 @@ func (wr *Write) Delete(ctx context.Context, name string, o *metav1.DeleteOption
 	d := &deletion{wr: wr, options: o}
 	key := wr.Served.Key(wr.Request.Namespace, name)
 	for {
-		view, err := wr.g.store.View(ctx, 0)
+		current, err := wr.g.store.Get(ctx, key)
 		if err != nil {
 			return nil, false, err
 		}
-		current := view.Get(key)
 		if current == nil {
 			return nil, false, apierrors.NewNotFound(wr.Served.GroupResource(), name)
 		}

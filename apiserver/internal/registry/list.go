@@ -58,11 +58,15 @@ func (g *Registry) Newest(ctx context.Context) storage.Revision {
 
 // Get reads one object, no older than a revision.
 func (g *Registry) Get(ctx context.Context, in *Served, namespace, name string, atLeast storage.Revision) (*storage.Record, error) {
-	view, err := g.Fresh(ctx, atLeast)
+	if atLeast > 0 {
+		if _, err := g.Fresh(ctx, atLeast); err != nil {
+			return nil, err
+		}
+	}
+	rec, err := g.store.Get(ctx, in.Key(namespace, name))
 	if err != nil {
 		return nil, err
 	}
-	rec := view.Get(in.Key(namespace, name))
 	if rec == nil {
 		return nil, apierrors.NewNotFound(in.GroupResource(), name)
 	}

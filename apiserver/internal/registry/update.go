@@ -46,11 +46,11 @@ func (wr *Write) AdmitRevision(ctx context.Context, obj, old resource.Object) (r
 func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error)) (rec *storage.Record, created bool, err error) {
 	g, in := wr.g, wr.Served
 	key := in.Key(wr.Request.Namespace, wr.Request.Name)
-	view, err := g.store.View(ctx, 0)
-	if err != nil {
-		return nil, false, err
-	}
-	for current := view.Get(key); ; {
+	for {
+		current, err := g.store.Get(ctx, key)
+		if err != nil {
+			return nil, false, err
+		}
 		if current == nil {
 			rec, err = wr.upsert(ctx, change)
 			if !errors.Is(err, errKeyTaken) {
@@ -65,10 +65,6 @@ func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, o
 		if ctx.Err() != nil {
 			return nil, false, ctx.Err()
 		}
-		if view, err = g.store.View(ctx, 0); err != nil {
-			return nil, false, err
-		}
-		current = view.Get(key)
 	}
 }
 
