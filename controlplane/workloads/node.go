@@ -37,7 +37,7 @@ func (t *visit) lookNode(key storage.Key) {
 			Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: t.Stamp(), LastTransitionTime: t.Stamp(),
 		}
 	}
-	t.Create(kubelet, key, cluster.Nodes, &corev1.Node{
+	t.Create(kubelet(NodeName), key, cluster.Nodes, &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: NodeName, Labels: map[string]string{
 			corev1.LabelHostname: NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
@@ -62,13 +62,10 @@ func (t *visit) lookNode(key storage.Key) {
 }
 
 func (t *visit) untaint(key storage.Key, node *corev1.Node) {
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 	rest := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
 		return taint.Key == corev1.TaintNodeNotReady && taint.Effect == corev1.TaintEffectNoSchedule
 	})
-	if !ready || len(rest) == len(node.Spec.Taints) {
+	if o := t.Index.Objects[key]; o == nil || !o.Ready || len(rest) == len(node.Spec.Taints) {
 		return
 	}
 	node.Spec.Taints = rest

@@ -4,9 +4,9 @@
 package workloads
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +19,15 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// kubelet is who the simulated node acts as.
-const kubelet = step.NodePrefix + NodeName
+// kubelet is who a node acts as.
+func kubelet(node string) string { return step.NodePrefix + node }
+
+// runs tells whether the Pods of a node are run: those of the node that is simulated
+// from the start, and of others that are said to be ready.
+func (t *visit) runs(name string) bool {
+	node := t.Index.Node(name)
+	return name == NodeName || node != nil && node.Ready
+}
 
 // lookPod schedules a Pod, runs it on the node, and ends it.
 func (t *visit) lookPod(key storage.Key) {
@@ -34,29 +41,37 @@ func (t *visit) lookPod(key storage.Key) {
 	case p.Ended():
 	case p.Node == "":
 		t.schedule(p)
-	case p.Node == NodeName:
+	case t.runs(p.Node):
 		t.run(p)
 	}
 }
 
-// schedule binds a Pod to the node.
+// schedule binds a Pod to the node, or to the one that it asks for.
 func (t *visit) schedule(p *cluster.Object) {
 	pod := cluster.Stored[corev1.Pod](t.Turn, p.Key)
-	node := t.Index.Objects[cluster.NodeKey()]
+	name := cmp.Or(p.Target, NodeName)
+	node := t.Index.Node(name)
 	switch {
 	case pod == nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0:
 		return
 	case t.controller.fateOf(p).Fate == Unschedulable:
 		t.unschedulable(pod, "1 node(s) are scripted not to take the pod.")
 		return
-	case node != nil && node.Cordoned && !toleratesCordon(pod):
+	case node == nil && name != NodeName:
+		t.unschedulable(pod, "1 node(s) didn't match Pod's node affinity/selector.")
+		return
+	case node != nil && node.Cordoned && !cluster.Tolerates(pod.Spec.Tolerations, &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}):
 		t.unschedulable(pod, "1 node(s) were unschedulable.")
+		return
+	}
+	if name != NodeName && node.Repels(pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute) {
+		t.unschedulable(pod, "1 node(s) had untolerated taint(s).")
 		return
 	}
 	binding := &corev1.Binding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
-		Target:     corev1.ObjectReference{Kind: "Node", Name: NodeName},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: name},
 	}
 	t.Written.Add(p.Key)
 	t.Send(step.Request{
@@ -65,7 +80,7 @@ func (t *visit) schedule(p *cluster.Object) {
 	})
 	t.Tell(cluster.Note{
 		User: step.Scheduler, About: p.Key, UID: p.UID, Reason: "Scheduled",
-		Message: fmt.Sprintf("Successfully assigned %s to %s", p.Key.Name, NodeName),
+		Message: fmt.Sprintf("Successfully assigned %s to %s", p.Key.Name, name),
 	})
 }
 
@@ -83,15 +98,6 @@ func (t *visit) unschedulable(pod *corev1.Pod, why string) {
 			User: step.Scheduler, About: podKey(pod), UID: pod.UID, Warning: true, Reason: "FailedScheduling", Message: message,
 		})
 	}
-}
-
-// toleratesCordon tells whether a Pod goes to a node that takes no more, as
-// those of DaemonSets do.
-func toleratesCordon(pod *corev1.Pod) bool {
-	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return t.Operator == corev1.TolerationOpExists && (t.Key == "" || t.Key == cordon.Key) && (t.Effect == "" || t.Effect == cordon.Effect)
-	})
 }
 
 // run brings the status of a Pod up to what its fate has made of it by now.
@@ -127,15 +133,23 @@ func (t *visit) run(p *cluster.Object) {
 	}
 	life.now, life.begun = t.Stamp(), metav1.NewTime(begun).Rfc3339Copy()
 	before := pod.Status.ContainerStatuses
-	if t.setPodStatus(kubelet, pod, func(s *corev1.PodStatus) { life.report(pod, s, t.addressOf(pod)) }) {
+	if t.setPodStatus(kubelet(p.Node), pod, func(s *corev1.PodStatus) { life.report(pod, s, t.hostOf(pod), t.addressOf(pod)) }) {
 		t.tellStarts(pod, before, life.state == crashing)
 	}
+}
+
+// hostOf is the address of the node of a Pod.
+func (t *visit) hostOf(pod *corev1.Pod) string {
+	if node := t.Index.Node(pod.Spec.NodeName); node != nil && node.HostAddress != "" {
+		return node.HostAddress
+	}
+	return nodeAddress
 }
 
 func (t *visit) addressOf(pod *corev1.Pod) string {
 	switch {
 	case pod.Spec.HostNetwork:
-		return nodeAddress
+		return t.hostOf(pod)
 	case pod.Status.PodIP != "":
 		return pod.Status.PodIP
 	}
@@ -161,7 +175,7 @@ func podKey(pod *corev1.Pod) storage.Key {
 // endPod ends a Pod that is marked as deleted. One that somebody holds by a
 // finalizer reports its end first.
 func (t *visit) endPod(p *cluster.Object) {
-	if p.Node != NodeName || p.Grace == 0 && p.Ended() {
+	if !t.runs(p.Node) || p.Grace == 0 && p.Ended() {
 		return
 	}
 	if pod := cluster.Stored[corev1.Pod](t.Turn, p.Key); pod != nil && !p.Ended() && len(pod.Finalizers) > 0 {
@@ -170,7 +184,7 @@ func (t *visit) endPod(p *cluster.Object) {
 			end.begun = t.Stamp()
 		}
 		before := pod.Status.ContainerStatuses
-		t.setPodStatus(kubelet, pod, func(s *corev1.PodStatus) { end.report(pod, s, t.addressOf(pod)) })
+		t.setPodStatus(kubelet(p.Node), pod, func(s *corev1.PodStatus) { end.report(pod, s, t.hostOf(pod), t.addressOf(pod)) })
 		t.tellStops(pod, before)
 		return
 	}
@@ -178,7 +192,7 @@ func (t *visit) endPod(p *cluster.Object) {
 		return
 	}
 	now := int64(0)
-	t.Delete(kubelet, p.Key, p, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	t.Delete(kubelet(p.Node), p.Key, p, metav1.DeleteOptions{GracePeriodSeconds: &now})
 	if pod := cluster.Stored[corev1.Pod](t.Turn, p.Key); pod != nil && !p.Ended() {
 		t.tellStops(pod, pod.Status.ContainerStatuses)
 	}

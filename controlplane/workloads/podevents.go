@@ -14,7 +14,7 @@ import (
 // tellStarts tells of the containers that have been started since a status of
 // theirs, and of those that are down until they are started again.
 func (t *visit) tellStarts(pod *corev1.Pod, before []corev1.ContainerStatus, crashing bool) {
-	note := cluster.Note{User: kubelet, About: podKey(pod), UID: pod.UID}
+	note := cluster.Note{User: kubelet(pod.Spec.NodeName), About: podKey(pod), UID: pod.UID}
 	started := func(c *corev1.Container, field string) {
 		note.Field = field + "{" + c.Name + "}"
 		for _, said := range [][2]string{
@@ -59,7 +59,7 @@ func (t *visit) tellStops(pod *corev1.Pod, before []corev1.ContainerStatus) {
 			continue
 		}
 		t.Tell(cluster.Note{
-			User: kubelet, About: podKey(pod), UID: pod.UID, Field: "spec.containers{" + s.Name + "}",
+			User: kubelet(pod.Spec.NodeName), About: podKey(pod), UID: pod.UID, Field: "spec.containers{" + s.Name + "}",
 			Reason: "Killing", Message: "Stopping container " + s.Name,
 		})
 	}

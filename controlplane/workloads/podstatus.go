@@ -54,10 +54,10 @@ func lifeOf(pod *corev1.Pod, o Outcome, come bool) life {
 }
 
 // report writes it into a status, as a kubelet does.
-func (l life) report(pod *corev1.Pod, s *corev1.PodStatus, address string) {
+func (l life) report(pod *corev1.Pod, s *corev1.PodStatus, host, address string) {
 	begun := l.begun
 	s.ObservedGeneration = pod.Generation
-	s.StartTime, s.HostIP, s.HostIPs = &begun, nodeAddress, []corev1.HostIP{{IP: nodeAddress}}
+	s.StartTime, s.HostIP, s.HostIPs = &begun, host, []corev1.HostIP{{IP: host}}
 	s.PodIP, s.PodIPs = address, []corev1.PodIP{{IP: address}}
 	switch l.state {
 	case succeeded:

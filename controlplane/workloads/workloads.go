@@ -20,11 +20,14 @@
 //
 // What it does not do: no container runs. There is one node, [NodeName], with
 // room for everything; nothing is pulled, mounted, probed or logged, and every
-// persistent volume claim is bound to a volume that exists in name only.
-// A cordoned node takes no more Pods, but affinity, taints and priorities have no
-// effect. A Pod has the outcome that [Options.Outcomes] script for it, or else it
-// becomes Ready at once; Pods of Jobs succeed at once. A Pod that is deleted ends
-// at once, however long it may take.
+// persistent volume claim is bound to a volume that exists in name only. Other nodes
+// are those that somebody creates: they get the Pods of DaemonSets that suit them, and
+// those that ask for them by name, and once their status says that they are ready,
+// their Pods are run like all others. A cordoned node takes no more Pods; otherwise
+// affinity, taints and priorities have no effect on Pods that are not of DaemonSets.
+// A Pod has the outcome that [Options.Outcomes] script for it, or else it becomes
+// Ready at once; Pods of Jobs succeed at once. A Pod that is deleted ends at once,
+// however long it may take.
 package workloads
 
 import (
@@ -145,11 +148,8 @@ func (c *Controller) Observe(e storage.Event) {
 	if before == nil && now != nil {
 		c.NoteCreation(now)
 	}
-	if key == cluster.NodeKey() {
-		c.Due.Add(c.Index.Of(cluster.DaemonSets)...)
-		if before != nil && now != nil && before.Cordoned && !now.Cordoned {
-			c.Due.Add(c.Index.Of(cluster.Pods)...) // some may have waited for it
-		}
+	if key.Bucket == cluster.Nodes {
+		c.lookForNodes(before, now)
 	}
 	for _, state := range []*cluster.Object{before, now} {
 		if state == nil {
@@ -185,6 +185,17 @@ func askedFor(owner storage.Key) storage.Key {
 		owner.Bucket = cluster.Services
 	}
 	return owner
+}
+
+// lookForNodes makes those due whose Pods a node takes, or takes no longer.
+func (c *Controller) lookForNodes(before, now *cluster.Object) {
+	if before.SameNode(now) {
+		return
+	}
+	c.Due.Add(c.Index.Of(cluster.DaemonSets)...)
+	if now != nil {
+		c.Due.Add(c.Index.Of(cluster.Pods)...) // some may have waited for it
+	}
 }
 
 // lookForOwners makes those due that might adopt an object.

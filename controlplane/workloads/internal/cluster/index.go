@@ -52,7 +52,7 @@ func Buckets() []string {
 const NodeName = "steer-node"
 
 // NodeKey is the key of the simulated node.
-func NodeKey() storage.Key { return storage.Key{Bucket: Nodes, Name: NodeName} }
+func NodeKey() storage.Key { return NodeOf(NodeName) }
 
 // Follows tells whether the objects of a bucket are followed.
 func Follows(bucket string) bool { return slices.Contains(Buckets(), bucket) }
@@ -105,6 +105,7 @@ type Index struct {
 	orphans, adopting map[string]step.KeySet
 	// pods and services by namespace.
 	pods, services map[string]step.KeySet
+	nodes          step.KeySet
 	// addresses that Pods have, or will have, both ways round.
 	addresses map[int]storage.Key
 	Numbers   map[storage.Key]int
@@ -145,8 +146,14 @@ type Object struct {
 	// Tracked Pods are not counted by their Job yet.
 	Tracked bool
 	Grace   int64
-	// Cordoned nodes take no new Pods.
+	// Target is the node that a Pod is on, or the only one that it can go to.
+	Target string
+
+	// Cordoned nodes take no new Pods. Of those that are Ready somebody runs the Pods.
 	Cordoned bool
+	Taints   []corev1.Taint
+	// HostAddress of a node, empty if it has none.
+	HostAddress string
 }
 
 // Owner is the controller of an object.
@@ -159,7 +166,7 @@ func newIndex() *Index {
 	return &Index{
 		Objects: map[storage.Key]*Object{}, Children: map[types.UID]step.KeySet{},
 		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{},
-		pods: map[string]step.KeySet{}, services: map[string]step.KeySet{}, addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
+		pods: map[string]step.KeySet{}, services: map[string]step.KeySet{}, nodes: step.KeySet{}, addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
 		free: firstAddress,
 	}
 }
@@ -187,6 +194,8 @@ func (x *Index) Put(rec *storage.Record) bool {
 		add(x.pods, namespace, o.Key)
 	case Services:
 		add(x.services, namespace, o.Key)
+	case Nodes:
+		x.nodes.Add(o.Key)
 	}
 	if n, ok := addressNumber(o.Address); ok {
 		x.addresses[n], x.Numbers[o.Key] = o.Key, n
@@ -207,6 +216,7 @@ func (x *Index) Remove(key storage.Key) {
 	drop(x.adopting, namespace, key)
 	drop(x.pods, namespace, key)
 	drop(x.services, namespace, key)
+	delete(x.nodes, key)
 	if n, ok := x.Numbers[key]; ok {
 		delete(x.addresses, n)
 		delete(x.Numbers, key)
@@ -342,9 +352,10 @@ type record struct {
 type podRecord struct {
 	record
 	Spec struct {
-		NodeName  string `json:"nodeName"`
-		Hostname  string `json:"hostname"`
-		Subdomain string `json:"subdomain"`
+		NodeName  string        `json:"nodeName"`
+		Hostname  string        `json:"hostname"`
+		Subdomain string        `json:"subdomain"`
+		Affinity  *nodeAffinity `json:"affinity"`
 	} `json:"spec"`
 	Status struct {
 		ObservedGeneration int64           `json:"observedGeneration"`
@@ -406,12 +417,7 @@ func read(rec *storage.Record) *Object {
 			o.Selects = s.Spec.Selector
 		}
 	case Nodes:
-		var n struct {
-			Spec struct {
-				Unschedulable bool `json:"unschedulable"`
-			} `json:"spec"`
-		}
-		o.Cordoned = step.Decode(rec, &n) == nil && n.Spec.Unschedulable
+		o.readNode(rec)
 	}
 	if rec.Key.Bucket != Pods {
 		return o
@@ -421,6 +427,9 @@ func read(rec *storage.Record) *Object {
 		o.Ordinal = n
 	}
 	o.Node, o.Phase, o.Address, o.Observed = p.Spec.NodeName, p.Status.Phase, p.Status.PodIP, p.Status.ObservedGeneration
+	if o.Target = o.Node; o.Target == "" {
+		o.Target = p.Spec.Affinity.target()
+	}
 	if p.Status.StartTime != nil {
 		o.StartedAt = p.Status.StartTime.Time
 	}

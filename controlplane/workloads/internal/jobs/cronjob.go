@@ -29,8 +29,9 @@ type schedule struct {
 	key  storage.Key
 	c    *batchv1.CronJob
 	jobs []*batchv1.Job
-	// completed tells of Jobs that are no longer active.
-	completed []string
+	// completed tells of Jobs that are no longer active, and missing of those that are
+	// no longer there.
+	completed, missing []string
 }
 
 // CronJob takes a CronJob one step on.
@@ -60,14 +61,18 @@ func CronJob(common *cluster.Turn, key storage.Key) {
 		for _, message := range s.completed {
 			s.tell("SawCompletedJob", message)
 		}
+		for _, name := range s.missing {
+			s.tell("MissingJob", "Active job went missing: "+name)
+		}
 	}
 }
 
 // follow brings the list of active Jobs up to date.
 func (s *schedule) follow() {
 	status := &s.c.Status
-	running := map[types.UID]bool{}
+	running, there := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, j := range s.jobs {
+		there[j.UID] = true
 		if finishedAt(j).IsZero() {
 			running[j.UID] = true
 			known := slices.ContainsFunc(status.Active, func(r corev1.ObjectReference) bool { return r.UID == j.UID })
@@ -89,7 +94,12 @@ func (s *schedule) follow() {
 			status.LastSuccessfulTime = end
 		}
 	}
-	status.Active = slices.DeleteFunc(slices.Clone(status.Active), func(r corev1.ObjectReference) bool { return !running[r.UID] })
+	status.Active = slices.DeleteFunc(slices.Clone(status.Active), func(r corev1.ObjectReference) bool {
+		if !there[r.UID] {
+			s.missing = append(s.missing, r.Name)
+		}
+		return !running[r.UID]
+	})
 	if len(status.Active) == 0 {
 		status.Active = nil
 	}
@@ -139,7 +149,7 @@ func (s *schedule) start() {
 	}
 	now := s.Now.In(zone)
 	s.Later(s.key, times.Next(now))
-	due := s.lastDue(times, now, zone)
+	due, many := s.lastDue(times, now, zone)
 	status := &s.c.Status
 	switch deadline := s.c.Spec.StartingDeadlineSeconds; {
 	case due.IsZero(), status.LastScheduleTime != nil && status.LastScheduleTime.Time.Equal(due):
@@ -170,6 +180,12 @@ func (s *schedule) start() {
 		}
 		status.Active = nil
 	}
+	if many {
+		s.Note(cluster.Note{
+			User: cronJobController, About: s.key, UID: s.c.UID, Warning: true, Reason: "TooManyMissedTimes",
+			Message: "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew",
+		}, s.Now)
+	}
 	template := s.c.Spec.JobTemplate.DeepCopy()
 	s.Create(cronJobController, s.key, cluster.Jobs, &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
@@ -183,9 +199,13 @@ func (s *schedule) start() {
 	s.tell("SuccessfulCreate", "Created job "+name)
 }
 
+// mostMissed is how many starts can be missed before that is told.
+const mostMissed = 100
+
 // lastDue is the latest time at which a Job should have been started since the
-// last one; the zero time if there is none. Missed ones are not made up for.
-func (s *schedule) lastDue(times cron.Schedule, now time.Time, zone *time.Location) time.Time {
+// last one, the zero time if there is none, and whether many have been missed.
+// They are not made up for.
+func (s *schedule) lastDue(times cron.Schedule, now time.Time, zone *time.Location) (due time.Time, many bool) {
 	since := s.c.CreationTimestamp.Time
 	if last := s.c.Status.LastScheduleTime; last != nil {
 		since = last.Time
@@ -195,20 +215,19 @@ func (s *schedule) lastDue(times cron.Schedule, now time.Time, zone *time.Locati
 			since = earliest
 		}
 	}
-	var due time.Time
 	first := times.Next(since.In(zone))
 	if first.IsZero() || first.After(now) {
-		return due
+		return due, false
 	}
 	// A long pause is stepped over in one go.
-	if gap := times.Next(first).Sub(first); gap > 0 && now.Sub(first) > 100*gap {
+	if gap := times.Next(first).Sub(first); gap > 0 && now.Sub(first) >= mostMissed*gap {
 		first = times.Next(now.Add(-2 * gap))
-		if first.After(now) {
-			return due
+		if many = true; first.After(now) {
+			return due, many
 		}
 	}
 	for t := first; !t.IsZero() && !t.After(now); t = times.Next(t) {
 		due = t
 	}
-	return due
+	return due, many
 }

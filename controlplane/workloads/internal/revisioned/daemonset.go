@@ -4,6 +4,7 @@
 package revisioned
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
@@ -28,15 +28,24 @@ type daemons struct {
 	self *cluster.Object
 	d    *appsv1.DaemonSet
 	hash string
-	// old and current are the Pods of the node that run, by their template; the
-	// oldest first.
-	old, current []*cluster.Object
-	// wanted tells that the node should have a Pod.
-	wanted bool
+	// template is the spec of its Pods, with all that they tolerate.
+	template corev1.PodSpec
+	// places are the nodes, by name, and then those that are gone but have Pods.
+	places []*place
 }
 
-// DaemonSet takes a DaemonSet one step on. As there is one node, it has at
-// most one Pod, or two while one replaces the other.
+// place is a node, as a DaemonSet sees it.
+type place struct {
+	node string
+	// wanted tells that a Pod should be there, allowed that one may stay.
+	wanted, allowed bool
+	// gone tells that there is no such node.
+	gone bool
+	// pods there, the oldest first: all, and those that neither have ended nor are being deleted.
+	pods, running []*cluster.Object
+}
+
+// DaemonSet takes a DaemonSet one step on.
 func DaemonSet(common *cluster.Turn, key storage.Key) {
 	t := &turn{common}
 	self, d := t.Index.Objects[key], cluster.Stored[appsv1.DaemonSet](t.Turn, key)
@@ -50,43 +59,96 @@ func DaemonSet(common *cluster.Turn, key storage.Key) {
 	claimed := t.Claim(daemonSetController, self, cluster.KindOf("DaemonSet"), cluster.Pods, selector)
 	h := t.historyOf(daemonSetController, self, d, "DaemonSet", &d.Spec.Template, d.Status.CollisionCount,
 		func() string { return cluster.HashOf(&d.Spec.Template, d.Status.CollisionCount) })
-	s := &daemons{turn: t, key: key, self: self, d: d, hash: h.latest.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]}
-	if node := t.Index.Objects[cluster.NodeKey()]; node != nil {
-		s.wanted = labels.SelectorFromSet(d.Spec.Template.Spec.NodeSelector).Matches(labels.Set(node.Labels))
-	}
-	slices.SortStableFunc(claimed, func(a, b *cluster.Object) int { return int(a.Created - b.Created) })
-	busy := false // somebody is still there
-	for _, p := range claimed {
-		switch {
-		case p.Deleting:
-			busy = true
-		case p.Ended():
-			busy = true
-			if !self.Deleting {
-				s.replace(p)
-			}
-		case p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash:
-			s.current = append(s.current, p)
-		default:
-			s.old = append(s.old, p)
-		}
-	}
+	s := &daemons{turn: t, key: key, self: self, d: d, hash: h.latest.Labels[appsv1.DefaultDaemonSetUniqueLabelKey], template: *d.Spec.Template.Spec.DeepCopy()}
+	tolerateAll(&s.template)
+	s.survey(claimed)
 	if !self.Deleting {
-		s.act(busy)
+		before := len(t.Requests)
+		for _, p := range s.places {
+			s.manage(p)
+		}
+		if len(t.Requests) == before && d.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+			s.roll()
+		}
 		t.truncate(daemonSetController, self, h, d.Spec.RevisionHistoryLimit, func(r *appsv1.ControllerRevision) bool {
 			return slices.ContainsFunc(claimed, func(p *cluster.Object) bool {
 				return p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == r.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
 			})
 		})
 	}
-	status := s.status(claimed)
+	status := s.status()
 	if !equality.Semantic.DeepEqual(status, d.Status) {
 		d.Status = status
 		t.Update(daemonSetController, key, "status", d)
 	}
 }
 
-// surges tells whether the new Pod comes before the old one goes.
+// survey finds out what each node should have and has.
+func (s *daemons) survey(claimed []*cluster.Object) {
+	at := map[string]*place{}
+	for _, node := range s.Index.Nodes() {
+		p := &place{node: node.Key.Name}
+		if named := s.template.NodeName; node.Suits(&s.template) && (named == "" || named == p.node) {
+			p.allowed = !node.Repels(s.template.Tolerations, corev1.TaintEffectNoExecute)
+			p.wanted = p.allowed && !node.Repels(s.template.Tolerations, corev1.TaintEffectNoSchedule)
+		}
+		at[p.node], s.places = p, append(s.places, p)
+	}
+	slices.SortStableFunc(claimed, func(a, b *cluster.Object) int {
+		if (a.Node == "") != (b.Node == "") {
+			return cmp.Compare(b.Node, a.Node) // who has a node comes first
+		}
+		return cmp.Compare(a.Created, b.Created)
+	})
+	for _, pod := range claimed {
+		if pod.Ended() && pod.Deleting || pod.Target == "" {
+			continue // others see to its end
+		}
+		p := at[pod.Target]
+		if p == nil {
+			p = &place{node: pod.Target, gone: true}
+			at[p.node], s.places = p, append(s.places, p)
+		}
+		if p.pods = append(p.pods, pod); pod.Active() {
+			p.running = append(p.running, pod)
+		}
+	}
+}
+
+// isNew tells whether a Pod is of the newest template.
+func (s *daemons) isNew(p *cluster.Object) bool {
+	return p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash
+}
+
+func (s *daemons) available(p *cluster.Object) bool {
+	return s.Available(s.key, p, s.d.Spec.MinReadySeconds)
+}
+
+// limits returns how many nodes may have two Pods, and how many none, while Pods are
+// replaced.
+func (s *daemons) limits() (surge, unavailable int) {
+	u, desired := s.d.Spec.UpdateStrategy.RollingUpdate, 0
+	for _, p := range s.places {
+		if p.wanted {
+			desired++
+		}
+	}
+	scaled := func(n *intstr.IntOrString) int {
+		if n == nil {
+			return 0
+		}
+		out, _ := intstr.GetScaledValueFromIntOrPercent(n, desired, true) // was validated
+		return out
+	}
+	if u != nil {
+		surge, unavailable = scaled(u.MaxSurge), scaled(u.MaxUnavailable)
+	}
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
 func (s *daemons) surges() bool {
 	u := s.d.Spec.UpdateStrategy
 	if u.Type != appsv1.RollingUpdateDaemonSetStrategyType || u.RollingUpdate == nil || u.RollingUpdate.MaxSurge == nil {
@@ -96,36 +158,128 @@ func (s *daemons) surges() bool {
 	return n > 0
 }
 
-func (s *daemons) act(busy bool) {
-	gone := func(list []*cluster.Object) {
-		for _, p := range list {
-			s.Delete(daemonSetController, s.key, p, metav1.DeleteOptions{})
-			s.TellDeletion(daemonSetController, s.self, p)
-		}
-	}
-	rolling := s.d.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType
-	switch {
-	case !s.wanted:
-		gone(s.old)
-		gone(s.current)
-	case len(s.old)+len(s.current) == 0:
-		if !busy {
-			s.create()
-		}
-	case len(s.current) > 1:
-		gone(s.current[1:])
-	case len(s.old) > 1:
-		gone(s.old[1:])
-	case len(s.old) == 0 || !rolling:
-	case len(s.current) == 0 && s.surges():
-		s.create()
-	case !s.surges() || !s.old[0].Ready || s.Available(s.key, s.current[0], s.d.Spec.MinReadySeconds):
-		gone(s.old)
+func (s *daemons) remove(list ...*cluster.Object) {
+	for _, p := range list {
+		s.Delete(daemonSetController, s.key, p, metav1.DeleteOptions{})
+		s.TellDeletion(daemonSetController, s.self, p)
 	}
 }
 
-func (s *daemons) create() {
-	s.Create(daemonSetController, s.key, cluster.Pods, s.pod())
+// manage gives a node the Pod that it lacks, and takes from it what it has too much.
+func (s *daemons) manage(p *place) {
+	switch {
+	case p.gone:
+		for _, pod := range p.running {
+			if pod.Node == "" { // nobody else will
+				s.remove(pod)
+			}
+		}
+		return
+	case p.wanted && len(p.pods) == 0:
+		s.create(p.node)
+		return
+	case !p.allowed:
+		s.remove(slices.DeleteFunc(slices.Clone(p.pods), func(pod *cluster.Object) bool { return pod.Deleting })...)
+		return
+	}
+	for _, pod := range p.pods {
+		if pod.Ended() {
+			s.replace(pod)
+		}
+	}
+	switch {
+	case !s.surges():
+		s.remove(p.running[min(1, len(p.running)):]...)
+	case len(p.running) == 0 && p.wanted:
+		s.create(p.node)
+	case len(p.running) > 1:
+		s.prune(p)
+	}
+}
+
+// prune leaves the oldest Pod of the newest template and the oldest of another, which goes
+// once it is not ready or the new one is available.
+func (s *daemons) prune(p *place) {
+	var fresh, old *cluster.Object
+	for _, pod := range p.running {
+		switch isNew := s.isNew(pod); {
+		case isNew && fresh == nil:
+			fresh = pod
+		case !isNew && old == nil:
+			old = pod
+		default:
+			s.remove(pod)
+		}
+	}
+	if fresh != nil && old != nil && (!old.Ready || s.available(fresh)) {
+		s.remove(old)
+	}
+}
+
+// roll replaces Pods of other templates, as many at once as may be.
+func (s *daemons) roll() {
+	surge, unavailable := s.limits()
+	var now, next, misplaced []*place // whose Pod is replaced at once, when it can be, when another is there
+	busy, available, desired := 0, 0, 0
+	for _, p := range s.places {
+		if p.wanted {
+			desired++
+		}
+		if !p.wanted && len(p.pods) == 0 {
+			continue
+		}
+		var fresh, old []*cluster.Object
+		for _, pod := range p.pods {
+			switch {
+			case pod.Deleting:
+			case s.isNew(pod):
+				fresh = append(fresh, pod)
+			default:
+				old = append(old, pod)
+			}
+		}
+		if len(fresh) > 1 || len(old) > 1 {
+			busy++ // the next look finds fewer
+			continue
+		}
+		if first := append(old, fresh...); len(first) > 0 && s.available(first[0]) {
+			available++
+		}
+		switch {
+		case surge == 0 && (len(fresh) == len(old) || len(fresh) == 1 && !s.available(fresh[0])):
+			busy++
+		case len(old) == 0:
+		case surge > 0 && len(fresh) == 1: // it is not available yet
+			busy++
+		case !s.available(old[0]):
+			if now = append(now, p); surge == 0 {
+				busy++
+			}
+		case surge > 0 && !p.wanted:
+			misplaced = append(misplaced, p)
+		default:
+			next = append(next, p)
+		}
+	}
+	limit := unavailable
+	if surge > 0 {
+		limit = surge
+	}
+	now = append(now, next[:max(0, min(limit-busy, len(next)))]...)
+	for _, p := range now {
+		if surge > 0 && p.wanted {
+			s.create(p.node)
+		} else {
+			s.remove(p.running...)
+		}
+	}
+	for _, p := range misplaced[:max(0, min(available-desired, len(misplaced)))] {
+		s.remove(p.running...)
+	}
+}
+
+func (s *daemons) create(node string) {
+	s.Create(daemonSetController, s.key, cluster.Pods, s.pod(node))
 	s.TellFailure(daemonSetController, s.self)
 }
 
@@ -144,15 +298,10 @@ func (s *daemons) replace(p *cluster.Object) {
 	s.TellDeletion(daemonSetController, s.self, p)
 }
 
-// pod makes the Pod of the node.
-func (s *daemons) pod() *corev1.Pod {
-	p := cluster.PodOf(&s.d.Spec.Template, s.d.Name+"-", cluster.Reference(cluster.KindOf("DaemonSet"), s.d.Name, s.d.UID))
-	p.Labels = cluster.With(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey, s.hash)
-	if n := s.d.Annotations[appsv1.DeprecatedTemplateGeneration]; n != "" {
-		p.Labels["pod-template-generation"] = n
-	}
+// tolerateAll adds what Pods of DaemonSets tolerate.
+func tolerateAll(spec *corev1.PodSpec) {
 	tolerate := func(key string, effect corev1.TaintEffect) {
-		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
 	}
 	tolerate(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)
 	tolerate(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
@@ -160,11 +309,21 @@ func (s *daemons) pod() *corev1.Pod {
 	tolerate(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
 	tolerate(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
 	tolerate(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
-	if p.Spec.HostNetwork {
+	if spec.HostNetwork {
 		tolerate(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
 	}
+}
+
+// pod makes the Pod of a node.
+func (s *daemons) pod(node string) *corev1.Pod {
+	p := cluster.PodOf(&s.d.Spec.Template, s.d.Name+"-", cluster.Reference(cluster.KindOf("DaemonSet"), s.d.Name, s.d.UID))
+	p.Labels = cluster.With(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey, s.hash)
+	if n := s.d.Annotations[appsv1.DeprecatedTemplateGeneration]; n != "" {
+		p.Labels["pod-template-generation"] = n
+	}
+	tolerateAll(&p.Spec)
 	terms := []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-		Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{cluster.NodeName},
+		Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
 	}}}}
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
@@ -176,31 +335,37 @@ func (s *daemons) pod() *corev1.Pod {
 	return p
 }
 
-// status reports the oldest Pod of the node.
-func (s *daemons) status(claimed []*cluster.Object) appsv1.DaemonSetStatus {
+// status reports the first Pod of every node.
+func (s *daemons) status() appsv1.DaemonSetStatus {
 	out := appsv1.DaemonSetStatus{
 		ObservedGeneration: s.d.Generation, CollisionCount: s.d.Status.CollisionCount, Conditions: s.d.Status.Conditions,
 	}
-	if !s.wanted {
-		if len(claimed) > 0 {
-			out.NumberMisscheduled = 1
+	for _, p := range s.places {
+		switch {
+		case p.gone:
+			continue
+		case !p.wanted:
+			if len(p.pods) > 0 {
+				out.NumberMisscheduled++
+			}
+			continue
 		}
-		return out
+		out.DesiredNumberScheduled++
+		if len(p.pods) == 0 {
+			continue
+		}
+		out.CurrentNumberScheduled++
+		first := p.pods[0]
+		if first.Ready {
+			out.NumberReady++
+		}
+		if s.available(first) {
+			out.NumberAvailable++
+		}
+		if s.isNew(first) {
+			out.UpdatedNumberScheduled++
+		}
 	}
-	out.DesiredNumberScheduled, out.NumberUnavailable = 1, 1
-	if len(claimed) == 0 {
-		return out
-	}
-	out.CurrentNumberScheduled = 1
-	p := claimed[0]
-	if p.Ready {
-		out.NumberReady = 1
-	}
-	if s.Available(s.key, p, s.d.Spec.MinReadySeconds) {
-		out.NumberAvailable, out.NumberUnavailable = 1, 0
-	}
-	if p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash {
-		out.UpdatedNumberScheduled = 1
-	}
+	out.NumberUnavailable = out.DesiredNumberScheduled - out.NumberAvailable
 	return out
 }
