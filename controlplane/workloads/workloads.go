@@ -114,18 +114,24 @@ func (c *Controller) Reset(view storage.View) {
 
 // Concerns implements [step.Controller].
 func (c *Controller) Concerns(e storage.Event) bool {
-	return cluster.Follows(e.Record.Key.Bucket) || e.Record.Key.Bucket == cluster.Endpoints && e.Deleted
+	return cluster.Follows(e.Record.Key.Bucket) || e.Record.Key.Bucket == cluster.Endpoints && c.concernsService(e)
+}
+
+// concernsService tells whether a Service has to be looked at because of its Endpoints: they
+// have gone, or others write them for it.
+func (c *Controller) concernsService(e storage.Event) bool {
+	s := c.Index.Objects[askedFor(e.Record.Key)]
+	return s != nil && (e.Deleted || len(s.Selects) == 0)
 }
 
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key
 	if key.Bucket == cluster.Endpoints {
-		c.lookForEndpoints(e)
+		if c.concernsService(e) {
+			c.Due.Add(askedFor(key))
+		}
 		return
-	}
-	if !cluster.Follows(key.Bucket) {
-		return // endpoints
 	}
 	before := c.Index.Objects[key]
 	if e.Deleted {
@@ -167,15 +173,6 @@ func (c *Controller) Observe(e storage.Event) {
 		if grand := c.Index.Objects[state.Owner.Key]; grand != nil && e.Deleted && grand.Owner.UID != "" {
 			c.Due.Add(grand.Owner.Key)
 		}
-	}
-}
-
-// lookForEndpoints makes a Service due whose Endpoints have gone, or which others
-// write for it.
-func (c *Controller) lookForEndpoints(e storage.Event) {
-	key := askedFor(e.Record.Key)
-	if s := c.Index.Objects[key]; s != nil && (e.Deleted || len(s.Selects) == 0) {
-		c.Due.Add(key)
 	}
 }
 
