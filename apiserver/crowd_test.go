@@ -5,9 +5,12 @@ package apiserver_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +86,73 @@ func TestWatchesGatherEventsWhileThereAreMany(t *testing.T) {
 		}
 		if together < watches*writes/2 {
 			t.Errorf("only %d of %d events came with the one before", together, watches*writes)
+		}
+	})
+}
+
+// TestACrowdIsSentWhatAWatchAloneIs holds that watches of all forms that gather at
+// the same time are each sent what one gets that comes later.
+func TestACrowdIsSentWhatAWatchAloneIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const writes, watches = 150, 4
+		s := newServer(t)
+		fill(t, s, 1)
+		rt := s.RoundTripper(admin)
+		watch := func(path, accept string, to io.Writer) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://steer.invalid"+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Accept", accept)
+			stream, err := rt.RoundTrip(r)
+			if err != nil || stream.StatusCode != http.StatusOK {
+				t.Fatal(stream, err)
+			}
+			t.Cleanup(func() { _ = stream.Body.Close() })
+			go func() { _, _ = io.Copy(to, stream.Body) }()
+		}
+		all := widgetsPath + "?watch=true&resourceVersion=1"
+		forms := []struct{ path, accept string }{
+			{all, "application/json"},
+			{strings.Replace(all, "/v1/", "/v2/", 1), "application/json"},
+			{all, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"},
+			{all, "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"},
+			{all + "&fieldSelector=spec.colour%3Dblue", "application/json"},
+		}
+		got := make([][watches + 1]bytes.Buffer, len(forms))
+		for range 40 {
+			watch(all, "application/json", io.Discard)
+		}
+		for i, f := range forms {
+			for j := range watches {
+				watch(f.path, f.accept, &got[i][j])
+			}
+		}
+		synctest.Wait()
+		for i := range writes {
+			time.Sleep(3 * time.Millisecond)
+			colour, note := "blue", ""
+			if i%4 == 0 {
+				colour = "red" // it leaves the selection
+			}
+			if i%20 > 12 {
+				note = strings.Repeat("x", 12<<10) // more than goes together
+			}
+			raw(t, rt, http.MethodPatch, widgetsPath+"/w-00000", fmt.Appendf(nil, `{"spec":{"n":%d,"colour":%q,"note":%q}}`, i, colour, note), "Content-Type", "application/merge-patch+json")
+		}
+		time.Sleep(time.Second)
+		for i, f := range forms {
+			watch(f.path, f.accept, &got[i][watches])
+		}
+		synctest.Wait()
+		for i, f := range forms {
+			alone := got[i][watches].Bytes()
+			for j := range watches {
+				if crowd := got[i][j].Bytes(); len(crowd) == 0 || !bytes.Equal(crowd, alone) {
+					t.Errorf("%s as %s: watch %d was sent %d bytes, one alone %d, or others", f.path, f.accept, j, len(crowd), len(alone))
+				}
+			}
 		}
 	})
 }

@@ -21,8 +21,8 @@ const (
 	// span is how long events are counted before the count is believed.
 	span = 100 * time.Millisecond
 	// A watch that has waited for a single event so often in a row does not gather
-	// for a while.
-	mostVain = 3
+	// for a while. Where two or three come in a pause, every fourth brings just one.
+	mostVain = 8
 	haste    = time.Second
 )
 

@@ -103,7 +103,7 @@ func TestAWatchThatWaitsForOneEventWaitsNoMore(t *testing.T) {
 			gathered++
 		}
 	}
-	if waited != 3 || gathered != 180 {
-		t.Errorf("of 180 times each, one event was followed by a pause %d times, want 3; two events %d times, want 180", waited, gathered)
+	if waited != 8 || gathered != 180 {
+		t.Errorf("of 180 times each, one event was followed by a pause %d times, want 8; two events %d times, want 180", waited, gathered)
 	}
 }

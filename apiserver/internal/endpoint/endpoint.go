@@ -33,6 +33,7 @@ type Handler struct {
 	scale    *registry.Served // what Scale objects are read and written as
 	traffic  watch.Traffic
 	moments  moments
+	chunks   chunks
 	buffers  sync.Pool // of *[]byte; one belongs to one watch until it has written
 }
 

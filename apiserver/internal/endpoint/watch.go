@@ -110,14 +110,37 @@ type watching struct {
 	due    time.Time
 	cancel context.CancelFunc
 	pace   watch.Pace
+	// gathered tells that it has waited for what comes next.
+	gathered bool
 }
 
 // gather lets events come together, if there is much to send. The pauses are short
 // enough for the end of the watch to wait for them.
 func (r *watching) gather(events int) {
-	if moment := r.pace.Sent(&r.h.traffic, time.Now(), events); !moment.IsZero() {
+	moment := r.pace.Sent(&r.h.traffic, time.Now(), events)
+	if r.gathered = !moment.IsZero(); r.gathered {
 		<-r.h.moments.at(moment)
 	}
+}
+
+// send sends what changes have become.
+func (r *watching) send(ctx context.Context, frames []watch.Frame) error {
+	for r.gathered && len(frames) > 0 {
+		n, err := r.out.chunk(ctx, frames)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		frames = frames[n:]
+	}
+	for _, frame := range frames {
+		if err := r.out.frame(ctx, frame); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *watching) serve(ctx context.Context) error {
@@ -183,10 +206,8 @@ func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
 	// ends the watch meanwhile. Writing to a client that has left fails by itself.
 	sending := context.WithoutCancel(ctx)
 	frames := r.stream.Batch(batch)
-	for _, frame := range frames {
-		if err := r.out.frame(sending, frame); err != nil {
-			return err
-		}
+	if err := r.send(sending, frames); err != nil {
+		return err
 	}
 	if frame, ok := r.stream.Tick(time.Now()); ok {
 		if err := r.out.frame(sending, frame); err != nil {
