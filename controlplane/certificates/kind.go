@@ -35,7 +35,7 @@ var shared = sync.OnceValue(func() *resource.Resource {
 	k := kind.Of[certificatesv1.CertificateSigningRequest, request]{
 		Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Short: []string{"csr"}, Cluster: true,
 		Metadata: kind.Metadata{Again: true, StatusAgain: true},
-		NameRule: kind.PathSegment,
+		NameRule: func(string, bool) []string { return nil },
 		Status:   true, Unowned: []string{"spec"}, Unconditional: true,
 		Prepare:  prepare,
 		Validate: func(obj, _ request) field.ErrorList { return validate(obj) },

@@ -61,10 +61,10 @@ func validateUsages(usages []certificatesv1.KeyUsage, path *field.Path) field.Er
 	var errs field.ErrorList
 	known, seen := allUsages(), map[certificatesv1.KeyUsage]bool{}
 	for i, u := range usages {
-		switch {
-		case !known[u]:
+		if !known[u] {
 			errs = append(errs, field.NotSupported(path.Index(i), u, slices.Sorted(maps.Keys(known))))
-		case seen[u]:
+		}
+		if seen[u] {
 			errs = append(errs, field.Duplicate(path.Index(i), u))
 		}
 		seen[u] = true

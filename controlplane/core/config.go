@@ -55,13 +55,16 @@ func namespaceKinds() []*resource.Resource {
 		Selectable: []kind.Selectable[*corev1.Namespace]{
 			kind.Leaf("status.phase", func(ns *corev1.Namespace) string { return string(ns.Status.Phase) }),
 		},
-		Subresources: []resource.Subresource{{Name: "finalize", Strategy: namespaceFinalize{}, Verbs: []string{"update"}}},
 		Deletion: resource.DeletionRules{
 			OneByOne: true, ReturnsObject: true,
 			Holds: func(obj resource.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
 			Mark:  func(obj resource.Object) { obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating },
 		},
 	}
+	k.Family = kind.NewFamily()
+	k.Subresources = []resource.Subresource{{
+		Name: "finalize", Strategy: namespaceFinalize{}, Ownership: k.Ownership("finalize"), Verbs: []string{"update"},
+	}}
 	return []*resource.Resource{k.Resource()}
 }
 

@@ -15,7 +15,8 @@ import (
 // refuseConversion fails whatever needs the conversion webhook of a definition:
 // none is called yet.
 func refuseConversion(crd *v1.CustomResourceDefinition) func(context.Context, []resource.Object, string) ([]resource.Object, error) {
-	name, stored := crd.Name, storageVersion(crd)
+	name := crd.Name
+	stored, _ := storageVersion(crd)
 	return func(_ context.Context, objects []resource.Object, to string) ([]resource.Object, error) {
 		for _, obj := range objects {
 			if from := obj.GetObjectKind().GroupVersionKind().Version; from != to {

@@ -28,6 +28,7 @@ func BucketOf(crd *v1.CustomResourceDefinition) string {
 // at a revision: what was written later was written under it.
 func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storage.Revision) (*resource.Resource, error) {
 	names := crd.Status.AcceptedNames
+	stored, _ := storageVersion(crd)
 	r := &resource.Resource{
 		Names: resource.Names{
 			Group: crd.Spec.Group, Plural: names.Plural, Singular: names.Singular,
@@ -35,7 +36,7 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storag
 			ShortNames: names.ShortNames, Categories: names.Categories,
 			Namespaced: crd.Spec.Scope == v1.NamespaceScoped,
 		},
-		Storage: resource.Storage{Bucket: BucketOf(crd), Version: storageVersion(crd), Since: at},
+		Storage: resource.Storage{Bucket: BucketOf(crd), Version: stored, Since: at},
 	}
 	owners, err := d.ownershipOf(crd)
 	if err != nil {

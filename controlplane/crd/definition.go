@@ -61,7 +61,7 @@ func (s definitionStrategy) Prepare(_ context.Context, obj, old resource.Object)
 			crd.Generation = before.Generation + 1
 		}
 	}
-	if storage := storageVersion(crd); storage != "" && !slices.Contains(crd.Status.StoredVersions, storage) {
+	if storage, ok := storageVersion(crd); ok && !slices.Contains(crd.Status.StoredVersions, storage) {
 		crd.Status.StoredVersions = append(crd.Status.StoredVersions, storage)
 	}
 	settle(crd, s.of.takenBeside(crd))
@@ -75,14 +75,15 @@ func (s definitionStatusStrategy) Prepare(_ context.Context, obj, old resource.O
 	settle(crd, s.of.takenBeside(crd))
 }
 
-// storageVersion returns the version that objects are stored in, or "".
-func storageVersion(crd *v1.CustomResourceDefinition) string {
+// storageVersion returns the version that objects are stored in; of a wrong definition
+// that may be none, or one without a name.
+func storageVersion(crd *v1.CustomResourceDefinition) (name string, ok bool) {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Storage {
-			return crd.Spec.Versions[i].Name
+			return crd.Spec.Versions[i].Name, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // Validate checks a definition. A new one that equals one that has passed

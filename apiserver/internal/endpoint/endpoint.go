@@ -109,7 +109,7 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) e
 func pathServed(req *Request) bool {
 	backend := req.Served.Backend
 	_, lists := backend.(resource.Lister)
-	if req.Name == "" {
+	if req.Target.Name == "" { // the other may have come out of a selector
 		_, creates := backend.(resource.Creater)
 		return lists || creates && !req.everywhere()
 	}

@@ -93,7 +93,9 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 
 // patchScale answers a PATCH of a Scale.
 func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
-	p.v, p.kind = &h.scale.Versions[0], h.scale.GroupVersionKind("v1")
+	v := h.scale.Versions[0]
+	v.StrategicMerge = req.Version.StrategicMerge
+	p.v, p.kind = &v, h.scale.GroupVersionKind("v1")
 	p.strategy, p.ownership = anything{}, req.Sub.Ownership
 	if err := p.parse(t, options); err != nil {
 		return err

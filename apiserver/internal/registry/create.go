@@ -105,10 +105,9 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	if err := wr.Validate(ctx, obj, nil); err != nil {
 		return nil, err
 	}
-	if obj.GetResourceVersion() != "" && !wr.Creates {
-		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	if wr.Creates {
+		obj.SetResourceVersion("")
 	}
-	obj.SetResourceVersion("")
 	key := in.Key(obj.GetNamespace(), obj.GetName())
 	if wr.dryRun {
 		current, err := g.store.Get(ctx, key)
@@ -120,6 +119,10 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 		}
 		return g.Transient(in, wr.Version, obj)
 	}
+	if revision, err := ParseRevision(obj.GetResourceVersion()); err == nil && revision != 0 {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	obj.SetResourceVersion("")
 	rec, shown, err := wr.put(ctx, key, nil, obj)
 	var conflict *storage.ConflictError
 	if errors.As(err, &conflict) {

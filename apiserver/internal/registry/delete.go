@@ -176,8 +176,11 @@ func (d *deletion) mark(obj resource.Object) marked {
 	if graceful && seconds < 0 {
 		return marked{pending: true}
 	}
-	obj.SetFinalizers(d.finalizers(obj))
 	holds := rules.Holds != nil && rules.Holds(obj)
+	if rules.Mark != nil && !first && holds {
+		return marked{pending: true}
+	}
+	obj.SetFinalizers(d.finalizers(obj))
 	free := len(obj.GetFinalizers()) == 0 && !holds && seconds == 0
 	if free && !graceful {
 		return marked{}

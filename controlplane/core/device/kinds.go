@@ -34,7 +34,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[resourcev1.ResourceClaim, claim]{
 			Group: group, Version: "v1", Plural: "resourceclaims", Status: true, Unconditional: true,
-			Metadata: kind.Metadata{StatusKept: true}, Deletion: resource.DeletionRules{ReturnsObject: true},
+			Metadata: kind.Metadata{Again: true, StatusKept: true}, Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(c claim) { defaultDevices(&c.Spec.Devices) },
 			Validate: func(c, old claim) field.ErrorList {
 				var errs field.ErrorList

@@ -240,14 +240,51 @@ func (t *taking) nextAddress() (netip.Addr, bool) {
 		if p == t.a.ips {
 			first = first.Next() // that of the API server comes before
 		}
-		for ip := first; p.Contains(ip.Next()); ip = ip.Next() {
-			if t.free(ip) {
-				t.taken = append(t.taken, ip)
-				return ip, true
-			}
+		chosen := chosenFrom(p)
+		if chosen.Less(first) {
+			chosen = first
+		}
+		ip, ok := t.freeAddress(p, chosen, netip.Addr{})
+		if !ok {
+			ip, ok = t.freeAddress(p, first, chosen)
+		}
+		if ok {
+			t.taken = append(t.taken, ip)
+			return ip, true
 		}
 	}
 	return netip.Addr{}, false
+}
+
+// freeAddress returns the first free address of a range from one on, before the end of the
+// range or, if valid, before another address.
+func (t *taking) freeAddress(p netip.Prefix, from, before netip.Addr) (netip.Addr, bool) {
+	for ip := from; ip != before && p.Contains(ip.Next()); ip = ip.Next() {
+		if t.free(ip) {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// chosenFrom is the address of a range from which on the server chooses. Those below, a
+// sixteenth of the range, but 16 to 256, are for who asks for one by name, as long as
+// others are free. See KEP-3070.
+func chosenFrom(p netip.Prefix) netip.Addr {
+	const fewest, most = 16, 256
+	bits := p.Addr().BitLen() - p.Bits()
+	kept := most
+	if bits < 12 {
+		kept = max(fewest, 1<<bits/fewest)
+	}
+	if bits < 5 { // there are not many more
+		kept = 0
+	}
+	ip := p.Addr().Next()
+	for range kept {
+		ip = ip.Next()
+	}
+	return ip
 }
 
 // ports takes node ports, where the type has any.
@@ -390,7 +427,9 @@ func (t *taking) nextPort() (int32, error) {
 		t.taken = append(t.taken, last+1)
 		return last + 1, nil
 	}
-	for port := int32(firstNodePort); port <= lastNodePort; port++ {
+	const ports = lastNodePort - firstNodePort + 1
+	for i := range int32(ports) {
+		port := firstNodePort + (i+staticNodePorts)%ports
 		if t.free(port) {
 			t.taken = append(t.taken, port)
 			return port, nil

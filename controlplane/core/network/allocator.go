@@ -53,7 +53,10 @@ type holder struct {
 // Service to be stored.
 const (
 	firstNodePort, lastNodePort = 30000, 32767
-	allocationPatience          = time.Minute
+	// staticNodePorts are at the beginning of the range, for who asks for one by number, as
+	// long as others are free. See KEP-3668.
+	staticNodePorts    = 86
+	allocationPatience = time.Minute
 )
 
 // AllocatorStore is what a [ServiceAllocator] needs of a store.

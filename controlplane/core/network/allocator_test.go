@@ -5,6 +5,7 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -46,8 +47,8 @@ func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
 	if diff := cmp.Diff([]string{"10.0.0.2", "10.0.0.3"}, []string{first.Spec.ClusterIP, second.Spec.ClusterIP}); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
-	if first.Spec.Ports[0].NodePort != 0 || second.Spec.Ports[0].NodePort != firstNodePort {
-		t.Errorf("node ports %d and %d, want none and the first", first.Spec.Ports[0].NodePort, second.Spec.Ports[0].NodePort)
+	if first.Spec.Ports[0].NodePort != 0 || second.Spec.Ports[0].NodePort != 30086 {
+		t.Errorf("node ports %d and %d, want none and the first above those for who asks", first.Spec.Ports[0].NodePort, second.Spec.Ports[0].NodePort)
 	}
 
 	taken := service("c", corev1.ServiceTypeClusterIP)
@@ -87,7 +88,7 @@ func TestDryRunsTakeNothing(t *testing.T) {
 		}
 	}
 	s := service("a", corev1.ServiceTypeClusterIP)
-	if err := admit(a, s, nil, false); err != nil || s.Spec.ClusterIP != "10.0.0.2" {
+	if err := admit(a, s, nil, false); err != nil || s.Spec.ClusterIP != "10.0.0.17" {
 		t.Errorf("the first address is %q: %v", s.Spec.ClusterIP, err)
 	}
 }
@@ -106,6 +107,47 @@ func TestHeadlessAndExternalServicesHaveNoAddress(t *testing.T) {
 	if diff := cmp.Diff([]string{"None"}, headless.Spec.ClusterIPs); diff != "" || external.Spec.ClusterIP != "" || external.Spec.IPFamilies != nil {
 		t.Errorf("headless %v, external %q", headless.Spec.ClusterIPs, external.Spec.ClusterIP)
 	}
+}
+
+func TestTheBeginningOfARangeIsForWhoAsksForIt(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"10.0.0.0/27": {"10.0.0.17", "10.0.0.30", "10.0.0.2", "10.0.0.16"}, // the last of those above, then those below but the API server's
+		"10.0.0.0/28": {"10.0.0.2", "10.0.0.14"},                           // all
+	} {
+		a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix(text), oneID)
+		var got []string
+		for i := 0; ; i++ {
+			s := service(fmt.Sprint(i), corev1.ServiceTypeClusterIP)
+			if err := admit(a, s, nil, false); err != nil {
+				break
+			}
+			got = append(got, s.Spec.ClusterIP)
+		}
+		if diff := cmp.Diff(want, ends(got)); diff != "" {
+			t.Errorf("%s: the ends of what is given away one by one (-want +got):\n%s", text, diff)
+		}
+	}
+	for bits, want := range map[int]string{8: "10.0.1.1", 12: "10.0.1.1", 16: "10.0.1.1", 20: "10.0.1.1", 22: "10.0.0.65", 24: "10.0.0.17", 29: "10.0.0.1"} {
+		if got := chosenFrom(netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), bits)); got.String() != want {
+			t.Errorf("of /%d the server chooses from %s on, want %s", bits, got, want)
+		}
+	}
+}
+
+// ends are the first and last of each row of addresses that follow one another.
+func ends(ips []string) []string {
+	var out []string
+	for i, ip := range ips {
+		at := netip.MustParseAddr(ip)
+		if i == 0 || at.Prev().String() != ips[i-1] {
+			out = append(out, ip)
+		}
+		if i == len(ips)-1 || at.Next().String() != ips[i+1] {
+			out = append(out, ip)
+		}
+	}
+	return out
 }
 
 func TestAFullRangeIsAnError(t *testing.T) {

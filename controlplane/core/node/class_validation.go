@@ -104,6 +104,8 @@ func validatePriorityClass(c, old *schedulingv1.PriorityClass) field.ErrorList {
 	}
 	switch kind.Value(c.PreemptionPolicy) {
 	case corev1.PreemptLowerPriority, corev1.PreemptNever:
+	case "":
+		errs = append(errs, field.Required(policy, ""))
 	default:
 		errs = append(errs, field.NotSupported(policy, *c.PreemptionPolicy, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -125,6 +126,9 @@ func defaultJobSpec(s *batchv1.JobSpec) {
 func prepareJob(_ context.Context, j, old *batchv1.Job) {
 	podspec.PrepareTemplate(&j.Spec.Template)
 	same := maps.Equal(j.Labels, j.Spec.Template.Labels)
+	if len(j.Labels) == 0 && len(validation.IsValidLabelValue(j.Name)) > 0 {
+		same = false // those of the Pods are refused, which is enough
+	}
 	if old == nil && !kind.Value(j.Spec.ManualSelector) {
 		selectOwnPods(j)
 	}

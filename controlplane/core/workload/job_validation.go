@@ -30,7 +30,7 @@ func validateJob(j, old *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &j.Spec
 	f := root.Child("spec")
-	if old == nil && s.Selector != nil && !kind.Value(s.ManualSelector) {
+	if s.Selector != nil && !kind.Value(s.ManualSelector) {
 		checkGenerated(&f, j)
 	}
 	checkWholeJob(&root, &f, j)
