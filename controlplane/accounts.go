@@ -62,7 +62,7 @@ func newAccounts(p *Plane) *accounts {
 		}
 	}
 	a.controllers = append(a.controllers, o.controllers(serviceaccount.NewTokenSecrets(a.tokens, roots))...)
-	a.admission = serviceaccount.Admission{Store: p.store, Suffix: o.Entropy.Suffix}
+	a.admission = serviceaccount.Admission{Store: p.store, Suffix: o.Entropy.Suffix, Known: &serviceaccount.Known{}}
 	if slices.ContainsFunc(a.keepers, func(k *serviceaccount.Keeper) bool { return k.Name() == "serviceaccount-controller" }) {
 		a.admission.Patience = serviceaccount.Settling
 	}

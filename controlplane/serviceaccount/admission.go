@@ -42,6 +42,8 @@ type Admission struct {
 	// Patience is for how long after the creation of a namespace a Pod waits for
 	// its default account. 0: not at all.
 	Patience time.Duration
+	// Known remembers accounts that were read; nil: none.
+	Known *Known
 }
 
 var (
@@ -134,7 +136,7 @@ func validateMirror(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 	return nil
 }
 
-// account reads an account. Whoever learns of a new namespace by a watch may be
+// account reads an account, which is shared and must not be changed. Whoever learns of a new namespace by a watch may be
 // faster than its default account, which is about to be made; that is waited for.
 func (a Admission) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	view, err := a.Store.View(ctx, 0)
@@ -142,9 +144,9 @@ func (a Admission) account(ctx context.Context, namespace, name string) (*corev1
 		return nil, err
 	}
 	for {
-		var account corev1.ServiceAccount
-		if err = read(view, schema.GroupResource{Resource: accounts}, namespace, name, &account); err == nil {
-			return &account, nil
+		var account *corev1.ServiceAccount
+		if account, err = a.Known.read(view, namespace, name); err == nil {
+			return account, nil
 		}
 		if name != DefaultName || a.Patience == 0 {
 			break

@@ -185,12 +185,22 @@ func recorded(obj resource.Object, tracked bool) metav1.Object {
 	return obj
 }
 
-// plainMetadata tells whether the metadata of an unstructured object is certainly
-// valid.
+// plainMetadata tells whether the metadata of an object is certainly valid.
 func (in *Served) plainMetadata(obj, old resource.Object) bool {
+	name := wire.PlainSubdomain
+	if rule := in.NameRule; rule != nil {
+		name = func(text string) bool { return len(rule(text, false)) == 0 }
+	}
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return false
+		if in.NameRule != nil && obj.GetGenerateName() != "" {
+			return false // what a prefix has to be is another rule
+		}
+		var before metav1.Object
+		if old != nil {
+			before = old
+		}
+		return wire.PlainTypedMetadata(obj, before, in.Namespaced, name)
 	}
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	if !ok {
@@ -205,10 +215,6 @@ func (in *Served) plainMetadata(obj, old resource.Object) bool {
 		if before, ok = was.Object["metadata"].(map[string]any); !ok {
 			return false
 		}
-	}
-	name := wire.PlainSubdomain
-	if rule := in.NameRule; rule != nil {
-		name = func(text string) bool { return len(rule(text, false)) == 0 }
 	}
 	return wire.PlainMetadata(metadata, before, in.Namespaced, name)
 }

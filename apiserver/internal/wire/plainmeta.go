@@ -3,6 +3,12 @@
 
 package wire
 
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // PlainMetadata tells whether the decoded metadata of an object is certainly
 // valid: nothing but a name, a namespace, labels and annotations of the usual
 // form, and what the server sets. before is the metadata that it replaces, nil
@@ -127,4 +133,63 @@ func plainName(text string, longest int) bool {
 
 func alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// PlainTypedMetadata is [PlainMetadata] for the metadata of a Go type. Of these owners
+// are usual as well, names that are no more than segments of paths, and prefixes of
+// subdomains.
+func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(string) bool) bool {
+	if text := meta.GetName(); text == "" || text == "." || text == ".." || strings.ContainsAny(text, "/%") || !name(text) {
+		return false
+	}
+	if len(meta.GetFinalizers()) > 0 || meta.GetDeletionTimestamp() != nil || meta.GetDeletionGracePeriodSeconds() != nil ||
+		meta.GetSelfLink() != "" {
+		return false
+	}
+	if prefix := meta.GetGenerateName(); prefix != "" && !PlainSubdomain(strings.TrimSuffix(prefix, "-")) {
+		return false
+	}
+	if namespace := meta.GetNamespace(); namespaced != (namespace != "") || namespaced && !plainLabel(namespace) {
+		return false
+	}
+	for key, text := range meta.GetLabels() {
+		if !PlainQualifiedName(key) || text != "" && !plainName(text, 63) {
+			return false
+		}
+	}
+	size := 0
+	for key, text := range meta.GetAnnotations() {
+		if size += len(key) + len(text); !PlainQualifiedName(key) || size > 256<<10 {
+			return false
+		}
+	}
+	if !plainOwners(meta.GetOwnerReferences()) || meta.GetGeneration() < 0 {
+		return false
+	}
+	if before == nil {
+		return true
+	}
+	was, is := before.GetCreationTimestamp(), meta.GetCreationTimestamp()
+	return meta.GetName() == before.GetName() && meta.GetNamespace() == before.GetNamespace() && meta.GetUID() == before.GetUID() && is.Equal(&was) &&
+		before.GetDeletionTimestamp() == nil && before.GetDeletionGracePeriodSeconds() == nil && meta.GetGeneration() >= before.GetGeneration() &&
+		meta.GetResourceVersion() != ""
+}
+
+// plainOwners tells whether there is nothing to say about the owners of an object.
+func plainOwners(owners []metav1.OwnerReference) bool {
+	controllers := 0
+	for i := range owners {
+		o := &owners[i]
+		group, version, grouped := strings.Cut(o.APIVersion, "/")
+		if !grouped {
+			version = group
+		}
+		if group == "" || version == "" || strings.Contains(version, "/") || o.Kind == "" || o.Kind == "Event" || o.Name == "" || o.UID == "" {
+			return false
+		}
+		if o.Controller != nil && *o.Controller {
+			controllers++
+		}
+	}
+	return controllers <= 1
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
@@ -26,7 +28,11 @@ func FuzzPlainMetadata(f *testing.F) {
 	f.Add(`{"name":"x","namespace":"ns","uid":"u","resourceVersion":"1","generation":1}`, was, true)
 	f.Add(`{"name":"x","namespace":"ns","uid":"v","generation":3}`, was, true)
 	f.Add(`{"name":"x","ownerReferences":[{}],"finalizers":["a"]}`, ``, false)
+	f.Add(`{"generateName":"web-","name":"web-x","namespace":"ns","uid":"u","resourceVersion":"1","generation":2,"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"w","uid":"1","controller":true}]}`, was, true)
+	f.Add(`{"generateName":"Web","name":"x","ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"w","uid":"1"}]}`, ``, false)
+	f.Add(`{"name":"a/b","ownerReferences":[{"apiVersion":"a/b/c","kind":"K","name":"w","uid":"1"}]}`, ``, false)
 	f.Fuzz(func(t *testing.T, text, before string, namespaced bool) {
+		typedMetadata(t, text, before, namespaced)
 		var metadata, old map[string]any
 		if json.Unmarshal([]byte(text), &metadata) != nil || before != "" && json.Unmarshal([]byte(before), &old) != nil {
 			return
@@ -52,4 +58,33 @@ func FuzzPlainMetadata(f *testing.F) {
 			t.Errorf("accepts %s after %s: %v", text, before, errs)
 		}
 	})
+}
+
+// typedMetadata holds the same for Go types.
+func typedMetadata(t *testing.T, text, before string, namespaced bool) {
+	t.Helper()
+	var obj, was metav1.ObjectMeta
+	if json.Unmarshal([]byte(text), &obj) != nil || before != "" && json.Unmarshal([]byte(before), &was) != nil {
+		return
+	}
+	obj.ManagedFields = nil
+	var old metav1.Object
+	if before != "" {
+		old = &was
+	}
+	for _, rule := range []apivalidation.ValidateNameFunc{apivalidation.NameIsDNSSubdomain, func(name string, _ bool) []string { return content.IsPathSegmentName(name) }} {
+		if !wire.PlainTypedMetadata(&obj, old, namespaced, func(name string) bool { return len(rule(name, false)) == 0 }) {
+			if text == before && namespaced {
+				t.Errorf("does not accept %s", text)
+			}
+			continue
+		}
+		errs := apivalidation.ValidateObjectMetaAccessor(&obj, namespaced, rule, nil)
+		if old != nil {
+			errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(&obj, old, nil)...)
+		}
+		if len(errs) > 0 {
+			t.Errorf("accepts %s after %s: %v", text, before, errs)
+		}
+	}
 }

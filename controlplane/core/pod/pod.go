@@ -21,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // Resources returns the kinds of this package.
@@ -90,6 +91,9 @@ func Resources() []*resource.Resource {
 
 // nameWarnings are about names that hosts cannot have.
 func nameWarnings(p *corev1.Pod) []string {
+	if valid.PlainLabel(p.Name) {
+		return nil
+	}
 	problems := validation.IsDNS1123Label(p.Name)
 	if len(problems) == 0 {
 		return nil

@@ -180,12 +180,20 @@ func CheckImage(f *valid.Field, c *corev1.Container) {
 	}
 }
 
+// portName tells what is wrong with the name of a port.
+func portName(name string) []string {
+	if valid.PlainPortName(name) {
+		return nil
+	}
+	return validation.IsValidPortName(name)
+}
+
 func checkPorts(f *valid.Field, ports []corev1.ContainerPort) {
 	names := sets.New[string]()
 	for i := range ports {
 		p, at := &ports[i], f.Index(i)
 		if p.Name != "" {
-			if problems := validation.IsValidPortName(p.Name); len(problems) > 0 {
+			if problems := portName(p.Name); len(problems) > 0 {
 				at.Problems("name", p.Name, problems)
 			} else if names.Has(p.Name) {
 				at.Duplicate("name", p.Name)

@@ -63,7 +63,7 @@ func checkEnvSource(f *valid.Field, e *corev1.EnvVar) {
 
 func checkKeyRef(f *valid.Field, name, key string) {
 	f.Subdomain("name", name)
-	if f.NonEmpty("key", key) {
+	if f.NonEmpty("key", key) && !valid.PlainKey(key) {
 		f.Problems("key", key, validation.IsConfigMapKey(key))
 	}
 }

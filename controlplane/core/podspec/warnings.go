@@ -66,7 +66,9 @@ func (w *warner) spec(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 		w.overlaps(&s.Volumes[i])
 	}
 	w.lists(s)
-	w.fractions(w.child("spec", "overhead"), s.Overhead)
+	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		w.fraction(s.Overhead, name, func() *field.Path { return w.child("spec", "overhead") })
+	}
 	if _, ok := m.Annotations[seccompOfPod]; ok && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
 		w.say(w.child("metadata", "annotations").Key(seccompOfPod), useSeccompField)
 	}
@@ -259,13 +261,6 @@ func (w *warner) lists(s *corev1.PodSpec) {
 	}
 }
 
-// fractions warns of parts of bytes.
-func (w *warner) fractions(at *field.Path, list corev1.ResourceList) {
-	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		w.fraction(list, name, func() *field.Path { return at })
-	}
-}
-
 // fraction warns of a part of a byte; the path of the list is asked for when there is one.
 func (w *warner) fraction(list corev1.ResourceList, name corev1.ResourceName, at func() *field.Path) {
 	if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
@@ -274,34 +269,50 @@ func (w *warner) fraction(list corev1.ResourceList, name corev1.ResourceName, at
 }
 
 // each visits containers with their paths.
-func (w *warner) each(s *corev1.PodSpec, visit func(at *field.Path, c *corev1.Container)) {
+func (w *warner) each(s *corev1.PodSpec, visit func(at place, c *corev1.Container)) {
 	for i := range s.InitContainers {
-		visit(w.child("spec", "initContainers").Index(i), &s.InitContainers[i])
+		visit(place{w, "initContainers", i}, &s.InitContainers[i])
 	}
 	for i := range s.Containers {
-		visit(w.child("spec", "containers").Index(i), &s.Containers[i])
+		visit(place{w, "containers", i}, &s.Containers[i])
 	}
 	for i := range s.EphemeralContainers {
-		visit(w.child("spec", "ephemeralContainers").Index(i), (*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
+		visit(place{w, "ephemeralContainers", i}, (*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
 	}
 }
 
+// place is where a container is; its path is worked out for warnings alone.
+type place struct {
+	w    *warner
+	list string
+	i    int
+}
+
+// child is the path of a field of the container.
+func (p place) child(names ...string) *field.Path {
+	return p.w.child("spec", p.list).Index(p.i).Child(names[0], names[1:]...)
+}
+
 func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
-	w.each(s, func(at *field.Path, c *corev1.Container) {
+	w.each(s, func(at place, c *corev1.Container) {
 		if len(annotations) > 0 {
 			w.profiles(s, c, annotations)
 		}
 		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-			w.fraction(c.Resources.Limits, name, func() *field.Path { return at.Child("resources", "limits") })
-			w.fraction(c.Resources.Requests, name, func() *field.Path { return at.Child("resources", "requests") })
+			w.fraction(c.Resources.Limits, name, func() *field.Path { return at.child("resources", "limits") })
+			w.fraction(c.Resources.Requests, name, func() *field.Path { return at.child("resources", "requests") })
 		}
-		seen := sets.New[string]()
-		for i, e := range c.Env {
-			self := "$(" + e.Name + ")"
-			if seen.Has(e.Name) && (e.ValueFrom != nil || e.Value == self || !strings.Contains(e.Value, self)) {
-				w.say(at.Child("env").Index(i), "hides previous definition of %q, which may be dropped when using apply", e.Name)
+		seen := make(map[string]bool, len(c.Env))
+		for i := range c.Env {
+			e := &c.Env[i]
+			before := len(seen)
+			if seen[e.Name] = true; len(seen) > before {
+				continue
 			}
-			seen.Insert(e.Name)
+			self := "$(" + e.Name + ")"
+			if e.ValueFrom != nil || e.Value == self || !strings.Contains(e.Value, self) {
+				w.say(at.child("env").Index(i), "hides previous definition of %q, which may be dropped when using apply", e.Name)
+			}
 		}
 	})
 }
@@ -331,17 +342,22 @@ func (w *warner) profiles(s *corev1.PodSpec, c *corev1.Container, annotations ma
 	}
 }
 
+// placedPort is a port of a container.
+type placedPort struct {
+	at place
+	i  int
+	p  *corev1.ContainerPort
+}
+
+func (p placedPort) path() *field.Path { return p.at.child("ports").Index(p.i) }
+
 func (w *warner) ports(s *corev1.PodSpec) {
-	type port struct {
-		at *field.Path
-		p  corev1.ContainerPort
-	}
-	var ports []port
-	w.each(s, func(at *field.Path, c *corev1.Container) {
-		for i, p := range c.Ports {
-			at := at.Child("ports").Index(i)
+	var ports []placedPort
+	w.each(s, func(at place, c *corev1.Container) {
+		for i := range c.Ports {
+			p, at := &c.Ports[i], placedPort{at, i, &c.Ports[i]}
 			if p.HostIP != "" && p.HostPort == 0 {
-				w.say(at, "hostIP set without hostPort: {Name:%s HostPort:%d ContainerPort:%d Protocol:%s HostIP:%s}",
+				w.say(at.path(), "hostIP set without hostPort: {Name:%s HostPort:%d ContainerPort:%d Protocol:%s HostIP:%s}",
 					p.Name, p.HostPort, p.ContainerPort, p.Protocol, p.HostIP)
 			}
 			for _, other := range ports {
@@ -350,20 +366,20 @@ func (w *warner) ports(s *corev1.PodSpec) {
 				}
 				switch {
 				case p.HostIP == other.p.HostIP && p.HostPort == other.p.HostPort:
-					w.say(at, "duplicate port definition with %s", other.at)
+					w.say(at.path(), "duplicate port definition with %s", other.path())
 				case p.HostPort == 0 || other.p.HostPort == 0:
-					w.say(at, "overlapping port definition with %s", other.at)
+					w.say(at.path(), "overlapping port definition with %s", other.path())
 				case p.HostPort == other.p.HostPort && (p.HostIP == "") != (other.p.HostIP == ""):
-					w.say(at, "dangerously ambiguous port definition with %s", other.at)
+					w.say(at.path(), "dangerously ambiguous port definition with %s", other.path())
 				}
 			}
-			ports = append(ports, port{at, p})
+			ports = append(ports, at)
 		}
 	})
 	for i, p := range ports {
-		first := slices.IndexFunc(ports, func(o port) bool { return o.p.Name == p.p.Name })
+		first := slices.IndexFunc(ports, func(o placedPort) bool { return o.p.Name == p.p.Name })
 		if p.p.Name != "" && first < i {
-			w.say(p.at, "duplicate port name %q with %s, services and probes that select ports by name will use %s", p.p.Name, ports[first].at, ports[first].at)
+			w.say(p.path(), "duplicate port name %q with %s, services and probes that select ports by name will use %[2]s", p.p.Name, ports[first].path())
 		}
 	}
 }

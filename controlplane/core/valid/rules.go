@@ -25,12 +25,16 @@ const notNegative = "must be greater than or equal to 0"
 
 // Subdomain checks a name of an object of most kinds.
 func (f *Field) Subdomain(name, value string) {
-	f.Problems(name, value, validation.IsDNS1123Subdomain(value))
+	if !PlainSubdomain(value) {
+		f.Problems(name, value, validation.IsDNS1123Subdomain(value))
+	}
 }
 
 // DNSLabel checks a name that becomes a label of a domain name.
 func (f *Field) DNSLabel(name, value string) {
-	f.Problems(name, value, validation.IsDNS1123Label(value))
+	if !PlainLabel(value) {
+		f.Problems(name, value, validation.IsDNS1123Label(value))
+	}
 }
 
 // Namespace checks the name of a namespace.
@@ -47,11 +51,16 @@ func (f *Field) PathSegment(name, value string) {
 
 // Qualified checks a name that may have a domain.
 func (f *Field) Qualified(name, value string) {
-	f.Problems(name, value, validation.IsQualifiedName(value))
+	if !plainQualified(value) {
+		f.Problems(name, value, validation.IsQualifiedName(value))
+	}
 }
 
 // LabelKey checks the key of a label.
 func (f *Field) LabelKey(name, value string) {
+	if plainQualified(value) {
+		return
+	}
 	if problems := validation.IsQualifiedName(value); len(problems) > 0 {
 		f.Add(metavalidation.ValidateLabelName(value, f.path(name))...)
 	}

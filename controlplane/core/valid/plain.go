@@ -1,0 +1,74 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package valid
+
+import "strings"
+
+// What follows tells of names that they are certainly right, without making lists of
+// problems. Whatever it does not accept is for the rules, which explain.
+
+// PlainLabel tells whether a text is certainly a DNS label.
+func PlainLabel(text string) bool {
+	if text == "" || len(text) > 63 || text[0] == '-' || text[len(text)-1] == '-' {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// PlainSubdomain tells whether a text is certainly a DNS subdomain.
+func PlainSubdomain(text string) bool {
+	if len(text) > 253 {
+		return false
+	}
+	for {
+		label, rest, more := strings.Cut(text, ".")
+		if !PlainLabel(label) {
+			return false
+		}
+		if !more {
+			return true
+		}
+		text = rest
+	}
+}
+
+// plainQualified tells whether a text is certainly a name that may have a domain.
+func plainQualified(text string) bool {
+	if domain, name, has := strings.Cut(text, "/"); has {
+		return PlainSubdomain(domain) && plainName(name)
+	}
+	return plainName(text)
+}
+
+// plainName tells whether a text is certainly a qualified name without a domain, or
+// the value of a label.
+func plainName(text string) bool {
+	if text == "" || len(text) > 63 || !alphanumeric(text[0]) || !alphanumeric(text[len(text)-1]) {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// PlainPortName tells whether a text is certainly the name of a port.
+func PlainPortName(text string) bool {
+	return len(text) <= 15 && PlainLabel(text) && !strings.Contains(text, "--") &&
+		strings.ContainsFunc(text, func(r rune) bool { return r >= 'a' })
+}
+
+// PlainKey tells whether a text is certainly a key of a ConfigMap or a Secret.
+func PlainKey(text string) bool { return plainName(text) }
