@@ -70,6 +70,10 @@ type Endpoint struct {
 	// unstructured even if New is set. nil: versions differ in apiVersion alone.
 	Convert func(obj Object, to schema.GroupVersion) (Object, error)
 
+	// Frozen tells that unstructured objects may have their record, which is made here,
+	// in frozen form.
+	Frozen bool
+
 	// New returns an empty typed object; nil: objects are unstructured.
 	New func() Object
 }

@@ -21,9 +21,9 @@ type entry struct {
 	manager, version, subresource string
 	operation                     metav1.ManagedFieldsOperationType
 	time                          time.Time // in whole seconds; zero: none
-	// The entry before the write; neither for a new one.
-	typed *metav1.ManagedFieldsEntry
-	raw   map[string]any
+	// The entry before the write, and what it had in frozen form; none for a new one.
+	typed       *metav1.ManagedFieldsEntry
+	raw, fields wire.Frozen
 	// set is what it has after the write if that has changed.
 	set     *fields.Tree
 	changed bool
@@ -42,11 +42,7 @@ func (e *entry) read() (*fields.Tree, bool) {
 	if e.typed != nil {
 		return fields.ReadText(e.typed.FieldsV1.GetRawString())
 	}
-	set, ok := e.raw["fieldsV1"].(map[string]any)
-	if !ok {
-		return nil, false
-	}
-	return fields.ReadFields(set)
+	return fields.ReadFrozen(e.fields)
 }
 
 // ownTypedRecord returns the record of a typed object before a write, if it is as
@@ -107,42 +103,89 @@ func sameRecord(a, b []metav1.ManagedFieldsEntry) bool {
 
 // ownRecord is ownTypedRecord for unstructured objects.
 func (m *Manager) ownRecord(live, obj *unstructured.Unstructured) ([]entry, bool) {
-	before, _, ok := rawRecord(live)
+	before, has, ok := frozenRecord(live)
 	if !ok {
 		return nil, false
 	}
 	if m.binding.Subresource == "" {
-		sent, has, ok := rawRecord(obj)
-		if !ok || has && (len(sent) == 0 || !wire.Equal(sent, before)) {
+		sent, alsoHas, ok := frozenRecord(obj)
+		if !ok || alsoHas && (sent == "[]" || sent != before) {
 			return nil, false
 		}
 	}
-	if !m.binding.plainRecord(before) {
+	if !has {
+		return nil, true
+	}
+	if before[0] != '[' {
 		return nil, false
 	}
 	version := m.binding.Kind.GroupVersion().String()
-	out := make([]entry, len(before), len(before)+1)
-	for i := range before {
-		raw := before[i].(map[string]any)
-		text := func(name string) string {
-			value, _ := raw[name].(string)
-			return value
-		}
-		out[i] = entry{
-			manager: text("manager"), version: version, subresource: text("subresource"),
-			operation: metav1.ManagedFieldsOperationType(text("operation")), raw: raw,
-		}
-		if at := text("time"); at != "" {
-			var err error
-			if out[i].time, err = time.Parse(time.RFC3339, at); err != nil {
-				return nil, false
-			}
-		}
-		if out[i].repeats(out[:i]) {
+	out := make([]entry, 0, 4)
+	for r := before.Reader(); r.Element(); {
+		e, ok := readEntry(r.Take())
+		if !ok || e.version != version || len(out) == maxRemembered || e.repeats(out) {
 			return nil, false
 		}
+		out = append(out, e)
 	}
 	return out, true
+}
+
+// frozenRecord returns the record of an unstructured object, and whether there is one.
+// ok is false when it cannot be told.
+func frozenRecord(obj *unstructured.Unstructured) (record wire.Frozen, has, ok bool) {
+	value, has := obj.Object["metadata"]
+	if !has {
+		return "", false, true
+	}
+	metadata, ok := value.(map[string]any)
+	if !ok {
+		return "", false, false
+	}
+	if value, has = metadata["managedFields"]; !has {
+		return "", false, true
+	}
+	record, ok = wire.FreezeValue(value)
+	return record, true, ok
+}
+
+// readEntry reads an entry as the server writes it.
+func readEntry(raw wire.Frozen) (e entry, ok bool) {
+	if !raw.IsObject() {
+		return e, false
+	}
+	e.raw = raw
+	fieldsType := ""
+	r := raw.Reader()
+	for name, more := r.Member(); more; name, more = r.Member() {
+		if name == "fieldsV1" {
+			e.fields = r.Take()
+			continue
+		}
+		if r.Kind() != '"' {
+			return e, false
+		}
+		switch text := r.Text(); name {
+		case "manager":
+			e.manager = text
+		case "operation":
+			e.operation = metav1.ManagedFieldsOperationType(text)
+		case "apiVersion":
+			e.version = text
+		case "fieldsType":
+			fieldsType = text
+		case "subresource":
+			e.subresource = text
+		case "time":
+			var err error
+			if e.time, err = time.Parse(time.RFC3339, text); err != nil || len(text) != len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
+				return e, false
+			}
+		default:
+			return e, false
+		}
+	}
+	return e, fieldsType == "FieldsV1" && e.fields.IsObject()
 }
 
 // typedEntries writes a record for a typed object; nil if it is empty.
@@ -169,26 +212,51 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 	return out
 }
 
-// rawEntries writes a record for an unstructured object.
-func rawEntries(record []entry) []any {
-	out := make([]any, len(record))
+// frozenEntries writes a record for an unstructured object; false if it has no frozen form.
+func frozenEntries(record []entry) (wire.Frozen, bool) {
+	size := len("[]")
 	for i := range record {
+		size += 256 + len(record[i].raw)
+	}
+	out := append(make([]byte, 0, size), '[')
+	for i := range record {
+		if i > 0 {
+			out = append(out, ',')
+		}
 		e := &record[i]
 		if !e.changed {
-			out[i] = e.raw
+			out = append(out, e.raw...)
 			continue
 		}
-		before, _ := e.raw["fieldsV1"].(map[string]any)
-		raw := map[string]any{
-			"manager": e.manager, "operation": string(e.operation), "apiVersion": e.version, "fieldsType": "FieldsV1", "fieldsV1": e.set.Fields(before),
-		}
+		out = wire.AppendText(append(out, `{"apiVersion":`...), e.version)
+		out = e.set.AppendText(append(out, `,"fieldsType":"FieldsV1","fieldsV1":`...))
+		out = wire.AppendText(append(out, `,"manager":`...), e.manager)
+		out = wire.AppendText(append(out, `,"operation":`...), string(e.operation))
 		if e.subresource != "" {
-			raw["subresource"] = e.subresource
+			out = wire.AppendText(append(out, `,"subresource":`...), e.subresource)
 		}
 		if !e.time.IsZero() {
-			raw["time"] = e.time.UTC().Format(time.RFC3339)
+			out = append(e.time.UTC().AppendFormat(append(out, `,"time":"`...), time.RFC3339), '"')
 		}
-		out[i] = raw
+		out = append(out, '}')
 	}
-	return out
+	return wire.FreezeText(append(out, ']'))
+}
+
+// setRecord gives an unstructured object a record; false if it cannot.
+func (m *Manager) setRecord(u *unstructured.Unstructured, record []entry) bool {
+	if len(record) == 0 {
+		setRawRecord(u, nil)
+		return true
+	}
+	frozen, ok := frozenEntries(record)
+	switch {
+	case !ok:
+		return false
+	case m.binding.Endpoint.Frozen:
+		putRecord(u, frozen)
+	default:
+		putRecord(u, frozen.Thaw())
+	}
+	return true
 }

@@ -265,14 +265,19 @@ func readable(entries []metav1.ManagedFieldsEntry) bool {
 
 // setRawRecord gives an unstructured object a record as it is.
 func setRawRecord(u *unstructured.Unstructured, entries []any) {
-	metadata, ok := u.Object["metadata"].(map[string]any)
-	if len(entries) == 0 {
+	if len(entries) > 0 {
+		putRecord(u, entries)
+	} else if metadata, ok := u.Object["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")
-		return
 	}
+}
+
+// putRecord gives an unstructured object a record, in either form.
+func putRecord(u *unstructured.Unstructured, record any) {
+	metadata, ok := u.Object["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}
 		u.Object["metadata"] = metadata
 	}
-	metadata["managedFields"] = entries
+	metadata["managedFields"] = record
 }

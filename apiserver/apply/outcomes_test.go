@@ -82,7 +82,9 @@ func rememberedOutcomes(t *testing.T) {
 					remembered[did]++
 				}
 				got, err = endpoint.Update(live, next.DeepCopy(), name)
+				endpoint.binding.Frozen = seed%2 == 0
 				fromFrozen, frozenErr := endpoint.Update(frozen(live), frozen(next), name)
+				endpoint.binding.Frozen = false
 				if frozenErr != nil {
 					t.Fatal(frozenErr)
 				}

@@ -47,20 +47,70 @@ func ManagerName(option, userAgent string) string {
 // would not be recognised as one. It compares everything but resourceVersion and
 // leaves old alone.
 func KeepTimes(old, obj Object) {
-	before, has, known := rawRecord(old)
-	after, alsoHas, alsoKnown := rawRecord(obj)
-	if known && alsoKnown && has && alsoHas {
-		keepTimes(old.(*unstructured.Unstructured).Object, obj.(*unstructured.Unstructured).Object, before, after)
-		return
+	was, isUnstructured := old.(*unstructured.Unstructured)
+	is, alsoUnstructured := obj.(*unstructured.Unstructured)
+	if isUnstructured && alsoUnstructured {
+		before, has, known := frozenRecord(was)
+		after, alsoHas, alsoKnown := frozenRecord(is)
+		if known && alsoKnown && has && alsoHas {
+			if before != after && sameButTimes(before, after) {
+				keepTimes(was.Object, is.Object)
+			}
+			return
+		}
+		wire.Thaw(was.Object)
+		wire.Thaw(is.Object)
 	}
 	keepTimesOfTyped(old, obj)
 }
 
-// keepTimes is KeepTimes for unstructured objects with their records.
-func keepTimes(old, obj map[string]any, before, after []any) {
-	if !slices.EqualFunc(before, after, sameEntry) {
-		return
+// sameButTimes compares two records but for their times.
+func sameButTimes(a, b wire.Frozen) bool {
+	if a[0] != '[' || b[0] != '[' {
+		return false
 	}
+	x, y := a.Reader(), b.Reader()
+	for {
+		inA, inB := x.Element(), y.Element()
+		if !inA || !inB {
+			return inA == inB
+		}
+		if p, q := x.Take(), y.Take(); p != q && !sameEntryButTime(p, q) {
+			return false
+		}
+	}
+}
+
+func sameEntryButTime(a, b wire.Frozen) bool {
+	if !a.IsObject() || !b.IsObject() {
+		return false
+	}
+	x, y := a.Reader(), b.Reader()
+	member := func(r *wire.Reader) (name string, value wire.Frozen) {
+		for {
+			name, ok := r.Member()
+			if !ok {
+				return "", ""
+			}
+			if value = r.Take(); name != "time" {
+				return name, value
+			}
+		}
+	}
+	for {
+		name, value := member(&x)
+		other, otherValue := member(&y)
+		if name != other || value != otherValue {
+			return false
+		}
+		if value == "" {
+			return true
+		}
+	}
+}
+
+// keepTimes is KeepTimes for unstructured objects whose records differ in times alone.
+func keepTimes(old, obj map[string]any) {
 	for name, value := range obj {
 		if other, ok := old[name]; name != "metadata" && (!ok || !wire.Equal(value, other)) {
 			return
@@ -82,7 +132,7 @@ func keepTimes(old, obj map[string]any, before, after []any) {
 			return
 		}
 	}
-	is["managedFields"] = before
+	is["managedFields"] = was["managedFields"]
 }
 
 func keepTimesOfTyped(old, obj Object) {
@@ -111,7 +161,7 @@ func keepTimesOfTyped(old, obj Object) {
 	obj.SetResourceVersion(revision)
 }
 
-// rawRecord returns the record of an unstructured object as it is, and whether
+// rawRecord returns the record of an unstructured object, decoded, and whether
 // there is one. ok is false when it cannot be told.
 func rawRecord(obj Object) (entries []any, has, ok bool) {
 	u, ok := obj.(*unstructured.Unstructured)
@@ -128,6 +178,9 @@ func rawRecord(obj Object) (entries []any, has, ok bool) {
 	}
 	if value, has = metadata["managedFields"]; !has {
 		return nil, false, true
+	}
+	if frozen, ok := value.(wire.Frozen); ok {
+		value = frozen.Thaw()
 	}
 	entries, ok = value.([]any)
 	return entries, true, ok

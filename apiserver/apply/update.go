@@ -39,15 +39,16 @@ func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
 
 // updateByLibrary gives obj the record that the library makes.
 func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
+	live = thawed(live)
 	if m.binding.Endpoint.Convert != nil && !(m.inOneVersion(live) && m.inOneVersion(obj)) {
 		// Differences would have to be converted, which takes whole objects.
-		return recordByLibrary(library, thawed(live), thawed(obj), obj, manager)
+		return recordByLibrary(library, live, thawed(obj), obj, manager)
 	}
 	before, after, err := m.binding.differences(live, obj)
 	if err != nil {
 		return err
 	}
-	return recordByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, obj), obj, manager)
+	return recordByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, thawed(obj)), obj, manager)
 }
 
 // recordByLibrary gives obj the record that the library makes of a pair of objects, or of
@@ -85,7 +86,7 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 		if !ok {
 			return false
 		}
-		return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) { setRawRecord(wished, rawEntries(record)) })
+		return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) bool { return m.setRecord(wished, record) })
 	}
 	record, ok := m.ownTypedRecord(live, obj)
 	a, b := reflect.ValueOf(live), reflect.ValueOf(obj)
@@ -99,7 +100,10 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	if !ok {
 		return false
 	}
-	return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) { obj.SetManagedFields(typedEntries(record)) })
+	return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) bool {
+		obj.SetManagedFields(typedEntries(record))
+		return true
+	})
 }
 
 // ofVersion tells whether an object is in the version of the endpoint. Typed ones
@@ -111,10 +115,9 @@ func (m *Manager) ofVersion(obj Object) bool {
 
 // attribute works out the record after a write and hands it on. creates tells
 // that the object did not exist before.
-func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string, creates bool, set func([]entry)) bool {
+func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string, creates bool, set func([]entry) bool) bool {
 	if len(record) == 0 && !creates {
-		set(nil) // whoever has no record by now shall have none
-		return true
+		return set(nil) // whoever has no record by now shall have none
 	}
 	changes.Prune(m.resets())
 	root := m.root()
@@ -151,8 +154,7 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 	}
 	record = slices.DeleteFunc(record, func(e entry) bool { return e.changed && e.set.Empty() })
 	slices.SortStableFunc(record, entry.compare)
-	set(record)
-	return true
+	return set(record)
 }
 
 // own is the entry of a manager.

@@ -101,5 +101,5 @@ func (m *merging) name(begin int, name string) {
 	if len(m.out) > begin {
 		m.out = append(m.out, ',')
 	}
-	m.out = append(append(append(m.out, '"'), name...), `":`...)
+	m.out = append(wire.AppendText(m.out, name), ':')
 }

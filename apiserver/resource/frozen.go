@@ -15,7 +15,7 @@ import (
 //
 // Such objects come to the strategies and ownerships of the version, and to admission.
 // All of them have to expect it in any member of the object but apiVersion, kind and
-// metadata, and to [Thaw] the object, or a copy, before they use anything that knows
+// metadata, and as managedFields of the metadata, and to [Thaw] the object, or a copy, before they use anything that knows
 // maps only, copying it in depth included. Everybody else gets thawed objects: readers,
 // subresources without a strategy, conversions, [Resource.Committed].
 type Frozen = wire.Frozen

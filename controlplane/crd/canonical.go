@@ -3,7 +3,11 @@
 
 package crd
 
-import "time"
+import (
+	"time"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+)
 
 // canonicalMeta tells whether metadata certainly has the form that decoding and
 // encoding it would give it: known fields of their types, nothing empty that
@@ -18,7 +22,8 @@ func canonicalMeta(metadata map[string]any) bool {
 			n, is := value.(int64)
 			ok = is && n != 0
 		case "creationTimestamp", "deletionTimestamp":
-			ok = canonicalTime(value)
+			text, is := value.(string)
+			ok = is && canonicalTime(text)
 		case "deletionGracePeriodSeconds":
 			_, ok = value.(int64)
 		case "labels", "annotations":
@@ -28,7 +33,8 @@ func canonicalMeta(metadata map[string]any) bool {
 		case "ownerReferences":
 			ok = everyOf(value, canonicalOwner)
 		case "managedFields":
-			ok = everyOf(value, canonicalEntry)
+			record, frozen := resource.Freeze(value)
+			ok = frozen && canonicalRecord(record)
 		}
 		if !ok {
 			return false
@@ -69,9 +75,8 @@ func everyOf(value any, pass func(any) bool) bool {
 	return true
 }
 
-func canonicalTime(value any) bool {
-	text, ok := value.(string)
-	if !ok || len(text) != len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
+func canonicalTime(text string) bool {
+	if len(text) != len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
 		return false
 	}
 	t, err := time.Parse(time.RFC3339, text)
@@ -103,25 +108,29 @@ func canonicalOwner(value any) bool {
 	return texts == 4
 }
 
-// canonicalEntry passes entries of managedFields.
-func canonicalEntry(value any) bool {
-	entry, ok := value.(map[string]any)
-	if !ok {
+// canonicalRecord passes managedFields that have entries.
+func canonicalRecord(record resource.Frozen) bool {
+	if record[0] != '[' || record == "[]" {
 		return false
 	}
-	for name, member := range entry {
-		switch name {
-		case "manager", "operation", "apiVersion", "fieldsType", "subresource":
-			ok = someText(member)
-		case "time":
-			ok = canonicalTime(member)
-		case "fieldsV1":
-			ok = onlyObjects(member)
-		default:
+	for r := record.Reader(); r.Element(); {
+		if r.Kind() != '{' {
 			return false
 		}
-		if !ok {
-			return false
+		for name, ok := r.Member(); ok; name, ok = r.Member() {
+			switch name {
+			case "manager", "operation", "apiVersion", "fieldsType", "subresource":
+				ok = r.Kind() == '"' && r.Text() != ""
+			case "time":
+				ok = r.Kind() == '"' && canonicalTime(r.Text())
+			case "fieldsV1":
+				ok = onlyObjects(&r)
+			default:
+				return false
+			}
+			if !ok {
+				return false
+			}
 		}
 	}
 	return true
@@ -129,13 +138,12 @@ func canonicalEntry(value any) bool {
 
 // onlyObjects tells whether a value consists of objects alone, as sets of fields
 // do.
-func onlyObjects(value any) bool {
-	object, ok := value.(map[string]any)
-	if !ok {
+func onlyObjects(r *resource.Reader) bool {
+	if r.Kind() != '{' {
 		return false
 	}
-	for _, member := range object {
-		if !onlyObjects(member) {
+	for _, ok := r.Member(); ok; _, ok = r.Member() {
+		if !onlyObjects(r) {
 			return false
 		}
 	}

@@ -74,15 +74,15 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 	var meta *metav1.ObjectMeta
 	metadata, hasMeta := content["metadata"].(map[string]any)
 	canonical := hasMeta && canonicalMeta(metadata)
+	tidy := s.schema.tidy().recognisesObject(content)
+	if (!canonical || !tidy || s.schema.features().embeds) && resource.ThawContent(content) {
+		defer resource.FreezeContent(content)
+	}
 	if !canonical {
 		meta, hasMeta, unknown, err = objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 		if err != nil {
 			return nil, err
 		}
-	}
-	tidy := s.schema.tidy().recognisesObject(content)
-	if (!tidy || s.schema.features().embeds) && resource.ThawContent(content) {
-		defer resource.FreezeContent(content)
 	}
 	if !tidy {
 		unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)

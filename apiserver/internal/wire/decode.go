@@ -31,8 +31,9 @@ type decoding struct {
 	value []byte
 	at    int
 	open  []any
-	// freezes tells that the members of the whole object stay frozen.
-	freezes bool
+	// freezes tells that the members of the whole object stay frozen; inMetadata that
+	// the place is below its metadata.
+	freezes, inMetadata bool
 }
 
 // whole decodes the object that the text is.
@@ -118,8 +119,11 @@ func (d *decoding) object(depth int) (any, bool) {
 		}
 		d.space()
 		var member any
-		if d.freezes && depth == 0 && !thawedByName(name) {
-			member, ok = d.freeze()
+		if depth == 0 {
+			d.inMetadata = name == "metadata"
+		}
+		if d.freezes && (depth == 0 && !thawedByName(name) || depth == 1 && d.inMetadata && name == "managedFields") {
+			member, ok = d.freeze(depth + 1)
 		} else {
 			member, ok = d.element(depth + 1)
 		}

@@ -83,6 +83,12 @@ func appendMap(out []byte, v map[string]any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
+// AppendText appends the encoding of a string.
+func AppendText(out []byte, text string) []byte {
+	out, _ = appendString(out, text) // which no string makes fail
+	return out
+}
+
 // appendString leaves what needs escaping to encoding/json.
 func appendString(out []byte, s string) ([]byte, error) {
 	for i := range len(s) {

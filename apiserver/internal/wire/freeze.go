@@ -19,18 +19,23 @@ func UnmarshalFrozen(value []byte) (object map[string]any, ok bool) {
 }
 
 // freeze takes a member of the object in frozen form, or decoded if it has none.
-func (d *decoding) freeze() (any, bool) {
+func (d *decoding) freeze(depth int) (any, bool) {
 	f := freezing{in: d.value, at: d.at, from: d.at}
-	if !f.value(1) {
-		return d.element(1)
+	if !f.value(depth) {
+		return d.element(depth)
 	}
-	canonical := d.value[d.at:f.at]
-	if f.out != nil {
-		f.flush(f.at)
-		canonical = f.out
-	}
+	frozen := f.frozen(d.at)
 	d.at = f.at
-	return Frozen(unsafe.String(unsafe.SliceData(canonical), len(canonical))), true
+	return frozen, true
+}
+
+// FreezeText freezes a JSON text without space around it, which must not change any more.
+func FreezeText(text []byte) (frozen Frozen, ok bool) {
+	f := freezing{in: text}
+	if !f.value(0) || f.at != len(text) {
+		return "", false
+	}
+	return f.frozen(0), true
 }
 
 // freezing writes the canonical text of a value. As long as that is the text itself it
@@ -48,6 +53,16 @@ type freezing struct {
 type member struct {
 	name       string
 	begin, end int
+}
+
+// frozen is the value that has been taken from a place on.
+func (f *freezing) frozen(begin int) Frozen {
+	canonical := f.in[begin:f.at]
+	if f.out != nil {
+		f.flush(f.at)
+		canonical = f.out
+	}
+	return Frozen(unsafe.String(unsafe.SliceData(canonical), len(canonical)))
 }
 
 // flush writes the text up to a place.
@@ -189,27 +204,26 @@ func (f *freezing) sort(members []member) bool {
 	return true
 }
 
-// name takes the name of a member, if it is one without escapes.
+// name takes the name of a member, if it is written as it is encoded.
 func (f *freezing) name() (string, bool) {
 	begin := f.at + 1
-	end := bytes.IndexByte(f.in[begin:], '"')
-	if end < 0 {
-		return "", false
-	}
-	name := unsafe.String(unsafe.SliceData(f.in[begin:]), end)
-	f.at = begin + end + 1
-	return name, plainText(name)
-}
-
-// plainText tells whether a text is encoded without escapes and can be passed over
-// like one that has none.
-func plainText(text string) bool {
-	for i := range len(text) {
-		if !verbatim[text[i]] {
-			return false
+	for i := begin; i < len(f.in); i++ {
+		if f.in[i] == '"' {
+			f.at = i + 1
+			return unsafe.String(unsafe.SliceData(f.in[begin:]), i-begin), true
+		}
+		if !verbatim[f.in[i]] {
+			break
 		}
 	}
-	return true
+	d := decoding{value: f.in, at: f.at}
+	name, ok := d.text()
+	if !ok {
+		return "", false
+	}
+	written := f.in[f.at:d.at]
+	f.at = d.at
+	return name, bytes.Equal(AppendText(nil, name), written)
 }
 
 // verbatim are the characters that strings have in their encoding as they are.

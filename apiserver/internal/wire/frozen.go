@@ -16,10 +16,11 @@ import (
 //
 // Canonical text has no space, members in the order of their names, each once, and
 // strings and numbers as [Marshal] writes them. So two frozen values are equal when
-// their texts are, and encoding one copies it. Names need no escapes.
+// their texts are, and encoding one copies it.
 //
 // Frozen values occur as members of unstructured objects under way, apiVersion, kind
-// and metadata aside, and nowhere else. They are never changed. A value that has no
+// and metadata aside, and as managedFields of the metadata; nowhere else. They are never
+// changed. A value that has no
 // canonical text with the same meaning, such as 1.0 (which would be read again as an
 // integer), stays decoded; so whoever gets an object may find either form in it. Those
 // who need maps thaw the object first.
@@ -44,6 +45,13 @@ func Freeze(content map[string]any) {
 		}
 		if frozen, ok := FreezeValue(value); ok {
 			content[name] = frozen
+		}
+	}
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		if record, has := metadata["managedFields"]; has {
+			if frozen, ok := FreezeValue(record); ok {
+				metadata["managedFields"] = frozen
+			}
 		}
 	}
 }
@@ -72,8 +80,8 @@ func FreezeValue(value any) (frozen Frozen, ok bool) {
 func freezable(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
-		for name, member := range v {
-			if !plainText(name) || !freezable(member) {
+		for _, member := range v {
+			if !freezable(member) {
 				return false
 			}
 		}
@@ -102,19 +110,38 @@ func Thaw(content map[string]any) (had bool) {
 			content[name], had = frozen.Thaw(), true
 		}
 	}
+	if metadata, record, frozen := frozenRecord(content); frozen {
+		metadata["managedFields"], had = record.Thaw(), true
+	}
 	return had
+}
+
+// frozenRecord returns the metadata of an object and its managedFields if they are frozen.
+func frozenRecord(content map[string]any) (metadata map[string]any, record Frozen, ok bool) {
+	if metadata, ok = content["metadata"].(map[string]any); ok {
+		record, ok = metadata["managedFields"].(Frozen)
+	}
+	return metadata, record, ok
 }
 
 // Thawed returns an object without frozen members: the same if it has none.
 func Thawed(content map[string]any) map[string]any {
+	metadata, _, frozen := frozenRecord(content)
+	recorded := frozen
 	for _, value := range content {
-		if _, ok := value.(Frozen); ok {
-			out := maps.Clone(content)
-			Thaw(out)
-			return out
+		if _, is := value.(Frozen); is {
+			frozen = true
 		}
 	}
-	return content
+	if !frozen {
+		return content
+	}
+	out := maps.Clone(content)
+	if recorded {
+		out["metadata"] = maps.Clone(metadata)
+	}
+	Thaw(out)
+	return out
 }
 
 // Reader walks over frozen values. Who uses it has to take every value that it is
@@ -145,6 +172,11 @@ func (r *Reader) Member() (name string, ok bool) {
 	}
 	rest := r.text[r.at+1:]
 	name = rest[:strings.IndexByte(rest, '"')]
+	if strings.IndexByte(name, '\\') >= 0 {
+		name = r.Text()
+		r.at++
+		return name, true
+	}
 	r.at += len(name) + len(`"":`)
 	return name, true
 }

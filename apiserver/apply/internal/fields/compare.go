@@ -45,7 +45,7 @@ func formOf(value any) form {
 // decoded JSON, members of which may be frozen. false means that it cannot tell, or that a value is not of its
 // type.
 func Compare(n *Type, before, after map[string]any) (*Tree, bool) {
-	t := newTree(false, 8)
+	t := newTree(8)
 	return t, t.members(n, 0, both, before, after)
 }
 
@@ -270,10 +270,7 @@ func (t *Tree) elements(n *Type, list []any) ([]element, bool) {
 
 // labelOf names an element of a list.
 func (t *Tree) labelOf(n *Type, value any) (string, bool) {
-	quote := `"`
-	if t.escaped {
-		quote = `\"`
-	}
+	const quote = `\"`
 	var few [96]byte
 	out := few[:0]
 	scalar := func(value any) bool {

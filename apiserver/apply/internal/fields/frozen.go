@@ -150,6 +150,9 @@ func (t *Tree) compareFrozenObjects(n *Type, at int32, where side, a, b wire.Fro
 		if same {
 			continue
 		}
+		if !plainText(name) {
+			return false
+		}
 		last = t.growField(at, last, name)
 		if !t.compare(n.field(name), last, sideOf(where, inA, inB), x, y) {
 			return false

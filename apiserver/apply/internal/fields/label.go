@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// plain tells whether a label is one that is written in one way only.
-func (t *Tree) plain(label string) bool {
+// plainLabel tells whether a label is one that is written in one way only.
+func plainLabel(label string) bool {
 	if len(label) < 2 || label[1] != ':' {
 		return false
 	}
@@ -18,7 +18,7 @@ func (t *Tree) plain(label string) bool {
 	case 'f':
 		return plainText(label[2:])
 	case 'k', 'v':
-		_, _, ok := identity(label, t.escaped)
+		_, _, ok := identity(label)
 		return ok
 	}
 	return false
@@ -48,11 +48,8 @@ type key struct {
 
 // identity reads the label of an element of a list: the fields that name it, in
 // order, or the element itself.
-func identity(label string, escaped bool) (keys [maxKeys]key, n int, ok bool) {
-	quote := `"`
-	if escaped {
-		quote = `\"`
-	}
+func identity(label string) (keys [maxKeys]key, n int, ok bool) {
+	const quote = `\"`
 	rest := label[2:]
 	quoted := func() (text string, ok bool) {
 		if rest, ok = strings.CutPrefix(rest, quote); !ok {
@@ -115,10 +112,8 @@ func compareLabels(a, b string) (order int, ok bool) {
 	if a == b || a[0] == 'f' {
 		return strings.Compare(a, b), true
 	}
-	// Quotes are escaped in both or in neither.
-	escaped := strings.Contains(a, `\`)
-	x, n, _ := identity(a, escaped)
-	y, m, _ := identity(b, escaped)
+	x, n, _ := identity(a)
+	y, m, _ := identity(b)
 	for i := range min(n, m) {
 		p, q := &x[i], &y[i]
 		if p.isText != q.isText {

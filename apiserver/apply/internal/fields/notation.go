@@ -6,17 +6,26 @@ package fields
 import (
 	"slices"
 	"strings"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
 // ReadText reads a set as text. false means that it is not written as this
 // package writes it, or that it is empty.
-func ReadText(text string) (*Tree, bool) {
-	t := newTree(true, strings.Count(text, `":{`))
-	rest, ok := t.readObject(text, 0)
+func ReadText(text string) (*Tree, bool) { return read(text, false) }
+
+// ReadFrozen is [ReadText] of a frozen set, whose labels are in the order of their texts.
+func ReadFrozen(set wire.Frozen) (*Tree, bool) { return read(string(set), true) }
+
+func read(text string, sort bool) (*Tree, bool) {
+	t := newTree(strings.Count(text, `":{`))
+	rest, ok := t.readObject(text, 0, sort)
 	return t, ok && rest == "" && !t.Empty()
 }
 
-func (t *Tree) readObject(text string, at int32) (rest string, ok bool) {
+// readObject reads what is below a branch. The order of siblings is settled if sort is
+// set, and otherwise has to be right.
+func (t *Tree) readObject(text string, at int32, sort bool) (rest string, ok bool) {
 	if text, ok = strings.CutPrefix(text, "{"); !ok {
 		return "", false
 	}
@@ -28,24 +37,47 @@ func (t *Tree) readObject(text string, at int32) (rest string, ok bool) {
 		t.branches[at].mark = owned
 		text = rest
 	}
+	inOrder := true
 	for last := int32(0); ; {
 		label, after, ok := cutLabel(text)
-		if !ok || !t.plain(label) || last != 0 && !inOrderOfLabels(t.branches[last].label, label) {
+		if !ok || !plainLabel(label) {
 			return "", false
 		}
+		inOrder = inOrder && (last == 0 || inOrderOfLabels(t.branches[last].label, label))
 		last = t.grow(at, last, label)
-		if text, ok = t.readObject(after, last); !ok || text == "" {
+		if text, ok = t.readObject(after, last, sort); !ok || text == "" {
 			return "", false
 		}
 		switch text[0] {
 		case ',':
 			text = text[1:]
 		case '}':
-			return text[1:], true
+			return text[1:], inOrder || sort && t.sort(at)
 		default:
 			return "", false
 		}
 	}
+}
+
+// sort brings the branches below one into order; false if it cannot tell.
+func (t *Tree) sort(at int32) bool {
+	var few [32]int32
+	siblings := few[:0]
+	for i := t.branches[at].child; i != 0; i = t.branches[i].next {
+		siblings = append(siblings, i)
+	}
+	ok := true
+	slices.SortFunc(siblings, func(a, b int32) int {
+		order, tells := compareLabels(t.branches[a].label, t.branches[b].label)
+		ok = ok && tells && order != 0
+		return order
+	})
+	next := int32(0)
+	for _, i := range slices.Backward(siblings) {
+		t.branches[i].next, next = next, i
+	}
+	t.branches[at].child = next
+	return ok
 }
 
 // cutLabel returns the label that a member of an object begins with, and what
@@ -66,59 +98,13 @@ func cutLabel(text string) (label, rest string, ok bool) {
 	return "", "", false
 }
 
-// ReadFields reads a set as decoded JSON.
-func ReadFields(fields map[string]any) (*Tree, bool) {
-	t := newTree(false, sizeOf(fields))
-	return t, len(fields) > 0 && t.readMembers(fields, 0)
-}
-
-func sizeOf(fields map[string]any) int {
-	n := len(fields)
-	for _, members := range fields {
-		members, _ := members.(map[string]any)
-		n += sizeOf(members)
-	}
-	return n
-}
-
-func (t *Tree) readMembers(fields map[string]any, at int32) bool {
-	if len(fields) == 0 {
-		t.branches[at].mark = owned
-		return true
-	}
-	var few [32]string
-	labels := few[:0]
-	for label := range fields {
-		if label == "." {
-			t.branches[at].mark = owned
-			continue
-		}
-		if !t.plain(label) {
-			return false
-		}
-		labels = append(labels, label)
-	}
-	if len(labels) == 0 || at == 0 && len(labels) < len(fields) {
-		return false
-	}
-	ok := true
-	slices.SortFunc(labels, func(a, b string) int {
-		order, tells := compareLabels(a, b)
-		ok = ok && tells && order != 0
-		return order
-	})
-	for i, last := 0, int32(0); i < len(labels) && ok; i++ {
-		last = t.grow(at, last, labels[i])
-		members, isObject := fields[labels[i]].(map[string]any)
-		ok = isObject && members != nil && t.readMembers(members, last)
-	}
-	return ok
-}
-
 // Text writes a set as text.
 func (t *Tree) Text() string {
-	return string(t.appendText(make([]byte, 0, 24*len(t.branches)), 0))
+	return string(t.AppendText(make([]byte, 0, 24*len(t.branches))))
 }
+
+// AppendText is [Tree.Text] into a buffer.
+func (t *Tree) AppendText(out []byte) []byte { return t.appendText(out, 0) }
 
 func (t *Tree) appendText(out []byte, at int32) []byte {
 	out = append(out, '{')
@@ -136,30 +122,4 @@ func (t *Tree) appendText(out []byte, at int32) []byte {
 		out = t.appendText(out, child)
 	}
 	return append(out, '}')
-}
-
-// Fields writes a set as decoded JSON, which shares what has not changed with
-// what the set was read from, if it was.
-func (t *Tree) Fields(from map[string]any) map[string]any {
-	return t.fieldsAt(0, from, map[string]any{})
-}
-
-func (t *Tree) fieldsAt(at int32, from, leaf map[string]any) map[string]any {
-	child := t.branches[at].child
-	switch {
-	case from != nil && !t.branches[at].touched:
-		return from
-	case child == 0:
-		return leaf
-	}
-	out := make(map[string]any, len(from)+1)
-	if t.branches[at].mark == owned {
-		out["."] = leaf
-	}
-	for ; child != 0; child = t.branches[child].next {
-		label := t.branches[child].label
-		members, _ := from[label].(map[string]any)
-		out[label] = t.fieldsAt(child, members, leaf)
-	}
-	return out
 }

@@ -7,22 +7,18 @@ package fields
 // fields of an object. The zero index is the root, and siblings are in the order
 // in which the record has them.
 //
-// Labels are those of the record ("f:spec"). A tree is read from and compared
-// with others of one form only: as text, in which quotes in labels are escaped,
-// or as decoded JSON. Labels that the two would write in more than one way are
-// refused by all that makes trees.
+// Labels are those of the record ("f:spec") as they are in its JSON text: quotes in
+// them are escaped. Labels that could be written in more than one way are refused by
+// all that makes trees.
 type Tree struct {
 	branches []branch
-	escaped  bool
 	metadata int32 // the branch of the metadata of an object, if it was met
 }
 
 // branch is one field. Indices are 0 for none.
 type branch struct {
-	label string
-	mark  mark
-	// touched tells that something at or below it has changed since it was read.
-	touched     bool
+	label       string
+	mark        mark
 	child, next int32
 }
 
@@ -37,11 +33,11 @@ const (
 	removed
 )
 
-// None is the empty set, in the form of text.
-func None() *Tree { return newTree(true, 0) }
+// None is the empty set.
+func None() *Tree { return newTree(0) }
 
-func newTree(escaped bool, size int) *Tree {
-	return &Tree{escaped: escaped, branches: make([]branch, 1, size+1)}
+func newTree(size int) *Tree {
+	return &Tree{branches: make([]branch, 1, size+1)}
 }
 
 // grow adds a branch behind its last sibling, 0 for the first one.
@@ -79,7 +75,7 @@ func (t *Tree) subtractAt(at int32, other *Tree, otherAt int32) (changed, ok boo
 		}
 		b := &t.branches[i]
 		if b.mark == owned && other.branches[j].mark != unmarked {
-			b.mark, b.touched, changed = unmarked, true, true
+			b.mark, changed = unmarked, true
 		}
 		deeper, ok := t.subtractAt(i, other, j)
 		if !ok {
@@ -93,7 +89,6 @@ func (t *Tree) subtractAt(at int32, other *Tree, otherAt int32) (changed, ok boo
 		}
 		i, j = b.next, other.branches[j].next
 	}
-	t.branches[at].touched = t.branches[at].touched || changed
 	return changed, true
 }
 
@@ -170,17 +165,16 @@ func (t *Tree) gainsAt(at int32) {
 
 // Union adds the fields of another set of the same form; false if it cannot tell.
 func (t *Tree) Union(other *Tree) bool {
-	_, ok := t.unionAt(0, other, 0)
-	return ok
+	return t.unionAt(0, other, 0)
 }
 
-func (t *Tree) unionAt(at int32, other *Tree, otherAt int32) (changed, ok bool) {
+func (t *Tree) unionAt(at int32, other *Tree, otherAt int32) (ok bool) {
 	last, i := int32(0), t.branches[at].child
 	for j := other.branches[otherAt].child; j != 0; {
 		order := 1
 		if i != 0 {
 			if order, ok = compareLabels(t.branches[i].label, other.branches[j].label); !ok {
-				return false, false
+				return false
 			}
 		}
 		if order < 0 {
@@ -190,22 +184,19 @@ func (t *Tree) unionAt(at int32, other *Tree, otherAt int32) (changed, ok bool) 
 		if order > 0 {
 			here := t.grow(at, last, other.branches[j].label)
 			t.branches[here].next = i
-			last, changed = here, true
+			last = here
 		} else {
 			last, i = i, t.branches[i].next
 		}
 		if b := &t.branches[last]; other.branches[j].mark == owned && b.mark != owned {
-			b.mark, b.touched, changed = owned, true, true
+			b.mark = owned
 		}
-		deeper, ok := t.unionAt(last, other, j)
-		if !ok {
-			return false, false
+		if !t.unionAt(last, other, j) {
+			return false
 		}
-		changed = changed || deeper
 		j = other.branches[j].next
 	}
-	t.branches[at].touched = t.branches[at].touched || changed
-	return changed, true
+	return true
 }
 
 // Fits tells whether a set has no fields below what has one owner altogether by

@@ -18,7 +18,7 @@ import (
 // CompareTyped is [Compare] for two structs of one Go type, as their JSON would
 // show them. Only what differs is turned into JSON.
 func CompareTyped(n *Type, before, after reflect.Value) (*Tree, bool) {
-	t := newTree(true, 16)
+	t := newTree(16)
 	return t, t.compareTyped(n, 0, before, after)
 }
 
