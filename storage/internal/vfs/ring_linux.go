@@ -46,7 +46,7 @@ type trust struct{ row int }
 
 const (
 	waited     = 500 * time.Microsecond
-	trustAfter = 32
+	trustAfter = 8
 )
 
 func (t *trust) earned() bool { return t.row >= trustAfter }
