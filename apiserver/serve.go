@@ -93,9 +93,9 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 			return err
 		}
 		if timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, timeout)
-			defer cancel()
+			limited := within(ctx, timeout)
+			defer limited.stop()
+			ctx = limited
 		}
 	}
 	return s.dispatch(ctx, w, req)

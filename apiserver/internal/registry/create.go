@@ -48,9 +48,7 @@ func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resour
 	if wr.Request.Name == "" {
 		wr.Request.Name = obj.GetName()
 	}
-	empty := wr.Version.NewObject()
-	empty.GetObjectKind().SetGroupVersionKind(wr.Served.GroupVersionKind(wr.Version.Name))
-	obj, err := wr.Own(empty, obj)
+	obj, err := wr.Own(wr.Served.nothing(wr.Version), obj)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +62,7 @@ func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resour
 // PrepareAnswer is prepareCreate for what is posted to a subresource: its metadata
 // is for the backend to judge.
 func (wr *Write) PrepareAnswer(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	empty := wr.Version.NewObject()
-	empty.GetObjectKind().SetGroupVersionKind(wr.Served.GroupVersionKind(wr.Version.Name))
-	obj, err := wr.Own(empty, obj)
+	obj, err := wr.Own(wr.Served.nothing(wr.Version), obj)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/internal/transcode"
@@ -62,6 +63,8 @@ func New(o Options) *Registry {
 type Served struct {
 	*resource.Resource
 	versions map[string]*resource.Version
+	// blank are objects of the untyped versions with nothing but a kind.
+	blank map[*resource.Version]*unstructured.Unstructured
 	// plans write what is stored as protobuf; nil for types without a plan.
 	plans map[*resource.Version]func() *transcode.Plan
 	// Alike are versions of whose kind bodies are read as well; see
@@ -76,16 +79,31 @@ type Served struct {
 func Serve(r *resource.Resource) *Served {
 	in := &Served{
 		Resource: r, versions: make(map[string]*resource.Version, len(r.Versions)),
-		plans: map[*resource.Version]func() *transcode.Plan{},
+		plans: map[*resource.Version]func() *transcode.Plan{}, blank: map[*resource.Version]*unstructured.Unstructured{},
 	}
 	for i := range r.Versions {
 		v := &r.Versions[i]
 		in.versions[v.Name] = v
 		if v.New != nil {
 			in.plans[v] = sync.OnceValue(func() *transcode.Plan { return transcode.Of(v.New()) })
+			continue
 		}
+		in.blank[v] = &unstructured.Unstructured{}
+		in.blank[v].SetGroupVersionKind(in.GroupVersionKind(v.Name))
 	}
 	return in
+}
+
+// nothing is what a new object of a version is compared with: one that has nothing but
+// a kind. All requests share it, but where it is typed: what records the owners of
+// its fields may set some of its own.
+func (in *Served) nothing(v *resource.Version) resource.Object {
+	if obj := in.blank[v]; obj != nil {
+		return obj
+	}
+	obj := v.NewObject()
+	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
+	return obj
 }
 
 // Version returns a version by name, or nil.

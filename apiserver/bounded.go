@@ -1,0 +1,95 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// bounded is [context.WithDeadline] for requests, most of which are answered before
+// anybody waits for their end: it makes a timer, and follows its parent, when it is
+// asked for the channel that tells the end. Of two ends that nobody has looked for it
+// does not know which came first.
+type bounded struct {
+	context.Context // the parent
+	deadline        time.Time
+
+	mu      sync.Mutex // for making strict
+	strict  atomic.Pointer[strict]
+	stopped atomic.Bool
+}
+
+// strict is a context of package context, and what ends it.
+type strict struct {
+	context.Context
+	cancel context.CancelFunc
+}
+
+var _ context.Context = (*bounded)(nil)
+
+func within(parent context.Context, limit time.Duration) *bounded {
+	return &bounded{Context: parent, deadline: time.Now().Add(limit)}
+}
+
+// stop ends the context, as its [context.CancelFunc] would.
+func (c *bounded) stop() {
+	c.stopped.Store(true)
+	if s := c.strict.Load(); s != nil {
+		s.cancel()
+	}
+}
+
+// Deadline implements [context.Context].
+func (c *bounded) Deadline() (time.Time, bool) {
+	if earlier, ok := c.Context.Deadline(); ok && earlier.Before(c.deadline) {
+		return earlier, true
+	}
+	return c.deadline, true
+}
+
+// Done implements [context.Context].
+func (c *bounded) Done() <-chan struct{} { return c.make().Done() }
+
+// Err implements [context.Context].
+func (c *bounded) Err() error {
+	s := c.strict.Load()
+	if s == nil {
+		if !c.stopped.Load() && c.Context.Err() == nil && time.Now().Before(c.deadline) {
+			return nil
+		}
+		s = c.make()
+	}
+	return s.Err()
+}
+
+// Value implements [context.Context]. Contexts made of this one look in it for what
+// ends them.
+func (c *bounded) Value(key any) any {
+	if s := c.strict.Load(); s != nil {
+		return s.Value(key)
+	}
+	return c.Context.Value(key)
+}
+
+func (c *bounded) make() *strict {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.strict.Load()
+	if s == nil {
+		s = &strict{}
+		if c.stopped.Load() { // whatever the time is
+			s.Context, s.cancel = context.WithCancel(c.Context)
+		} else {
+			s.Context, s.cancel = context.WithDeadline(c.Context, c.deadline)
+		}
+		c.strict.Store(s)
+		if c.stopped.Load() {
+			s.cancel()
+		}
+	}
+	return s
+}
