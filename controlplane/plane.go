@@ -25,6 +25,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/core/autoscaling"
 	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
@@ -199,7 +200,7 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	controllers := o.controllers(gc.New(served, step.LifeOf), namespace.New(served, step.LifeOf), cleanup.New(served, step.LifeOf), expiry.New(),
-		protection.New(step.LifeOf), disruption.New(served), network.NewRangeController(), quota.NewController(served, charges), rbac.NewAggregator(),
+		protection.New(step.LifeOf), disruption.New(served), autoscaling.NewController(served), network.NewRangeController(), quota.NewController(served, charges), rbac.NewAggregator(),
 		apiservice.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {

@@ -11,9 +11,14 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/daemon"
@@ -22,10 +27,15 @@ import (
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/replication"
 	"k8s.io/kubernetes/pkg/controller/servicecidrs"
 	"k8s.io/kubernetes/pkg/controller/statefulset"
+	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+	"k8s.io/metrics/pkg/client/custom_metrics"
+	"k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/steer-dev/steer/oracle/peer"
 )
@@ -38,10 +48,11 @@ func main() {
 
 // control starts the controllers, which run until ctx ends.
 func control(ctx context.Context, server *peer.Server) error {
-	client, err := kubernetes.NewForConfig(&rest.Config{
+	config := &rest.Config{
 		Host: server.URL, BearerToken: server.Token, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}, QPS: -1,
 		UserAgent: "kube-controller-manager",
-	})
+	}
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -64,9 +75,13 @@ func control(ctx context.Context, server *peer.Server) error {
 	if err != nil {
 		return err
 	}
+	scaler, err := autoscaler(ctx, config, client, f)
+	if err != nil {
+		return err
+	}
 	const workers = 2
 	for _, run := range []func(context.Context, int){
-		deployments.Run, daemons.Run, jobs.Run, schedules.Run,
+		deployments.Run, daemons.Run, jobs.Run, schedules.Run, scaler.Run,
 		replicaset.NewReplicaSetController(ctx, sets, pods, client, replicaset.BurstReplicas).Run,
 		replication.NewReplicationManager(ctx, pods, f.Core().V1().ReplicationControllers(), client, replication.BurstReplicas).Run,
 		statefulset.NewStatefulSetController(ctx, pods, f.Apps().V1().StatefulSets(), f.Core().V1().PersistentVolumeClaims(), revisions, client).Run,
@@ -79,4 +94,25 @@ func control(ctx context.Context, server *peer.Server) error {
 	}
 	f.Start(ctx.Done())
 	return nil
+}
+
+// autoscaler returns the controller of HorizontalPodAutoscalers, with the times that it has in a cluster.
+func autoscaler(ctx context.Context, config *rest.Config, client *kubernetes.Clientset, f informers.SharedInformerFactory) (*podautoscaler.HorizontalController, error) {
+	found := client.Discovery()
+	var mapper meta.RESTMapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
+	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(found))
+	if err != nil {
+		return nil, err
+	}
+	resources, err := resourceclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	external, err := external_metrics.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	measured := metrics.NewRESTMetricsClient(resources, custom_metrics.NewForConfig(config, mapper, custom_metrics.NewAvailableAPIsGetter(found)), external)
+	return podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper, measured,
+		f.Autoscaling().V2().HorizontalPodAutoscalers(), f.Core().V1().Pods(), 15*time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second), nil
 }
