@@ -24,7 +24,7 @@ type entry struct {
 	// The entry before the write, and what it had in frozen form; none for a new one.
 	typed       *metav1.ManagedFieldsEntry
 	raw, fields wire.Frozen
-	// set is what it has after the write if that has changed.
+	// set is what it has after the write if that has changed; nil: fields.
 	set     *fields.Tree
 	changed bool
 }
@@ -116,12 +116,18 @@ func (m *Manager) ownRecord(live, obj *unstructured.Unstructured) ([]entry, bool
 	if !has {
 		return nil, true
 	}
-	if before[0] != '[' {
+	return m.entries(before)
+}
+
+// entries reads a record that the server has written: short, in the version of the
+// endpoint, and without repetitions. false means that it is none.
+func (m *Manager) entries(record wire.Frozen) ([]entry, bool) {
+	if record[0] != '[' {
 		return nil, false
 	}
 	version := m.binding.Kind.GroupVersion().String()
 	out := make([]entry, 0, 4)
-	for r := before.Reader(); r.Element(); {
+	for r := record.Reader(); r.Element(); {
 		e, ok := readEntry(r.Take())
 		if !ok || e.version != version || len(out) == maxRemembered || e.repeats(out) {
 			return nil, false
@@ -229,7 +235,12 @@ func frozenEntries(record []entry) (wire.Frozen, bool) {
 			continue
 		}
 		out = wire.AppendText(append(out, `{"apiVersion":`...), e.version)
-		out = e.set.AppendText(append(out, `,"fieldsType":"FieldsV1","fieldsV1":`...))
+		out = append(out, `,"fieldsType":"FieldsV1","fieldsV1":`...)
+		if e.set != nil {
+			out = e.set.AppendText(out)
+		} else {
+			out = append(out, e.fields...)
+		}
 		out = wire.AppendText(append(out, `,"manager":`...), e.manager)
 		out = wire.AppendText(append(out, `,"operation":`...), string(e.operation))
 		if e.subresource != "" {
@@ -245,18 +256,23 @@ func frozenEntries(record []entry) (wire.Frozen, bool) {
 
 // setRecord gives an unstructured object a record; false if it cannot.
 func (m *Manager) setRecord(u *unstructured.Unstructured, record []entry) bool {
+	metadata, ok := u.Object["metadata"].(map[string]any)
 	if len(record) == 0 {
-		setRawRecord(u, nil)
+		delete(metadata, "managedFields")
 		return true
+	}
+	if !ok {
+		metadata = map[string]any{}
+		u.Object["metadata"] = metadata
 	}
 	frozen, ok := frozenEntries(record)
 	switch {
 	case !ok:
 		return false
 	case m.binding.Endpoint.Frozen:
-		putRecord(u, frozen)
+		metadata["managedFields"] = frozen
 	default:
-		putRecord(u, frozen.Thaw())
+		metadata["managedFields"] = frozen.Thaw()
 	}
 	return true
 }

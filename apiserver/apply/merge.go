@@ -6,7 +6,6 @@ package apply
 import (
 	"fmt"
 	"maps"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +25,6 @@ import (
 // status 409 and one cause per field, unless force is set; managedFields in the
 // configuration, or another kind than that of the endpoint, are a 400.
 func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
-	live, applied = thawed(live), thawed(applied)
 	library, err := m.library()
 	if err != nil {
 		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
@@ -34,7 +32,7 @@ func (m *Manager) Apply(live, applied Object, manager string, force bool) (Objec
 	if out, ok := m.applyLike(library, live, applied, manager, force); ok {
 		return out, nil
 	}
-	out, err := library.Apply(live, applied, manager, force)
+	out, err := library.Apply(thawed(live), thawed(applied), manager, force)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +50,15 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 		old.GroupVersionKind() != m.binding.Kind || configuration.GroupVersionKind() != m.binding.Kind {
 		return nil, false
 	}
-	record, has, ok := rawRecord(old)
-	if !has || !ok || len(record) == 0 || !m.binding.plainRecord(record) {
+	before, has, ok := frozenRecord(old)
+	if !has || !ok || before == "[]" {
 		return nil, false
 	}
-	if _, has, _ := rawRecord(configuration); has {
+	record, ok := m.entries(before)
+	if !ok {
+		return nil, false
+	}
+	if _, has, _ := frozenRecord(configuration); has {
 		return nil, false
 	}
 	merged, ok := fields.Merge(root, old.Object, configuration.Object)
@@ -64,8 +66,8 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 		return nil, false
 	}
 	shape := did(manager, force)
-	before, after := fields.Differences(old.Object, merged)
-	if !shape.AddValue(root, configuration.Object) || !shape.AddPair(root, before, after) {
+	was, is := fields.Differences(old.Object, merged)
+	if !shape.AddValue(root, configuration.Object) || !shape.AddPair(root, was, is) {
 		return nil, false
 	}
 	like := attempt{shape.Bytes(), record}
@@ -79,18 +81,17 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 	if metadata, ok := merged["metadata"].(map[string]any); ok {
 		merged["metadata"] = maps.Clone(metadata)
 	}
-	setRawRecord(out, known.record(record, time.Now()))
-	return out, true
+	return out, m.setRecord(out, known.record(record))
 }
 
 // learnApply lets the library apply a configuration and remembers the outcome if
 // it is nothing but the merged object with a new record.
 func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, live, configuration *unstructured.Unstructured, merged map[string]any, manager string, force bool) *outcome {
-	entries := live.GetManagedFields()
+	marked := thawed(live).(*unstructured.Unstructured).DeepCopy()
+	entries := marked.GetManagedFields()
 	if !readable(entries) {
 		return nil
 	}
-	marked := live.DeepCopy()
 	marked.SetManagedFields(marks(entries))
 	out, err := library.Apply(marked, configuration.DeepCopy(), manager, force)
 	if err != nil {
@@ -113,11 +114,7 @@ func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, 
 	if !wire.Equal(result.Object, plain.Object) {
 		return nil
 	}
-	known, err := m.learn(like, after)
-	if err != nil {
-		return nil
-	}
-	return known
+	return m.learn(like, after)
 }
 
 // keepsItsFields tells whether a manager applies all that it applied before.

@@ -4,18 +4,13 @@
 package apply
 
 import (
-	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
@@ -42,15 +37,14 @@ type outcomes struct {
 
 // outcome is the record after a write.
 type outcome struct {
-	before []any
+	before []entry
 	after  []remembered
 }
 
-// remembered is one entry of a record. Its fields are shared by all objects that
-// have it, and never changed.
+// remembered is one entry of a record.
 type remembered struct {
-	entry map[string]any // without its time
-	from  int            // the entry of the old record whose time it keeps, or one of these
+	entry entry // without its time
+	from  int   // the entry of the old record whose time it keeps, or one of these
 }
 
 const (
@@ -59,7 +53,7 @@ const (
 )
 
 // find returns the outcome of a write.
-func (o *outcomes) find(did []byte, before []any) *outcome {
+func (o *outcomes) find(did []byte, before []entry) *outcome {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	for _, known := range o.known[string(did)] {
@@ -84,101 +78,25 @@ func (o *outcomes) add(did []byte, known *outcome) {
 }
 
 // sameEntry compares two entries of a record but for their times.
-func sameEntry(a, b any) bool {
-	x, isEntry := a.(map[string]any)
-	y, alsoEntry := b.(map[string]any)
-	if !isEntry || !alsoEntry {
-		return false
-	}
-	for _, name := range []string{"manager", "operation", "apiVersion", "fieldsType", "subresource", "fieldsV1"} {
-		if !wire.Equal(x[name], y[name]) {
-			return false
-		}
-	}
-	return true
+func sameEntry(a, b entry) bool {
+	return a.manager == b.manager && a.operation == b.operation && a.version == b.version && a.subresource == b.subresource && a.fields == b.fields
 }
 
 // record makes the record after a write that happens now.
-func (o *outcome) record(before []any, now time.Time) []any {
-	out := make([]any, len(o.after))
+func (o *outcome) record(before []entry) []entry {
+	out := make([]entry, len(o.after))
 	for i, r := range o.after {
-		entry := make(map[string]any, len(r.entry)+1)
-		for name, value := range r.entry {
-			entry[name] = value
-		}
+		out[i] = r.entry
 		switch r.from {
 		case timeless:
 		case written:
-			entry["time"] = now.UTC().Format(time.RFC3339)
+			out[i].time = now()
 		default:
-			entry["time"] = timeOf(before[r.from])
+			out[i].time = before[r.from].time
 		}
-		out[i] = entry
 	}
-	slices.SortStableFunc(out, inOrder)
+	slices.SortStableFunc(out, entry.compare)
 	return out
-}
-
-// inOrder is the order of a record.
-func inOrder(a, b any) int {
-	x, y := a.(map[string]any), b.(map[string]any)
-	text := func(name string) int {
-		p, _ := x[name].(string)
-		q, _ := y[name].(string)
-		return cmp.Compare(p, q)
-	}
-	return cmp.Or(text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource"))
-}
-
-func timeOf(entry any) string {
-	text, _ := entry.(map[string]any)["time"].(string)
-	return text
-}
-
-// plainRecord tells whether outcomes are remembered for a record: short, of
-// entries in the version of the endpoint, without repetitions, and with times as
-// they are written here.
-func (b *binding) plainRecord(before []any) bool {
-	if len(before) > maxRemembered {
-		return false
-	}
-	version := b.Kind.GroupVersion().String()
-	for i, element := range before {
-		entry, ok := element.(map[string]any)
-		if !ok || entry["apiVersion"] != version || entry["fieldsType"] != "FieldsV1" {
-			return false
-		}
-		switch set := entry["fieldsV1"].(type) {
-		case map[string]any:
-			if set == nil {
-				return false
-			}
-		default:
-			return false
-		}
-		for name, value := range entry {
-			switch name {
-			case "manager", "operation", "apiVersion", "fieldsType", "subresource":
-				if _, ok := value.(string); !ok {
-					return false
-				}
-			case "time":
-				if text, ok := value.(string); !ok || len(text) != len("2006-01-02T15:04:05Z") || !strings.HasSuffix(text, "Z") {
-					return false
-				}
-			case "fieldsV1":
-			default:
-				return false
-			}
-		}
-		for _, other := range before[:i] {
-			other := other.(map[string]any)
-			if entry["manager"] == other["manager"] && entry["operation"] == other["operation"] && entry["subresource"] == other["subresource"] {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // marks are times of their own for the entries of a record, by which the entries
@@ -200,7 +118,7 @@ func markOf(i int) time.Time { return time.Date(1980, time.January, 1+i, 0, 0, 0
 // that it finds.
 type attempt struct {
 	did    []byte
-	before []any
+	before []entry
 }
 
 // did begins the description of an apply.
@@ -211,73 +129,48 @@ func did(manager string, force bool) *fields.Shape {
 	return s
 }
 
-// learn remembers the record that an attempt has made of a marked one.
-func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) (*outcome, error) {
-	known, err := learn(a.before, after)
-	if err == nil {
-		m.outcomes.add(a.did, known)
+// learn remembers the record that an attempt has made of a marked one; nil if it cannot.
+func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) *outcome {
+	known := &outcome{before: make([]entry, len(a.before)), after: make([]remembered, len(after))}
+	for i := range a.before {
+		known.before[i] = a.before[i].kept()
 	}
-	return known, err
-}
-
-// learn makes an outcome of the record that a write has made of a marked one.
-func learn(before []any, after []metav1.ManagedFieldsEntry) (*outcome, error) {
-	// A copy, which does not keep the object alive that the record comes from.
-	kept, err := cloned(before)
-	if err != nil {
-		return nil, err
-	}
-	out := &outcome{before: kept, after: make([]remembered, len(after))}
 	for i := range after {
-		entry := after[i]
+		e := &after[i]
 		from := timeless
-		if entry.Time != nil {
+		if e.Time != nil {
 			from = written
-			for j := range before {
-				if entry.Time.Equal(&metav1.Time{Time: markOf(j)}) {
+			for j := range a.before {
+				if e.Time.Equal(&metav1.Time{Time: markOf(j)}) {
 					from = j
 				}
 			}
 		}
-		entry.Time = nil
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entry)
-		if err != nil {
-			return nil, err
+		if e.FieldsV1 == nil || e.FieldsType != "FieldsV1" {
+			return nil
 		}
-		out.after[i] = remembered{content, from}
+		set, ok := wire.FreezeText(e.FieldsV1.GetRawBytes())
+		if !ok {
+			return nil
+		}
+		known.after[i] = remembered{entry{
+			manager: e.Manager, version: e.APIVersion, subresource: e.Subresource, operation: e.Operation, fields: set, changed: true,
+		}.kept(), from}
 	}
-	return out, nil
+	m.outcomes.add(a.did, known)
+	return known
 }
 
-// cloned copies a record, texts included.
-func cloned(record []any) (out []any, err error) {
-	raw, err := json.Marshal(record)
-	if err != nil {
-		return nil, err
+// kept is an entry that does not keep the object alive that it comes from.
+func (e entry) kept() entry {
+	return entry{
+		manager: strings.Clone(e.manager), version: strings.Clone(e.version), subresource: strings.Clone(e.subresource),
+		operation: metav1.ManagedFieldsOperationType(strings.Clone(string(e.operation))), time: e.time,
+		fields: wire.Frozen(strings.Clone(string(e.fields))), changed: e.changed,
 	}
-	return out, kjson.UnmarshalCaseSensitivePreserveInts(raw, &out)
 }
 
 // readable tells whether the entries of a record can be read.
 func readable(entries []metav1.ManagedFieldsEntry) bool {
 	return managedfields.ValidateManagedFields(entries) == nil
-}
-
-// setRawRecord gives an unstructured object a record as it is.
-func setRawRecord(u *unstructured.Unstructured, entries []any) {
-	if len(entries) > 0 {
-		putRecord(u, entries)
-	} else if metadata, ok := u.Object["metadata"].(map[string]any); ok {
-		delete(metadata, "managedFields")
-	}
-}
-
-// putRecord gives an unstructured object a record, in either form.
-func putRecord(u *unstructured.Unstructured, record any) {
-	metadata, ok := u.Object["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		u.Object["metadata"] = metadata
-	}
-	metadata["managedFields"] = record
 }

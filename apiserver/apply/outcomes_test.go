@@ -56,6 +56,10 @@ func rememberedOutcomes(t *testing.T) {
 				if (err == nil) != (frozenErr == nil) {
 					t.Fatalf("seed %d step %d: apply: error %v, frozen %v", seed, step, err, frozenErr)
 				}
+				_, like := m.applyLike(library, live, configuration, name, force)
+				if _, frozenLike := m.applyLike(library, frozen(live), configuration, name, force); like != frozenLike {
+					t.Fatalf("seed %d step %d: the short cut of apply is for one form only: %v", seed, step, like)
+				}
 				if err == nil {
 					if diff := cmp.Diff(content(got), content(thawed(fromFrozen))); diff != "" {
 						t.Fatalf("seed %d step %d: apply (-thawed +frozen):\n%s", seed, step, diff)

@@ -52,7 +52,7 @@ func (m *merging) object(patch map[string]any) bool {
 			break
 		}
 		if len(names) == 0 || names[0] != name {
-			m.name(begin, name)
+			m.out = wire.AppendName(m.out, begin, name)
 			m.out = append(m.out, m.doc.Take()...)
 			continue
 		}
@@ -71,7 +71,7 @@ func (m *merging) member(begin int, name string, value any) bool {
 	inner, merges := value.(map[string]any)
 	switch {
 	case isObject && merges:
-		m.name(begin, name)
+		m.out = wire.AppendName(m.out, begin, name)
 		return m.object(inner)
 	case !isObject:
 		value = withoutNulls(value)
@@ -85,21 +85,7 @@ func (m *merging) put(begin int, name string, value any) bool {
 	if value == nil {
 		return true
 	}
-	frozen, ok := wire.FreezeValue(map[string]any{name: value})
-	if !ok {
-		return false
-	}
-	if len(m.out) > begin {
-		m.out = append(m.out, ',')
-	}
-	m.out = append(m.out, frozen[1:len(frozen)-1]...)
-	return true
-}
-
-// name writes the name of a member.
-func (m *merging) name(begin int, name string) {
-	if len(m.out) > begin {
-		m.out = append(m.out, ',')
-	}
-	m.out = append(wire.AppendText(m.out, name), ':')
+	frozen, ok := wire.FreezeValue(value)
+	m.out = append(wire.AppendName(m.out, begin, name), frozen...)
+	return ok
 }

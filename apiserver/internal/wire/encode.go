@@ -89,6 +89,14 @@ func AppendText(out []byte, text string) []byte {
 	return out
 }
 
+// AppendName appends the name of a member of an object whose members begin at a place.
+func AppendName(out []byte, begin int, name string) []byte {
+	if len(out) > begin {
+		out = append(out, ',')
+	}
+	return append(AppendText(out, name), ':')
+}
+
 // appendString leaves what needs escaping to encoding/json.
 func appendString(out []byte, s string) ([]byte, error) {
 	for i := range len(s) {

@@ -123,42 +123,54 @@ func (t *Tree) compareFrozenObjects(n *Type, at int32, where side, a, b wire.Fro
 	if len(a) <= len("{}") && len(b) <= len("{}") {
 		return t.leaf(at, where, a, b)
 	}
-	left, right := membersOf(a), membersOf(b)
 	last := int32(0)
-	for left.here || right.here {
-		var x, y any
-		name, inA, inB := left.name, left.here, right.here
-		if inA && inB && left.name != right.name {
-			inA, inB = left.name < right.name, left.name > right.name
-		}
-		if !inA {
-			name = right.name
-		}
-		same := inA && inB && left.value == right.value
-		if inA && !same {
-			x = left.value
-		}
-		if inB && !same {
-			y = right.value
-		}
-		if inA {
-			left.next()
-		}
-		if inB {
-			right.next()
-		}
-		if same {
-			continue
+	ok := eachMember(a, b, func(name string, valueA, valueB wire.Frozen) bool {
+		if valueA == valueB {
+			return true
 		}
 		if !plainText(name) {
 			return false
 		}
+		var x, y any
+		if valueA != "" {
+			x = valueA
+		}
+		if valueB != "" {
+			y = valueB
+		}
 		last = t.growField(at, last, name)
-		if !t.compare(n.field(name), last, sideOf(where, inA, inB), x, y) {
+		return t.compare(n.field(name), last, sideOf(where, valueA != "", valueB != ""), x, y)
+	})
+	return ok && t.whole(at, where)
+}
+
+// eachMember goes through the members of two frozen objects in order, until it is told to
+// stop. Objects, and values, that are not there are empty.
+func eachMember(a, b wire.Frozen, do func(name string, a, b wire.Frozen) bool) bool {
+	left, right := membersOf(a), membersOf(b)
+	for left.here || right.here {
+		var x, y wire.Frozen
+		name := left.name
+		if !left.here || right.here && right.name < name {
+			name = right.name
+		}
+		if left.here && left.name == name {
+			x = left.value
+		}
+		if right.here && right.name == name {
+			y = right.value
+		}
+		if x != "" {
+			left.next()
+		}
+		if y != "" {
+			right.next()
+		}
+		if !do(name, x, y) {
 			return false
 		}
 	}
-	return t.whole(at, where)
+	return true
 }
 
 // members walks over the members of a frozen object.
