@@ -36,7 +36,7 @@ func (h *Handler) deleteOptions(req *Request) (*metav1.DeleteOptions, error) {
 	if err := invalidOptions("DeleteOptions", metavalidation.ValidateDeleteOptions(o)); err != nil {
 		return nil, err
 	}
-	o.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "meta.k8s.io/v1"}
+	o.TypeMeta = registry.OptionsKind("DeleteOptions")
 	return o, nil
 }
 

@@ -19,8 +19,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 )
 
-// parameters decodes the query of a request into an options object.
+// parameters decodes the query of a request into an options object, which stays as it
+// is where there is none.
 func parameters(req *Request, into runtime.Object) error {
+	if req.HTTP.URL.RawQuery == "" {
+		return nil
+	}
 	if err := listscheme.ParameterCodec.DecodeParameters(req.Query(), metav1.SchemeGroupVersion, into); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
@@ -39,7 +43,7 @@ func createOptions(req *Request) (*metav1.CreateOptions, error) {
 	if err := parameters(req, o); err != nil {
 		return nil, err
 	}
-	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
+	o.TypeMeta = registry.OptionsKind("CreateOptions")
 	return o, invalidOptions("CreateOptions", metavalidation.ValidateCreateOptions(o))
 }
 
@@ -48,7 +52,7 @@ func updateOptions(req *Request) (*metav1.UpdateOptions, error) {
 	if err := parameters(req, o); err != nil {
 		return nil, err
 	}
-	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
+	o.TypeMeta = registry.OptionsKind("UpdateOptions")
 	return o, invalidOptions("UpdateOptions", metavalidation.ValidateUpdateOptions(o))
 }
 
@@ -57,7 +61,7 @@ func patchOptions(req *Request, t types.PatchType) (*metav1.PatchOptions, error)
 	if err := parameters(req, o); err != nil {
 		return nil, err
 	}
-	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PatchOptions"))
+	o.TypeMeta = registry.OptionsKind("PatchOptions")
 	return o, invalidOptions("PatchOptions", metavalidation.ValidatePatchOptions(o, t))
 }
 

@@ -45,6 +45,11 @@ type WriteOptions struct {
 	FieldManager, FieldValidation string
 }
 
+// OptionsKind is what options of a kind say that they are.
+func OptionsKind(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: kind, APIVersion: "meta.k8s.io/v1"}
+}
+
 // NewWrite prepares a write of an object, or of a subresource of it unless sub is
 // nil.
 func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subresource, o WriteOptions) *Write {
@@ -54,11 +59,11 @@ func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subre
 		Manager: apply.ManagerName(o.FieldManager, r.UserAgent),
 		dryRun:  resource.IsDryRun(o.DryRun),
 		createOptions: &metav1.CreateOptions{
-			TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: "meta.k8s.io/v1"},
+			TypeMeta: OptionsKind("CreateOptions"),
 			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
 		},
 		UpdateOptions: &metav1.UpdateOptions{
-			TypeMeta: metav1.TypeMeta{Kind: "UpdateOptions", APIVersion: "meta.k8s.io/v1"},
+			TypeMeta: OptionsKind("UpdateOptions"),
 			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
 		},
 	}
