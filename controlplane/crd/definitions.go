@@ -102,7 +102,7 @@ func (d *Definitions) Resource() *resource.Resource {
 			Printer:        definitionPrinter{},
 			StrategicMerge: true,
 		}},
-		Deletion:  resource.DeletionRules{Holds: holds, Mark: mark},
+		Deletion:  resource.DeletionRules{Holds: holds, Mark: mark, Uncollectable: true},
 		Committed: d.committed,
 	}
 }

@@ -96,8 +96,7 @@ func itself(s *string) string { return *s }
 
 func checkTemplate(f *valid.Field, t *resourcev1.ResourceClaimTemplateSpec) {
 	metadata := f.Child("metadata")
-	metadata.Annotations("annotations", t.Annotations)
-	metadata.Labels("labels", t.Labels)
+	metadata.TemplateMetadata(&t.ObjectMeta)
 	spec := f.Child("spec")
 	checkClaim(&spec, &t.Spec.Devices)
 }

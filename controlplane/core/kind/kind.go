@@ -59,8 +59,8 @@ type Of[T any, P Object[T]] struct {
 	Metadata Metadata
 
 	// Generations are counted: 1 at creation, one more with every change
-	// outside metadata and status.
-	Generations bool
+	// outside metadata and status, and where LabelsCount with one of labels.
+	Generations, LabelsCount bool
 	// Status is a subresource and cannot be written through the object.
 	Status bool
 	// Unowned are top-level fields besides status that a write of the object, or of

@@ -5,6 +5,7 @@ package kind
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -67,7 +68,7 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old resource.Object) 
 	case !s.kind.Generations:
 	case old == nil:
 		obj.SetGeneration(1)
-	case changed(current, before):
+	case changed(current, before), s.kind.LabelsCount && !maps.Equal(obj.GetLabels(), old.GetLabels()):
 		obj.SetGeneration(old.GetGeneration() + 1)
 	default:
 		obj.SetGeneration(old.GetGeneration())

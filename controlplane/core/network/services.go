@@ -67,7 +67,7 @@ func serviceKinds() []*resource.Resource {
 			Row:         func(e *corev1.Endpoints) []any { return []any{e.Name, endpointsText(e), kind.Age(e)} },
 		}.Resource(),
 		kind.Of[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
-			Group: "discovery.k8s.io", Version: "v1", Plural: "endpointslices", Generations: true, Unconditional: true,
+			Group: "discovery.k8s.io", Version: "v1", Plural: "endpointslices", Generations: true, LabelsCount: true, Unconditional: true,
 			Defaults: func(e *discoveryv1.EndpointSlice) {
 				for i := range e.Ports {
 					kind.Fill(&e.Ports[i].Name, "")

@@ -80,6 +80,22 @@ func (f *Field) Annotations(name string, annotations map[string]string) {
 	}
 }
 
+// TemplateMetadata checks metadata that others will complete: labels and annotations.
+func (f *Field) TemplateMetadata(m *metav1.ObjectMeta) {
+	f.Annotations("annotations", m.Annotations)
+	f.Labels("labels", m.Labels)
+	fields := reflect.ValueOf(m).Elem()
+	for i := range fields.NumField() {
+		switch name := fields.Type().Field(i).Name; name {
+		case "Annotations", "Labels":
+		default:
+			if !fields.Field(i).IsZero() {
+				f.Forbidden(strings.ToLower(name[:1])+name[1:], "cannot be set")
+			}
+		}
+	}
+}
+
 // Selector checks a label selector; nil is valid.
 func (f *Field) Selector(name string, s *metav1.LabelSelector) {
 	if s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {

@@ -5,11 +5,8 @@ package volume
 
 import (
 	"fmt"
-	"reflect"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -187,7 +184,7 @@ func checkEphemeral(f *valid.Field, v *corev1.Volume, pod string) {
 	} else {
 		template := at.Child("volumeClaimTemplate")
 		metadata := template.Child("metadata")
-		checkTemplateMeta(&metadata, &t.ObjectMeta)
+		metadata.TemplateMetadata(&t.ObjectMeta)
 		spec := template.Child("spec")
 		CheckClaim(&spec, &t.Spec)
 	}
@@ -195,22 +192,6 @@ func checkEphemeral(f *valid.Field, v *corev1.Volume, pod string) {
 		claim := pod + "-" + v.Name
 		for _, problem := range validation.IsDNS1123Subdomain(claim) {
 			f.Invalid("name", v.Name, fmt.Sprintf("PVC name %q: %v", claim, problem))
-		}
-	}
-}
-
-// checkTemplateMeta has the rules of metadata that others will complete.
-func checkTemplateMeta(f *valid.Field, m *metav1.ObjectMeta) {
-	f.Annotations("annotations", m.Annotations)
-	f.Labels("labels", m.Labels)
-	fields := reflect.ValueOf(m).Elem()
-	for i := range fields.NumField() {
-		switch name := fields.Type().Field(i).Name; name {
-		case "Annotations", "Labels":
-		default:
-			if !fields.Field(i).IsZero() {
-				f.Forbidden(strings.ToLower(name[:1])+name[1:], "cannot be set")
-			}
 		}
 	}
 }

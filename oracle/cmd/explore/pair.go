@@ -107,7 +107,7 @@ var onPurpose = regexp.MustCompile(`(?m)^Warning: 299 - "[^"]*(this server does 
 
 // namesAccepted is the status of a definition, which Steer settles at once, and
 // kube-apiserver a moment after the write, unless that is a dry run.
-var namesAccepted = regexp.MustCompile(`(?m)^status:\n([ -].*\n)*`)
+var namesAccepted = regexp.MustCompile(`(?m)^status:\n([ -].*\n)*|^ *- kube-apiserver Update apiextensions\.k8s\.io/v1 /status .*\n`)
 
 // plain replaces a name that a server has made up.
 func (r *request) plain(answer string) string {
