@@ -184,11 +184,19 @@ func (f *freezing) object(depth int) bool {
 	return ok
 }
 
-// sort brings the members of the object that was written last into their order. It is
+// sort brings the members of the object that was taken last into their order. It is
 // false if one is there twice.
 func (f *freezing) sort(members []member) bool {
-	f.flush(f.at)
-	begin, end := members[0].begin, len(f.out)
+	begin, text := members[0].begin, f.in[f.from:f.at]
+	// Mostly nothing is written yet: then the text itself is what they are copied from.
+	first := f.out == nil
+	if first {
+		f.out = append(make([]byte, 0, len(f.in)-f.from), text[:begin]...)
+	} else {
+		f.flush(f.at)
+		text = f.out
+	}
+	end := len(f.out)
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	for i, m := range members {
 		if i > 0 {
@@ -197,7 +205,11 @@ func (f *freezing) sort(members []member) bool {
 			}
 			f.out = append(f.out, ',')
 		}
-		f.out = append(f.out, f.out[m.begin:m.end]...)
+		f.out = append(f.out, text[m.begin:m.end]...)
+	}
+	if first {
+		f.out, f.from = append(f.out, '}'), f.at
+		return true
 	}
 	copy(f.out[begin:], f.out[end:])
 	f.out = f.out[:end]
