@@ -200,10 +200,7 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 		switch {
 		case tag == "-":
 			continue
-		case !f.IsExported():
-			if f.Anonymous {
-				return false
-			}
+		case !f.IsExported() && !f.Anonymous:
 			continue
 		case f.Anonymous && name == "":
 			if f.Type.Kind() != reflect.Struct || own(f.Type) || !c.addFields(p, f.Type, offset+f.Offset) {
@@ -211,6 +208,9 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 			}
 			continue
 		case name == "" || !plainText(name):
+			return false
+		}
+		if !f.IsExported() {
 			return false
 		}
 		of := field{label: `"` + name + `":`, offset: offset + f.Offset, plan: c.plan(f.Type)}

@@ -25,18 +25,28 @@ import (
 // then is does not matter. Texts of the object share the memory of value, which must
 // not change any more.
 func (p *Plan) Read(value []byte, object any) bool {
-	r := reader{value: value}
-	if r.space(); !p.root.read(&r, reflect.ValueOf(object).UnsafePointer(), 0) {
+	return p.readAll(&reader{value: value}, object)
+}
+
+// ReadStored is Read for a document that was written here, of which the type may have
+// some fields only.
+func (p *Plan) ReadStored(value []byte, object any) bool {
+	return p.readAll(&reader{value: value, some: true}, object)
+}
+
+func (p *Plan) readAll(r *reader, object any) bool {
+	if r.space(); !p.root.read(r, reflect.ValueOf(object).UnsafePointer(), 0) {
 		return false
 	}
 	r.space()
-	return r.at == len(value)
+	return r.at == len(r.value)
 }
 
 // reader is a place in a document.
 type reader struct {
 	value []byte
 	at    int
+	some  bool // unknown fields are skipped
 }
 
 func (r *reader) space() {
@@ -250,6 +260,18 @@ func (p *plan) readRaw(r *reader, v unsafe.Pointer) bool {
 	return (*runtime.RawExtension)(v).UnmarshalJSON(raw) == nil
 }
 
+// skip passes over the value of a field that the type does not have, if it may.
+func (r *reader) skip() bool {
+	if !r.some {
+		return false
+	}
+	if r.peek() == 'n' {
+		return r.word(null)
+	}
+	_, ok := r.raw()
+	return ok
+}
+
 // readForeign leaves a value to its type, if that reads itself.
 func (p *plan) readForeign(r *reader, v unsafe.Pointer) bool {
 	if !p.reads {
@@ -260,11 +282,11 @@ func (p *plan) readForeign(r *reader, v unsafe.Pointer) bool {
 }
 
 // nothing takes a null that leaves a field as it is.
-func (p *plan) nothing(r *reader) (null, ok bool) {
+func (p *plan) nothing(r *reader) (is, ok bool) {
 	if r.peek() != 'n' {
 		return false, true
 	}
-	return true, p.kind != kindForeign && p.kind != kindRaw && p.kind != kindFields && r.word("null")
+	return true, p.kind != kindForeign && p.kind != kindRaw && p.kind != kindFields && r.word(null)
 }
 
 func (p *plan) readStruct(r *reader, v unsafe.Pointer, depth int) bool {
@@ -282,8 +304,18 @@ func (p *plan) readStruct(r *reader, v unsafe.Pointer, depth int) bool {
 			return false
 		}
 		if at >= len(p.fields) || p.fields[at].name() != name {
-			if at, ok = p.byName[name]; !ok {
-				return false
+			var known bool
+			if at, known = p.byName[name]; !known {
+				if !r.skip() {
+					return false
+				}
+				if r.next('}') {
+					return true
+				}
+				if !r.next(',') {
+					return false
+				}
+				continue
 			}
 		}
 		if seen[at/64]&(1<<(at%64)) != 0 {
@@ -292,8 +324,8 @@ func (p *plan) readStruct(r *reader, v unsafe.Pointer, depth int) bool {
 		seen[at/64] |= 1 << (at % 64)
 		f := &p.fields[at]
 		r.space()
-		null, ok := f.plan.nothing(r)
-		if !ok || !null && !f.plan.read(r, unsafe.Add(v, f.offset), depth+1) {
+		nothing, ok := f.plan.nothing(r)
+		if !ok || !nothing && !f.plan.read(r, unsafe.Add(v, f.offset), depth+1) {
 			return false
 		}
 		if r.next('}') {

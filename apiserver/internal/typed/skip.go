@@ -3,11 +3,13 @@
 
 package typed
 
+import "strings"
+
 // maxDepth is how deep JSON may be nested.
 const maxDepth = 500
 
 // skipCompact returns the end of a value that begins at i and is compact; -1 if it is
-// not, or no JSON. Of escapes it knows that of quotes.
+// not, or no JSON.
 func skipCompact(raw []byte, i, depth int) int {
 	if i >= len(raw) || depth > maxDepth {
 		return -1
@@ -64,12 +66,29 @@ func skipText(raw []byte, i int) int {
 		case c == '"':
 			return i + 1
 		case c == '\\':
-			if i++; i >= len(raw) || raw[i] != '"' {
+			if i = skipEscape(raw, i+1); i < 0 {
 				return -1
 			}
 		case !plainByte(c):
 			return -1
 		}
+	}
+	return -1
+}
+
+// skipEscape returns the last place of what is escaped.
+func skipEscape(raw []byte, i int) int {
+	switch {
+	case i >= len(raw):
+	case strings.IndexByte(`"\/bfnrt`, raw[i]) >= 0:
+		return i
+	case raw[i] == 'u' && len(raw)-i > 4:
+		for _, c := range raw[i+1 : i+5] {
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+				return -1
+			}
+		}
+		return i + 4
 	}
 	return -1
 }

@@ -175,6 +175,49 @@ func TestUnusualDocumentsAreLeftToTheLibrary(t *testing.T) {
 	}
 }
 
+// TestStoredDocumentsAreReadInPart holds that of what was written here a type may have
+// some fields.
+func TestStoredDocumentsAreReadInPart(t *testing.T) {
+	t.Parallel()
+	type named struct {
+		Metadata struct {
+			Name   string            `json:"name"`
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	type part struct {
+		named
+		Status struct {
+			Phase string `json:"phase"`
+		} `json:"status"`
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"b": "c"}, Annotations: map[string]string{"d": "{\"e\":\"<f>\"}\n\\"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "g", Args: []string{"\t"}}}, Overhead: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: "Ready"}}},
+	}
+	value, err := typed.Of(pod).Write(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want part
+	if err := json.Unmarshal(value, &want); err != nil {
+		t.Fatal(err)
+	}
+	plan := typed.Of(&got)
+	if !plan.ReadStored(value, &got) || !reflect.DeepEqual(got, want) || got.Metadata.Name != "a" || got.Status.Phase != "Running" {
+		t.Errorf("%s is read as %+v", value, got)
+	}
+	if plan.Read(value, &part{}) {
+		t.Error("unknown fields are nothing to tell of")
+	}
+	for _, document := range []string{`{"a":`, `{"a":"\x"}`, `{"a":"\u00g0"}`, `{"a":{,}}`, `{"a":01}`, `{"a":nul}`, `{"a":1,}`} {
+		if plan.ReadStored([]byte(document), &part{}) {
+			t.Errorf("%s is read", document)
+		}
+	}
+}
+
 // TestUnusualTypesHaveNoPlan holds that what tags say in an unusual way is left to the
 // libraries.
 func TestUnusualTypesHaveNoPlan(t *testing.T) {

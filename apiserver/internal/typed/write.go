@@ -223,7 +223,7 @@ func appendOctets(out, octets []byte) []byte {
 }
 
 // compact tells whether raw JSON is written as it is: it is JSON, without space
-// between its parts, and nothing in it is escaped but quotes.
+// between its parts or what is escaped on the way.
 func compact(raw []byte) bool {
 	end := skipCompact(raw, 0, 0)
 	return end == len(raw)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -47,8 +49,13 @@ func (o *Object) Without(finalizer string) []string {
 }
 
 // Decode reads a stored object, or some of its fields, into a Go type of built-in
-// kinds, in one pass. Fields have the names of their tags, as they are.
+// kinds that is empty, in one pass. Fields have the names of their tags, as they are.
+// Texts share the memory of the record.
 func Decode(rec *storage.Record, into any) error {
+	if resource.ReadStored(rec.Value, into) {
+		return nil
+	}
+	reflect.ValueOf(into).Elem().SetZero() // some of it may have been read
 	return jsonv2.Unmarshal(rec.Value, into, jsonv1.DefaultOptionsV1(),
 		jsonv2.MatchCaseInsensitiveNames(false), jsonv1.ReportErrorsWithLegacySemantics(false))
 }
