@@ -148,6 +148,7 @@ func configKinds() []*resource.Resource {
 			Version: "v1", Plural: "serviceaccounts", Short: []string{"sa"}, Unconditional: true,
 			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
+			Warnings: accountWarnings,
 			Columns:  kind.Columns("Name", "Age"),
 			Row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, kind.Age(s)} },
 		}.Resource(),
@@ -319,4 +320,20 @@ func validFinalizer(path *field.Path, name string) field.ErrorList {
 		errs = append(errs, field.Invalid(path, name, problem))
 	}
 	return append(errs, valid.Finalizer(name, path)...)
+}
+
+// onlyListedSecrets is the annotation by which an account has its Pods mount the Secrets that it
+// lists alone.
+const onlyListedSecrets = "kubernetes.io/enforce-mountable-secrets"
+
+func accountWarnings(s, old *corev1.ServiceAccount) []string {
+	if _, is := s.Annotations[onlyListedSecrets]; !is {
+		return nil
+	}
+	if old != nil {
+		if _, was := old.Annotations[onlyListedSecrets]; was {
+			return nil
+		}
+	}
+	return []string{"metadata.annotations[" + onlyListedSecrets + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }

@@ -169,7 +169,7 @@ func checkSliceAddress(list, f *valid.Field, t discoveryv1.AddressType, a string
 	before := f.Len()
 	switch t {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
-		f.IP("", a)
+		f.Add(validation.IsValidIP(f.Path(), a)...)
 		if ip, err := netip.ParseAddr(a); err == nil && f.Len() == before {
 			if (t == discoveryv1.AddressTypeIPv4) != ip.Is4() {
 				list.Invalid("", a, fmt.Sprintf("must be an %s address", t))
@@ -202,4 +202,26 @@ func checkSlicePorts(f *valid.Field, ports []discoveryv1.EndpointPort) {
 			at.Qualified("appProtocol", *p.AppProtocol)
 		}
 	}
+}
+
+// sliceWarnings are about names in the place of addresses, and about addresses that are written
+// in an unusual way; those that controllers have written are not.
+func sliceWarnings(e, old *discoveryv1.EndpointSlice) []string {
+	var out []string
+	if old == nil && e.AddressType == discoveryv1.AddressTypeFQDN {
+		out = append(out, "spec.addressType: FQDN endpoints are deprecated")
+	}
+	switch e.Labels[discoveryv1.LabelManagedBy] {
+	case "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io":
+		return out
+	}
+	if e.AddressType == discoveryv1.AddressTypeFQDN {
+		return out
+	}
+	for i := range e.Endpoints {
+		for j, address := range e.Endpoints[i].Addresses {
+			out = append(out, validation.GetWarningsForIP(field.NewPath("endpoints").Index(i).Child("addresses").Index(j), address)...)
+		}
+	}
+	return out
 }

@@ -74,9 +74,9 @@ func serviceKinds() []*resource.Resource {
 					kind.Fill(&e.Ports[i].Protocol, corev1.ProtocolTCP)
 				}
 			},
-			Validate: validateEndpointSlice,
-			Columns:  kind.Columns("Name", "AddressType", "Ports", "Endpoints", "Age"),
-			Row:      sliceRow,
+			Validate: validateEndpointSlice, Warnings: sliceWarnings,
+			Columns: kind.Columns("Name", "AddressType", "Ports", "Endpoints", "Age"),
+			Row:     sliceRow,
 		}.Resource(),
 	}
 }

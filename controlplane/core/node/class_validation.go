@@ -61,7 +61,7 @@ func runtimeClassWarnings(c, _ *nodev1.RuntimeClass) []string {
 	}
 	var out []string
 	for key := range c.Scheduling.NodeSelector {
-		if text, old := podspec.RenamedLabel(key); old {
+		if text, old := valid.RenamedLabel(key); old {
 			out = append(out, "scheduling.nodeSelector: "+text)
 		}
 	}

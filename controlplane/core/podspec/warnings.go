@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
 // TemplateWarnings are about what is accepted in a template and not meant; at
@@ -88,29 +90,9 @@ func (w *warner) spec(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 	}
 }
 
-// RenamedLabel tells of a label of nodes that has another name by now which it is.
-func RenamedLabel(key string) (string, bool) {
-	use := func(label string) (string, bool) {
-		return fmt.Sprintf("deprecated since v1.14; use %q instead", label), true
-	}
-	switch key {
-	case "beta.kubernetes.io/arch":
-		return use("kubernetes.io/arch")
-	case "beta.kubernetes.io/os":
-		return use("kubernetes.io/os")
-	case corev1.LabelFailureDomainBetaRegion:
-		return fmt.Sprintf("deprecated since v1.17; use %q instead", corev1.LabelTopologyRegion), true
-	case corev1.LabelFailureDomainBetaZone:
-		return fmt.Sprintf("deprecated since v1.17; use %q instead", corev1.LabelTopologyZone), true
-	case corev1.LabelInstanceType:
-		return fmt.Sprintf("deprecated since v1.17; use %q instead", corev1.LabelInstanceTypeStable), true
-	}
-	return "", false
-}
-
 func (w *warner) nodes(s *corev1.PodSpec) {
 	for _, key := range sets.List(sets.KeySet(s.NodeSelector)) {
-		if text, old := RenamedLabel(key); old {
+		if text, old := valid.RenamedLabel(key); old {
 			w.say(w.child("spec", "nodeSelector").Key(key), "%s", text)
 		}
 	}
@@ -128,7 +110,7 @@ func (w *warner) nodes(s *corev1.PodSpec) {
 	}
 	for i, c := range s.TopologySpreadConstraints {
 		at := w.child("spec", "topologySpreadConstraints").Index(i)
-		if text, old := RenamedLabel(c.TopologyKey); old {
+		if text, old := valid.RenamedLabel(c.TopologyKey); old {
 			w.say(at.Child("topologyKey"), "%s is %s", c.TopologyKey, text)
 		}
 		if c.LabelSelector == nil {
@@ -140,7 +122,7 @@ func (w *warner) nodes(s *corev1.PodSpec) {
 func (w *warner) term(at *field.Path, t *corev1.NodeSelectorTerm, values bool) {
 	for i, e := range t.MatchExpressions {
 		one := at.Child("matchExpressions").Index(i)
-		if text, old := RenamedLabel(e.Key); old {
+		if text, old := valid.RenamedLabel(e.Key); old {
 			w.say(one.Child("key"), "%s is %s", e.Key, text)
 		}
 		if !values {

@@ -75,7 +75,7 @@ func Resources() []*resource.Resource {
 				kind.Fill(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 				kind.Fill(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 			},
-			Validate: validateStorageClass,
+			Validate: validateStorageClass, Warnings: classWarnings,
 			Columns: kind.Columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode",
 				"AllowVolumeExpansion", "Age"),
 			Row: func(c class) []any {
@@ -124,9 +124,9 @@ func Resources() []*resource.Resource {
 			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
 			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{},
-			Validate: validateCapacity,
-			Columns:  kind.Columns("Name", "Created At:date"),
-			Row:      func(c capacity) []any { return kind.CreatedRow(c) },
+			Validate: validateCapacity, Warnings: capacityWarnings,
+			Columns: kind.Columns("Name", "Created At:date"),
+			Row:     func(c capacity) []any { return kind.CreatedRow(c) },
 		}.Resource(),
 	}
 }
