@@ -328,14 +328,14 @@ func TestWhoNeverReadsIsCutOff(t *testing.T) {
 
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(http.ResponseWriter, *http.Request) {}, func(s *http.Server) { s.IdleTimeout = 20 * time.Millisecond })
+	s := serve(t, func(http.ResponseWriter, *http.Request) {}, func(s *http.Server) { s.IdleTimeout = 300 * time.Millisecond })
 	p := s.greet(t)
 	p.send(func() { p.ask(1, "GET", "/", true) })
 	p.answer(1)
 	if got := p.farewell(); got != wire.ErrCodeNo {
 		t.Errorf("the server said %v", got)
 	}
-	s = serve(t, func(http.ResponseWriter, *http.Request) {}, func(s *http.Server) { s.ReadHeaderTimeout = 20 * time.Millisecond })
+	s = serve(t, func(http.ResponseWriter, *http.Request) {}, func(s *http.Server) { s.ReadHeaderTimeout = 500 * time.Millisecond })
 	s.dial(t).farewell() // it never says what it is
 }
 
