@@ -136,7 +136,7 @@ func (l *bareLog) watch(conn net.Conn, record int) {
 		if _, err := conn.Write(news); err != nil {
 			return
 		}
-		time.Sleep(pace.Sent(&l.traffic, time.Now(), len(news)/record))
+		time.Sleep(time.Until(pace.Sent(&l.traffic, time.Now(), len(news)/record)))
 	}
 }
 
