@@ -76,7 +76,7 @@ func TestWatchesGatherEventsWhileThereAreMany(t *testing.T) {
 			}
 			for j, e := range events {
 				late := e.at.Sub(written[j])
-				if want := fmt.Sprint(j + 2); e.revision != want || late > 25*time.Millisecond || alone(j) && late != 0 {
+				if want := fmt.Sprint(j + 2); e.revision != want || late > 30*time.Millisecond || alone(j) && late != 0 {
 					t.Errorf("watch %d: event %d is revision %s after %v, want %s soon", i, j, e.revision, late, want)
 				}
 				if j > 0 && e.at.Equal(events[j-1].at) {

@@ -16,7 +16,7 @@ const (
 	// calm is how many events per second are sent one by one.
 	calm = 2500
 	// eventsPerPause is how many events per second are worth a millisecond.
-	eventsPerPause = 700
+	eventsPerPause = 500
 	maxPause       = 50 * time.Millisecond
 	// span is how long events are counted before the count is believed.
 	span = 100 * time.Millisecond

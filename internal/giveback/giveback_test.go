@@ -73,7 +73,7 @@ type told struct {
 }
 
 // follow plays a load, as a share of one processor at a time, for a while.
-func follow(t *testing.T, length time.Duration, share func(at time.Duration) float64) (out []told) {
+func follow(t *testing.T, length time.Duration, share func(at time.Duration) float64, heap func(at time.Duration) uint64) (out []told) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), length)
@@ -85,7 +85,7 @@ func follow(t *testing.T, length time.Duration, share func(at time.Duration) flo
 				used += time.Duration(share(counted) * float64(time.Millisecond))
 			}
 			return used
-		}, func(one bool) { out = append(out, told{time.Since(begun), one}) })
+		}, func() uint64 { return heap(time.Since(begun)) }, func(one bool) { out = append(out, told{time.Since(begun), one}) })
 	})
 	return out
 }
@@ -121,9 +121,25 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := follow(t, 3*second, test.share); !slices.Equal(got, test.want) {
+			small := func(time.Duration) uint64 { return 10 << 20 }
+			if got := follow(t, 3*second, test.share, small); !slices.Equal(got, test.want) {
 				t.Errorf("told %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestALargeHeapKeepsAllProcessors(t *testing.T) {
+	t.Parallel()
+	rest := func(time.Duration) float64 { return 0.1 }
+	got := follow(t, 3*time.Second, rest, func(at time.Duration) uint64 {
+		if at >= time.Second && at < 2*time.Second {
+			return heavy
+		}
+		return heavy - 1
+	})
+	want := []told{{200 * time.Millisecond, true}, {time.Second, false}, {2*time.Second + 150*time.Millisecond, true}}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"time"
 )
 
@@ -23,6 +24,9 @@ const (
 	busy  = 0.75
 	light = 0.5
 	looks = 4
+	// heavy is the live heap, in bytes, from which on one processor is never enough: it
+	// would take the collector some 30 ms at a time, in which everything else waits.
+	heavy = 100 << 20
 )
 
 // Processors lets the program run on one processor (GOMAXPROCS) for as long as it needs
@@ -34,14 +38,14 @@ const (
 // (docs/designs/2026-11-22-http2.md).
 //
 // A program that gets busy has all its processors after 50 ms, one that was at rest
-// after 100 ms. It does nothing where there is only one processor, or where the
-// environment says how many to use.
+// after 100 ms, and one with a large heap always. It does nothing where there is only
+// one processor, or where the environment says how many to use.
 func Processors(ctx context.Context) {
 	if _, told := os.LookupEnv("GOMAXPROCS"); told || runtime.GOMAXPROCS(0) < 2 {
 		return
 	}
 	defer runtime.SetDefaultGOMAXPROCS()
-	followLoad(ctx, cpuTime, func(one bool) {
+	followLoad(ctx, cpuTime, liveHeap, func(one bool) {
 		if one {
 			runtime.GOMAXPROCS(1)
 		} else {
@@ -50,8 +54,15 @@ func Processors(ctx context.Context) {
 	})
 }
 
+// liveHeap is what the collector found alive when it last ran.
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
 // followLoad tells set when one processor becomes enough, and when it no longer is.
-func followLoad(ctx context.Context, cpuTime func() time.Duration, set func(one bool)) {
+func followLoad(ctx context.Context, cpuTime func() time.Duration, heap func() uint64, set func(one bool)) {
 	timer := time.NewTimer(look)
 	defer timer.Stop()
 	one, calm := false, 0
@@ -64,11 +75,12 @@ func followLoad(ctx context.Context, cpuTime func() time.Duration, set func(one 
 		used, now := cpuTime(), time.Now()
 		share := float64(used-before) / float64(now.Sub(at))
 		before, at = used, now
-		if calm++; share >= light {
+		large := heap() >= heavy
+		if calm++; share >= light || large {
 			calm = 0
 		}
 		switch {
-		case one && share >= busy:
+		case one && (share >= busy || large):
 			one = false
 			set(one)
 		case !one && calm >= looks:
