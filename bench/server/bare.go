@@ -192,29 +192,25 @@ func bareCrowd(ctx context.Context, binary string, record, watchers, writes, per
 			_ = conn.Close() // all that was wanted is there
 		})
 	}
+	var connections [paceConnections]net.Conn
+	for at := range connections {
+		if connections[at], err = dial(bareWrites); err != nil {
+			return 0, err
+		}
+	}
 	pids := []int{command.Process.Pid}
 	before := use(pids)
-	var connections [paceConnections]net.Conn
-	_, err = pace(ctx, writes, perSecond, func(at, _ int) (err error) {
-		conn := connections[at]
-		if conn == nil {
-			if conn, err = dial(bareWrites); err != nil {
-				return err
-			}
-			connections[at] = conn
-		}
+	_, err = pace(ctx, writes, perSecond, func(at, _ int) error {
 		body := make([]byte, record)
-		if _, err := conn.Write(body); err != nil {
+		if _, err := connections[at].Write(body); err != nil {
 			return err
 		}
-		_, err = io.ReadFull(conn, body)
+		_, err := io.ReadFull(connections[at], body)
 		return err
 	})
 	crowd.Wait()
 	for _, conn := range connections {
-		if conn != nil {
-			_ = conn.Close() // nothing is under way
-		}
+		_ = conn.Close() // nothing is under way
 	}
 	close(failed)
 	return use(pids).cpu - before.cpu, errors.Join(err, <-failed)

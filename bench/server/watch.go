@@ -61,10 +61,15 @@ func watchCrowd(ctx context.Context, instance *Instance, l load, watchers, write
 	for _, w := range crowd {
 		group.Go(w.read)
 	}
-	before := use(instance.PIDs)
-	begin := time.Now().UnixNano()
 	clients, done := instance.NewClients(paceConnections)
 	defer done()
+	for _, c := range clients { // whose connections are no part of an event, as those of the watchers
+		if _, err := c.Do(ctx, http.MethodGet, l.collection+"?limit=1", "", nil); err != nil {
+			return fanout{}, err
+		}
+	}
+	before := use(instance.PIDs)
+	begin := time.Now().UnixNano()
 	rate, err := pace(ctx, writes, perSecond, func(connection, i int) error {
 		body := l.object(fmt.Sprintf("watched-%d-%06d", begin, i), i, fmt.Sprintf("%s%d-", sentMark, time.Now().UnixNano()))
 		return send(ctx, clients[connection], http.MethodPost, l.collection, jsonType, body)
