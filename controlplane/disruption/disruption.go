@@ -40,7 +40,7 @@ type Controller struct {
 	due      step.KeySet
 	// again is when budgets have to be looked at although nothing was written: Pods
 	// whose eviction was allowed and that are still there count again then.
-	again map[storage.Key]time.Time
+	again step.Alarms
 }
 
 // guarded is a namespace with budgets.
@@ -65,7 +65,7 @@ func New(catalog step.Catalog) *Controller {
 
 func (c *Controller) forget() {
 	c.guarded, c.counting = map[string]*guarded{}, map[string]bool{}
-	c.due, c.again = step.KeySet{}, map[storage.Key]time.Time{}
+	c.due, c.again = step.KeySet{}, step.Alarms{}
 }
 
 // Name implements [step.Controller].
@@ -144,12 +144,7 @@ func (c *Controller) podsOf(view storage.View, namespace string) map[string]*mem
 
 // Step implements [step.Controller].
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
-	for key, at := range c.again {
-		if !now.Before(at) {
-			delete(c.again, key)
-			c.due.Add(key)
-		}
-	}
+	c.again.Ring(now, c.due)
 	var out []step.Request
 	for _, key := range c.due.Sorted() {
 		if rec := view.Get(key); rec != nil {
@@ -183,15 +178,7 @@ func (c *Controller) look(view storage.View, rec *storage.Record, now time.Time)
 }
 
 // Wake implements [step.Waker].
-func (c *Controller) Wake() time.Time {
-	var first time.Time
-	for _, at := range c.again {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-	}
-	return first
-}
+func (c *Controller) Wake() time.Time { return c.again.Wake() }
 
 // Report implements [step.Controller].
 func (c *Controller) Report(r step.Request, err error) {

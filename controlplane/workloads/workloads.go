@@ -239,12 +239,7 @@ const mostDeferred = 8
 
 // Step implements [step.Controller].
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
-	for key, at := range c.Timers {
-		if !at.After(now) {
-			delete(c.Timers, key)
-			c.Due.Add(key)
-		}
-	}
+	c.Timers.Ring(now, c.Due)
 	c.now = now
 	t := &visit{Turn: c.Begin(view, now), controller: c}
 	keys := c.Due.Sorted()
@@ -320,15 +315,7 @@ func (t *visit) look(key storage.Key) {
 }
 
 // Wake implements [step.Waker].
-func (c *Controller) Wake() time.Time {
-	var first time.Time
-	for _, at := range c.Timers {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-	}
-	return first
-}
+func (c *Controller) Wake() time.Time { return c.Timers.Wake() }
 
 // Report implements [step.Controller]. What was refused is looked at again.
 func (c *Controller) Report(r step.Request, err error) {

@@ -41,7 +41,7 @@ type Controller struct {
 	// scaled are the numbers that targets have been given since the last look.
 	scaled map[storage.Key]int32
 	// again is when autoscalers may scale that have just done so.
-	again map[storage.Key]time.Time
+	again step.Alarms
 }
 
 // period is the least time between two changes of a target.
@@ -63,7 +63,7 @@ func NewController(catalog step.Catalog) *Controller {
 func (c *Controller) forget() {
 	c.due, c.lost = step.KeySet{}, step.KeySet{}
 	c.targets, c.watching, c.scaled = map[storage.Key]storage.Key{}, map[storage.Key]step.KeySet{}, map[storage.Key]int32{}
-	c.again = map[storage.Key]time.Time{}
+	c.again = step.Alarms{}
 }
 
 // Name implements [step.Controller].
@@ -119,12 +119,7 @@ func (c *Controller) follow(scaler, target storage.Key) {
 
 // Step implements [step.Controller].
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
-	for key, at := range c.again {
-		if !now.Before(at) {
-			delete(c.again, key)
-			c.due.Add(key)
-		}
-	}
+	c.again.Ring(now, c.due)
 	keys := c.due.Sorted()
 	clear(c.due)
 	var out []step.Request
@@ -226,15 +221,7 @@ func (t target) scale(about storage.Key, replicas int32) step.Request {
 }
 
 // Wake implements [step.Waker].
-func (c *Controller) Wake() time.Time {
-	var first time.Time
-	for _, at := range c.again {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-	}
-	return first
-}
+func (c *Controller) Wake() time.Time { return c.again.Wake() }
 
 // Report implements [step.Controller].
 func (c *Controller) Report(r step.Request, err error) {

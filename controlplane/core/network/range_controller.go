@@ -38,7 +38,7 @@ type RangeController struct {
 	ranges map[storage.Key]keptRange
 	due    step.KeySet
 	// again is when ranges have to be looked at although nothing was written.
-	again map[storage.Key]time.Time
+	again step.Alarms
 }
 
 // keptRange is what is known of a ServiceCIDR.
@@ -60,7 +60,7 @@ func NewRangeController() *RangeController {
 }
 
 func (c *RangeController) forget() {
-	c.ranges, c.due, c.again = map[storage.Key]keptRange{}, step.KeySet{}, map[storage.Key]time.Time{}
+	c.ranges, c.due, c.again = map[storage.Key]keptRange{}, step.KeySet{}, step.Alarms{}
 }
 
 // Name implements [step.Controller].
@@ -114,12 +114,7 @@ func (c *RangeController) Observe(e storage.Event) {
 
 // Step implements [step.Controller].
 func (c *RangeController) Step(view storage.View, now time.Time) []step.Request {
-	for key, at := range c.again {
-		if !now.Before(at) {
-			delete(c.again, key)
-			c.due.Add(key)
-		}
-	}
+	c.again.Ring(now, c.due)
 	var out []step.Request
 	for _, key := range c.due.Sorted() {
 		var obj networkingv1.ServiceCIDR
@@ -223,15 +218,7 @@ func say(key storage.Key, condition metav1.Condition) step.Request {
 }
 
 // Wake implements [step.Waker].
-func (c *RangeController) Wake() time.Time {
-	var first time.Time
-	for _, at := range c.again {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-	}
-	return first
-}
+func (c *RangeController) Wake() time.Time { return c.again.Wake() }
 
 // Report implements [step.Controller]. What was refused is looked at again.
 func (c *RangeController) Report(r step.Request, err error) {

@@ -39,7 +39,7 @@ type Memory struct {
 	// Due holds what has to be looked at in the next step, timers what has to be
 	// looked at when time has passed.
 	Due    step.KeySet
-	Timers map[storage.Key]time.Time
+	Timers step.Alarms
 	// Failures holds why objects could not be created for an owner.
 	Failures map[storage.Key]string
 	diary    diary
@@ -48,7 +48,7 @@ type Memory struct {
 // NewMemory returns the memory of one who has seen nothing.
 func NewMemory() *Memory {
 	return &Memory{
-		Index: newIndex(), Due: step.KeySet{}, Timers: map[storage.Key]time.Time{}, Failures: map[storage.Key]string{},
+		Index: newIndex(), Due: step.KeySet{}, Timers: step.Alarms{}, Failures: map[storage.Key]string{},
 		diary: diary{told: map[entryKey]*told{}},
 	}
 }
