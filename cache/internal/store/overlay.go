@@ -45,7 +45,9 @@ type ownEntry struct {
 // object that is as new, or by progress of the whole watch. A deletion without
 // a revision goes when the deletion of its uid, or a later incarnation, is
 // delivered; an unknown state without a revision when a live read has given it
-// one. A list that was asked for after the write covers it in any case.
+// one. A deletion that cannot be put in order with an incarnation delivered
+// becomes an unknown state. A list that was asked for after the write covers it
+// in any case.
 type overlay struct {
 	entries map[client.ObjectKey]*ownEntry
 	marks   uint64
@@ -149,6 +151,11 @@ func (o *overlay) seen(key client.ObjectKey, uid types.UID, rev uint64, revision
 		own.rev == 0 && own.revision != "" && own.revision == revision,
 		own.rev == 0 && !own.unknown && own.floor != 0 && uid != own.uid && rev > own.floor:
 		delete(o.entries, key)
+	case own.rev == 0 && own.floor == 0 && uid != own.uid:
+		// Another incarnation than the one deleted, and no telling which is the
+		// later one: a list may have covered the creation of the deleted one, so
+		// that the watch never showed it.
+		own.unknown = true
 	}
 }
 

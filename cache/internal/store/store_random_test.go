@@ -150,6 +150,13 @@ func TestOwnWriteIsHiddenByNothingOlder(t *testing.T) {
 			s.Write(Own{Key: key, UID: "u", Floor: "5"})
 			put(s, "7", "v")
 		}, "7"},
+		{"a deletion of what was never shown, and another incarnation", func(s *Store) { s.Write(Own{Key: key, UID: "u"}); put(s, "8", "v") }, "?"},
+		{"an own creation after it, delivered before its answer", func(s *Store) {
+			s.Write(Own{Key: key, UID: "u"})
+			put(s, "8", "v")
+			s.Write(Own{Key: key, UID: "v", Revision: "8", Object: object("8", "v")})
+			s.Resolve(key, object("8", "v"))
+		}, "8"},
 		{"a list asked for later covers it", func(s *Store) {
 			s.Write(Own{Key: key, UID: "u"})
 			mark := s.Mark()
