@@ -12,7 +12,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
-	"github.com/steer-dev/steer/controlplane/core/network"
+	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/self"
 	"github.com/steer-dev/steer/storage"
@@ -33,7 +33,7 @@ func Plugins() []string {
 // without the plugin ServiceAccount.
 func Controllers() []string {
 	return []string{
-		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "disruption-controller", autoscaling.ControllerName, "resourcequota-controller", network.RangeControllerName,
+		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "disruption-controller", autoscaling.ControllerName, "resourcequota-controller", service.RangeControllerName,
 		"clusterrole-aggregation-controller",
 		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
 		"certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller",

@@ -26,9 +26,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
-	"github.com/steer-dev/steer/controlplane/core/network"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
+	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/crd/cleanup"
 	"github.com/steer-dev/steer/controlplane/disruption"
@@ -145,13 +145,13 @@ func (p *Plane) assemble() error {
 	}
 	accounts := newAccounts(p)
 	authentication := newAuthenticator(p.keys, o.Authentication, accounts.tokens)
-	allocator := network.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
+	allocator := service.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
 	p.self = &self.Server{
 		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
 		Service: self.Service{Range: allocator.Range(), Listen: o.Listen},
 	}
-	if o.has(network.RangeControllerName) {
-		p.self.RangeFinalizer = network.RangeFinalizer
+	if o.has(service.RangeControllerName) {
+		p.self.RangeFinalizer = service.RangeFinalizer
 	}
 	roles := rbac.New(p.store)
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
@@ -200,7 +200,7 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	controllers := o.controllers(gc.New(served, step.LifeOf), namespace.New(served, step.LifeOf), cleanup.New(served, step.LifeOf), expiry.New(),
-		protection.New(step.LifeOf), disruption.New(served), autoscaling.NewController(served), network.NewRangeController(), quota.NewController(served, charges), rbac.NewAggregator(),
+		protection.New(step.LifeOf), disruption.New(served), autoscaling.NewController(served), service.NewRangeController(), quota.NewController(served, charges), rbac.NewAggregator(),
 		apiservice.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {

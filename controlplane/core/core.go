@@ -30,6 +30,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/node"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
+	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 	"github.com/steer-dev/steer/controlplane/core/workload"
 )
@@ -48,6 +49,7 @@ func describe() []*resource.Resource {
 		pod.Resources(),
 		workload.Resources(),
 		autoscaling.Resources(),
+		service.Resources(),
 		network.Resources(),
 		volume.Resources(),
 		node.Resources(),

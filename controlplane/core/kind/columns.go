@@ -126,3 +126,17 @@ func Fraction(have, want int32) string { return fmt.Sprintf("%d/%d", have, want)
 func CreatedRow(obj metav1.Object) []any {
 	return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}
 }
+
+// maxShown is how many of many addresses a cell shows.
+const maxShown = 3
+
+// Some shows the first few of a list.
+func Some(list []string) string {
+	if len(list) == 0 {
+		return None
+	}
+	if len(list) > maxShown {
+		return strings.Join(list[:maxShown], ",") + fmt.Sprintf(" + %d more...", len(list)-maxShown)
+	}
+	return strings.Join(list, ",")
+}

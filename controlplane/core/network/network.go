@@ -1,6 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package network has the kinds that say how traffic gets to Pods, or does not: Ingresses,
+// their classes, and NetworkPolicies.
 package network
 
 import (
@@ -13,7 +15,8 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-func networkKinds() []*resource.Resource {
+// Resources returns the kinds of this package.
+func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[networkingv1.Ingress, *networkingv1.Ingress]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
@@ -76,7 +79,7 @@ func ingressRow(i *networkingv1.Ingress) []any {
 	}
 	hostText := "*"
 	if len(hosts) > 0 {
-		hostText = some(hosts)
+		hostText = kind.Some(hosts)
 	}
 	for _, in := range i.Status.LoadBalancer.Ingress {
 		if in.IP != "" {

@@ -1,9 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network has the kinds by which Pods are reached, and the allocation of
-// their addresses and ports, with the controller of the ranges that they come from.
-package network
+// Package service has Services, and the kinds that tell where they are and where their
+// Pods are, the allocation of their addresses and ports, and the controller of the ranges
+// that those come from.
+package service
 
 import (
 	"fmt"
@@ -22,7 +23,7 @@ import (
 
 // Resources returns the kinds of this package.
 func Resources() []*resource.Resource {
-	return slices.Concat(serviceKinds(), networkKinds(), addressKinds())
+	return slices.Concat(serviceKinds(), addressKinds())
 }
 
 func serviceKinds() []*resource.Resource {
@@ -157,20 +158,6 @@ func portsText(ports []corev1.ServicePort) string {
 	return strings.Join(out, ",")
 }
 
-// maxShown is how many of many addresses a cell shows.
-const maxShown = 3
-
-// some shows the first few of a list.
-func some(list []string) string {
-	if len(list) == 0 {
-		return kind.None
-	}
-	if len(list) > maxShown {
-		return strings.Join(list[:maxShown], ",") + fmt.Sprintf(" + %d more...", len(list)-maxShown)
-	}
-	return strings.Join(list, ",")
-}
-
 func endpointsText(e *corev1.Endpoints) string {
 	if len(e.Subsets) == 0 {
 		return kind.None
@@ -189,7 +176,7 @@ func endpointsText(e *corev1.Endpoints) string {
 			}
 		}
 	}
-	return some(list)
+	return kind.Some(list)
 }
 
 func sliceRow(e *discoveryv1.EndpointSlice) []any {
@@ -206,14 +193,14 @@ func sliceRow(e *discoveryv1.EndpointSlice) []any {
 	}
 	portText := "<unset>"
 	if len(ports) > 0 {
-		portText = some(ports)
+		portText = kind.Some(ports)
 	}
 	for _, endpoint := range e.Endpoints {
 		addresses = append(addresses, endpoint.Addresses...)
 	}
 	addressText := "<unset>"
 	if len(addresses) > 0 {
-		addressText = some(addresses)
+		addressText = kind.Some(addresses)
 	}
 	return []any{e.Name, string(e.AddressType), portText, addressText, kind.Age(e)}
 }
