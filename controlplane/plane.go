@@ -26,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
+	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/pod"
 	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
@@ -160,7 +161,8 @@ func (p *Plane) assemble() error {
 	pods := pod.Subresources{Store: p.store, Send: p.sendFor}
 	served := &catalog{}
 	parameters := registration.Parameters{Authorizer: p.authorizer, Store: p.store, Plural: served.plural}
-	builtin := append(accounts.resources(pods.Into(p.self.Keep(allocator.Services(parameters.Guard(builtinResources()))))), core.Reviews(p.authorizer, authentication)...)
+	devices := device.Access{Authorizer: p.authorizer, Store: p.store}
+	builtin := append(accounts.resources(pods.Into(p.self.Keep(allocator.Services(parameters.Guard(devices.Guard(builtinResources())))))), core.Reviews(p.authorizer, authentication)...)
 	builtin = append(builtin, pods.Bindings(), o.components(p.store).Resource())
 	refusal := &lateAdmission{}
 	charges := &quota.Ledger{}

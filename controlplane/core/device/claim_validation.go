@@ -77,11 +77,15 @@ func checkList[T any](in *valid.Field, name string, list []T, most int, check fu
 }
 
 // checkSet does the same for elements of which none may be there twice.
-func checkSet[T any](in *valid.Field, name string, list []T, most int, key func(v *T) string, check func(at *valid.Field, v *T)) {
-	if !checkList(in, name, list, most, check) {
-		return
+func checkSet[T any, K comparable](in *valid.Field, name string, list []T, most int, key func(v *T) K, check func(at *valid.Field, v *T)) {
+	if checkList(in, name, list, most, check) {
+		checkUnique(in, name, list, key)
 	}
-	f, seen := in.Child(name), sets.New[string]()
+}
+
+// checkUnique checks that no element of a list is there twice.
+func checkUnique[T any, K comparable](in *valid.Field, name string, list []T, key func(v *T) K) {
+	f, seen := in.Child(name), sets.New[K]()
 	for i := range list {
 		k := key(&list[i])
 		if seen.Has(k) {
@@ -243,17 +247,24 @@ func (r requests) checkConstraint(f *valid.Field, c *resourcev1.DeviceConstraint
 
 // checkAttribute checks the name of an attribute that has to have a domain.
 func checkAttribute(f *valid.Field, field, name string) {
-	const longest = resourcev1.DeviceMaxIDLength
+	checkQualified(f, field, name)
+	if !strings.Contains(name, "/") {
+		f.Invalid(field, name, "a fully qualified name must be a domain and a name separated by a slash")
+	}
+}
+
+// checkQualified checks a name that may have a domain. More than two parts are not
+// looked at, as Kubernetes does not.
+func checkQualified(f *valid.Field, field, name string) {
 	identifier := func(s string) {
-		if len(s) > longest {
-			f.TooLong(field, longest)
+		if len(s) > resourcev1.DeviceMaxIDLength {
+			f.TooLong(field, resourcev1.DeviceMaxIDLength)
 		}
 		f.Problems(field, s, content.IsCIdentifier(s))
 	}
 	switch parts := strings.Split(name, "/"); len(parts) {
 	case 1:
 		identifier(name)
-		f.Invalid(field, name, "a fully qualified name must be a domain and a name separated by a slash")
 	case 2:
 		if parts[0] == "" {
 			f.Invalid(field, "", "the domain must not be empty")
@@ -285,18 +296,18 @@ func checkConfig(f *valid.Field, c *resourcev1.DeviceConfiguration) {
 	}
 	at := f.Child("opaque")
 	checkDriver(&at, "driver", c.Opaque.Driver)
-	checkParameters(&at, "parameters", c.Opaque.Parameters)
+	checkParameters(&at, "parameters", c.Opaque.Parameters, longestConfig)
 }
 
 // checkParameters checks JSON that is for a driver.
-func checkParameters(f *valid.Field, name string, p runtime.RawExtension) {
+func checkParameters(f *valid.Field, name string, p runtime.RawExtension, longest int) {
 	var v any
 	switch {
 	case len(p.Raw) == 0:
 		f.Required(name, "")
 		return
-	case len(p.Raw) > longestConfig:
-		f.TooLong(name, longestConfig)
+	case len(p.Raw) > longest:
+		f.TooLong(name, longest)
 		return
 	}
 	if err := json.Unmarshal(p.Raw, &v); err != nil {
@@ -308,6 +319,15 @@ func checkParameters(f *valid.Field, name string, p runtime.RawExtension) {
 	} else if _, object := v.(map[string]any); !object {
 		f.Invalid(name, "<value omitted>", "must be a valid JSON object")
 	}
+}
+
+// className is the rule for names of classes; prefixes of generated ones are not
+// looked at.
+func className(name string, prefix bool) []string {
+	if prefix {
+		return nil
+	}
+	return validation.IsDNS1123Subdomain(name)
 }
 
 func validateClass(c, old class) field.ErrorList {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -23,19 +22,25 @@ type (
 	slice    = *resourcev1.ResourceSlice
 )
 
+// Plurals of kinds.
+const claims, templates = "resourceclaims", "resourceclaimtemplates"
+
 // Resources returns the kinds of this package.
 func Resources() []*resource.Resource {
 	const group = resourcev1.GroupName
 	return []*resource.Resource{
 		kind.Of[resourcev1.DeviceClass, class]{
 			Group: group, Version: "v1", Plural: "deviceclasses", Cluster: true, Generations: true, Unconditional: true,
+			Deletion: resource.DeletionRules{ReturnsObject: true},
+			NameRule: className, Metadata: kind.Metadata{Again: true},
 			Validate: validateClass,
 			Columns:  kind.Columns("Name", "Age"), Row: func(c class) []any { return []any{c.Name, kind.Age(c)} },
 		}.Resource(),
 		kind.Of[resourcev1.ResourceClaim, claim]{
-			Group: group, Version: "v1", Plural: "resourceclaims", Status: true, Unconditional: true,
+			Group: group, Version: "v1", Plural: claims, Status: true, Unconditional: true,
 			Metadata: kind.Metadata{Again: true, StatusKept: true}, Deletion: resource.DeletionRules{ReturnsObject: true},
-			Defaults: func(c claim) { defaultDevices(&c.Spec.Devices) },
+			Defaults:      defaultClaim,
+			PrepareStatus: prepareClaimStatus, ValidateStatus: validateClaimStatus,
 			Validate: func(c, old claim) field.ErrorList {
 				var errs field.ErrorList
 				f := valid.Root(&errs)
@@ -51,7 +56,8 @@ func Resources() []*resource.Resource {
 			Row:     func(c claim) []any { return []any{c.Name, claimState(c), kind.Age(c)} },
 		}.Resource(),
 		kind.Of[resourcev1.ResourceClaimTemplate, template]{
-			Group: group, Version: "v1", Plural: "resourceclaimtemplates", Unconditional: true,
+			Group: group, Version: "v1", Plural: templates, Unconditional: true,
+			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(t template) { defaultDevices(&t.Spec.Spec.Devices) },
 			Validate: func(t, old template) field.ErrorList {
 				var errs field.ErrorList
@@ -67,26 +73,26 @@ func Resources() []*resource.Resource {
 			Columns: kind.Columns("Name", "Age"), Row: func(t template) []any { return []any{t.Name, kind.Age(t)} },
 		}.Resource(),
 		kind.Of[resourcev1.ResourceSlice, slice]{
-			Group: group, Version: "v1", Plural: "resourceslices", Cluster: true, Generations: true, Unconditional: true,
-			Defaults: func(s slice) {
-				for i := range s.Spec.Devices {
-					for j := range s.Spec.Devices[i].Taints {
-						if t := &s.Spec.Devices[i].Taints[j]; t.TimeAdded == nil {
-							now := metav1.Now()
-							t.TimeAdded = &now
-						}
-					}
-				}
-			},
-			Columns: kind.Columns("Name", "Node", "Driver", "Pool", "Age"),
+			Group: group, Version: "v1", Plural: "resourceslices", Cluster: true, Unconditional: true,
+			Deletion: resource.DeletionRules{ReturnsObject: true},
+			Defaults: defaultSlice, Prepare: prepareSlice, Validate: validateSlice, Warnings: warnOfSlice,
+			FieldRefusal: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s",
+			Columns:      kind.Columns("Name", "Node", "Driver", "Pool", "Age"),
 			Row: func(s slice) []any {
 				return []any{s.Name, kind.Value(s.Spec.NodeName), s.Spec.Driver, s.Spec.Pool.Name, kind.Age(s)}
 			},
-			Selectable: []kind.Selectable[slice]{
-				{Path: "spec.nodeName", Value: func(s slice) string { return kind.Value(s.Spec.NodeName) }},
-				kind.Leaf("spec.driver", func(s slice) string { return s.Spec.Driver }),
-			},
+			Selectable: selectSlices(),
 		}.Resource(),
+	}
+}
+
+// defaultClaim fills in requests, and the tolerations of what is allocated.
+func defaultClaim(c claim) {
+	defaultDevices(&c.Spec.Devices)
+	if a := c.Status.Allocation; a != nil {
+		for i := range a.Devices.Results {
+			defaultDeviceTolerations(a.Devices.Results[i].Tolerations)
+		}
 	}
 }
 

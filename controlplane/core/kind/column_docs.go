@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,6 +181,9 @@ func columnDocs() map[string]string {
 		"CSINode/Drivers":                             "Drivers indicates the number of CSI drivers registered on the node",
 		"CSIStorageCapacity/Created At":               metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
 		"VolumeAttributesClass/DriverName":            storagev1.VolumeAttributesClass{}.SwaggerDoc()["driverName"],
+		"ResourceSlice/Node":                          resourcev1.ResourceSliceSpec{}.SwaggerDoc()["nodeName"],
+		"ResourceSlice/Driver":                        resourcev1.ResourceSliceSpec{}.SwaggerDoc()["driver"],
+		"ResourceSlice/Pool":                          resourcev1.ResourcePool{}.SwaggerDoc()["name"],
 		"ResourceClaim/State":                         "A summary of the current state (allocated, pending, reserved, etc.).",
 		"Lease/Holder":                                coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"],
 		"MutatingWebhookConfiguration/Webhooks":       webhooks,

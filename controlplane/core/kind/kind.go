@@ -112,8 +112,8 @@ type Metadata struct {
 	// Unchecked tells that nothing is checked; StatusUnchecked, with updates of the
 	// status.
 	Unchecked, StatusUnchecked bool
-	// StatusKept tells that writes of the status leave labels, annotations, finalizers and
-	// owners as they are.
+	// StatusKept tells that writes of the status leave labels, annotations, finalizers,
+	// owners and the time of deletion as they are.
 	StatusKept bool
 	// AnyFinalizer admits finalizers without a domain which are not those of Kubernetes.
 	AnyFinalizer bool
@@ -275,6 +275,9 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 			set := fieldpath.NewSet(fieldpath.MakePathOrDie(reset))
 			for _, name := range k.Unowned {
 				set.Insert(fieldpath.MakePathOrDie(name))
+			}
+			if subresource == "status" && k.Metadata.StatusKept {
+				set.Insert(fieldpath.MakePathOrDie("metadata"))
 			}
 			e.Resets[gv.String()] = set
 		}

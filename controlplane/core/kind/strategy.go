@@ -126,6 +126,7 @@ func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Obj
 		obj.SetAnnotations(old.GetAnnotations())
 		obj.SetFinalizers(old.GetFinalizers())
 		obj.SetOwnerReferences(old.GetOwnerReferences())
+		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
 	if s.kind.Defaults != nil {
 		s.kind.Defaults(obj.(P)) // again, as some follow from what only now is in it

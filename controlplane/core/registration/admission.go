@@ -5,7 +5,6 @@
 package registration
 
 import (
-	"context"
 	"strings"
 
 	v1 "k8s.io/api/admissionregistration/v1"
@@ -77,7 +76,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[v1.ValidatingAdmissionPolicy, policy]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true, Status: true,
-			Metadata: kind.Metadata{AnyFinalizer: true},
+			Metadata: kind.Metadata{AnyFinalizer: true, StatusKept: true},
 			Defaults: func(p policy) {
 				kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
 				if p.Spec.MatchConstraints != nil {
@@ -86,9 +85,6 @@ func Resources() []*resource.Resource {
 			},
 			Validate:       compile.validatePolicy,
 			ValidateStatus: validatePolicyStatus,
-			PrepareStatus: func(_ context.Context, p, old policy) {
-				metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
-			},
 			Warnings: func(o, _ policy) []string { return notes("ValidatingAdmissionPolicy", o.Name) },
 			Columns:  kind.Columns("Name", "Validations:integer", "ParamKind", "Age"),
 			Row: func(p policy) []any {
