@@ -167,12 +167,13 @@ type dueCharge struct {
 // why it is refused.
 func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[string]bool) ([]dueCharge, error) {
 	var quotas []*corev1.ResourceQuota
+	in := setting{now: time.Now(), classes: m.classes(view)}
 	for rec := range view.Ascend(bucket, r.Namespace+"/", "") {
 		q := &corev1.ResourceQuota{}
 		if err := json.Unmarshal(rec.Value, q); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("read the quota %s: %w", rec.Key.Name, err))
 		}
-		counted := m.counted(q.Status.Hard)
+		counted := m.counted(q.Status.Hard, in.classes)
 		if len(counted) == 0 || done[q.Name] || !inScope(&q.Spec, r.Object) {
 			continue
 		}
@@ -192,9 +193,9 @@ func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[str
 	for _, q := range quotas {
 		before := corev1.ResourceList{}
 		if r.Old != nil && inScope(&q.Spec, r.Old) {
-			before = m.read(r.Old, time.Now())
+			before = m.read(r.Old, in)
 		}
-		amounts := only(increase(m.read(r.Object, time.Now()), before), q.Status.Hard)
+		amounts := only(increase(m.read(r.Object, in), before), q.Status.Hard)
 		if len(amounts) == 0 {
 			continue
 		}

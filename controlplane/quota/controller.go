@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -76,11 +77,13 @@ func (c *Controller) put(key storage.Key) {
 // Concerns implements [step.Controller].
 func (c *Controller) Concerns(e storage.Event) bool {
 	key := e.Record.Key
-	if key.Bucket == bucket || c.ledger.open() {
+	switch {
+	case key.Bucket == bucket || c.ledger.open():
 		return true
-	}
-	if len(c.quotas) == 0 {
+	case len(c.quotas) == 0:
 		return false
+	case key.Bucket == deviceClasses:
+		return true
 	}
 	namespace, _ := step.SplitName(key.Name)
 	return c.quotas[namespace] != nil
@@ -92,6 +95,10 @@ func (c *Controller) Observe(e storage.Event) {
 	c.ledger.settle(key, e.Record.Modified)
 	namespace, _ := step.SplitName(key.Name)
 	switch {
+	case key.Bucket == deviceClasses: // which decide under what names claims are counted
+		for namespace := range c.quotas {
+			c.due[namespace] = true
+		}
 	case key.Bucket != bucket:
 		if c.quotas[namespace] != nil {
 			c.due[namespace] = true
@@ -159,15 +166,18 @@ func (c *Controller) usage(view storage.View, q *corev1.ResourceQuota, now time.
 		if !r.Namespaced || m == nil {
 			continue
 		}
-		counted := m.counted(q.Spec.Hard)
+		in := setting{now: now, classes: m.classes(view)}
+		counted := m.counted(q.Spec.Hard, in.classes)
 		if len(counted) == 0 {
 			continue
 		}
 		for _, name := range counted {
-			used[name] = resource.Quantity{Format: resource.DecimalSI}
+			if _, twice := used[name]; !twice { // as devices are, by Pods and by claims
+				used[name] = resource.Quantity{Format: resource.DecimalSI}
+			}
 		}
 		if m.usage != nil || scopes {
-			c.measure(view, q, r.Bucket, m, now, used)
+			c.measure(view, q, r.Bucket, m, in, used)
 			continue
 		}
 		for _, name := range counted {
@@ -178,7 +188,7 @@ func (c *Controller) usage(view storage.View, q *corev1.ResourceQuota, now time.
 }
 
 // measure adds up what the objects of a bucket take up of a quota.
-func (c *Controller) measure(view storage.View, q *corev1.ResourceQuota, bucket string, m *meter, now time.Time, used corev1.ResourceList) {
+func (c *Controller) measure(view storage.View, q *corev1.ResourceQuota, bucket string, m *meter, in setting, used corev1.ResourceList) {
 	for rec := range view.Ascend(bucket, q.Namespace+"/", "") {
 		s, known := c.seen[rec.Key]
 		if !known || s.modified != rec.Modified {
@@ -186,7 +196,7 @@ func (c *Controller) measure(view storage.View, q *corev1.ResourceQuota, bucket 
 			c.seen[rec.Key] = s
 		}
 		if s.obj != nil && inScope(&q.Spec, s.obj) {
-			admission.Add(used, only(m.read(s.obj, now), used))
+			admission.Add(used, only(m.read(s.obj, in), used))
 		}
 	}
 }
@@ -201,6 +211,8 @@ func decode(rec *storage.Record) any {
 		obj = &corev1.Service{}
 	case "persistentvolumeclaims":
 		obj = &corev1.PersistentVolumeClaim{}
+	case deviceClaims:
+		obj = &resourcev1.ResourceClaim{}
 	default:
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -22,9 +23,15 @@ type meter struct {
 	other corev1.ResourceName // an older name for the same; empty: none
 	// counts tells whether there is something of a name in them, besides count and
 	// other; nil: no.
-	counts func(corev1.ResourceName) bool
+	counts func(corev1.ResourceName, classes) bool
 	// usage adds what an object takes up besides being one; nil: nothing.
-	usage func(obj any, now time.Time, to corev1.ResourceList)
+	usage func(obj any, in setting, to corev1.ResourceList)
+}
+
+// setting is what the use of an object depends on beside the object.
+type setting struct {
+	now     time.Time
+	classes classes
 }
 
 // meterOf returns the meter of a resource, nil if no quota counts it.
@@ -33,6 +40,9 @@ func meterOf(gr schema.GroupResource) *meter {
 	switch {
 	case gr.Resource == "events" && (gr.Group == "" || gr.Group == "events.k8s.io"):
 		return nil
+	case gr.Group == resourcev1.GroupName && gr.Resource == "resourceclaims":
+		m.counts, m.usage = countsOfDevices, usageOfDevices
+		return m
 	case gr.Group != "":
 		return m
 	}
@@ -45,13 +55,13 @@ func meterOf(gr schema.GroupResource) *meter {
 		m.counts, m.usage = countsOfPods, usageOfPod
 	case "services":
 		m.other = corev1.ResourceServices
-		m.counts = func(name corev1.ResourceName) bool {
+		m.counts = func(name corev1.ResourceName, _ classes) bool {
 			return name == corev1.ResourceServicesNodePorts || name == corev1.ResourceServicesLoadBalancers
 		}
 		m.usage = usageOfService
 	case "persistentvolumeclaims":
 		m.other = corev1.ResourcePersistentVolumeClaims
-		m.counts = func(name corev1.ResourceName) bool {
+		m.counts = func(name corev1.ResourceName, _ classes) bool {
 			base := string(name)
 			if _, after, byClass := strings.Cut(base, classSuffix); byClass {
 				base = after
@@ -65,26 +75,26 @@ func meterOf(gr schema.GroupResource) *meter {
 
 // counted returns the names of a list that the meter has something to say about,
 // in one order.
-func (m *meter) counted(l corev1.ResourceList) []corev1.ResourceName {
+func (m *meter) counted(l corev1.ResourceList, by classes) []corev1.ResourceName {
 	return slices.DeleteFunc(names(l), func(name corev1.ResourceName) bool {
-		return name != m.count && name != m.other && (m.counts == nil || !m.counts(name))
+		return name != m.count && name != m.other && (m.counts == nil || !m.counts(name, by))
 	})
 }
 
 // read returns what an object takes up.
-func (m *meter) read(obj any, now time.Time) corev1.ResourceList {
+func (m *meter) read(obj any, in setting) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	out := corev1.ResourceList{m.count: one}
 	if m.other != "" {
 		out[m.other] = one
 	}
 	if m.usage != nil {
-		m.usage(obj, now, out)
+		m.usage(obj, in, out)
 	}
 	return out
 }
 
-func countsOfPods(name corev1.ResourceName) bool {
+func countsOfPods(name corev1.ResourceName, _ classes) bool {
 	switch name {
 	case corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
 		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage,
@@ -95,16 +105,20 @@ func countsOfPods(name corev1.ResourceName) bool {
 	return strings.HasPrefix(asked, corev1.ResourceHugePagesPrefix) || isRequest && isExtended(asked)
 }
 
-// isExtended tells whether a resource is one that Kubernetes does not know.
+// isExtended tells whether a resource is one that Kubernetes does not know, or devices of
+// a class.
 func isExtended(name string) bool {
+	if strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix) {
+		return true
+	}
 	domain, _, qualified := strings.Cut(name, "/")
 	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") && !strings.Contains(name, classSuffix)
 }
 
 // usageOfPod adds what a Pod requests and may use, unless it has ended.
-func usageOfPod(obj any, now time.Time, to corev1.ResourceList) {
+func usageOfPod(obj any, in setting, to corev1.ResourceList) {
 	p := obj.(*corev1.Pod)
-	if ended(p, now) {
+	if ended(p, in.now) {
 		return
 	}
 	requests, limits := admission.PodRequests(&p.Spec), admission.PodLimits(&p.Spec)
@@ -180,7 +194,7 @@ func missing(p *corev1.Pod, counted []corev1.ResourceName) string {
 	return strings.Join(out, "; ")
 }
 
-func usageOfService(obj any, _ time.Time, to corev1.ResourceList) {
+func usageOfService(obj any, _ setting, to corev1.ResourceList) {
 	s := obj.(*corev1.Service)
 	ports, balancers := 0, 0
 	switch s.Spec.Type {
@@ -203,7 +217,7 @@ func usageOfService(obj any, _ time.Time, to corev1.ResourceList) {
 // claims alone.
 const classSuffix = ".storageclass.storage.k8s.io/"
 
-func usageOfClaim(obj any, _ time.Time, to corev1.ResourceList) {
+func usageOfClaim(obj any, _ setting, to corev1.ResourceList) {
 	c := obj.(*corev1.PersistentVolumeClaim)
 	size, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	if granted, has := c.Status.AllocatedResources[corev1.ResourceStorage]; ok && has && granted.Cmp(size) > 0 {

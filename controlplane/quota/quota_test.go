@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,9 +69,18 @@ func TestWhatObjectsTakeUp(t *testing.T) {
 			StorageClassName: &class, Resources: corev1.VolumeResourceRequirements{Requests: amounts("storage", "1500m")},
 		}}, "count/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/requests.storage=2,persistentvolumeclaims=1,requests.storage=2"},
 		{"ConfigMap", "configmaps", &corev1.ConfigMap{}, "configmaps=1,count/configmaps=1"},
+		{"claim of devices", "resourceclaims.resource.k8s.io", &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+			{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}},
+			{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "fpga", AllocationMode: resourcev1.DeviceAllocationModeAll}},
+			{FirstAvailable: []resourcev1.DeviceSubRequest{
+				{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 3},
+				{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 4},
+			}},
+		}}}}, "count/resourceclaims.resource.k8s.io=1,fpga.deviceclass.resource.k8s.io/devices=32,gpu.deviceclass.resource.k8s.io/devices=6," +
+			"requests.deviceclass.resource.kubernetes.io/fpga=32,requests.deviceclass.resource.kubernetes.io/gpu=6,requests.example.com/gpu=6"},
 		{"Deployment", "deployments.apps", nil, "count/deployments.apps=1"},
 	} {
-		if got := text(meterOf(schema.ParseGroupResource(test.resource)).read(test.obj, start)); got != test.want {
+		if got := text(meterOf(schema.ParseGroupResource(test.resource)).read(test.obj, setting{now: start, classes: classes{"gpu": "example.com/gpu"}})); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}
@@ -135,6 +145,7 @@ func catalog() steptest.Catalog {
 	return steptest.Catalog{
 		{Bucket: "configmaps", Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		{Bucket: "pods", Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true},
+		{Bucket: deviceClaims, Group: resourcev1.GroupName, Version: "v1", Plural: "resourceclaims", Kind: "ResourceClaim", Namespaced: true},
 	}
 }
 
@@ -234,6 +245,23 @@ func TestStatusFollowsWhatIsStored(t *testing.T) {
 	if n := len(w.controller.seen); n != 1 {
 		t.Errorf("%d objects are remembered, want the one that there is", n)
 	}
+}
+
+// TestDevicesOfPodsAndClaimsAreCountedTogether holds that both add up under the name of
+// an extended resource, once a class says that its devices are that.
+func TestDevicesOfPodsAndClaimsAreCountedTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(key("pods", "a"), &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{asks(amounts("example.com/gpu", "2"), nil)}}})
+	w.put(key(deviceClaims, "c"), &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+		{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 3}},
+	}}}})
+	w.quota("q", amounts("requests.example.com/gpu", "9", "gpu.deviceclass.resource.k8s.io/devices", "9"))
+	w.want("without a class", "gpu.deviceclass.resource.k8s.io/devices=3,requests.example.com/gpu=2")
+	w.put(storage.Key{Bucket: deviceClasses, Name: "gpu"}, &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: ptr("example.com/gpu")},
+	})
+	w.want("with the class", "gpu.deviceclass.resource.k8s.io/devices=3,requests.example.com/gpu=5")
 }
 
 func TestWhatIsChargedIsNotTakenForAMistake(t *testing.T) {
