@@ -4,13 +4,10 @@
 package workloads
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	kresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/storage"
 )
@@ -18,11 +15,13 @@ import (
 // nodeAddress is the address of the simulated node.
 const nodeAddress = "172.18.0.2"
 
-// lookNode registers the simulated node unless it is there, and takes the taint
-// that new nodes have off those that are ready.
+// lookNode registers the simulated node unless it is there, and has others looked after.
 func (t *visit) lookNode(key storage.Key) {
-	if node := cluster.Stored[corev1.Node](t.Turn, key); node != nil {
-		t.untaint(key, node)
+	if node := t.Index.Objects[key]; node != nil {
+		t.controller.nodes.Look(t.Turn, key)
+		if _, set := t.Timers[leaseOf(key.Name)]; node.Ready && !set {
+			t.lookLease(leaseOf(key.Name))
+		}
 		return
 	}
 	if key != cluster.NodeKey() {
@@ -59,15 +58,4 @@ func (t *visit) lookNode(key storage.Key) {
 			},
 		},
 	})
-}
-
-func (t *visit) untaint(key storage.Key, node *corev1.Node) {
-	rest := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
-		return taint.Key == corev1.TaintNodeNotReady && taint.Effect == corev1.TaintEffectNoSchedule
-	})
-	if o := t.Index.Objects[key]; o == nil || !o.Ready || len(rest) == len(node.Spec.Taints) {
-		return
-	}
-	node.Spec.Taints = rest
-	t.Update(step.KubeSystem+"node-controller", key, "", node)
 }

@@ -4,9 +4,6 @@
 package workloads
 
 import (
-	"cmp"
-	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,11 +19,13 @@ import (
 // kubelet is who a node acts as.
 func kubelet(node string) string { return step.NodePrefix + node }
 
-// runs tells whether the Pods of a node are run: those of the node that is simulated
-// from the start, and of others that are said to be ready.
+// runs tells whether the Pods of a node are run: if that is said to be ready, or is the
+// simulated one, which is about to be.
 func (t *visit) runs(name string) bool {
-	node := t.Index.Node(name)
-	return name == NodeName || node != nil && node.Ready
+	if node := t.Index.Node(name); node != nil {
+		return node.Ready
+	}
+	return name == NodeName
 }
 
 // lookPod schedules a Pod, runs it on the node, and ends it.
@@ -36,67 +35,16 @@ func (t *visit) lookPod(key storage.Key) {
 	case p == nil:
 	case p.Tracked && p.Owner.Key.Bucket == cluster.Jobs && (t.Index.Objects[p.Owner.Key] == nil || t.Index.Objects[p.Owner.Key].UID != p.Owner.UID):
 		jobs.Release(t.Turn, key, p)
+	case p.Node != NodeName && t.controller.nodes.Collect(t.Turn, p):
 	case p.Deleting:
 		t.endPod(p)
-	case p.Ended():
+	case t.controller.nodes.Evict(t.Turn, p), p.Ended():
 	case p.Node == "":
 		t.schedule(p)
 	case t.runs(p.Node):
 		t.run(p)
-	}
-}
-
-// schedule binds a Pod to the node, or to the one that it asks for.
-func (t *visit) schedule(p *cluster.Object) {
-	pod := cluster.Stored[corev1.Pod](t.Turn, p.Key)
-	name := cmp.Or(p.Target, NodeName)
-	node := t.Index.Node(name)
-	switch {
-	case pod == nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0:
-		return
-	case t.controller.fateOf(p).Fate == Unschedulable:
-		t.unschedulable(pod, "1 node(s) are scripted not to take the pod.")
-		return
-	case node == nil && name != NodeName:
-		t.unschedulable(pod, "1 node(s) didn't match Pod's node affinity/selector.")
-		return
-	case node != nil && node.Cordoned && !cluster.Tolerates(pod.Spec.Tolerations, &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}):
-		t.unschedulable(pod, "1 node(s) were unschedulable.")
-		return
-	}
-	if name != NodeName && node.Repels(pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute) {
-		t.unschedulable(pod, "1 node(s) had untolerated taint(s).")
-		return
-	}
-	binding := &corev1.Binding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
-		Target:     corev1.ObjectReference{Kind: "Node", Name: name},
-	}
-	t.Written.Add(p.Key)
-	t.Send(step.Request{
-		User: step.Scheduler, Method: http.MethodPost, Path: cluster.ResourceOf(cluster.Pods).Object(p.Key) + "/binding",
-		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.Key},
-	})
-	t.Tell(cluster.Note{
-		User: step.Scheduler, About: p.Key, UID: p.UID, Reason: "Scheduled",
-		Message: fmt.Sprintf("Successfully assigned %s to %s", p.Key.Name, name),
-	})
-}
-
-// unschedulable reports why no node takes a Pod.
-func (t *visit) unschedulable(pod *corev1.Pod, why string) {
-	message := "0/1 nodes are available: " + why
-	written := t.setPodStatus(step.Scheduler, pod, func(s *corev1.PodStatus) {
-		setPodCondition(s, corev1.PodCondition{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-			Message: message, LastTransitionTime: t.Stamp(), ObservedGeneration: pod.Generation,
-		})
-	})
-	if written {
-		t.Tell(cluster.Note{
-			User: step.Scheduler, About: podKey(pod), UID: pod.UID, Warning: true, Reason: "FailedScheduling", Message: message,
-		})
+	default:
+		t.controller.nodes.Unready(t.Turn, p)
 	}
 }
 
@@ -175,7 +123,11 @@ func podKey(pod *corev1.Pod) storage.Key {
 // endPod ends a Pod that is marked as deleted. One that somebody holds by a
 // finalizer reports its end first.
 func (t *visit) endPod(p *cluster.Object) {
-	if !t.runs(p.Node) || p.Grace == 0 && p.Ended() {
+	if !t.runs(p.Node) {
+		t.controller.nodes.Unready(t.Turn, p)
+		return
+	}
+	if p.Grace == 0 && p.Ended() {
 		return
 	}
 	if pod := cluster.Stored[corev1.Pod](t.Turn, p.Key); pod != nil && !p.Ended() && len(pod.Finalizers) > 0 {

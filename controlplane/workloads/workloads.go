@@ -9,7 +9,7 @@
 // the API server under the names of those whose part it plays: the scheduler,
 // the kubelet of one node, and the controllers of Deployments, ReplicaSets,
 // ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, volumes,
-// EndpointSlices, Endpoints and their mirrors.
+// EndpointSlices, Endpoints and their mirrors, nodes and Pods that nobody needs.
 //
 // What it does as a cluster does: names, labels, owners, the order of a rollout,
 // revisions, the counts and conditions of every status, adoption of Pods,
@@ -20,14 +20,27 @@
 //
 // What it does not do: no container runs. There is one node, [NodeName], with
 // room for everything; nothing is pulled, mounted, probed or logged, and every
-// persistent volume claim is bound to a volume that exists in name only. Other nodes
-// are those that somebody creates: they get the Pods of DaemonSets that suit them, and
-// those that ask for them by name, and once their status says that they are ready,
-// their Pods are run like all others. A cordoned node takes no more Pods; otherwise
-// affinity, taints and priorities have no effect on Pods that are not of DaemonSets.
+// persistent volume claim is bound to a volume that exists in name only.
 // A Pod has the outcome that [Options.Outcomes] script for it, or else it becomes
 // Ready at once; Pods of Jobs succeed at once. A Pod that is deleted ends at once,
 // however long it may take.
+//
+// Other nodes are those that somebody creates. Once their status says that they are ready,
+// their Pods are run like all others. Pods go to the node that they ask for by name, or to the
+// simulated one, or if that does not suit or take them, to the other one with the fewest
+// Pods. Suitable is what selector and affinity ask for; where there is no such node, the
+// simulated one takes the Pod. Cordons and taints keep Pods away, resources, priorities and
+// spread have no effect.
+//
+// How nodes are is up to who writes their status: nobody else changes the condition
+// Ready of any. While it is False or Unknown, the node's Pods are not run and not
+// ended, and what kube-controller-manager does then is done, with its defaults but without its
+// periods of looking: taints by condition, eviction of the Pods that do not tolerate them
+// or have for as long as they do, one node of a zone every ten seconds, none while no
+// node is ready or most of a zone are not. Where it is Unknown, the Pods are said not to be ready,
+// as whoever writes that does in a cluster. Pods of a node that is deleted are
+// collected 40 seconds later; the simulated node registers again when it is deleted. The Lease of a
+// node that is ready holds for an hour and is renewed every 15 minutes.
 package workloads
 
 import (
@@ -41,6 +54,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/jobs"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/nodes"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/replicas"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/revisioned"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/services"
@@ -64,6 +78,7 @@ type Controller struct {
 	// begun tells when Pods were started, to the nanosecond.
 	begun    map[types.UID]time.Time
 	services *services.Controllers
+	nodes    *nodes.Controllers
 	// deferred counts the steps in a row that have left something for later.
 	deferred int
 	// refused tells that a request of the last step was: the next steps may be
@@ -93,7 +108,7 @@ func New(o Options) (*Controller, error) {
 }
 
 func (c *Controller) forget() {
-	c.Memory, c.begun, c.services = cluster.NewMemory(), map[types.UID]time.Time{}, services.New()
+	c.Memory, c.begun, c.services, c.nodes = cluster.NewMemory(), map[types.UID]time.Time{}, services.New(), nodes.New()
 }
 
 // Name implements [step.Controller].
@@ -109,7 +124,7 @@ func (c *Controller) Reset(view storage.View) {
 			}
 		}
 	}
-	c.Due.Add(cluster.NodeKey())
+	c.Due.Add(cluster.NodeKey(), nodes.Ended())
 }
 
 // Concerns implements [step.Controller].
@@ -140,6 +155,7 @@ func (c *Controller) Observe(e storage.Event) {
 		delete(c.Failures, key)
 		if before != nil {
 			delete(c.begun, before.UID)
+			c.nodes.Forget(c.Memory, before)
 		}
 		if key == cluster.NodeKey() || key.Bucket == cluster.Services {
 			c.Due.Add(key)
@@ -154,8 +170,11 @@ func (c *Controller) Observe(e storage.Event) {
 	if before == nil && now != nil {
 		c.NoteCreation(now)
 	}
-	if key.Bucket == cluster.Nodes {
+	switch {
+	case key.Bucket == cluster.Nodes:
 		c.lookForNodes(before, now)
+	case key.Bucket == cluster.Pods && nodes.TooMany(c.Memory):
+		c.Due.Add(nodes.Ended())
 	}
 	for _, state := range []*cluster.Object{before, now} {
 		if state == nil {
@@ -190,8 +209,9 @@ func (c *Controller) lookForNodes(before, now *cluster.Object) {
 		return
 	}
 	c.Due.Add(c.Index.Of(cluster.DaemonSets)...)
+	c.nodes.Changed(c.Memory, before, now, c.now)
 	if now != nil {
-		c.Due.Add(c.Index.Of(cluster.Pods)...) // some may have waited for it
+		c.Due.Add(c.Index.On("")...) // some may have waited for it
 	}
 }
 
@@ -241,7 +261,7 @@ const mostDeferred = 8
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	c.Timers.Ring(now, c.Due)
 	c.now = now
-	t := &visit{Turn: c.Begin(view, now), controller: c}
+	t := &visit{Turn: c.Begin(view, now), controller: c, placed: map[string]int{}}
 	keys := c.Due.Sorted()
 	clear(c.Due)
 	var later []storage.Key
@@ -286,13 +306,21 @@ func (c *Controller) defers(t *visit) bool {
 type visit struct {
 	*cluster.Turn
 	controller *Controller
+	// placed counts the Pods that this step gives to nodes.
+	placed map[string]int
 }
 
 // look has one object looked at by whom it concerns.
 func (t *visit) look(key storage.Key) {
+	if key == nodes.Ended() {
+		t.controller.nodes.Sweep(t.Turn)
+		return
+	}
 	switch key.Bucket {
 	case cluster.Nodes:
 		t.lookNode(key)
+	case cluster.Leases:
+		t.lookLease(key)
 	case cluster.Pods:
 		t.lookPod(key)
 	case cluster.ReplicaSets, cluster.Controllers:

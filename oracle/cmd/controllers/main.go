@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command controllers runs the reference control plane with the controllers of
-// kube-controller-manager that make workloads and Services behave, until its
+// kube-controller-manager that make workloads, Services and Nodes behave, until its
 // standard input ends. Its first line of output is JSON: url and token. No
 // scheduler and no kubelet run: who asks plays their part.
 package main
@@ -27,12 +27,15 @@ import (
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/nodelifecycle"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/replication"
 	"k8s.io/kubernetes/pkg/controller/servicecidrs"
 	"k8s.io/kubernetes/pkg/controller/statefulset"
+	"k8s.io/kubernetes/pkg/controller/tainteviction"
+	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 	"k8s.io/metrics/pkg/client/custom_metrics"
 	"k8s.io/metrics/pkg/client/external_metrics"
@@ -79,6 +82,18 @@ func control(ctx context.Context, server *peer.Server) error {
 	if err != nil {
 		return err
 	}
+	// With the times that they have in a cluster, too: a node is given up after 50 s, one at most each 10 s.
+	lifecycle, err := nodelifecycle.NewNodeLifecycleController(ctx, f.Coordination().V1().Leases(), pods, nodes, f.Apps().V1().DaemonSets(), client,
+		5*time.Second, time.Minute, 50*time.Second, 0.1, 0.01, 50, 0.55)
+	if err != nil {
+		return err
+	}
+	evictor, err := tainteviction.New(ctx, client, pods, nodes, "taint-eviction-controller")
+	if err != nil {
+		return err
+	}
+	go lifecycle.Run(ctx)
+	go evictor.Run(ctx)
 	const workers = 2
 	for _, run := range []func(context.Context, int){
 		deployments.Run, daemons.Run, jobs.Run, schedules.Run, scaler.Run,
@@ -88,6 +103,7 @@ func control(ctx context.Context, server *peer.Server) error {
 		endpointslice.NewController(ctx, pods, services, nodes, f.Discovery().V1().EndpointSlices(), 100, client, 0).Run,
 		endpointslicemirroring.NewController(ctx, f.Core().V1().Endpoints(), f.Discovery().V1().EndpointSlices(), services, 1000, client, 0).Run,
 		endpoint.NewEndpointController(ctx, pods, services, f.Core().V1().Endpoints(), client, 0).Run,
+		ttlafterfinished.New(ctx, tasks, client).Run,
 		servicecidrs.NewController(ctx, f.Networking().V1().ServiceCIDRs(), f.Networking().V1().IPAddresses(), client).Run,
 	} {
 		go run(ctx, workers)

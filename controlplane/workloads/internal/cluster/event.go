@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,8 +24,8 @@ import (
 
 // Note is what an Event is to tell.
 type Note struct {
-	// User is who tells it.
-	User string
+	// User is who tells it, As how it calls itself; empty: by its name.
+	User, As string
 	// About is the object that it is about.
 	About storage.Key
 	UID   types.UID
@@ -131,18 +132,19 @@ func (t *Turn) Record() {
 
 func (t *Turn) record(e *entry) {
 	ref := t.refer(e)
+	namespace := cmp.Or(ref.Namespace, metav1.NamespaceDefault) // of what is in none
 	key := entryKey{user: e.User, field: e.Field, reason: e.Reason, message: e.Message, uid: e.UID}
 	event := step.Resource{Version: "v1", Plural: "events"}
 	about := step.Subject{Key: e.About, Detail: Telling}
 	known := t.diary.told[key]
-	if known != nil && t.View.Get(storage.Key{Bucket: "events", Name: ref.Namespace + "/" + known.event}) != nil && e.User != step.Scheduler {
+	if known != nil && t.View.Get(storage.Key{Bucket: "events", Name: namespace + "/" + known.event}) != nil && e.User != step.Scheduler {
 		known.count++
 		body, _ := json.Marshal(map[string]any{"count": known.count, "lastTimestamp": metav1.NewTime(e.at).UTC().Format(time.RFC3339)})
-		t.Send(step.Patch(e.User, event.Collection(ref.Namespace)+"/"+known.event, body, about))
+		t.Send(step.Patch(e.User, event.Collection(namespace)+"/"+known.event, body, about))
 		return
 	}
 	t.diary.named = max(t.diary.named+1, e.at.UnixNano())
-	meta := metav1.ObjectMeta{Namespace: ref.Namespace, Name: eventName(ref.Name, t.diary.named)}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, t.diary.named)}
 	for t.View.Get(storage.Key{Bucket: "events", Name: meta.Namespace + "/" + meta.Name}) != nil { // of a plane that this one is a fork of
 		t.diary.named++
 		meta.Name = eventName(ref.Name, t.diary.named)
@@ -169,6 +171,7 @@ func (t *Turn) record(e *entry) {
 		}
 	} else {
 		component, host := reporter(e.User)
+		component = cmp.Or(e.As, component)
 		at := metav1.NewTime(e.at).Rfc3339Copy()
 		obj = &corev1.Event{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ObjectMeta: meta,
@@ -178,7 +181,7 @@ func (t *Turn) record(e *entry) {
 		}
 	}
 	t.Send(step.Request{
-		User: e.User, Method: http.MethodPost, Path: event.Collection(ref.Namespace), ContentType: step.Protobuf, Body: step.Encode(obj), Subject: about,
+		User: e.User, Method: http.MethodPost, Path: event.Collection(namespace), ContentType: step.Protobuf, Body: step.Encode(obj), Subject: about,
 	})
 }
 
@@ -190,11 +193,8 @@ func eventName(about string, moment int64) string {
 func (t *Turn) refer(e *entry) corev1.ObjectReference {
 	ref := corev1.ObjectReference{UID: e.UID, FieldPath: e.Field}
 	ref.Namespace, ref.Name = step.SplitName(e.About.Name)
-	if ref.Namespace == "" {
-		ref.Namespace = metav1.NamespaceDefault
-	}
 	ref.APIVersion, ref.Kind = typeOf(e.About.Bucket)
-	if rec := t.View.Get(e.About); rec != nil {
+	if rec := t.View.Get(e.About); rec != nil && e.UID != "" && e.About.Bucket != Nodes { // the controllers of nodes do not say of which version they speak
 		ref.ResourceVersion = fmt.Sprint(rec.Modified)
 	}
 	return ref
@@ -205,6 +205,8 @@ func typeOf(bucket string) (apiVersion, kind string) {
 	switch bucket {
 	case Pods:
 		return "v1", "Pod"
+	case Nodes:
+		return "v1", "Node"
 	case Controllers:
 		return "v1", "ReplicationController"
 	case ReplicaSets:

@@ -35,8 +35,9 @@ const (
 	Jobs         = "batch/jobs"
 	CronJobs     = "batch/cronjobs"
 	Services     = "services"
-	// Endpoints are not in the index: they are read where they are needed.
+	// Endpoints and Leases are not in the index: they are read where they are needed.
 	Endpoints      = "endpoints"
+	Leases         = "coordination.k8s.io/leases"
 	EndpointSlices = "discovery.k8s.io/endpointslices"
 )
 
@@ -106,6 +107,10 @@ type Index struct {
 	// pods and services by namespace.
 	pods, services map[string]step.KeySet
 	nodes          step.KeySet
+	// on are the Pods of a node; of none for those that are not bound. ended are those
+	// that have ended and are not being deleted.
+	on    map[string]step.KeySet
+	ended step.KeySet
 	// addresses that Pods have, or will have, both ways round.
 	addresses map[int]storage.Key
 	Numbers   map[storage.Key]int
@@ -129,7 +134,9 @@ type Object struct {
 	createdAt time.Time
 	Node      string
 	Phase     corev1.PodPhase
-	Ready     bool
+	// evicted Pods were ended by their node.
+	evicted bool
+	Ready   bool
 	// ReadyAt is when it became ready or ceased to be.
 	ReadyAt    time.Time
 	StartedAt  time.Time
@@ -152,6 +159,10 @@ type Object struct {
 	// Cordoned nodes take no new Pods. Of those that are Ready somebody runs the Pods.
 	Cordoned bool
 	Taints   []corev1.Taint
+	// Health of a node is the status of its condition Ready, empty without one; Ills are
+	// the keys of the taints that its conditions call for.
+	Health corev1.ConditionStatus
+	Ills   []string
 	// HostAddress of a node, empty if it has none.
 	HostAddress string
 }
@@ -166,7 +177,8 @@ func newIndex() *Index {
 	return &Index{
 		Objects: map[storage.Key]*Object{}, Children: map[types.UID]step.KeySet{},
 		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{},
-		pods: map[string]step.KeySet{}, services: map[string]step.KeySet{}, nodes: step.KeySet{}, addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
+		pods: map[string]step.KeySet{}, services: map[string]step.KeySet{}, nodes: step.KeySet{}, on: map[string]step.KeySet{}, ended: step.KeySet{},
+		addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
 		free: firstAddress,
 	}
 }
@@ -192,6 +204,9 @@ func (x *Index) Put(rec *storage.Record) bool {
 	switch o.Key.Bucket {
 	case Pods:
 		add(x.pods, namespace, o.Key)
+		if add(x.on, o.Node, o.Key); o.Ended() && !o.Deleting {
+			x.ended.Add(o.Key)
+		}
 	case Services:
 		add(x.services, namespace, o.Key)
 	case Nodes:
@@ -217,6 +232,8 @@ func (x *Index) Remove(key storage.Key) {
 	drop(x.pods, namespace, key)
 	drop(x.services, namespace, key)
 	delete(x.nodes, key)
+	drop(x.on, o.Node, key)
+	delete(x.ended, key)
 	if n, ok := x.Numbers[key]; ok {
 		delete(x.addresses, n)
 		delete(x.Numbers, key)
@@ -360,6 +377,7 @@ type podRecord struct {
 	Status struct {
 		ObservedGeneration int64           `json:"observedGeneration"`
 		Phase              corev1.PodPhase `json:"phase"`
+		Reason             string          `json:"reason"`
 		PodIP              string          `json:"podIP"`
 		StartTime          *metav1.Time    `json:"startTime"`
 		Conditions         []struct {
@@ -427,6 +445,7 @@ func read(rec *storage.Record) *Object {
 		o.Ordinal = n
 	}
 	o.Node, o.Phase, o.Address, o.Observed = p.Spec.NodeName, p.Status.Phase, p.Status.PodIP, p.Status.ObservedGeneration
+	o.evicted = o.Phase == corev1.PodFailed && p.Status.Reason == "Evicted"
 	if o.Target = o.Node; o.Target == "" {
 		o.Target = p.Spec.Affinity.target()
 	}

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -31,6 +32,54 @@ func (x *Index) Nodes() []*Object {
 	return out
 }
 
+// On returns the Pods of a node; those that are on none for the empty name.
+func (x *Index) On(node string) []storage.Key { return x.on[node].Sorted() }
+
+// CountOn tells how many Pods a node has.
+func (x *Index) CountOn(node string) int { return len(x.on[node]) }
+
+// CountEnded tells how many Pods have ended and are not being deleted.
+func (x *Index) CountEnded() int { return len(x.ended) }
+
+// Ended returns the Pods that have ended and are not being deleted: first those that their
+// nodes evicted, then the oldest.
+func (x *Index) Ended() []*Object {
+	out := make([]*Object, 0, len(x.ended))
+	for key := range x.ended {
+		out = append(out, x.Objects[key])
+	}
+	slices.SortFunc(out, func(a, b *Object) int {
+		if a.evicted != b.evicted {
+			if a.evicted {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.createdAt.Compare(b.createdAt), step.CompareKeys(a.Key, b.Key))
+	})
+	return out
+}
+
+// illOf is the key of the taint that a condition of a node calls for; empty if it calls
+// for none.
+func illOf(c *corev1.NodeCondition) string {
+	switch string(c.Type) + " " + string(c.Status) {
+	case "Ready False":
+		return corev1.TaintNodeNotReady
+	case "Ready Unknown":
+		return corev1.TaintNodeUnreachable
+	case "MemoryPressure True":
+		return corev1.TaintNodeMemoryPressure
+	case "DiskPressure True":
+		return corev1.TaintNodeDiskPressure
+	case "PIDPressure True":
+		return corev1.TaintNodePIDPressure
+	case "NetworkUnavailable True":
+		return corev1.TaintNodeNetworkUnavailable
+	}
+	return ""
+}
+
 // readNode reads what is known of a node alone.
 func (o *Object) readNode(rec *storage.Record) {
 	var n struct {
@@ -47,9 +96,15 @@ func (o *Object) readNode(rec *storage.Record) {
 		return
 	}
 	o.Cordoned, o.Taints = n.Spec.Unschedulable, n.Spec.Taints
-	o.Ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if ill := illOf(c); ill != "" {
+			o.Ills = append(o.Ills, ill)
+		}
+		if c.Type == corev1.NodeReady {
+			o.Health, o.Ready = c.Status, c.Status == corev1.ConditionTrue
+		}
+	}
 	if i := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP }); i >= 0 {
 		o.HostAddress = n.Status.Addresses[i].Address
 	}
@@ -60,13 +115,18 @@ func (o *Object) SameNode(other *Object) bool {
 	if o == nil || other == nil {
 		return o == other
 	}
-	return o.Cordoned == other.Cordoned && o.Ready == other.Ready && maps.Equal(o.Labels, other.Labels) &&
+	return o.UID == other.UID && o.Cordoned == other.Cordoned && o.Health == other.Health && slices.Equal(o.Ills, other.Ills) && maps.Equal(o.Labels, other.Labels) &&
 		slices.EqualFunc(o.Taints, other.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value })
 }
 
 // Tolerates tells whether one of the tolerations is for a taint.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+	return Toleration(tolerations, taint) != nil
+}
+
+// Toleration returns the first toleration that is for a taint, nil if none is.
+func Toleration(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
+	i := slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
 		switch {
 		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
 			return false
@@ -75,6 +135,30 @@ func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 		}
 		return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Key != "" && t.Value == taint.Value
 	})
+	if i < 0 {
+		return nil
+	}
+	return &tolerations[i]
+}
+
+// TaintsOf returns the taints of a node that have an effect.
+func (o *Object) TaintsOf(effect corev1.TaintEffect) []corev1.Taint {
+	var out []corev1.Taint
+	for _, taint := range o.Taints {
+		if taint.Effect == effect {
+			out = append(out, taint)
+		}
+	}
+	return out
+}
+
+// Zone is where a node is, as failures of nodes are counted; empty if it does not say.
+func (o *Object) Zone() string {
+	region, zone := o.Labels[corev1.LabelTopologyRegion], o.Labels[corev1.LabelTopologyZone]
+	if region == "" && zone == "" {
+		return ""
+	}
+	return region + "/" + zone
 }
 
 // Repels tells whether a node has a taint of one of some effects that is not tolerated.

@@ -98,6 +98,8 @@ func ResourceOf(bucket string) step.Resource {
 		r.Group, r.Plural = "apps", bucket[len("apps/"):]
 	case EndpointSlices:
 		r.Group, r.Plural = "discovery.k8s.io", "endpointslices"
+	case Leases:
+		r.Group, r.Plural = "coordination.k8s.io", "leases"
 	case Jobs, CronJobs:
 		r.Group, r.Plural = "batch", bucket[len("batch/"):]
 	}

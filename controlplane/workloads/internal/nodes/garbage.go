@@ -1,0 +1,102 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/storage"
+)
+
+const (
+	garbageCollector = step.KubeSystem + "pod-garbage-collector"
+	// quarantine is for how long a node that is not there may still come.
+	quarantine = 40 * time.Second
+	// mostEnded is how many Pods that have ended are kept, sweep how often others are looked for.
+	mostEnded = 12500
+	sweep     = 20 * time.Second
+)
+
+// Ended is looked at when there may be too many Pods that have ended.
+func Ended() storage.Key { return storage.Key{Bucket: cluster.Pods} }
+
+// Collect ends and deletes a Pod that nobody else will: its node is gone, or out of service,
+// or it never had one. It tells whether the Pod is such a one.
+func (c *Controllers) Collect(t *cluster.Turn, p *cluster.Object) bool {
+	node := t.Index.Node(p.Node)
+	switch {
+	case p.Node == "":
+		if !p.Deleting {
+			return false
+		}
+		remove(t, p, "")
+	case node == nil:
+		since, known := c.missing[p.Node]
+		if !known {
+			since = t.Now
+			c.missing[p.Node] = since
+		}
+		if over := since.Add(quarantine); over.After(t.Now) {
+			t.Later(p.Key, over)
+			return true
+		}
+		remove(t, p, "PodGC: node no longer exists")
+	case p.Deleting && !node.Ready && slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService }):
+		remove(t, p, "")
+	default:
+		return false
+	}
+	return true
+}
+
+// remove says of a Pod that has not ended that it has failed, and why unless that is empty,
+// and deletes it at once.
+func remove(t *cluster.Turn, p *cluster.Object, why string) {
+	pod := cluster.Stored[corev1.Pod](t, p.Key)
+	if pod == nil || p.Ended() && p.Deleting && p.Grace == 0 { // it waits for its finalizers
+		return
+	}
+	if !p.Ended() {
+		status := map[string]any{"phase": corev1.PodFailed, "observedGeneration": pod.Generation}
+		if why != "" {
+			status["conditions"] = []corev1.PodCondition{disrupted(t, pod, "DeletionByPodGC", why)}
+		}
+		patchStatus(t, garbageCollector, p, status)
+	}
+	now := int64(0)
+	t.Delete(garbageCollector, p.Key, p, metav1.DeleteOptions{GracePeriodSeconds: &now})
+}
+
+// Forget takes in that a Pod is gone.
+func (c *Controllers) Forget(m *cluster.Memory, p *cluster.Object) {
+	delete(c.evictions, p.UID)
+	if m.Index.CountOn(p.Node) == 0 {
+		delete(c.missing, p.Node)
+	}
+}
+
+// Sweep deletes Pods that have ended when there are too many of them, the oldest first.
+func (c *Controllers) Sweep(t *cluster.Turn) {
+	many := t.Index.CountEnded() - mostEnded
+	if many <= 0 {
+		return
+	}
+	if next := c.collected.Add(sweep); t.Now.Before(next) {
+		t.Later(Ended(), next)
+		return
+	}
+	c.collected = t.Now
+	for _, p := range t.Index.Ended()[:many] {
+		remove(t, p, "")
+	}
+}
+
+// TooMany tells whether Pods that have ended are to be looked for.
+func TooMany(m *cluster.Memory) bool { return m.Index.CountEnded() > mostEnded }

@@ -1,0 +1,220 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodes holds the controllers that act when something is wrong with a node: its
+// conditions become taints, its Pods are evicted once they no longer tolerate those, and
+// the Pods of nodes that are gone are collected, with those that have ended when there
+// are too many. What they do is that of kube-controller-manager with its defaults.
+package nodes
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/storage"
+)
+
+// lifecycleController taints nodes and evicts Pods.
+const lifecycleController = step.KubeSystem + "node-controller"
+
+// Nodes of one zone are given up one after the other, and not at all while most of a small
+// cluster is not well: then it may be the control plane that is cut off.
+const (
+	pace      = 10 * time.Second
+	slowPace  = 100 * time.Second
+	manyNodes = 50 // more than these are given up slowly also then
+	fewIll    = 2  // so many that are not well say nothing of the others
+	mostIll   = 0.55
+)
+
+// Controllers are those of node lifecycle, taint eviction and Pod garbage.
+type Controllers struct {
+	// evictions are when Pods are evicted that tolerate the taints of their nodes for a while.
+	evictions map[types.UID]time.Time
+	// missing is since when nodes of Pods are not there.
+	missing map[string]time.Time
+	// given is when a node of a zone was last given up.
+	given map[string]time.Time
+	// lost tells that no node was well at the last look at one.
+	lost bool
+	// collected is when Pods were last collected because there are too many.
+	collected time.Time
+}
+
+// New returns controllers that have seen nothing.
+func New() *Controllers {
+	return &Controllers{evictions: map[types.UID]time.Time{}, missing: map[string]time.Time{}, given: map[string]time.Time{}}
+}
+
+// Look brings the taints of a node up to its conditions.
+func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
+	node := t.Index.Objects[key]
+	if node == nil {
+		return
+	}
+	delete(c.missing, key.Name)
+	lost := !slices.ContainsFunc(t.Index.Nodes(), func(n *cluster.Object) bool { return n.Ready })
+	leave := lost && !c.lost
+	if lost != c.lost {
+		c.lost = lost
+		for _, other := range t.Index.Nodes() {
+			t.Due.Add(other.Key) // what holds for this one holds for them
+		}
+	}
+	taints := c.unwell(t, node, toSchedule(node), leave)
+	if equal(taints, node.Taints) {
+		return
+	}
+	stored := cluster.Stored[corev1.Node](t, key)
+	if stored == nil {
+		return
+	}
+	now := t.Stamp()
+	for i := range taints {
+		if !slices.ContainsFunc(node.Taints, func(had corev1.Taint) bool { return taints[i].MatchTaint(&had) }) {
+			taints[i].TimeAdded = &now
+		}
+	}
+	stored.Spec.Taints = taints
+	t.Update(lifecycleController, key, "", stored)
+}
+
+func equal(a, b []corev1.Taint) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) })
+}
+
+// conditional tells whether a taint that keeps Pods away is one that conditions call for.
+func conditional(taint corev1.Taint) bool {
+	switch taint.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+		corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnschedulable:
+		return taint.Effect == corev1.TaintEffectNoSchedule
+	}
+	return false
+}
+
+// toSchedule returns the taints of a node with those that keep new Pods away as its
+// conditions call for them. A node that has never said whether it is ready keeps the one
+// that new nodes have.
+func toSchedule(node *cluster.Object) []corev1.Taint {
+	keys := slices.Clone(node.Ills)
+	if node.Cordoned {
+		keys = append(keys, corev1.TaintNodeUnschedulable)
+	}
+	if node.Health == "" {
+		keys = append(keys, corev1.TaintNodeNotReady)
+	}
+	out := slices.DeleteFunc(slices.Clone(node.Taints), func(taint corev1.Taint) bool {
+		return conditional(taint) && (!slices.Contains(keys, taint.Key))
+	})
+	for _, key := range keys {
+		taint := corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}
+		if node.Health == "" && key == corev1.TaintNodeNotReady {
+			continue
+		}
+		if !slices.ContainsFunc(out, func(has corev1.Taint) bool { return has.MatchTaint(&taint) }) {
+			out = append(out, taint)
+		}
+	}
+	return out
+}
+
+// unwell returns taints with the one that Pods leave a node for that is not ready, if the
+// node is given up now or has been.
+func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []corev1.Taint, leave bool) []corev1.Taint {
+	wants := map[corev1.ConditionStatus]string{
+		corev1.ConditionFalse: corev1.TaintNodeNotReady, corev1.ConditionUnknown: corev1.TaintNodeUnreachable,
+	}[node.Health]
+	isGiven := func(taint corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoExecute && (taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable)
+	}
+	given := slices.ContainsFunc(taints, isGiven)
+	if node.Health == "" || !given && wants == "" {
+		return taints
+	}
+	rest := slices.DeleteFunc(slices.Clone(taints), func(taint corev1.Taint) bool {
+		return isGiven(taint) && (taint.Key != wants || leave)
+	})
+	if wants == "" || leave || len(rest) == len(taints) && given || !given && !c.mayGiveUp(t, node) {
+		return rest
+	}
+	return append(rest, corev1.Taint{Key: wants, Effect: corev1.TaintEffectNoExecute})
+}
+
+// mayGiveUp tells whether a node may be given up now; if another one of its zone was given
+// up just before, it is looked at again.
+func (c *Controllers) mayGiveUp(t *cluster.Turn, node *cluster.Object) bool {
+	if c.lost {
+		return false
+	}
+	zone, ill, all := node.Zone(), 0, 0
+	for _, other := range t.Index.Nodes() {
+		if _, excluded := other.Labels["node.kubernetes.io/exclude-disruption"]; excluded || other.Zone() != zone {
+			continue
+		}
+		if all++; !other.Ready {
+			ill++
+		}
+	}
+	wait := pace
+	if ill < all && ill > fewIll && float64(ill) >= mostIll*float64(all) {
+		if all <= manyNodes {
+			return false
+		}
+		wait = slowPace
+	}
+	if next := c.given[zone].Add(wait); t.Now.Before(next) {
+		t.Later(node.Key, next)
+		return false
+	}
+	c.given[zone] = t.Now
+	return true
+}
+
+// Changed takes in what has become of a node, nil for none, and makes those due that are
+// looked at in another way because of it.
+func (c *Controllers) Changed(m *cluster.Memory, before, now *cluster.Object, at time.Time) {
+	name := ""
+	switch {
+	case now != nil:
+		name = now.Key.Name
+	case before != nil:
+		name = before.Key.Name
+	}
+	m.Due.Add(m.Index.On(name)...)
+	if before != nil && now != nil && before.Ready == now.Ready {
+		return
+	}
+	for _, node := range m.Index.Nodes() {
+		m.Due.Add(node.Key) // how many are well decides over the others
+	}
+	if before != nil && now != nil && before.UID == now.UID && now.Health == corev1.ConditionUnknown {
+		m.Note(cluster.Note{
+			User: lifecycleController, About: now.Key, UID: now.UID, Reason: "NodeNotReady", Message: "Node " + name + " status is now: NodeNotReady",
+		}, at)
+	}
+}
+
+// Unready says of a Pod on a node that nobody hears of that it is not ready.
+func (c *Controllers) Unready(t *cluster.Turn, p *cluster.Object) {
+	node := t.Index.Node(p.Node)
+	if node == nil || node.Health != corev1.ConditionUnknown || !p.Ready {
+		return
+	}
+	pod := cluster.Stored[corev1.Pod](t, p.Key)
+	if pod == nil {
+		return
+	}
+	for i := range pod.Status.Conditions {
+		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodReady {
+			condition.Status, condition.LastTransitionTime = corev1.ConditionFalse, t.Stamp()
+		}
+	}
+	t.Update(lifecycleController, p.Key, "status", pod)
+	t.Tell(cluster.Note{User: lifecycleController, About: p.Key, UID: p.UID, Warning: true, Reason: "NodeNotReady", Message: "Node is not ready"})
+}
