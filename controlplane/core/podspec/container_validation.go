@@ -318,6 +318,15 @@ func standardResource(f *valid.Field, name string) {
 }
 
 func checkResources(f *valid.Field, r *corev1.ResourceRequirements, rule resourceRule, claims sets.Set[string]) {
+	if !plainAmounts(r) {
+		checkAmounts(f, r, rule)
+	}
+	at := f.Child("claims")
+	checkClaimNames(&at, r.Claims, claims)
+}
+
+// checkAmounts has the rules of how much there is of each resource.
+func checkAmounts(f *valid.Field, r *corev1.ResourceRequirements, rule resourceRule) {
 	limits, requests := f.Child("limits"), f.Child("requests")
 	var huge, ordinary bool
 	note := func(name corev1.ResourceName) {
@@ -351,13 +360,33 @@ func checkResources(f *valid.Field, r *corev1.ResourceRequirements, rule resourc
 	if huge && !ordinary {
 		f.Forbidden("", "HugePages require cpu or memory")
 	}
-	at := f.Child("claims")
-	checkClaimNames(&at, r.Claims, claims)
+}
+
+// plainAmounts tells whether what is asked for is certainly right, whoever asks: cpu and
+// memory, of which no more is asked for than allowed. All else is for the rules.
+func plainAmounts(r *corev1.ResourceRequirements) bool {
+	for name, limit := range r.Limits {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory || limit.Sign() < 0 {
+			return false
+		}
+	}
+	for name, q := range r.Requests {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory || q.Sign() < 0 {
+			return false
+		}
+		if limit, limited := r.Limits[name]; limited && q.Cmp(limit) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // checkClaimNames has the rules of the devices that a container takes from those
 // of its Pod.
 func checkClaimNames(f *valid.Field, claims []corev1.ResourceClaim, known sets.Set[string]) {
+	if len(claims) == 0 {
+		return
+	}
 	names := sets.New[string]()
 	for i, c := range claims {
 		at := f.Index(i)

@@ -5,6 +5,7 @@ package podspec
 
 import (
 	"regexp"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,11 +91,44 @@ var imageName = sync.OnceValue(func() *regexp.Regexp {
 // no name at all means nothing.
 func isLatest(image string) bool {
 	const longest = 255
+	if tag, ok := plainTag(image); ok {
+		return tag == "latest" || tag == ""
+	}
 	parts := imageName().FindStringSubmatch(image)
 	if parts == nil || len(image) > longest {
 		return false
 	}
 	return parts[1] == "latest" || parts[1] == "" && parts[2] == ""
+}
+
+// plainTag returns the tag of a reference that is certainly one and has no digest:
+// names of small letters and digits with single dots and dashes between them, and maybe a
+// tag. What it does not accept is for imageName.
+func plainTag(image string) (tag string, ok bool) {
+	const longest, longestTag = 255, 128
+	name, tag, tagged := strings.Cut(image, ":")
+	if len(image) > longest || tagged && (tag == "" || len(tag) > longestTag || !alphanumeric(tag[0])) {
+		return "", false
+	}
+	for i := range len(tag) {
+		if c := tag[i]; !alphanumeric(c) && c != '.' && c != '-' && c != '_' {
+			return "", false
+		}
+	}
+	apart := true // the beginning, and what keeps names apart, is followed by a name
+	for i := range len(name) {
+		c := name[i]
+		between := c == '.' || c == '-' || c == '/'
+		if between && apart || !between && !(alphanumeric(c) && c|0x20 == c) {
+			return "", false
+		}
+		apart = between
+	}
+	return tag, !apart
+}
+
+func alphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 func defaultProbe(p *corev1.Probe) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,10 +92,16 @@ func (w *warner) spec(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 }
 
 func (w *warner) nodes(s *corev1.PodSpec) {
-	for _, key := range sets.List(sets.KeySet(s.NodeSelector)) {
-		if text, old := valid.RenamedLabel(key); old {
-			w.say(w.child("spec", "nodeSelector").Key(key), "%s", text)
+	var renamed []string
+	for key := range s.NodeSelector {
+		if _, old := valid.RenamedLabel(key); old {
+			renamed = append(renamed, key)
 		}
+	}
+	slices.Sort(renamed)
+	for _, key := range renamed {
+		text, _ := valid.RenamedLabel(key)
+		w.say(w.child("spec", "nodeSelector").Key(key), "%s", text)
 	}
 	if s.Affinity != nil && s.Affinity.NodeAffinity != nil {
 		n, at := s.Affinity.NodeAffinity, w.child("spec", "affinity", "nodeAffinity")
@@ -137,7 +144,8 @@ func (w *warner) term(at *field.Path, t *corev1.NodeSelectorTerm, values bool) {
 }
 
 func (w *warner) volumes(volumes []corev1.Volume) {
-	for i, v := range volumes {
+	for i := range volumes {
+		v := &volumes[i]
 		say := func(set bool, name, text string) {
 			if set {
 				w.say(w.child("spec", "volumes").Index(i).Child(name), "%s", text)
@@ -155,51 +163,56 @@ func (w *warner) volumes(volumes []corev1.Volume) {
 	}
 }
 
-// file is one path in a volume, and what puts something there.
-type file struct{ path, source string }
+// file is one path in a volume, and what puts something there; kind is empty where
+// that goes without saying.
+type file struct{ path, kind, name string }
 
 func (f file) String() string {
-	if f.source == "" {
-		return fmt.Sprintf("%q", f.path)
+	switch f.kind {
+	case "":
+		return strconv.Quote(f.path)
+	case "ConfigMap", "Secret":
+		return fmt.Sprintf("%q (%s %q)", f.path, f.kind, f.name)
 	}
-	return fmt.Sprintf("%q (%s)", f.path, f.source)
+	return fmt.Sprintf("%q (%s)", f.path, f.kind)
 }
 
 func (w *warner) overlaps(v *corev1.Volume) {
 	var files []file
-	keys := func(items []corev1.KeyToPath, source string) {
-		for _, i := range items {
-			files = append(files, file{i.Path, source})
+	keys := func(items []corev1.KeyToPath, kind, name string) {
+		for i := range items {
+			files = append(files, file{items[i].Path, kind, name})
 		}
 	}
-	fields := func(items []corev1.DownwardAPIVolumeFile, source string) {
-		for _, i := range items {
-			files = append(files, file{i.Path, source})
+	fields := func(items []corev1.DownwardAPIVolumeFile, kind string) {
+		for i := range items {
+			files = append(files, file{items[i].Path, kind, ""})
 		}
 	}
-	what := "Projected"
+	what := func() string { return "Projected" }
 	switch {
 	case v.ConfigMap != nil:
-		what = fmt.Sprintf("ConfigMap %q", v.ConfigMap.Name)
-		keys(v.ConfigMap.Items, "")
+		what = func() string { return fmt.Sprintf("ConfigMap %q", v.ConfigMap.Name) }
+		keys(v.ConfigMap.Items, "", "")
 	case v.Secret != nil:
-		what = fmt.Sprintf("Secret %q", v.Secret.SecretName)
-		keys(v.Secret.Items, "")
+		what = func() string { return fmt.Sprintf("Secret %q", v.Secret.SecretName) }
+		keys(v.Secret.Items, "", "")
 	case v.DownwardAPI != nil:
-		what = "DownwardAPI"
+		what = func() string { return "DownwardAPI" }
 		fields(v.DownwardAPI.Items, "")
 	case v.Projected != nil:
-		for _, s := range v.Projected.Sources {
+		for i := range v.Projected.Sources {
+			s := &v.Projected.Sources[i]
 			switch {
 			case s.ConfigMap != nil:
-				keys(s.ConfigMap.Items, fmt.Sprintf("ConfigMap %q", s.ConfigMap.Name))
+				keys(s.ConfigMap.Items, "ConfigMap", s.ConfigMap.Name)
 			case s.Secret != nil:
-				keys(s.Secret.Items, fmt.Sprintf("Secret %q", s.Secret.Name))
+				keys(s.Secret.Items, "Secret", s.Secret.Name)
 			case s.DownwardAPI != nil:
 				fields(s.DownwardAPI.Items, "DownwardAPI")
 			case s.ServiceAccountToken != nil:
-				files = append(files, file{s.ServiceAccountToken.Path, "ServiceAccountToken"})
-			case s == corev1.VolumeProjection{}:
+				files = append(files, file{s.ServiceAccountToken.Path, "ServiceAccountToken", ""})
+			case *s == corev1.VolumeProjection{}:
 				w.out = append(w.out, fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
 			}
 		}
@@ -210,7 +223,7 @@ func (w *warner) overlaps(v *corev1.Volume) {
 	for i, f := range files {
 		for _, other := range files[:i] {
 			if overlap(f.path, other.path) {
-				w.out = append(w.out, fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", v.Name, what, f, other))
+				w.out = append(w.out, fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", v.Name, what(), f, other))
 			}
 		}
 	}
@@ -284,11 +297,10 @@ func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
 			w.fraction(c.Resources.Limits, name, func() *field.Path { return at.child("resources", "limits") })
 			w.fraction(c.Resources.Requests, name, func() *field.Path { return at.child("resources", "requests") })
 		}
-		seen := make(map[string]bool, len(c.Env))
+		again := repeats(c.Env)
 		for i := range c.Env {
 			e := &c.Env[i]
-			before := len(seen)
-			if seen[e.Name] = true; len(seen) > before {
+			if !again(i) {
 				continue
 			}
 			self := "$(" + e.Name + ")"
@@ -297,6 +309,23 @@ func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
 			}
 		}
 	})
+}
+
+// repeats tells of variables whether one before them has the same name; it is asked in
+// their order.
+func repeats(env []corev1.EnvVar) func(i int) bool {
+	const few = 16
+	if len(env) <= few {
+		return func(i int) bool {
+			return slices.ContainsFunc(env[:i], func(e corev1.EnvVar) bool { return e.Name == env[i].Name })
+		}
+	}
+	seen := make(map[string]bool, len(env))
+	return func(i int) bool {
+		before := len(seen)
+		seen[env[i].Name] = true
+		return len(seen) == before
+	}
 }
 
 const useSeccompField = `non-functional in v1.27+; use the "seccompProfile" field instead`
@@ -331,7 +360,15 @@ type placedPort struct {
 	p  *corev1.ContainerPort
 }
 
-func (p placedPort) path() *field.Path { return p.at.child("ports").Index(p.i) }
+// path of the port as text. Names of ports are often the same in containers that work
+// together, so this is written more often than other places.
+func (p placedPort) path() string {
+	path := "spec." + p.at.list + "[" + strconv.Itoa(p.at.i) + "].ports[" + strconv.Itoa(p.i) + "]"
+	if at := p.at.w.at; at != nil {
+		return at.String() + "." + path
+	}
+	return path
+}
 
 func (w *warner) ports(s *corev1.PodSpec) {
 	var ports []placedPort
@@ -339,8 +376,8 @@ func (w *warner) ports(s *corev1.PodSpec) {
 		for i := range c.Ports {
 			p, at := &c.Ports[i], placedPort{at, i, &c.Ports[i]}
 			if p.HostIP != "" && p.HostPort == 0 {
-				w.say(at.path(), "hostIP set without hostPort: {Name:%s HostPort:%d ContainerPort:%d Protocol:%s HostIP:%s}",
-					p.Name, p.HostPort, p.ContainerPort, p.Protocol, p.HostIP)
+				w.out = append(w.out, fmt.Sprintf("%s: hostIP set without hostPort: {Name:%s HostPort:%d ContainerPort:%d Protocol:%s HostIP:%s}",
+					at.path(), p.Name, p.HostPort, p.ContainerPort, p.Protocol, p.HostIP))
 			}
 			for _, other := range ports {
 				if p.ContainerPort != other.p.ContainerPort || p.Protocol != other.p.Protocol {
@@ -348,11 +385,11 @@ func (w *warner) ports(s *corev1.PodSpec) {
 				}
 				switch {
 				case p.HostIP == other.p.HostIP && p.HostPort == other.p.HostPort:
-					w.say(at.path(), "duplicate port definition with %s", other.path())
+					w.out = append(w.out, at.path()+": duplicate port definition with "+other.path())
 				case p.HostPort == 0 || other.p.HostPort == 0:
-					w.say(at.path(), "overlapping port definition with %s", other.path())
+					w.out = append(w.out, at.path()+": overlapping port definition with "+other.path())
 				case p.HostPort == other.p.HostPort && (p.HostIP == "") != (other.p.HostIP == ""):
-					w.say(at.path(), "dangerously ambiguous port definition with %s", other.path())
+					w.out = append(w.out, at.path()+": dangerously ambiguous port definition with "+other.path())
 				}
 			}
 			ports = append(ports, at)
@@ -361,7 +398,8 @@ func (w *warner) ports(s *corev1.PodSpec) {
 	for i, p := range ports {
 		first := slices.IndexFunc(ports, func(o placedPort) bool { return o.p.Name == p.p.Name })
 		if p.p.Name != "" && first < i {
-			w.say(p.path(), "duplicate port name %q with %s, services and probes that select ports by name will use %[2]s", p.p.Name, ports[first].path())
+			other := ports[first].path()
+			w.out = append(w.out, p.path()+": duplicate port name "+strconv.Quote(p.p.Name)+" with "+other+", services and probes that select ports by name will use "+other)
 		}
 	}
 }

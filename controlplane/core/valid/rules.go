@@ -68,8 +68,11 @@ func (f *Field) LabelKey(name, value string) {
 
 // Labels checks keys and values of labels.
 func (f *Field) Labels(name string, labels map[string]string) {
-	if len(labels) > 0 {
-		f.Add(metavalidation.ValidateLabels(labels, f.path(name))...)
+	for key, value := range labels {
+		if !plainQualified(key) || value != "" && !plainName(value) {
+			f.Add(metavalidation.ValidateLabels(labels, f.path(name))...)
+			return
+		}
 	}
 }
 
@@ -110,9 +113,10 @@ func (f *Field) Port(name string, port int32) {
 
 // PortOrName checks the number or the name of a port.
 func (f *Field) PortOrName(name string, port intstr.IntOrString) {
-	if port.Type == intstr.Int {
+	switch {
+	case port.Type == intstr.Int:
 		f.Problems(name, port.IntValue(), validation.IsValidPortNum(port.IntValue()))
-	} else {
+	case !PlainPortName(port.StrVal):
 		f.Problems(name, port.StrVal, validation.IsValidPortName(port.StrVal))
 	}
 }
