@@ -23,6 +23,7 @@ func (h *Handler) create(ctx context.Context, w *exchange.Writer, req *Request) 
 		return err
 	}
 	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	wr.Protobuf = choice.WholeProtobuf()
 	rec, err := wr.Create(ctx, obj)
 	if err != nil {
 		return err
@@ -44,6 +45,7 @@ func (h *Handler) update(ctx context.Context, w *exchange.Writer, req *Request) 
 		return err
 	}
 	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
+	wr.Protobuf = choice.WholeProtobuf()
 	wr.Creates = req.Served.Update.Creates && req.Sub == nil
 	rec, created, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 		wished, err := put.object()

@@ -66,6 +66,9 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	} else {
 		run.from = run.view.Revision()
 	}
+	if choice.WholeProtobuf() && sel.Everything() {
+		defer req.Served.WatchedAsProto(req.Version)()
+	}
 	ctx, cancel := context.WithTimeout(ctx, h.life(options))
 	defer cancel()
 	defer context.AfterFunc(req.Served.Gone, cancel)()

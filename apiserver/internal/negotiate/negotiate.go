@@ -61,6 +61,9 @@ type Choice struct {
 	Pretty bool
 }
 
+// WholeProtobuf tells that whole objects are shown as protobuf.
+func (c Choice) WholeProtobuf() bool { return c.Media == Protobuf && c.Shape == Whole }
+
 // Offer says what an endpoint can answer.
 type Offer struct {
 	// Protobuf of whole objects; that of metadata always exists.

@@ -64,9 +64,18 @@ func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.
 	return nil, nil, apierrors.NewInternalError(fmt.Errorf("%s is stored in version %q, which %s no longer has: serve it again, or migrate the object", rec.Key, apiVersion, in.Kind))
 }
 
+// sealed is an object as it goes into the store.
+type sealed struct {
+	value []byte
+	stamp int
+	// whole is the object in the version that is stored, if its protobuf is that of
+	// what will be read; see [wire.Encode].
+	whole resource.Object
+}
+
 // seal encodes an object for the store: in the storage version, with the place
 // for its revision. It takes the object over.
-func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (value []byte, stamp int, err error) {
+func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (s sealed, err error) {
 	obj.SetSelfLink("")
 	if v.Settle != nil {
 		v.Settle(obj)
@@ -75,11 +84,11 @@ func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, ob
 		resource.Thaw(obj)
 		converted, err := in.convert(ctx, []resource.Object{obj}, in.versions[in.Storage.Version])
 		if err != nil {
-			return nil, 0, err
+			return s, err
 		}
 		obj = converted[0]
 		if _, err := in.versions[in.Storage.Version].Strategy.Normalize(obj); err != nil {
-			return nil, 0, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
+			return s, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
 		}
 	}
 	if a := in.Storage.Alias; a != nil {
@@ -87,11 +96,15 @@ func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, ob
 	}
 	obj.GetObjectKind().SetGroupVersionKind(in.StoredKind())
 	obj.SetResourceVersion(wire.Placeholder)
-	encoded, err := Encode(obj)
+	encoded, whole, err := encode(obj)
 	if err != nil {
-		return nil, 0, apierrors.NewInternalError(fmt.Errorf("encode %s %q: %w", in.Kind, obj.GetName(), err))
+		return s, apierrors.NewInternalError(fmt.Errorf("encode %s %q: %w", in.Kind, obj.GetName(), err))
 	}
-	return wire.Open(encoded)
+	if whole && in.Storage.Alias == nil {
+		s.whole = obj
+	}
+	s.value, s.stamp, err = wire.Open(encoded)
+	return s, err
 }
 
 // transientRevision marks records that no store has seen; nothing about them is
@@ -132,8 +145,15 @@ func MarshalProto(obj resource.Object) ([]byte, error) {
 
 // Encode returns an object as JSON.
 func Encode(obj resource.Object) ([]byte, error) {
+	value, _, err := encode(obj)
+	return value, err
+}
+
+// encode is [Encode]; whole is that of [wire.Encode].
+func encode(obj resource.Object) (value []byte, whole bool, err error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return wire.Marshal(u.Object)
+		value, err = wire.Marshal(u.Object)
+		return value, false, err
 	}
 	return wire.Encode(obj)
 }

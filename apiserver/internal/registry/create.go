@@ -137,7 +137,7 @@ func (in *Served) exists(obj resource.Object, current *storage.Record) error {
 	if obj.GetGenerateName() != "" {
 		err = apierrors.NewGenerateNameConflict(gr, obj.GetName(), 1)
 	}
-	if current != nil && project(current).meta.Terminating {
+	if current != nil && Meta(current).Terminating {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err

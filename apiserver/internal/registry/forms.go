@@ -15,6 +15,7 @@ import (
 // projection is what has been derived from one record: its metadata, and its
 // encodings in forms other than the stored one.
 type projection struct {
+	once sync.Once // reads meta when somebody asks for it
 	meta wire.Meta
 
 	mu    sync.Mutex
@@ -40,13 +41,15 @@ const (
 
 // project returns the projection of a record.
 func project(rec *storage.Record) *projection {
-	return rec.Derive(func(r *storage.Record) any {
-		return &projection{meta: wire.ReadMeta(r.Value)}
-	}).(*projection)
+	return rec.Derive(func(*storage.Record) any { return &projection{} }).(*projection)
 }
 
 // Meta returns the metadata that a record was selected by. Nobody changes it.
-func Meta(rec *storage.Record) *wire.Meta { return &project(rec).meta }
+func Meta(rec *storage.Record) *wire.Meta {
+	p := project(rec)
+	p.once.Do(func() { p.meta = wire.ReadMeta(rec.Value) })
+	return &p.meta
+}
 
 // forms bounds the memory of remembered encodings: the oldest go first.
 type forms struct {
@@ -105,11 +108,22 @@ func (f *forms) rope(rec *storage.Record, v *resource.Version, kind formKind, bu
 	if err != nil {
 		return wire.Rope{}, err
 	}
-	p.mu.Lock()
-	p.forms = append(p.forms, form{v, kind, r, own})
-	p.mu.Unlock()
-	f.remember(remembered{p, v, kind}, own)
+	f.add(p, form{v, kind, r, own})
 	return r, nil
+}
+
+// keep remembers an encoding of a record that nobody has asked for yet.
+func (f *forms) keep(rec *storage.Record, of form) {
+	if p := project(rec); f.limit > 0 && !p.has(of.version, of.kind) {
+		f.add(p, of)
+	}
+}
+
+func (f *forms) add(p *projection, of form) {
+	p.mu.Lock()
+	p.forms = append(p.forms, of)
+	p.mu.Unlock()
+	f.remember(remembered{p, of.version, of.kind}, of.own)
 }
 
 func (f *forms) remember(r remembered, size int) {

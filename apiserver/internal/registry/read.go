@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +89,40 @@ func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped
 		})
 	}
 	return enveloped, own, ok
+}
+
+// WatchedAsProto tells that somebody watches every object of a typed version as
+// protobuf, until done is called.
+func (in *Served) WatchedAsProto(v *resource.Version) (done func()) {
+	watched := in.watched[v]
+	watched.Add(1)
+	return func() { watched.Add(-1) }
+}
+
+// marshal remembers the protobuf of a record that was just written, made of the object
+// that it was written from: half the work of transcoding it. It does nothing unless
+// somebody is about to ask for it. It takes the object over.
+func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object, asked bool) {
+	v := in.versions[in.Storage.Version]
+	if planned := in.plans[v]; planned == nil || !asked && in.watched[v].Load() == 0 || planned() == nil {
+		return
+	}
+	obj.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
+	raw, err := MarshalProto(obj)
+	if err != nil {
+		return // who asks will be told
+	}
+	var shared [][]byte
+	for _, entry := range obj.GetManagedFields() {
+		const long = 256 // from here on it is worth to share
+		if fields := entry.FieldsV1; fields != nil && len(fields.GetRawBytes()) >= long {
+			if i := wire.Index(rec.Value, fields.GetRawBytes()); i >= 0 {
+				shared = append(shared, rec.Value[i:i+len(fields.GetRawBytes()):i+len(fields.GetRawBytes())])
+			}
+		}
+	}
+	enveloped, own := wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, shared)
+	g.forms.keep(rec, form{v, formProto, enveloped, own})
 }
 
 // MetadataProto returns the metadata of a record as protobuf of a

@@ -6,6 +6,7 @@ package registry
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,6 +68,8 @@ type Served struct {
 	blank map[*resource.Version]*unstructured.Unstructured
 	// plans write what is stored as protobuf; nil for types without a plan.
 	plans map[*resource.Version]func() *transcode.Plan
+	// watched counts who watches every object of a version as protobuf.
+	watched map[*resource.Version]*atomic.Int32
 	// Alike are versions of whose kind bodies are read as well; see
 	// [resource.Subresource.Alike].
 	Alike []string
@@ -80,11 +83,13 @@ func Serve(r *resource.Resource) *Served {
 	in := &Served{
 		Resource: r, versions: make(map[string]*resource.Version, len(r.Versions)),
 		plans: map[*resource.Version]func() *transcode.Plan{}, blank: map[*resource.Version]*unstructured.Unstructured{},
+		watched: map[*resource.Version]*atomic.Int32{},
 	}
 	for i := range r.Versions {
 		v := &r.Versions[i]
 		in.versions[v.Name] = v
 		if v.New != nil {
+			in.watched[v] = &atomic.Int32{}
 			in.plans[v] = sync.OnceValue(func() *transcode.Plan { return transcode.Of(v.New()) })
 			continue
 		}

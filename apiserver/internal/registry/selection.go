@@ -113,7 +113,7 @@ func (sel *Selection) Matches(rec *storage.Record) bool {
 	if sel.Everything() {
 		return true
 	}
-	m := &project(rec).meta
+	m := Meta(rec)
 	if sel.name != "" && m.Name != sel.name || sel.labels != nil && !sel.labels.Matches(m.Labels) {
 		return false
 	}

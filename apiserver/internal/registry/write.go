@@ -33,7 +33,9 @@ type Write struct {
 	Manager string
 	// Creates admits that the object does not exist yet.
 	Creates bool
-	dryRun  bool
+	// Protobuf tells that the answer will be protobuf.
+	Protobuf bool
+	dryRun   bool
 	// The options as admission sees them, for either outcome.
 	createOptions *metav1.CreateOptions
 	UpdateOptions *metav1.UpdateOptions
@@ -181,9 +183,11 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	w := storage.Write{Key: key, Expect: storage.Absent}
-	if w.Value, w.Stamp, err = wr.g.seal(ctx, in, wr.Version, obj); err != nil {
+	s, err := wr.g.seal(ctx, in, wr.Version, obj)
+	if err != nil {
 		return nil, nil, err
 	}
+	w.Value, w.Stamp = s.value, s.stamp
 	if current != nil {
 		if sameBytes(current, w.Value, w.Stamp) {
 			return current, nil, nil
@@ -194,6 +198,9 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 		w.While = d.While()
 	}
 	rec, err = wr.g.store.Commit(ctx, w)
+	if err == nil && s.whole != nil {
+		wr.g.marshal(in, rec, s.whole, wr.Protobuf && wr.Version.Name == in.Storage.Version)
+	}
 	if errors.Is(err, storage.ErrUnmet) {
 		err = fmt.Errorf("%w: %w", ErrRedefined, err)
 	}

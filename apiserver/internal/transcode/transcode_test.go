@@ -142,7 +142,7 @@ func TestKindsAreWrittenAsTheirTypesMarshalThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Here because this is where all kinds are.
-			if ours, err := wire.Encode(obj); err != nil || !bytes.Equal(ours, value) {
+			if ours, _, err := wire.Encode(obj); err != nil || !bytes.Equal(ours, value) {
 				t.Fatalf("%s: is encoded as %.3000s, want %.3000s: %v", name, ours, value, err)
 			}
 			want, err := decoded(value, of[name])
@@ -163,6 +163,54 @@ func TestKindsAreWrittenAsTheirTypesMarshalThem(t *testing.T) {
 	}
 	if left > 0 {
 		t.Errorf("%d objects that an encoder wrote were left to their types", left)
+	}
+}
+
+// TestWholeObjectsMarshalAsWhatIsReadOfThem fills objects also with what JSON loses.
+func TestWholeObjectsMarshalAsWhatIsReadOfThem(t *testing.T) {
+	t.Parallel()
+	of := kinds(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	whole, lost := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		for range 8 {
+			obj := reflect.New(of[name]).Interface()
+			filler(random.Uint64()).Funcs(
+				func(s *string, c randfill.Continue) {
+					*s = []string{"", "name", "<é>\n\ufffd", "\xff"}[max(0, c.Intn(400)-396)]
+				},
+				func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(int64(max(0, c.Intn(50)-1))*1e7, 1e6) },
+				func(i *intstr.IntOrString, c randfill.Continue) {
+					*i = intstr.IntOrString{Type: intstr.Type(c.Intn(2)), IntVal: int32(max(0, c.Intn(20)-18)), StrVal: ""}
+				},
+				func(b *[]byte, c randfill.Continue) { *b = [][]byte{nil, []byte("x"), {}}[c.Intn(3)] },
+			).Fill(obj)
+			if random.IntN(4) == 0 {
+				if m, ok := obj.(metav1.Object); ok {
+					m.SetDeletionTimestamp(&metav1.Time{})
+				}
+			}
+			value, ok, err := wire.Encode(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := decoded(value, of[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := obj.(object).Marshal()
+			switch {
+			case ok && (err != nil || !bytes.Equal(got, want)):
+				t.Fatalf("%s: %.3000s\n got %.3000q\nwant %.3000q: %v", name, value, got, want, err)
+			case ok:
+				whole++
+			case !bytes.Equal(got, want):
+				lost++
+			}
+		}
+	}
+	if whole < 200 || lost < 200 {
+		t.Errorf("%d objects are whole, of %d JSON loses something", whole, lost)
 	}
 }
 

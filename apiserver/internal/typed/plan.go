@@ -288,7 +288,11 @@ func plainText(text string) bool {
 }
 
 func plainByte(c byte) bool {
-	return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+	const escaped = 1<<' ' - 1 | 1<<'"' | 1<<'<' | 1<<'>' | 1<<'&' // of the first 64
+	if c < 64 {
+		return uint64(escaped)>>c&1 == 0
+	}
+	return c <= '~' && c != '\\'
 }
 
 // sliceHeader is how a slice of any type lies in memory.

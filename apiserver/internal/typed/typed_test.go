@@ -116,7 +116,7 @@ func TestKindsAreWrittenAndReadAsTheLibrariesDo(t *testing.T) {
 			obj := reflect.New(of[name]).Interface()
 			filler(random.Uint64()).Fill(obj)
 			want, wantErr := json.Marshal(obj)
-			got, err := plan.Write(obj)
+			got, _, err := plan.Write(obj)
 			if (err == nil) != (wantErr == nil) || wantErr == nil && !bytes.Equal(got, want) {
 				t.Fatalf("%s is written as\n%s, %v\nwant\n%s, %v", name, got, err, want, wantErr)
 			}
@@ -196,7 +196,7 @@ func TestStoredDocumentsAreReadInPart(t *testing.T) {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "g", Args: []string{"\t"}}}, Overhead: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: "Ready"}}},
 	}
-	value, err := typed.Of(pod).Write(pod)
+	value, _, err := typed.Of(pod).Write(pod)
 	if err != nil {
 		t.Fatal(err)
 	}

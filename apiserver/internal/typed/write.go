@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	jsonv1 "github.com/go-json-experiment/json/v1"
@@ -17,42 +18,50 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Write returns an object of the plan's type as encoding/json writes it.
-func (p *Plan) Write(object any) ([]byte, error) {
-	out := make([]byte, 0, p.size.Load()+64)
-	out, err := p.root.append(out, reflect.ValueOf(object).UnsafePointer())
+// Write returns an object of the plan's type as encoding/json writes it. whole tells
+// that reading it gives an object that protobuf shows as it shows this one: JSON leaves
+// out what protobuf has of texts that are none, empty bytes, pointers to no time and the
+// like. It is not always told.
+func (p *Plan) Write(object any) (out []byte, whole bool, err error) {
+	w := writer{}
+	out, err = p.root.append(&w, make([]byte, 0, p.size.Load()+64), reflect.ValueOf(object).UnsafePointer())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	p.size.Store(int64(len(out)))
-	return out, nil
+	return out, !w.lossy, nil
 }
+
+// writer is what is noticed about an object while it is written.
+type writer struct{ lossy bool }
 
 const null = "null"
 
-func (p *plan) append(out []byte, v unsafe.Pointer) ([]byte, error) {
+func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 	switch p.kind {
 	case kindText:
-		return appendText(out, *(*string)(v))
+		return w.text(out, *(*string)(v))
 	case kindBool:
 		return strconv.AppendBool(out, *(*bool)(v)), nil
 	case kindInt:
 		return strconv.AppendInt(out, p.count(v), 10), nil
 	case kindStruct:
-		return p.appendStruct(out, v)
+		return p.appendStruct(w, out, v)
 	case kindTime:
 		if at := (*metav1.Time)(v); !at.IsZero() {
 			return append(at.UTC().AppendFormat(append(out, '"'), time.RFC3339), '"'), nil
 		}
 		return append(out, null...), nil
 	case kindQuantity:
-		return appendText(out, (*resource.Quantity)(v).String())
+		return w.text(out, (*resource.Quantity)(v).String())
 	case kindIntOrString:
 		switch value := (*intstr.IntOrString)(v); value.Type {
 		case intstr.Int:
+			w.lossy = w.lossy || value.StrVal != ""
 			return strconv.AppendInt(out, int64(value.IntVal), 10), nil
 		case intstr.String:
-			return appendText(out, value.StrVal)
+			w.lossy = w.lossy || value.IntVal != 0
+			return w.text(out, value.StrVal)
 		}
 	case kindFields:
 		if raw := (*metav1.FieldsV1)(v).GetRawBytes(); len(raw) > 0 && raw[0] == '{' && compact(raw) {
@@ -62,22 +71,27 @@ func (p *plan) append(out []byte, v unsafe.Pointer) ([]byte, error) {
 		if isNil(v) {
 			return append(out, null...), nil
 		}
-		return p.of.append(out, *(*unsafe.Pointer)(v))
+		to := *(*unsafe.Pointer)(v)
+		if p.of.kind == kindTime {
+			w.lossy = w.lossy || (*metav1.Time)(to).IsZero()
+		}
+		return p.of.append(w, out, to)
 	case kindOctets:
 		if isNil(v) {
 			return append(out, null...), nil
 		}
 		return appendOctets(out, *(*[]byte)(v)), nil
 	case kindList:
-		return p.appendList(out, v)
+		return p.appendList(w, out, v)
 	case kindTexts, kindQuantities, kindBinaries:
-		return p.appendMap(out, v)
+		return p.appendMap(w, out, v)
 	}
-	return p.appendForeign(out, v)
+	return p.appendForeign(w, out, v)
 }
 
 // appendForeign leaves a value to its type.
-func (p *plan) appendForeign(out []byte, v unsafe.Pointer) ([]byte, error) {
+func (p *plan) appendForeign(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
+	w.lossy = true // as nobody has looked
 	raw, err := jsonv1.Marshal(reflect.NewAt(p.typ, v).Interface())
 	return append(out, raw...), err
 }
@@ -121,25 +135,28 @@ func (f *field) omitted(v unsafe.Pointer) bool {
 	}
 }
 
-func (p *plan) appendStruct(out []byte, v unsafe.Pointer) (_ []byte, err error) {
+func (p *plan) appendStruct(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err error) {
 	out = append(out, '{')
 	for i := range p.fields {
 		f := &p.fields[i]
 		at := unsafe.Add(v, f.offset)
 		if f.omit != never && f.omitted(at) {
+			if f.plan.kind == kindOctets && !isNil(at) {
+				w.lossy = true
+			}
 			continue
 		}
 		if out[len(out)-1] != '{' {
 			out = append(out, ',')
 		}
-		if out, err = f.plan.append(append(out, f.label...), at); err != nil {
+		if out, err = f.plan.append(w, append(out, f.label...), at); err != nil {
 			return nil, err
 		}
 	}
 	return append(out, '}'), nil
 }
 
-func (p *plan) appendList(out []byte, v unsafe.Pointer) (_ []byte, err error) {
+func (p *plan) appendList(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err error) {
 	if isNil(v) {
 		return append(out, null...), nil
 	}
@@ -149,7 +166,7 @@ func (p *plan) appendList(out []byte, v unsafe.Pointer) (_ []byte, err error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if out, err = p.of.append(out, unsafe.Add(header.first, uintptr(i)*p.of.size)); err != nil {
+		if out, err = p.of.append(w, out, unsafe.Add(header.first, uintptr(i)*p.of.size)); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +174,7 @@ func (p *plan) appendList(out []byte, v unsafe.Pointer) (_ []byte, err error) {
 }
 
 // appendMap writes a map with its keys in order.
-func (p *plan) appendMap(out []byte, v unsafe.Pointer) (_ []byte, err error) {
+func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err error) {
 	if isNil(v) {
 		return append(out, null...), nil
 	}
@@ -179,7 +196,7 @@ func (p *plan) appendMap(out []byte, v unsafe.Pointer) (_ []byte, err error) {
 	}
 	for _, key := range keys {
 		if !plainText(key) {
-			return p.appendForeign(out, v)
+			return p.appendForeign(w, out, v)
 		}
 	}
 	slices.Sort(keys)
@@ -191,10 +208,10 @@ func (p *plan) appendMap(out []byte, v unsafe.Pointer) (_ []byte, err error) {
 		out = append(append(append(out, '"'), key...), `":`...)
 		switch p.kind {
 		case kindTexts:
-			out, err = appendText(out, (*(*map[string]string)(v))[key])
+			out, err = w.text(out, (*(*map[string]string)(v))[key])
 		case kindQuantities:
 			amount := (*(*map[string]resource.Quantity)(v))[key]
-			out, err = appendText(out, amount.String())
+			out, err = w.text(out, amount.String())
 		default:
 			if octets := (*(*map[string][]byte)(v))[key]; octets == nil {
 				out = append(out, null...)
@@ -209,9 +226,10 @@ func (p *plan) appendMap(out []byte, v unsafe.Pointer) (_ []byte, err error) {
 	return append(out, '}'), nil
 }
 
-// appendText leaves what needs escaping to the library.
-func appendText(out []byte, text string) ([]byte, error) {
+// text leaves what needs escaping to the library.
+func (w *writer) text(out []byte, text string) ([]byte, error) {
 	if !plainText(text) {
+		w.lossy = w.lossy || !utf8.ValidString(text)
 		raw, err := jsonv1.Marshal(text)
 		return append(out, raw...), err
 	}

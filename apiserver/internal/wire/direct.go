@@ -32,12 +32,15 @@ func Decode(value []byte, into any) error {
 		json.MatchCaseInsensitiveNames(false), jsonv1.MatchCaseSensitiveDelimiter(false), jsonv1.ReportErrorsWithLegacySemantics(false))
 }
 
-// Encode writes a Go value as encoding/json does, with less work.
-func Encode(from any) ([]byte, error) {
+// Encode writes a Go value as encoding/json does, with less work. whole tells that
+// protobuf has nothing of the value that it would not have of what is read again; it is
+// not always told.
+func Encode(from any) (value []byte, whole bool, err error) {
 	if plan := typed.Of(from); plan != nil {
 		return plan.Write(from)
 	}
-	return jsonv1.Marshal(from)
+	value, err = jsonv1.Marshal(from)
+	return value, false, err
 }
 
 // DecodeStrictly reads JSON that anybody wrote into an empty object, in one pass, if

@@ -35,8 +35,11 @@ func (r Rope) AppendTo(out []byte) []byte {
 // left out.
 func EnvelopeSharing(apiVersion, kind string, raw []byte, shared [][]byte) (enveloped Rope, own int) {
 	room := len(raw) + len(EnvelopeEnd)
-	for _, s := range shared {
-		if bytes.Contains(raw, s) {
+	places, from := make([]int, len(shared)), 0
+	for n, s := range shared {
+		if places[n] = Index(raw[from:], s); places[n] >= 0 {
+			places[n] += from
+			from = places[n] + len(s)
 			room -= len(s)
 		}
 	}
@@ -53,19 +56,34 @@ func EnvelopeSharing(apiVersion, kind string, raw []byte, shared [][]byte) (enve
 	if len(shared) > 0 {
 		enveloped.Rest = make([][]byte, 0, 2*len(shared))
 	}
-	for _, s := range shared {
-		i := bytes.Index(raw, s)
-		if i < 0 {
+	from = 0
+	for n, s := range shared {
+		if places[n] < 0 {
 			continue
 		}
-		out = append(out, raw[:i]...)
+		out = append(out, raw[from:places[n]]...)
 		piece()
 		enveloped.Rest = append(enveloped.Rest, s)
-		raw = raw[i+len(s):]
+		from = places[n] + len(s)
 	}
-	out = append(append(out, raw...), EnvelopeEnd...)
+	out = append(append(out, raw[from:]...), EnvelopeEnd...)
 	piece()
 	return enveloped, len(out)
+}
+
+// Index is [bytes.Index] for long parts, which their beginnings mostly tell apart.
+func Index(value, part []byte) int {
+	const short = 32 // which is looked for without a hash
+	begin := part[:min(len(part), short)]
+	for at := 0; ; at++ {
+		i := bytes.Index(value[at:], begin)
+		if i < 0 {
+			return -1
+		}
+		if at += i; bytes.HasPrefix(value[at:], part) {
+			return at
+		}
+	}
 }
 
 // Content walks over the pieces of the object in an envelope that [Envelope] or

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 )
@@ -19,12 +20,41 @@ const Placeholder = "0"
 // the bytes without it and the offset at which a revision goes in. It reuses
 // the memory of value.
 func Open(value []byte) (opened []byte, stamp int, err error) {
-	start, end, ok := Find(value, "metadata", "resourceVersion")
-	if !ok || end-start != len(Placeholder)+2 {
-		return nil, 0, ErrNoRevision
+	stamp, ok := usualStamp(value)
+	end := stamp + len(Placeholder) + 1
+	if !ok {
+		var start int
+		start, end, ok = Find(value, "metadata", "resourceVersion")
+		if !ok || end-start != len(Placeholder)+2 {
+			return nil, 0, ErrNoRevision
+		}
+		stamp = start + 1
 	}
-	stamp = start + 1
 	return append(value[:stamp], value[end-1:]...), stamp, nil
+}
+
+// usualStamp finds the place of the revision in what is written of Go types: nothing
+// but texts is before it in the metadata, and before that.
+func usualStamp(value []byte) (stamp int, ok bool) {
+	const member = `,"resourceVersion":"` + Placeholder + `"`
+	before := bytes.Index(value, []byte(member)) // in no text, whose quotes are escaped
+	if before < 0 {
+		return 0, false
+	}
+	const metadata = `,"metadata":{`
+	opened := 0
+	for i, c := range value[:before] {
+		switch c {
+		case '{':
+			opened++
+			if opened == 2 && !bytes.HasSuffix(value[:i+1], []byte(metadata)) {
+				return 0, false
+			}
+		case '}', '[':
+			return 0, false
+		}
+	}
+	return before + len(member) - len(Placeholder) - 1, opened == 2
 }
 
 // Restamp returns a copy of an object with another revision: digits beginning

@@ -1,0 +1,68 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches holds that it is the protobuf that
+// transcoding the record makes, shares its memory, and is not made for nobody.
+func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
+	t.Parallel()
+	in := Serve(&resource.Resource{
+		Names: resource.Names{Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true},
+		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &corev1.Pod{} }}},
+		Storage:  resource.Storage{Version: "v1"},
+	})
+	v := in.Version("v1")
+	g := New(Options{})
+	write := func(asked bool) (*storage.Record, *projection) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", Labels: map[string]string{"c": "d"}}}
+		pod.Spec.Containers = []corev1.Container{{Name: "e", Image: "f"}}
+		owners := &metav1.FieldsV1{}
+		owners.SetRawBytes([]byte(`{"f:spec":{` + strings.Repeat(`"f:long":{},`, 40) + `"f:end":{}}}`))
+		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "g", FieldsType: "FieldsV1", FieldsV1: owners}}
+		s, err := g.seal(t.Context(), in, v, pod)
+		if err != nil || s.whole == nil {
+			t.Fatalf("sealed as %+v: %v", s, err)
+		}
+		value := append(append(bytes.Clone(s.value[:s.stamp]), "42"...), s.value[s.stamp:]...)
+		rec := &storage.Record{Value: value, Stamp: s.stamp, Modified: 42}
+		g.marshal(in, rec, s.whole, asked)
+		return rec, project(rec)
+	}
+	if _, p := write(false); len(p.forms) > 0 {
+		t.Error("protobuf is made although nobody watches")
+	}
+	if _, p := write(true); len(p.forms) != 1 {
+		t.Error("protobuf is not made although it is asked for")
+	}
+	done := in.WatchedAsProto(v)
+	rec, p := write(false)
+	if len(p.forms) != 1 {
+		t.Fatal("protobuf is not made although somebody watches")
+	}
+	want, own, ok := in.transcode(v, rec)
+	got, err := g.Proto(context.Background(), in, v, rec)
+	if err != nil || !ok || !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) || p.forms[0].own != own || len(got.Rest) != len(want.Rest) {
+		t.Errorf("got %q, %d bytes of its own, want %q, %d: %v, %v", got.AppendTo(nil), p.forms[0].own, want.AppendTo(nil), own, ok, err)
+	}
+	if len(got.Rest) == 0 || &got.Rest[0][0] != &rec.Value[wire.Index(rec.Value, got.Rest[0])] {
+		t.Error("the owners of the fields are in memory twice")
+	}
+	if done(); in.watched[v].Load() != 0 {
+		t.Error("a watch that has ended is still counted")
+	}
+}
