@@ -29,6 +29,9 @@ func ManagerName(option, userAgent string) string {
 		return option
 	}
 	name, _, _ := strings.Cut(userAgent, "/")
+	if len(name) <= maxManagerName && printable(name) {
+		return name
+	}
 	var out strings.Builder
 	for _, r := range name {
 		if !unicode.IsPrint(r) {
@@ -40,6 +43,16 @@ func ManagerName(option, userAgent string) string {
 		out.WriteRune(r)
 	}
 	return out.String()
+}
+
+// printable tells whether a text is plain ASCII that can be printed.
+func printable(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // KeepTimes gives obj the record of old if they differ in nothing but the times

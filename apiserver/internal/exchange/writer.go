@@ -74,6 +74,7 @@ func sendWarnings(h http.Header, texts []string) {
 // quoteWarning makes an HTTP quoted-string of a text.
 func quoteWarning(text string) string {
 	var b strings.Builder
+	b.Grow(len(text) + 2 + strings.Count(text, `"`) + strings.Count(text, `\`))
 	b.WriteByte('"')
 	for _, r := range text {
 		switch {

@@ -22,7 +22,7 @@ import (
 func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
 	t.Parallel()
 	in := Serve(&resource.Resource{
-		Names: resource.Names{Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true},
+		Names:    resource.Names{Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true},
 		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &corev1.Pod{} }}},
 		Storage:  resource.Storage{Version: "v1"},
 	})

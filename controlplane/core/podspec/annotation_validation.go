@@ -52,6 +52,9 @@ func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec)
 		at := f.Key(corev1.PodDeletionCost)
 		at.Invalid("", v, "must be a 32bit integer")
 	}
+	if !profiled(a) {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		switch {
 		case key == seccompOfPod, strings.HasPrefix(key, seccompOfContainer):
@@ -61,6 +64,16 @@ func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec)
 			checkAppArmorAnnotation(&at, strings.TrimPrefix(key, appArmor), a[key], spec)
 		}
 	}
+}
+
+// profiled tells whether annotations name a profile of a Pod or a container.
+func profiled(a map[string]string) bool {
+	for key := range a {
+		if key == seccompOfPod || strings.HasPrefix(key, seccompOfContainer) || strings.HasPrefix(key, appArmor) {
+			return true
+		}
+	}
+	return false
 }
 
 func isDeletionCost(v string) bool {
@@ -108,7 +121,7 @@ func eachContainer(spec *corev1.PodSpec, visit func(*corev1.Container)) {
 // CheckProfiles compares the profiles of seccomp and AppArmor in annotations with
 // those in fields; f is the spec.
 func CheckProfiles(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
-	if len(a) == 0 {
+	if !profiled(a) {
 		return
 	}
 	var ofPod corev1.PodSecurityContext

@@ -13,7 +13,11 @@ import (
 
 func checkEnv(f *valid.Field, env []corev1.EnvVar) {
 	for i := range env {
-		e, at := &env[i], f.Index(i)
+		e := &env[i]
+		if plainEnv(e) {
+			continue
+		}
+		at := f.Index(i)
 		if at.NonEmpty("name", e.Name) {
 			at.Problems("name", e.Name, validation.IsRelaxedEnvVarName(e.Name))
 		}
@@ -22,6 +26,30 @@ func checkEnv(f *valid.Field, env []corev1.EnvVar) {
 			checkEnvSource(&from, e)
 		}
 	}
+}
+
+// plainEnv tells whether a variable is certainly right: a value, or a key of a
+// ConfigMap or a Secret, under a plain name. All else is for the rules.
+func plainEnv(e *corev1.EnvVar) bool {
+	for i := range len(e.Name) {
+		if c := e.Name[i]; c <= ' ' || c > '~' || c == '=' {
+			return false
+		}
+	}
+	from := e.ValueFrom
+	switch {
+	case e.Name == "":
+		return false
+	case from == nil:
+		return true
+	case e.Value != "" || from.FieldRef != nil || from.ResourceFieldRef != nil || from.FileKeyRef != nil:
+		return false
+	case from.SecretKeyRef != nil && from.ConfigMapKeyRef == nil:
+		return valid.PlainSubdomain(from.SecretKeyRef.Name) && valid.PlainKey(from.SecretKeyRef.Key)
+	case from.ConfigMapKeyRef != nil && from.SecretKeyRef == nil:
+		return valid.PlainSubdomain(from.ConfigMapKeyRef.Name) && valid.PlainKey(from.ConfigMapKeyRef.Key)
+	}
+	return false
 }
 
 func checkEnvSource(f *valid.Field, e *corev1.EnvVar) {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/controlplane/core/valid"
@@ -43,6 +44,50 @@ func TestUsualImagesArePlain(t *testing.T) {
 		if tag, plain := plainTag(image); !plain || tag != want {
 			t.Errorf("the tag of %s is %q, %v", image, tag, plain)
 		}
+	}
+}
+
+// TestPlainVariablesAreRight holds that there is nothing wrong with what is taken for right.
+func TestPlainVariablesAreRight(t *testing.T) {
+	t.Parallel()
+	names := []string{"", "A", "a.b-c", "A=B", "A B", "é", "A\x10"}
+	refs := []string{"", "app", "App", "app.example.com", "a_b", "-", "..", "../a"}
+	plain := 0
+	for _, name := range names {
+		for _, ref := range refs {
+			for _, key := range refs {
+				for kinds := range 16 {
+					e := corev1.EnvVar{Name: name}
+					if kinds&1 != 0 {
+						e.ValueFrom = &corev1.EnvVarSource{}
+					}
+					if kinds&3 == 3 {
+						e.ValueFrom.SecretKeyRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: ref}, Key: key}
+					}
+					if kinds&5 == 5 {
+						e.ValueFrom.ConfigMapKeyRef = &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: ref}, Key: key}
+					}
+					if kinds&8 != 0 {
+						e.Value = "v"
+					}
+					if !plainEnv(&e) {
+						continue
+					}
+					plain++
+					var errs field.ErrorList
+					at := valid.Root(&errs)
+					if at.Problems("name", e.Name, validation.IsRelaxedEnvVarName(e.Name)); e.ValueFrom != nil {
+						checkEnvSource(&at, &e)
+					}
+					if len(errs) > 0 {
+						t.Errorf("%+v is taken for right: %v", e, errs)
+					}
+				}
+			}
+		}
+	}
+	if plain < 100 {
+		t.Errorf("%d were taken for right", plain)
 	}
 }
 

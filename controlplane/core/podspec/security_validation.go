@@ -187,12 +187,39 @@ func checkOS(f *valid.Field, spec *corev1.PodSpec) {
 		at := f.Child("securityContext")
 		at.Forbidden("windowsOptions", refused)
 	}
+	if !anyContainer(spec, hasWindowsOptions) {
+		return
+	}
 	EachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {
-		if c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil {
+		if hasWindowsOptions(c) {
 			at := at.Child("securityContext")
 			at.Forbidden("windowsOptions", refused)
 		}
 	})
+}
+
+func hasWindowsOptions(c *corev1.Container) bool {
+	return c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil
+}
+
+// anyContainer tells whether something is so of a container, whose place is not asked.
+func anyContainer(spec *corev1.PodSpec, is func(c *corev1.Container) bool) bool {
+	for i := range spec.InitContainers {
+		if is(&spec.InitContainers[i]) {
+			return true
+		}
+	}
+	for i := range spec.Containers {
+		if is(&spec.Containers[i]) {
+			return true
+		}
+	}
+	for i := range spec.EphemeralContainers {
+		if is((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)) {
+			return true
+		}
+	}
+	return false
 }
 
 // EachContainer visits all containers of a Pod, in the order of Kubernetes.
@@ -341,6 +368,9 @@ func checkHostProcess(f *valid.Field, spec *corev1.PodSpec) {
 	var pod *bool
 	if c := spec.SecurityContext; c != nil && c.WindowsOptions != nil {
 		pod = c.WindowsOptions.HostProcess
+	}
+	if pod == nil && !anyContainer(spec, hasWindowsOptions) {
+		return
 	}
 	containers, host := 0, 0
 	EachContainer(f, spec, func(at *valid.Field, c *corev1.Container) {

@@ -326,9 +326,13 @@ func checkAliases(f *valid.Field, aliases []corev1.HostAlias) {
 
 // checkEnvFiles has the rules of environments that are read from files.
 func checkEnvFiles(f *valid.Field, s *corev1.PodSpec) {
+	fromFile := func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil }
+	if !anyContainer(s, func(c *corev1.Container) bool { return slices.ContainsFunc(c.Env, fromFile) }) {
+		return
+	}
 	EachContainer(f, s, func(at *valid.Field, c *corev1.Container) {
 		for i := range c.Env {
-			if c.Env[i].ValueFrom == nil || c.Env[i].ValueFrom.FileKeyRef == nil {
+			if !fromFile(c.Env[i]) {
 				continue
 			}
 			env := at.Child("env")

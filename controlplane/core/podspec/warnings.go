@@ -289,8 +289,9 @@ func (p place) child(names ...string) *field.Path {
 }
 
 func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
+	profiled := profiled(annotations)
 	w.each(s, func(at place, c *corev1.Container) {
-		if len(annotations) > 0 {
+		if profiled {
 			w.profiles(s, c, annotations)
 		}
 		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {

@@ -79,13 +79,19 @@ func isNil(v unsafe.Pointer) bool { return *(*unsafe.Pointer)(v) == nil }
 
 // zero tells whether a value is all zeros in memory.
 func zero(v unsafe.Pointer, size uintptr) bool {
-	for _, b := range unsafe.Slice((*byte)(v), size) {
-		if b != 0 {
+	memory := unsafe.String((*byte)(v), size)
+	for len(memory) > len(zeros) {
+		if memory[:len(zeros)] != zeros {
 			return false
 		}
+		memory = memory[len(zeros):]
 	}
-	return true
+	return memory == zeros[:len(memory)]
 }
+
+// zeros is what values are compared with a piece at a time.
+const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // timeless tells whether a time is none.
 func (p *plan) timeless(v unsafe.Pointer) bool {
