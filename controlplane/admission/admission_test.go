@@ -339,4 +339,12 @@ func TestReadsFollowTheStore(t *testing.T) {
 		c.accepts("pods", p, nil)
 		equal(t, "priority", int32(i), *p.Spec.Priority)
 	}
+	for name, value := range map[string]int32{"b": -1, "c": -2} { // one that joins
+		c.has("scheduling.k8s.io/priorityclasses", name, &schedulingv1.PriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}, Value: value, GlobalDefault: name == "c",
+		})
+	}
+	p := pod(nil)
+	c.accepts("pods", p, nil)
+	equal(t, "priority", int32(-2), *p.Spec.Priority)
 }

@@ -20,6 +20,13 @@ type shelf[T any] struct {
 
 	mu    sync.Mutex
 	known map[string]version[T] // by name in the bucket
+	lists map[string]list[T]    // by prefix
+}
+
+// list is what there was of a prefix when the bucket was written last.
+type list[T any] struct {
+	touched storage.Revision
+	objs    []*T
 }
 
 // version is one version of an object.
@@ -32,7 +39,7 @@ type version[T any] struct {
 const mostKnown = 1024
 
 func newShelf[T any](store storage.Viewer, bucket string) *shelf[T] {
-	return &shelf[T]{store: store, bucket: bucket, known: map[string]version[T]{}}
+	return &shelf[T]{store: store, bucket: bucket, known: map[string]version[T]{}, lists: map[string]list[T]{}}
 }
 
 // get returns the object of a name, nil if there is none.
@@ -49,6 +56,16 @@ func (s *shelf[T]) get(ctx context.Context, name string) (*T, error) {
 
 // all returns the objects whose names in the bucket have a prefix, by name.
 func (s *shelf[T]) all(ctx context.Context, prefix string) ([]*T, error) {
+	touched, err := s.store.Touched(ctx, s.bucket)
+	if err != nil {
+		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
+	}
+	s.mu.Lock()
+	l, ok := s.lists[prefix]
+	s.mu.Unlock()
+	if ok && l.touched == touched {
+		return l.objs, nil
+	}
 	view, err := s.store.View(ctx, 0)
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
@@ -61,6 +78,12 @@ func (s *shelf[T]) all(ctx context.Context, prefix string) ([]*T, error) {
 		}
 		out = append(out, obj)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lists) >= mostKnown {
+		clear(s.lists)
+	}
+	s.lists[prefix] = list[T]{touched, out} // or newer: then it is read again
 	return out, nil
 }
 

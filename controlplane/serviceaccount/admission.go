@@ -139,6 +139,13 @@ func validateMirror(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 // account reads an account, which is shared and must not be changed. Whoever learns of a new namespace by a watch may be
 // faster than its default account, which is about to be made; that is waited for.
 func (a Admission) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	rec, err := a.Store.Get(ctx, storage.Key{Bucket: accounts, Name: namespace + "/" + name})
+	if err != nil {
+		return nil, err
+	}
+	if account := a.Known.version(rec); account != nil { // without a view, for which the next write would pay
+		return account, nil
+	}
 	view, err := a.Store.View(ctx, 0)
 	if err != nil {
 		return nil, err

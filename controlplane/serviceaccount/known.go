@@ -29,6 +29,19 @@ type knownAccount struct {
 // mostKnown bounds what is remembered; accounts that are gone stay until then.
 const mostKnown = 256
 
+// version returns the account that a record holds if it is remembered, or nil.
+func (k *Known) version(rec *storage.Record) *corev1.ServiceAccount {
+	if k == nil || rec == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.accounts[rec.Key.Name]; ok && known.modified == rec.Modified {
+		return known.account
+	}
+	return nil
+}
+
 // read reads an account, which is shared and must not be changed.
 func (k *Known) read(view storage.View, namespace, name string) (*corev1.ServiceAccount, error) {
 	gr := schema.GroupResource{Resource: accounts}
@@ -41,11 +54,8 @@ func (k *Known) read(view storage.View, namespace, name string) (*corev1.Service
 	if rec == nil {
 		return nil, apierrors.NewNotFound(gr, name)
 	}
-	k.mu.Lock()
-	known, ok := k.accounts[key.Name]
-	k.mu.Unlock()
-	if ok && known.modified == rec.Modified {
-		return known.account, nil
+	if account := k.version(rec); account != nil {
+		return account, nil
 	}
 	account := &corev1.ServiceAccount{}
 	if err := read(view, gr, namespace, name, account); err != nil {
