@@ -85,8 +85,8 @@ func Resources() []*resource.Resource {
 			},
 			Validate:       compile.validatePolicy,
 			ValidateStatus: validatePolicyStatus,
-			Warnings: func(o, _ policy) []string { return notes("ValidatingAdmissionPolicy", o.Name) },
-			Columns:  kind.Columns("Name", "Validations:integer", "ParamKind", "Age"),
+			Warnings:       func(o, _ policy) []string { return notes("ValidatingAdmissionPolicy", o.Name) },
+			Columns:        kind.Columns("Name", "Validations:integer", "ParamKind", "Age"),
 			Row: func(p policy) []any {
 				param := "<unset>"
 				if k := p.Spec.ParamKind; k != nil {
