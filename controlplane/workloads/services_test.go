@@ -243,3 +243,78 @@ func TestWhatIsToldOfServicesIsRestored(t *testing.T) {
 	equal(t, "slices", before, c.slicesOf("web"))
 	equal(t, "Endpoints", []string{":80/TCP 10.244.0.2"}, c.endpointsOf("web"))
 }
+
+// TestSlicesSayFromWhereTheirEndpointsAreToBeUsed has the steps of a conversation with
+// oracle/cmd/controllers: hints are those of there, and so is that nodes that change later change none.
+func TestSlicesSayFromWhereTheirEndpointsAreToBeUsed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, workloads.Outcome{Selector: "late=yes", Fate: workloads.Never})
+	c.settle()
+	c.node("n1", map[string]string{corev1.LabelTopologyZone: "a"})
+	c.node("n2", nil)
+	pod := func(name, node string, more map[string]string) {
+		t.Helper()
+		of := template("web")
+		of.Spec.NodeName = node
+		for key, value := range more {
+			of.Labels[key] = value
+		}
+		c.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: of.Labels}, Spec: of.Spec})
+	}
+	pod("p1", "n1", nil)
+	pod("p2", "n2", nil)
+	pod("p3", "n1", map[string]string{"late": "yes"})
+	pod("p4", "n9", nil) // which is not there
+	s := service("web", "web", corev1.ServicePort{Port: 80})
+	c.Create(s)
+	told := func() (out []string) {
+		t.Helper()
+		c.settle()
+		var list discoveryv1.EndpointSliceList
+		c.list(&list)
+		for i := range list.Items {
+			for _, e := range list.Items[i].Endpoints {
+				if e.TargetRef == nil {
+					continue
+				}
+				line := e.TargetRef.Name
+				if e.Zone != nil {
+					line += " in " + *e.Zone
+				}
+				if e.Hints != nil {
+					line += fmt.Sprint(" for ", e.Hints.ForZones, e.Hints.ForNodes)
+				}
+				out = append(out, line)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	plain := []string{"p1 in a", "p2", "p3 in a"}
+	equal(t, "hints that nobody asks for", plain, told())
+	for _, step := range []struct {
+		distribution, mode string
+		want               []string
+	}{
+		{corev1.ServiceTrafficDistributionPreferClose, "", []string{"p1 in a for [{a}] []", "p2", "p3 in a"}},
+		{corev1.ServiceTrafficDistributionPreferSameNode, "", []string{"p1 in a for [{a}] [{n1}]", "p2 for [] [{n2}]", "p3 in a"}},
+		{corev1.ServiceTrafficDistributionPreferSameZone, "", []string{"p1 in a for [{a}] []", "p2", "p3 in a"}},
+		{corev1.ServiceTrafficDistributionPreferSameZone, "Auto", plain},
+		{"", "", plain},
+	} {
+		c.get("web", s)
+		s.Spec.TrafficDistribution, s.Annotations = nil, nil
+		if step.distribution != "" {
+			s.Spec.TrafficDistribution = &step.distribution
+		}
+		if step.mode != "" {
+			s.Annotations = map[string]string{corev1.AnnotationTopologyMode: step.mode}
+		}
+		c.update(s)
+		equal(t, "hints with "+step.distribution+step.mode, step.want, told())
+	}
+	c.changeNode("n2", func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelTopologyZone: "b"} })
+	equal(t, "after a node has moved", plain, told())
+	c.node("n9", nil)
+	equal(t, "with the node that was not there", []string{"p1 in a", "p2 in b", "p3 in a", "p4"}, told())
+}

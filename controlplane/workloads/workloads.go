@@ -210,6 +210,11 @@ func (c *Controller) lookForNodes(before, now *cluster.Object) {
 	}
 	c.Due.Add(c.Index.Of(cluster.DaemonSets)...)
 	c.nodes.Changed(c.Memory, before, now, c.now)
+	if before == nil {
+		for _, p := range c.Index.On(now.Key.Name) {
+			c.Due.Add(c.Index.ServicesOf(c.Index.Objects[p])...) // which leave Pods without a node out
+		}
+	}
 	if now != nil {
 		c.Due.Add(c.Index.On("")...) // some may have waited for it
 	}

@@ -117,6 +117,9 @@ func (l *look) groups(family discoveryv1.AddressType) map[string]*group {
 		if err != nil || p.Ended() || ip.Is4() != (family == discoveryv1.AddressTypeIPv4) {
 			continue
 		}
+		if l.Index.Node(p.Node) == nil && !l.s.Spec.PublishNotReadyAddresses {
+			continue // nobody can tell whether it is still there
+		}
 		ports := l.ports(p)
 		key := keyOf(ports)
 		if out[key] == nil {
@@ -175,10 +178,46 @@ func (l *look) endpoint(p *cluster.Object) discoveryv1.Endpoint {
 	if p.Node != "" {
 		out.NodeName = &p.Node
 	}
+	if node := l.Index.Node(p.Node); node != nil && node.Labels[corev1.LabelTopologyZone] != "" {
+		out.Zone = new(node.Labels[corev1.LabelTopologyZone])
+	}
 	if name := l.hostname(p); name != "" {
 		out.Hostname = &name
 	}
+	if ready {
+		out.Hints = l.hints(&out)
+	}
 	return out
+}
+
+// hints say from where an endpoint is to be used, if the Service asks for that: from its own
+// zone, or its own node. A Service that asks for hints by the CPUs of zones, which nobody
+// works out here, has none.
+func (l *look) hints(e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
+	mode, old := l.s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
+	if !old {
+		mode = l.s.Annotations[corev1.AnnotationTopologyMode]
+	}
+	if l.s.Spec.TrafficDistribution == nil || mode == "Auto" || mode == "auto" {
+		return nil
+	}
+	var out discoveryv1.EndpointHints
+	switch *l.s.Spec.TrafficDistribution {
+	case corev1.ServiceTrafficDistributionPreferSameNode:
+		if e.NodeName != nil {
+			out.ForNodes = []discoveryv1.ForNode{{Name: *e.NodeName}}
+		}
+	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone:
+	default:
+		return nil
+	}
+	if e.Zone != nil {
+		out.ForZones = []discoveryv1.ForZone{{Name: *e.Zone}}
+	}
+	if out.ForNodes == nil && out.ForZones == nil {
+		return nil
+	}
+	return &out
 }
 
 func (l *look) sliceLabels() map[string]string {
