@@ -127,7 +127,7 @@ func (s *shared) wrote(call *client.Call) {
 		// The answer may have got lost on its way: then only the server knows.
 		var status apierrors.APIStatus
 		if call.Key.Name != "" && !errors.As(call.Err, &status) && !call.BeforeWire {
-			s.note(store.Own{Key: call.Key, Unknown: true})
+			s.note(store.Own{Key: call.Key, Unknown: true, Lost: true})
 		}
 		return
 	}
@@ -206,27 +206,19 @@ func (s *shared) stored(obj client.Object) client.Object {
 	return own
 }
 
-// resolve tells the store what a live read has found.
-func (s *shared) resolve(key client.ObjectKey, obj client.Object) {
-	if s.selects(obj) == selected {
-		if own := s.stored(obj); own != nil {
-			s.store.Resolve(key, own)
-		}
-	}
-}
-
 // deletedAll notes that objects may be gone: which ones, only the server knows.
+// An answer without a list, which no Kubernetes server gives, says nothing of
+// objects that the watch has not delivered.
 func (s *shared) deletedAll(call *client.Call) {
-	var objects []client.Object
 	if list, ok := call.Object.(*metav1.PartialObjectMetadataList); ok {
 		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
+			obj := &list.Items[i]
+			s.note(store.Own{Key: client.ObjectKeyFromObject(obj), UID: obj.GetUID(), Floor: obj.GetResourceVersion(), Unknown: true})
 		}
-	} else {
-		objects, _ = s.store.Select(store.Query{Namespace: call.Key.Namespace}, nil)
+		return
 	}
-	for _, obj := range objects {
-		s.note(store.Own{Key: client.ObjectKeyFromObject(obj), UID: obj.GetUID(), Unknown: true})
+	for _, key := range s.store.Keys(call.Key.Namespace) {
+		s.note(store.Own{Key: key, Unknown: true})
 	}
 }
 

@@ -73,6 +73,11 @@ func consistencyRun(t *testing.T, seed uint64) {
 			m.told[name] = e.Object.GetResourceVersion()
 		}
 	})
+	if err := m.cache.IndexField(&corev1.ConfigMap{}, "data", func(obj client.Object) []string {
+		return []string{obj.(*corev1.ConfigMap).Data["v"]}
+	}); err != nil {
+		t.Fatal(err)
+	}
 	m.start()
 	m.synced()
 	for range 60 {
@@ -115,7 +120,7 @@ func (m *model) step() {
 	ctx := context.Background()
 	name := string(rune('a' + m.rnd.IntN(4)))
 	cm := &corev1.ConfigMap{}
-	switch m.rnd.IntN(13) {
+	switch m.rnd.IntN(15) {
 	case 0, 1:
 		cm.Name, cm.Namespace, cm.Data = name, "default", v(strconv.Itoa(m.rnd.IntN(100)))
 		if m.rnd.IntN(3) == 0 {
@@ -157,8 +162,47 @@ func (m *model) step() {
 		m.list()
 	case 12:
 		synctest.Wait()
+	case 13:
+		m.lost(name)
+	case 14:
+		m.deleteAll()
 	}
 	m.check(name)
+}
+
+// lost is a write that may have happened: its answer does not arrive.
+func (m *model) lost(name string) {
+	m.server.LoseAnswers(true)
+	defer m.server.LoseAnswers(false)
+	cm := &corev1.ConfigMap{}
+	cm.Name, cm.Namespace, cm.Data = name, "default", v("lost")
+	var err error
+	if m.rnd.IntN(2) == 0 {
+		err = m.client.Update(context.Background(), cm)
+	} else {
+		err = m.client.Delete(context.Background(), cm)
+	}
+	m.logf("answer about %s lost: %v", name, err)
+}
+
+func (m *model) deleteAll() {
+	ctx := context.Background()
+	var before corev1.ConfigMapList
+	if err := m.live.List(ctx, &before); err != nil {
+		m.t.Errorf("list: %v", err)
+	}
+	if err := m.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("default")); err != nil {
+		m.t.Errorf("delete all: %v", err)
+	}
+	m.logf("delete all %d", m.server.Revision())
+	for i := range before.Items {
+		name := before.Items[i].Name
+		var live corev1.ConfigMap
+		m.floor[name] = m.server.Revision()
+		if m.live.Get(ctx, key(name), &live) == nil { // it has finalizers
+			m.floor[name] = revisionOf(&live)
+		}
+	}
 }
 
 func (m *model) disturb() {
@@ -259,6 +303,28 @@ func (m *model) list() {
 		}
 	}
 	m.logf("list %v", shown)
+	value := strconv.Itoa(m.rnd.IntN(100))
+	for _, item := range l.Items {
+		value = item.Data["v"]
+	}
+	var some corev1.ConfigMapList
+	if err := m.client.List(context.Background(), &some, client.InNamespace("default"), client.MatchingFields{"data": value}); err != nil {
+		m.t.Errorf("list by index: %v", err)
+	}
+	selected := map[string]bool{}
+	for i := range some.Items {
+		item := &some.Items[i]
+		selected[item.Name] = true
+		if revisionOf(item) < m.floor[item.Name] || item.Data["v"] != value {
+			m.t.Errorf("a list by index %q shows %s at %d with %q, but the own write was at %d", value, item.Name, revisionOf(item), item.Data["v"], m.floor[item.Name])
+		}
+	}
+	for name, floor := range m.floor {
+		var live corev1.ConfigMap
+		if m.live.Get(context.Background(), key(name), &live) == nil && revisionOf(&live) <= floor && live.Data["v"] == value && !selected[name] {
+			m.t.Errorf("a list by index misses %s, an own write at %d", name, floor)
+		}
+	}
 }
 
 // agree compares server, cache and handlers when all is quiet.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,17 +63,9 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 	found, answer := s.store.Get(key)
 	switch {
 	case answer == store.Unknown:
-		begun := time.Now()
-		err := live.Get(ctx, key, obj, client.Live)
-		c.consistent(client.VerbGet, begun, err)
-		if err != nil {
-			return nil, err
-		}
-		s.resolve(key, obj)
-		return nil, nil
+		return nil, s.getLive(ctx, live, key, obj)
 	case found == nil:
-		err = apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: s.resourceName()}, key.Name)
-		err = fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
+		err = s.notFound(key)
 	default:
 		if err = held.CopyInto(obj, found); err == nil && reflect.TypeOf(obj) == reflect.TypeOf(found) {
 			original = found
@@ -107,6 +98,14 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	found, answer, err := s.find(&o)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	if answer == store.Unknown && !serverSelects(&o) {
+		if err = s.settle(ctx, live, list, o.Namespace); err != nil {
+			return err
+		}
+		if found, answer, err = s.find(&o); err != nil {
+			return fmt.Errorf("list %s: %w", gvk.Kind, err)
+		}
 	}
 	if answer == store.Unknown {
 		begun := time.Now()

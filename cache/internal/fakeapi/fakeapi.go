@@ -21,6 +21,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 )
 
@@ -50,6 +51,7 @@ type Server struct {
 	watches   map[*watchBody]struct{}
 	crd       bool // Widgets are served
 	lossy     bool
+	terse     bool
 	watchList bool
 	minor     string
 	requests  []string
@@ -290,6 +292,13 @@ func (s *Server) LoseAnswers(on bool) {
 	s.lossy = on
 }
 
+// AnswerTersely lets a deletion of a collection be answered by a Status alone.
+func (s *Server) AnswerTersely(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.terse = on
+}
+
 // Broken, as the answer of a Fail, is a connection that breaks.
 func Broken() *http.Response { return &http.Response{} }
 
@@ -371,12 +380,9 @@ func (s *Server) one(r *http.Request, key string) *http.Response {
 		}
 		return JSON(200, s.store(key, obj, was))
 	case http.MethodDelete:
-		if hasFinalizers(was) {
-			obj := clone(was)
-			metaOf(obj)["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
-			return JSON(200, s.store(key, obj, was))
+		if obj := s.removeOne(key); obj != nil {
+			return JSON(200, obj)
 		}
-		s.remove(key)
 		return JSON(200, object{"kind": "Status", "apiVersion": "v1", "status": "Success", "details": object{"uid": metaOf(was)["uid"]}})
 	}
 	return JSON(405, object{})
@@ -400,6 +406,12 @@ func (s *Server) collection(r *http.Request, resource, namespace string) *http.R
 		return JSON(201, s.store(key, obj, nil))
 	case q.Get("watch") != "":
 		return s.watch(r, resource, namespace)
+	case r.Method == http.MethodDelete:
+		return s.removeAll(resource, namespace)
+	}
+	matches, err := selectFields(q.Get("fieldSelector"))
+	if err != nil {
+		return Refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 	}
 	prefix := prefixOf(resource, namespace)
 	var keys []string
@@ -413,7 +425,7 @@ func (s *Server) collection(r *http.Request, resource, namespace string) *http.R
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(objects)) {
-		if strings.HasPrefix(k, prefix) && k > after {
+		if strings.HasPrefix(k, prefix) && k > after && matches(objects[k]) {
 			keys = append(keys, k)
 		}
 	}
@@ -431,6 +443,60 @@ func (s *Server) collection(r *http.Request, resource, namespace string) *http.R
 	}
 	apiVersion, kind := kindOf(resource)
 	return JSON(200, object{"apiVersion": apiVersion, "kind": kind + "List", "metadata": meta, "items": items})
+}
+
+// selectFields knows metadata.name, and v of the data.
+func selectFields(selector string) (func(object) bool, error) {
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range parsed.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "data.v" {
+			return nil, fmt.Errorf("field label not supported: %s", r.Field)
+		}
+	}
+	return func(obj object) bool {
+		name, _ := metaOf(obj)["name"].(string)
+		set := fields.Set{"metadata.name": name}
+		switch data := obj["data"].(type) {
+		case object:
+			set["data.v"] = fmt.Sprint(data["v"])
+		case map[string]string:
+			set["data.v"] = data["v"]
+		}
+		return parsed.Matches(set)
+	}, nil
+}
+
+// removeAll deletes a collection and answers with what it was.
+func (s *Server) removeAll(resource, namespace string) *http.Response {
+	items := []any{}
+	for _, k := range slices.Sorted(maps.Keys(s.objects)) {
+		if !strings.HasPrefix(k, prefixOf(resource, namespace)) {
+			continue
+		}
+		items = append(items, s.objects[k])
+		s.removeOne(k)
+	}
+	if s.terse {
+		return JSON(200, object{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+	}
+	apiVersion, kind := kindOf(resource)
+	return JSON(200, object{"apiVersion": apiVersion, "kind": kind + "List", "metadata": object{"resourceVersion": strconv.FormatUint(s.rev, 10)}, "items": items})
+}
+
+// removeOne deletes what is at key, or marks it when it has finalizers: then it
+// returns the object.
+func (s *Server) removeOne(key string) object {
+	was := s.objects[key]
+	if hasFinalizers(was) {
+		obj := clone(was)
+		metaOf(obj)["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+		return s.store(key, obj, was)
+	}
+	s.remove(key)
+	return nil
 }
 
 func prefixOf(resource, namespace string) string {

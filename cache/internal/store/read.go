@@ -147,6 +147,24 @@ func (s *Store) matches(terms []Term, values [][]string) bool {
 	return true
 }
 
+// Keys are those of all objects in namespace, "" means all, own writes included.
+func (s *Store) Keys(namespace string) (keys []client.ObjectKey) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for key := range s.entries {
+		if namespace == "" || namespace == key.Namespace {
+			keys = append(keys, key)
+		}
+	}
+	for key := range s.own.entries {
+		if _, known := s.entries[key]; !known && (namespace == "" || namespace == key.Namespace) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
 // All is every committed object in order of key: what handlers have seen.
 func (s *Store) All() []client.Object {
 	s.mu.RLock()

@@ -96,7 +96,7 @@ type Store struct {
 	scopes  []scope
 	lists   uint64
 	own     overlay
-	deleted deletedRing
+	deleted uidRing
 }
 
 // New makes a store fed by one watch per namespace; "" is all of them.
@@ -213,13 +213,13 @@ func (s *Store) apply(d *Delta, values [][]string, changes []Change) []Change {
 		s.lists++
 		sc.list, sc.mark = s.lists, d.Mark
 	case ListEnd:
-		changes = s.sweep(sc, sc.list, changes)
+		changes = s.sweep(sc, sc.list, ParseRevision(d.Revision), changes)
 		s.own.listed(sc, sc.mark)
 		sc.progress, sc.revision = 0, ""
 		s.advance(sc, d.Revision)
 	case KindGone:
 		s.lists++
-		changes = s.sweep(sc, s.lists, changes)
+		changes = s.sweep(sc, s.lists, 0, changes)
 		s.own.listed(sc, ^uint64(0))
 	case Covered:
 		sc.covered = true
@@ -258,6 +258,7 @@ func (s *Store) put(d *Delta, values [][]string, list uint64, changes []Change) 
 			}
 			changes = append(changes, Change{Old: e.obj, Inferred: true})
 			s.unlink(e)
+			s.concluded(e, rev)
 			known = false
 		}
 	}
@@ -276,11 +277,11 @@ func (s *Store) put(d *Delta, values [][]string, list uint64, changes []Change) 
 }
 
 func (s *Store) remove(d *Delta, changes []Change) []Change {
-	key, uid := client.ObjectKeyFromObject(d.Object), d.Object.GetUID()
-	s.own.gone(key, uid, ParseRevision(d.Revision))
-	s.deleted.add(uid)
+	key, uid, rev := client.ObjectKeyFromObject(d.Object), d.Object.GetUID(), ParseRevision(d.Revision)
+	s.own.gone(key, uid, rev)
+	s.deleted.add(uid, rev)
 	e, ok := s.entries[key]
-	if !ok || e.uid != uid && e.rev > ParseRevision(d.Revision) {
+	if !ok || e.uid != uid && e.rev > rev {
 		return changes
 	}
 	s.unlink(e)
@@ -291,8 +292,8 @@ func (s *Store) remove(d *Delta, changes []Change) []Change {
 	return append(changes, Change{Old: last})
 }
 
-// sweep removes what the list did not show, in order of key.
-func (s *Store) sweep(sc *scope, list uint64, changes []Change) []Change {
+// sweep removes what the list, of revision rev, did not show, in order of key.
+func (s *Store) sweep(sc *scope, list, rev uint64, changes []Change) []Change {
 	var gone []*entry
 	for key, e := range s.entries {
 		if e.list != list && sc.covers(key.Namespace) {
@@ -302,10 +303,16 @@ func (s *Store) sweep(sc *scope, list uint64, changes []Change) []Change {
 	slices.SortFunc(gone, byKey)
 	for _, e := range gone {
 		s.unlink(e)
-		s.deleted.add(e.uid)
+		s.concluded(e, rev)
 		changes = append(changes, Change{Old: e.obj, Inferred: true})
 	}
 	return changes
+}
+
+// concluded notes a deletion that was not seen, before rev.
+func (s *Store) concluded(e *entry, rev uint64) {
+	s.own.gone(e.key, e.uid, rev)
+	s.deleted.add(e.uid, rev)
 }
 
 func byKey(a, b *entry) int { return compareKeys(a.key, b.key) }
@@ -317,16 +324,41 @@ func compareKeys(a, b client.ObjectKey) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// deletedRing remembers the uids deleted last, to recognise own deletions that
-// the watch has delivered before their answer arrived.
-type deletedRing struct {
-	ring [512]types.UID
+// uidRing remembers the uids noted last, with a revision: those deleted, to
+// recognise own deletions that the watch has delivered before their answer
+// arrived, and those of own deletions. Its zero value is empty.
+type uidRing struct {
+	ring []types.UID
 	next int
+	revs map[types.UID]uint64
 }
 
-func (r *deletedRing) add(uid types.UID) {
-	r.ring[r.next] = uid
-	r.next = (r.next + 1) % len(r.ring)
+// uidRingLength is far more than there are answers under way at a time.
+const uidRingLength = 512
+
+// add notes uid at rev; 0 means later than all.
+func (r *uidRing) add(uid types.UID, rev uint64) {
+	if uid == "" {
+		return
+	}
+	if r.revs == nil {
+		r.revs = map[types.UID]uint64{}
+	}
+	_, again := r.revs[uid]
+	r.revs[uid] = rev
+	switch {
+	case again:
+	case len(r.ring) < uidRingLength:
+		r.ring = append(r.ring, uid)
+	default:
+		delete(r.revs, r.ring[r.next])
+		r.ring[r.next] = uid
+		r.next = (r.next + 1) % len(r.ring)
+	}
 }
 
-func (r *deletedRing) has(uid types.UID) bool { return uid != "" && slices.Contains(r.ring[:], uid) }
+// since says that uid has been noted at a revision later than rev.
+func (r *uidRing) since(uid types.UID, rev uint64) bool {
+	at, ok := r.revs[uid]
+	return ok && (at == 0 || at > rev)
+}

@@ -155,7 +155,7 @@ func TestOwnWriteIsHiddenByNothingOlder(t *testing.T) {
 			s.Write(Own{Key: key, UID: "u"})
 			put(s, "8", "v")
 			s.Write(Own{Key: key, UID: "v", Revision: "8", Object: object("8", "v")})
-			s.Resolve(key, object("8", "v"))
+			s.Resolve(key, s.Mark(), object("8", "v"), "8")
 		}, "8"},
 		{"a list asked for later covers it", func(s *Store) {
 			s.Write(Own{Key: key, UID: "u"})
@@ -166,6 +166,51 @@ func TestOwnWriteIsHiddenByNothingOlder(t *testing.T) {
 			mark := s.Mark()
 			s.Write(Own{Key: key, UID: "u"})
 			s.Commit([]Delta{{Op: ListBegin, Mark: mark}, {Op: PutListed, Object: object("9", "u"), Revision: "9"}, {Op: ListEnd, Revision: "9"}}, nil)
+		}, ""},
+		{"a deletion answered after a later creation", func(s *Store) {
+			s.Write(Own{Key: key, UID: "v", Revision: "20", Object: object("20", "v")})
+			s.Write(Own{Key: key, UID: "u"})
+		}, "?"},
+		{"a creation answered after a later deletion", func(s *Store) {
+			s.Write(Own{Key: key, UID: "v"})
+			s.Write(Own{Key: key, UID: "u", Revision: "20", Object: object("20", "u")})
+		}, "?"},
+		{"a deletion answered after a later creation, known to be older", func(s *Store) {
+			s.Write(Own{Key: key, UID: "v", Revision: "20", Object: object("20", "v")})
+			s.Write(Own{Key: key, UID: "u", Floor: "5"})
+		}, "20"},
+		{"a deletion answered after another incarnation was delivered", func(s *Store) {
+			put(s, "5", "u")
+			put(s, "8", "v")
+			s.Write(Own{Key: key, UID: "u"})
+		}, "8"},
+		{"a change answered after the deletion", func(s *Store) {
+			s.Write(Own{Key: key, UID: "u"})
+			s.Write(Own{Key: key, UID: "u", Revision: "8", Object: object("8", "u")})
+		}, ""},
+		{"a live read asked for before it", func(s *Store) {
+			s.Write(Own{Key: key, Unknown: true, Lost: true})
+			mark := s.Mark()
+			s.Write(Own{Key: key, UID: "u", Unknown: true})
+			s.Resolve(key, mark, object("5", "u"), "5")
+		}, "?"},
+		{"a live read that found nothing", func(s *Store) {
+			put(s, "5", "u")
+			s.Write(Own{Key: key, Unknown: true, Lost: true})
+			s.Resolve(key, s.Mark(), nil, "7")
+			put(s, "6", "u")
+		}, ""},
+		{"a deletion is not over when the object leaves the selection", func(s *Store) {
+			put(s, "3", "u")
+			s.Write(Own{Key: key, UID: "u"})
+			s.Commit([]Delta{{Op: Delete, Object: object("5", "u"), Revision: "5"}}, nil)
+			put(s, "7", "u")
+		}, ""},
+		{"a change that leaves the selection outlives an earlier one", func(s *Store) {
+			put(s, "3", "u")
+			s.Write(Own{Key: key, UID: "u", Revision: "9"})
+			s.Commit([]Delta{{Op: Delete, Object: object("5", "u"), Revision: "5"}}, nil)
+			put(s, "7", "u")
 		}, ""},
 		{"what cannot be compared is asked for", func(s *Store) { s.Write(Own{Key: key, UID: "u", Revision: "opaque", Object: object("opaque", "u")}) }, "?"},
 		{"until it is delivered", func(s *Store) {
