@@ -98,8 +98,10 @@ func measured(t *testing.T) *prometheus.Registry {
 		}
 	}
 	broken := steertest.Wait(env, "default/fine", ready(corev1.ConditionTrue))
+	before := broken.DeepCopy()
 	broken.Labels = map[string]string{"broken": "yes"}
-	if err := env.Client.Update(t.Context(), broken); err != nil {
+	// A patch without a revision: the status may be written again at any time.
+	if err := env.Client.Patch(t.Context(), broken, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	steertest.Wait(env, "default/fine", ready(corev1.ConditionFalse))
