@@ -39,7 +39,11 @@ func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
 
 // updateByLibrary gives obj the record that the library makes.
 func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
-	live = thawed(live)
+	if _, isUnstructured := live.(*unstructured.Unstructured); isUnstructured {
+		live = thawed(live)
+	} else {
+		live = live.DeepCopyObject().(Object) // the library says in it what it is
+	}
 	if m.binding.Endpoint.Convert != nil && !(m.inOneVersion(live) && m.inOneVersion(obj)) {
 		// Differences would have to be converted, which takes whole objects.
 		return recordByLibrary(library, live, thawed(obj), obj, manager)

@@ -44,7 +44,7 @@ type Repeater interface {
 type Ownership interface {
 	// Update attributes to manager what differs between live and obj, and
 	// returns obj with its managedFields set. live is never nil: for a creation
-	// it is an empty object. It may change obj.
+	// it is an empty object. It may change obj, but not live, which others may share.
 	Update(live, obj Object, manager string) (Object, error)
 	// Apply merges the applied configuration into live. A conflict is an
 	// *errors.StatusError with reason Conflict.

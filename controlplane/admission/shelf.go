@@ -15,8 +15,9 @@ import (
 // shelf reads the objects of one bucket, and decodes each version once. What it
 // returns is shared and must not be changed.
 type shelf[T any] struct {
-	store  storage.Viewer
-	bucket string
+	store   storage.Viewer
+	bucket  string
+	buckets []string // nothing but bucket
 
 	mu    sync.Mutex
 	known map[string]version[T] // by name in the bucket
@@ -39,7 +40,7 @@ type version[T any] struct {
 const mostKnown = 1024
 
 func newShelf[T any](store storage.Viewer, bucket string) *shelf[T] {
-	return &shelf[T]{store: store, bucket: bucket, known: map[string]version[T]{}, lists: map[string]list[T]{}}
+	return &shelf[T]{store: store, bucket: bucket, buckets: []string{bucket}, known: map[string]version[T]{}, lists: map[string]list[T]{}}
 }
 
 // get returns the object of a name, nil if there is none.
@@ -56,7 +57,7 @@ func (s *shelf[T]) get(ctx context.Context, name string) (*T, error) {
 
 // all returns the objects whose names in the bucket have a prefix, by name.
 func (s *shelf[T]) all(ctx context.Context, prefix string) ([]*T, error) {
-	touched, err := s.store.Touched(ctx, s.bucket)
+	touched, err := s.store.Touched(ctx, s.buckets...)
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/internal/transcode"
@@ -64,8 +63,8 @@ func New(o Options) *Registry {
 type Served struct {
 	*resource.Resource
 	versions map[string]*resource.Version
-	// blank are objects of the untyped versions with nothing but a kind.
-	blank map[*resource.Version]*unstructured.Unstructured
+	// blank are objects of the versions with nothing but a kind, made when first asked for.
+	blank map[*resource.Version]func() resource.Object
 	// plans write what is stored as protobuf; nil for types without a plan.
 	plans map[*resource.Version]func() *transcode.Plan
 	// watched counts who watches every object of a version as protobuf.
@@ -82,7 +81,7 @@ type Served struct {
 func Serve(r *resource.Resource) *Served {
 	in := &Served{
 		Resource: r, versions: make(map[string]*resource.Version, len(r.Versions)),
-		plans: map[*resource.Version]func() *transcode.Plan{}, blank: map[*resource.Version]*unstructured.Unstructured{},
+		plans: map[*resource.Version]func() *transcode.Plan{}, blank: map[*resource.Version]func() resource.Object{},
 		watched: map[*resource.Version]*atomic.Int32{},
 	}
 	for i := range r.Versions {
@@ -91,21 +90,22 @@ func Serve(r *resource.Resource) *Served {
 		if v.New != nil {
 			in.watched[v] = &atomic.Int32{}
 			in.plans[v] = sync.OnceValue(func() *transcode.Plan { return transcode.Of(v.New()) })
-			continue
 		}
-		in.blank[v] = &unstructured.Unstructured{}
-		in.blank[v].SetGroupVersionKind(in.GroupVersionKind(v.Name))
+		in.blank[v] = sync.OnceValue(func() resource.Object { return in.newBlank(v) })
 	}
 	return in
 }
 
 // nothing is what a new object of a version is compared with: one that has nothing but
-// a kind. All requests share it, but where it is typed: what records the owners of
-// its fields may set some of its own.
+// a kind. All requests share it.
 func (in *Served) nothing(v *resource.Version) resource.Object {
-	if obj := in.blank[v]; obj != nil {
-		return obj
+	if blank := in.blank[v]; blank != nil {
+		return blank()
 	}
+	return in.newBlank(v)
+}
+
+func (in *Served) newBlank(v *resource.Version) resource.Object {
 	obj := v.NewObject()
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
 	return obj

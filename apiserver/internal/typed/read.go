@@ -226,15 +226,21 @@ func (r *reader) octets() ([]byte, bool) {
 }
 
 func (r *reader) quantity(into *resource.Quantity) bool {
-	begin := r.at
+	begin, end := r.at, 0
 	if r.peek() == '"' {
 		if _, ok := r.text(); !ok {
 			return false
 		}
+		begin, end = begin+1, r.at-1
 	} else if _, ok := r.integer(8); !ok {
 		return false
+	} else {
+		end = r.at
 	}
-	return into.UnmarshalJSON(r.value[begin:r.at]) == nil
+	// As the type does it, which copies the text first; nothing of it is kept.
+	amount, err := resource.ParseQuantity(strings.TrimSpace(unsafe.String(unsafe.SliceData(r.value[begin:]), end-begin)))
+	*into = amount
+	return err == nil
 }
 
 // raw takes a compact value as it is.

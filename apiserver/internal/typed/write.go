@@ -53,7 +53,7 @@ func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 		}
 		return append(out, null...), nil
 	case kindQuantity:
-		return w.text(out, (*resource.Quantity)(v).String())
+		return appendQuantity(out, (*resource.Quantity)(v)), nil
 	case kindIntOrString:
 		switch value := (*intstr.IntOrString)(v); value.Type {
 		case intstr.Int:
@@ -211,7 +211,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 			out, err = w.text(out, (*(*map[string]string)(v))[key])
 		case kindQuantities:
 			amount := (*(*map[string]resource.Quantity)(v))[key]
-			out, err = w.text(out, amount.String())
+			out = appendQuantity(out, &amount)
 		default:
 			if octets := (*(*map[string][]byte)(v))[key]; octets == nil {
 				out = append(out, null...)
@@ -234,6 +234,13 @@ func (w *writer) text(out []byte, text string) ([]byte, error) {
 		return append(out, raw...), err
 	}
 	return append(append(append(out, '"'), text...), '"'), nil
+}
+
+// appendQuantity writes an amount in its canonical form, of which nothing is escaped.
+func appendQuantity(out []byte, amount *resource.Quantity) []byte {
+	out = append(out, '"')
+	number, suffix := amount.CanonicalizeBytes(out[len(out):])
+	return append(append(append(out, number...), suffix...), '"')
 }
 
 func appendOctets(out, octets []byte) []byte {

@@ -36,7 +36,35 @@ var (
 	bytesType   = reflect.TypeFor[map[string][]byte]()
 )
 
-func formOf(t reflect.Type) *form { return formIn(t, map[reflect.Type]bool{}) }
+// forms of a type: what changes on the way into the store, and what is rounded.
+type forms struct{ settled, rounded *form }
+
+func formsOf(t reflect.Type) forms {
+	whole := formIn(t, map[reflect.Type]bool{})
+	return forms{
+		settled: whole.with(func(f *form) bool { return f.shown || f.bytes }),
+		rounded: whole.with(func(f *form) bool { return f.amounts }),
+	}
+}
+
+// with returns the parts of a form that are wanted, and what leads to them.
+func (f *form) with(wanted func(*form) bool) *form {
+	if f == nil {
+		return nil
+	}
+	out := *f
+	out.fields = nil
+	for _, field := range f.fields {
+		if below := field.form.with(wanted); below != nil {
+			out.fields = append(out.fields, formField{field.index, below})
+		}
+	}
+	out.inner = f.inner.with(wanted)
+	if out.fields == nil && out.inner == nil && !wanted(f) {
+		return nil
+	}
+	return &out
+}
 
 // formIn returns the form of a type; within are the structs that it is part of, which
 // are not followed twice.
@@ -85,11 +113,11 @@ func formOfField(field reflect.StructField, within map[reflect.Type]bool) *form 
 }
 
 // settle gives an object the form that it has once it is stored.
-func (f *form) settle(obj resource.Object) { f.walk(reflect.ValueOf(obj).Elem(), false) }
+func (f forms) settle(obj resource.Object) { f.settled.walk(reflect.ValueOf(obj).Elem(), false) }
 
 // round rounds amounts of resources up to thousandths, as Kubernetes does where it sets
 // defaults.
-func (f *form) round(obj resource.Object) { f.walk(reflect.ValueOf(obj).Elem(), true) }
+func (f forms) round(obj resource.Object) { f.rounded.walk(reflect.ValueOf(obj).Elem(), true) }
 
 func (f *form) walk(v reflect.Value, round bool) {
 	if f == nil {

@@ -17,17 +17,17 @@ import (
 func TestWhatIsEmptyIsStoredAsKubernetesStoresIt(t *testing.T) {
 	t.Parallel()
 	role := &rbacv1.Role{Rules: []rbacv1.PolicyRule{}}
-	formOf(reflect.TypeFor[rbacv1.Role]()).settle(role)
+	formsOf(reflect.TypeFor[rbacv1.Role]()).settle(role)
 	if role.Rules != nil {
 		t.Errorf("rules are %#v, want null: they are always shown", role.Rules)
 	}
 	job := &batchv1.Job{Spec: batchv1.JobSpec{PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{}}}}
-	formOf(reflect.TypeFor[batchv1.Job]()).settle(job)
+	formsOf(reflect.TypeFor[batchv1.Job]()).settle(job)
 	if job.Spec.PodFailurePolicy.Rules != nil {
 		t.Errorf("rules of the policy are %#v, want null", job.Spec.PodFailurePolicy.Rules)
 	}
 	config := &corev1.ConfigMap{BinaryData: map[string][]byte{"none": nil, "some": {1}}}
-	formOf(reflect.TypeFor[corev1.ConfigMap]()).settle(config)
+	formsOf(reflect.TypeFor[corev1.ConfigMap]()).settle(config)
 	if config.BinaryData["none"] == nil || len(config.BinaryData["some"]) != 1 {
 		t.Errorf("binary data is %#v, want no null, and what there is", config.BinaryData)
 	}
@@ -41,7 +41,7 @@ func TestAmountsAreRoundedUpToThousandths(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Resources: corev1.ResourceRequirements{Limits: amount("1.0001"), Requests: amount("0.5")}},
 	}}}
-	f := formOf(reflect.TypeFor[corev1.Pod]())
+	f := formsOf(reflect.TypeFor[corev1.Pod]())
 	f.round(pod)
 	resources := pod.Spec.Containers[0].Resources
 	if limit, request := resources.Limits.Cpu().String(), resources.Requests.Cpu().String(); limit != "1001m" || request != "500m" {
@@ -55,7 +55,7 @@ func TestAmountsAreRoundedUpToThousandths(t *testing.T) {
 
 func TestTypesWithoutSuchFieldsAreNotWalked(t *testing.T) {
 	t.Parallel()
-	if f := formOf(reflect.TypeFor[coordinationv1.Lease]()); f != nil {
+	if f := formsOf(reflect.TypeFor[coordinationv1.Lease]()); f.settled != nil || f.rounded != nil {
 		t.Errorf("a Lease has %#v", f)
 	}
 }

@@ -19,23 +19,23 @@ import (
 // the kind in between.
 type strategy[T any, P Object[T]] struct {
 	kind Of[T, P]
-	// form of the type, worked out when an object is first written.
-	form func() *form
+	// forms of the type, worked out when an object is first written.
+	forms func() forms
 }
 
 func (k Of[T, P]) rules() *strategy[T, P] {
-	return &strategy[T, P]{kind: k, form: sync.OnceValue(func() *form { return formOf(reflect.TypeFor[T]()) })}
+	return &strategy[T, P]{kind: k, forms: sync.OnceValue(func() forms { return formsOf(reflect.TypeFor[T]()) })}
 }
 
 // settle is [resource.Version.Settle].
-func (s *strategy[T, P]) settle(obj resource.Object) { s.form().settle(obj) }
+func (s *strategy[T, P]) settle(obj resource.Object) { s.forms().settle(obj) }
 
 // Normalize sets defaults. Unknown fields do not survive the decoder of a Go
 // type, which reports them itself.
 func (s *strategy[T, P]) Normalize(obj resource.Object) ([]string, error) {
 	switch s.kind.Group {
 	case "", "apps", "batch": // in other groups amounts keep what they say
-		s.form().round(obj)
+		s.forms().round(obj)
 	}
 	if s.kind.Defaults != nil {
 		s.kind.Defaults(obj.(P))

@@ -372,7 +372,7 @@ func (p placedPort) path() string {
 }
 
 func (w *warner) ports(s *corev1.PodSpec) {
-	var ports []placedPort
+	ports := make([]placedPort, 0, 8)
 	w.each(s, func(at place, c *corev1.Container) {
 		for i := range c.Ports {
 			p, at := &c.Ports[i], placedPort{at, i, &c.Ports[i]}
