@@ -45,7 +45,8 @@ type Custom struct {
 // first path that does not parse, comes the printer of the columns before it.
 func NewCustom(columns []Column) (resource.Printer, error) {
 	if len(columns) == 0 {
-		return Default(), nil
+		age := AgeColumn("date")
+		columns = []Column{{Name: age.Name, Type: age.Type, Description: age.Description, Path: ".metadata.creationTimestamp"}}
 	}
 	c := &Custom{columns: []metav1.TableColumnDefinition{NameColumn()}}
 	for _, column := range columns {

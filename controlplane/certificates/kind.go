@@ -100,7 +100,7 @@ func row(r request) []any {
 	if s := r.Spec.ExpirationSeconds; s != nil {
 		wanted = duration.HumanDuration(time.Duration(*s) * time.Second)
 	}
-	return []any{r.Name, kind.Age(r), r.Spec.SignerName, r.Spec.Username, wanted, state(r)}
+	return []any{r.Name, kind.Age(r), kind.OrNone(r.Spec.SignerName), r.Spec.Username, wanted, state(r)}
 }
 
 // state says in a word or two how far a request is.

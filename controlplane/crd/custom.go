@@ -97,6 +97,9 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		s.hasStatus = sub.Status != nil
 		s.scale = newScale(sub.Scale)
 		if s.hasStatus {
+			if v.Storage {
+				out.Settle = s.settler()
+			}
 			out.Subresources = append(out.Subresources, resource.Subresource{Name: "status", Strategy: statusStrategy{s}, Ownership: owners.status(v.Name)})
 		}
 		if s.scale != nil {

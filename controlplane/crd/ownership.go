@@ -5,6 +5,7 @@ package crd
 
 import (
 	"crypto/sha256"
+	"errors"
 	"io"
 	"reflect"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
+	"github.com/steer-dev/steer/apiserver/resource"
 )
 
 // ownership makes the trackers of field ownership of one definition.
@@ -45,6 +47,7 @@ func (d *Definitions) ownershipOf(crd *v1.CustomResourceDefinition) (*ownership,
 		schemas[v.Name] = s
 		gv := schema.GroupVersion{Group: o.kind.Group, Version: v.Name}
 		o.versions = append(o.versions, gv)
+		o.replicas[gv.String()] = nil // entries of versions without a scale are kept as well
 		if v.Subresources == nil {
 			continue
 		}
@@ -75,8 +78,21 @@ func (o *ownership) status(version string) *apply.Manager {
 }
 
 // scale returns the tracker for writes to their scale.
-func (o *ownership) scale(version string) *apply.Scale {
-	return apply.NewScale(schema.GroupVersion{Group: o.kind.Group, Version: version}, o.replicas)
+func (o *ownership) scale(version string) scaleOwnership {
+	return scaleOwnership{apply.NewScale(schema.GroupVersion{Group: o.kind.Group, Version: version}, o.replicas)}
+}
+
+// scaleOwnership tracks writes to the scale of custom resources.
+type scaleOwnership struct{ *apply.Scale }
+
+// Apply refuses, as Kubernetes does, what nobody has written yet: to say whose a count is
+// that has no owner, it would need to convert the Scale of a custom resource.
+func (s scaleOwnership) Apply(live, applied resource.Object, manager string, force bool) (resource.Object, error) {
+	if len(live.GetManagedFields()) == 0 {
+		return nil, errors.New("failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: " +
+			"request to convert CR to an invalid group/version: autoscaling/v1")
+	}
+	return s.Scale.Apply(live, applied, manager, force)
 }
 
 // typesOf returns the merge types of a kind in all its versions.

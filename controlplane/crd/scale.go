@@ -39,15 +39,12 @@ func newScale(s *v1.CustomResourceSubresourceScale) *scale {
 func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
 // Replicas implements [resource.Scaler]. An object without a wished count has
-// no scale.
+// no scale; the error comes with the rest of it.
 func (s *scale) Replicas(obj resource.Object) (spec, status int32, selector string, err error) {
 	content := resource.Thawed(obj.(*unstructured.Unstructured).Object)
 	wished, found, err := unstructured.NestedInt64(content, fieldsOf(s.specPath)...)
 	if err != nil {
 		return 0, 0, "", err
-	}
-	if !found {
-		return 0, 0, "", apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", s.specPath))
 	}
 	actual, _, err := unstructured.NestedInt64(content, fieldsOf(s.statusPath)...)
 	if err != nil {
@@ -58,7 +55,10 @@ func (s *scale) Replicas(obj resource.Object) (spec, status int32, selector stri
 			return 0, 0, "", err
 		}
 	}
-	return int32(wished), int32(actual), selector, nil
+	if !found {
+		err = apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", s.specPath))
+	}
+	return int32(wished), int32(actual), selector, err
 }
 
 // SetReplicas implements [resource.Scaler].

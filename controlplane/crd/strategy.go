@@ -369,6 +369,29 @@ func finalizerWarnings(name string) []string {
 	return out
 }
 
+// settler returns what gives an object whose creation has left the status out the default
+// of the status, as readers of what is stored get it; nil if it has none.
+func (s *strategy) settler() func(resource.Object) {
+	structural, err := s.schema.Structural()
+	if err != nil || structural == nil {
+		return nil
+	}
+	status, ok := structural.Properties["status"]
+	if !ok || status.Default.Object == nil {
+		return nil
+	}
+	only := &schema.Structural{Properties: map[string]schema.Structural{"status": status}}
+	return func(obj resource.Object) {
+		content := obj.(*unstructured.Unstructured).Object
+		if _, has := content["status"]; has {
+			return
+		}
+		read := map[string]any{}
+		defaulting.Default(read, only)
+		content["status"] = read["status"]
+	}
+}
+
 // prune removes what the schema does not know from an object that was converted
 // from another version. It sets no defaults: only requests in a version, and
 // what is read in the version it was stored in, get those.

@@ -86,6 +86,9 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) e
 		if req.Version.Typed() {
 			return NoSuchResource()
 		}
+		if text := req.Version.Deprecation; text != "" {
+			req.Warn(text)
+		}
 		return apierrors.NewNotFound(req.groupResource(), req.Name)
 	}
 	answer := h.verbOf(req)

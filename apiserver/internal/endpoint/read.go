@@ -37,7 +37,11 @@ func (h *Handler) get(ctx context.Context, w *exchange.Writer, req *Request) err
 		if err != nil {
 			return err
 		}
-		return h.answerScale(ctx, w, req, choice, 200, obj)
+		scale, err := registry.Scale(req.Sub.Scale, obj)
+		if err != nil {
+			return err
+		}
+		return h.answerScale(ctx, w, req, choice, scale)
 	}
 	return h.answerRecord(ctx, w, req, choice, 200, req.Served, req.Version, rec)
 }

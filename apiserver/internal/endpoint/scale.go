@@ -58,17 +58,13 @@ func (scalePrinter) Cells(obj resource.Object) ([]any, error) {
 	return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas)}, nil
 }
 
-func (h *Handler) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
-	scale, err := registry.Scale(req.Sub.Scale, obj)
-	if err != nil {
-		return err
-	}
+func (h *Handler) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, scale *autoscalingv1.Scale) error {
 	v := &h.scale.Versions[0]
 	rec, err := h.registry.Transient(h.scale, v, scale)
 	if err != nil {
 		return err
 	}
-	return h.answerRecord(ctx, w, req, choice, code, h.scale, v, rec)
+	return h.answerRecord(ctx, w, req, choice, 200, h.scale, v, rec)
 }
 
 // updateScale answers a PUT of a Scale.
@@ -170,5 +166,9 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 	if err != nil {
 		return err
 	}
-	return h.answerScale(ctx, w, req, choice, 200, obj)
+	scale, err := registry.Scale(req.Sub.Scale, obj)
+	if err != nil && !apierrors.IsInternalError(err) { // the version stored may have no such count
+		return err
+	}
+	return h.answerScale(ctx, w, req, choice, scale)
 }

@@ -219,9 +219,11 @@ func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
 	if err != nil || o.choice.Shape != negotiate.Table {
 		return raw, err
 	}
-	cells := make([]any, len(o.printer.Columns()))
-	for i := range cells {
-		cells[i] = ""
+	empty := v.NewObject()
+	empty.SetResourceVersion(revision)
+	cells, err := o.printer.Cells(empty)
+	if err != nil {
+		return nil, err
 	}
 	return o.headless(&metav1.Table{
 		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(o.choice)},

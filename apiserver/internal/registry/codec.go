@@ -82,13 +82,8 @@ func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, ob
 	}
 	if v.Name != in.Storage.Version {
 		resource.Thaw(obj)
-		converted, err := in.convert(ctx, []resource.Object{obj}, in.versions[in.Storage.Version])
-		if err != nil {
+		if obj, err = in.toStorage(ctx, obj); err != nil {
 			return s, err
-		}
-		obj = converted[0]
-		if _, err := in.versions[in.Storage.Version].Strategy.Normalize(obj); err != nil {
-			return s, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
 		}
 	}
 	if a := in.Storage.Alias; a != nil {
@@ -123,6 +118,39 @@ func (g *Registry) Transient(in *Served, v *resource.Version, obj resource.Objec
 		return nil, apierrors.NewInternalError(err)
 	}
 	return &storage.Record{Value: value, Modified: transientRevision}, nil
+}
+
+// unstored is the answer of a dry run: the object as it would be read if it had been
+// stored, in the version that it would have been stored in.
+func (wr *Write) unstored(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	in, v := wr.Served, wr.Version
+	if v.Name != in.Storage.Version && v.Prune != nil {
+		resource.Thaw(obj)
+		stored, err := in.toStorage(ctx, obj)
+		if err != nil {
+			return nil, err
+		}
+		read, err := in.convert(ctx, []resource.Object{stored}, v)
+		if err != nil {
+			return nil, err
+		}
+		obj = read[0]
+		v.Prune(obj)
+	}
+	return wr.g.Transient(in, v, obj)
+}
+
+// toStorage brings an object into the storage version.
+func (in *Served) toStorage(ctx context.Context, obj resource.Object) (resource.Object, error) {
+	to := in.versions[in.Storage.Version]
+	converted, err := in.convert(ctx, []resource.Object{obj}, to)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := to.Strategy.Normalize(converted[0]); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("convert %s %q to the storage version: %w", in.Kind, obj.GetName(), err))
+	}
+	return converted[0], nil
 }
 
 // protoMarshaler is what typed objects of Kubernetes implement.

@@ -113,7 +113,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 		if current != nil {
 			return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, current))
 		}
-		return g.Transient(in, wr.Version, obj)
+		return wr.unstored(ctx, obj)
 	}
 	if revision, err := ParseRevision(obj.GetResourceVersion()); err == nil && revision != 0 {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")

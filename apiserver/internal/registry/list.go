@@ -136,12 +136,12 @@ func (g *Registry) List(ctx context.Context, sel *Selection, options *internalve
 func (g *Registry) viewFor(ctx context.Context, sel *Selection, o *internalversion.ListOptions) (view storage.View, start string, limit int64, err error) {
 	limit = o.Limit
 	if o.Continue != "" {
-		if o.ResourceVersion != "" && o.ResourceVersion != "0" {
-			return nil, "", 0, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
-		}
 		token, err := decodeContinuation(o.Continue)
 		if err != nil {
 			return nil, "", 0, err
+		}
+		if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+			return nil, "", 0, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 		}
 		at := storage.Revision(token.Revision)
 		if token.Revision < 0 {

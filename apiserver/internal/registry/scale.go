@@ -10,15 +10,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// Scale shows an object as a Scale.
+// Scale shows an object as a Scale, with an error as far as it goes.
 func Scale(scaler resource.Scaler, obj resource.Object) (*autoscalingv1.Scale, error) {
 	spec, status, selector, err := scaler.Replicas(obj)
-	if err != nil {
-		return nil, err
-	}
 	scale := BareScale(obj)
 	scale.Spec.Replicas, scale.Status.Replicas, scale.Status.Selector = spec, status, selector
-	return scale, nil
+	return scale, err
 }
 
 // BareScale is a Scale with nothing but the identity of its object.

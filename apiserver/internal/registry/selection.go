@@ -55,7 +55,7 @@ func (g *Registry) Select(req *resource.Request, in *Served, o *internalversion.
 				continue
 			}
 		case "metadata.namespace":
-			if !sel.in.Namespaced && len(req.Version.Selectable) > 0 && req.Version.Typed() {
+			if !sel.in.Namespaced && (len(req.Version.Selectable) > 0 || !req.Version.Typed()) {
 				return nil, refusedField(req.Version, r.Field)
 			}
 		default:

@@ -85,7 +85,7 @@ func (wr *Write) upsert(ctx context.Context, change func(context.Context, resour
 
 // replaceAt is one attempt to replace one version of an object.
 func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
-	g, in := wr.g, wr.Served
+	in := wr.Served
 	old, err := wr.current(ctx, current)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 		return wr.finish(ctx, current, obj, old)
 	}
 	if wr.dryRun {
-		return g.Transient(in, wr.Version, obj)
+		return wr.unstored(ctx, obj)
 	}
 	rec, shown, err := wr.put(ctx, current.Key, current, obj)
 	if err != nil || rec == current {
@@ -142,7 +142,7 @@ func (wr *Write) CheckRevision(obj, old resource.Object) error {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && wr.Request.Verb == "update" {
 		return apierrors.NewConflict(gr, wr.Request.Name, fmt.Errorf(
 			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
-			wr.Served.registryKey(old), uid, old.GetUID()))
+			wr.registryKey(old), uid, old.GetUID()))
 	}
 	switch obj.GetResourceVersion() {
 	case old.GetResourceVersion():
@@ -163,9 +163,12 @@ func (wr *Write) CheckRevision(obj, old resource.Object) error {
 }
 
 // registryKey is the name that other servers have for the key of an object;
-// it is part of messages.
-func (in *Served) registryKey(obj resource.Object) string {
-	key := "/registry/"
+// it is part of messages. Dry runs do not get as far as the storage with its prefix.
+func (wr *Write) registryKey(obj resource.Object) string {
+	in, key := wr.Served, "/registry/"
+	if wr.dryRun {
+		key = "/"
+	}
 	if group := in.StoredKind().Group; group != "" {
 		key += group + "/"
 	}

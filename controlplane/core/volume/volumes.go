@@ -83,7 +83,14 @@ func Resources() []*resource.Resource {
 				if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
 					name += " (default)"
 				}
-				return []any{name, c.Provisioner, string(kind.Value(c.ReclaimPolicy)), string(kind.Value(c.VolumeBindingMode)), kind.Value(c.AllowVolumeExpansion), kind.Age(c)}
+				reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
+				if c.ReclaimPolicy != nil {
+					reclaim = *c.ReclaimPolicy
+				}
+				if c.VolumeBindingMode != nil {
+					binding = *c.VolumeBindingMode
+				}
+				return []any{name, c.Provisioner, string(reclaim), string(binding), kind.Value(c.AllowVolumeExpansion), kind.Age(c)}
 			},
 		}.Resource(),
 		kind.Of[storagev1.VolumeAttributesClass, attributesClass]{
@@ -233,7 +240,7 @@ func driverRow(d *storagev1.CSIDriver) []any {
 		requests = strings.Join(audiences, ",")
 	}
 	return []any{
-		d.Name, kind.Value(d.Spec.AttachRequired), kind.Value(d.Spec.PodInfoOnMount), kind.Value(d.Spec.StorageCapacity), requests,
+		d.Name, d.Spec.AttachRequired == nil || *d.Spec.AttachRequired, kind.Value(d.Spec.PodInfoOnMount), kind.Value(d.Spec.StorageCapacity), requests,
 		kind.Value(d.Spec.RequiresRepublish), kind.OrNone(strings.Join(modes, ",")), kind.Age(d),
 	}
 }

@@ -76,7 +76,10 @@ func batchKinds() []*resource.Resource {
 					last = table.Age(*c.Status.LastScheduleTime)
 				}
 				suspended := "False"
-				if kind.Value(c.Spec.Suspend) {
+				switch {
+				case c.Spec.Suspend == nil:
+					suspended = "<unset>"
+				case *c.Spec.Suspend:
 					suspended = "True"
 				}
 				return []any{

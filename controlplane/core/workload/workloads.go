@@ -54,9 +54,13 @@ func workloadKinds() []*resource.Resource {
 			Columns:       kind.Columns("Name", "Ready", "Up-to-date", "Available", "Age", "Containers*", "Images*", "Selector*"),
 			Row: func(d deployment) []any {
 				names, images := kind.ContainerText(d.Spec.Template.Spec.Containers)
+				selector := ""
+				if d.Spec.Selector != nil {
+					selector = kind.SelectorText(d.Spec.Selector)
+				}
 				return []any{
 					d.Name, kind.Fraction(d.Status.ReadyReplicas, kind.Value(d.Spec.Replicas)), int64(d.Status.UpdatedReplicas),
-					int64(d.Status.AvailableReplicas), kind.Age(d), names, images, kind.SelectorText(d.Spec.Selector),
+					int64(d.Status.AvailableReplicas), kind.Age(d), names, images, selector,
 				}
 			},
 		}.Resource(),

@@ -7,6 +7,11 @@
 // are not alike, grouped by what differs.
 //
 //	STEER_PEER_BIN=bin go run ./cmd/explore [-n 2000] [-seed 1] [-kind REGEXP] [-verbs]
+//	STEER_PEER_BIN=bin go run ./cmd/explore -customs [-n 40] [-seed 1]
+//
+// With -customs it makes up definitions of custom resources, has a conversation about
+// each, and prints those that differ, without the requests and the parts of the
+// definition that make no difference.
 //
 // What it finds becomes a request in a conversation.
 package main
@@ -34,6 +39,7 @@ type options struct {
 	shown       int
 	alsoSuccess bool
 	verbs       bool
+	customs     bool
 }
 
 func main() {
@@ -45,6 +51,7 @@ func main() {
 	flag.IntVar(&o.shown, "shown", 1, "how many examples of each difference to print")
 	flag.BoolVar(&o.alsoSuccess, "v", false, "print the recorded objects that are not usable as well")
 	flag.BoolVar(&o.verbs, "verbs", false, "send patches, applies, scales, deletions, tables and selections instead of whole objects")
+	flag.BoolVar(&o.customs, "customs", false, "have -n conversations about custom resources of random definitions instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -76,6 +83,12 @@ func explore(ctx context.Context, o options) (err error) {
 	pair := &pair{
 		reference: &wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token},
 		steer:     steer,
+	}
+	if o.customs {
+		c := &customs{pair: pair}
+		err := c.run(ctx, o.seed, o.rounds)
+		c.print(os.Stdout)
+		return err
 	}
 	shapes, err := loadShapes(ctx, pair.reference)
 	if err != nil {
