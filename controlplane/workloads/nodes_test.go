@@ -195,6 +195,15 @@ func TestNoNodeIsGivenUpWhileNoneIsWell(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		synctest.Wait()
 		equal(t, "Pods with another node", "n1: 2, steer-node unready terminating DeletionByTaintManager: 2", c.places())
+		c.node("n2", nil)
+		synctest.Wait()
+		c.health("n2", corev1.ConditionFalse)
+		synctest.Wait()
+		equal(t, "taints of a second one", "not-ready:NoExecute not-ready:NoSchedule", c.taints("n2"))
+		c.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		synctest.Wait()
+		equal(t, "taints without the last that was well", "unreachable:NoSchedule", c.taints(workloads.NodeName))
+		equal(t, "of the second one", "not-ready:NoSchedule", c.taints("n2"))
 	})
 }
 

@@ -60,6 +60,10 @@ func (t *visit) place(pod *corev1.Pod, target string) (name, why string) {
 	if t.Index.Node(NodeName) == nil && (target == "" || target == NodeName) {
 		return NodeName, "" // it is about to be there
 	}
+	simulated := t.Index.Node(NodeName)
+	if (target == "" || target == NodeName) && simulated.Suits(&pod.Spec) && refusal(simulated, pod) == "" {
+		return NodeName, "" // most are
+	}
 	refusals := map[string]int{}
 	best, fewest, wanted, spare := "", 0, target != "", false
 	for _, node := range t.Index.Nodes() {
@@ -73,8 +77,6 @@ func (t *visit) place(pod *corev1.Pod, target string) (name, why string) {
 		switch count := t.Index.CountOn(node.Key.Name) + t.placed[node.Key.Name]; {
 		case refusal != "":
 			refusals[refusal]++
-		case node.Key.Name == NodeName:
-			return NodeName, ""
 		case best == "" || count < fewest:
 			best, fewest = node.Key.Name, count
 		}

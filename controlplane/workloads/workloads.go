@@ -265,6 +265,7 @@ const mostDeferred = 8
 // Step implements [step.Controller].
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	c.Timers.Ring(now, c.Due)
+	c.nodes.Survey(c.Memory)
 	c.now = now
 	t := &visit{Turn: c.Begin(view, now), controller: c, placed: map[string]int{}}
 	keys := c.Due.Sorted()

@@ -38,17 +38,62 @@ type Controllers struct {
 	evictions map[types.UID]time.Time
 	// missing is since when nodes of Pods are not there.
 	missing map[string]time.Time
-	// given is when a node of a zone was last given up.
-	given map[string]time.Time
-	// lost tells that no node was well at the last look at one.
-	lost bool
+	// given is when a node of a zone was last given up; waiting are those that were not.
+	given   map[string]time.Time
+	waiting step.KeySet
+	// zones count the nodes of each, as of the last survey; changed tells that they are not
+	// the same any more, lost that no node was well.
+	zones         map[string]census
+	changed, lost bool
+	// takenBack is that these nodes were given up.
+	takenBack step.KeySet
 	// collected is when Pods were last collected because there are too many.
 	collected time.Time
 }
 
 // New returns controllers that have seen nothing.
 func New() *Controllers {
-	return &Controllers{evictions: map[types.UID]time.Time{}, missing: map[string]time.Time{}, given: map[string]time.Time{}}
+	return &Controllers{
+		evictions: map[types.UID]time.Time{}, missing: map[string]time.Time{}, given: map[string]time.Time{},
+		waiting: step.KeySet{}, takenBack: step.KeySet{}, zones: map[string]census{}, changed: true,
+	}
+}
+
+// census counts nodes, and those of them that are not well.
+type census struct{ all, ill int }
+
+// Survey begins a step: if nodes have come, gone or changed, it finds out how many are well.
+// Once none is, all that were given up are taken back.
+func (c *Controllers) Survey(m *cluster.Memory) {
+	if !c.changed {
+		return
+	}
+	c.changed = false
+	clear(c.zones)
+	nodes, lost := m.Index.Nodes(), true
+	for _, node := range nodes {
+		lost = lost && !node.Ready
+		if _, excluded := node.Labels["node.kubernetes.io/exclude-disruption"]; excluded {
+			continue
+		}
+		counts := c.zones[node.Zone()]
+		if counts.all++; !node.Ready {
+			counts.ill++
+		}
+		c.zones[node.Zone()] = counts
+	}
+	if lost != c.lost {
+		c.lost = lost
+		clear(c.takenBack)
+		for _, node := range nodes {
+			m.Due.Add(node.Key)
+			if lost {
+				c.takenBack.Add(node.Key)
+			}
+		}
+	}
+	m.Due.Add(c.waiting.Sorted()...)
+	clear(c.waiting)
 }
 
 // Look brings the taints of a node up to its conditions.
@@ -58,15 +103,7 @@ func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 		return
 	}
 	delete(c.missing, key.Name)
-	lost := !slices.ContainsFunc(t.Index.Nodes(), func(n *cluster.Object) bool { return n.Ready })
-	leave := lost && !c.lost
-	if lost != c.lost {
-		c.lost = lost
-		for _, other := range t.Index.Nodes() {
-			t.Due.Add(other.Key) // what holds for this one holds for them
-		}
-	}
-	taints := c.unwell(t, node, toSchedule(node), leave)
+	taints := c.unwell(t, node, toSchedule(node))
 	if equal(taints, node.Taints) {
 		return
 	}
@@ -126,7 +163,7 @@ func toSchedule(node *cluster.Object) []corev1.Taint {
 
 // unwell returns taints with the one that Pods leave a node for that is not ready, if the
 // node is given up now or has been.
-func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []corev1.Taint, leave bool) []corev1.Taint {
+func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []corev1.Taint) []corev1.Taint {
 	wants := map[corev1.ConditionStatus]string{
 		corev1.ConditionFalse: corev1.TaintNodeNotReady, corev1.ConditionUnknown: corev1.TaintNodeUnreachable,
 	}[node.Health]
@@ -134,6 +171,10 @@ func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []cor
 		return taint.Effect == corev1.TaintEffectNoExecute && (taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable)
 	}
 	given := slices.ContainsFunc(taints, isGiven)
+	_, leave := c.takenBack[node.Key]
+	if leave && !given {
+		delete(c.takenBack, node.Key)
+	}
 	if node.Health == "" || !given && wants == "" {
 		return taints
 	}
@@ -149,23 +190,14 @@ func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []cor
 // mayGiveUp tells whether a node may be given up now; if another one of its zone was given
 // up just before, it is looked at again.
 func (c *Controllers) mayGiveUp(t *cluster.Turn, node *cluster.Object) bool {
-	if c.lost {
+	zone, wait := node.Zone(), pace
+	counts := c.zones[zone]
+	partly := counts.ill < counts.all && counts.ill > fewIll && float64(counts.ill) >= mostIll*float64(counts.all)
+	if c.lost || partly && counts.all <= manyNodes {
+		c.waiting.Add(node.Key)
 		return false
 	}
-	zone, ill, all := node.Zone(), 0, 0
-	for _, other := range t.Index.Nodes() {
-		if _, excluded := other.Labels["node.kubernetes.io/exclude-disruption"]; excluded || other.Zone() != zone {
-			continue
-		}
-		if all++; !other.Ready {
-			ill++
-		}
-	}
-	wait := pace
-	if ill < all && ill > fewIll && float64(ill) >= mostIll*float64(all) {
-		if all <= manyNodes {
-			return false
-		}
+	if partly {
 		wait = slowPace
 	}
 	if next := c.given[zone].Add(wait); t.Now.Before(next) {
@@ -187,13 +219,12 @@ func (c *Controllers) Changed(m *cluster.Memory, before, now *cluster.Object, at
 		name = before.Key.Name
 	}
 	m.Due.Add(m.Index.On(name)...)
-	if before != nil && now != nil && before.Ready == now.Ready {
-		return
+	if now == nil {
+		delete(c.waiting, before.Key)
+		delete(c.takenBack, before.Key)
 	}
-	for _, node := range m.Index.Nodes() {
-		m.Due.Add(node.Key) // how many are well decides over the others
-	}
-	if before != nil && now != nil && before.UID == now.UID && now.Health == corev1.ConditionUnknown {
+	c.changed = true
+	if before != nil && now != nil && before.UID == now.UID && before.Ready && now.Health == corev1.ConditionUnknown {
 		m.Note(cluster.Note{
 			User: lifecycleController, About: now.Key, UID: now.UID, Reason: "NodeNotReady", Message: "Node " + name + " status is now: NodeNotReady",
 		}, at)
