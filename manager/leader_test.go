@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -71,44 +72,46 @@ func (c *contender) end() error {
 
 func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
 	t.Parallel()
-	scheme, err := client.NewScheme(coordinationv1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme})
-	var running, most atomic.Int32
-	work := manager.RunnableFunc(func(ctx context.Context) error {
-		if n := running.Add(1); n > most.Load() {
-			most.Store(n)
+	synctest.Test(t, func(t *testing.T) {
+		scheme, err := client.NewScheme(coordinationv1.AddToScheme)
+		if err != nil {
+			t.Fatal(err)
 		}
-		defer running.Add(-1)
-		<-ctx.Done()
-		return nil
+		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		var running, most atomic.Int32
+		work := manager.RunnableFunc(func(ctx context.Context) error {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer running.Add(-1)
+			<-ctx.Done()
+			return nil
+		})
+		first := newContender(t, env.Config, "first", work)
+		<-first.Elected()
+		second := newContender(t, env.Config, "second", work)
+		select {
+		case <-second.Elected():
+			t.Fatal("two leaders")
+		default:
+		}
+		lease := steertest.Wait(env, "default/operator", func(l *coordinationv1.Lease) bool {
+			return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == "first"
+		})
+		if got := *lease.Spec.LeaseDurationSeconds; got != 3 {
+			t.Errorf("the lease lasts %d s, want 3", got)
+		}
+		if err := first.end(); err != nil {
+			t.Fatalf("the first leader: %v", err)
+		}
+		steertest.Wait(env, "default/operator", func(l *coordinationv1.Lease) bool {
+			return *l.Spec.HolderIdentity == "" || *l.Spec.HolderIdentity == "second"
+		})
+		<-second.Elected()
+		if most.Load() != 1 {
+			t.Errorf("%d leaders worked at once", most.Load())
+		}
 	})
-	first := newContender(t, env.Config, "first", work)
-	<-first.Elected()
-	second := newContender(t, env.Config, "second", work)
-	select {
-	case <-second.Elected():
-		t.Fatal("two leaders")
-	default:
-	}
-	lease := steertest.Wait(env, "default/operator", func(l *coordinationv1.Lease) bool {
-		return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == "first"
-	})
-	if got := *lease.Spec.LeaseDurationSeconds; got != 3 {
-		t.Errorf("the lease lasts %d s, want 3", got)
-	}
-	if err := first.end(); err != nil {
-		t.Fatalf("the first leader: %v", err)
-	}
-	steertest.Wait(env, "default/operator", func(l *coordinationv1.Lease) bool {
-		return *l.Spec.HolderIdentity == "" || *l.Spec.HolderIdentity == "second"
-	})
-	<-second.Elected()
-	if most.Load() != 1 {
-		t.Errorf("%d leaders worked at once", most.Load())
-	}
 }
 
 // partition fails every request once it is cut.
@@ -126,54 +129,58 @@ func (p *partition) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestALeaderWhoseLeaseIsTakenStopsAndWritesNothing(t *testing.T) {
 	t.Parallel()
-	scheme, err := client.NewScheme(coordinationv1.AddToScheme, corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme})
-	stopped := make(chan struct{})
-	leader := newContender(t, env.Config, "leader", manager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		close(stopped)
-		return nil
-	}))
-	<-leader.Elected()
+	synctest.Test(t, func(t *testing.T) {
+		scheme, err := client.NewScheme(coordinationv1.AddToScheme, corev1.AddToScheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		stopped := make(chan struct{})
+		leader := newContender(t, env.Config, "leader", manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			close(stopped)
+			return nil
+		}))
+		<-leader.Elected()
 
-	lease := steertest.Wait(env, "default/operator", func(*coordinationv1.Lease) bool { return true })
-	thief := "thief"
-	lease.Spec.HolderIdentity = &thief
-	if err := env.Client.Update(env.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
-	<-stopped
-	if err := <-leader.ended; !errors.Is(err, manager.ErrLostLease) {
-		t.Errorf("Start: %v, want ErrLostLease", err)
-	}
-	leader.ended <- nil
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}}
-	if err := leader.Client().Create(env.Context(), config); !errors.Is(err, manager.ErrNotLeader) {
-		t.Errorf("a write after the loss: %v, want ErrNotLeader", err)
-	}
-	if _, err := await.Object(env.Context(), env.Client, client.ObjectKeyFromObject(config), await.Gone[*corev1.ConfigMap]); err != nil {
-		t.Error(err)
-	}
+		lease := steertest.Wait(env, "default/operator", func(*coordinationv1.Lease) bool { return true })
+		thief := "thief"
+		lease.Spec.HolderIdentity = &thief
+		if err := env.Client.Update(env.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+		<-stopped
+		if err := <-leader.ended; !errors.Is(err, manager.ErrLostLease) {
+			t.Errorf("Start: %v, want ErrLostLease", err)
+		}
+		leader.ended <- nil
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}}
+		if err := leader.Client().Create(env.Context(), config); !errors.Is(err, manager.ErrNotLeader) {
+			t.Errorf("a write after the loss: %v, want ErrNotLeader", err)
+		}
+		if _, err := await.Object(env.Context(), env.Client, client.ObjectKeyFromObject(config), await.Gone[*corev1.ConfigMap]); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestALeaderThatCannotReachTheServerStopsBeforeOthersMayLead(t *testing.T) {
 	t.Parallel()
-	env := steertest.New(t, steertest.Options{})
-	cfg := rest.CopyConfig(env.Config)
-	line := &partition{next: cfg.Transport}
-	cfg.Transport = line
-	leader := newContender(t, cfg, "leader", manager.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }))
-	<-leader.Elected()
-	won := time.Now()
-	line.cut.Store(true)
-	if err := <-leader.ended; !errors.Is(err, manager.ErrLostLease) {
-		t.Errorf("Start: %v, want ErrLostLease", err)
-	}
-	leader.ended <- nil
-	if held := time.Since(won); held >= quick.Lease {
-		t.Errorf("it led for %s without renewal, past its lease", held)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		env := steertest.New(t, steertest.Options{})
+		cfg := rest.CopyConfig(env.Config)
+		line := &partition{next: cfg.Transport}
+		cfg.Transport = line
+		leader := newContender(t, cfg, "leader", manager.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }))
+		<-leader.Elected()
+		won := time.Now()
+		line.cut.Store(true)
+		if err := <-leader.ended; !errors.Is(err, manager.ErrLostLease) {
+			t.Errorf("Start: %v, want ErrLostLease", err)
+		}
+		leader.ended <- nil
+		if held := time.Since(won); held >= quick.Lease {
+			t.Errorf("it led for %s without renewal, past its lease", held)
+		}
+	})
 }

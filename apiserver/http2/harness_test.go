@@ -92,7 +92,7 @@ func (s *served) client(t testing.TB, certificates ...tls.Certificate) *http.Cli
 	protocols.SetHTTP2(true)
 	transport := &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}} //nolint:gosec // a test
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
 func (s *served) url(path string) string { return "https://" + s.address + path }
@@ -115,7 +115,7 @@ func (s *served) dial(t testing.TB) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	p := &peer{t: t, conn: conn}
