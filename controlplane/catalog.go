@@ -60,6 +60,11 @@ func (c *catalog) Bucket(name string) (step.Resource, bool) {
 	return r, ok
 }
 
+// resources returns all that the plane serves itself.
+func (c *catalog) resources() []*resource.Resource {
+	return slices.Concat(c.builtin, c.definitions.Resources())
+}
+
 // Resources implements [step.Catalog].
 func (c *catalog) Resources() iter.Seq[step.Resource] { return slices.Values(c.current().sorted) }
 
@@ -74,7 +79,7 @@ func (c *catalog) current() *resources {
 		return c.known
 	}
 	k := &resources{byKind: map[schema.GroupVersionKind]step.Resource{}, byBucket: map[string]step.Resource{}}
-	for _, r := range slices.Concat(c.builtin, c.definitions.Resources()) {
+	for _, r := range c.resources() {
 		k.add(r)
 	}
 	slices.SortFunc(k.sorted, func(a, b step.Resource) int { return cmp.Compare(a.Bucket, b.Bucket) })

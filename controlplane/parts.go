@@ -12,6 +12,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
+	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/self"
@@ -34,7 +35,7 @@ func Plugins() []string {
 func Controllers() []string {
 	return []string{
 		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "disruption-controller", autoscaling.ControllerName, "resourcequota-controller", service.RangeControllerName,
-		"clusterrole-aggregation-controller",
+		"clusterrole-aggregation-controller", registration.PolicyControllerName,
 		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
 		"certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller",
 	}

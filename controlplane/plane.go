@@ -204,7 +204,7 @@ func (p *Plane) assemble() error {
 	}
 	controllers := o.controllers(gc.New(served, step.LifeOf), namespace.New(served, step.LifeOf), cleanup.New(served, step.LifeOf), expiry.New(),
 		protection.New(step.LifeOf), disruption.New(served), autoscaling.NewController(served), service.NewRangeController(), quota.NewController(served, charges), rbac.NewAggregator(),
-		apiservice.NewController(), flow.NewController(), certificates.NewSigner(p.authority), certificates.NewCleaner())
+		apiservice.NewController(), flow.NewController(), registration.NewPolicyController(served.resources), certificates.NewSigner(p.authority), certificates.NewCleaner())
 	controllers = append(controllers, accounts.controllers...)
 	if o.Workloads != nil {
 		simulated, err := workloads.New(*o.Workloads)

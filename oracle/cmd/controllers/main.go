@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command controllers runs the reference control plane with the controllers of
-// kube-controller-manager that make workloads, Services and Nodes behave, until its
-// standard input ends. Its first line of output is JSON: url and token. No
+// kube-controller-manager that make workloads, Services and Nodes behave, and the
+// one that checks the types in admission policies, until its standard input ends.
+// Its first line of output is JSON: url and token. No
 // scheduler and no kubelet run: who asks plays their part.
 package main
 
@@ -12,10 +13,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
@@ -36,6 +40,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/statefulset"
 	"k8s.io/kubernetes/pkg/controller/tainteviction"
 	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
+	"k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus"
+	"k8s.io/kubernetes/pkg/generated/openapi"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 	"k8s.io/metrics/pkg/client/custom_metrics"
 	"k8s.io/metrics/pkg/client/external_metrics"
@@ -94,9 +100,13 @@ func control(ctx context.Context, server *peer.Server) error {
 	}
 	go lifecycle.Run(ctx)
 	go evictor.Run(ctx)
+	policies, err := policyStatus(client, f)
+	if err != nil {
+		return err
+	}
 	const workers = 2
 	for _, run := range []func(context.Context, int){
-		deployments.Run, daemons.Run, jobs.Run, schedules.Run, scaler.Run,
+		deployments.Run, daemons.Run, jobs.Run, schedules.Run, scaler.Run, policies.Run,
 		replicaset.NewReplicaSetController(ctx, sets, pods, client, replicaset.BurstReplicas).Run,
 		replication.NewReplicationManager(ctx, pods, f.Core().V1().ReplicationControllers(), client, replication.BurstReplicas).Run,
 		statefulset.NewStatefulSetController(ctx, pods, f.Apps().V1().StatefulSets(), f.Core().V1().PersistentVolumeClaims(), revisions, client).Run,
@@ -131,4 +141,14 @@ func autoscaler(ctx context.Context, config *rest.Config, client *kubernetes.Cli
 	measured := metrics.NewRESTMetricsClient(resources, custom_metrics.NewForConfig(config, mapper, custom_metrics.NewAvailableAPIsGetter(found)), external)
 	return podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper, measured,
 		f.Autoscaling().V2().HorizontalPodAutoscalers(), f.Core().V1().Pods(), 15*time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second), nil
+}
+
+// policyStatus returns the controller that checks the types in expressions of admission policies.
+func policyStatus(client *kubernetes.Clientset, f informers.SharedInformerFactory) (*validatingadmissionpolicystatus.Controller, error) {
+	known := resolver.NewDefinitionsSchemaResolver(openapi.GetOpenAPIDefinitions, scheme.Scheme)
+	return validatingadmissionpolicystatus.NewController(f.Admissionregistration().V1().ValidatingAdmissionPolicies(),
+		client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), &validating.TypeChecker{
+			SchemaResolver: known.Combine(&resolver.ClientDiscoveryResolver{Discovery: client.Discovery()}),
+			RestMapper:     restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
+		})
 }
