@@ -6,14 +6,17 @@ package apiserver
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
-	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -55,23 +58,18 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// verbs as metrics know them.
+// metricVerb returns a verb as metrics know it. Verbs that no request should have
+// count as one, so that their number is bounded.
 func metricVerb(verb string) string {
 	switch verb {
 	case "create":
 		return "POST"
 	case "update":
 		return "PUT"
-	case "":
-		return "other"
+	case "get", "list", "watch", "patch", "delete", "deletecollection", "head", "post", "put", "options", "connect", "trace":
+		return strings.ToUpper(verb)
 	}
-	upper := []byte(verb)
-	for i, c := range upper {
-		if 'a' <= c && c <= 'z' {
-			upper[i] = c - 'a' + 'A'
-		}
-	}
-	return string(upper)
+	return "other"
 }
 
 func scopeOf(req *endpoint.Request) string {
@@ -86,26 +84,110 @@ func scopeOf(req *endpoint.Request) string {
 	return "cluster"
 }
 
-// observe counts a finished request. Paths that nothing serves count as one, so
-// that their number is bounded.
-func (m *metrics) observe(req *endpoint.Request, w *exchange.Writer, took time.Duration) {
-	group, version, plural := "", "", ""
-	if req.Served != nil {
-		group, version, plural = req.Resource.Group, req.Version.Name, req.Resource.Plural
+// series is what requests that are counted as one have in common; all but the code is
+// known when they come in.
+type series struct {
+	version     *resource.Version
+	sub         *resource.Subresource
+	verb, scope string
+	dryRun      bool
+	long        bool // has no duration
+	code        int
+}
+
+func seriesOf(req *endpoint.Request, code int) series {
+	return series{
+		version: req.Version, sub: req.Sub, verb: req.Verb, scope: scopeOf(req),
+		dryRun: req.Asked("dryRun") != "", long: req.LongRunning(), code: code,
 	}
-	subresource := ""
-	if req.Sub != nil {
-		subresource = req.Sub.Name
+}
+
+// counters of one series; durations is nil where there are none.
+type counters struct {
+	requests  prometheus.Counter
+	durations prometheus.Observer
+}
+
+func (c counters) observe(took time.Duration) {
+	c.requests.Inc()
+	if c.durations != nil {
+		c.durations.Observe(took.Seconds())
 	}
-	dryRun := ""
-	if req.Asked("dryRun") != "" {
+}
+
+// observed are the counters of a resource while it is served, so that requests do not
+// look them up by their labels. It is safe for concurrent use.
+type observed struct {
+	mu    sync.Mutex // serialises additions
+	known atomic.Pointer[[]observedSeries]
+}
+
+type observedSeries struct {
+	series
+	counters
+}
+
+// of returns the counters of a series, made by look when it is new. A resource has a
+// handful of series; going through them takes less than a look into a map.
+func (o *observed) of(s series, look func(series) counters) counters {
+	if c, ok := o.find(s); ok {
+		return c
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c, ok := o.find(s); ok {
+		return c
+	}
+	c := look(s)
+	var all []observedSeries
+	if known := o.known.Load(); known != nil {
+		all = slices.Clone(*known)
+	}
+	all = append(all, observedSeries{s, c})
+	o.known.Store(&all)
+	return c
+}
+
+func (o *observed) find(want series) (counters, bool) {
+	if known := o.known.Load(); known != nil {
+		for i := range *known {
+			if s := &(*known)[i]; s.series == want {
+				return s.counters, true
+			}
+		}
+	}
+	return counters{}, false
+}
+
+// observe counts a finished request; in is what serves it, nil for nothing. Paths that
+// nothing serves count as one, so that their number is bounded.
+func (m *metrics) observe(req *endpoint.Request, in *installed, code int, took time.Duration) {
+	s := seriesOf(req, code)
+	if in == nil {
+		m.counters(nil, s).observe(took)
+		return
+	}
+	in.observed.of(s, func(s series) counters { return m.counters(in.Resource, s) }).observe(took)
+}
+
+// counters looks up the counters of a series of a resource, nil for none.
+func (m *metrics) counters(r *resource.Resource, s series) counters {
+	group, version, plural, subresource, dryRun := "", "", "", "", ""
+	if r != nil {
+		group, version, plural = r.Group, s.version.Name, r.Plural
+	}
+	if s.sub != nil {
+		subresource = s.sub.Name
+	}
+	if s.dryRun {
 		dryRun = "All"
 	}
-	verb, scope := metricVerb(req.Verb), scopeOf(req)
-	m.requests.WithLabelValues(verb, dryRun, group, version, plural, subresource, scope, "apiserver", strconv.Itoa(w.Code)).Inc()
-	if !req.LongRunning() {
-		m.durations.WithLabelValues(verb, group, version, plural, subresource, scope, "apiserver").Observe(took.Seconds())
+	verb := metricVerb(s.verb)
+	c := counters{requests: m.requests.WithLabelValues(verb, dryRun, group, version, plural, subresource, s.scope, "apiserver", strconv.Itoa(s.code))}
+	if !s.long {
+		c.durations = m.durations.WithLabelValues(verb, group, version, plural, subresource, s.scope, "apiserver")
 	}
+	return c
 }
 
 // watch returns the metrics of one watch.

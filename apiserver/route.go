@@ -16,20 +16,19 @@ import (
 )
 
 // newRequest parses a request and finds what serves it.
-func (s *Server) newRequest(r *http.Request) *endpoint.Request {
+func (s *Server) newRequest(r *http.Request) (*endpoint.Request, *installed) {
 	t := exchange.ParsePath(r.URL.Path)
 	req := &endpoint.Request{Request: resource.Request{Path: r.URL.Path, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, HTTP: r, Target: t}
-	s.find(req)
-	return req
+	return req, s.find(req)
 }
 
 // find fills in what the target of a request tells: its verb, and the resource as
-// it is served now.
-func (s *Server) find(req *endpoint.Request) {
+// it is served now, which it returns; nil for none.
+func (s *Server) find(req *endpoint.Request) *installed {
 	t, r := &req.Target, req.HTTP
 	if !t.Resource {
 		req.Verb = strings.ToLower(r.Method)
-		return
+		return nil
 	}
 	req.Verb = t.Verb(r.Method, req.Query)
 	req.Namespace, req.Name, req.Subresource = t.Namespace, t.Name, t.Subresource
@@ -37,29 +36,34 @@ func (s *Server) find(req *endpoint.Request) {
 		req.Name = exchange.SelectedName(req.Query())
 	}
 	in := s.table.Load().resources[schema.GroupResource{Group: t.Group, Resource: t.Plural}]
-	if in == nil || in.Version(t.Version) == nil || in.Version(t.Version).Unserved || !in.scoped(req) {
-		return
+	if in == nil {
+		return nil
 	}
-	req.Served, req.Resource, req.Version = in.Served, in.Resource, in.Version(t.Version)
+	v := in.Version(t.Version)
+	if v == nil || v.Unserved || !in.scoped(req, v) {
+		return nil
+	}
+	req.Served, req.Resource, req.Version = in.Served, in.Resource, v
 	if t.Subresource != "" {
-		for i := range req.Version.Subresources {
-			if sub := &req.Version.Subresources[i]; sub.Name == t.Subresource {
+		for i := range v.Subresources {
+			if sub := &v.Subresources[i]; sub.Name == t.Subresource {
 				req.Sub = sub
 			}
 		}
 	}
+	return in
 }
 
 // scoped tells whether a path names a namespace if and only if the resource has
 // them; lists and watches may span all, so that built-in kinds have a path there.
-func (in *installed) scoped(req *endpoint.Request) bool {
+func (in *installed) scoped(req *endpoint.Request, v *resource.Version) bool {
 	if in.Group == "" && in.Plural == "namespaces" {
 		return true
 	}
 	if !in.Namespaced {
 		return req.Namespace == ""
 	}
-	return req.Namespace != "" || req.Target.Name == "" && (req.Verb == "list" || req.Verb == "watch" || in.Version(req.Target.Version).Typed())
+	return req.Namespace != "" || req.Target.Name == "" && (req.Verb == "list" || req.Verb == "watch" || v.Typed())
 }
 
 // passage is what decides whether a request is let in.
@@ -75,5 +79,6 @@ func (s *Server) streams(r *http.Request) bool {
 	if s.table.Load().handler(r.URL.Path) != nil {
 		return true
 	}
-	return s.newRequest(r).LongRunning()
+	req, _ := s.newRequest(r)
+	return req.LongRunning()
 }

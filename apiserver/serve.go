@@ -27,7 +27,7 @@ import (
 // there is room, whether they may, and answer.
 func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	req := s.newRequest(r)
+	req, in := s.newRequest(r)
 	w := &exchange.Writer{ResponseWriter: hw, Warnings: req.Warnings}
 	header := w.Header()
 	audit := r.Header.Get("Audit-Id")
@@ -40,7 +40,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 		if v := recover(); v != nil {
 			s.recovered(w, req, v)
 		}
-		s.metrics.observe(req, w, time.Since(start))
+		s.metrics.observe(req, in, w.Code, time.Since(start))
 	}()
 	if err := s.admitted(w, r, req); err != nil {
 		s.fail(w, req, err)

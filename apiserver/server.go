@@ -60,7 +60,8 @@ type served struct {
 // installed is a resource while it is served.
 type installed struct {
 	*registry.Served
-	remove context.CancelFunc
+	remove   context.CancelFunc
+	observed observed
 }
 
 // New returns a server without resources. It starts nothing; to end the
