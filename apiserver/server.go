@@ -36,7 +36,8 @@ type Server struct {
 	gate    *exchange.Gate
 	// impersonator lets users act as others.
 	impersonator auth.Impersonator
-	// endpoint answers the requests for resources.
+	// registry keeps the objects, endpoint answers the requests for them.
+	registry *registry.Registry
 	endpoint *endpoint.Handler
 
 	mu    sync.Mutex // serialises changes of table
@@ -92,12 +93,12 @@ func New(options Options) (*Server, error) {
 	s.gate = exchange.NewGate(exchange.Limits{Reads: s.limits.Reads, Writes: s.limits.Writes, Watches: s.limits.WatchesPerUser})
 	s.metrics = newMetrics(options.Metrics, s)
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.registry = registry.New(registry.Options{
+		Store: s.store, Identity: s.entropy, Admission: options.Admission, AuthorizeCreate: s.authorizeCreate,
+		CacheBytes: options.CacheBytes, Stopping: s.stopping,
+	})
 	s.endpoint = endpoint.New(endpoint.Options{
-		Registry: registry.New(registry.Options{
-			Store: s.store, Identity: s.entropy, Admission: options.Admission, AuthorizeCreate: s.authorizeCreate,
-			CacheBytes: options.CacheBytes, Stopping: s.stopping,
-		}),
-		Admission: options.Admission, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,
+		Registry: s.registry, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,
 		BodyBytes: s.limits.BodyBytes, PatchOperations: s.limits.PatchOperations, RequestTimeout: s.limits.RequestTimeout,
 		MinWatch: s.limits.MinWatch, BookmarkEvery: s.limits.BookmarkEvery,
 	})
@@ -135,7 +136,7 @@ func (s *Server) Install(resources ...*resource.Resource) error {
 
 // installed is a resource that is about to be served.
 func (s *Server) installed(r *resource.Resource) *installed {
-	in := &installed{Served: registry.Serve(r)}
+	in := &installed{Served: s.registry.Serve(r)}
 	in.Gone, in.remove = context.WithCancel(s.stopping)
 	return in
 }

@@ -24,15 +24,18 @@ func (p *Plane) admissions(accounts, allocator, refusal, escalation resource.Adm
 		chain = append(chain, namespace.Lifecycle{Store: p.store})
 	}
 	if p.options.has("ServiceAccount") {
-		chain = append(chain, accounts)
+		chain = append(chain, resource.Confine(accounts, "pods"))
 	}
 	chain = append(chain, admission.Chain(p.store, p.options.Disable...)...)
-	chain = append(chain, certificates.Admission{Authorizer: p.authorizer, Disable: p.options.Disable})
-	chain = append(chain, allocator, podspec.AppArmor{}, refusal)
+	chain = append(chain,
+		resource.Confine(certificates.Admission{Authorizer: p.authorizer, Disable: p.options.Disable}, "certificatesigningrequests.certificates.k8s.io"),
+		resource.Confine(allocator, "services"), resource.Confine(podspec.AppArmor{}, "pods"), refusal)
 	if p.options.Admission != nil {
 		chain = append(chain, thawing{p.options.Admission})
 	}
-	chain = append(chain, escalation)
+	chain = append(chain, resource.Confine(escalation,
+		"roles.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
+		"rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"))
 	if p.options.has("ResourceQuota") {
 		chain = append(chain, quota.NewAdmission(p.store, p.send, charges))
 	}

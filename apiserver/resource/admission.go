@@ -5,6 +5,9 @@ package resource
 
 import (
 	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Admission decides on writes after authorization, in two passes.
@@ -90,4 +93,69 @@ func (c Admissions) Validate(ctx context.Context, r *AdmissionRequest) error {
 		}
 	}
 	return nil
+}
+
+// confined is an admission that has to do with some resources alone.
+type confined struct {
+	Admission
+	to []schema.GroupResource
+}
+
+// Confine returns an admission that has to do with some resources alone, named as
+// CustomResourceDefinitions are: "pods", "deployments.apps". Requests about others pass
+// it. A server finds out once per resource, not with every request; see [Concerning].
+func Confine(a Admission, to ...string) Admission {
+	c := confined{Admission: a}
+	for _, name := range to {
+		c.to = append(c.to, schema.ParseGroupResource(name))
+	}
+	return c
+}
+
+// Admit implements [Admission].
+func (c confined) Admit(ctx context.Context, r *AdmissionRequest) error {
+	if !c.concerns(r.Resource) {
+		return nil
+	}
+	return c.Admission.Admit(ctx, r)
+}
+
+// Mutates implements [Mutator].
+func (c confined) Mutates(r *AdmissionRequest) bool {
+	return c.concerns(r.Resource) && Mutates(c.Admission, r)
+}
+
+// Validate implements [Admission].
+func (c confined) Validate(ctx context.Context, r *AdmissionRequest) error {
+	if !c.concerns(r.Resource) {
+		return nil
+	}
+	return c.Admission.Validate(ctx, r)
+}
+
+func (c confined) concerns(r *Resource) bool {
+	return r != nil && slices.Contains(c.to, r.GroupResource())
+}
+
+// Concerning returns what of an admission has to do with a resource, nil for nothing.
+func Concerning(a Admission, r *Resource) Admission {
+	switch a := a.(type) {
+	case confined:
+		if !a.concerns(r) {
+			return nil
+		}
+		return Concerning(a.Admission, r)
+	case Admissions:
+		var links Admissions
+		for _, link := range a {
+			if link = Concerning(link, r); link != nil {
+				links = append(links, link)
+			}
+		}
+		if len(links) == 0 {
+			return nil
+		}
+		return links
+	}
+	return a
 }

@@ -19,24 +19,29 @@ import (
 type plugin struct {
 	name string
 	make func(storage.Viewer) resource.Admission
+	// to are the resources that it has to do with; see [resource.Confine].
+	to []string
 }
 
 // plugins are all of them, in the order of Kubernetes.
 func plugins() []plugin {
 	return []plugin{
-		{"LimitRanger", func(s storage.Viewer) resource.Admission { return NewLimitRanger(s) }},
-		{"TaintNodesByCondition", func(storage.Viewer) resource.Admission { return NodeTaints{} }},
-		{"PodSecurity", func(s storage.Viewer) resource.Admission { return NewPodSecurity(s) }},
-		{"Priority", func(s storage.Viewer) resource.Admission { return NewPriority(s) }},
-		{"DefaultTolerationSeconds", func(storage.Viewer) resource.Admission { return Tolerations{} }},
-		{"DefaultStorageClass", func(s storage.Viewer) resource.Admission { return NewStorageClass(s) }},
-		{"StorageObjectInUseProtection", func(storage.Viewer) resource.Admission { return StorageProtection{} }},
-		{"PersistentVolumeClaimResize", func(s storage.Viewer) resource.Admission { return NewVolumeResize(s) }},
-		{"RuntimeClass", func(s storage.Viewer) resource.Admission { return NewRuntimeClass(s) }},
-		{"DefaultIngressClass", func(s storage.Viewer) resource.Admission { return NewIngressClass(s) }},
-		{"PodTopologyLabels", func(s storage.Viewer) resource.Admission { return NewTopologyLabels(s) }},
-		{"NodeDeclaredFeatureValidator", func(s storage.Viewer) resource.Admission { return NewDeclaredFeatures(s) }},
-		{"PodResizeValidator", func(s storage.Viewer) resource.Admission { return NewPodResize(s) }},
+		{"LimitRanger", func(s storage.Viewer) resource.Admission { return NewLimitRanger(s) }, []string{"pods", "persistentvolumeclaims"}},
+		{"TaintNodesByCondition", func(storage.Viewer) resource.Admission { return NodeTaints{} }, []string{"nodes"}},
+		{"PodSecurity", func(s storage.Viewer) resource.Admission { return NewPodSecurity(s) }, []string{
+			"pods", "namespaces", "podtemplates", "replicationcontrollers",
+			"replicasets.apps", "deployments.apps", "daemonsets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch",
+		}},
+		{"Priority", func(s storage.Viewer) resource.Admission { return NewPriority(s) }, []string{"pods", "priorityclasses.scheduling.k8s.io"}},
+		{"DefaultTolerationSeconds", func(storage.Viewer) resource.Admission { return Tolerations{} }, []string{"pods"}},
+		{"DefaultStorageClass", func(s storage.Viewer) resource.Admission { return NewStorageClass(s) }, []string{"persistentvolumeclaims"}},
+		{"StorageObjectInUseProtection", func(storage.Viewer) resource.Admission { return StorageProtection{} }, []string{"persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses.storage.k8s.io"}},
+		{"PersistentVolumeClaimResize", func(s storage.Viewer) resource.Admission { return NewVolumeResize(s) }, []string{"persistentvolumeclaims"}},
+		{"RuntimeClass", func(s storage.Viewer) resource.Admission { return NewRuntimeClass(s) }, []string{"pods"}},
+		{"DefaultIngressClass", func(s storage.Viewer) resource.Admission { return NewIngressClass(s) }, []string{"ingresses.networking.k8s.io"}},
+		{"PodTopologyLabels", func(s storage.Viewer) resource.Admission { return NewTopologyLabels(s) }, []string{"pods", "bindings"}},
+		{"NodeDeclaredFeatureValidator", func(s storage.Viewer) resource.Admission { return NewDeclaredFeatures(s) }, []string{"pods"}},
+		{"PodResizeValidator", func(s storage.Viewer) resource.Admission { return NewPodResize(s) }, []string{"pods"}},
 	}
 }
 
@@ -56,7 +61,7 @@ func Chain(store storage.Viewer, disable ...string) resource.Admissions {
 	var chain resource.Admissions
 	for _, p := range plugins() {
 		if !slices.Contains(disable, p.name) {
-			chain = append(chain, p.make(store))
+			chain = append(chain, resource.Confine(p.make(store), p.to...))
 		}
 	}
 	return chain

@@ -23,7 +23,7 @@ import (
 // resourceVersion of the body are preconditions.
 func (h *Handler) act(ctx context.Context, w *exchange.Writer, req *Request) error {
 	sub := req.Sub
-	in, v := req.described()
+	in, v := h.described(req)
 	offer := negotiate.Offer{Protobuf: v.Typed()}
 	if _, err := negotiate.Output(req.HTTP, offer); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (h *Handler) computed(req *Request, backend any) answerer {
 	}
 	in, v := req.Served, req.Version
 	if req.Sub != nil {
-		in, v = req.described()
+		in, v = h.described(req)
 	}
 	c := &computing{h: h, in: in, v: v}
 	switch req.Verb {
@@ -66,12 +66,12 @@ func (h *Handler) computed(req *Request, backend any) answerer {
 }
 
 // described is a subresource of its own kind in the form of a resource.
-func (r *Request) described() (*registry.Served, *resource.Version) {
-	sub := r.Sub
+func (h *Handler) described(req *Request) (*registry.Served, *resource.Version) {
+	sub, parent := req.Sub, req.Resource
 	of := &resource.Resource{
 		Names: resource.Names{
-			Group: sub.Kind.Group, Plural: r.Resource.Plural, Singular: r.Resource.Singular,
-			Kind: sub.Kind.Kind, ListKind: sub.Kind.Kind + "List", Namespaced: r.Resource.Namespaced,
+			Group: sub.Kind.Group, Plural: parent.Plural, Singular: parent.Singular,
+			Kind: sub.Kind.Kind, ListKind: sub.Kind.Kind + "List", Namespaced: parent.Namespaced,
 		},
 		Versions: []resource.Version{{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership}},
 		Storage:  resource.Storage{Version: sub.Kind.Version},
@@ -80,7 +80,7 @@ func (r *Request) described() (*registry.Served, *resource.Version) {
 	if of.Versions[0].Strategy == nil {
 		of.Versions[0].Strategy = anything{}
 	}
-	in := registry.Serve(of)
+	in := h.registry.Serve(of)
 	in.Alike = sub.Alike
 	return in, &of.Versions[0]
 }
@@ -98,7 +98,7 @@ func (c *computing) offer() negotiate.Offer {
 }
 
 func (h *Handler) connect(ctx context.Context, w *exchange.Writer, req *Request, c resource.Connecter) error {
-	if a := h.options.Admission; a != nil {
+	if a := req.Served.Admission; a != nil {
 		ar := &resource.AdmissionRequest{Request: &req.Request, Operation: resource.Connect}
 		if err := a.Admit(ctx, ar); err != nil {
 			return err
@@ -272,7 +272,7 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 			return nil, apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
 		}
 		return obj, wr.Validate(ctx, obj, old)
-	}, wr.UpdateOptions)
+	}, wr.UpdateOptions())
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,6 @@ type Handler struct {
 // required; a limit that is 0 does not hold.
 type Options struct {
 	Registry *registry.Registry
-	// Admission of writes; nil: none.
-	Admission resource.Admission
 	// Known tells whether anything of a kind is served, and in which bucket its
 	// objects are.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
@@ -77,7 +75,7 @@ func (w Watched) sent(sizes []int) {
 
 // New returns a handler.
 func New(o Options) *Handler {
-	return &Handler{registry: o.Registry, options: o, scale: newScaleKind()}
+	return &Handler{registry: o.Registry, options: o, scale: newScaleKind(o.Registry)}
 }
 
 // Serve answers a request whose resource is served.

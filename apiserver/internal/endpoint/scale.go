@@ -23,13 +23,13 @@ import (
 
 // newScaleKind describes Scale as if it were a resource, for the decoding and
 // encoding of it.
-func newScaleKind() *registry.Served {
+func newScaleKind(g *registry.Registry) *registry.Served {
 	r := &resource.Resource{
 		Names:    resource.Names{Group: "autoscaling", Plural: "scales", Singular: "scale", Kind: "Scale", ListKind: "ScaleList", Namespaced: true},
 		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &autoscalingv1.Scale{} }, Strategy: anything{}, Printer: scalePrinter{}}},
 		Storage:  resource.Storage{Version: "v1"},
 	}
-	return registry.Serve(r)
+	return g.Serve(r)
 }
 
 // anything is the strategy of kinds whose rules are elsewhere.

@@ -48,7 +48,7 @@ func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.
 		}
 		obj := a.Load(kept)
 		obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
-		return obj, in.versions[in.Storage.Version], nil
+		return obj, in.Version(in.Storage.Version), nil
 	}
 	for i := range in.Versions {
 		v := &in.Versions[i]
@@ -142,7 +142,7 @@ func (wr *Write) unstored(ctx context.Context, obj resource.Object) (*storage.Re
 
 // toStorage brings an object into the storage version.
 func (in *Served) toStorage(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	to := in.versions[in.Storage.Version]
+	to := in.Version(in.Storage.Version)
 	converted, err := in.convert(ctx, []resource.Object{obj}, to)
 	if err != nil {
 		return nil, err

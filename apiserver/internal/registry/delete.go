@@ -131,7 +131,7 @@ func (d *deletion) preconditionsToMark(obj resource.Object) error {
 }
 
 func (d *deletion) admit(ctx context.Context, old resource.Object) error {
-	admission := d.wr.g.admission
+	admission := d.wr.admission
 	if admission == nil {
 		return nil
 	}

@@ -21,13 +21,13 @@ import (
 // transcoding the record makes, shares its memory, and is not made for nobody.
 func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
 	t.Parallel()
-	in := Serve(&resource.Resource{
+	g := New(Options{})
+	in := g.Serve(&resource.Resource{
 		Names:    resource.Names{Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true},
 		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &corev1.Pod{} }}},
 		Storage:  resource.Storage{Version: "v1"},
 	})
 	v := in.Version("v1")
-	g := New(Options{})
 	write := func(asked bool) (*storage.Record, *projection) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", Labels: map[string]string{"c": "d"}}}
 		pod.Spec.Containers = []corev1.Container{{Name: "e", Image: "f"}}

@@ -103,7 +103,7 @@ func (in *Served) WatchedAsProto(v *resource.Version) (done func()) {
 // that it was written from: half the work of transcoding it. It does nothing unless
 // somebody is about to ask for it. It takes the object over.
 func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object, asked bool) {
-	v := in.versions[in.Storage.Version]
+	v := in.Version(in.Storage.Version)
 	if planned := in.plans[v]; planned == nil || !asked && in.watched[v].Load() == 0 || planned() == nil {
 		return
 	}

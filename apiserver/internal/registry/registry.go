@@ -62,7 +62,8 @@ func New(o Options) *Registry {
 // Served is a resource while it is served.
 type Served struct {
 	*resource.Resource
-	versions map[string]*resource.Version
+	// Admission of requests for it; nil: none.
+	Admission resource.Admission
 	// blank are objects of the versions with nothing but a kind, made when first asked for.
 	blank map[*resource.Version]func() resource.Object
 	// plans write what is stored as protobuf; nil for types without a plan.
@@ -77,16 +78,15 @@ type Served struct {
 	Gone context.Context
 }
 
-// Serve indexes the versions of a resource.
-func Serve(r *resource.Resource) *Served {
+// Serve prepares what answers requests for a resource take.
+func (g *Registry) Serve(r *resource.Resource) *Served {
 	in := &Served{
-		Resource: r, versions: make(map[string]*resource.Version, len(r.Versions)),
+		Resource: r, Admission: resource.Concerning(g.admission, r),
 		plans: map[*resource.Version]func() *transcode.Plan{}, blank: map[*resource.Version]func() resource.Object{},
 		watched: map[*resource.Version]*atomic.Int32{},
 	}
 	for i := range r.Versions {
 		v := &r.Versions[i]
-		in.versions[v.Name] = v
 		if v.New != nil {
 			in.watched[v] = &atomic.Int32{}
 			in.plans[v] = sync.OnceValue(func() *transcode.Plan { return transcode.Of(v.New()) })
@@ -112,4 +112,11 @@ func (in *Served) newBlank(v *resource.Version) resource.Object {
 }
 
 // Version returns a version by name, or nil.
-func (in *Served) Version(name string) *resource.Version { return in.versions[name] }
+func (in *Served) Version(name string) *resource.Version {
+	for i := range in.Versions {
+		if v := &in.Versions[i]; v.Name == name {
+			return v
+		}
+	}
+	return nil
+}

@@ -34,11 +34,13 @@ type Write struct {
 	// Creates admits that the object does not exist yet.
 	Creates bool
 	// Protobuf tells that the answer will be protobuf.
-	Protobuf bool
-	dryRun   bool
-	// The options as admission sees them, for either outcome.
-	createOptions *metav1.CreateOptions
-	UpdateOptions *metav1.UpdateOptions
+	Protobuf  bool
+	admission resource.Admission
+	dryRun    bool
+	// The options, and as admission sees them for either outcome; nil until it looks.
+	options WriteOptions
+	create  *metav1.CreateOptions
+	update  *metav1.UpdateOptions
 }
 
 // WriteOptions are what all writes may ask for.
@@ -58,16 +60,8 @@ func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subre
 	wr := &Write{
 		g: g, Request: r, Served: in, Version: r.Version, sub: sub,
 		Strategy: r.Version.Strategy, Ownership: r.Version.Ownership,
-		Manager: apply.ManagerName(o.FieldManager, r.UserAgent),
-		dryRun:  resource.IsDryRun(o.DryRun),
-		createOptions: &metav1.CreateOptions{
-			TypeMeta: OptionsKind("CreateOptions"),
-			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
-		},
-		UpdateOptions: &metav1.UpdateOptions{
-			TypeMeta: OptionsKind("UpdateOptions"),
-			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
-		},
+		Manager:   apply.ManagerName(o.FieldManager, r.UserAgent),
+		admission: in.Admission, options: o, dryRun: resource.IsDryRun(o.DryRun),
 	}
 	if sub != nil && sub.Strategy != nil {
 		wr.Strategy, wr.Ownership = sub.Strategy, sub.Ownership
@@ -85,12 +79,12 @@ func (wr *Write) Own(live, obj resource.Object) (resource.Object, error) {
 
 // Admit runs mutating admission and brings the result back into shape.
 func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
-	if wr.g.admission == nil {
+	if wr.admission == nil {
 		return obj, nil
 	}
-	a := wr.admission(obj, old)
-	if !resource.Mutates(wr.g.admission, a) { // then it is in shape already
-		return obj, wr.g.admission.Admit(ctx, a)
+	a := wr.admitted(obj, old)
+	if !resource.Mutates(wr.admission, a) { // then it is in shape already
+		return obj, wr.admission.Admit(ctx, a)
 	}
 	resource.Thaw(obj)
 	resource.Thaw(old)
@@ -99,7 +93,7 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 		a.Object = obj
 	}
 	before := obj.GetManagedFields()
-	if err := wr.g.admission.Admit(ctx, a); err != nil {
+	if err := wr.admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}
 	obj = a.Object
@@ -114,10 +108,36 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	return obj, nil
 }
 
-func (wr *Write) admission(obj, old resource.Object) *resource.AdmissionRequest {
-	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, Options: wr.createOptions, DryRun: wr.dryRun}
+// createOptions are the options as admission sees them when the object does not exist
+// yet.
+func (wr *Write) createOptions() *metav1.CreateOptions {
+	if o := &wr.options; wr.create == nil {
+		wr.create = &metav1.CreateOptions{
+			TypeMeta: OptionsKind("CreateOptions"),
+			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
+		}
+	}
+	return wr.create
+}
+
+// UpdateOptions are the options as admission sees them when the object exists.
+func (wr *Write) UpdateOptions() *metav1.UpdateOptions {
+	if o := &wr.options; wr.update == nil {
+		wr.update = &metav1.UpdateOptions{
+			TypeMeta: OptionsKind("UpdateOptions"),
+			DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
+		}
+	}
+	return wr.update
+}
+
+// admitted is the write as admission sees it.
+func (wr *Write) admitted(obj, old resource.Object) *resource.AdmissionRequest {
+	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, DryRun: wr.dryRun}
 	if old != nil {
-		a.Operation, a.Options = resource.Update, wr.UpdateOptions
+		a.Operation, a.Options = resource.Update, wr.UpdateOptions()
+	} else {
+		a.Options = wr.createOptions()
 	}
 	if a.Name == "" && obj.GetName() != "" { // by now it is generated
 		named := *wr.Request
@@ -129,17 +149,17 @@ func (wr *Write) admission(obj, old resource.Object) *resource.AdmissionRequest 
 
 // AdmitScale runs mutating admission of a Scale.
 func (wr *Write) AdmitScale(ctx context.Context, scale, old resource.Object) (resource.Object, error) {
-	if wr.g.admission == nil {
+	if wr.admission == nil {
 		return scale, nil
 	}
-	a := wr.admission(scale, old)
-	err := wr.g.admission.Admit(ctx, a)
+	a := wr.admitted(scale, old)
+	err := wr.admission.Admit(ctx, a)
 	return a.Object, err
 }
 
 // Validate runs validating admission.
 func (wr *Write) Validate(ctx context.Context, obj, old resource.Object) error {
-	if wr.g.admission == nil {
+	if wr.admission == nil {
 		return nil
 	}
 	if wr.sub != nil && wr.sub.Scale != nil {
@@ -153,7 +173,7 @@ func (wr *Write) Validate(ctx context.Context, obj, old resource.Object) error {
 		}
 		obj, old = scale, was
 	}
-	return wr.g.admission.Validate(ctx, wr.admission(obj, old))
+	return wr.admission.Validate(ctx, wr.admitted(obj, old))
 }
 
 // committed tells the resource about a change.
