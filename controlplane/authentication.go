@@ -25,40 +25,34 @@ const usualIssuer = "https://kubernetes.default.svc.cluster.local"
 // says, by certificates of the plane's authority, by token, or nobody in
 // particular.
 type authenticator struct {
-	frontProxy   *auth.FrontProxy
-	certificates func() (*auth.Certificates, error)
-	bearer       auth.Bearer
-	noAnonymous  bool
+	// certified asks about requests of connections that show a certificate.
+	certified   func() (auth.Authenticators, error)
+	bearer      auth.Bearer
+	noAnonymous bool
 }
 
 func newAuthenticator(keys func() (*Keys, error), o Authentication, accounts *serviceaccount.Tokens) *authenticator {
-	return &authenticator{
-		frontProxy: o.FrontProxy, noAnonymous: o.NoAnonymous,
-		bearer: auth.Bearer{Tokens: []auth.TokenAuthenticator{o.Tokens, accounts}, Audiences: accounts.Audiences()},
-		certificates: sync.OnceValues(func() (*auth.Certificates, error) {
-			k, err := keys()
-			if err != nil {
-				return nil, err
-			}
-			return auth.NewCertificates(k.clients()...), nil
-		}),
+	a := &authenticator{
+		bearer:      auth.Bearer{Tokens: []auth.TokenAuthenticator{o.Tokens, accounts}, Audiences: accounts.Audiences()},
+		noAnonymous: o.NoAnonymous,
 	}
+	a.certified = sync.OnceValues(func() (auth.Authenticators, error) {
+		k, err := keys()
+		if err != nil {
+			return nil, err
+		}
+		var chain auth.Authenticators
+		if o.FrontProxy != nil {
+			chain = append(chain, o.FrontProxy)
+		}
+		return append(chain, auth.NewCertificates(k.clients()...), a.bearer), nil
+	})
+	return a
 }
 
 // Authenticate implements [auth.Authenticator].
 func (a *authenticator) Authenticate(r *http.Request) (*auth.User, error) {
-	var chain auth.Authenticators
-	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		if a.frontProxy != nil {
-			chain = append(chain, a.frontProxy)
-		}
-		certificates, err := a.certificates()
-		if err != nil {
-			return nil, err
-		}
-		chain = append(chain, certificates)
-	}
-	user, err := append(chain, a.bearer).Authenticate(r)
+	user, err := a.shown(r)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +63,18 @@ func (a *authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 		return auth.AsAnonymous{}.Authenticate(r)
 	}
 	return known(user), nil
+}
+
+// shown finds the user that a request shows to be, nil for none.
+func (a *authenticator) shown(r *http.Request) (*auth.User, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return a.bearer.Authenticate(r)
+	}
+	chain, err := a.certified()
+	if err != nil {
+		return nil, err
+	}
+	return chain.Authenticate(r)
 }
 
 // known returns a user with the group of all that have shown who they are.

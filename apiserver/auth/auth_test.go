@@ -61,7 +61,7 @@ func TestCertificatesNameUserAndGroups(t *testing.T) {
 	}
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{good}}
 	u, err := a.Authenticate(r)
-	if err != nil || u.Name != "jane" || !u.In("ops") {
+	if err != nil || u.Name != "jane" || !u.In("ops") || !u.In(auth.Authenticated) {
 		t.Errorf("known authority: %v, %v", u, err)
 	}
 	r.TLS.PeerCertificates = []*x509.Certificate{bad}
@@ -90,6 +90,30 @@ func TestRememberedCertificatesEndWhenTheyEnd(t *testing.T) {
 			t.Errorf("after its end: %v", u)
 		}
 	})
+}
+
+// TestWhatIsRememberedIsTheWholeChain: a certificate that is good together with another
+// one is not good alone, nor with a third.
+func TestWhatIsRememberedIsTheWholeChain(t *testing.T) {
+	t.Parallel()
+	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}
+	authority, key := certificate(t, ca, nil, nil)
+	between, betweenKey := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true}, authority, key)
+	third, _ := certificate(t, ca, nil, nil)
+	client, _ := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "jane"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, between, betweenKey)
+	a := auth.NewCertificates(authority)
+	for range 2 {
+		for _, c := range []struct {
+			shown []*x509.Certificate
+			good  bool
+		}{{[]*x509.Certificate{client, between}, true}, {[]*x509.Certificate{client}, false}, {[]*x509.Certificate{client, third}, false}} {
+			r := request()
+			r.TLS = &tls.ConnectionState{PeerCertificates: c.shown}
+			if u, err := a.Authenticate(r); (err == nil) != c.good {
+				t.Errorf("with %d certificates: %v, %v", len(c.shown), u, err)
+			}
+		}
+	}
 }
 
 func certificate(t *testing.T, template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {

@@ -18,19 +18,27 @@ import (
 const keptCertificates = 1024
 
 // Certificates authenticates TLS client certificates: the common name is the
-// user, the organisations are the groups, the attribute that KEP-4680 defines, if
-// there is one, is the UID. It is safe for concurrent use.
+// user, the organisations are the groups, beside system:authenticated, the attribute
+// that KEP-4680 defines, if there is one, is the UID. It is safe for concurrent use.
 //
 // Verifying a certificate costs more than reading an object, and a connection
-// shows the same one with every request. So what was verified is remembered for
-// as long as no certificate of the chain comes to its end. There is no
-// revocation that this could miss: verification itself consults none.
+// shows the same one with every request, as the same value: connections that show the
+// same bytes share it too. So what was verified is remembered for as long as no
+// certificate of the chain comes to its end. There is no revocation that this could
+// miss: verification itself consults none.
 type Certificates struct {
 	authorities []*x509.Certificate
 	roots       *x509.CertPool // the same
 
 	mu    sync.RWMutex
-	known map[[sha256.Size]byte]verified
+	known map[shown]verified
+}
+
+// shown is a chain of certificates as a connection shows it. What is known by it keeps
+// the first one alive, so that nothing else comes to be in its place.
+type shown struct {
+	leaf *x509.Certificate
+	rest [sha256.Size]byte // of what comes with it; zero for nothing
 }
 
 // verified is the outcome of a verification, and the time it holds for.
@@ -45,7 +53,7 @@ func NewCertificates(authorities ...*x509.Certificate) *Certificates {
 	for _, a := range authorities {
 		roots.AddCert(a)
 	}
-	return &Certificates{authorities: authorities, roots: roots, known: map[[sha256.Size]byte]verified{}}
+	return &Certificates{authorities: authorities, roots: roots, known: map[shown]verified{}}
 }
 
 // Authorities are those whose certificates are good.
@@ -56,7 +64,7 @@ func (c *Certificates) Authenticate(r *http.Request) (*User, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, nil
 	}
-	key, now := digest(r.TLS.PeerCertificates), time.Now()
+	key, now := identify(r.TLS.PeerCertificates), time.Now()
 	c.mu.RLock()
 	v, ok := c.known[key]
 	c.mu.RUnlock()
@@ -71,16 +79,16 @@ func (c *Certificates) Authenticate(r *http.Request) (*User, error) {
 	return v.user, nil
 }
 
-// digest names a chain as it was sent.
-func digest(chain []*x509.Certificate) [sha256.Size]byte {
-	if len(chain) == 1 {
-		return sha256.Sum256(chain[0].Raw)
+func identify(chain []*x509.Certificate) shown {
+	s := shown{leaf: chain[0]}
+	if len(chain) > 1 {
+		h := sha256.New()
+		for _, cert := range chain[1:] {
+			_, _ = h.Write(cert.Raw) // a hash does not fail; DER says where it ends
+		}
+		h.Sum(s.rest[:0])
 	}
-	h := sha256.New()
-	for _, cert := range chain {
-		_, _ = h.Write(cert.Raw) // a hash does not fail; DER says where it ends
-	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return s
 }
 
 // verify checks the first certificate of a chain.
@@ -115,6 +123,7 @@ func (c *Certificates) verify(sent []*x509.Certificate, now time.Time) (verified
 			Name: leaf.Subject.CommonName, UID: uid, Groups: leaf.Subject.Organization,
 			Extra: map[string][]string{CredentialID: {"X509SHA256=" + fingerprint(leaf)}},
 		}
+		v.user.join(Authenticated)
 	}
 	return v, nil
 }
@@ -136,7 +145,7 @@ func certificateUID(leaf *x509.Certificate) (string, error) {
 	return uid, nil
 }
 
-func (c *Certificates) remember(key [sha256.Size]byte, v verified, now time.Time) {
+func (c *Certificates) remember(key shown, v verified, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) >= keptCertificates {
