@@ -21,10 +21,11 @@ import (
 
 // The headers of impersonation.
 const (
-	impersonateUser  = "Impersonate-User"
-	impersonateUID   = "Impersonate-Uid"
-	impersonateGroup = "Impersonate-Group"
-	impersonateExtra = "Impersonate-Extra-"
+	impersonatePrefix = "Impersonate-"
+	impersonateUser   = impersonatePrefix + "User"
+	impersonateUID    = impersonatePrefix + "Uid"
+	impersonateGroup  = impersonatePrefix + "Group"
+	impersonateExtra  = impersonatePrefix + "Extra-"
 )
 
 // What the names of special users begin with, and the group of nodes.
@@ -41,6 +42,9 @@ const authenticationGroup = "authentication.k8s.io"
 // they say it, or nil when they do not ask. It fails when they ask for anything
 // without a user name.
 func WantedUser(h http.Header) (*User, error) {
+	if !impersonates(h) {
+		return nil, nil
+	}
 	as := &User{Name: h.Get(impersonateUser), UID: h.Get(impersonateUID), Groups: slices.Clone(h[impersonateGroup])}
 	asked := as.UID != "" || len(as.Groups) > 0
 	for header, values := range h {
@@ -66,10 +70,19 @@ func WantedUser(h http.Header) (*User, error) {
 	return nil, nil
 }
 
+func impersonates(h http.Header) bool {
+	for header := range h {
+		if strings.HasPrefix(header, impersonatePrefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // StripImpersonation removes the headers, so that no later handler acts on them.
 func StripImpersonation(h http.Header) {
 	for header := range h {
-		if strings.HasPrefix(header, "Impersonate-") {
+		if strings.HasPrefix(header, impersonatePrefix) {
 			delete(h, header)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 
 // answerRecord answers one object in the form that was chosen.
 func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, in *registry.Served, v *resource.Version, rec *storage.Record) error {
-	b := &exchange.Body{}
+	b := exchange.NewBody(2)
 	switch choice.Shape {
 	case negotiate.MetadataList:
 		if !v.Typed() {
@@ -263,7 +263,7 @@ func (h *Handler) answerTable(w *exchange.Writer, req *Request, choice negotiate
 	if err != nil {
 		return err
 	}
-	b := &exchange.Body{}
+	b := exchange.NewBody(2)
 	b.Add(raw)
 	return exchange.SendJSON(w, req.HTTP, code, choice, b)
 }

@@ -22,7 +22,7 @@ import (
 // parameters decodes the query of a request into an options object, which stays as it
 // is where there is none.
 func parameters(req *Request, into runtime.Object) error {
-	if req.HTTP.URL.RawQuery == "" {
+	if !req.asks() {
 		return nil
 	}
 	if err := listscheme.ParameterCodec.DecodeParameters(req.Query(), metav1.SchemeGroupVersion, into); err != nil {
@@ -40,20 +40,30 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 
 func createOptions(req *Request) (*metav1.CreateOptions, error) {
 	o := &metav1.CreateOptions{}
-	if err := parameters(req, o); err != nil {
-		return nil, err
+	if req.asks() {
+		if err := parameters(req, o); err != nil {
+			return nil, err
+		}
+		if err := invalidOptions("CreateOptions", metavalidation.ValidateCreateOptions(o)); err != nil {
+			return nil, err
+		}
 	}
 	o.TypeMeta = registry.OptionsKind("CreateOptions")
-	return o, invalidOptions("CreateOptions", metavalidation.ValidateCreateOptions(o))
+	return o, nil
 }
 
 func updateOptions(req *Request) (*metav1.UpdateOptions, error) {
 	o := &metav1.UpdateOptions{}
-	if err := parameters(req, o); err != nil {
-		return nil, err
+	if req.asks() {
+		if err := parameters(req, o); err != nil {
+			return nil, err
+		}
+		if err := invalidOptions("UpdateOptions", metavalidation.ValidateUpdateOptions(o)); err != nil {
+			return nil, err
+		}
 	}
 	o.TypeMeta = registry.OptionsKind("UpdateOptions")
-	return o, invalidOptions("UpdateOptions", metavalidation.ValidateUpdateOptions(o))
+	return o, nil
 }
 
 func patchOptions(req *Request, t types.PatchType) (*metav1.PatchOptions, error) {

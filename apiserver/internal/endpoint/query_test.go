@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	listscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -36,5 +37,15 @@ func TestNoQueryIsDecodedAsAnEmptyOne(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%T (-decoded +got):\n%s", want, diff)
 		}
+	}
+}
+
+func TestOptionsOfNoQueryAreValid(t *testing.T) {
+	t.Parallel()
+	if errs := metavalidation.ValidateCreateOptions(&metav1.CreateOptions{}); len(errs) > 0 {
+		t.Error(errs)
+	}
+	if errs := metavalidation.ValidateUpdateOptions(&metav1.UpdateOptions{}); len(errs) > 0 {
+		t.Error(errs)
 	}
 }

@@ -39,6 +39,9 @@ func (r *Request) Query() url.Values {
 	return r.values
 }
 
+// asks tells whether there is a query.
+func (r *Request) asks() bool { return r.HTTP.URL.RawQuery != "" }
+
 // Asked returns a parameter of the query that was read; empty when nobody has
 // looked at the query.
 func (r *Request) Asked(name string) string { return r.values.Get(name) }

@@ -30,10 +30,21 @@ type Body struct {
 	begin []byte
 	parts [][]byte
 	size  int
+	few   [few][]byte // what parts begins in where there is one object
 }
 
+// few pieces are not worth gathering: a connection takes them one by one.
+const few = 2
+
 // NewBody returns an empty body with room for some pieces.
-func NewBody(pieces int) *Body { return &Body{parts: make([][]byte, 0, pieces)} }
+func NewBody(pieces int) *Body {
+	if pieces > few {
+		return &Body{parts: make([][]byte, 0, pieces)}
+	}
+	b := &Body{}
+	b.parts = b.few[:0]
+	return b
+}
 
 // Begin sets what comes before all pieces.
 func (b *Body) Begin(p []byte) {
@@ -103,9 +114,13 @@ func Send(w *Writer, r *http.Request, code int, contentType string, b *Body) {
 }
 
 func (b *Body) writeTo(w io.Writer) error {
-	if len(b.parts) == 1 && len(b.begin) == 0 {
-		_, err := w.Write(b.parts[0])
-		return err
+	if len(b.parts) <= few && len(b.begin) == 0 {
+		for _, p := range b.parts {
+			if _, err := w.Write(p); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	buffer := copyBuffers.Get().(*[32 << 10]byte)
 	defer copyBuffers.Put(buffer)
@@ -170,7 +185,7 @@ func SendStatus(w *Writer, r *http.Request, code int, status *metav1.Status) {
 	if choice.Media == negotiate.Protobuf {
 		raw, err := status.Marshal()
 		if err == nil {
-			b := &Body{}
+			b := NewBody(few)
 			b.Add(wire.Envelope("v1", "Status", raw))
 			Send(w, r, code, choice.Media.ContentType(), b)
 			return
@@ -181,7 +196,7 @@ func SendStatus(w *Writer, r *http.Request, code int, status *metav1.Status) {
 		http.Error(w, status.Message, code)
 		return
 	}
-	b := &Body{}
+	b := NewBody(few)
 	b.Add(raw)
 	_ = SendJSON(w, r, code, choice, b)
 }

@@ -77,9 +77,24 @@ type Offer struct {
 // Output chooses the form of an answer. The error is a 406 Status.
 func Output(r *http.Request, offer Offer) (Choice, error) {
 	header := r.Header.Get("Accept")
-	if header == "" {
-		return Choice{Pretty: pretty(r)}, nil
+	if media, ok := usual(header, offer); ok {
+		return Choice{Media: media, Pretty: pretty(r)}, nil
 	}
+	return chosen(r, header, offer)
+}
+
+// usual is what the headers that programs send choose, which need not be taken apart.
+func usual(header string, offer Offer) (Media, bool) {
+	switch header {
+	case "", "application/json", "application/json, */*":
+		return JSON, true
+	case "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json":
+		return Protobuf, offer.Protobuf
+	}
+	return JSON, false
+}
+
+func chosen(r *http.Request, header string, offer Offer) (Choice, error) {
 	for _, clause := range goautoneg.ParseAccept(header) {
 		for _, media := range []Media{JSON, YAML, Protobuf} {
 			if !(clause.Type == "application" && (clause.SubType == media.subtype() || clause.SubType == "*") ||
@@ -144,7 +159,8 @@ func pretty(r *http.Request) bool {
 
 // Input returns the encoding of a body. The error is a 415 Status.
 func Input(contentType string, offer Offer) (Media, error) {
-	if contentType == "" {
+	switch contentType { // as programs spell it
+	case "", JSON.ContentType():
 		return JSON, nil
 	}
 	if parsed, _, err := mime.ParseMediaType(contentType); err == nil {
