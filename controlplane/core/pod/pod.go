@@ -21,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
+	"github.com/steer-dev/steer/controlplane/core/podwarning"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
@@ -44,7 +45,7 @@ func Resources() []*resource.Resource {
 				if old != nil { // by then no human looks
 					return nil
 				}
-				return append(nameWarnings(p), podspec.Warnings(p)...)
+				return append(nameWarnings(p), podwarning.OfPod(p)...)
 			},
 			Subresources: append(partialSubresources(), resource.Subresource{
 				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
@@ -78,7 +79,7 @@ func Resources() []*resource.Resource {
 				if old != nil && old.Generation == t.Generation {
 					return nil
 				}
-				return podspec.TemplateWarnings(field.NewPath("template"), &t.Template)
+				return podwarning.OfTemplate(field.NewPath("template"), &t.Template)
 			},
 			Columns: kind.Columns("Name", "Containers", "Images", "Pod Labels"),
 			Row: func(t *corev1.PodTemplate) []any {

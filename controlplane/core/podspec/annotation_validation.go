@@ -19,9 +19,9 @@ import (
 // Annotations that were fields to be, of which those that end in a slash go on
 // with the name of a container.
 const (
-	seccompOfPod       = corev1.SeccompPodAnnotationKey             //nolint:staticcheck // Kubernetes still checks it
-	seccompOfContainer = corev1.SeccompContainerAnnotationKeyPrefix //nolint:staticcheck // as above
-	appArmor           = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
+	SeccompOfPod        = corev1.SeccompPodAnnotationKey             //nolint:staticcheck // Kubernetes still checks it
+	SeccompOfContainer  = corev1.SeccompContainerAnnotationKeyPrefix //nolint:staticcheck // as above
+	AppArmorOfContainer = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 )
 
 // Values of these annotations; what is in a file of the node is named after
@@ -52,24 +52,24 @@ func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec)
 		at := f.Key(corev1.PodDeletionCost)
 		at.Invalid("", v, "must be a 32bit integer")
 	}
-	if !profiled(a) {
+	if !Profiled(a) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		switch {
-		case key == seccompOfPod, strings.HasPrefix(key, seccompOfContainer):
+		case key == SeccompOfPod, strings.HasPrefix(key, SeccompOfContainer):
 			checkSeccompAnnotation(f, key, a[key])
-		case strings.HasPrefix(key, appArmor):
+		case strings.HasPrefix(key, AppArmorOfContainer):
 			at := f.Key(key)
-			checkAppArmorAnnotation(&at, strings.TrimPrefix(key, appArmor), a[key], spec)
+			checkAppArmorAnnotation(&at, strings.TrimPrefix(key, AppArmorOfContainer), a[key], spec)
 		}
 	}
 }
 
-// profiled tells whether annotations name a profile of a Pod or a container.
-func profiled(a map[string]string) bool {
+// Profiled tells whether annotations name a profile of a Pod or a container.
+func Profiled(a map[string]string) bool {
 	for key := range a {
-		if key == seccompOfPod || strings.HasPrefix(key, seccompOfContainer) || strings.HasPrefix(key, appArmor) {
+		if key == SeccompOfPod || strings.HasPrefix(key, SeccompOfContainer) || strings.HasPrefix(key, AppArmorOfContainer) {
 			return true
 		}
 	}
@@ -121,14 +121,14 @@ func eachContainer(spec *corev1.PodSpec, visit func(*corev1.Container)) {
 // CheckProfiles compares the profiles of seccomp and AppArmor in annotations with
 // those in fields; f is the spec.
 func CheckProfiles(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
-	if !profiled(a) {
+	if !Profiled(a) {
 		return
 	}
 	var ofPod corev1.PodSecurityContext
 	if c := spec.SecurityContext; c != nil {
 		ofPod = *c
 	}
-	if v, ok := a[seccompOfPod]; ok {
+	if v, ok := a[SeccompOfPod]; ok {
 		security := f.Child("securityContext")
 		checkSeccompMatch(&security, v, ofPod.SeccompProfile)
 	}
@@ -138,7 +138,7 @@ func CheckProfiles(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
 			own = *c.SecurityContext
 		}
 		security := at.Child("securityContext")
-		if v, ok := a[seccompOfContainer+c.Name]; ok {
+		if v, ok := a[SeccompOfContainer+c.Name]; ok {
 			checkSeccompMatch(&security, v, own.SeccompProfile)
 		}
 		if spec.OS != nil && spec.OS.Name == corev1.Windows {
@@ -148,7 +148,7 @@ func CheckProfiles(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
 		if profile == nil {
 			profile = ofPod.AppArmorProfile
 		}
-		if v, ok := a[appArmor+c.Name]; ok && profile != nil {
+		if v, ok := a[AppArmorOfContainer+c.Name]; ok && profile != nil {
 			checkMatch(&security, "appArmorProfile", "apparmor", v, string(profile.Type), profile.LocalhostProfile)
 		}
 	})

@@ -29,7 +29,7 @@ func (AppArmor) annotated(r *resource.AdmissionRequest) *corev1.Pod {
 		return nil
 	}
 	for key := range p.Annotations {
-		if strings.HasPrefix(key, appArmor) {
+		if strings.HasPrefix(key, AppArmorOfContainer) {
 			return p
 		}
 	}
@@ -50,7 +50,7 @@ func (a AppArmor) Admit(_ context.Context, r *resource.AdmissionRequest) error {
 		ofPod = c.AppArmorProfile
 	}
 	eachContainer(&p.Spec, func(c *corev1.Container) {
-		v, ok := p.Annotations[appArmor+c.Name]
+		v, ok := p.Annotations[AppArmorOfContainer+c.Name]
 		if !ok || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 			return
 		}
@@ -64,12 +64,13 @@ func (a AppArmor) Admit(_ context.Context, r *resource.AdmissionRequest) error {
 			}
 			c.SecurityContext.AppArmorProfile = profile
 		}
-		r.Warn(field.NewPath("metadata", "annotations").Key(appArmor+c.Name).String() + ": " + useAppArmorField)
+		r.Warn(field.NewPath("metadata", "annotations").Key(AppArmorOfContainer+c.Name).String() + ": " + UseAppArmorField)
 	})
 	return nil
 }
 
-const useAppArmorField = `deprecated since v1.30; use the "appArmorProfile" field instead`
+// UseAppArmorField is the warning about a profile in an annotation.
+const UseAppArmorField = `deprecated since v1.30; use the "appArmorProfile" field instead`
 
 // validProfile returns a profile, nil if it is wrong.
 func validProfile(p *corev1.AppArmorProfile) *corev1.AppArmorProfile {

@@ -20,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
+	"github.com/steer-dev/steer/controlplane/core/podwarning"
 )
 
 // orphanAdvice is what the real server says to those who delete a Job and do not
@@ -65,7 +66,7 @@ func batchKinds() []*resource.Resource {
 				if old != nil && old.Generation == c.Generation {
 					return nil
 				}
-				return append(nameWarnings(c, old == nil), podspec.TemplateWarnings(field.NewPath("spec", "jobTemplate", "spec", "template"), &c.Spec.JobTemplate.Spec.Template)...)
+				return append(nameWarnings(c, old == nil), podwarning.OfTemplate(field.NewPath("spec", "jobTemplate", "spec", "template"), &c.Spec.JobTemplate.Spec.Template)...)
 			},
 			Columns: kind.Columns("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age",
 				"Containers*", "Images*", "Selector*"),

@@ -24,6 +24,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/podspec"
+	"github.com/steer-dev/steer/controlplane/core/podwarning"
 	"github.com/steer-dev/steer/controlplane/core/volume"
 )
 
@@ -119,7 +120,7 @@ func workloadKinds() []*resource.Resource {
 				if old != nil && old.Generation == o.Generation {
 					return nil
 				}
-				return podspec.TemplateWarnings(field.NewPath("spec", "template"), &o.Spec.Template)
+				return podwarning.OfTemplate(field.NewPath("spec", "template"), &o.Spec.Template)
 			},
 			Columns: kind.Columns("Name", "Desired:integer", "Current:integer", "Ready:integer", "Up-to-date:integer", "Available:integer",
 				"Node Selector", "Age", "Containers*", "Images*", "Selector*"),
@@ -334,7 +335,7 @@ func templateWarnings[P interface {
 	if old != none && old.GetGeneration() == obj.GetGeneration() {
 		return nil
 	}
-	return append(nameWarnings(obj, old == none), podspec.TemplateWarnings(field.NewPath("spec", "template"), t)...)
+	return append(nameWarnings(obj, old == none), podwarning.OfTemplate(field.NewPath("spec", "template"), t)...)
 }
 
 func nameWarnings(obj resource.Object, isNew bool) []string {

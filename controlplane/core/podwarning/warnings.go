@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package podspec
+// Package podwarning tells what is accepted in Pods and in templates of Pods, and not
+// meant.
+package podwarning
 
 import (
 	"fmt"
@@ -17,19 +19,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
 
-// TemplateWarnings are about what is accepted in a template and not meant; at
-// names the template.
-func TemplateWarnings(at *field.Path, t *corev1.PodTemplateSpec) []string {
+// OfTemplate returns the warnings about a template, which at names.
+func OfTemplate(at *field.Path, t *corev1.PodTemplateSpec) []string {
 	w := warner{at: at}
 	w.spec(&t.Spec, &t.ObjectMeta)
 	return w.out
 }
 
-// Warnings are about what is accepted in a Pod and not meant.
-func Warnings(p *corev1.Pod) []string {
+// OfPod returns the warnings about a Pod.
+func OfPod(p *corev1.Pod) []string {
 	var w warner
 	w.spec(&p.Spec, &p.ObjectMeta)
 	return w.out
@@ -72,8 +74,8 @@ func (w *warner) spec(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
 		w.fraction(s.Overhead, name, func() *field.Path { return w.child("spec", "overhead") })
 	}
-	if _, ok := m.Annotations[seccompOfPod]; ok && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
-		w.say(w.child("metadata", "annotations").Key(seccompOfPod), useSeccompField)
+	if _, ok := m.Annotations[podspec.SeccompOfPod]; ok && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
+		w.say(w.child("metadata", "annotations").Key(podspec.SeccompOfPod), useSeccompField)
 	}
 	w.containers(s, m.Annotations)
 	w.ports(s)
@@ -289,7 +291,7 @@ func (p place) child(names ...string) *field.Path {
 }
 
 func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
-	profiled := profiled(annotations)
+	profiled := podspec.Profiled(annotations)
 	w.each(s, func(at place, c *corev1.Container) {
 		if profiled {
 			w.profiles(s, c, annotations)
@@ -338,19 +340,19 @@ func (w *warner) profiles(s *corev1.PodSpec, c *corev1.Container, annotations ma
 		own = *c.SecurityContext
 	}
 	at := w.child("metadata", "annotations")
-	if _, ok := annotations[seccompOfContainer+c.Name]; ok && own.SeccompProfile == nil {
-		w.say(at.Key(seccompOfContainer+c.Name), useSeccompField)
+	if _, ok := annotations[podspec.SeccompOfContainer+c.Name]; ok && own.SeccompProfile == nil {
+		w.say(at.Key(podspec.SeccompOfContainer+c.Name), useSeccompField)
 	}
-	if w.at == nil || own.AppArmorProfile != nil { // of Pods, [AppArmor] tells
+	if w.at == nil || own.AppArmorProfile != nil { // of Pods, [podspec.AppArmor] tells
 		return
 	}
-	v, ok := annotations[appArmor+c.Name]
+	v, ok := annotations[podspec.AppArmorOfContainer+c.Name]
 	var ofPod *corev1.AppArmorProfile
 	if s.SecurityContext != nil {
 		ofPod = s.SecurityContext.AppArmorProfile
 	}
-	if ok && (ofPod == nil || !equality.Semantic.DeepEqual(ofPod, AppArmorProfile(v))) {
-		w.say(at.Key(appArmor+c.Name), useAppArmorField)
+	if ok && (ofPod == nil || !equality.Semantic.DeepEqual(ofPod, podspec.AppArmorProfile(v))) {
+		w.say(at.Key(podspec.AppArmorOfContainer+c.Name), podspec.UseAppArmorField)
 	}
 }
 
