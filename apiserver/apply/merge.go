@@ -66,7 +66,7 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 		return nil, false
 	}
 	shape := did(manager, force)
-	was, is := fields.Differences(old.Object, merged)
+	was, is := wire.Differences(old.Object, merged)
 	if !shape.AddValue(root, configuration.Object) || !shape.AddPair(root, was, is) {
 		return nil, false
 	}

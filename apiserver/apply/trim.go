@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -40,7 +39,7 @@ func (b *binding) differences(live, obj Object) (before, after map[string]any, e
 	if after, err = b.content(obj); err != nil {
 		return nil, nil, err
 	}
-	before, after = fields.Differences(before, after)
+	before, after = wire.Differences(before, after)
 	for _, content := range []map[string]any{before, after} {
 		content["apiVersion"], content["kind"] = b.Kind.ToAPIVersionAndKind()
 	}

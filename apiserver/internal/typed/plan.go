@@ -207,7 +207,7 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 				return false
 			}
 			continue
-		case name == "" || !plainText(name):
+		case name == "" || !PlainText(name):
 			return false
 		}
 		if !f.IsExported() {
@@ -277,8 +277,8 @@ func own(t reflect.Type) bool {
 		p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
-// plainText tells whether a text is written as it is.
-func plainText(text string) bool {
+// PlainText tells whether JSON has no need to escape anything of a text.
+func PlainText(text string) bool {
 	for i := range len(text) {
 		if !plainByte(text[i]) {
 			return false

@@ -226,7 +226,8 @@ func (r *reader) octets() ([]byte, bool) {
 }
 
 func (r *reader) quantity(into *resource.Quantity) bool {
-	begin, end := r.at, 0
+	begin := r.at
+	var end int
 	if r.peek() == '"' {
 		if _, ok := r.text(); !ok {
 			return false

@@ -195,7 +195,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 		}
 	}
 	for _, key := range keys {
-		if !plainText(key) {
+		if !PlainText(key) {
 			return p.appendForeign(w, out, v)
 		}
 	}
@@ -228,7 +228,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 
 // text leaves what needs escaping to the library.
 func (w *writer) text(out []byte, text string) ([]byte, error) {
-	if !plainText(text) {
+	if !PlainText(text) {
 		w.lossy = w.lossy || !utf8.ValidString(text)
 		raw, err := jsonv1.Marshal(text)
 		return append(out, raw...), err

@@ -7,7 +7,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
 // Marshal encodes decoded JSON: the bytes are those of encoding/json, with keys
@@ -99,11 +100,9 @@ func AppendName(out []byte, begin int, name string) []byte {
 
 // appendString leaves what needs escaping to encoding/json.
 func appendString(out []byte, s string) ([]byte, error) {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
-			raw, err := json.Marshal(s)
-			return append(out, raw...), err
-		}
+	if !typed.PlainText(s) {
+		raw, err := json.Marshal(s)
+		return append(out, raw...), err
 	}
 	out = append(out, '"')
 	out = append(out, s...)

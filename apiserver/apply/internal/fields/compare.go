@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -127,8 +128,8 @@ func (t *Tree) compareObjects(n *Type, at int32, where side, a, b any) bool {
 	if x, y, ok := frozenPair(where, a, b); ok {
 		return t.compareFrozenObjects(n, at, where, x, y)
 	}
-	old, _ := thawed(a).(map[string]any)
-	wished, _ := thawed(b).(map[string]any)
+	old, _ := wire.ThawValue(a).(map[string]any)
+	wished, _ := wire.ThawValue(b).(map[string]any)
 	if n.wholeObject {
 		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
 	}
@@ -172,7 +173,7 @@ func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool 
 		if t.isRecord(at, name) {
 			continue
 		}
-		if !plainText(name) {
+		if !typed.PlainText(name) {
 			return false
 		}
 		valueA, inA := a[name]
@@ -189,8 +190,8 @@ func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
 	if x, y, ok := frozenPair(where, a, b); ok && (n.wholeList || len(x) <= len("[]") && len(y) <= len("[]")) {
 		return (x == "" || n.fitsFrozen(x)) && (y == "" || n.fitsFrozen(y)) && t.leaf(at, where, a, b)
 	}
-	old, _ := thawed(a).([]any)
-	wished, _ := thawed(b).([]any)
+	old, _ := wire.ThawValue(a).([]any)
+	wished, _ := wire.ThawValue(b).([]any)
 	if n.wholeList || len(old) == 0 && len(wished) == 0 {
 		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
 	}
@@ -276,7 +277,7 @@ func (t *Tree) labelOf(n *Type, value any) (string, bool) {
 	scalar := func(value any) bool {
 		switch v := value.(type) {
 		case string:
-			if !plainText(v) {
+			if !typed.PlainText(v) {
 				return false
 			}
 			out = append(append(append(out, quote...), v...), quote...)

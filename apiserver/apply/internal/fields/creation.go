@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
 // Creation writes the fields of new objects of a Go type as the record has them,
@@ -30,14 +32,11 @@ type Creation struct {
 // struct; nil for what only [CompareTyped] can do. resets are the fields that nobody
 // is to own.
 func NewCreation(n *Type, t reflect.Type, resets *Tree) *Creation {
-	if n == nil || !n.object || n.wholeObject || t.Kind() != reflect.Struct {
+	if n == nil || !n.object || n.wholeObject || t.Kind() != reflect.Struct ||
+		t.NumField() == 0 || t.Field(0).Type != reflect.TypeFor[metav1.TypeMeta]() {
 		return nil
 	}
-	if t.NumField() == 0 || t.Field(0).Type != reflect.TypeFor[metav1.TypeMeta]() {
-		return nil
-	}
-	c := planner{known: map[planKey]*plan{}}
-	root := c.root(n, t, resets)
+	root := (&planner{known: map[planKey]*plan{}}).root(n, t, resets)
 	if root == nil {
 		return nil
 	}
@@ -80,18 +79,14 @@ func isNil(v unsafe.Pointer) bool { return *(*unsafe.Pointer)(v) == nil }
 // zero tells whether a value is all zeros in memory.
 func zero(v unsafe.Pointer, size uintptr) bool {
 	memory := unsafe.String((*byte)(v), size)
-	for len(memory) > len(zeros) {
-		if memory[:len(zeros)] != zeros {
-			return false
-		}
+	for len(memory) > len(zeros) && memory[:len(zeros)] == zeros {
 		memory = memory[len(zeros):]
 	}
-	return memory == zeros[:len(memory)]
+	return len(memory) <= len(zeros) && memory == zeros[:len(memory)]
 }
 
 // zeros is what values are compared with a piece at a time.
-const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
-	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // timeless tells whether a time is none.
 func (p *plan) timeless(v unsafe.Pointer) bool {
@@ -353,7 +348,7 @@ func (p *plan) writeMap(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool)
 	}
 	out = open(out, owned)
 	for _, key := range keys {
-		if !plainText(key) {
+		if !typed.PlainText(key) {
 			return out, false
 		}
 		if out[len(out)-1] != '{' {
@@ -415,7 +410,7 @@ func (p *plan) named(v unsafe.Pointer) bool {
 	for i := range p.keys {
 		k := &p.keys[i]
 		at := unsafe.Add(v, k.offset)
-		if k.omits && k.plan.empty(at) || k.plan.kind == planText && !plainText(*(*string)(at)) {
+		if k.omits && k.plan.empty(at) || k.plan.kind == planText && !typed.PlainText(*(*string)(at)) {
 			return false // absent: it might have a default
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
@@ -30,14 +31,6 @@ func formOfFrozen(value wire.Frozen) form {
 }
 
 func isFraction(number wire.Frozen) bool { return strings.ContainsAny(string(number), ".e") }
-
-// thawed decodes a value if it is frozen.
-func thawed(value any) any {
-	if frozen, ok := value.(wire.Frozen); ok {
-		return frozen.Thaw()
-	}
-	return value
-}
 
 // frozenPair returns two values if all of them that are there are frozen; one that is
 // not there is empty.
@@ -124,11 +117,11 @@ func (t *Tree) compareFrozenObjects(n *Type, at int32, where side, a, b wire.Fro
 		return t.leaf(at, where, a, b)
 	}
 	last := int32(0)
-	ok := eachMember(a, b, func(name string, valueA, valueB wire.Frozen) bool {
+	ok := wire.EachMember(a, b, func(name string, valueA, valueB wire.Frozen) bool {
 		if valueA == valueB {
 			return true
 		}
-		if !plainText(name) {
+		if !typed.PlainText(name) {
 			return false
 		}
 		var x, y any
@@ -142,55 +135,4 @@ func (t *Tree) compareFrozenObjects(n *Type, at int32, where side, a, b wire.Fro
 		return t.compare(n.field(name), last, sideOf(where, valueA != "", valueB != ""), x, y)
 	})
 	return ok && t.whole(at, where)
-}
-
-// eachMember goes through the members of two frozen objects in order, until it is told to
-// stop. Objects, and values, that are not there are empty.
-func eachMember(a, b wire.Frozen, do func(name string, a, b wire.Frozen) bool) bool {
-	left, right := membersOf(a), membersOf(b)
-	for left.here || right.here {
-		var x, y wire.Frozen
-		name := left.name
-		if !left.here || right.here && right.name < name {
-			name = right.name
-		}
-		if left.here && left.name == name {
-			x = left.value
-		}
-		if right.here && right.name == name {
-			y = right.value
-		}
-		if x != "" {
-			left.next()
-		}
-		if y != "" {
-			right.next()
-		}
-		if !do(name, x, y) {
-			return false
-		}
-	}
-	return true
-}
-
-// members walks over the members of a frozen object.
-type members struct {
-	reader wire.Reader
-	here   bool
-	name   string
-	value  wire.Frozen
-}
-
-func membersOf(object wire.Frozen) members {
-	m := members{reader: object.Reader()}
-	if object != "" {
-		m.next()
-	}
-	return m
-}
-
-func (m *members) next() {
-	if m.name, m.here = m.reader.Member(); m.here {
-		m.value = m.reader.Take()
-	}
 }

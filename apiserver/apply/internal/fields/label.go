@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
 // plainLabel tells whether a label is one that is written in one way only.
@@ -16,22 +18,12 @@ func plainLabel(label string) bool {
 	}
 	switch label[0] {
 	case 'f':
-		return plainText(label[2:])
+		return typed.PlainText(label[2:])
 	case 'k', 'v':
 		_, _, ok := identity(label)
 		return ok
 	}
 	return false
-}
-
-// plainText tells whether JSON has no need to escape anything of a text.
-func plainText(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
-		}
-	}
-	return true
 }
 
 // maxKeys is the largest number of fields that name the elements of a list.
@@ -56,7 +48,7 @@ func identity(label string) (keys [maxKeys]key, n int, ok bool) {
 			return "", false
 		}
 		text, rest, ok = strings.Cut(rest, quote)
-		return text, ok && plainText(text)
+		return text, ok && typed.PlainText(text)
 	}
 	scalar := func(k *key) bool {
 		if strings.HasPrefix(rest, quote) {
@@ -96,11 +88,6 @@ func identity(label string) (keys [maxKeys]key, n int, ok bool) {
 		}
 	}
 	return keys, n, false
-}
-
-func inOrderOfLabels(a, b string) bool {
-	order, ok := compareLabels(a, b)
-	return ok && order < 0
 }
 
 // compareLabels orders siblings as the record does: fields by name, then

@@ -43,7 +43,10 @@ func (t *Tree) readObject(text string, at int32, sort bool) (rest string, ok boo
 		if !ok || !plainLabel(label) {
 			return "", false
 		}
-		inOrder = inOrder && (last == 0 || inOrderOfLabels(t.branches[last].label, label))
+		if last != 0 {
+			order, ok := compareLabels(t.branches[last].label, label)
+			inOrder = inOrder && ok && order < 0
+		}
 		last = t.grow(at, last, label)
 		if text, ok = t.readObject(after, last, sort); !ok || text == "" {
 			return "", false

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
 // plan says how values of a Go type that a schema describes are gone through.
@@ -254,7 +256,7 @@ func (c *planner) addFields(p *plan, n *Type, t reflect.Type) bool {
 	sample := reflect.New(t).Elem()
 	for _, field := range value.TypeReflectEntryOf(t).OrderedFields() {
 		v := field.GetFrom(sample)
-		if !v.CanAddr() || !v.CanSet() || !plainText(field.JsonName) {
+		if !v.CanAddr() || !v.CanSet() || !typed.PlainText(field.JsonName) {
 			return false // below a pointer, or hidden
 		}
 		f := planField{
