@@ -6,6 +6,7 @@ package apiserver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -245,6 +246,48 @@ func TestMetricsCountRequests(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("metrics lack %s", want)
 		}
+	}
+}
+
+// TestRequestsAreCountedByWhatTellsThemApart: those that differ in verb, scope, outcome or
+// as dry runs are counted apart, those of a resource that was replaced go on where they
+// were, and methods that nobody knows count as one.
+func TestRequestsAreCountedByWhatTellsThemApart(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	rt := s.RoundTripper(admin)
+	for i := range 2 {
+		if i > 0 {
+			if err := s.Install(s.Resources()...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		body := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a%d"}}`, i)
+		send(t, rt, http.MethodPost, widgetsPath+"?dryRun=All", body)
+		for range 2 {
+			send(t, rt, http.MethodPost, widgetsPath, body)
+			send(t, rt, http.MethodGet, widgetsPath+fmt.Sprint("/a", i), "")
+			send(t, rt, http.MethodGet, widgetsPath, "")
+		}
+		for _, path := range []string{widgetsPath, "/version", "/nowhere"} {
+			send(t, rt, fmt.Sprint("BREW", i), path, "")
+		}
+	}
+	got := send(t, rt, http.MethodGet, "/metrics", "").body
+	series := func(code, dryRun, scope, verb string, n int) string {
+		return fmt.Sprintf(`apiserver_request_total{code="%s",component="apiserver",dry_run="%s",group="example.com",resource="widgets",scope="%s",subresource="",verb="%s",version="v1"} %d`,
+			code, dryRun, scope, verb, n)
+	}
+	for _, want := range []string{
+		series("201", "All", "namespace", "POST", 2), series("201", "", "namespace", "POST", 2), series("409", "", "namespace", "POST", 2),
+		series("200", "", "resource", "GET", 4), series("200", "", "namespace", "LIST", 4), series("405", "", "namespace", "other", 2),
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if strings.Contains(got, "BREW") {
+		t.Error("what a client calls a method is a label")
 	}
 }
 
