@@ -69,8 +69,12 @@ func namespaceKinds() []*resource.Resource {
 }
 
 // defaultNamespace sees to the phase, and to the label by which selectors find a namespace.
+// A generated name that is wrong is no label either, and said to be wrong once.
 func defaultNamespace(ns *corev1.Namespace) {
 	kind.OrDefault(&ns.Status.Phase, corev1.NamespaceActive)
+	if ns.GenerateName != "" && len(validation.IsValidLabelValue(ns.Name)) > 0 {
+		return
+	}
 	if ns.Name != "" && ns.Labels[corev1.LabelMetadataName] != ns.Name {
 		ns.Labels = maps.Clone(ns.Labels)
 		if ns.Labels == nil {
@@ -148,6 +152,7 @@ func configKinds() []*resource.Resource {
 			Version: "v1", Plural: "serviceaccounts", Short: []string{"sa"}, Unconditional: true,
 			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
+			Prepare:  func(_ context.Context, s, _ *corev1.ServiceAccount) { nameSecrets(s) },
 			Warnings: accountWarnings,
 			Columns:  kind.Columns("Name", "Age"),
 			Row:      func(s *corev1.ServiceAccount) []any { return []any{s.Name, kind.Age(s)} },
@@ -325,6 +330,13 @@ func validFinalizer(path *field.Path, name string) field.ErrorList {
 // onlyListedSecrets is the annotation by which an account has its Pods mount the Secrets that it
 // lists alone.
 const onlyListedSecrets = "kubernetes.io/enforce-mountable-secrets"
+
+// nameSecrets leaves nothing but the names of an account's Secrets.
+func nameSecrets(s *corev1.ServiceAccount) {
+	for i := range s.Secrets {
+		s.Secrets[i] = corev1.ObjectReference{Name: s.Secrets[i].Name}
+	}
+}
 
 func accountWarnings(s, old *corev1.ServiceAccount) []string {
 	if _, is := s.Annotations[onlyListedSecrets]; !is {

@@ -95,11 +95,11 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 	}
 	if sub := v.Subresources; sub != nil {
 		s.hasStatus = sub.Status != nil
-		s.scale = newScale(sub.Scale)
+		s.scale = newScale(schema, sub.Scale)
+		if v.Storage {
+			out.Settle = s.settler()
+		}
 		if s.hasStatus {
-			if v.Storage {
-				out.Settle = s.settler()
-			}
 			out.Subresources = append(out.Subresources, resource.Subresource{Name: "status", Strategy: statusStrategy{s}, Ownership: owners.status(v.Name)})
 		}
 		if s.scale != nil {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"sync"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -88,7 +89,7 @@ type scaleOwnership struct{ *apply.Scale }
 // Apply refuses, as Kubernetes does, what nobody has written yet: to say whose a count is
 // that has no owner, it would need to convert the Scale of a custom resource.
 func (s scaleOwnership) Apply(live, applied resource.Object, manager string, force bool) (resource.Object, error) {
-	if len(live.GetManagedFields()) == 0 {
+	if len(live.GetManagedFields()) == 0 && applied.GetObjectKind().GroupVersionKind() == autoscalingv1.SchemeGroupVersion.WithKind("Scale") {
 		return nil, errors.New("failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: " +
 			"request to convert CR to an invalid group/version: autoscaling/v1")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,16 +20,17 @@ import (
 // scale reads and writes replica counts at the paths that a definition names.
 // A nil scale checks nothing.
 type scale struct {
+	schema                             *Schema
 	specPath, statusPath, selectorPath string // as written in the definition
 }
 
 var _ resource.Scaler = (*scale)(nil)
 
-func newScale(s *v1.CustomResourceSubresourceScale) *scale {
+func newScale(schema *Schema, s *v1.CustomResourceSubresourceScale) *scale {
 	if s == nil {
 		return nil
 	}
-	out := &scale{specPath: s.SpecReplicasPath, statusPath: s.StatusReplicasPath}
+	out := &scale{schema: schema, specPath: s.SpecReplicasPath, statusPath: s.StatusReplicasPath}
 	if s.LabelSelectorPath != nil {
 		out.selectorPath = *s.LabelSelectorPath
 	}
@@ -61,9 +63,20 @@ func (s *scale) Replicas(obj resource.Object) (spec, status int32, selector stri
 	return int32(wished), int32(actual), selector, err
 }
 
-// SetReplicas implements [resource.Scaler].
+// SetReplicas implements [resource.Scaler]. Where that makes an object that was not there,
+// the object gets its defaults.
 func (s *scale) SetReplicas(obj resource.Object, replicas int32) error {
-	return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), fieldsOf(s.specPath)...)
+	content, path := obj.(*unstructured.Unstructured).Object, fieldsOf(s.specPath)
+	_, has, _ := unstructured.NestedFieldNoCopy(content, path[:len(path)-1]...)
+	if err := unstructured.SetNestedField(content, int64(replicas), path...); err != nil || has {
+		return err
+	}
+	structural, err := s.schema.Structural()
+	if err != nil || structural == nil {
+		return err
+	}
+	defaulting.Default(content, structural)
+	return nil
 }
 
 func (s *scale) validateSpec(content map[string]any) field.ErrorList {

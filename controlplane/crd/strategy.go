@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,7 +75,8 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 	var meta *metav1.ObjectMeta
 	metadata, hasMeta := content["metadata"].(map[string]any)
 	canonical := hasMeta && canonicalMeta(metadata)
-	tidy := s.schema.tidy().recognisesObject(content)
+	// The schema says nothing of what claims to be of another kind; it is refused later.
+	tidy := s.schema.tidy().recognisesObject(content) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
 	if (!canonical || !tidy || s.schema.features().embeds) && resource.ThawContent(content) {
 		defer resource.FreezeContent(content)
 	}
@@ -295,7 +297,7 @@ func (s *strategy) validateInvariants(ctx context.Context, structural *schema.St
 	if rules == nil {
 		return errs
 	}
-	if blocking(found) || blocking(errs) {
+	if blocking(found) || blocking(errs) || blockingMetadata(content) {
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	var old any
@@ -330,6 +332,13 @@ func blocking(errs field.ErrorList) bool {
 		}
 		return false
 	})
+}
+
+// blockingMetadata tells whether metadata, which is validated with that of all kinds, has
+// an error as those above.
+func blockingMetadata(content map[string]any) bool {
+	u := unstructured.Unstructured{Object: content}
+	return u.GetName() == "" || apivalidation.ValidateAnnotationsSize(u.GetAnnotations()) != nil
 }
 
 // Warnings tells about finalizers whose names are not qualified by a domain.
@@ -369,27 +378,52 @@ func finalizerWarnings(name string) []string {
 	return out
 }
 
-// settler returns what gives an object whose creation has left the status out the default
-// of the status, as readers of what is stored get it; nil if it has none.
+// settler returns what gives an object of the stored version the form in which it is
+// read: with the default of a status that its creation has left out, without a count that
+// a write of its scale has set and the schema does not know. nil if there is neither.
 func (s *strategy) settler() func(resource.Object) {
 	structural, err := s.schema.Structural()
 	if err != nil || structural == nil {
 		return nil
 	}
-	status, ok := structural.Properties["status"]
-	if !ok || status.Default.Object == nil {
+	status := structural.Properties["status"]
+	fills := s.hasStatus && status.Default.Object != nil
+	only := &schema.Structural{Properties: map[string]schema.Structural{"status": status}}
+	var drops []string
+	if s.scale != nil && !knows(structural, fieldsOf(s.scale.specPath)) {
+		drops = fieldsOf(s.scale.specPath)
+	}
+	if !fills && drops == nil {
 		return nil
 	}
-	only := &schema.Structural{Properties: map[string]schema.Structural{"status": status}}
 	return func(obj resource.Object) {
 		content := obj.(*unstructured.Unstructured).Object
-		if _, has := content["status"]; has {
-			return
+		if drops != nil {
+			unstructured.RemoveNestedField(content, drops...)
 		}
-		read := map[string]any{}
-		defaulting.Default(read, only)
-		content["status"] = read["status"]
+		if _, has := content["status"]; fills && !has {
+			read := map[string]any{}
+			defaulting.Default(read, only)
+			content["status"] = read["status"]
+		}
 	}
+}
+
+// knows tells whether a schema keeps a field.
+func knows(structural *schema.Structural, path []string) bool {
+	for _, name := range path {
+		switch property, known := structural.Properties[name]; {
+		case known:
+			structural = &property
+		case structural.AdditionalProperties != nil:
+			if structural = structural.AdditionalProperties.Structural; structural == nil {
+				return true
+			}
+		default:
+			return structural.XPreserveUnknownFields
+		}
+	}
+	return true
 }
 
 // prune removes what the schema does not know from an object that was converted

@@ -135,6 +135,7 @@ func (in *Served) exists(obj resource.Object, current *storage.Record) error {
 	gr := in.GroupResource()
 	err := apierrors.NewAlreadyExists(gr, obj.GetName())
 	if obj.GetGenerateName() != "" {
+		gr.Group = in.StoredKind().Group
 		err = apierrors.NewGenerateNameConflict(gr, obj.GetName(), 1)
 	}
 	if current != nil && Meta(current).Terminating {

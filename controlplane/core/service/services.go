@@ -7,6 +7,7 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,8 +15,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
@@ -75,10 +78,33 @@ func serviceKinds() []*resource.Resource {
 					kind.Fill(&e.Ports[i].Protocol, corev1.ProtocolTCP)
 				}
 			},
+			Prepare:  func(_ context.Context, e, old *discoveryv1.EndpointSlice) { dropTopology(e, old) },
 			Validate: validateEndpointSlice, Warnings: sliceWarnings,
 			Columns: kind.Columns("Name", "AddressType", "Ports", "Endpoints", "Age"),
 			Row:     sliceRow,
 		}.Resource(),
+	}
+}
+
+// dropTopology clears what v1 has for reading alone, unless the endpoints stay as they
+// are. A node that was known by its topology before is kept by its name.
+func dropTopology(e, old *discoveryv1.EndpointSlice) {
+	known := map[string]bool{}
+	if old != nil {
+		if equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints) {
+			return
+		}
+		for i := range old.Endpoints {
+			known[old.Endpoints[i].DeprecatedTopology[corev1.LabelHostname]] = true
+		}
+	}
+	for i := range e.Endpoints {
+		p := &e.Endpoints[i]
+		node := p.DeprecatedTopology[corev1.LabelHostname]
+		if p.NodeName == nil && node != "" && known[node] && len(validation.IsDNS1123Subdomain(node)) == 0 {
+			p.NodeName = &node
+		}
+		p.DeprecatedTopology = nil
 	}
 }
 

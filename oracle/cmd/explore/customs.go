@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -164,8 +165,12 @@ func plainAnswer(answer wiretest.Answer, group string) string {
 		})
 		text = strings.Join(parts, "---\n")
 	}
+	text = typeNumber.ReplaceAllString(text, "selfType")
 	return onPurpose.ReplaceAllString(text, "")
 }
+
+// typeNumber is how a rule's type is called, by chance, in what is wrong with the rule.
+var typeNumber = regexp.MustCompile(`selfType\d+`)
 
 // shrink leaves out the requests without which the last one is still answered as
 // differently, half of them at a time, then fewer, and then of the definition what makes

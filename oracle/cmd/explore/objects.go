@@ -140,7 +140,10 @@ func (c *talk) object(version, name string) map[string]any {
 	}
 	if d.oneIn(15) {
 		field := one(d.Rand, "generation", "deletionTimestamp", "creationTimestamp", "uid", "selfLink", "managedFields", "ownerReferences", "deletionGracePeriodSeconds", "namespace", "labels", "unknown", "resourceVersion", "generateName", "finalizers")
-		metadata[field] = one[any](d.Rand, 7, "x", nil, []any{}, map[string]any{}, "2020-01-01T00:00:00Z", []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1"}}, "${rv}")
+		metadata[field] = one[any](d.Rand, 7, "x", nil, []any{}, map[string]any{}, "2020-01-01T00:00:00Z", []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1"}})
+		if field == "resourceVersion" {
+			metadata[field] = "${rv}"
+		}
 	}
 	object["metadata"] = metadata
 	return object
