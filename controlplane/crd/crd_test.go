@@ -164,7 +164,7 @@ func cronTabStrategy(t *testing.T) *strategy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &strategy{schema: s, hasStatus: true, scale: newScale(v.Subresources.Scale)}
+	out := &strategy{schema: s, hasStatus: true, scale: newScale(s, v.Subresources.Scale)}
 	out.kind.Group, out.kind.Version, out.kind.Kind = "stable.example.com", "v1", "CronTab"
 	return out
 }

@@ -336,7 +336,7 @@ func (c *talk) duplicates() {
 		at += strings.Index(text[at:], "{") + 1
 		text = text[:at] + one(c.Rand, `"s1":"a","s1":"b",`, `"i1":1,"i1":2,`, `"name":"n0",`, `"unknown":{"a":1,"a":2},`, `"a":"x",`) + text[at:]
 	}
-	text = strings.Replace(text, ",}", "}", -1)
+	text = strings.ReplaceAll(text, ",}", "}")
 	c.say("POST "+c.collection(version)+c.writes()+"\n@raw\n"+remember+"\n"+text+"\n", nil)
 }
 
