@@ -40,6 +40,18 @@ func (r *rig) reads() (n int) {
 	return n
 }
 
+// askOnce reads so often, and fails if any read but the first asks the server.
+func (r *rig) askOnce(t *testing.T, times int, read func()) {
+	t.Helper()
+	for i := range times {
+		before := r.reads()
+		read()
+		if n := r.reads() - before; i > 0 && n != 0 {
+			t.Fatalf("read %d asks the server %d times, want none", i, n)
+		}
+	}
+}
+
 func TestListByAnIndexAsksTheServerForWhatItCanSelect(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, r *rig) {
 		ctx := context.Background()
@@ -93,15 +105,11 @@ func TestWhatIsMissingIsAskedForOnce(t *testing.T) {
 		r.server.Hold(true)
 		r.server.Delete("configmaps", "default", "z") // so that the watch is behind
 		r.loseUpdate(t, "a", "2")
-		for i := range 3 {
-			before := r.reads()
+		r.askOnce(t, 3, func() {
 			if err := r.client.Get(ctx, key("a"), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 				t.Fatalf("got %v, want NotFound", err)
 			}
-			if n := r.reads() - before; i > 0 && n != 0 {
-				t.Fatalf("read %d asks the server %d times, want none", i, n)
-			}
-		}
+		})
 		if _, err := lister.All(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -129,15 +137,11 @@ func TestWhatTheSelectorRejectsIsNotFoundThoughTheServerHasIt(t *testing.T) {
 				r.server.Hold(true)
 				r.server.Put("configmaps", "default", "a", v("1"), nil)
 				r.loseUpdate(t, "a", "2")
-				for i := range 2 {
-					before := r.reads()
+				r.askOnce(t, 2, func() {
 					if err := r.client.Get(context.Background(), key("a"), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 						t.Fatalf("got %v, want NotFound", err)
 					}
-					if n := r.reads() - before; i > 0 && n != 0 {
-						t.Fatalf("read %d asks the server %d times, want none", i, n)
-					}
-				}
+				})
 			})
 		})
 	}
@@ -153,16 +157,12 @@ func TestWhatTheServerSelectsIsAskedForOnce(t *testing.T) {
 		r.server.Hold(true)
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		r.loseUpdate(t, "a", "2")
-		for i := range 2 {
-			before := r.reads()
+		r.askOnce(t, 2, func() {
 			var cm corev1.ConfigMap
 			if err := r.client.Get(context.Background(), key("a"), &cm); err != nil || cm.Data["v"] != "2" {
 				t.Fatalf("got %v, %v", cm.Data, err)
 			}
-			if n := r.reads() - before; i > 0 && n != 0 {
-				t.Fatalf("read %d asks the server %d times, want none", i, n)
-			}
-		}
+		})
 	})
 }
 

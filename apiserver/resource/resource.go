@@ -6,6 +6,7 @@ package resource
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +74,19 @@ func (r *Resource) Key(namespace, name string) storage.Key {
 		name = namespace + "/" + name
 	}
 	return storage.Key{Bucket: r.Storage.Bucket, Name: name}
+}
+
+// Changed returns a copy of the resource with versions, and lists of subresources, of its
+// own, after change has been called for each version. What they refer to is shared.
+func (r *Resource) Changed(change func(v *Version)) *Resource {
+	out := *r
+	out.Versions = slices.Clone(r.Versions)
+	for i := range out.Versions {
+		v := &out.Versions[i]
+		v.Subresources = slices.Clone(v.Subresources)
+		change(v)
+	}
+	return &out
 }
 
 // Check refuses resources that could not be served.

@@ -48,13 +48,9 @@ func (t *Tokens) Resources(resources []*resource.Resource) []*resource.Resource 
 		if r.Group != "" || r.Plural != accounts {
 			continue
 		}
-		extended := *r
-		extended.Versions = slices.Clone(r.Versions)
-		v := &extended.Versions[0]
 		token := requestKind()
 		token.Backend = requests{t}
-		v.Subresources = append(slices.Clone(v.Subresources), token)
-		out[i] = &extended
+		out[i] = r.Changed(func(v *resource.Version) { v.Subresources = append(v.Subresources, token) })
 	}
 	return out
 }

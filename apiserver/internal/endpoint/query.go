@@ -38,32 +38,29 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
+// asked decodes and checks the options of a request. Those of no query are valid.
+func asked[O runtime.Object](req *Request, o O, kind string, check func(O) field.ErrorList) error {
+	if !req.asks() {
+		return nil
+	}
+	if err := parameters(req, o); err != nil {
+		return err
+	}
+	return invalidOptions(kind, check(o))
+}
+
 func createOptions(req *Request) (*metav1.CreateOptions, error) {
 	o := &metav1.CreateOptions{}
-	if req.asks() {
-		if err := parameters(req, o); err != nil {
-			return nil, err
-		}
-		if err := invalidOptions("CreateOptions", metavalidation.ValidateCreateOptions(o)); err != nil {
-			return nil, err
-		}
-	}
+	err := asked(req, o, "CreateOptions", metavalidation.ValidateCreateOptions)
 	o.TypeMeta = registry.OptionsKind("CreateOptions")
-	return o, nil
+	return o, err
 }
 
 func updateOptions(req *Request) (*metav1.UpdateOptions, error) {
 	o := &metav1.UpdateOptions{}
-	if req.asks() {
-		if err := parameters(req, o); err != nil {
-			return nil, err
-		}
-		if err := invalidOptions("UpdateOptions", metavalidation.ValidateUpdateOptions(o)); err != nil {
-			return nil, err
-		}
-	}
+	err := asked(req, o, "UpdateOptions", metavalidation.ValidateUpdateOptions)
 	o.TypeMeta = registry.OptionsKind("UpdateOptions")
-	return o, nil
+	return o, err
 }
 
 func patchOptions(req *Request, t types.PatchType) (*metav1.PatchOptions, error) {

@@ -40,24 +40,19 @@ func (a Access) Guard(all []*resource.Resource) []*resource.Resource {
 		if r.Group != resourcev1.GroupName {
 			continue
 		}
-		guarded := *r
-		guarded.Versions = slices.Clone(r.Versions)
-		for j := range guarded.Versions {
-			v := &guarded.Versions[j]
-			switch r.Plural {
-			case claims:
+		switch r.Plural {
+		case claims:
+			all[i] = r.Changed(func(v *resource.Version) {
 				v.Strategy = guard{v.Strategy, a.claim}
-				v.Subresources = slices.Clone(v.Subresources)
 				for k := range v.Subresources {
 					if s := &v.Subresources[k]; s.Name == "status" {
 						s.Strategy = guard{s.Strategy, a.status}
 					}
 				}
-			case templates:
-				v.Strategy = guard{v.Strategy, a.template}
-			}
+			})
+		case templates:
+			all[i] = r.Changed(func(v *resource.Version) { v.Strategy = guard{v.Strategy, a.template} })
 		}
-		all[i] = &guarded
 	}
 	return all
 }

@@ -55,10 +55,7 @@ func (s Subresources) Into(resources []*resource.Resource) []*resource.Resource 
 		default:
 			continue
 		}
-		with := *r
-		with.Versions = slices.Clone(r.Versions)
-		with.Versions[0].Subresources = slices.Concat(r.Versions[0].Subresources, more)
-		out[i] = &with
+		out[i] = r.Changed(func(v *resource.Version) { v.Subresources = append(v.Subresources, more...) })
 	}
 	return out
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,13 +35,7 @@ func (p Parameters) Guard(all []*resource.Resource) []*resource.Resource {
 		if r.Group != v1.GroupName {
 			continue
 		}
-		guarded := *r
-		guarded.Versions = slices.Clone(r.Versions)
-		for j := range guarded.Versions {
-			v := &guarded.Versions[j]
-			v.Strategy = guard{Strategy: v.Strategy, parameters: p}
-		}
-		all[i] = &guarded
+		all[i] = r.Changed(func(v *resource.Version) { v.Strategy = guard{Strategy: v.Strategy, parameters: p} })
 	}
 	return all
 }
