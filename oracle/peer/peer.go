@@ -48,7 +48,7 @@ type Options struct {
 }
 
 // ErrNotBuilt says that the reference binaries are missing.
-var ErrNotBuilt = errors.New("the reference server is not built: run `go build -o bin ./cmd/...` in oracle/ and set STEER_PEER_BIN to that bin directory")
+var ErrNotBuilt = errors.New("the reference server is not built: run `go build -o bin/ ./cmd/...` in oracle/ and set STEER_PEER_BIN to that bin directory")
 
 // Server is a running reference control plane.
 type Server struct {

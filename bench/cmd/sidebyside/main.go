@@ -244,7 +244,7 @@ func reference(s settings, out *report.Report) server.Subject {
 	if kubernetes := (server.Kubernetes{Binaries: s.peer}); kubernetes.Built() {
 		return kubernetes
 	}
-	out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin ./cmd/...` in oracle/ and pass -peer oracle/bin")
+	out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin/ ./cmd/...` in oracle/ and pass -peer oracle/bin")
 	return nil
 }
 

@@ -4,7 +4,7 @@
 // Command record runs the conversations of testdata against the reference
 // server and writes its answers into them. With -check it only compares.
 //
-//	go build -o bin ./cmd/... && STEER_PEER_BIN=bin go run ./cmd/record [-run REGEXP] [-check]
+//	go build -o bin/ ./cmd/... && STEER_PEER_BIN=bin go run ./cmd/record [-run REGEXP] [-check]
 package main
 
 import (
