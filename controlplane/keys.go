@@ -50,6 +50,13 @@ type Keys struct {
 	Accounts serviceaccount.Keys
 }
 
+// The common names of certificates. That of the authority is no other's: OpenSSL
+// takes a certificate whose issuer is its subject for self-signed.
+const (
+	caName     = "steer-ca"
+	serverName = "kube-apiserver"
+)
+
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	leafLifetime = 365 * 24 * time.Hour
@@ -69,7 +76,7 @@ func NewKeys() (*Keys, error) {
 		return nil, err
 	}
 	now := time.Now()
-	keys, err := signCA(signer, serial, "steer", now.Add(-clockSkew), now.Add(caLifetime))
+	keys, err := signCA(signer, serial, caName, now.Add(-clockSkew), now.Add(caLifetime))
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +133,7 @@ func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Ti
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
 		NotBefore: from, NotAfter: to,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		IsCA:     true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
@@ -253,11 +260,19 @@ func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) 
 	if err != nil {
 		return tls.Certificate{}, err
 	}
+	id, err := keyID(key.Public())
+	if err != nil {
+		return tls.Certificate{}, err
+	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: subject,
+		SerialNumber: serial, Subject: subject, SubjectKeyId: id,
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(leafLifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
+		BasicConstraintsValid: true,
+	}
+	if template.NotAfter.After(k.CA.NotAfter) {
+		template.NotAfter = k.CA.NotAfter
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -275,6 +290,16 @@ func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) 
 		return tls.Certificate{}, fmt.Errorf("controlplane: sign a certificate: %w", err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// keyID returns the identifier of a public key (RFC 7093, section 2, method 4).
+func keyID(key crypto.PublicKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: encode a public key: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	return sum[:20], nil
 }
 
 func newSerial() (*big.Int, error) {

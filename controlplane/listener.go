@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,7 +110,7 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil || time.Until(s.current.Leaf.NotAfter) < renewBefore {
-		issued, err := s.keys.issue(pkix.Name{CommonName: "steer"}, s.hosts, x509.ExtKeyUsageServerAuth)
+		issued, err := s.keys.issue(pkix.Name{CommonName: serverName}, s.hosts, x509.ExtKeyUsageServerAuth)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +131,9 @@ func servingHosts(addr net.Addr, more []string) []string {
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
 		hosts = append(hosts, tcp.IP.String())
 	}
-	return append(hosts, more...)
+	hosts = append(hosts, more...)
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }
 
 // url returns where clients on this machine find the listener.
