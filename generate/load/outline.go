@@ -212,7 +212,9 @@ func (s *cutter) quoted() {
 	for s.pos < len(s.src) && s.src[s.pos] != '\n' {
 		switch s.src[s.pos] {
 		case '\\':
-			s.pos++
+			if s.pos++; s.pos == len(s.src) { // the literal is cut off
+				return
+			}
 		case quote:
 			s.pos++
 			return

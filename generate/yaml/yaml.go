@@ -321,7 +321,7 @@ func plain(text string) bool {
 	}
 	switch c := text[0]; {
 	case c >= '0' && c <= '9', c == '.', c == '+', c == '-':
-		if len(text) > 40 {
+		if len(text) > 40 && strings.Contains(text, " ") { // longer than a time, and no number has spaces
 			return true
 		}
 		if c >= '0' && c <= '9' && strings.IndexFunc(text, unicode.IsLetter) < 0 && !strings.ContainsAny(text, " /") {
