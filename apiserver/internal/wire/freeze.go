@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -216,7 +217,7 @@ func (f *freezing) sort(members []member) bool {
 	return true
 }
 
-// name takes the name of a member, if it is written as it is encoded.
+// name takes the name of a member.
 func (f *freezing) name() (string, bool) {
 	begin := f.at + 1
 	for i := begin; i < len(f.in); i++ {
@@ -233,9 +234,8 @@ func (f *freezing) name() (string, bool) {
 	if !ok {
 		return "", false
 	}
-	written := f.in[f.at:d.at]
-	f.at = d.at
-	return name, bytes.Equal(AppendText(nil, name), written)
+	f.write(AppendText(nil, name), d.at)
+	return name, true
 }
 
 // verbatim are the characters that strings have in their encoding as they are.
@@ -280,28 +280,37 @@ func (f *freezing) unusual() bool {
 	if !ok {
 		return false
 	}
-	f.flush(f.at)
-	var err error
-	f.out, err = appendString(f.out, decoded)
-	f.at, f.from = d.at, d.at
-	return err == nil
+	f.write(AppendText(nil, decoded), d.at)
+	return true
 }
 
-// number takes a number that is written in the one way in which it is encoded.
+// write takes the text up to a place, which is encoded as canonical.
+func (f *freezing) write(canonical []byte, end int) {
+	if !bytes.Equal(canonical, f.in[f.at:end]) {
+		f.flush(f.at)
+		f.out, f.from = append(f.out, canonical...), end
+	}
+	f.at = end
+}
+
+// number takes a number, unless it would be read again as another one.
 func (f *freezing) number() bool {
 	d := decoding{value: f.in, at: f.at}
 	number, ok := d.number()
 	if !ok {
 		return false
 	}
-	text := f.in[f.at:d.at]
-	f.at = d.at
 	switch n := number.(type) {
 	case int64:
-		return n != 0 || len(text) == 1 // not -0
+		var buffer [20]byte
+		f.write(strconv.AppendInt(buffer[:0], n, 10), d.at)
+		return true
 	case float64:
 		encoded, ok := fraction(n)
-		return ok && bytes.Equal(encoded, text)
+		if ok {
+			f.write(encoded, d.at)
+		}
+		return ok
 	}
 	return false
 }
