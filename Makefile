@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci crash bench oracle etcdcluster helm
+.PHONY: help demo test race lint ci fuzz crash bench oracle etcdcluster helm
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,6 +21,9 @@ lint: ## vet and golangci-lint
 
 ci: ## all that a change must pass
 	.ci/run
+
+fuzz: ## every fuzz target for ten minutes each (hours)
+	STEER_FUZZ_TIME=10m .ci/run fuzz
 
 crash: ## the long crash and kill suites of the store
 	STEER_CRASH_ROUNDS=10000 STEER_KILLS=300 go test -timeout 30m ./storage/...
