@@ -112,6 +112,9 @@ func (r *recorder) Record(n controller.Note) {
 
 func (r *recorder) reference(obj client.Object) (corev1.ObjectReference, bool) {
 	gvk, err := client.KindOf(r.scheme, obj)
+	if _, own := obj.(*coordinationv1.Lease); own {
+		gvk, err = coordinationv1.SchemeGroupVersion.WithKind("Lease"), nil // the operator need not know it
+	}
 	if err != nil {
 		r.log.Warn("an event was dropped", "error", err)
 		return corev1.ObjectReference{}, false

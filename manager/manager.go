@@ -45,7 +45,7 @@ type Manager struct {
 	metrics  *metrics.Metrics
 	healthz  *checks
 	readyz   *checks
-	leader   *leader
+	elector  *elector // nil without election
 	servers  servers
 	elected  chan struct{}
 
@@ -90,12 +90,13 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	live.Scheme, live.Mapper = opts.Scheme, unfenced.Mapper()
+	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
 	if opts.Election.Enabled {
-		m.leader = newLeader(unfenced, opts, m.metrics)
+		m.elector = newElector(unfenced, opts, m.metrics, m.events)
 		// Asked before a call, so that a refusal is no request; and again at the
 		// wire, since calls are repeated and take their time.
 		live.BeforeWrite = m.admit
-		live.HTTPClient, m.leader.fence = fenced(shared, m.leader.entitled)
+		live.HTTPClient, m.elector.fence = fenced(shared, m.elector.entitled)
 	}
 	if m.direct, err = client.New(cfg, live); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -110,17 +111,27 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if opts.WrapClient != nil {
 		m.cached = opts.WrapClient(m.cached)
 	}
-	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
-	if err := m.healthz.add("ping", func(*http.Request) error { return nil }); err != nil {
-		return nil, err
-	}
-	if err := m.readyz.add("caches", m.cachesSynced); err != nil {
-		return nil, err
-	}
-	if err := m.readyz.add("watches", m.watchesWell); err != nil {
+	if err := m.addOwnChecks(); err != nil {
 		return nil, err
 	}
 	return m, m.prepareServers(unfenced)
+}
+
+// addOwnChecks adds the checks of what every manager has.
+func (m *Manager) addOwnChecks() error {
+	if err := m.healthz.add("ping", func(*http.Request) error { return nil }); err != nil {
+		return err
+	}
+	if err := m.readyz.add("caches", m.cachesSynced); err != nil {
+		return err
+	}
+	if err := m.readyz.add("watches", m.watchesWell); err != nil {
+		return err
+	}
+	if m.elector == nil {
+		return nil
+	}
+	return m.readyz.add("leader-election", m.elector.accessible)
 }
 
 // Client reads from the cache and writes through, with its own writes visible
@@ -237,7 +248,7 @@ func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
 // lead launches the leader's runnables, after winning the election if there is
 // one. The returned group ends when they have returned and the lease is given up.
 func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group {
-	if m.leader == nil {
+	if m.elector == nil {
 		defer close(m.elected)
 		return m.launch(ctx, fail, leading)
 	}
@@ -246,7 +257,7 @@ func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group
 	_ = election.run("leader election", func() {
 		m.metrics.Leads(m.opts.Election.Lease, false)
 		defer m.metrics.Leads(m.opts.Election.Lease, false)
-		err := m.leader.run(ctx, func() *group {
+		err := m.elector.run(ctx, func() *group {
 			m.metrics.Leads(m.opts.Election.Lease, true)
 			defer close(m.elected)
 			return m.launch(ctx, fail, leading)
@@ -262,7 +273,7 @@ func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group
 // admit refuses writes after the leadership was lost, also when nobody has
 // noticed yet because the process was paused.
 func (m *Manager) admit(context.Context, *client.Call) error {
-	if m.leader.entitled() {
+	if m.elector.entitled() {
 		return nil
 	}
 	return ErrNotLeader
