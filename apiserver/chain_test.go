@@ -360,11 +360,17 @@ type warningList struct{ texts *[]string }
 
 func (l warningList) HandleWarningHeader(_ int, _, text string) { *l.texts = append(*l.texts, text) }
 
-// noting notes what it is asked about, and allows it.
-type noting struct{ asked []auth.Attributes }
+// noting notes what it is asked about, and allows it unless it refuses everything.
+type noting struct {
+	asked  []auth.Attributes
+	refuse bool
+}
 
 func (n *noting) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
 	n.asked = append(n.asked, *a)
+	if n.refuse {
+		return auth.Deny, "", nil
+	}
 	return auth.Allow, "", nil
 }
 
@@ -372,13 +378,19 @@ func TestAuthorizersSeeSelectors(t *testing.T) {
 	t.Parallel()
 	n := &noting{}
 	s := newServer(t, func(o *apiserver.Options) { o.Authorizer = n })
-	for query, want := range map[string][3]string{
-		"fieldSelector=metadata.name%3Dx&labelSelector=a+in+(b,c)": {"metadata.name=x", "a in (b,c)", "x"},
-		"labelSelector=a+in+(b": {"", "", ""},
-		"limit=5":               {"", "", ""},
+	const byName = "?fieldSelector=metadata.name%3Dx&labelSelector=a+in+(b,c)"
+	prefixed := strings.Replace(widgetsPath, "/namespaces/", "/watch/namespaces/", 1)
+	for request, want := range map[string][3]string{
+		"GET " + widgetsPath + byName:                           {"metadata.name=x", "a in (b,c)", "x"},
+		"GET " + widgetsPath + "?labelSelector=a+in+(b":         {"", "", ""},
+		"GET " + widgetsPath + "?limit=5":                       {"", "", ""},
+		"DELETE " + widgetsPath + byName:                        {"metadata.name=x", "a in (b,c)", ""},
+		"GET " + prefixed + byName + "&timeoutSeconds=1":        {"", "", ""},
+		"GET " + prefixed + "/y" + byName + "&timeoutSeconds=1": {"", "", "y"},
 	} {
-		n.asked = nil
-		send(t, s.RoundTripper(admin), http.MethodGet, widgetsPath+"?"+query, "")
+		n.asked, n.refuse = nil, true // what is asked is all that counts
+		method, path, _ := strings.Cut(request, " ")
+		send(t, s.RoundTripper(admin), method, path, "")
 		a := n.asked[0]
 		var got [3]string
 		for _, r := range a.Fields {
@@ -389,7 +401,7 @@ func TestAuthorizersSeeSelectors(t *testing.T) {
 		}
 		got[2] = a.Name
 		if got != want {
-			t.Errorf("%s: %q, want %q", query, got, want)
+			t.Errorf("%s: %q, want %q", request, got, want)
 		}
 	}
 }

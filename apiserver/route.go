@@ -32,8 +32,8 @@ func (s *Server) find(req *endpoint.Request) *installed {
 	}
 	req.Verb = t.Verb(r.Method, req.Query)
 	req.Namespace, req.Name, req.Subresource = t.Namespace, t.Name, t.Subresource
-	if t.Name == "" && (req.Verb == "list" || req.Verb == "watch" || req.Verb == "deletecollection") {
-		req.Name = exchange.SelectedName(req.Query())
+	if name := t.SelectedName(req.Verb, req.Query); name != "" {
+		req.Name = name
 	}
 	in := s.table.Load().resources[schema.GroupResource{Group: t.Group, Resource: t.Plural}]
 	if in == nil {

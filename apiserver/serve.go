@@ -165,7 +165,7 @@ func attributes(r *endpoint.Request, verb string) *auth.Attributes {
 		a.ResourceRequest = true
 		a.Group, a.Version, a.Resource, a.Subresource = t.Group, t.Version, t.Plural, t.Subresource
 		a.Namespace, a.Name = r.Namespace, r.Name
-		if verb == "list" || verb == "watch" || verb == "deletecollection" {
+		if !t.Watch && (verb == "list" || verb == "watch" || verb == "deletecollection") {
 			a.Fields, a.Labels = selected(r)
 		}
 	}

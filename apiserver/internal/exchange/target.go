@@ -6,10 +6,12 @@ package exchange
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Target is a parsed path: what a request is about, before it is known whether
@@ -121,10 +123,29 @@ func isWatch(query url.Values) bool {
 	return true
 }
 
-// SelectedName is the name that a field selector pins down, so that permissions
-// by name hold for lists and watches.
-func SelectedName(query url.Values) string {
+// SelectedName returns the name to which the field selector of a list or watch
+// limits it, so that permissions by name apply; empty for none. As in kube-apiserver,
+// neither collections that are deleted nor watches by the deprecated prefix have one,
+// nor does a list whose options cannot be read.
+func (t *Target) SelectedName(verb string, query func() url.Values) string {
+	if t.Watch || t.Name != "" || verb != "list" && verb != "watch" {
+		return ""
+	}
+	return selectedName(query())
+}
+
+func selectedName(query url.Values) string {
 	if query.Get("fieldSelector") == "" {
+		return ""
+	}
+	for _, option := range []string{"limit", "timeoutSeconds"} {
+		if values := query[option]; len(values) > 0 {
+			if _, err := strconv.ParseInt(values[0], 10, 64); err != nil {
+				return ""
+			}
+		}
+	}
+	if _, err := labels.Parse(query.Get("labelSelector")); err != nil {
 		return ""
 	}
 	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
