@@ -15,9 +15,10 @@ var (
 	// ErrNoListener: what was asked for needs a network address; set
 	// Options.Listen and call Start first.
 	ErrNoListener = errors.New("controlplane: no network listener: set Options.Listen and call Start first")
-	// ErrUnprotected: the plane would let strangers write. Listen on a loopback
-	// address, or do not authorize system:anonymous.
-	ErrUnprotected = errors.New("controlplane: refusing to listen beyond this machine while anybody may write: use a loopback address such as 127.0.0.1:6443, or an authorizer that does not let system:anonymous write")
+	// ErrUnprotected: users without credentials may read or write objects. Listen
+	// on a loopback address, take the roles of system:anonymous and
+	// system:unauthenticated away, or set Authentication.NoAnonymous.
+	ErrUnprotected = errors.New("controlplane: refusing to listen beyond this machine while users without credentials have access: use a loopback address such as 127.0.0.1:6443, or remove the bindings of system:anonymous and system:unauthenticated")
 	// ErrNotForkable: only planes in memory or with their own data directory can
 	// be copied.
 	ErrNotForkable = errors.New("controlplane: this store cannot be forked")

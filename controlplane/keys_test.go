@@ -109,28 +109,3 @@ func TestTokensAreReadFromLines(t *testing.T) {
 		}
 	}
 }
-
-func TestOnlyLoopbackAddressesAreLocal(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]bool{
-		"127.0.0.1:6443": true, "localhost:0": true, "[::1]:1": true,
-		":6443": false, "0.0.0.0:6443": false, "192.0.2.1:1": false, "[::]:1": false, "nonsense": false,
-	} {
-		if got := onlyLocal(address); got != want {
-			t.Errorf("%s: %v, want %v", address, got, want)
-		}
-	}
-}
-
-func TestStrangersWhoMayWriteKeepThePlaneOnThisMachine(t *testing.T) {
-	t.Parallel()
-	if err := mayListen(t.Context(), "0.0.0.0:0", auth.AllowAll{}); !errors.Is(err, ErrUnprotected) {
-		t.Errorf("error %v, want %v", err, ErrUnprotected)
-	}
-	if err := mayListen(t.Context(), "127.0.0.1:0", auth.AllowAll{}); err != nil {
-		t.Error(err)
-	}
-	if err := mayListen(t.Context(), "0.0.0.0:0", auth.AllowMasters{}); err != nil {
-		t.Error(err)
-	}
-}

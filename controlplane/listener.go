@@ -18,7 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/http2"
 )
 
@@ -144,36 +143,4 @@ func (l *listener) url() string {
 		host = "127.0.0.1"
 	}
 	return "https://" + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
-}
-
-// mayListen refuses addresses that other machines reach when strangers may
-// write.
-func mayListen(ctx context.Context, address string, authorizer auth.Authorizer) error {
-	if onlyLocal(address) {
-		return nil
-	}
-	decision, _, err := authorizer.Authorize(ctx, &auth.Attributes{
-		User: &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}},
-		Verb: "create", ResourceRequest: true, Version: "v1", Resource: "configmaps", Namespace: "default",
-	})
-	if err != nil {
-		return fmt.Errorf("controlplane: ask the authorizer: %w", err)
-	}
-	if decision == auth.Allow {
-		return ErrUnprotected
-	}
-	return nil
-}
-
-// onlyLocal tells whether only this machine reaches an address.
-func onlyLocal(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

@@ -262,7 +262,7 @@ func (p *Plane) Start(ctx context.Context) error {
 }
 
 func (p *Plane) listen(ctx context.Context) error {
-	if err := mayListen(ctx, p.options.Listen, p.authorizer); err != nil {
+	if err := p.mayListen(ctx, p.options.Listen); err != nil {
 		return err
 	}
 	keys, err := p.keys()
