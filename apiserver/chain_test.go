@@ -206,32 +206,6 @@ func TestPanicsAreAnsweredAsInternalErrors(t *testing.T) {
 	}
 }
 
-func TestHealthChecksAreNamed(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("no ink")
-	s := newServer(t, func(o *apiserver.Options) {
-		o.Checks = []apiserver.Check{{Name: "printer", Run: func() error { return broken }, ReadyOnly: true}}
-	})
-	rt := s.RoundTripper(admin)
-	for path, want := range map[string]struct {
-		code int
-		text string
-	}{
-		"/livez":                   {200, "ok"},
-		"/readyz":                  {500, "[-]printer failed: no ink"},
-		"/readyz?exclude=printer":  {200, "ok"},
-		"/readyz/printer":          {500, "no ink"},
-		"/readyz/ping":             {200, "ok"},
-		"/livez?verbose":           {200, "[+]ping ok\n"},
-		"/readyz/unknown":          {404, "404 page not found"},
-		"/livez?verbose&exclude=x": {200, "livez check passed"},
-	} {
-		if got := send(t, rt, http.MethodGet, path, ""); got.code != want.code || !strings.Contains(got.body, want.text) {
-			t.Errorf("%s: %d %q, want %d %q", path, got.code, got.body, want.code, want.text)
-		}
-	}
-}
-
 func TestMetricsCountRequests(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

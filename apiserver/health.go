@@ -5,10 +5,14 @@ package apiserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/version"
@@ -24,37 +28,51 @@ const kubernetesVersion = "v1.36.3"
 
 // mountBuiltins mounts the paths that every server has.
 func (s *Server) mountBuiltins() {
-	checks := []Check{
-		{Name: "ping", Run: func() error { return nil }},
-		{Name: "storage", Run: s.store.Health},
-		{Name: "shutdown", ReadyOnly: true, Run: func() error {
-			if s.stopping.Err() != nil {
-				return fmt.Errorf("the server is shutting down")
-			}
-			return nil
-		}},
-	}
-	checks = append(checks, s.options.Checks...)
-	for _, kind := range []string{"healthz", "livez", "readyz"} {
-		h := &health{kind: kind}
-		for _, c := range checks {
-			if kind != "livez" || !c.ReadyOnly {
-				h.checks = append(h.checks, c)
-			}
+	slis := &slis{}
+	s.change(func(t *served) {
+		for _, kind := range healthKinds() {
+			h := &health{kind: kind, checks: s.checks(kind), slis: slis}
+			t.handlers["/"+kind], t.handlers["/"+kind+"/"] = h, h
 		}
-		s.Handle("/"+kind, h)
-		s.Handle("/"+kind+"/", h)
+		t.handlers[indexPath] = http.HandlerFunc(s.index)
+		t.handlers["/version"], t.handlers["/version/"] = http.HandlerFunc(s.version), http.HandlerFunc(s.version)
+		t.handlers["/metrics"] = s.metrics.handler()
+		t.handlers["/metrics/slis"] = slis.handler()
+	})
+}
+
+// healthKinds are the health paths, without the slash.
+func healthKinds() []string { return []string{"healthz", "livez", "readyz"} }
+
+// checks returns the checks of a health path in the order of reports. Their names
+// are those of kube-apiserver.
+func (s *Server) checks(kind string) []Check {
+	fine := func() error { return nil }
+	all := []Check{
+		{Name: "ping", Run: fine},
+		{Name: "log", Run: fine}, // is written as it comes: nothing can be stuck but the request that logs
+		{Name: "etcd", Run: s.store.Health},
+		{Name: "etcd-readiness", ReadyOnly: true, Run: s.store.Health},
+		{Name: "informer-sync", ReadyOnly: true, Run: fine}, // everything is read from the store itself
 	}
-	s.Handle("/version", http.HandlerFunc(s.version))
-	s.Handle("/metrics", s.metrics.handler())
+	all = append(all, s.options.Checks...)
+	all = append(all, Check{Name: "shutdown", ReadyOnly: true, Run: func() error {
+		if s.stopping.Err() != nil {
+			return errors.New("the server is shutting down")
+		}
+		return nil
+	}})
+	return slices.DeleteFunc(all, func(c Check) bool { return c.ReadyOnly && kind != "readyz" })
 }
 
 func (s *Server) version(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		if req := resource.RequestFrom(r.Context()); req != nil {
-			s.fail(&exchange.Writer{ResponseWriter: w, Warnings: req.Warnings}, &endpoint.Request{Request: *req, HTTP: r}, endpoint.Refusal(http.StatusMethodNotAllowed, ""))
-			return
-		}
+	switch {
+	case strings.TrimSuffix(r.URL.Path, "/") != "/version":
+		s.refuse(w, r, endpoint.NoSuchResource())
+		return
+	case r.Method != http.MethodGet:
+		s.refuse(w, r, endpoint.Refusal(http.StatusMethodNotAllowed, ""))
+		return
 	}
 	steer := s.options.Version
 	if steer == "" {
@@ -73,63 +91,77 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(raw)
 }
 
-// health answers one of the health paths and the paths of its checks.
+// refuse answers a request for a mounted path with the Status of an error.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	req := resource.RequestFrom(r.Context())
+	s.fail(&exchange.Writer{ResponseWriter: w, Warnings: req.Warnings}, &endpoint.Request{Request: *req, HTTP: r}, err)
+}
+
+// health answers one of the health paths and the paths of its checks. The causes of
+// failures are shown at the paths of the checks only: everybody may ask for the whole.
 type health struct {
 	kind   string
 	checks []Check
+	slis   *slis
 }
 
 func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/"+h.kind), "/"); name != "" {
-		h.one(w, name)
+	if below, one := strings.CutPrefix(r.URL.Path, "/"+h.kind+"/"); one {
+		h.one(w, below)
 		return
 	}
 	query := r.URL.Query()
-	excluded := query["exclude"]
-	var report, unknown strings.Builder
-	failed := false
-	for _, name := range excluded {
-		if !slices.ContainsFunc(h.checks, func(c Check) bool { return c.Name == name }) {
-			fmt.Fprintf(&unknown, "warn: some health checks cannot be excluded: no matches for %q\n", name)
-		}
+	unknown := map[string]bool{}
+	for _, name := range query["exclude"] {
+		unknown[name] = true
 	}
+	var report strings.Builder
+	failed := false
 	for _, c := range h.checks {
-		if slices.Contains(excluded, c.Name) {
+		if slices.Contains(query["exclude"], c.Name) {
+			delete(unknown, c.Name)
 			fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
 			continue
 		}
-		if err := c.Run(); err != nil {
+		err := c.Run()
+		h.slis.observe(h.kind, c.Name, err)
+		if err != nil {
 			failed = true
-			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.Name, err)
+			fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
 			continue
 		}
 		fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
 	}
+	if len(unknown) > 0 {
+		quoted := slices.Sorted(maps.Keys(unknown))
+		for i, name := range quoted {
+			quoted[i] = strconv.Quote(name)
+		}
+		fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(quoted, ","))
+	}
 	if failed {
-		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = fmt.Fprintf(w, "%s%s%s check failed\n", report.String(), unknown.String(), h.kind)
+		http.Error(w, report.String()+h.kind+" check failed", http.StatusInternalServerError)
 		return
 	}
-	if _, verbose := query["verbose"]; verbose {
-		_, _ = fmt.Fprintf(w, "%s%s%s check passed\n", report.String(), unknown.String(), h.kind)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if _, verbose := query["verbose"]; !verbose {
+		_, _ = io.WriteString(w, "ok")
 		return
 	}
-	_, _ = fmt.Fprint(w, "ok")
+	_, _ = fmt.Fprintf(w, "%s%s check passed\n", report.String(), h.kind)
 }
 
 func (h *health) one(w http.ResponseWriter, name string) {
-	for _, c := range h.checks {
-		if c.Name != name {
-			continue
-		}
-		if err := c.Run(); err != nil {
-			http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
-			return
-		}
-		_, _ = fmt.Fprint(w, "ok")
+	at := slices.IndexFunc(h.checks, func(c Check) bool { return c.Name == name })
+	if at < 0 {
+		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	http.Error(w, "404 page not found", http.StatusNotFound)
+	if err := h.checks[at].Run(); err != nil {
+		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok")
 }

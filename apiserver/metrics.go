@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
@@ -54,8 +55,16 @@ func newMetrics(registry *prometheus.Registry, s *Server) *metrics {
 	return m
 }
 
+// handler answers /metrics. What Go and the operating system tell of the process is
+// registered when it is asked for the first time, unless the registry has it already.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	shown := sync.OnceValue(func() http.Handler {
+		for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+			_ = m.registry.Register(c) // it fails where the owner of the registry was first
+		}
+		return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown().ServeHTTP(w, r) })
 }
 
 // metricVerb returns a verb as metrics know it. Verbs that no request should have

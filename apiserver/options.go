@@ -32,10 +32,12 @@ type Options struct {
 	Limits Limits
 	// Version of Steer as shown in /version. Empty: "devel".
 	Version string
-	// Metrics receives the server's metrics and is what /metrics shows. nil: a
-	// registry of its own.
+	// Metrics receives the server's metrics and is what /metrics shows; those of Go
+	// and of the process are added when that is first asked for. nil: a registry of
+	// its own.
 	Metrics *prometheus.Registry
-	// Checks are the health checks beside the built-in ones, by name.
+	// Checks are the health checks beside the built-in ones (ping, log, etcd for the
+	// store, and for /readyz etcd-readiness, informer-sync and shutdown).
 	Checks []Check
 	// CacheBytes bounds the memory for encoded forms other than the stored one:
 	// other versions, protobuf, tables. 0: 64 MiB. Negative: none are kept.
@@ -89,11 +91,11 @@ func limit[N ~int | ~int64](given, usual N) N {
 
 // Check is one health check.
 type Check struct {
-	// Name of its path below /livez and /readyz.
+	// Name of its path below /healthz, /livez and /readyz.
 	Name string
 	// Run returns nil when all is well.
 	Run func() error
-	// ReadyOnly keeps it out of /livez: its failure takes the server out of
+	// ReadyOnly keeps it out of /healthz and /livez: its failure takes the server out of
 	// service, but a restart would not help.
 	ReadyOnly bool
 }

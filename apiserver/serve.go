@@ -198,8 +198,11 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *endpoint
 	}
 	if req.Served == nil {
 		h := t.handler(req.Path)
-		if h == nil && !req.Target.Resource && (req.Path == "/api" || req.Path == "/apis" || strings.HasPrefix(req.Path, "/api/") || strings.HasPrefix(req.Path, "/apis/")) {
-			if version, core := strings.CutPrefix(req.Path, "/api/"); core && !t.serves("", strings.Trim(version, "/")) {
+		if h == nil && !req.Target.Resource && isDiscovery(req.Path) {
+			if t.readOnly(req.Path) && req.HTTP.Method != http.MethodGet {
+				return endpoint.Refusal(http.StatusMethodNotAllowed, "")
+			}
+			if version, core := strings.CutPrefix(req.Path, "/api/"); core && version != "" && !t.serves("", strings.Trim(version, "/")) {
 				return endpoint.NoSuchResource()
 			}
 			h = t.discovery()
@@ -218,6 +221,24 @@ func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *endpoint
 		return s.anew(ctx, w, req)
 	}
 	return err
+}
+
+// isDiscovery reports whether discovery documents are at or below a path.
+func isDiscovery(path string) bool {
+	return path == "/api" || path == "/apis" || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/")
+}
+
+// readOnly reports whether a path of discovery takes no other method than GET: those
+// of the built-in kinds do not, those of groups and of custom resources do not care.
+func (t *served) readOnly(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case parts[0] == "api":
+		return true
+	case len(parts) == 3:
+		return t.serves(parts[1], parts[2])
+	}
+	return false
 }
 
 // anew answers a request whose resource was redefined before anything was stored.

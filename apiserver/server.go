@@ -180,6 +180,9 @@ func (s *Server) change(edit func(*served)) {
 
 // handler finds the mounted handler of a path.
 func (t *served) handler(path string) http.Handler {
+	if path == "/" {
+		path = indexPath
+	}
 	if h := t.handlers[path]; h != nil {
 		return h
 	}

@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -76,6 +77,11 @@ func (a *accounts) resources(all []*resource.Resource) []*resource.Resource {
 
 // publish serves the documents by which others verify tokens.
 func (a *accounts) publish(server *apiserver.Server) {
-	server.Handle(serviceaccount.ConfigurationPath, a.tokens.Configuration(a.keySet))
-	server.Handle(serviceaccount.KeySetPath, a.tokens.KeySet())
+	for path, document := range map[string]http.Handler{
+		serviceaccount.ConfigurationPath: a.tokens.Configuration(a.keySet),
+		serviceaccount.KeySetPath:        a.tokens.KeySet(),
+	} {
+		server.Handle(path, document)
+		server.Handle(path+"/", document)
+	}
 }

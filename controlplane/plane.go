@@ -58,6 +58,8 @@ type Plane struct {
 	self       *self.Server
 	keys       func() (*Keys, error)
 
+	progress progress
+
 	// address is the URL of the listener, for requests: they must not wait for mu.
 	address atomic.Pointer[string]
 
@@ -172,7 +174,7 @@ func (p *Plane) assemble() error {
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authenticator: authentication, Authorizer: p.authorizer, Admission: admission,
 		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
-		Checks: []apiserver.Check{{Name: "store", Run: p.store.Health}},
+		Checks: p.checks(),
 	})
 	if err != nil {
 		return fmt.Errorf("controlplane: make the server: %w", err)
@@ -214,6 +216,8 @@ func (p *Plane) assemble() error {
 		controllers = append(controllers, simulated)
 	}
 	p.runner = step.NewRunner(p.store, p.send, o.Log, controllers...)
+	p.progress.announced.Store(o.Listen == "")
+	p.progress.booted.Store(true)
 	return nil
 }
 
@@ -255,6 +259,7 @@ func (p *Plane) Start(ctx context.Context) error {
 		p.stepping.Lock()
 		defer p.stepping.Unlock()
 		if err := p.runner.Run(loop); err != nil && loop.Err() == nil {
+			p.progress.failure.Store(&err)
 			p.options.Log.Error("the built-in controllers have stopped", "err", err)
 		}
 	}()
@@ -277,7 +282,11 @@ func (p *Plane) listen(ctx context.Context) error {
 	if err := p.self.Announce(ctx, p.listener.net.Addr().(*net.TCPAddr)); err != nil {
 		return err
 	}
-	return p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy))
+	if err := p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy)); err != nil {
+		return err
+	}
+	p.progress.announced.Store(true)
+	return nil
 }
 
 // trust is how users of a plane show who they are.

@@ -10,6 +10,23 @@ import (
 // typeMeta of legacy documents, which are all of the core version.
 func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
+// Paths returns the paths of the documents: what clients ask for to learn what is
+// served. Their order is that of discovery.
+func (d *Documents) Paths() []string {
+	paths := []string{"/api", "/apis", "/apis/"}
+	for _, g := range d.groups() {
+		prefix := "/api"
+		if g.name != "" {
+			prefix = "/apis/" + g.name
+			paths = append(paths, prefix)
+		}
+		for _, v := range g.versions {
+			paths = append(paths, prefix+"/"+v.Version)
+		}
+	}
+	return paths
+}
+
 // versionsDocument is /api. It has no apiVersion, for the sake of clients that
 // are older than API versions.
 func (d *Documents) versionsDocument() *metav1.APIVersions {

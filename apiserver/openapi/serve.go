@@ -66,10 +66,10 @@ func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/openapi/v2":
 		serve(w, r, d.merged, d.etag(), protobufV2, protobufV2Old)
-	case isV3 && strings.Trim(below, "/") == "":
+	case isV3 && below == "":
 		d.index(w)
 	case isV3:
-		v := d.versions[strings.Trim(below, "/")]
+		v := d.versions[strings.TrimPrefix(below, "/")]
 		if v == nil {
 			w.WriteHeader(http.StatusNotFound)
 			return

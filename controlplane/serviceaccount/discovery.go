@@ -6,6 +6,7 @@ package serviceaccount
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/munnerz/goautoneg"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ type configuration struct {
 // Configuration answers [ConfigurationPath]. keySet returns the URL at which
 // clients find [KeySetPath].
 func (t *Tokens) Configuration(keySet func() string) http.Handler {
-	return t.document("application/json", func(ring *keyring) any {
+	return t.document(ConfigurationPath, "application/json", func(ring *keyring) any {
 		c := configuration{
 			Issuer: t.o.Issuers[0], KeySet: keySet(), ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"},
 		}
@@ -47,7 +48,7 @@ func (t *Tokens) Configuration(keySet func() string) http.Handler {
 
 // KeySet answers [KeySetPath].
 func (t *Tokens) KeySet() http.Handler {
-	return t.document("application/jwk-set+json", func(ring *keyring) any {
+	return t.document(KeySetPath, "application/jwk-set+json", func(ring *keyring) any {
 		set := struct {
 			Keys []webKey `json:"keys"`
 		}{}
@@ -58,10 +59,15 @@ func (t *Tokens) KeySet() http.Handler {
 	})
 }
 
-// document answers a GET with a document that anybody may keep for an hour.
-func (t *Tokens) document(media string, content func(*keyring) any) http.Handler {
+// document answers a GET for a path, with or without a slash at its end, with a
+// document that anybody may keep for an hour.
+func (t *Tokens) document(path, media string, content func(*keyring) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if strings.TrimSuffix(r.URL.Path, "/") != path {
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+			return
+		}
+		if r.Method != http.MethodGet {
 			w.Header().Set("Allow", http.MethodGet)
 			refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
 			return
