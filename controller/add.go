@@ -171,7 +171,7 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 	for i := range s.where {
 		keep[i] = s.where[i].keep
 	}
-	self, err := Kind(base.Informers, example, Self[client.Object](), keep...)
+	self, err := reconciledKind(sh, example, keep...)
 	if err != nil {
 		return nil, err
 	}

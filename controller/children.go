@@ -150,6 +150,9 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 			}
 			a.revised(take)
 		},
+		Write: func(from string, patch []byte, write func() (string, error)) error {
+			return a.shared.own.perform(RequestFor(owner), from, patch, write)
+		},
 	}
 	gvk, err := client.KindOf(s.Client.Scheme(), owner)
 	if err != nil {

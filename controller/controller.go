@@ -65,6 +65,8 @@ type shared struct {
 	// scope of gvk is found out at the start when needScope is set.
 	scope     scope
 	needScope bool
+	// own are the writes that the controller makes for its reconciler.
+	own ownWrites
 }
 
 // controller is the engine behind [Add]: sources fill a queue, workers empty it.

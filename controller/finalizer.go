@@ -69,7 +69,11 @@ func (o *objects) setFinalizers(ctx context.Context, obj client.Object, names []
 		return err
 	}
 	patch := client.RawPatch(types.MergePatchType, data)
-	if err := o.shared.base.Client.Patch(ctx, obj, patch, client.FieldOwner(o.shared.name)); err != nil {
+	err = o.shared.own.perform(RequestFor(obj), obj.GetResourceVersion(), data, func() (string, error) {
+		err := o.shared.base.Client.Patch(ctx, obj, patch, client.FieldOwner(o.shared.name))
+		return obj.GetResourceVersion(), err
+	})
+	if err != nil {
 		return fmt.Errorf("set finalizers: %w", err)
 	}
 	return nil

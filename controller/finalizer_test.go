@@ -62,6 +62,8 @@ func TestAFinalizerHoldsTheObjectUntilItIsDone(t *testing.T) {
 		if got := m.web(t, "a").Status.Note; got != "cleaning" {
 			t.Errorf("the status of the cleanup is %q", got)
 		}
+		m.update(t, "a", func(w *Web) { w.Labels = map[string]string{"x": "y"} })
+		synctest.Wait()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if !m.gone("a") {

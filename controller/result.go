@@ -29,14 +29,16 @@ const (
 	resultRetry
 )
 
-// Done: there is nothing to do until something changes.
+// Done: there is nothing to do until something changes. What the controller writes
+// itself, the status of this attempt, finalizers and inventories, is no such
+// change: to be called again after a step was noted in the status, return After(0).
 func Done() Result { return Result{kind: resultDone} }
 
 // After: done for now, come back after d at the latest; at once when d is not
 // positive. An event that comes before settles it.
 func After(d time.Duration) Result { return Result{kind: resultAfter, after: max(d, 0)} }
 
-// Wait: not finished, an event will tell when to go on. The status of the
+// Wait: not finished, an event will tell when to go on; see Done for what is none. The status of the
 // attempt is written, but not its observed generation.
 func Wait() Result { return Result{kind: resultWait} }
 

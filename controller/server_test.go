@@ -6,6 +6,7 @@ package controller_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -41,6 +42,9 @@ type server struct {
 	// intercept may fail a call before it has an effect. It is called without
 	// locks and must be set before the first call.
 	intercept func(verb client.Verb, kind string, key client.ObjectKey, sub string) error
+	// lose says whose answers get lost after they took effect. It must be set
+	// before the first call.
+	lose func(verb client.Verb, sub string) bool
 
 	mu       sync.Mutex
 	revision int
@@ -158,6 +162,9 @@ func (s *server) do(ctx context.Context, verb client.Verb, obj runtime.Object, k
 		}
 		content, err = fn(gvk)
 		s.mu.Unlock()
+		if err == nil && s.lose != nil && s.lose(verb, sub) {
+			err = errors.New("connection reset by peer")
+		}
 		if err == nil && content != nil {
 			fill(obj, content)
 			call.ResourceVersion = revisionOf(content)

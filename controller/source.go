@@ -44,12 +44,24 @@ func Kind[T client.Object, K comparable](informers cache.Informers, obj T, handl
 	return &kindSource[T, K]{informer: informer, handler: handler, predicate: All(predicates...), gvk: informer.Status().GVK}, nil
 }
 
+// reconciledKind is the source of the kind that a controller reconciles: a [Kind]
+// without the events of the controller's own writes.
+func reconciledKind(sh *shared, obj client.Object, predicates ...Predicate[client.Object]) (Source[Request], error) {
+	source, err := Kind(sh.base.Informers, obj, Self[client.Object](), predicates...)
+	if err != nil {
+		return nil, err
+	}
+	source.(*kindSource[client.Object, Request]).own = &sh.own
+	return source, nil
+}
+
 type kindSource[T client.Object, K comparable] struct {
 	informer  cache.Informer
 	handler   Handler[T, K]
 	predicate Predicate[T]
 	gvk       schema.GroupVersionKind
 	differ    trace.Differ
+	own       *ownWrites // nil for kinds that the controller does not reconcile
 
 	mu           sync.Mutex
 	registration cache.Registration
@@ -79,10 +91,17 @@ func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue fu
 	if e.Initial || e.Resync {
 		order.Priority = queue.LowPriority
 	}
-	s.handler(ctx, event, func(k K) {
-		order.Cause.Changed = e.Changed(s.differ.Changed) // only now is it known that somebody cares
-		enqueue(k, order)
-	})
+	send := func() {
+		s.handler(ctx, event, func(k K) {
+			order.Cause.Changed = e.Changed(s.differ.Changed) // only now is it known that somebody cares
+			enqueue(k, order)
+		})
+	}
+	if s.own != nil {
+		s.own.event(&e, send)
+		return
+	}
+	send()
 }
 
 func (s *kindSource[T, K]) WaitForSync(ctx context.Context) error { return s.informer.WaitForSync(ctx) }

@@ -106,7 +106,13 @@ func (w *statusWriter) patch(ctx context.Context, sh *shared, base, into client.
 	}
 	into.SetNamespace(base.GetNamespace())
 	into.SetName(base.GetName())
-	patch := client.RawPatch(types.MergePatchType, data)
+	return sh.own.perform(RequestFor(base), base.GetResourceVersion(), data, func() (string, error) {
+		err := w.send(ctx, sh, into, client.RawPatch(types.MergePatchType, data))
+		return into.GetResourceVersion(), err
+	})
+}
+
+func (w *statusWriter) send(ctx context.Context, sh *shared, into client.Object, patch client.Patch) error {
 	owner := client.FieldOwner(sh.name)
 	resource, err := sh.base.Client.Mapper().ForKind(ctx, sh.gvk)
 	if err != nil && !meta.IsNoMatchError(err) {

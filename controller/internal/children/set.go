@@ -63,6 +63,9 @@ type Set struct {
 	Legacy []string
 	// Revised is told what a write of the inventory has changed in the owner.
 	Revised func(take func(client.Object))
+	// Write makes a write of the owner: a merge patch on top of the revision from;
+	// write returns the revision of the answer.
+	Write func(from string, patch []byte, write func() (to string, err error)) error
 }
 
 // blankLike is a new object of the same type.
@@ -248,7 +251,11 @@ func (s *Set) Store() error {
 	written := client.NewMetadata(s.OwnerGVK)
 	written.Namespace, written.Name = s.Owner.GetNamespace(), s.Owner.GetName()
 	patch := client.RawPatch(types.MergePatchType, data)
-	if err := s.Client.Patch(s.Context, written, patch, client.FieldOwner(s.Controller)); err != nil {
+	err = s.Write(s.Owner.GetResourceVersion(), data, func() (string, error) {
+		err := s.Client.Patch(s.Context, written, patch, client.FieldOwner(s.Controller))
+		return written.ResourceVersion, err
+	})
+	if err != nil {
 		return fmt.Errorf("children %s: write the inventory: %w", s.Name, err)
 	}
 	s.Inventory.changed = false

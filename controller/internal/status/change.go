@@ -44,7 +44,7 @@ func Diff(was, want map[string]any) *Change {
 
 // On returns the status that the change makes of another one.
 func (c *Change) On(status map[string]any) map[string]any {
-	out := applyMergePatch(status, c.patch)
+	out := ApplyMergePatch(status, c.patch)
 	if len(c.set) == 0 && len(c.removed) == 0 {
 		return out
 	}

@@ -39,9 +39,9 @@ func MergePatch(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// applyMergePatch returns what a merge patch makes of an object, which stays as
+// ApplyMergePatch returns what a merge patch makes of an object, which stays as
 // it is.
-func applyMergePatch(object, patch map[string]any) map[string]any {
+func ApplyMergePatch(object, patch map[string]any) map[string]any {
 	out := without(object, "")
 	for k, change := range patch {
 		sub, isMap := change.(map[string]any)
@@ -50,7 +50,7 @@ func applyMergePatch(object, patch map[string]any) map[string]any {
 			delete(out, k)
 		case isMap:
 			was, _ := out[k].(map[string]any)
-			out[k] = applyMergePatch(was, sub)
+			out[k] = ApplyMergePatch(was, sub)
 		default:
 			out[k] = change
 		}
