@@ -213,7 +213,7 @@ func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field
 	errs = append(errs, s.scale.validateSpec(content)...)
 	errs = append(errs, s.scale.validateStatus(content)...)
 	if s.schema.features().embeds {
-		errs = append(errs, objectmeta.Validate(nil, content, structural, false)...)
+		errs = append(errs, validateEmbedded(ctx, content, structural)...)
 	}
 	return append(errs, s.validateInvariants(ctx, structural, content, before, correlated, errs)...)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -47,10 +48,21 @@ func prepareSlice(_ context.Context, s, old slice) {
 	}
 	for i := range s.Spec.Devices {
 		d := &s.Spec.Devices[i]
-		d.NodeAllocatableResourceMappings = nil
+		clearNodeAllocatable(d)
 		for name, a := range d.Attributes {
 			a.IntValues, a.BoolValues, a.StringValues, a.VersionValues = nil, nil, nil, nil
 			d.Attributes[name] = a
+		}
+	}
+}
+
+// clearNodeAllocatable clears the field of feature DRANodeAllocatableResources by
+// its name: v0.37 of k8s.io/api has another one in its place.
+func clearNodeAllocatable(d *resourcev1.Device) {
+	fields := reflect.ValueOf(d).Elem()
+	for _, name := range []string{"NodeAllocatableResourceMappings", "NodeAllocatableResources"} {
+		if f := fields.FieldByName(name); f.IsValid() {
+			f.SetZero()
 		}
 	}
 }
