@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 
 	"generate":  {"definition"},
 	"scaffold":  {"generate"},
-	"steertest": {"controlplane", "manager", "client"},
+	"steertest": {".", "controlplane", "manager", "client"},
 	"sim":       {"steertest", "controlplane", "manager"},
 	"dashboard": {"manager", "trace"},
 

@@ -119,6 +119,31 @@ func Run(ctx context.Context, args []string, op Operator) error {
 	return run(ctx, args, op, process{adopt: func(*slog.Logger) {}})
 }
 
+// Options returns the options of the operator's manager as [Run] makes them of
+// the arguments and the environment. before changes them first, [Operator.Configure]
+// then has the last word. It is for those who run the manager themselves, such as
+// package steertest.
+func (op Operator) Options(args []string, before func(*manager.Options)) (manager.Options, error) {
+	s, err := parseFlags(args, op)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	return op.options(s, before)
+}
+
+func (op Operator) options(s *settings, before func(*manager.Options)) (manager.Options, error) {
+	scheme, err := client.NewScheme(op.Scheme...)
+	if err != nil {
+		return manager.Options{}, fmt.Errorf("steer: %w", err)
+	}
+	o := s.options(op.Name, scheme)
+	before(&o)
+	if op.Configure != nil {
+		op.Configure(&o)
+	}
+	return o, nil
+}
+
 // process is what an operator may do with a process that is its own.
 type process struct {
 	// adopt is given the log before anything happens.
@@ -132,11 +157,11 @@ func run(ctx context.Context, args []string, op Operator, own process) error {
 	if op.Name == "" || op.Setup == nil {
 		return errors.New("steer: Operator.Name and Operator.Setup are required")
 	}
-	scheme, err := client.NewScheme(op.Scheme...)
-	if err != nil {
-		return fmt.Errorf("steer: %w", err)
-	}
 	s, err := parseFlags(args, op)
+	if err != nil {
+		return err
+	}
+	opts, err := op.options(s, func(*manager.Options) {})
 	if err != nil {
 		return err
 	}
@@ -145,10 +170,6 @@ func run(ctx context.Context, args []string, op Operator, own process) error {
 		if cfg, err = s.config(); err != nil {
 			return err
 		}
-	}
-	opts := s.options(op.Name, scheme)
-	if op.Configure != nil {
-		op.Configure(&opts)
 	}
 	own.adopt(opts.Log)
 	m, err := manager.New(cfg, opts)

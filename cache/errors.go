@@ -44,6 +44,18 @@ func (e *NotDeclaredError) Error() string {
 	return fmt.Sprintf("the cache does not watch %s: declare it with %s, or read with client.Live", e.GVK.Kind, e.Declare)
 }
 
+// NotIndexedError is a cached list that selects by a field without an index.
+type NotIndexedError struct {
+	GVK   schema.GroupVersionKind
+	Field string
+	// Declare is the line that declares the index.
+	Declare string
+}
+
+func (e *NotIndexedError) Error() string {
+	return fmt.Sprintf("the cache has no index of the field %q of %s: declare it with %s, or read with client.Live if the server can select by it", e.Field, e.GVK.Kind, e.Declare)
+}
+
 // NotSyncedError is a wait for a sync that ended early.
 type NotSyncedError struct {
 	Status Status

@@ -293,7 +293,8 @@ func (s *shared) fieldTerms(requirements fields.Requirements, q *store.Query) ([
 		case s.store.HasIndex(fieldIndex(r.Field)):
 			q.Terms = append(q.Terms, store.Term{Index: fieldIndex(r.Field), Value: r.Value, Not: not})
 		default:
-			return nil, fmt.Errorf("there is no index of the field %q: call Cache.IndexField for it, or read with client.Live if the server can select by it", r.Field)
+			return nil, &NotIndexedError{GVK: s.place.GVK, Field: r.Field, Declare: fmt.Sprintf("m.Cache().IndexField(&%s{}, %q, func(o client.Object) []string { ... })",
+				typeName(s.place.Sample(s.cache.live.Scheme())), r.Field)}
 		}
 	}
 	return checks, nil

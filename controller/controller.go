@@ -277,13 +277,14 @@ func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item
 		return c.settleResult(item, result)
 	}
 	var panicked *PanicError
+	broken := errors.As(err, &panicked)
+	if report := c.shared.base.OnError; report != nil && (broken || ctx.Err() == nil && !isQuiet(err)) {
+		report(fmt.Errorf("controller %s, %s: %w", c.shared.name, cmp.Or(a.request, a.object.String()), err))
+	}
 	outcome := trace.Failed
 	switch {
-	case errors.As(err, &panicked):
+	case broken:
 		outcome = trace.Panicked
-		if c.shared.base.OnPanic != nil {
-			c.shared.base.OnPanic(fmt.Errorf("controller %s, %s: %w", c.shared.name, cmp.Or(a.request, a.object.String()), panicked))
-		}
 		a.logger().Error("Observed a panic", "panic", fmt.Sprint(panicked.Value), "stack", string(panicked.Stack))
 	case ctx.Err() != nil:
 		return trace.Stopped, 0

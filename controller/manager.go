@@ -61,9 +61,9 @@ type Base struct {
 	// Metrics makes the instruments of a controller when it is added; nil
 	// measures nothing.
 	Metrics func(Measured) Instruments
-	// OnPanic is told of every panic of a reconciler, a [PanicError] that says of
-	// which controller and object, beside the log and the retry; nil tells nobody.
-	OnPanic func(error)
+	// OnError is called with every error that ends an attempt, beside the log and
+	// the retry; see manager.Options.OnError. nil is not called.
+	OnError func(error)
 }
 
 // Measured is a controller as its metrics see it.

@@ -154,7 +154,7 @@ func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 func (m *Manager) Base() controller.Base {
 	return controller.Base{
 		Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
-		Events: m.events, Metrics: m.measure, OnPanic: m.opts.OnPanic,
+		Events: m.events, Metrics: m.measure, OnError: m.opts.OnError,
 	}
 }
 

@@ -57,11 +57,13 @@ type Options struct {
 	DebugAddress string
 	// Recorder of reconciles: its memory.
 	Recorder trace.Options
-	// OnPanic is told of every panic of a reconciler, a controller.PanicError that
-	// says of which controller and object, beside its line in the log and its
-	// retry: a place to report it to, or to end the process. nil tells nobody. It
-	// is called on the worker's goroutine.
-	OnPanic func(error)
+	// OnError is called with every error that ends an attempt of a reconciler,
+	// beside its line in the log and its retry: to report it, or to end the
+	// process. It names the controller and the object and wraps what Reconcile
+	// returned, a controller.PanicError, or a controller.ChangedError. Conflicts,
+	// and errors of attempts that were told to stop, are normal operation and left
+	// out. It is called on the worker's goroutine. Default: nothing is called.
+	OnError func(error)
 	// Seed of what spreads retries and the ends of watches; 0 draws one. Tests
 	// that want the same requests every time set it.
 	Seed uint64

@@ -5,7 +5,6 @@ package steertest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/manager"
@@ -119,27 +117,30 @@ func ExampleEnv_Settled() {
 	// Output: seen: ""
 }
 
-// Faults are injected by verb and kind, and a retry makes up for them.
-func ExampleOptions_intercept() {
+// The API server fails by verb and kind, and a retry makes up for it.
+func ExampleFault() {
 	example(func(t testing.TB) {
-		patches := 0
 		env := steertest.New(t, steertest.Options{
 			Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads(),
-			Intercept: interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
-				if call.Verb != client.VerbPatch || call.GVK.Kind != "Pod" {
-					return do()
-				}
-				if patches++; patches == 1 {
-					return apierrors.NewInternalError(errors.New("injected"))
-				}
-				return do()
-			}),
+			Faults: []steertest.Fault{{Verb: client.VerbPatch, Kind: "Pod", With: steertest.Conflict, Times: 2}},
 		})
 		env.Create(examplePod("web"))
-		steertest.Expect[*corev1.Pod](env, "default/web", steertest.Field(seen, "true"))
-		fmt.Println("patches:", patches)
+		pod := steertest.Expect[*corev1.Pod](env, "default/web", steertest.Field(seen, "true"))
+		fmt.Println("seen:", seen(pod))
 	})
-	// Output: patches: 2
+	// Output: seen: true
+}
+
+// The operator is killed after each of its writes, and another one finishes.
+func ExampleKillAfterEveryWrite() {
+	example(func(t testing.TB) {
+		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
+		killed := steertest.KillAfterEveryWrite[*corev1.Pod](env, "default/web", func() {
+			env.Create(examplePod("web"))
+		}, steertest.Field(seen, "true"))
+		fmt.Println("killed after:", killed)
+	})
+	// Output: killed after: [patch Pod web]
 }
 
 // Others may do what roles allow them to do.
@@ -176,6 +177,7 @@ func (t *exampleT) Helper()                      {}
 func (t *exampleT) Cleanup(fn func())            { t.clean = append(t.clean, fn) }
 func (t *exampleT) Context() context.Context     { return context.Background() }
 func (t *exampleT) Failed() bool                 { return false }
+func (t *exampleT) Skipped() bool                { return false }
 func (t *exampleT) Log(...any)                   {}
 func (t *exampleT) Logf(string, ...any)          {}
 func (t *exampleT) Fatal(args ...any)            { panic(fmt.Sprint(args...)) }

@@ -5,15 +5,14 @@ package steertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
-	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
 )
 
@@ -25,21 +24,18 @@ func (e *Env) StartOperator() {
 	if e.stop != nil {
 		return
 	}
-	if e.options.Setup == nil {
-		e.Fatalf("steertest: start the operator: Options.Setup is missing")
+	if e.options.Operator.Setup == nil {
+		e.Fatalf("steertest: start the operator: Options.Operator and Options.Setup are missing")
 	}
-	m, err := manager.New(e.operator, manager.Options{
-		Name:       "steertest",
-		Scheme:     e.options.Scheme,
-		Cache:      cache.Options{Undeclared: cache.UndeclaredError, DetectMutation: true},
-		WrapClient: func(c client.Client) client.Client { return interceptor.New(c, e.options.Intercept) },
-		OnPanic:    e.panicked,
-		Log:        slog.New(slog.NewTextHandler(testWriter{e.TB}, &slog.HandlerOptions{Level: slog.LevelInfo})),
-	})
+	o, err := e.managerOptions()
+	if err != nil {
+		e.Fatalf("steertest: the options of the operator: %v", err)
+	}
+	m, err := manager.New(e.operator, o)
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
-	if err := e.options.Setup(e.ctx, m); err != nil {
+	if err := e.options.Operator.Setup(e.ctx, m); err != nil {
 		e.Fatalf("steertest: set up the operator: %v", err)
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
@@ -47,7 +43,7 @@ func (e *Env) StartOperator() {
 	go func() {
 		defer close(ended)
 		if err := m.Start(ctx); err != nil {
-			e.fail(fmt.Errorf("the operator ended: %w", err))
+			e.fail(fmt.Errorf("the operator ended: %w", err), "")
 		}
 	}()
 	e.Manager, e.last = m, m
@@ -55,6 +51,41 @@ func (e *Env) StartOperator() {
 		cancel()
 		<-ended
 	}
+}
+
+// managerOptions are those of the operator's main, with what is different under
+// test: no server listens unless the test asks for it, reads of kinds without an
+// informer are errors, and the log is the test's.
+func (e *Env) managerOptions() (manager.Options, error) {
+	args := append([]string{"--health-probe-bind-address=0", "--leader-election-namespace=" + e.Namespace}, e.options.Args...)
+	o, err := e.options.Operator.Options(args, func(o *manager.Options) {
+		o.Cache.Undeclared, o.Cache.DetectMutation = cache.UndeclaredError, true
+		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	if err != nil {
+		return o, err
+	}
+	o.Scheme = e.options.Scheme
+	wrap, onError := o.WrapClient, o.OnError
+	o.WrapClient = func(c client.Client) client.Client {
+		c = e.interceptors(c)
+		if wrap != nil {
+			c = wrap(c)
+		}
+		if e.options.Mistakes {
+			return c
+		}
+		return interceptor.New(c, interceptor.Each(e.mistakes.intercept))
+	}
+	o.OnError = func(err error) {
+		if onError != nil {
+			onError(err)
+		}
+		if !e.options.Mistakes {
+			e.mistakes.look(err)
+		}
+	}
+	return o, nil
 }
 
 // StopOperator tells the operator to end and waits until it has. It does nothing
@@ -67,19 +98,11 @@ func (e *Env) StopOperator() {
 	e.stop, e.Manager = nil, nil
 }
 
-// fail fails the test from any goroutine, and ends what waits.
-func (e *Env) fail(err error) {
-	e.Errorf("steertest: %v", err)
+// fail fails the test from any goroutine, with advice below the error, and ends
+// what waits.
+func (e *Env) fail(err error, advice string) {
+	e.Errorf("steertest: %s", strings.TrimSpace(fmt.Sprint(err, "\n", advice)))
 	e.broken(err)
-}
-
-// panicked fails the test, unless it expects panics.
-func (e *Env) panicked(err error) {
-	var p *controller.PanicError
-	if e.options.Panics || !errors.As(err, &p) {
-		return
-	}
-	e.fail(fmt.Errorf("a reconcile panicked (Options.Panics lets it): %w\n%s", err, p.Stack))
 }
 
 // reconciles logs what the operator did, since it was started last, for a test

@@ -181,7 +181,7 @@ type nervous struct{ seen atomic.Int32 }
 
 func (n *nervous) Reconcile(_ context.Context, cm *corev1.ConfigMap) (controller.Result, error) {
 	if cm.Name == "a" && n.seen.Add(1) == 1 {
-		panic("too much")
+		panic("panic: too much")
 	}
 	return controller.Done(), nil
 }
@@ -196,7 +196,7 @@ func TestAPanicFailsTheTestWithItsStack(t *testing.T) {
 		// Nothing waits for what the panic prevents.
 		env.Settled()
 	})
-	for _, want := range []string{"a reconcile panicked", "controller configmap, ConfigMap default/a", "too much", "(*nervous).Reconcile", "operator_test.go"} {
+	for _, want := range []string{"a mistake of the operator", "Options.Mistakes", "controller configmap, ConfigMap default/a", "too much", "(*nervous).Reconcile", "operator_test.go"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("message without %q: %s", want, got)
 		}
@@ -209,7 +209,7 @@ func TestAPanicFailsTheTestWithItsStack(t *testing.T) {
 func TestATestMayExpectPanics(t *testing.T) {
 	t.Parallel()
 	n := &nervous{}
-	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: n.setup, Panics: true})
+	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: n.setup, Mistakes: true})
 	env.Create(configMap("a"))
 	env.Settled()
 	if got := n.seen.Load(); got < 2 {

@@ -106,7 +106,7 @@ func (e *Env) bind(roles []manifest.Object) error {
 // refusals turns the requests that the roles do not allow into failures of the
 // test, each kind of request once.
 type refusals struct {
-	report func(error)
+	report func(err error, advice string)
 	file   string
 
 	mu   sync.Mutex
@@ -152,8 +152,8 @@ func (f *refusals) look(body []byte) {
 	f.told[line] = true
 	f.mu.Unlock()
 	if !known {
-		f.report(fmt.Errorf("the operator may not %s %s: its role (%s) lacks a rule. "+
-			"Add this marker above Reconcile and run `steer generate`:\n\t%s", verb, resource, f.file, line))
+		f.report(fmt.Errorf("the operator may not %s %s: its role (%s) lacks a rule", verb, resource, f.file),
+			"Add this marker above Reconcile and run `steer generate`:\n\t"+line)
 	}
 }
 

@@ -29,13 +29,16 @@
 package steertest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
@@ -50,7 +53,8 @@ const fieldOwner = "steertest"
 
 // Options of [New]. The zero value is a bare control plane.
 type Options struct {
-	// Scheme of the Go types that the test and the operator use.
+	// Scheme of the Go types that the test and the operator use. Default: that of
+	// Operator.
 	Scheme *runtime.Scheme
 	// CRDs are files or folders with manifests to apply first. A relative path is
 	// looked for in the folder of the test and in its parents, up to the one with
@@ -59,9 +63,16 @@ type Options struct {
 	// Objects to create after them, in the state that they are given in; see
 	// [Env.Create].
 	Objects []client.Object
-	// Setup adds the controllers of the operator under test, which runs until
-	// the test ends; nil runs none. It is called anew when the operator is
-	// started again; see [Env.StartOperator].
+	// Operator under test, as its main gives it to steer.Main: with its flags, its
+	// Configure and its Setup, which are called anew when the operator is started
+	// again; see [Env.StartOperator]. It runs until the test ends. Its Config is
+	// not used. Default: none runs.
+	Operator steer.Operator
+	// Args are the arguments of the operator, such as "--leader-elect"; the lease
+	// is then in [Env.Namespace]. It serves no probes and no metrics unless an
+	// argument says so.
+	Args []string
+	// Setup is short for an Operator that is nothing else.
 	Setup func(ctx context.Context, m *manager.Manager) error
 	// Role is a file or folder with the generated roles that the operator runs
 	// under, looked for like CRDs. A request that they do not allow fails the test
@@ -69,11 +80,17 @@ type Options struct {
 	// there is none the operator is an administrator. [Administrator]: it is one
 	// in any case.
 	Role string
-	// Panics lets reconciles panic: they are logged and retried, as in production.
-	// Default: a panic fails the test, with its stack.
-	Panics bool
-	// Intercept is put in front of the operator's client, to inject faults; see
-	// interceptor.Each. Default: nothing.
+	// Mistakes lets the operator make mistakes that no retry mends: a panic, a
+	// change of more than the status of the reconciled object, a cached read of a
+	// kind without an informer or by a field without an index. They are logged and
+	// retried, as in production. Default: a mistake fails the test at once, with
+	// the line to add or the stack.
+	Mistakes bool
+	// Faults are failures of the API server that the operator meets. A fault that
+	// never happens fails the test. Default: none.
+	Faults []Fault
+	// Intercept is put in front of the operator's client, for what Faults cannot
+	// say; see interceptor.Each. Default: nothing.
 	Intercept interceptor.Funcs
 	// Workloads makes Deployments, Jobs and Pods behave as if a cluster ran them;
 	// see [Workloads]. Default: they stay as they are written.
@@ -104,6 +121,8 @@ type Env struct {
 	Config *rest.Config
 	// Client is live: its reads are requests. It is an administrator's.
 	Client client.Client
+	// Namespace is the test's: where objects and keys go that name none.
+	Namespace string
 	// Manager runs the operator under test; nil while none runs.
 	Manager *manager.Manager
 
@@ -116,6 +135,9 @@ type Env struct {
 	broken context.CancelCauseFunc
 	// operator is who the operator's requests come from.
 	operator *rest.Config
+	faults   *faults
+	killer   *killer
+	mistakes *mistakes
 	stop     func()           // ends the running operator; nil while none runs
 	last     *manager.Manager // the one that was started last
 }
@@ -126,25 +148,27 @@ func New(t testing.TB, o Options) *Env {
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
 	}
-	if o.Scheme == nil {
-		o.Scheme = runtime.NewScheme()
-	}
+	o = o.withOperator(t)
 	if o.Workloads != nil {
 		o.Plane.Workloads = o.Workloads
 	}
-	e := &Env{TB: t, timeout: o.Timeout, options: o, manual: o.Plane.ManualControllers}
+	e := &Env{TB: t, Namespace: metav1.NamespaceDefault, timeout: o.Timeout, options: o, manual: o.Plane.ManualControllers}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	e.ctx = ctx
 	e.waits, e.broken = context.WithCancelCause(ctx)
+	e.faults = newFaults(o.Faults)
+	e.killer = &killer{revision: e.revision}
+	e.mistakes = &mistakes{report: e.fail, scheme: o.Scheme, told: map[string]bool{}}
 	e.startPlane()
 	for _, obj := range o.Objects {
 		e.Create(obj)
 	}
-	if o.Setup != nil {
+	if o.Operator.Setup != nil {
 		e.operator = e.configOfOperator()
 		e.Cleanup(func() {
 			e.StopOperator()
+			e.checkFaults()
 			if e.Failed() && e.last != nil {
 				e.reconciles()
 			}
@@ -152,6 +176,39 @@ func New(t testing.TB, o Options) *Env {
 		e.StartOperator()
 	}
 	return e
+}
+
+// withOperator completes the operator and derives the scheme of it.
+func (o Options) withOperator(t testing.TB) Options {
+	t.Helper()
+	if o.Setup != nil && o.Operator.Setup != nil {
+		t.Fatalf("steertest: Options.Setup is short for an Operator that is nothing else: give one of the two")
+	}
+	if o.Setup != nil {
+		o.Operator.Setup = o.Setup
+	}
+	if o.Operator.Setup == nil && len(o.Faults) > 0 {
+		t.Fatalf("steertest: Options.Faults are for the requests of an operator: give Options.Operator or Options.Setup")
+	}
+	o.Operator.Name = cmp.Or(o.Operator.Name, "steertest")
+	if o.Scheme == nil {
+		scheme, err := client.NewScheme(o.Operator.Scheme...)
+		if err != nil {
+			t.Fatalf("steertest: the scheme of the operator: %v", err)
+		}
+		o.Scheme = scheme
+	}
+	return o
+}
+
+// revision is the resourceVersion of the object of a call, empty where it does
+// not exist.
+func (e *Env) revision(call client.Call) string {
+	obj := client.NewMetadata(call.GVK)
+	if err := e.Client.Get(e.ctx, call.Key, obj); client.IgnoreNotFound(err) != nil {
+		e.Errorf("steertest: read the revision of %s %s: %v", call.GVK.Kind, call.Key, err)
+	}
+	return obj.GetResourceVersion()
 }
 
 // startPlane starts the control plane with the manifests in it.

@@ -314,12 +314,3 @@ func TestAnExpectationInVainSaysWhatIsMissing(t *testing.T) {
 		}
 	})
 }
-
-func TestUndeclaredReadsOfAnOperatorAreErrors(t *testing.T) {
-	t.Parallel()
-	env := steertest.New(t, steertest.Options{Scheme: scheme(t), Setup: setup})
-	err := env.Manager.Client().Get(env.Context(), client.ObjectKey{Namespace: "default", Name: "x"}, &corev1.Secret{})
-	if err == nil || apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "Secret") {
-		t.Errorf("got %v, want an error that names the kind", err)
-	}
-}

@@ -1,0 +1,158 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/await"
+)
+
+// errKilled is what an operator gets from its writes after it was killed.
+var errKilled = errors.New("steertest: the operator was killed")
+
+// KillAfterEveryWrite calls act, and then kills the operator after each of its
+// writes that changes anything: the write is done, its answer is lost, and
+// nothing is written after it. The operator is started anew each time, until the
+// object of a key, "namespace/name" or "name", exists and all matchers are
+// content. It returns what the operator was killed after, such as
+// "apply Job db-0" or "patch EtcdCluster/status db". An operator that survives it
+// has no write that another one must follow in the same process.
+//
+//	killed := steertest.KillAfterEveryWrite[*v1.Fleet](env, "default/web", func() {
+//		env.Apply("config/samples/fleet.yaml")
+//	}, steertest.Ready)
+//
+// Writes are those of the operator's client, and those to systems outside of the
+// API server that go through [Env.Outside]. A test in which the operator is never
+// killed fails.
+func KillAfterEveryWrite[T client.Object](e *Env, key string, act func(), matchers ...Matcher) (killed []string) {
+	e.Helper()
+	k := e.killer
+	k.arm()
+	defer func() {
+		k.disarm()
+		e.StopOperator()
+		if !e.Failed() {
+			e.StartOperator()
+		}
+	}()
+	act()
+	ctx, cancel := e.bounded()
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := await.Object(ctx, e.Client, Key(key), func(obj T) bool {
+			if await.Gone(obj) {
+				return false
+			}
+			for _, match := range matchers {
+				if match(obj) != nil {
+					return false
+				}
+			}
+			return true
+		})
+		done <- err
+	}()
+	for {
+		select {
+		case what := <-k.cut:
+			killed = append(killed, what)
+			e.StopOperator()
+			k.revive()
+			e.StartOperator()
+		case err := <-done:
+			switch {
+			case err != nil:
+				e.Fatalf("steertest: killed %d times (%s): %v", len(killed), strings.Join(killed, "; "), err)
+			case len(killed) == 0:
+				e.Fatalf("steertest: the operator was never killed: it has written nothing, or not with its client")
+			}
+			return killed
+		}
+	}
+}
+
+// Outside makes a write of the operator to a system outside of the API server,
+// which what describes in a few words. It is for tests that stand between the
+// operator and that system: [KillAfterEveryWrite] kills after these writes too.
+// Otherwise it calls do and nothing else.
+func (e *Env) Outside(what string, do func() error) error {
+	return e.killer.write(what, func() (bool, error) {
+		err := do()
+		return err == nil, err
+	})
+}
+
+// killer ends the operator's process, as far as a server can see that.
+type killer struct {
+	// revision returns the resourceVersion of the object of a call, empty where it
+	// does not exist.
+	revision func(client.Call) string
+
+	mu    sync.Mutex
+	armed bool
+	dead  bool
+	cut   chan string // what the operator was killed after
+}
+
+func (k *killer) intercept(_ context.Context, call client.Call, do func() error) error {
+	if !call.Verb.Writes() {
+		return do()
+	}
+	return k.write(describe(call, call.Key.Name), func() (bool, error) {
+		named := call.Key.Name != ""
+		before := ""
+		if named {
+			before = k.revision(call)
+		}
+		err := do()
+		return err == nil && (!named || k.revision(call) != before), err
+	})
+}
+
+// write makes a write and kills the operator if that was effective.
+func (k *killer) write(what string, do func() (effective bool, err error)) error {
+	k.mu.Lock()
+	armed := k.armed
+	if !armed {
+		k.mu.Unlock()
+		_, err := do() // writes run side by side
+		return err
+	}
+	defer k.mu.Unlock()
+	if k.dead {
+		return errKilled
+	}
+	effective, err := do()
+	if err != nil || !effective {
+		return err
+	}
+	k.dead = true
+	k.cut <- what
+	return errKilled
+}
+
+func (k *killer) arm() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.armed, k.dead, k.cut = true, false, make(chan string, 1)
+}
+
+func (k *killer) disarm() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.armed, k.dead = false, false
+}
+
+func (k *killer) revive() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.dead = false
+}

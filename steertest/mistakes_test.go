@@ -1,0 +1,102 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steertest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer"
+	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest"
+)
+
+// careless makes one mistake, and makes nothing of the error that it gets.
+type careless struct {
+	client.Client
+	mistake func(ctx context.Context, c client.Client, cm *corev1.ConfigMap) error
+}
+
+func (c careless) Reconcile(ctx context.Context, cm *corev1.ConfigMap) (controller.Result, error) {
+	_ = c.mistake(ctx, c.Client, cm)
+	return controller.Done(), nil
+}
+
+func readsASecret(ctx context.Context, c client.Client, _ *corev1.ConfigMap) error {
+	return c.Get(ctx, steertest.Key("default/none"), &corev1.Secret{})
+}
+
+func (c careless) operator(name string) steer.Operator {
+	return steer.Operator{Name: name, Scheme: steer.Scheme{corev1.AddToScheme}, Setup: func(_ context.Context, m *manager.Manager) error {
+		c.Client = m.Client()
+		return controller.Add(m, c)
+	}}
+}
+
+func TestAMistakeFailsTheTestAtOnceWithTheLineToAdd(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mistake func(context.Context, client.Client, *corev1.ConfigMap) error
+		want    []string
+	}{
+		"a read of a kind without an informer": {readsASecret, []string{"does not watch Secret", "_, err := m.Cache().Informer(&v1.Secret{})"}},
+		"a list by a field without an index": {func(ctx context.Context, c client.Client, _ *corev1.ConfigMap) error {
+			return c.List(ctx, &corev1.ConfigMapList{}, client.MatchingFields{"data.owner": "me"})
+		}, []string{`no index of the field "data.owner" of ConfigMap`, `m.Cache().IndexField(&v1.ConfigMap{}, "data.owner", func(o client.Object) []string`}},
+		"a change of more than the status": {func(_ context.Context, _ client.Client, cm *corev1.ConfigMap) error {
+			cm.Data = map[string]string{"a": "1"}
+			return nil
+		}, []string{"data[a] of ConfigMap default/a was changed in place", "client.MergeFrom(before)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := fails(t, func(tb testing.TB) {
+				env := steertest.New(tb, steertest.Options{Operator: careless{mistake: test.mistake}.operator("careless")})
+				env.Create(configMap("a"))
+				steertest.Wait(env, "default/a", func(cm *corev1.ConfigMap) bool { return cm.Data["never"] != "" })
+			})
+			for _, want := range append(test.want, "Options.Mistakes") {
+				if !strings.Contains(got, want) {
+					t.Errorf("message without %q: %s", want, got)
+				}
+			}
+			if strings.Count(got, "Options.Mistakes") > 2 { // when it happens, and as the reason why the wait ended
+				t.Errorf("it is repeated: %s", got)
+			}
+		})
+	}
+}
+
+func TestATestMayAllowMistakes(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Operator: careless{mistake: readsASecret}.operator("careless"), Mistakes: true})
+	env.Create(configMap("a"))
+	env.Settled()
+	err := env.Manager.Client().Get(env.Context(), steertest.Key("default/x"), &corev1.Secret{})
+	if err == nil || !strings.Contains(err.Error(), "Secret") {
+		t.Errorf("got %v, want an error that names the kind", err)
+	}
+}
+
+func TestTheOperatorUnderTestIsConfiguredAsByItsMain(t *testing.T) {
+	t.Parallel()
+	var reported []error
+	op := careless{mistake: readsASecret}.operator("configured")
+	op.Configure = func(o *manager.Options) {
+		o.Cache.Undeclared = cache.UndeclaredLive
+		o.OnError = func(err error) { reported = append(reported, err) }
+	}
+	env := steertest.New(t, steertest.Options{Operator: op})
+	env.Create(configMap("a"))
+	env.Settled() // live reads are no mistakes of this operator
+	if len(reported) > 0 {
+		t.Errorf("reported: %v", reported)
+	}
+}
