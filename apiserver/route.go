@@ -36,7 +36,7 @@ func (s *Server) find(req *endpoint.Request) *installed {
 		req.Name = name
 	}
 	in := s.table.Load().resources[schema.GroupResource{Group: t.Group, Resource: t.Plural}]
-	if in == nil {
+	if in == nil || t.Proxy || strings.HasPrefix(r.URL.Path, "//") {
 		return nil
 	}
 	v := in.Version(t.Version)

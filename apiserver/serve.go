@@ -42,6 +42,10 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 		}
 		s.metrics.observe(req, in, w.Code, time.Since(start))
 	}()
+	if req.Target.Malformed {
+		http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: unable to determine kind and namespace from url, %s", req.Path, req.Path), http.StatusInternalServerError)
+		return
+	}
 	if err := s.admitted(w, r, req); err != nil {
 		s.fail(w, req, err)
 	}
@@ -258,7 +262,7 @@ func (s *Server) anew(ctx context.Context, w *exchange.Writer, req *endpoint.Req
 // tell it from an unknown object, except among the built-in kinds.
 func (s *Server) unknownPath(w *exchange.Writer, req *endpoint.Request) error {
 	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
-	if builtin || req.Target.Resource && s.table.Load().serves(req.Target.Group, req.Target.Version) {
+	if builtin || req.Target.Resource && !strings.HasPrefix(req.Path, "//") && s.table.Load().serves(req.Target.Group, req.Target.Version) {
 		return endpoint.NoSuchResource()
 	}
 	http.Error(w, "404 page not found", http.StatusNotFound)

@@ -38,10 +38,6 @@ func TestPathsNameTheirTarget(t *testing.T) {
 		"/apis/g.io/v1/watch/namespaces/a/ts/b":   {Resource: true, Group: "g.io", Version: "v1", Plural: "ts", Namespace: "a", Name: "b", Watch: true},
 		"/apis/g.io/v1/namespaces/a/things/b/sub": {Resource: true, Group: "g.io", Version: "v1", Plural: "things", Namespace: "a", Name: "b", Subresource: "sub"},
 	} {
-		if strings.Contains(path, "//") {
-			exchange.ParsePath(path) // whatever it names, it must not panic
-			continue
-		}
 		if diff := cmp.Diff(want, exchange.ParsePath(path)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}

@@ -26,20 +26,26 @@ type Target struct {
 	Subresource string
 	Rest        string // of the path below the subresource
 	Watch       bool   // by the deprecated /watch/ prefix
+	Proxy       bool   // by the /proxy/ prefix of long ago, which nothing serves
+	Malformed   bool   // a prefix with nothing behind it
 }
 
 // ParsePath reads a path of the resource API:
 //
 //	/api/VERSION/... or /apis/GROUP/VERSION/..., then
-//	[watch/][namespaces/NAMESPACE/]PLURAL[/NAME[/SUBRESOURCE[/...]]]
+//	[watch/|proxy/][namespaces/NAMESPACE/]PLURAL[/NAME[/SUBRESOURCE[/...]]]
+//
+// Slashes at both ends make no difference. Between two slashes is an empty part
+// like any other, so that authorization and serving never see different names.
 func ParsePath(p string) Target {
 	t := Target{}
+	p = strings.Trim(p, "/")
+	more := true
 	next := func() (part string, ok bool) {
-		p = strings.TrimPrefix(p, "/")
-		if p == "" {
+		if !more {
 			return "", false
 		}
-		part, p, _ = strings.Cut(p, "/")
+		part, p, more = strings.Cut(p, "/")
 		return part, true
 	}
 	prefix, _ := next()
@@ -55,37 +61,45 @@ func ParsePath(p string) Target {
 	if !ok {
 		return Target{}
 	}
-	if part == "watch" {
-		t.Watch = true
+	if part == "watch" || part == "proxy" {
+		t.Watch, t.Proxy = part == "watch", part == "proxy"
 		if part, ok = next(); !ok {
-			return Target{}
+			return Target{Malformed: true}
 		}
 	}
 	t.Resource, t.Plural = true, part
 	if part == "namespaces" {
-		namespace, ok := next()
-		if !ok {
+		if t.Namespace, ok = next(); !ok {
 			return t
 		}
-		t.Namespace = namespace
 		part, ok = next()
 		if !ok || part == "status" || part == "finalize" {
-			t.Name, t.Subresource = namespace, part
-			t.Rest = p
+			t.Name = t.Namespace
+			t.below(part, p)
 			return t
 		}
 		t.Plural = part
 	}
 	t.Name, _ = next()
-	t.Subresource, _ = next()
-	t.Rest = p
+	part, _ = next()
+	t.below(part, p)
 	return t
+}
+
+// below takes what follows the name.
+func (t *Target) below(subresource, rest string) {
+	if t.Rest = rest; !t.Proxy { // which has no subresources
+		t.Subresource = subresource
+	}
 }
 
 // Verb returns what a method does to a target; empty when nothing.
 func (t *Target) Verb(method string, query func() url.Values) string {
-	if t.Watch {
+	switch {
+	case t.Watch:
 		return "watch"
+	case t.Proxy:
+		return "proxy"
 	}
 	switch method {
 	case http.MethodGet, http.MethodHead:
