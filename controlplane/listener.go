@@ -17,21 +17,10 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/steer-dev/steer/apiserver/http2"
 )
 
-// Bounds of a connection.
-const (
-	headerTimeout  = 10 * time.Second
-	idleTimeout    = 90 * time.Second
-	maxHeaderBytes = 1 << 20
-	maxStreams     = 250
-	pingAfter      = 30 * time.Second
-	pingTimeout    = 15 * time.Second
-	// renewBefore is how long before its end a serving certificate is replaced.
-	renewBefore = 30 * 24 * time.Hour
-)
+// renewBefore is how long before its end a serving certificate is replaced.
+const renewBefore = 30 * 24 * time.Hour
 
 // listener serves a handler over TLS.
 type listener struct {
@@ -41,7 +30,7 @@ type listener struct {
 }
 
 // listen takes the address and begins to serve on it.
-func listen(ctx context.Context, address string, hosts []string, keys *Keys, handler http.Handler, log *slog.Logger) (*listener, error) {
+func listen(ctx context.Context, address string, hosts []string, keys *Keys, server *http.Server, log *slog.Logger) (*listener, error) {
 	if keys.areForTests() {
 		return nil, ErrTestKeys
 	}
@@ -53,31 +42,20 @@ func listen(ctx context.Context, address string, hosts []string, keys *Keys, han
 	if _, err := certificates.get(nil); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	out := &listener{net: l, done: make(chan error, 1), server: &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		TLSConfig: &tls.Config{
-			MinVersion:     tls.VersionTLS12,
-			GetCertificate: certificates.get,
-			// Small records at first help browsers to begin with a page. Here they
-			// would only make three system calls of every event of a watch.
-			DynamicRecordSizingDisabled: true,
-			// Whether a certificate is good is for the authenticator to say, so
-			// that the answer to a bad one is a Status.
-			ClientAuth: tls.RequestClientCert,
-			ClientCAs:  keys.pool(),
-		},
-	}}
-	http2.Configure(out.server)
-	go func() { out.done <- out.server.ServeTLS(http2.Listener(l), "", "") }()
+	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	server.TLSConfig = &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: certificates.get,
+		// Small records at first help browsers to begin with a page. Here they
+		// would only make three system calls of every event of a watch.
+		DynamicRecordSizingDisabled: true,
+		// Whether a certificate is good is for the authenticator to say, so
+		// that the answer to a bad one is a Status.
+		ClientAuth: tls.RequestClientCert,
+		ClientCAs:  keys.pool(),
+	}
+	out := &listener{net: l, server: server, done: make(chan error, 1)}
+	go func() { out.done <- out.server.ServeTLS(l, "", "") }()
 	return out, nil
 }
 

@@ -274,7 +274,7 @@ func (p *Plane) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.listener, err = listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.Handler(), p.options.Log); err != nil {
+	if p.listener, err = listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.HTTPServer(), p.options.Log); err != nil {
 		return err
 	}
 	url := p.listener.url()
