@@ -28,7 +28,8 @@ import (
 func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	req, in := s.newRequest(r)
-	w := &exchange.Writer{ResponseWriter: hw, Warnings: req.Warnings}
+	w := &exchange.Writer{ResponseWriter: hw, Warnings: req.Warnings, Deadlines: exchange.NewDeadlines(hw)}
+	defer w.Deadlines.Done()
 	header := w.Header()
 	audit := r.Header.Get("Audit-Id")
 	if audit == "" {
@@ -42,11 +43,15 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 		}
 		s.metrics.observe(req, in, w.Code, time.Since(start))
 	}()
+	limit, malformed := s.timeout(req)
+	if limit > 0 {
+		w.Deadlines.Bound(r, limit)
+	}
 	if req.Target.Malformed {
 		http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: unable to determine kind and namespace from url, %s", req.Path, req.Path), http.StatusInternalServerError)
 		return
 	}
-	if err := s.admitted(w, r, req); err != nil {
+	if err := s.admitted(w, r, req, limit, malformed); err != nil {
 		s.fail(w, req, err)
 	}
 }
@@ -64,8 +69,9 @@ func (s *Server) recovered(w *exchange.Writer, req *endpoint.Request, v any) {
 	s.fail(w, req, apierrors.NewInternalError(fmt.Errorf("the server panicked while handling the request: %v", v)))
 }
 
-// admitted runs the checks of the chain and then the handler.
-func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request) error {
+// admitted runs the checks of the chain and then the handler. Requests that may not last
+// have limit for that, 0 is none; malformed is why it is not what they ask for.
+func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration, malformed error) error {
 	user := auth.UserFrom(r.Context())
 	if user == nil {
 		var err error
@@ -91,21 +97,21 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 		return err
 	}
 	ctx := resource.WithRequest(auth.WithUser(r.Context(), req.User), &req.Request)
-	if !req.LongRunning() {
-		timeout, err := s.timeout(req)
-		if err != nil {
-			return err
-		}
-		if timeout > 0 {
-			limited := within(ctx, timeout)
-			defer limited.stop()
-			ctx = limited
-		}
+	switch {
+	case req.LongRunning():
+		w.Deadlines.Lift()
+	case malformed != nil:
+		return malformed
+	case limit > 0:
+		limited := within(ctx, limit)
+		defer limited.stop()
+		ctx = limited
 	}
 	return s.dispatch(ctx, w, req)
 }
 
-// timeout of a request: what it asks for, up to the server's own.
+// timeout of a request: what it asks for, up to the server's own; the error is why that
+// cannot be read.
 func (s *Server) timeout(req *endpoint.Request) (time.Duration, error) {
 	usual := s.limits.RequestTimeout
 	if !strings.Contains(req.HTTP.URL.RawQuery, "timeout=") {
@@ -117,7 +123,7 @@ func (s *Server) timeout(req *endpoint.Request) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(asked)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - time: %s", err.Error()[len("time: "):]))
+		return usual, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - time: %s", err.Error()[len("time: "):]))
 	}
 	if d <= 0 || usual > 0 && d > usual {
 		return usual, nil

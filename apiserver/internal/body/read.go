@@ -4,16 +4,19 @@
 package body
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Read returns the body of a request and closes it. More than limit bytes are
-// refused with 413; 0 is no limit.
+// refused with 413; 0 is no limit. One that does not come in time is a
+// [context.DeadlineExceeded].
 func Read(r *http.Request, limit int64) ([]byte, error) {
 	defer func() { _ = r.Body.Close() }()
 	var from io.Reader = r.Body
@@ -35,6 +38,9 @@ func Read(r *http.Request, limit int64) ([]byte, error) {
 			var tooLarge *http.MaxBytesError
 			if errors.As(err, &tooLarge) {
 				return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", tooLarge.Limit))
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil, fmt.Errorf("read the body: %w", context.DeadlineExceeded)
 			}
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("the body could not be read: %v", err))
 		}

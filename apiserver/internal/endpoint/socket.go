@@ -14,11 +14,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/websocket"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 )
-
-// socketStall is how long an event may wait for a client that does not read.
-const socketStall = 30 * time.Second
 
 // socket returns what a WebSocket can be made of, if a watch asks for one: browsers
 // read no other streams.
@@ -57,7 +55,7 @@ func (r *watching) serveSocket(ctx context.Context, w http.ResponseWriter) error
 			_, _ = io.Copy(io.Discard, ws) // that the client has left is no error
 		})
 		err = r.serve(ctx)
-		_ = ws.SetWriteDeadline(time.Now().Add(socketStall)) // it may be closed already
+		_ = ws.SetWriteDeadline(time.Now().Add(exchange.Stall)) // it may be closed already
 		_ = ws.Close()
 		listening.Wait()
 	}).ServeHTTP(w, r.out.req.HTTP)
@@ -66,7 +64,7 @@ func (r *watching) serveSocket(ctx context.Context, w http.ResponseWriter) error
 
 // messages sends the frames that have been gathered, one by one.
 func (o *watchWriter) messages() error {
-	if err := o.socket.SetWriteDeadline(time.Now().Add(socketStall)); err != nil {
+	if err := o.socket.SetWriteDeadline(time.Now().Add(exchange.Stall)); err != nil {
 		return err
 	}
 	begin := 0

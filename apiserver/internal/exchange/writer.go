@@ -16,6 +16,8 @@ type Writer struct {
 	Warnings Warnings
 	// Code that was sent; 0 before.
 	Code int
+	// Deadlines of the exchange; nil for none.
+	Deadlines *Deadlines
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -32,11 +34,21 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.Code == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
+	if w.Deadlines != nil {
+		w.Deadlines.Writing()
+		defer w.Deadlines.Written()
+	}
 	return w.ResponseWriter.Write(p)
 }
 
 // Flush implements http.Flusher.
-func (w *Writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *Writer) Flush() {
+	if w.Deadlines != nil {
+		w.Deadlines.Writing()
+		defer w.Deadlines.Written()
+	}
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
 
 // Unwrap gives http.ResponseController the writer beneath.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
