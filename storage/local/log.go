@@ -156,7 +156,10 @@ func (s *segment) reserve(n int64) error {
 
 // write appends a frame durably.
 func (s *segment) write(b []byte) error {
-	if err := s.file.WriteSync(b, s.size); err != nil {
+	if _, err := s.file.WriteAt(b, s.size); err != nil {
+		return err
+	}
+	if err := s.file.Sync(); err != nil {
 		return err
 	}
 	s.size += int64(len(b))
@@ -167,7 +170,6 @@ func (s *segment) write(b []byte) error {
 // proves when it is read that nothing is missing.
 func (l *log) Close() error {
 	l.checkpoints.stop()
-	defer l.dir.Close()
 	if l.active == nil {
 		return nil
 	}

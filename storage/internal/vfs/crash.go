@@ -237,9 +237,6 @@ func (d *Crash) Sync() error {
 	return nil
 }
 
-// Close implements [Dir].
-func (d *Crash) Close() {}
-
 // Kill returns the directory as it is found after the process was killed: what
 // was written is there, and still not durable.
 func (d *Crash) Kill() *Crash {
@@ -350,13 +347,6 @@ func (f *crashFile) Sync() error {
 	}
 	f.inode.sync()
 	return nil
-}
-
-func (f *crashFile) WriteSync(p []byte, off int64) error {
-	if _, err := f.WriteAt(p, off); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 func (f *crashFile) Close() error { return nil }

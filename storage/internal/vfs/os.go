@@ -10,16 +10,13 @@ import (
 
 // OS returns a directory of the operating system. Its files are readable by
 // their owner alone.
-func OS(path string) Dir { return &osDir{root: path} }
+func OS(path string) Dir { return osDir{root: path} }
 
-type osDir struct {
-	root  string
-	rings rings
-}
+type osDir struct{ root string }
 
-func (d *osDir) path(name string) string { return filepath.Join(d.root, name) }
+func (d osDir) path(name string) string { return filepath.Join(d.root, name) }
 
-func (d *osDir) Open(name string, create bool) (File, error) {
+func (d osDir) Open(name string, create bool) (File, error) {
 	flags := os.O_RDWR
 	if create {
 		flags |= os.O_CREATE | os.O_TRUNC
@@ -28,14 +25,14 @@ func (d *osDir) Open(name string, create bool) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &osFile{File: f, dir: d}, nil
+	return osFile{f}, nil
 }
 
-func (d *osDir) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
+func (d osDir) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
 
-func (d *osDir) Remove(name string) error { return os.Remove(d.path(name)) }
+func (d osDir) Remove(name string) error { return os.Remove(d.path(name)) }
 
-func (d *osDir) List() ([]string, error) {
+func (d osDir) List() ([]string, error) {
 	entries, err := os.ReadDir(d.root)
 	if err != nil {
 		return nil, err
@@ -49,33 +46,9 @@ func (d *osDir) List() ([]string, error) {
 	return names, nil
 }
 
-func (d *osDir) Sync() error { return syncDir(d.root) }
+func (d osDir) Sync() error { return syncDir(d.root) }
 
-func (d *osDir) Close() { d.rings.close() }
+type osFile struct{ *os.File }
 
-type osFile struct {
-	*os.File
-	dir    *osDir
-	direct direct
-}
-
-func (f *osFile) Sync() error { return syncData(f.File) }
-
-func (f *osFile) WriteSync(p []byte, offset int64) error {
-	if done, err := f.direct.write(f, p, offset); done {
-		return err
-	}
-	if _, err := f.WriteAt(p, offset); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	f.direct.uncache(f)
-	return nil
-}
-
-func (f *osFile) Close() error {
-	f.direct.close(f)
-	return f.File.Close()
-}
+// Sync implements [File].
+func (f osFile) Sync() error { return syncData(f.File) }

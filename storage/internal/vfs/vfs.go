@@ -5,7 +5,8 @@
 // flat files. [OS] is the real one; [Crash] lives in memory and can lose power.
 //
 // Nothing here is durable before it is asked to be: contents of a file after
-// [File.Sync] or [File.WriteSync], names in the directory after [Dir.Sync].
+// [File.Sync], names in the directory after [Dir.Sync]. A sync that failed is not
+// to be tried again: the cache may show as written what the disk does not have.
 package vfs
 
 import "io"
@@ -24,8 +25,6 @@ type Dir interface {
 	List() ([]string, error)
 	// Sync makes the names durable.
 	Sync() error
-	// Close releases what the directory has kept for its files, which are closed.
-	Close()
 }
 
 // File is an open file.
@@ -35,8 +34,4 @@ type File interface {
 	io.Closer
 	// Sync makes the contents durable, and what is needed to read them back.
 	Sync() error
-	// WriteSync is WriteAt and Sync for who appends to what is zero so far: bytes
-	// after p, up to the next multiple of 4 KiB, may become zero. It is for one
-	// goroutine at a time, without other writes up to there at the same time.
-	WriteSync(p []byte, offset int64) error
 }
