@@ -32,10 +32,11 @@ func crashRounds(t *testing.T) int {
 	return 600
 }
 
-// Every round is a life of a store in several sessions on a hostile file system.
-// Each session ends at a random operation on the file system: in a crash of the
-// machine, in a crash of the process, after an error of the disk, or cleanly.
-// What the next one finds is checked against what was acknowledged and seen.
+// Every round is a life of a store in several sessions on a hostile file system:
+// with an error of the disk at a random operation, without space for a while, or on
+// a full disk that copies on write. Each session ends at a random operation: in a
+// crash of the machine, in a crash of the process, or cleanly. What the next one
+// finds is checked against what was acknowledged and seen.
 func TestNothingAcknowledgedIsLostInCrashes(t *testing.T) {
 	t.Parallel()
 	const parallel = 4
@@ -82,21 +83,25 @@ var errCrashed = errors.New("the machine has crashed")
 // live opens the store, checks it, works until the end comes, and leaves the
 // directory as that left it.
 func (l *life) live() {
-	var ops, end atomic.Int64
-	end.Store(int64(l.rng.IntN(120)))
-	kind := l.rng.IntN(5)
-	l.dir.Inject = func(op vfs.Op, name string) error {
-		n := ops.Add(1)
-		switch {
-		case kind <= 2 && n > end.Load():
+	ops, at, end := 0, l.rng.IntN(120), 20+l.rng.IntN(200)
+	fault, ending := diskFault(l.rng.IntN(6)), sessionEnd(min(l.rng.IntN(4), int(endPowerLoss)))
+	l.dir.SetDisk(vfs.Disk{})
+	if fault == smallDisk || fault == smallDiskCopies {
+		l.dir.SetDisk(vfs.Disk{Bounded: true, CopyOnWrite: fault == smallDiskCopies, Free: l.rng.IntN(16 * minAhead)})
+	}
+	l.watchSyncs(func(op vfs.Op) error {
+		switch ops++; {
+		case ending != endClean && ops > end:
 			return errCrashed
-		case kind == 3 && n == end.Load():
+		case fault == errorOnce && ops == at:
 			return syscall.EIO
-		case kind == 4 && n > end.Load() && n < end.Load()+5 && op == vfs.OpWrite:
+		case fault == fullForWrites && ops > at && ops < at+5 && op == vfs.OpWrite:
+			return syscall.ENOSPC
+		case fault == fullForAll && ops > at && ops < at+5 && op != vfs.OpRead && op != vfs.OpOpen:
 			return syscall.ENOSPC
 		}
 		return nil
-	}
+	})
 	s, err := open(l.dir, Options{CheckpointBytes: []int64{-1, 4 << 10}[l.rng.IntN(2)]})
 	if err == nil {
 		l.check(s)
@@ -106,10 +111,51 @@ func (l *life) live() {
 		l.failf("open: %v", err)
 	}
 	l.dir.Inject = nil
-	if kind == 1 {
+	switch ending {
+	case endKilled:
 		l.dir = l.dir.Kill()
-	} else if kind != 4 {
+	case endPowerLoss:
 		l.dir = l.dir.PowerLoss(l.rng)
+	}
+}
+
+// diskFault is what goes wrong in a session.
+type diskFault int
+
+const (
+	noFault diskFault = iota
+	errorOnce
+	fullForWrites
+	fullForAll
+	smallDisk
+	smallDiskCopies
+)
+
+// sessionEnd is how a session ends.
+type sessionEnd int
+
+const (
+	endClean sessionEnd = iota
+	endKilled
+	endPowerLoss
+)
+
+// watchSyncs injects faults, and fails the test when a file whose flush has failed
+// is written or flushed again.
+func (l *life) watchSyncs(fault func(vfs.Op) error) {
+	lost := map[string]bool{}
+	l.dir.Inject = func(op vfs.Op, name string) error {
+		err := fault(op)
+		switch op {
+		case vfs.OpCreate:
+			delete(lost, name)
+		case vfs.OpWrite, vfs.OpSync:
+			if lost[name] {
+				l.Errorf("seed %d, session %d: %s of %s after a failed flush", l.seed, l.session, op, name)
+			}
+			lost[name] = op == vfs.OpSync && err != nil && !errors.Is(err, errCrashed)
+		}
+		return err
 	}
 }
 
@@ -223,6 +269,9 @@ func (l *life) write(s *Store, rng *rand.Rand, k storage.Key) bool {
 		l.acked[k] = outcome{rec.Modified, l.stamped(value, rec.Modified)}
 		return true
 	case errors.Is(err, storage.ErrFull):
+		if rng.IntN(3) == 0 {
+			l.dir.SetDisk(vfs.Disk{}) // somebody has made room
+		}
 		return true // nothing was kept
 	case errors.Is(err, storage.ErrPoisoned):
 		l.inFlight[k] = value

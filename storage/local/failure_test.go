@@ -230,6 +230,36 @@ func TestAFailedWriteOrSyncPoisonsUntilReopened(t *testing.T) {
 	}
 }
 
+// A kill in the middle of a recovery leaves a segment whose name is not durable.
+// Who opens the store then and only reads must make it so, or shows what a loss of
+// power takes back.
+func TestWhatARecoveryShowsSurvivesAPowerLoss(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		dir := vfs.NewCrash()
+		s := mustOpen(t, dir)
+		put(t, s, "a")
+		dir.Inject = failing(vfs.OpSync, 1, syscall.EIO)
+		if err := tryPut(s, "b"); !errors.Is(err, storage.ErrPoisoned) {
+			t.Fatalf("got error %v, want ErrPoisoned", err)
+		}
+		dir.Inject = func(op vfs.Op, _ string) error {
+			if op == vfs.OpSyncDir {
+				return errCrashed
+			}
+			return nil
+		}
+		if _, err := open(dir, Options{}); !errors.Is(err, errCrashed) {
+			t.Fatalf("got error %v, want that of the directory", err)
+		}
+		dir = dir.Kill()
+		shown := names(t, mustOpen(t, dir))
+		if got := names(t, mustOpen(t, dir.PowerLoss(rand.New(rand.NewPCG(seed, 0))))); !slices.Equal(got, shown) {
+			t.Fatalf("shown %v, after the loss of power %v", shown, got)
+		}
+	}
+}
+
 func TestAFullDiskRefusesWritesUntilThereIsSpace(t *testing.T) {
 	t.Parallel()
 	for _, fresh := range []bool{true, false} { // at a new segment, and within one

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/internal/frame"
@@ -68,9 +67,9 @@ func (l *log) Append(changes []storage.Change) error {
 }
 
 func (l *log) append(changes []storage.Change) error {
-	if l.active == nil || l.active.size >= segmentBytes || l.checkpoints.wantsRotation() {
+	if l.active == nil || !l.active.empty() && (l.active.size >= segmentBytes || l.checkpoints.wantsRotation()) {
 		if err := l.rotate(uint64(changes[0].Revision)); err != nil {
-			return full(err)
+			return err
 		}
 	}
 	last := uint64(changes[len(changes)-1].Revision)
@@ -92,14 +91,15 @@ func (l *log) append(changes []storage.Change) error {
 // full classifies the failure of a step that leaves things as they were: for
 // want of space, it can be tried again.
 func full(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if vfs.IsFull(err) {
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
 	}
 	return err
 }
 
 // rotate begins a segment. It is durable, with its name, before a frame is
-// written to it.
+// written to it. A segment that holds nothing is never followed by another, which
+// would have its name. Without space, all is as before.
 func (l *log) rotate(first uint64) error {
 	var salt [8]byte
 	rand.Read(salt[:]) // never fails
@@ -109,10 +109,14 @@ func (l *log) rotate(first uint64) error {
 	}
 	f, err := l.dir.Open(s.name, true)
 	if err != nil {
-		return err
+		return full(err)
 	}
 	s.file = f
-	if err := s.begin(l.dir); err != nil {
+	err = full(s.begin())
+	if err == nil {
+		err = l.dir.Sync() // nobody knows which names a failed one has lost
+	}
+	if err != nil {
 		f.Close()
 		_ = l.dir.Remove(s.name) // recovery does
 		return err
@@ -125,16 +129,17 @@ func (l *log) rotate(first uint64) error {
 	return nil
 }
 
-func (s *segment) begin(dir vfs.Dir) error {
+// empty reports whether there is no frame.
+func (s *segment) empty() bool { return s.size == frame.HeaderSize }
+
+// begin writes the header and the first zeros.
+func (s *segment) begin() error {
 	b := make([]byte, minAhead)
 	s.header.Append(b[:0])
 	if _, err := s.file.WriteAt(b, 0); err != nil {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
-		return err
-	}
-	if err := dir.Sync(); err != nil {
 		return err
 	}
 	s.size, s.ahead = frame.HeaderSize, minAhead
@@ -154,12 +159,17 @@ func (s *segment) reserve(n int64) error {
 	return nil
 }
 
-// write appends a frame durably.
+// write appends a frame durably. What a failure leaves of it nobody knows, and a
+// second flush would say nothing of what the first one has dropped: there is none.
 func (s *segment) write(b []byte) error {
-	if _, err := s.file.WriteAt(b, s.size); err != nil {
-		return err
+	_, err := s.file.WriteAt(b, s.size)
+	if err == nil {
+		err = s.file.Sync()
 	}
-	if err := s.file.Sync(); err != nil {
+	switch {
+	case vfs.IsFull(err):
+		return fmt.Errorf("no space for a write into reserved space, which a copy-on-write file system does not keep: free some before the restart: %w", err)
+	case err != nil:
 		return err
 	}
 	s.size += int64(len(b))

@@ -42,7 +42,7 @@ const (
 	tailClean
 	// tailTorn: the process died; what is there must be made durable.
 	tailTorn
-	// tailEmpty: it holds nothing.
+	// tailEmpty: it holds nothing; the next segment will have its name.
 	tailEmpty
 )
 
@@ -112,6 +112,9 @@ func (r *recovery) segment(s file, newest bool, yield func(storage.Change) bool)
 				return corrupt(r.good, fmt.Sprintf("it ends with revision %d instead of %d", r.end, number))
 			}
 			r.tail = tailClean
+			if r.good == frame.HeaderSize {
+				r.tail = tailEmpty
+			}
 		case errors.Is(err, frame.ErrBlank) || errors.Is(err, frame.ErrBad):
 			return r.torn(f, fr.Header, s, newest)
 		case err != nil:
@@ -167,7 +170,8 @@ func blankAfter(f vfs.File, offset int64) (bool, error) {
 	return len(bytes.Trim(rest, "\x00")) == 0, err
 }
 
-// finish makes what was recovered durable, and removes what is of no use.
+// finish makes what was recovered durable, names included, and removes what is of
+// no use.
 func (r *recovery) finish() error {
 	for _, name := range r.found.leftovers {
 		if err := r.dir.Remove(name); err != nil {
@@ -188,7 +192,7 @@ func (r *recovery) finish() error {
 			r.found.segments = r.found.segments[:n-1]
 		}
 	}
-	return nil
+	return r.dir.Sync()
 }
 
 // rewrite replaces the newest segment by a copy of its whole frames with an end

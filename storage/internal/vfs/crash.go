@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 // Crash is a directory in memory that knows what would survive a crash. It is
@@ -22,10 +23,47 @@ type Crash struct {
 	Inject func(op Op, name string) error
 
 	mu      sync.Mutex
+	disk    Disk
 	names   map[string]*inode
 	durable map[string]*inode
 	// pending are the changes of names since the last Sync, each atomic.
 	pending []map[string]*inode // nil removes
+}
+
+// Disk is what a [Crash] has room for. The zero value has room for everything.
+type Disk struct {
+	// Free is the space that is left, in bytes, if Bounded.
+	Free    int
+	Bounded bool
+	// CopyOnWrite says that changes of what is there need space as well, and
+	// return none before the directory is synced.
+	CopyOnWrite bool
+}
+
+// SetDisk replaces what there is room for.
+func (d *Crash) SetDisk(disk Disk) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.disk = disk
+}
+
+// claim takes the space for writing n bytes over a file that has some, and
+// returns for how many of them there is any.
+func (k *Disk) claim(offset, n, length int) (int, error) {
+	if !k.Bounded {
+		return n, nil
+	}
+	there := min(n, max(0, length-offset)) // in place
+	if k.CopyOnWrite {
+		there = 0
+	}
+	if n-there > k.Free {
+		n = there + k.Free
+		k.Free = 0
+		return n, syscall.ENOSPC
+	}
+	k.Free -= n - there
+	return n, nil
 }
 
 // Op names an operation for [Crash.Inject].
@@ -334,8 +372,12 @@ func (f *crashFile) WriteAt(p []byte, off int64) (int, error) {
 	if err != nil {
 		p = p[:len(p)/2]
 	}
-	f.inode.write(p, int(off))
-	return len(p), err
+	n, full := f.dir.disk.claim(int(off), len(p), len(f.inode.data))
+	if err == nil && full != nil {
+		err = &fs.PathError{Op: string(OpWrite), Path: f.name, Err: full}
+	}
+	f.inode.write(p[:n], int(off))
+	return n, err
 }
 
 func (f *crashFile) Sync() error {

@@ -29,6 +29,11 @@ func Lock(path string) (*os.File, error) {
 	return f, nil
 }
 
+// IsFull reports whether an operation has failed for want of space.
+func IsFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -28,5 +28,11 @@ func Lock(path string) (*os.File, error) {
 	return f, nil
 }
 
+// IsFull reports whether an operation has failed for want of space.
+func IsFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+}
+
 // syncDir does nothing: NTFS journals its names itself.
 func syncDir(string) error { return nil }
