@@ -150,13 +150,13 @@ func (cs *commits) wait(ctx context.Context, c *commit) error {
 // lead commits a group that begins with c and hands the lead on.
 func (cs *commits) lead(m *Memory, c *commit) {
 	cs.mu.Lock()
-	group, size := []*commit{c}, len(c.write.Value)
+	group, size := []*commit{c}, c.write.size()
 	for len(cs.waiting) > 0 && size < maxGroup {
 		next := cs.waiting[0]
 		cs.waiting = cs.waiting[1:]
 		next.state = commitFollowing
 		group = append(group, next)
-		size += len(next.write.Value)
+		size += next.write.size()
 	}
 	cs.mu.Unlock()
 
@@ -182,6 +182,9 @@ func (cs *commits) lead(m *Memory, c *commit) {
 		close(cs.idle)
 	}
 }
+
+// size is about how much of a group a write takes.
+func (w *Write) size() int { return len(w.Key.Bucket) + len(w.Key.Name) + len(w.Value) }
 
 // close lets the writes that wait finish, closes the journal and then calls
 // shut.

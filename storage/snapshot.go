@@ -67,7 +67,11 @@ func (s *saver) flush() error {
 		return err
 	}
 	s.frames++
-	if _, err := s.w.Write(s.header.End(s.buf, s.start, s.frames)); err != nil {
+	b, err := s.header.End(s.buf, s.start, s.frames)
+	if err != nil {
+		return err
+	}
+	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
 	s.buf, s.start = frame.Begin(s.buf[:0]), 0

@@ -73,7 +73,11 @@ func (l *log) append(changes []storage.Change) error {
 		}
 	}
 	last := uint64(changes[len(changes)-1].Revision)
-	l.buf = l.active.header.End(encode(frame.Begin(l.buf[:0]), changes), 0, last)
+	b, err := l.active.header.End(encode(frame.Begin(l.buf[:0]), changes), 0, last)
+	if err != nil {
+		return err
+	}
+	l.buf = b
 	if err := l.active.reserve(int64(len(l.buf))); err != nil {
 		return full(err)
 	}
@@ -184,8 +188,8 @@ func (l *log) Close() error {
 		return nil
 	}
 	defer l.active.file.Close()
-	mark := l.active.header.End(frame.Begin(nil), 0, l.last)
-	if l.failed || l.active.reserve(int64(len(mark))) != nil {
+	mark, err := l.active.header.End(frame.Begin(nil), 0, l.last)
+	if err != nil || l.failed || l.active.reserve(int64(len(mark))) != nil {
 		return nil // recovery copes without the mark
 	}
 	if err := l.active.write(mark); err != nil {

@@ -214,12 +214,16 @@ func (r *recovery) rewrite(s file) error {
 		if err != nil {
 			return err
 		}
+		mark, err := h.End(frame.Begin(nil), 0, r.end)
+		if err != nil {
+			return err
+		}
 		// A bufio.Writer keeps its first error for Flush.
 		_, _ = buffered.Write(head)
 		if _, err := io.Copy(buffered, body); err != nil {
 			return err
 		}
-		_, _ = buffered.Write(h.End(frame.Begin(nil), 0, r.end))
+		_, _ = buffered.Write(mark)
 		return buffered.Flush()
 	})
 }

@@ -108,13 +108,25 @@ func ParseHeader(b []byte, kind Kind) (Header, error) {
 // Begin appends the place of a frame's header. The payload follows, then End.
 func Begin(b []byte) []byte { return append(b, make([]byte, frameSize)...) }
 
-// End completes the frame that Begin started at an offset.
-func (h Header) End(b []byte, start int, number uint64) []byte {
+// TooLargeError is the length of a payload of more than [MaxPayload] bytes, which
+// could be written but not be read again.
+type TooLargeError int
+
+func (e TooLargeError) Error() string {
+	return fmt.Sprintf("a frame of %d bytes is larger than %d", int(e), MaxPayload)
+}
+
+// End completes the frame that Begin started at an offset. It fails with a
+// [TooLargeError]. A frame without payload is the mark that ends a file.
+func (h Header) End(b []byte, start int, number uint64) ([]byte, error) {
 	length := len(b) - start - frameSize
+	if length > MaxPayload {
+		return nil, TooLargeError(length)
+	}
 	binary.LittleEndian.PutUint32(b[start:], uint32(length))
 	binary.LittleEndian.PutUint64(b[start+8:], number)
 	binary.LittleEndian.PutUint32(b[start+4:], h.checksum(b[start:start+frameSize], b[start+frameSize:]))
-	return append(b, make([]byte, padded(length)-length)...)
+	return append(b, make([]byte, padded(length)-length)...), nil
 }
 
 // padded rounds a length up.

@@ -21,7 +21,10 @@ func file(h frame.Header, payloads ...string) (b []byte, offsets []int) {
 	for i, p := range payloads {
 		offsets = append(offsets, len(b))
 		start := len(b)
-		b = h.End(append(frame.Begin(b), p...), start, uint64(i+1))
+		var err error
+		if b, err = h.End(append(frame.Begin(b), p...), start, uint64(i+1)); err != nil {
+			panic(err)
+		}
 	}
 	return b, offsets
 }
@@ -45,6 +48,29 @@ func TestFramesComeBackInOrder(t *testing.T) {
 	}
 	if number, _, err := r.Next(); !errors.Is(err, frame.ErrEnd) || number != 5 {
 		t.Fatalf("got number %d, %v, want the end", number, err)
+	}
+}
+
+// What is larger would be written, acknowledged, and taken for damage when it is
+// read.
+func TestFramesThatNobodyWouldReadAreRefused(t *testing.T) {
+	t.Parallel()
+	largest := frame.Begin(header.Append(nil))
+	largest = append(largest, make([]byte, frame.MaxPayload)...)
+	b, err := header.End(largest, frame.HeaderSize, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := frame.NewReader(bytes.NewReader(b), frame.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, payload, err := r.Next(); err != nil || len(payload) != frame.MaxPayload {
+		t.Errorf("read %d bytes, %v", len(payload), err)
+	}
+	_, err = header.End(append(largest, 0), frame.HeaderSize, 1)
+	if _, ok := errors.AsType[frame.TooLargeError](err); !ok {
+		t.Errorf("one byte more: got error %v, want a TooLargeError", err)
 	}
 }
 
