@@ -4,7 +4,6 @@
 package controlplane
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -15,17 +14,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
-
-	"k8s.io/client-go/util/keyutil"
 
 	"github.com/steer-dev/steer/controlplane/serviceaccount"
 )
@@ -71,17 +64,22 @@ func NewKeys() (*Keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("controlplane: make the key of the certificate authority: %w", err)
 	}
-	serial, err := newSerial()
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	keys, err := signCA(signer, serial, caName, now.Add(-clockSkew), now.Add(caLifetime))
+	keys, err := newAuthority(signer)
 	if err != nil {
 		return nil, err
 	}
 	keys.Accounts, err = newAccountKeys()
 	return keys, err
+}
+
+// newAuthority makes the certificate of an authority for its key.
+func newAuthority(signer crypto.Signer) (*Keys, error) {
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return signCA(signer, serial, caName, now.Add(-clockSkew), now.Add(caLifetime))
 }
 
 // newAccountKeys makes a new key for the tokens of ServiceAccounts.
@@ -149,80 +147,6 @@ func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Ti
 
 // areForTests tells the keys of [TestKeys].
 func (k *Keys) areForTests() bool { return k.CA.Subject.CommonName == testKeysName }
-
-// OpenKeys returns the keys kept in a directory, which is made, with new keys,
-// when it holds none. Private files have mode 0600, the directory 0700.
-func OpenKeys(dir string) (*Keys, error) {
-	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
-	certPEM, certErr := os.ReadFile(certFile)
-	keyPEM, keyErr := os.ReadFile(keyFile)
-	switch {
-	case errors.Is(keyErr, fs.ErrNotExist):
-		// The key is written last: without one there is nothing to lose.
-		return createKeys(dir, certFile, keyFile)
-	case certErr != nil || keyErr != nil:
-		return nil, fmt.Errorf("controlplane: read the keys: %w", errors.Join(certErr, keyErr))
-	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("controlplane: the keys in %s are damaged: %w; restore them, or remove both files and hand out the new kubeconfig", dir, err)
-	}
-	signer, ok := pair.PrivateKey.(crypto.Signer)
-	if !ok || !pair.Leaf.IsCA {
-		return nil, fmt.Errorf("controlplane: %s is not a certificate authority; remove it together with %s", certFile, keyFile)
-	}
-	accounts, err := openAccountKeys(filepath.Join(dir, "sa.key"))
-	return &Keys{CA: pair.Leaf, Signer: signer, Accounts: accounts}, err
-}
-
-// openAccountKeys reads the key of the service accounts, and makes one where
-// there is none.
-func openAccountKeys(file string) (serviceaccount.Keys, error) {
-	text, err := os.ReadFile(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		made, err := newAccountKeys()
-		if err != nil {
-			return made, err
-		}
-		if text, err = encodeKey(made.Signer); err != nil {
-			return made, err
-		}
-		return made, writeFile(file, text, 0o600)
-	case err != nil:
-		return serviceaccount.Keys{}, fmt.Errorf("controlplane: read the keys: %w", err)
-	}
-	key, err := keyutil.ParsePrivateKeyPEM(text)
-	signer, ok := key.(crypto.Signer)
-	if err != nil || !ok {
-		return serviceaccount.Keys{}, fmt.Errorf("controlplane: %s is damaged: restore it, or remove it and hand out new tokens", file)
-	}
-	return serviceaccount.Keys{Signer: signer}, nil
-}
-
-func createKeys(dir, certFile, keyFile string) (*Keys, error) {
-	keys, err := NewKeys()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("controlplane: make the directory for the keys: %w", err)
-	}
-	key, err := encodeKey(keys.Signer)
-	if err != nil {
-		return nil, err
-	}
-	if keys.Accounts, err = openAccountKeys(filepath.Join(dir, "sa.key")); err != nil {
-		return nil, err
-	}
-	if err := writeFile(certFile, encodeCertificate(keys.CA.Raw), 0o600); err != nil {
-		return nil, err
-	}
-	if err := writeFile(keyFile, key, 0o600); err != nil {
-		return nil, err
-	}
-	return keys, nil
-}
 
 // CertificatePEM returns what clients trust: the certificate of the authority
 // and, if the listener shows another's, that with its chain.
@@ -328,29 +252,4 @@ func encodeKey(key crypto.PrivateKey) ([]byte, error) {
 		return nil, fmt.Errorf("controlplane: encode a key: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
-}
-
-// writeFile replaces a file in one step: readers see the old content or the new
-// one, never a part.
-func writeFile(path string, content []byte, mode fs.FileMode) (err error) {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
-		return os.Chmod(path, mode)
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("controlplane: write %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp.Name()) // the first error is the one to report
-		}
-	}()
-	_, writeErr := temp.Write(content)
-	if err := errors.Join(writeErr, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
-		return fmt.Errorf("controlplane: write %s: %w", path, err)
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return fmt.Errorf("controlplane: write %s: %w", path, err)
-	}
-	return nil
 }

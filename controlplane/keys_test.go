@@ -55,15 +55,91 @@ func TestKeysStayInTheirDirectory(t *testing.T) {
 
 func TestDamagedKeysAreNotReplaced(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pki")
-	if _, err := OpenKeys(dir); err != nil {
+	whole := t.TempDir()
+	if _, err := OpenKeys(whole); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), []byte("nonsense"), 0o600); err != nil {
+	for _, name := range []string{caCertFile, caKeyFile, accountKeyFile} {
+		for _, content := range []string{"", "nonsense", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"} {
+			for _, alone := range []bool{false, true} {
+				dir := t.TempDir()
+				if !alone {
+					if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+						t.Fatal(err)
+					}
+				} else if name == caCertFile {
+					continue // without a key it is worth nothing
+				}
+				file := filepath.Join(dir, name)
+				_ = os.Remove(file) // CopyFS has made it, or it is not there
+				if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				_, err := OpenKeys(dir)
+				if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "restore") || !strings.Contains(err.Error(), dir) {
+					t.Errorf("%s is %q, alone %v: error %v, want one about damage that says what to do", name, content, alone, err)
+				}
+				if left, err := os.ReadFile(file); err != nil || string(left) != content {
+					t.Errorf("%s was replaced: %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+// A crash while a directory is made leaves some of the files, whichever order the
+// disk has written the names in, and half-written ones.
+func TestKeysAreCompletedAfterACrash(t *testing.T) {
+	t.Parallel()
+	whole := t.TempDir()
+	made, err := OpenKeys(whole)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenKeys(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("error %v, want one about damage", err)
+	issued, err := made.issue(pkix.Name{CommonName: "x"}, nil, x509.ExtKeyUsageClientAuth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{caCertFile, caKeyFile, accountKeyFile}
+	for there := range 1 << len(names) {
+		dir := t.TempDir()
+		kept := map[string]bool{}
+		for i, name := range names {
+			from := filepath.Join(whole, name)
+			to := filepath.Join(dir, "."+name+".1234")
+			if kept[name] = there&(1<<i) != 0; kept[name] {
+				to = filepath.Join(dir, name)
+			}
+			content, err := os.ReadFile(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !kept[name] {
+				content = content[:len(content)/2]
+			}
+			if err := os.WriteFile(to, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := OpenKeys(dir)
+		if err != nil {
+			t.Errorf("with %v: %v", kept, err)
+			continue
+		}
+		if all, err := os.ReadDir(dir); err != nil || len(all) != len(names) {
+			t.Errorf("with %v: left %v, %v", kept, all, err)
+		}
+		again, err := OpenKeys(dir)
+		if err != nil || !again.CA.Equal(found.CA) || !again.Accounts.Signer.(*ecdsa.PrivateKey).Equal(found.Accounts.Signer) {
+			t.Errorf("with %v: the second time there were other keys: %v", kept, err)
+		}
+		if same := found.Accounts.Signer.(*ecdsa.PrivateKey).Equal(made.Accounts.Signer); same != kept[accountKeyFile] {
+			t.Errorf("with %v: the key of the accounts stayed %v", kept, same)
+		}
+		_, err = issued.Leaf.Verify(x509.VerifyOptions{Roots: found.pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		if (err == nil) != kept[caKeyFile] {
+			t.Errorf("with %v: what was issued before: %v", kept, err)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/storage/durable"
 )
 
 // contextName names cluster, user and context in a kubeconfig.
@@ -67,10 +68,13 @@ func (p *Plane) WriteKubeconfig(path string) error {
 	if err != nil {
 		return fmt.Errorf("controlplane: encode the kubeconfig: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("controlplane: make the directory for the kubeconfig: %w", err)
 	}
-	return writeFile(path, content, 0o600)
+	if err := durable.WriteFile(path, content, 0o600); err != nil {
+		return fmt.Errorf("controlplane: write %s: %w", path, err)
+	}
+	return nil
 }
 
 func (p *Plane) clientConfig() (*clientcmdapi.Config, error) {

@@ -31,6 +31,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage/durable"
 )
 
 // Names of the programs that envtest starts. Under them this one stands in:
@@ -374,13 +375,14 @@ func (s *apiserverFlags) ensureCertificate(certFile, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.certDir, 0o755); err != nil {
+	if err := durable.MkdirAll(s.certDir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(keyFile, keyPEM, 0o600); err != nil {
+	// A key without its certificate is made anew.
+	if err := durable.WriteFile(keyFile, keyPEM, 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(certFile, certPEM, 0o644)
+	return durable.WriteFile(certFile, certPEM, 0o644)
 }
 
 // authorizerOf returns the authorizer for the modes; nil is the plane's own, by

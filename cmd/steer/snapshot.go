@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage/durable"
 	"github.com/steer-dev/steer/storage/local"
 )
 
@@ -88,25 +89,21 @@ func saveSnapshot(ctx context.Context, file, dataDir, kubeconfig string, out io.
 }
 
 // writeSnapshot gives the file its name only once it is complete.
-func writeSnapshot(file string, out io.Writer, write func(io.Writer) error) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+func writeSnapshot(file string, out io.Writer, write func(io.Writer) error) error {
+	var failed error
+	err := durable.Replace(file, 0o600, func(w io.Writer) error {
+		failed = write(w)
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
 	if err != nil {
 		return fmt.Errorf("cannot write the snapshot: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp.Name()) // the first error is the one to report
-		}
-	}()
-	if err := errors.Join(write(temp), temp.Sync()); err != nil {
-		return errors.Join(err, temp.Close())
-	}
-	info, err := temp.Stat()
-	if err := errors.Join(err, temp.Close()); err != nil {
+	info, err := os.Stat(file)
+	if err != nil {
 		return err
-	}
-	if err := os.Rename(temp.Name(), file); err != nil {
-		return fmt.Errorf("cannot write the snapshot: %w", err)
 	}
 	fmt.Fprintf(out, "saved %d bytes to %s\n", info.Size(), file)
 	return nil

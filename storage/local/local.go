@@ -46,11 +46,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/durable"
 	"github.com/steer-dev/steer/storage/internal/vfs"
 )
 
@@ -103,7 +103,7 @@ func Open(dir string, o Options) (*Store, error) {
 
 // claim makes the directory and locks it.
 func claim(dir string) (io.Closer, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: choose a directory that this user can write to", err)
 	}
 	lock, err := vfs.Lock(filepath.Join(dir, "LOCK"))

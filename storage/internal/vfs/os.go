@@ -6,6 +6,8 @@ package vfs
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/steer-dev/steer/storage/durable"
 )
 
 // OS returns a directory of the operating system. Its files are readable by
@@ -46,9 +48,9 @@ func (d osDir) List() ([]string, error) {
 	return names, nil
 }
 
-func (d osDir) Sync() error { return syncDir(d.root) }
+func (d osDir) Sync() error { return durable.SyncDir(d.root) }
 
 type osFile struct{ *os.File }
 
 // Sync implements [File].
-func (f osFile) Sync() error { return syncData(f.File) }
+func (f osFile) Sync() error { return durable.SyncData(f.File) }

@@ -33,6 +33,3 @@ func IsFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
-
-// syncDir does nothing: NTFS journals its names itself.
-func syncDir(string) error { return nil }

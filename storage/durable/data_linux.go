@@ -1,16 +1,16 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package vfs
+package durable
 
 import (
 	"os"
 	"syscall"
 )
 
-// syncData flushes the contents but not the times of a file: on a file whose
-// space is allocated already, this saves writing its inode.
-func syncData(f *os.File) error {
+// SyncData flushes the contents but not the times of a file, with fdatasync: on a
+// file whose space is allocated already, this saves writing its inode.
+func SyncData(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err

@@ -1,0 +1,169 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"crypto"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/steer-dev/steer/controlplane/serviceaccount"
+	"github.com/steer-dev/steer/storage/durable"
+)
+
+// The files of a directory with keys. Each is written whole, and durable before the
+// next one; the certificate of the authority follows from its key, so that the key
+// is written first.
+const (
+	caKeyFile      = "ca.key"
+	caCertFile     = "ca.crt"
+	accountKeyFile = "sa.key"
+)
+
+// OpenKeys returns the keys kept in a directory, which is made if it does not
+// exist; what it lacks is made anew. A certificate of the authority that is missing
+// beside its key is signed again, so that what was issued before stays good. Files
+// that are damaged are refused. Private files have mode 0600, the directory 0700.
+func OpenKeys(dir string) (*Keys, error) {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("controlplane: make the directory for the keys: %w", err)
+	}
+	if err := removeHalfWritten(dir); err != nil {
+		return nil, err
+	}
+	keys, err := openAuthority(dir)
+	if err != nil {
+		return nil, err
+	}
+	keys.Accounts, err = openAccountKeys(filepath.Join(dir, accountKeyFile))
+	return keys, err
+}
+
+// removeHalfWritten removes what a crash has left of writing the files: private
+// keys that nobody knows of.
+func removeHalfWritten(dir string) error {
+	for _, name := range []string{caKeyFile, caCertFile, accountKeyFile} {
+		left, err := filepath.Glob(filepath.Join(dir, "."+name+".*"))
+		if err != nil {
+			return fmt.Errorf("controlplane: look for files that a crash has left in %s: %w", dir, err)
+		}
+		for _, file := range left {
+			if err := os.Remove(file); err != nil {
+				return fmt.Errorf("controlplane: remove what a crash has left: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// openAuthority reads the authority, and makes what is missing of it.
+func openAuthority(dir string) (*Keys, error) {
+	certFile, keyFile := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
+	certPEM, certErr := os.ReadFile(certFile)
+	keyPEM, keyErr := os.ReadFile(keyFile)
+	switch {
+	case errors.Is(keyErr, fs.ErrNotExist):
+		return createAuthority(certFile, keyFile)
+	case keyErr == nil && errors.Is(certErr, fs.ErrNotExist):
+		return certifyAuthority(certFile, keyFile, keyPEM)
+	case certErr != nil || keyErr != nil:
+		return nil, fmt.Errorf("controlplane: read the keys: %w", errors.Join(certErr, keyErr))
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: the keys in %s are damaged: %w; restore them, or remove both files and hand out the new kubeconfig", dir, err)
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !pair.Leaf.IsCA {
+		return nil, fmt.Errorf("controlplane: %s is not a certificate authority; remove it together with %s", certFile, keyFile)
+	}
+	return &Keys{CA: pair.Leaf, Signer: signer}, nil
+}
+
+// createAuthority makes a new authority.
+func createAuthority(certFile, keyFile string) (*Keys, error) {
+	keys, err := NewKeys()
+	if err != nil {
+		return nil, err
+	}
+	key, err := encodeKey(keys.Signer)
+	if err != nil {
+		return nil, err
+	}
+	// A certificate without its key is of an authority that is gone.
+	err = os.Remove(certFile)
+	if err == nil {
+		err = durable.SyncDir(filepath.Dir(certFile))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("controlplane: remove a certificate without a key: %w", err)
+	}
+	if err := writeKeyFile(keyFile, key); err != nil {
+		return nil, err
+	}
+	return keys, writeKeyFile(certFile, encodeCertificate(keys.CA.Raw))
+}
+
+// certifyAuthority signs the certificate of an authority whose key is there.
+func certifyAuthority(certFile, keyFile string, keyPEM []byte) (*Keys, error) {
+	signer, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("controlplane: %s is damaged: %w; restore it together with %s, or remove it and hand out the new kubeconfig", keyFile, err, certFile)
+	}
+	keys, err := newAuthority(signer)
+	if err != nil {
+		return nil, err
+	}
+	return keys, writeKeyFile(certFile, encodeCertificate(keys.CA.Raw))
+}
+
+// openAccountKeys reads the key of the service accounts, and makes one where
+// there is none.
+func openAccountKeys(file string) (serviceaccount.Keys, error) {
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		made, err := newAccountKeys()
+		if err != nil {
+			return made, err
+		}
+		if text, err = encodeKey(made.Signer); err != nil {
+			return made, err
+		}
+		return made, writeKeyFile(file, text)
+	case err != nil:
+		return serviceaccount.Keys{}, fmt.Errorf("controlplane: read the keys: %w", err)
+	}
+	signer, err := parseKey(text)
+	if err != nil {
+		return serviceaccount.Keys{}, fmt.Errorf("controlplane: %s is damaged: %w; restore it, or remove it and hand out new tokens", file, err)
+	}
+	return serviceaccount.Keys{Signer: signer}, nil
+}
+
+// parseKey reads a private key.
+func parseKey(text []byte) (crypto.Signer, error) {
+	key, err := keyutil.ParsePrivateKeyPEM(text)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("it is no key that signs")
+	}
+	return signer, nil
+}
+
+func writeKeyFile(file string, content []byte) error {
+	if err := durable.WriteFile(file, content, 0o600); err != nil {
+		return fmt.Errorf("controlplane: write %s: %w", file, err)
+	}
+	return nil
+}
