@@ -70,6 +70,10 @@ func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
 	if !ok {
 		return nil, unprocessable(fmt.Errorf("the patched document must be an object"))
 	}
+	// Once for all operations: a subtree may be moved as often as there are any.
+	if _, err := measure(root, maxDepth); err != nil {
+		return nil, unprocessable(err)
+	}
 	return root, nil
 }
 
@@ -147,9 +151,7 @@ func (d *document) replace(op *operation) error {
 	if _, err := c.get(); err != nil {
 		return fmt.Errorf("replace operation does not apply: doc is missing key: %s: %w", *op.Path, errMissing)
 	}
-	if err := c.set(runtime.DeepCopyJSONValue(op.Value)); err != nil {
-		return fmt.Errorf("error in replace for path: '%s': %w", *op.Path, err)
-	}
+	c.replace(runtime.DeepCopyJSONValue(op.Value))
 	return nil
 }
 
@@ -198,7 +200,10 @@ func (d *document) copy(op *operation) error {
 	if c = d.find(*op.Path); c == nil {
 		return fmt.Errorf("copy operation does not apply: doc is missing destination path: %s: %w", *op.Path, errMissing)
 	}
-	size, _ := measure(value)
+	size, err := measure(value, maxDepth)
+	if err != nil {
+		return err
+	}
 	if d.copyLeft -= size; d.copyLeft < 0 {
 		//nolint:staticcheck // text as clients know it
 		return fmt.Errorf("Unable to complete the copy, the accumulated size increase of copy is %d, exceeding the limit %d",

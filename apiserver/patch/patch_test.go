@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -139,6 +140,38 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 	if _, err := p.Apply(object(t, `{"x":`+deep+`}`)); err == nil || !strings.Contains(err.Error(), "nest deeper") {
 		t.Errorf("error %v, want one about nesting", err)
+	}
+}
+
+// The subtree that moves is not looked at for each move.
+func TestMovesOfALargeSubtreeCostNoMoreThanReadingItOnce(t *testing.T) {
+	t.Parallel()
+	large := make([]any, 200_000)
+	for i := range large {
+		large[i] = []any{}
+	}
+	moves := func(n int) time.Duration {
+		body := []string{}
+		for i := range n {
+			from, to := "/a", "/b/c"
+			if i%2 == 1 {
+				from, to = to, from
+			}
+			body = append(body, fmt.Sprintf(`{"op":"move","from":%q,"path":%q}`, from, to))
+		}
+		p, err := Parse(jsonType, []byte("["+strings.Join(body, ",")+"]"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := p.Apply(map[string]any{"a": large, "b": map[string]any{}}); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	one, many := min(moves(1), moves(1), moves(1)), moves(4000)
+	if many > 100*one {
+		t.Errorf("one move took %v, 4000 took %v", one, many)
 	}
 }
 

@@ -17,7 +17,7 @@ func (d *document) find(pointer string) *place {
 		return nil
 	}
 	last := len(parts) - 1
-	p := &place{parent: d.root, put: func(v any) { d.root = v }, key: unescape(parts[last]), depth: last}
+	p := &place{parent: d.root, put: func(v any) { d.root = v }, key: unescape(parts[last])}
 	for _, part := range parts[1:last] {
 		holder := place{parent: p.parent, put: p.put, key: unescape(part)}
 		next, err := holder.get()
@@ -46,7 +46,6 @@ type place struct {
 	parent any       // map[string]any or []any
 	put    func(any) // stores a list that had to be reallocated where it came from
 	key    string
-	depth  int
 }
 
 func (p *place) get() (any, error) {
@@ -76,19 +75,8 @@ func (p *place) replace(value any) {
 	}
 }
 
-func (p *place) set(value any) error {
-	if err := p.checkDepth(value); err != nil {
-		return err
-	}
-	p.replace(value)
-	return nil
-}
-
 // add sets a member of an object, or inserts before an element of a list.
 func (p *place) add(value any) error {
-	if err := p.checkDepth(value); err != nil {
-		return err
-	}
 	parent, isList := p.parent.([]any)
 	if !isList {
 		p.replace(value)
@@ -151,37 +139,43 @@ func normalise(n, length int) (int, error) {
 	return i, nil
 }
 
-func (p *place) checkDepth(value any) error {
-	switch value.(type) {
-	case map[string]any, []any:
-		if _, depth := measure(value); p.depth+depth > maxDepth {
-			return fmt.Errorf("the patched document would nest deeper than %d levels", maxDepth)
-		}
-	}
-	return nil
-}
+// errDepth: nobody could read the document again.
+var errDepth = fmt.Errorf("the patched document would nest deeper than %d levels", maxDepth)
 
-// measure returns about how many bytes a value takes as JSON, and how deep it nests.
-func measure(value any) (size, depth int) {
+// measure returns about how many bytes a value takes as JSON. It fails with
+// errDepth when the value nests deeper than some levels.
+func measure(value any, levels int) (size int, err error) {
 	switch value := value.(type) {
 	case map[string]any:
+		if levels == 0 {
+			return 0, errDepth
+		}
 		size = 2
 		for k, v := range value {
-			s, d := measure(v)
-			size, depth = size+len(k)+4+s, max(depth, d)
+			s, err := measure(v, levels-1)
+			if err != nil {
+				return 0, err
+			}
+			size += len(k) + 4 + s
 		}
-		return size, depth + 1
+		return size, nil
 	case []any:
+		if levels == 0 {
+			return 0, errDepth
+		}
 		size = 2
 		for _, v := range value {
-			s, d := measure(v)
-			size, depth = size+1+s, max(depth, d)
+			s, err := measure(v, levels-1)
+			if err != nil {
+				return 0, err
+			}
+			size += 1 + s
 		}
-		return size, depth + 1
+		return size, nil
 	case string:
-		return len(value) + 2, 0
+		return len(value) + 2, nil
 	default:
-		return 8, 0
+		return 8, nil
 	}
 }
 
