@@ -49,7 +49,7 @@ type Options struct {
 	// whoever calls [Plane.Step] or [Plane.Settle] decides when they act.
 	ManualControllers bool
 	// Workloads makes Deployments, Jobs and their like behave as if a cluster ran
-	// them, with one simulated node. nil: they stay as they are written.
+	// them on simulated nodes. nil: they stay as they are written.
 	Workloads *workloads.Options
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string

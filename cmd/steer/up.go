@@ -34,6 +34,7 @@ type upOptions struct {
 	dataDir    string
 	inMemory   bool
 	workloads  bool
+	noNode     bool
 	outcomes   []string
 	bare       bool
 	listen     string
@@ -67,6 +68,8 @@ a crash of the process and of the machine.`,
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for data, keys and kubeconfig (default $XDG_STATE_HOME/steer or ~/.local/state/steer)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
 	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
+	f.BoolVar(&o.noNode, "no-node", false, `with --workloads, simulate no node from the start: Pods wait for nodes that somebody creates.
+Those with the label steer.dev/simulated=true are simulated, all others are left to whoever made them`)
 	f.StringArrayVar(&o.outcomes, "outcome", nil, `what becomes of Pods with --workloads: "SELECTOR [@NAMESPACE]: FATE [after DURATION]" with a fate of
 ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may be repeated, the first that selects a Pod decides`)
 	f.BoolVar(&o.bare, "bare", false, "run no controllers, as a kube-apiserver alone: namespaces stay, nothing is collected, Pods need no ServiceAccount")
@@ -151,9 +154,12 @@ func simulate(options *controlplane.Options, o upOptions) error {
 		if len(o.outcomes) > 0 {
 			return errors.New("--outcome scripts what becomes of simulated Pods: add --workloads")
 		}
+		if o.noNode {
+			return errors.New("--no-node leaves the simulated node out, and without --workloads there is none: leave it out, or add --workloads")
+		}
 		return nil
 	}
-	options.Workloads = &workloads.Options{}
+	options.Workloads = &workloads.Options{NoNode: o.noNode}
 	for _, text := range o.outcomes {
 		outcome, err := workloads.ParseOutcome(text)
 		if err != nil {

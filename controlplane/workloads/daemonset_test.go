@@ -5,6 +5,7 @@ package workloads_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,21 +14,32 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
-// node creates a node that is ready, unless it is said not to be.
+// node creates a simulated node that is ready and has room, unless it is said not to be.
 func (c *cluster) node(name string, labels map[string]string, taints ...corev1.Taint) {
 	c.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2." + name[1:]}}
+	n := simulated(name, labels)
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	c.Create(n)
 	if len(taints) > 0 {
 		c.taint(name, taints...)
 	}
+}
+
+// simulated is a simulated node with room that says nothing of its health.
+func simulated(name string, labels map[string]string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{workloads.SimulatedLabel: "true"}}}
+	maps.Copy(n.Labels, labels)
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2." + name[1:]}}
+	n.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	return n
 }
 
 func (c *cluster) taint(name string, taints ...corev1.Taint) {
@@ -83,7 +95,7 @@ func TestDaemonSetsRunOnEveryNodeThatSuits(t *testing.T) {
 		c.node("n1", ssd)
 		c.node("n2", map[string]string{"disk": "ssd", "zone": "a"})
 		c.node("n4", ssd, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
-		late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n5"}}
+		late := simulated("n5", nil)
 		c.Create(late)
 		d := &appsv1.DaemonSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "default"}, Spec: appsv1.DaemonSetSpec{Selector: selector("d"), Template: template("d")},

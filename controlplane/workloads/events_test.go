@@ -117,7 +117,7 @@ func TestEventsTellOfCrashesAndOfNoRoom(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		c.settle()
 		equal(t, "events", []string{
-			"! default-scheduler Pod FailedScheduling: 0/1 nodes are available: 1 node(s) are scripted not to take the pod.",
+			"! default-scheduler Pod FailedScheduling: 0/1 nodes are available: 1 node(s) are scripted not to take the pod. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
 			"default-scheduler Pod Scheduled: Successfully assigned default/bad to steer-node",
 			`kubelet Pod Pulled: Container image "example.com/main:1" already present on machine and can be accessed by the pod (2)`,
 			"kubelet Pod Created: Container created (2)",

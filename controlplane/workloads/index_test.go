@@ -4,8 +4,10 @@
 package workloads
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -50,6 +54,7 @@ func TestKeptIndexEqualsRebuild(t *testing.T) {
 			rebuilt.Reset(view)
 			options := cmp.Options{
 				cmp.AllowUnexported(cluster.Index{}, cluster.Object{}, cluster.Owner{}), cmpopts.EquateEmpty(),
+				cmp.Transformer("holders", func(p scheduler.Pool) map[string]int { return p.Holders() }),
 				cmpopts.IgnoreFields(cluster.Index{}, "free", "addresses", "Numbers"), // addresses are given out before they are written
 			}
 			if diff := cmp.Diff(rebuilt.Index, kept.Index, options); diff != "" {
@@ -86,12 +91,15 @@ func newController(t *testing.T) *Controller {
 }
 
 // requests steps until nothing is due, and returns what is asked for by method
-// and path.
+// and path. No Pod is bound: the controller is told so.
 func requests(c *Controller, view storage.View, now time.Time) []string {
 	var out []string
 	for range 10 {
 		for _, r := range c.Step(view, now) {
 			out = append(out, r.Method+" "+r.Path)
+			if strings.HasSuffix(r.Path, "/binding") {
+				c.Report(r, errors.New("not carried out"))
+			}
 		}
 	}
 	return out
@@ -109,10 +117,18 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 	if chance.IntN(8) == 0 {
 		key, uid = storage.Key{Bucket: cluster.Services, Name: fmt.Sprint("default/s", n%2)}, types.UID(fmt.Sprint("s", n%2))
 	}
+	if chance.IntN(6) == 0 {
+		name := []string{cluster.NodeName, "n1", "n2"}[n%3]
+		key, uid = storage.Key{Bucket: cluster.Nodes, Name: name}, types.UID(name)
+	}
 	if chance.IntN(5) == 0 {
 		if steptest.View(t, store).Get(key) != nil {
 			steptest.Put(t, store, key, nil)
 		}
+		return
+	}
+	if key.Bucket == cluster.Nodes {
+		steptest.Put(t, store, key, randomNode(key.Name, chance))
 		return
 	}
 	meta := metav1.ObjectMeta{Name: key.Name[len("default/"):], Namespace: "default", UID: uid, Labels: map[string]string{"job": fmt.Sprint(chance.IntN(2))}}
@@ -139,12 +155,32 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 	if chance.IntN(5) == 0 {
 		meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(900, 0)}, new(int64(30))
 	}
+	meta.Generation = chance.Int64N(3)
 	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName}}
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		// A spec changes with its generation only.
+		corev1.ResourceCPU: *resource.NewQuantity(meta.Generation*int64(1+n), resource.DecimalSI),
+	}}}}
+	if n == 5 {
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": "1"}}, TopologyKey: "zone",
+		}}}}
+	}
 	pod.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}[chance.IntN(4)]
 	if pod.Status.Phase != corev1.PodPending {
-		pod.Spec.NodeName, pod.Status.PodIP = cluster.NodeName, fmt.Sprint("10.244.1.", n)
+		pod.Spec.NodeName, pod.Status.PodIP = []string{cluster.NodeName, "n1"}[n%2], fmt.Sprint("10.244.1.", n)
 	}
 	steptest.Put(t, store, key, pod)
+}
+
+// randomNode takes a few Pods, or none.
+func randomNode(name string, chance *rand.Rand) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{"zone": fmt.Sprint(chance.IntN(2))}}}
+	n.Status.Allocatable = corev1.ResourceList{
+		corev1.ResourceCPU: *resource.NewQuantity(int64(chance.IntN(10)), resource.DecimalSI), corev1.ResourcePods: *resource.NewQuantity(int64(chance.IntN(4)), resource.DecimalSI),
+	}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
 }
 
 func TestOutcomesThatCannotBeAreRefused(t *testing.T) {

@@ -23,16 +23,11 @@ const (
 	leaseRenew = leaseLife / 4
 )
 
-// leaseOf is the key of the Lease of a node.
-func leaseOf(node string) storage.Key {
-	return storage.Key{Bucket: cluster.Leases, Name: corev1.NamespaceNodeLease + "/" + node}
-}
-
 // lookLease renews the Lease of a node that is ready, or makes it.
 func (t *visit) lookLease(key storage.Key) {
 	_, name := step.SplitName(key.Name)
 	node := t.Index.Node(name)
-	if node == nil || !node.Ready {
+	if node == nil || !node.Ready || !node.Simulated {
 		return // who looks at the node when it is ready looks at this
 	}
 	renewed, seconds := metav1.NewMicroTime(t.Now), int32(leaseLife/time.Second)

@@ -19,12 +19,12 @@ const nodeAddress = "172.18.0.2"
 func (t *visit) lookNode(key storage.Key) {
 	if node := t.Index.Objects[key]; node != nil {
 		t.controller.nodes.Look(t.Turn, key)
-		if _, set := t.Timers[leaseOf(key.Name)]; node.Ready && !set {
-			t.lookLease(leaseOf(key.Name))
+		if _, set := t.Timers[cluster.LeaseOf(key.Name)]; node.Ready && node.Simulated && !set {
+			t.lookLease(cluster.LeaseOf(key.Name))
 		}
 		return
 	}
-	if key != cluster.NodeKey() {
+	if key != cluster.NodeKey() || t.controller.noNode {
 		return
 	}
 	room := corev1.ResourceList{
@@ -39,7 +39,7 @@ func (t *visit) lookNode(key storage.Key) {
 	t.Create(kubelet(NodeName), key, cluster.Nodes, &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: NodeName, Labels: map[string]string{
-			corev1.LabelHostname: NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+			corev1.LabelHostname: NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", SimulatedLabel: "true",
 		}},
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room,

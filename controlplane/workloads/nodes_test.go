@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -293,7 +294,6 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.settle()
-	c.node("n1", nil)
 	c.Create(deployment("web", 3))
 	one := intstr.FromInt32(1)
 	c.Create(&policyv1.PodDisruptionBudget{
@@ -301,6 +301,7 @@ func TestDrain(t *testing.T) {
 	})
 	c.settle()
 	equal(t, "at first", "steer-node: 3", c.places())
+	c.node("n1", nil)
 	c.cordon(workloads.NodeName, true)
 	var list corev1.PodList
 	c.list(&list)
@@ -331,7 +332,8 @@ func TestDrain(t *testing.T) {
 			said = line
 		}
 	}
-	equal(t, "why", "! default-scheduler Pod FailedScheduling: 0/2 nodes are available: 2 node(s) were unschedulable.", said)
+	equal(t, "why", "! default-scheduler Pod FailedScheduling: 0/2 nodes are available: 2 node(s) were unschedulable. "+
+		"no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.", said)
 	c.cordon(workloads.NodeName, false)
 	c.settle()
 	equal(t, "uncordoned", "n1: 2, steer-node: 1", c.places())
@@ -348,25 +350,123 @@ func (c *cluster) podNames() (out []string) {
 	return out
 }
 
-// TestPodsGoWhereTheySelect: to a node that suits them, and to the simulated one if none does.
-func TestPodsGoWhereTheySelect(t *testing.T) {
+// TestPodsWaitForWhatTheyAskFor: for a node with a label, for room, for a claim.
+func TestPodsWaitForWhatTheyAskFor(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
-	c.settle()
-	c.node("n1", map[string]string{"disk": "ssd"})
-	for name, disk := range map[string]string{"a": "ssd", "b": "tape", "c": ""} {
-		of := template("a")
-		if disk != "" {
-			of.Spec.NodeSelector = map[string]string{"disk": disk}
+	c := newEmpty(t)
+	pod := func(name string, change func(*corev1.PodSpec)) {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": name}}, Spec: template(name).Spec}
+		change(&p.Spec)
+		c.Create(p)
+		c.settle()
+	}
+	requests := func(cpu string) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) {
+			s.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
 		}
-		c.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: of.Spec})
 	}
+	said := func(what, want, name string) {
+		t.Helper()
+		c.settle()
+		got := c.fate("default", name)
+		got, _, _ = strings.Cut(got, ". ")
+		equal(t, what, want, got)
+	}
+	pod("first", requests("40"))
+	said("without nodes", "no nodes available to schedule pods", "first")
+	c.node("n1", nil)
+	said("with one", "n1", "first")
+	pod("second", requests("40"))
+	said("no room", "0/1 nodes are available: 1 Insufficient cpu", "second")
+	c.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "first", Namespace: "default"}})
+	said("room", "n1", "second")
+
+	pod("ssd", func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "ssd"} })
+	said("no such node", "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector", "ssd")
+	c.changeNode("n1", func(n *corev1.Node) { n.Labels["disk"] = "ssd" })
+	said("labelled", "n1", "ssd")
+
+	pod("data", func(s *corev1.PodSpec) {
+		s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	})
+	said("no claim", `0/1 nodes are available: persistentvolumeclaim "data" not found`, "data")
+	claim := corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	c.Create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "default"}, Spec: claim})
+	said("claimed", "n1", "data")
+	pod("scratch", func(s *corev1.PodSpec) {
+		s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claim},
+		}}}}
+	})
+	said("with a claim of its own", "n1", "scratch")
+	var made corev1.PersistentVolumeClaim
+	c.get("scratch-v", &made)
+	equal(t, "which is bound", corev1.ClaimBound, made.Status.Phase)
+	equal(t, "and goes with it", "Pod/scratch", made.OwnerReferences[0].Kind+"/"+made.OwnerReferences[0].Name)
+
+	beside := func(app string) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: "disk", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}},
+			}}}
+		}
+	}
+	pod("beside", beside("third"))
+	pod("third", requests("1"))
+	said("another namespace", "0/1 nodes are available: 1 node(s) didn't match pod affinity rules", "beside")
+	var ns corev1.Namespace
+	if err := c.Client.Get(c.Context(), key("", "default"), &ns); err != nil {
+		t.Fatal(err)
+	}
+	ns.Labels["team"] = "a"
+	c.update(&ns)
+	said("the right namespace", "n1", "beside")
+
+	pod("gated", func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}} })
+	said("gated", "Scheduling is blocked due to non-empty scheduling gates", "gated")
+	var gated corev1.Pod
+	c.get("gated", &gated)
+	gated.Spec.SchedulingGates = nil
+	c.update(&gated)
+	said("no longer", "n1", "gated")
+}
+
+// TestPodsGoWhereLeastIsRequested: first the preferences, then the share of what is requested, then
+// the number of Pods.
+func TestPodsGoWhereLeastIsRequested(t *testing.T) {
+	t.Parallel()
+	c := newEmpty(t)
+	c.node("n1", map[string]string{"zone": "a"})
+	c.node("n2", map[string]string{"zone": "b"}, corev1.Taint{Key: "k", Effect: corev1.TaintEffectPreferNoSchedule})
+	c.node("n3", map[string]string{"zone": "b"})
 	c.settle()
-	for name, want := range map[string]string{"a": "n1", "b": workloads.NodeName, "c": workloads.NodeName} {
-		var p corev1.Pod
-		c.get(name, &p)
-		equal(t, "node of "+name, want, p.Spec.NodeName)
+	var got []string
+	for i, cpu := range []string{"1", "3", "1", "1", "", "", "zone", "tolerates"} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Namespace: "default"}, Spec: template("p").Spec}
+		switch cpu {
+		case "":
+		case "zone":
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+				Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}},
+			}}}}
+		case "tolerates":
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		default:
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		}
+		c.Create(p)
+		if i == 2 {
+			continue // two in one step
+		}
+		c.settle()
 	}
+	for i := range 8 {
+		got = append(got, c.fate("default", fmt.Sprint("p", i)))
+	}
+	equal(t, "nodes", []string{"n1", "n3", "n1", "n1", "n3", "n3", "n1", "n2"}, got)
 }
 
 // TestNodesThatAreReadyRenewTheirLeases: four times in the life of a Lease.

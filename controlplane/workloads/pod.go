@@ -19,13 +19,13 @@ import (
 // kubelet is who a node acts as.
 func kubelet(node string) string { return step.NodePrefix + node }
 
-// runs tells whether the Pods of a node are run: if that is said to be ready, or is the
-// simulated one, which is about to be.
+// runs tells whether the Pods of a node are run: if that is simulated and said to be ready, or
+// is the one that registers itself, which is about to be.
 func (t *visit) runs(name string) bool {
 	if node := t.Index.Node(name); node != nil {
-		return node.Ready
+		return node.Simulated && node.Ready
 	}
-	return name == NodeName
+	return name == NodeName && !t.controller.noNode
 }
 
 // lookPod schedules a Pod, runs it on the node, and ends it.
@@ -35,7 +35,7 @@ func (t *visit) lookPod(key storage.Key) {
 	case p == nil:
 	case p.Tracked && p.Owner.Key.Bucket == cluster.Jobs && (t.Index.Objects[p.Owner.Key] == nil || t.Index.Objects[p.Owner.Key].UID != p.Owner.UID):
 		jobs.Release(t.Turn, key, p)
-	case p.Node != NodeName && t.controller.nodes.Collect(t.Turn, p):
+	case (p.Node != NodeName || t.controller.noNode) && t.controller.nodes.Collect(t.Turn, p):
 	case p.Deleting:
 		t.endPod(p)
 	case t.controller.nodes.Evict(t.Turn, p), p.Ended():

@@ -5,116 +5,205 @@ package workloads
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
+	"github.com/steer-dev/steer/storage"
 )
 
-// schedule binds a Pod to a node.
+// schedule binds a Pod to a node, or reports why none takes it.
 func (t *visit) schedule(p *cluster.Object) {
-	pod := cluster.Stored[corev1.Pod](t.Turn, p.Key)
-	if pod == nil || pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0 {
+	if p.Demand.Scheduler != corev1.DefaultSchedulerName || p.Demand.Gated {
 		return
 	}
+	if t.Index.Node(NodeName) == nil && !t.controller.noNode && t.Failures[cluster.NodeKey()] == "" {
+		return // it registers, which makes all Pods due that look for a node
+	}
+	volumes, wait := t.volumesOf(p)
+	if wait {
+		return // for claims that are being bound
+	}
+	if t.rooms == nil {
+		t.rooms = newRooms(t)
+	}
+	namespace, name := step.SplitName(p.Key.Name)
+	asking := &scheduler.Pod{Namespace: namespace, Labels: p.Labels, Demand: p.Demand, Volumes: volumes}
 	if t.controller.fateOf(p).Fate == Unschedulable {
-		t.unschedulable(pod, "1 node(s) are scripted not to take the pod")
+		asking.Refused = "node(s) are scripted not to take the pod"
+	}
+	node, failure := scheduler.Place(t.rooms, asking)
+	if node == "" {
+		t.unschedulable(p, failure)
 		return
 	}
-	name, why := t.place(pod, p.Target)
-	if name == "" {
-		t.unschedulable(pod, why)
-		return
-	}
-	if _, written := t.Written[cluster.NodeOf(name)]; written {
+	if _, written := t.Written[cluster.NodeOf(node)]; written {
 		t.Due.Add(p.Key) // what this turn does to the node comes first
 		return
 	}
 	binding := &corev1.Binding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
-		Target:     corev1.ObjectReference{Kind: "Node", Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: p.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}
 	t.Written.Add(p.Key)
 	t.Send(step.Request{
 		User: step.Scheduler, Method: http.MethodPost, Path: cluster.ResourceOf(cluster.Pods).Object(p.Key) + "/binding",
 		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.Key},
 	})
-	t.placed[name]++
+	t.rooms.assume(scheduler.Bound{Namespace: namespace, Labels: p.Labels, Node: node, Demand: p.Demand})
 	t.Tell(cluster.Note{
 		User: step.Scheduler, About: p.Key, UID: p.UID, Reason: "Scheduled",
-		Message: fmt.Sprintf("Successfully assigned %s to %s", p.Key.Name, name),
+		Message: fmt.Sprintf("Successfully assigned %s to %s", p.Key.Name, node),
 	})
 }
 
-// place returns the node for a Pod, or why none takes it: the one that it asks for by name, if
-// any; the simulated one, if that suits and takes it; or else of the others the one with the fewest
-// Pods. Where no node has what a Pod selects, the simulated one takes it all the same.
-func (t *visit) place(pod *corev1.Pod, target string) (name, why string) {
-	if t.Index.Node(NodeName) == nil && (target == "" || target == NodeName) {
-		return NodeName, "" // it is about to be there
-	}
-	simulated := t.Index.Node(NodeName)
-	if (target == "" || target == NodeName) && simulated.Suits(&pod.Spec) && refusal(simulated, pod) == "" {
-		return NodeName, "" // most are
-	}
-	refusals := map[string]int{}
-	best, fewest, wanted, spare := "", 0, target != "", false
-	for _, node := range t.Index.Nodes() {
-		suits := target == node.Key.Name || target == "" && node.Suits(&pod.Spec)
-		wanted = wanted || suits
-		refusal := refusal(node, pod)
-		if !suits {
-			spare = spare || node.Key.Name == NodeName && refusal == ""
-			refusal = "node(s) didn't match Pod's node affinity/selector"
-		}
-		switch count := t.Index.CountOn(node.Key.Name) + t.placed[node.Key.Name]; {
-		case refusal != "":
-			refusals[refusal]++
-		case best == "" || count < fewest:
-			best, fewest = node.Key.Name, count
-		}
-	}
-	if !wanted && spare {
-		return NodeName, ""
-	}
-	var lines []string
-	for _, refusal := range slices.Sorted(maps.Keys(refusals)) {
-		lines = append(lines, fmt.Sprintf("%d %s", refusals[refusal], refusal))
-	}
-	return best, strings.Join(lines, ", ")
-}
-
-// refusal says why a node takes no Pod like this one, if so.
-func refusal(node *cluster.Object, pod *corev1.Pod) string {
-	unschedulable := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	switch {
-	case node.Cordoned && !cluster.Tolerates(pod.Spec.Tolerations, &unschedulable):
-		return "node(s) were unschedulable"
-	case node.Repels(pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute):
-		return "node(s) had untolerated taint(s)"
-	}
-	return ""
-}
+// noteLimit bounds the messages of Events.
+const noteLimit = 1024
 
 // unschedulable reports why no node takes a Pod.
-func (t *visit) unschedulable(pod *corev1.Pod, why string) {
-	message := fmt.Sprintf("0/%d nodes are available: %s.", max(1, len(t.Index.Nodes())), why)
+func (t *visit) unschedulable(p *cluster.Object, why string) {
+	pod := cluster.Stored[corev1.Pod](t.Turn, p.Key)
+	if pod == nil {
+		return
+	}
 	written := t.setPodStatus(step.Scheduler, pod, func(s *corev1.PodStatus) {
 		setPodCondition(s, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-			Message: message, LastTransitionTime: t.Stamp(), ObservedGeneration: pod.Generation,
+			Message: why, LastTransitionTime: t.Stamp(), ObservedGeneration: pod.Generation,
 		})
 	})
-	if written {
-		t.Tell(cluster.Note{
-			User: step.Scheduler, About: podKey(pod), UID: pod.UID, Warning: true, Reason: "FailedScheduling", Message: message,
-		})
+	if !written {
+		return
+	}
+	const cut = " ..."
+	if len(why) > noteLimit {
+		why = why[:noteLimit-len(cut)] + cut
+	}
+	t.Tell(cluster.Note{User: step.Scheduler, About: p.Key, UID: pod.UID, Warning: true, Reason: "FailedScheduling", Message: why})
+}
+
+// rooms is the cluster as the scheduler sees it in one step, with the Pods that the step
+// itself gives to nodes.
+type rooms struct {
+	t       *visit
+	nodes   []*scheduler.Node
+	assumed []scheduler.Bound
+	// used is that of nodes with assumed Pods.
+	used map[string]*scheduler.Usage
+	// labels of namespaces that were asked for.
+	labels map[string]labels.Set
+}
+
+var _ scheduler.World = (*rooms)(nil)
+
+func newRooms(t *visit) *rooms {
+	r := &rooms{t: t, used: map[string]*scheduler.Usage{}, labels: map[string]labels.Set{}}
+	for _, node := range t.Index.Nodes() {
+		r.nodes = append(r.nodes, node.Room)
+	}
+	return r
+}
+
+// assume takes a Pod in that is being bound.
+func (r *rooms) assume(p scheduler.Bound) {
+	r.assumed = append(r.assumed, p)
+	if r.used[p.Node] == nil {
+		u := r.t.Index.Used(p.Node)
+		r.used[p.Node] = &scheduler.Usage{Pods: u.Pods, Requests: maps.Clone(u.Requests), Ports: maps.Clone(u.Ports)}
+	}
+	r.used[p.Node].Add(p.Demand, 1)
+}
+
+// Nodes implements [scheduler.World].
+func (r *rooms) Nodes() []*scheduler.Node { return r.nodes }
+
+// Used implements [scheduler.World].
+func (r *rooms) Used(node string) scheduler.Usage {
+	if u := r.used[node]; u != nil {
+		return *u
+	}
+	return r.t.Index.Used(node)
+}
+
+// Bound implements [scheduler.World].
+func (r *rooms) Bound(namespace string) iter.Seq[scheduler.Bound] {
+	return r.with(r.t.Index.Bound(namespace), func(p *scheduler.Bound) bool { return namespace == "" || p.Namespace == namespace })
+}
+
+// Repelling implements [scheduler.World].
+func (r *rooms) Repelling() iter.Seq[scheduler.Bound] {
+	return r.with(r.t.Index.Repelling(), func(p *scheduler.Bound) bool { return p.Demand.Repels() })
+}
+
+// with yields Pods and those of the assumed ones that are meant as well.
+func (r *rooms) with(pods iter.Seq[scheduler.Bound], meant func(*scheduler.Bound) bool) iter.Seq[scheduler.Bound] {
+	return func(yield func(scheduler.Bound) bool) {
+		for p := range pods {
+			if !yield(p) {
+				return
+			}
+		}
+		for i := range r.assumed {
+			if meant(&r.assumed[i]) && !yield(r.assumed[i]) {
+				return
+			}
+		}
+	}
+}
+
+// NamespaceLabels implements [scheduler.World].
+func (r *rooms) NamespaceLabels(name string) labels.Set {
+	if known, ok := r.labels[name]; ok {
+		return known
+	}
+	var of labels.Set
+	if n := cluster.Stored[metav1.PartialObjectMetadata](r.t.Turn, storage.Key{Bucket: cluster.Namespaces, Name: name}); n != nil {
+		of = n.Labels
+	}
+	r.labels[name] = of
+	return of
+}
+
+// waking is which of the Pods that look for a node are looked at again in the next step.
+type waking struct{ all, related, claiming bool }
+
+// wake makes them due.
+func (c *Controller) wake() {
+	which := c.waking
+	c.waking = waking{}
+	if which == (waking{}) {
+		return
+	}
+	for key := range c.Index.Unbound() {
+		if d := c.Index.Objects[key].Demand; which.all || which.related && d.Relates() || which.claiming && len(d.Claims) > 0 {
+			c.Due.Add(key)
+		}
+	}
+}
+
+// lookForRoom notes that Pods may find a node because of a change, beyond those of nodes: room
+// that becomes free, Pods that come, go or change where affinity and spread count them, claims
+// that are bound.
+func (c *Controller) lookForRoom(key storage.Key, before, now *cluster.Object) {
+	switch key.Bucket {
+	case cluster.Pods:
+		took := before != nil && before.Node != "" && !before.Ended()
+		takes := now != nil && now.Node != "" && !now.Ended()
+		switch {
+		case took && (!takes || before.Demand != now.Demand || before.UID != now.UID):
+			c.waking.all = true
+		case takes && (!took || before.Deleting != now.Deleting || !maps.Equal(before.Labels, now.Labels)):
+			c.waking.related = true
+		}
+	case cluster.Claims, cluster.Volumes:
+		c.waking.claiming = true
 	}
 }

@@ -18,29 +18,35 @@
 // written once Pods and their owners have nothing to do, and so are the Events of
 // all of them.
 //
-// What it does not do: no container runs. There is one node, [NodeName], with
-// room for everything; nothing is pulled, mounted, probed or logged, and every
+// What it does not do: no container runs. Nothing is pulled, mounted, probed or logged, and every
 // persistent volume claim is bound to a volume that exists in name only.
 // A Pod has the outcome that [Options.Outcomes] script for it, or else it becomes
 // Ready at once; Pods of Jobs succeed at once. A Pod that is deleted ends at once,
 // however long it may take.
 //
-// Other nodes are those that somebody creates. Once their status says that they are ready,
-// their Pods are run like all others. Pods go to the node that they ask for by name, or to the
-// simulated one, or if that does not suit or take them, to the other one with the fewest
-// Pods. Suitable is what selector and affinity ask for; where there is no such node, the
-// simulated one takes the Pod. Cordons and taints keep Pods away, resources, priorities and
-// spread have no effect.
+// There is one node from the start, [NodeName], with 64 CPUs, 256Gi of memory and room for 10,000
+// Pods; [Options.NoNode] leaves it out. Every node with the label [SimulatedLabel] is simulated
+// like it, once its status says that it is ready. All other nodes are somebody else's: Pods are
+// scheduled to them, and evicted and collected as from any node, but their status is not written.
 //
-// How nodes are is up to who writes their status: nobody else changes the condition
+// Pods are scheduled by the filters of kube-scheduler, with its messages: cordons, taints, node
+// selectors and required node affinity, host ports, requests, the node affinity of volumes,
+// topology spread constraints and required affinity between Pods. Of the nodes that remain the
+// one is chosen whose CPU and memory are requested least, then the one with the fewest Pods, then
+// the first by name; PreferNoSchedule taints and preferred node affinity come first, other
+// preferences have no effect. Pods that fit nowhere stay Pending, say why, and are looked at again
+// when nodes, Pods, claims or namespaces change. No Pod is preempted for another.
+//
+// How simulated nodes are is up to who writes their status: nobody else changes the condition
 // Ready of any. While it is False or Unknown, the node's Pods are not run and not
 // ended, and what kube-controller-manager does then is done, with its defaults but without its
 // periods of looking: taints by condition, eviction of the Pods that do not tolerate them
 // or have for as long as they do, one node of a zone every ten seconds, none while no
 // node is ready or most of a zone are not. Where it is Unknown, the Pods are said not to be ready,
 // as whoever writes that does in a cluster. Pods of a node that is deleted are
-// collected 40 seconds later; the simulated node registers again when it is deleted. The Lease of a
-// node that is ready holds for an hour and is renewed every 15 minutes.
+// collected 40 seconds later; the node of the start registers again when it is deleted. The Lease of a
+// simulated node that is ready holds for an hour and is renewed every 15 minutes. Nodes of others of
+// which neither a Lease nor a heartbeat is seen for 50 seconds become Unknown, as in a cluster.
 package workloads
 
 import (
@@ -61,20 +67,28 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// NodeName is the name of the simulated node.
+// NodeName is the name of the node that is simulated from the start.
 const NodeName = cluster.NodeName
+
+// SimulatedLabel, with the value "true", marks the nodes that are simulated. Nodes without it
+// are somebody else's, who runs their Pods.
+const SimulatedLabel = cluster.SimulatedLabel
 
 // Options of a simulated cluster. The zero value is one where all goes well.
 type Options struct {
 	// Outcomes script what becomes of Pods; the first one that selects a Pod
 	// decides. Default: Pods of Jobs complete, all others become ready, at once.
 	Outcomes []Outcome
+	// NoNode leaves out the node that is simulated from the start: Pods wait until somebody
+	// creates nodes.
+	NoNode bool
 }
 
 // Controller is everything that makes workloads behave.
 type Controller struct {
 	*cluster.Memory
 	outcomes []outcome
+	noNode   bool
 	// begun tells when Pods were started, to the nanosecond.
 	begun    map[types.UID]time.Time
 	services *services.Controllers
@@ -84,6 +98,8 @@ type Controller struct {
 	// refused tells that a request of the last step was: the next steps may be
 	// long in coming.
 	refused bool
+	// waking is which Pods without a node may find one now.
+	waking waking
 	// now is the time of the last step.
 	now time.Time
 }
@@ -95,7 +111,7 @@ var (
 
 // New returns a controller. It refuses outcomes that cannot be.
 func New(o Options) (*Controller, error) {
-	c := &Controller{}
+	c := &Controller{noNode: o.NoNode}
 	for i, asked := range o.Outcomes {
 		parsed, err := asked.parse()
 		if err != nil {
@@ -129,7 +145,14 @@ func (c *Controller) Reset(view storage.View) {
 
 // Concerns implements [step.Controller].
 func (c *Controller) Concerns(e storage.Event) bool {
-	return cluster.Follows(e.Record.Key.Bucket) || e.Record.Key.Bucket == cluster.Endpoints && c.concernsService(e)
+	switch bucket := e.Record.Key.Bucket; bucket {
+	case cluster.Endpoints:
+		return c.concernsService(e)
+	case cluster.Namespaces:
+		return c.Index.CountOn("") > 0 // affinity may be to Pods of namespaces with certain labels
+	default:
+		return cluster.Follows(bucket)
+	}
 }
 
 // concernsService tells whether a Service has to be looked at because of its Endpoints: they
@@ -142,10 +165,14 @@ func (c *Controller) concernsService(e storage.Event) bool {
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	key := e.Record.Key
-	if key.Bucket == cluster.Endpoints {
+	switch key.Bucket {
+	case cluster.Endpoints:
 		if c.concernsService(e) {
 			c.Due.Add(askedFor(key))
 		}
+		return
+	case cluster.Namespaces:
+		c.waking.related = true
 		return
 	}
 	before := c.Index.Objects[key]
@@ -167,6 +194,7 @@ func (c *Controller) Observe(e storage.Event) {
 	c.lookForClaims(e)
 	now := c.Index.Objects[key]
 	c.lookForServices(before, now)
+	c.lookForRoom(key, before, now)
 	if before == nil && now != nil {
 		c.NoteCreation(now)
 	}
@@ -215,9 +243,7 @@ func (c *Controller) lookForNodes(before, now *cluster.Object) {
 			c.Due.Add(c.Index.ServicesOf(c.Index.Objects[p])...) // which leave Pods without a node out
 		}
 	}
-	if now != nil {
-		c.Due.Add(c.Index.On("")...) // some may have waited for it
-	}
+	c.waking.all = true // some may have waited for it, and others for what it counted
 }
 
 // lookForOwners makes those due that might adopt an object.
@@ -266,8 +292,9 @@ const mostDeferred = 8
 func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	c.Timers.Ring(now, c.Due)
 	c.nodes.Survey(c.Memory)
+	c.wake()
 	c.now = now
-	t := &visit{Turn: c.Begin(view, now), controller: c, placed: map[string]int{}}
+	t := &visit{Turn: c.Begin(view, now), controller: c}
 	keys := c.Due.Sorted()
 	clear(c.Due)
 	var later []storage.Key
@@ -312,8 +339,8 @@ func (c *Controller) defers(t *visit) bool {
 type visit struct {
 	*cluster.Turn
 	controller *Controller
-	// placed counts the Pods that this step gives to nodes.
-	placed map[string]int
+	// rooms is what the scheduler knows of the cluster; nil before the first Pod asks.
+	rooms *rooms
 }
 
 // look has one object looked at by whom it concerns.
@@ -364,7 +391,7 @@ func (c *Controller) Report(r step.Request, err error) {
 	c.Reported(failure, c.Failures[key] == "", c.now)
 	switch {
 	case err != nil:
-		c.refused = true
+		c.refused, c.waking.all = true, true // others may fit where a Pod was not bound
 		c.Due.Add(key)
 		if r.Subject.Detail == cluster.Creation {
 			c.Failures[key] = failure

@@ -264,7 +264,7 @@ func (m *Memory) NoteCreation(p *Object) {
 		return
 	}
 	_, name := step.SplitName(p.Key.Name)
-	m.Note(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulCreate", Message: "Created pod: " + name}, p.createdAt)
+	m.Note(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulCreate", Message: "Created pod: " + name}, p.CreatedAt)
 }
 
 // TellDeletion tells of a Pod that an owner of a kind whose Pods have no names of

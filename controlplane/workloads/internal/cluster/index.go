@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -35,9 +36,10 @@ const (
 	Jobs         = "batch/jobs"
 	CronJobs     = "batch/cronjobs"
 	Services     = "services"
-	// Endpoints and Leases are not in the index: they are read where they are needed.
+	// Endpoints, Leases and Namespaces are not in the index: they are read where they are needed.
 	Endpoints      = "endpoints"
 	Leases         = "coordination.k8s.io/leases"
+	Namespaces     = "namespaces"
 	EndpointSlices = "discovery.k8s.io/endpointslices"
 )
 
@@ -51,6 +53,10 @@ func Buckets() []string {
 
 // NodeName is the name of the simulated node.
 const NodeName = "steer-node"
+
+// SimulatedLabel, with the value "true", marks the nodes whose Pods are run. Those of others
+// are left to whoever made the node.
+const SimulatedLabel = "steer.dev/simulated"
 
 // NodeKey is the key of the simulated node.
 func NodeKey() storage.Key { return NodeOf(NodeName) }
@@ -111,6 +117,11 @@ type Index struct {
 	// that have ended and are not being deleted.
 	on    map[string]step.KeySet
 	ended step.KeySet
+	// used is what the Pods of a node take of it; repelling are Pods on nodes that keep
+	// others away.
+	used      map[string]*scheduler.Usage
+	repelling step.KeySet
+	demands   scheduler.Pool
 	// addresses that Pods have, or will have, both ways round.
 	addresses map[int]storage.Key
 	Numbers   map[storage.Key]int
@@ -131,7 +142,7 @@ type Object struct {
 	// Selects are the labels of the Pods of a Service.
 	Selects map[string]string
 
-	createdAt time.Time
+	CreatedAt time.Time
 	Node      string
 	Phase     corev1.PodPhase
 	// evicted Pods were ended by their node.
@@ -155,14 +166,18 @@ type Object struct {
 	Grace   int64
 	// Target is the node that a Pod is on, or the only one that it can go to.
 	Target string
+	// Demand is what a Pod asks of its node.
+	Demand *scheduler.Demand
 
-	// Cordoned nodes take no new Pods. Of those that are Ready somebody runs the Pods.
-	Cordoned bool
-	Taints   []corev1.Taint
-	// Health of a node is the status of its condition Ready, empty without one; Ills are
-	// the keys of the taints that its conditions call for.
-	Health corev1.ConditionStatus
-	Ills   []string
+	// Room is what a node offers to Pods. Of those that are Ready somebody runs the Pods: the
+	// simulated kubelets, if it is Simulated.
+	Room      *scheduler.Node
+	Simulated bool
+	// Health of a node is the status of its condition Ready, empty without one, Heartbeat when
+	// that was last confirmed; Ills are the keys of the taints that its conditions call for.
+	Health    corev1.ConditionStatus
+	Heartbeat time.Time
+	Ills      []string
 	// HostAddress of a node, empty if it has none.
 	HostAddress string
 }
@@ -178,6 +193,7 @@ func newIndex() *Index {
 		Objects: map[storage.Key]*Object{}, Children: map[types.UID]step.KeySet{},
 		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{},
 		pods: map[string]step.KeySet{}, services: map[string]step.KeySet{}, nodes: step.KeySet{}, on: map[string]step.KeySet{}, ended: step.KeySet{},
+		used: map[string]*scheduler.Usage{}, repelling: step.KeySet{},
 		addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
 		free: firstAddress,
 	}
@@ -185,8 +201,12 @@ func newIndex() *Index {
 
 // Put takes in the newest version of an object; false if it is unreadable.
 func (x *Index) Put(rec *storage.Record) bool {
-	x.Remove(rec.Key)
+	before := x.Objects[rec.Key]
 	o := read(rec)
+	if o != nil && rec.Key.Bucket == Pods {
+		o.Demand = x.demandOf(rec, o, before)
+	}
+	x.Remove(rec.Key)
 	if o == nil {
 		return false
 	}
@@ -207,6 +227,7 @@ func (x *Index) Put(rec *storage.Record) bool {
 		if add(x.on, o.Node, o.Key); o.Ended() && !o.Deleting {
 			x.ended.Add(o.Key)
 		}
+		x.use(o, 1)
 	case Services:
 		add(x.services, namespace, o.Key)
 	case Nodes:
@@ -234,10 +255,48 @@ func (x *Index) Remove(key storage.Key) {
 	delete(x.nodes, key)
 	drop(x.on, o.Node, key)
 	delete(x.ended, key)
+	if o.Demand != nil {
+		x.use(o, -1)
+		x.demands.Release(o.Demand)
+	}
 	if n, ok := x.Numbers[key]; ok {
 		delete(x.addresses, n)
 		delete(x.Numbers, key)
 		x.free = min(x.free, n)
+	}
+}
+
+// demandOf returns what a Pod asks of its node. It is read again only if the spec may have changed.
+func (x *Index) demandOf(rec *storage.Record, o, before *Object) *scheduler.Demand {
+	if before != nil && before.UID == o.UID && o.Generation > 0 && before.Generation == o.Generation {
+		x.demands.Keep(before.Demand)
+		return before.Demand
+	}
+	var p struct {
+		Spec corev1.PodSpec `json:"spec"`
+	}
+	_ = step.Decode(rec, &p) // what cannot be read asks for nothing
+	return x.demands.Take(&p.Spec)
+}
+
+// use counts a Pod that takes room on a node, or no longer with times -1.
+func (x *Index) use(o *Object, times int) {
+	if o.Node == "" || o.Ended() {
+		return
+	}
+	u := x.used[o.Node]
+	if u == nil {
+		u = &scheduler.Usage{}
+		x.used[o.Node] = u
+	}
+	if u.Add(o.Demand, times); u.Pods == 0 {
+		delete(x.used, o.Node)
+	}
+	switch {
+	case times < 0:
+		delete(x.repelling, o.Key)
+	case o.Demand.Repels():
+		x.repelling.Add(o.Key)
 	}
 }
 
@@ -409,7 +468,7 @@ func read(rec *storage.Record) *Object {
 	m := &p.Metadata
 	o := &Object{
 		Key: rec.Key, UID: m.UID, Labels: m.Labels, Created: rec.Created, Deleting: m.DeletionTimestamp != nil,
-		createdAt: m.CreationTimestamp.Time, Generation: m.Generation, Ordinal: -1,
+		CreatedAt: m.CreationTimestamp.Time, Generation: m.Generation, Ordinal: -1,
 		Tracked: slices.Contains(m.Finalizers, batchv1.JobTrackingFinalizer),
 	}
 	if m.Grace != nil {

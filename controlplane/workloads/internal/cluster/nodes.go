@@ -5,20 +5,25 @@ package cluster
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 	"github.com/steer-dev/steer/storage"
 )
 
 // NodeOf is the key of a node.
 func NodeOf(name string) storage.Key { return storage.Key{Bucket: Nodes, Name: name} }
+
+// LeaseOf is the key of the Lease of a node.
+func LeaseOf(node string) storage.Key {
+	return storage.Key{Bucket: Leases, Name: corev1.NamespaceNodeLease + "/" + node}
+}
 
 // Node returns a node, nil if there is none of that name.
 func (x *Index) Node(name string) *Object { return x.Objects[NodeOf(name)] }
@@ -32,8 +37,54 @@ func (x *Index) Nodes() []*Object {
 	return out
 }
 
+// Used returns what the Pods of a node take of it.
+func (x *Index) Used(node string) scheduler.Usage {
+	if u := x.used[node]; u != nil {
+		return *u
+	}
+	return scheduler.Usage{}
+}
+
+// Bound yields the Pods that have a node and have not ended, in no order: those of a
+// namespace, or all for the empty one.
+func (x *Index) Bound(namespace string) iter.Seq[scheduler.Bound] {
+	return func(yield func(scheduler.Bound) bool) {
+		if namespace != "" {
+			x.yieldBound(x.pods[namespace], yield)
+			return
+		}
+		for _, keys := range x.pods {
+			if !x.yieldBound(keys, yield) {
+				return
+			}
+		}
+	}
+}
+
+// Repelling yields those of them that keep others away.
+func (x *Index) Repelling() iter.Seq[scheduler.Bound] {
+	return func(yield func(scheduler.Bound) bool) { x.yieldBound(x.repelling, yield) }
+}
+
+func (x *Index) yieldBound(keys step.KeySet, yield func(scheduler.Bound) bool) bool {
+	for key := range keys {
+		p := x.Objects[key]
+		if p.Node == "" || p.Ended() {
+			continue
+		}
+		namespace, _ := step.SplitName(key.Name)
+		if !yield(scheduler.Bound{Namespace: namespace, Labels: p.Labels, Deleting: p.Deleting, Node: p.Node, Demand: p.Demand}) {
+			return false
+		}
+	}
+	return true
+}
+
 // On returns the Pods of a node; those that are on none for the empty name.
 func (x *Index) On(node string) []storage.Key { return x.on[node].Sorted() }
+
+// Unbound yields the Pods that are on no node, in no order.
+func (x *Index) Unbound() iter.Seq[storage.Key] { return maps.Keys(x.on[""]) }
 
 // CountOn tells how many Pods a node has.
 func (x *Index) CountOn(node string) int { return len(x.on[node]) }
@@ -55,7 +106,7 @@ func (x *Index) Ended() []*Object {
 			}
 			return 1
 		}
-		return cmp.Or(a.createdAt.Compare(b.createdAt), step.CompareKeys(a.Key, b.Key))
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), step.CompareKeys(a.Key, b.Key))
 	})
 	return out
 }
@@ -82,27 +133,32 @@ func illOf(c *corev1.NodeCondition) string {
 
 // readNode reads what is known of a node alone.
 func (o *Object) readNode(rec *storage.Record) {
+	o.Room = &scheduler.Node{Name: rec.Key.Name, Labels: o.Labels}
+	o.Simulated = rec.Key == NodeKey() || o.Labels[SimulatedLabel] == "true"
 	var n struct {
 		Spec struct {
 			Unschedulable bool           `json:"unschedulable"`
 			Taints        []corev1.Taint `json:"taints"`
 		} `json:"spec"`
 		Status struct {
-			Conditions []corev1.NodeCondition `json:"conditions"`
-			Addresses  []corev1.NodeAddress   `json:"addresses"`
+			Conditions  []corev1.NodeCondition `json:"conditions"`
+			Addresses   []corev1.NodeAddress   `json:"addresses"`
+			Allocatable corev1.ResourceList    `json:"allocatable"`
 		} `json:"status"`
 	}
 	if step.Decode(rec, &n) != nil {
 		return
 	}
-	o.Cordoned, o.Taints = n.Spec.Unschedulable, n.Spec.Taints
+	o.Room.Unschedulable, o.Room.Taints = n.Spec.Unschedulable, n.Spec.Taints
+	o.Room.Allocatable = scheduler.ResourcesOf(n.Status.Allocatable)
+	o.Room.Pods = o.Room.Allocatable[corev1.ResourcePods]
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
 		if ill := illOf(c); ill != "" {
 			o.Ills = append(o.Ills, ill)
 		}
 		if c.Type == corev1.NodeReady {
-			o.Health, o.Ready = c.Status, c.Status == corev1.ConditionTrue
+			o.Health, o.Ready, o.Heartbeat = c.Status, c.Status == corev1.ConditionTrue, c.LastHeartbeatTime.Time
 		}
 	}
 	if i := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP }); i >= 0 {
@@ -110,41 +166,20 @@ func (o *Object) readNode(rec *storage.Record) {
 	}
 }
 
-// SameNode tells whether two states of a node, nil for none, take the same Pods.
+// SameNode tells whether two states of a node, nil for none, take the same Pods and run them alike.
 func (o *Object) SameNode(other *Object) bool {
 	if o == nil || other == nil {
 		return o == other
 	}
-	return o.UID == other.UID && o.Cordoned == other.Cordoned && o.Health == other.Health && slices.Equal(o.Ills, other.Ills) && maps.Equal(o.Labels, other.Labels) &&
-		slices.EqualFunc(o.Taints, other.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value })
-}
-
-// Tolerates tells whether one of the tolerations is for a taint.
-func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	return Toleration(tolerations, taint) != nil
-}
-
-// Toleration returns the first toleration that is for a taint, nil if none is.
-func Toleration(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
-	i := slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
-		switch {
-		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
-			return false
-		case t.Operator == corev1.TolerationOpExists:
-			return true
-		}
-		return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Key != "" && t.Value == taint.Value
-	})
-	if i < 0 {
-		return nil
-	}
-	return &tolerations[i]
+	return o.UID == other.UID && o.Room.Unschedulable == other.Room.Unschedulable && o.Health == other.Health && slices.Equal(o.Ills, other.Ills) && maps.Equal(o.Labels, other.Labels) &&
+		maps.Equal(o.Room.Allocatable, other.Room.Allocatable) &&
+		slices.EqualFunc(o.Room.Taints, other.Room.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value })
 }
 
 // TaintsOf returns the taints of a node that have an effect.
 func (o *Object) TaintsOf(effect corev1.TaintEffect) []corev1.Taint {
 	var out []corev1.Taint
-	for _, taint := range o.Taints {
+	for _, taint := range o.Room.Taints {
 		if taint.Effect == effect {
 			out = append(out, taint)
 		}
@@ -163,51 +198,9 @@ func (o *Object) Zone() string {
 
 // Repels tells whether a node has a taint of one of some effects that is not tolerated.
 func (o *Object) Repels(tolerations []corev1.Toleration, effects ...corev1.TaintEffect) bool {
-	return slices.ContainsFunc(o.Taints, func(taint corev1.Taint) bool {
-		return slices.Contains(effects, taint.Effect) && !Tolerates(tolerations, &taint)
+	return slices.ContainsFunc(o.Room.Taints, func(taint corev1.Taint) bool {
+		return slices.Contains(effects, taint.Effect) && !scheduler.Tolerates(tolerations, &taint)
 	})
-}
-
-// Suits tells whether a node is one that a Pod asks for by selector and affinity.
-func (o *Object) Suits(spec *corev1.PodSpec) bool {
-	if !labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(o.Labels)) {
-		return false
-	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return true
-	}
-	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, o.meets)
-}
-
-// meets tells whether a node has all that a term asks for; a term that asks for nothing is met
-// by none.
-func (o *Object) meets(term corev1.NodeSelectorTerm) bool {
-	all := func(list []corev1.NodeSelectorRequirement, of labels.Set) bool {
-		return !slices.ContainsFunc(list, func(r corev1.NodeSelectorRequirement) bool {
-			requirement, err := labels.NewRequirement(r.Key, operator(r.Operator), r.Values)
-			return err != nil || !requirement.Matches(of)
-		})
-	}
-	return len(term.MatchExpressions)+len(term.MatchFields) > 0 && all(term.MatchExpressions, o.Labels) &&
-		all(term.MatchFields, labels.Set{metav1.ObjectNameField: o.Key.Name})
-}
-
-func operator(o corev1.NodeSelectorOperator) selection.Operator {
-	switch o {
-	case corev1.NodeSelectorOpIn:
-		return selection.In
-	case corev1.NodeSelectorOpNotIn:
-		return selection.NotIn
-	case corev1.NodeSelectorOpExists:
-		return selection.Exists
-	case corev1.NodeSelectorOpDoesNotExist:
-		return selection.DoesNotExist
-	case corev1.NodeSelectorOpGt:
-		return selection.GreaterThan
-	case corev1.NodeSelectorOpLt:
-		return selection.LessThan
-	}
-	return selection.Operator(o)
 }
 
 // nodeAffinity is as much of the affinity of a Pod as names its node.

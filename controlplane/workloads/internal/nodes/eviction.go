@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 )
 
 // evictor is how the controller that evicts Pods calls itself.
@@ -71,7 +72,7 @@ func (c *Controllers) spare(t *cluster.Turn, p *cluster.Object) {
 // each; bounded is false if that is for ever.
 func patience(tolerations []corev1.Toleration, taints []corev1.Taint) (left time.Duration, bounded bool) {
 	for i := range taints {
-		toleration := cluster.Toleration(tolerations, &taints[i])
+		toleration := scheduler.Toleration(tolerations, &taints[i])
 		if toleration == nil {
 			return 0, true
 		}

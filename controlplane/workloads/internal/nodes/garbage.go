@@ -48,7 +48,7 @@ func (c *Controllers) Collect(t *cluster.Turn, p *cluster.Object) bool {
 			return true
 		}
 		remove(t, p, "PodGC: node no longer exists")
-	case p.Deleting && !node.Ready && slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService }):
+	case p.Deleting && !node.Ready && slices.ContainsFunc(node.Room.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService }):
 		remove(t, p, "")
 	default:
 		return false

@@ -47,6 +47,8 @@ type Controllers struct {
 	changed, lost bool
 	// takenBack is that these nodes were given up.
 	takenBack step.KeySet
+	// beats are when nodes of others were last heard of.
+	beats map[types.UID]beat
 	// collected is when Pods were last collected because there are too many.
 	collected time.Time
 }
@@ -55,7 +57,7 @@ type Controllers struct {
 func New() *Controllers {
 	return &Controllers{
 		evictions: map[types.UID]time.Time{}, missing: map[string]time.Time{}, given: map[string]time.Time{},
-		waiting: step.KeySet{}, takenBack: step.KeySet{}, zones: map[string]census{}, changed: true,
+		waiting: step.KeySet{}, beats: map[types.UID]beat{}, takenBack: step.KeySet{}, zones: map[string]census{}, changed: true,
 	}
 }
 
@@ -103,8 +105,11 @@ func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 		return
 	}
 	delete(c.missing, key.Name)
+	if c.silent(t, node) {
+		return // what is said of it leads to another look
+	}
 	taints := c.unwell(t, node, toSchedule(node))
-	if equal(taints, node.Taints) {
+	if equal(taints, node.Room.Taints) {
 		return
 	}
 	stored := cluster.Stored[corev1.Node](t, key)
@@ -113,7 +118,7 @@ func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 	}
 	now := t.Stamp()
 	for i := range taints {
-		if !slices.ContainsFunc(node.Taints, func(had corev1.Taint) bool { return taints[i].MatchTaint(&had) }) {
+		if !slices.ContainsFunc(node.Room.Taints, func(had corev1.Taint) bool { return taints[i].MatchTaint(&had) }) {
 			taints[i].TimeAdded = &now
 		}
 	}
@@ -140,13 +145,13 @@ func conditional(taint corev1.Taint) bool {
 // that new nodes have.
 func toSchedule(node *cluster.Object) []corev1.Taint {
 	keys := slices.Clone(node.Ills)
-	if node.Cordoned {
+	if node.Room.Unschedulable {
 		keys = append(keys, corev1.TaintNodeUnschedulable)
 	}
 	if node.Health == "" {
 		keys = append(keys, corev1.TaintNodeNotReady)
 	}
-	out := slices.DeleteFunc(slices.Clone(node.Taints), func(taint corev1.Taint) bool {
+	out := slices.DeleteFunc(slices.Clone(node.Room.Taints), func(taint corev1.Taint) bool {
 		return conditional(taint) && (!slices.Contains(keys, taint.Key))
 	})
 	for _, key := range keys {
@@ -220,6 +225,7 @@ func (c *Controllers) Changed(m *cluster.Memory, before, now *cluster.Object, at
 	}
 	m.Due.Add(m.Index.On(name)...)
 	if now == nil {
+		delete(c.beats, before.UID)
 		delete(c.waiting, before.Key)
 		delete(c.takenBack, before.Key)
 	}

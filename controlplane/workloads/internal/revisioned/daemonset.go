@@ -16,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
+	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -85,10 +86,10 @@ func DaemonSet(common *cluster.Turn, key storage.Key) {
 
 // survey finds out what each node should have and has.
 func (s *daemons) survey(claimed []*cluster.Object) {
-	at := map[string]*place{}
+	at, selection := map[string]*place{}, scheduler.SelectNodes(&s.template)
 	for _, node := range s.Index.Nodes() {
 		p := &place{node: node.Key.Name}
-		if named := s.template.NodeName; node.Suits(&s.template) && (named == "" || named == p.node) {
+		if named := s.template.NodeName; selection.Matches(p.node, node.Labels) && (named == "" || named == p.node) {
 			p.allowed = !node.Repels(s.template.Tolerations, corev1.TaintEffectNoExecute)
 			p.wanted = p.allowed && !node.Repels(s.template.Tolerations, corev1.TaintEffectNoSchedule)
 		}
