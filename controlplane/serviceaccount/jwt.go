@@ -10,20 +10,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
 )
 
 // claims are what a token says. The first part is common to all tokens (RFC
 // 7519), the second to those that were asked for, the third to those in Secrets.
 type claims struct {
 	Audience  audience `json:"aud,omitempty"`
-	Expires   int64    `json:"exp,omitempty"` // all times in seconds since 1970
-	IssuedAt  int64    `json:"iat,omitempty"`
+	Expires   *date    `json:"exp,omitempty"` // nil: never
+	IssuedAt  *date    `json:"iat,omitempty"`
 	Issuer    string   `json:"iss,omitempty"`
 	ID        string   `json:"jti,omitempty"`
-	NotBefore int64    `json:"nbf,omitempty"`
+	NotBefore *date    `json:"nbf,omitempty"`
 	Subject   string   `json:"sub,omitempty"`
 
 	Bound *binding `json:"kubernetes.io,omitempty"`
@@ -42,7 +44,7 @@ type binding struct {
 	Secret    *reference `json:"secret,omitempty"`
 	Account   reference  `json:"serviceaccount"`
 	// WarnAfter is when the token should have been replaced.
-	WarnAfter int64 `json:"warnafter,omitempty"`
+	WarnAfter date `json:"warnafter,omitempty"`
 }
 
 // reference is one object at one time.
@@ -51,23 +53,55 @@ type reference struct {
 	UID  types.UID `json:"uid,omitempty"`
 }
 
+// date is a time in seconds since 1970. A fraction is left out.
+type date int64
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (d *date) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(string(data), 64)
+	if err != nil {
+		return errMalformed
+	}
+	*d = date(f)
+	return nil
+}
+
 // audience is one name or several.
 type audience []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (a *audience) UnmarshalJSON(data []byte) error {
-	var one string
+	var one *string
 	if json.Unmarshal(data, &one) == nil {
-		*a = audience{one}
+		if one == nil {
+			return errMalformed
+		}
+		*a = audience{*one}
 		return nil
 	}
-	return json.Unmarshal(data, (*[]string)(a))
+	var several []*string
+	if err := json.Unmarshal(data, &several); err != nil {
+		return err
+	}
+	*a = audience{}
+	for _, name := range several {
+		if name == nil {
+			return errMalformed
+		}
+		*a = append(*a, *name)
+	}
+	return nil
 }
 
 // header of a token.
 type header struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid,omitempty"`
+
+	// What no token of ours has: extensions that have to be understood (RFC 7515,
+	// section 4.1.11), and a key to verify it with.
+	Critical json.RawMessage `json:"crit,omitempty"`
+	Key      json.RawMessage `json:"jwk,omitempty"`
 }
 
 // encode returns the signed token that says c.
@@ -107,12 +141,20 @@ func decode(token string) (*unverified, error) {
 	head, headErr := base64.RawURLEncoding.DecodeString(parts[0])
 	body, bodyErr := base64.RawURLEncoding.DecodeString(parts[1])
 	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
-	if headErr != nil || bodyErr != nil || err != nil ||
-		json.Unmarshal(head, &u.header) != nil || json.Unmarshal(body, &u.claims) != nil {
+	if headErr != nil || bodyErr != nil || err != nil || !parse(head, &u.header) || !parse(body, &u.claims) ||
+		u.header.Critical != nil || u.header.Key != nil {
 		return nil, errMalformed
 	}
 	u.signature = signature
 	return u, nil
+}
+
+// parse decodes a part of a token, whose names are case-sensitive and there once
+// (RFC 7515, section 4).
+func parse(part []byte, into any) bool {
+	var whole any
+	twice, err := kjson.UnmarshalStrict(part, &whole, kjson.DisallowDuplicateFields)
+	return err == nil && len(twice) == 0 && kjson.UnmarshalCaseSensitivePreserveInts(part, into) == nil
 }
 
 // isSignedBy tells whether one of the keys has signed the token. A key is used

@@ -39,7 +39,7 @@ func signers(t *testing.T) map[string]crypto.Signer {
 
 func TestEveryKindOfKeySignsAndVerifies(t *testing.T) {
 	t.Parallel()
-	said := &claims{Audience: audience{"a", "b"}, Issuer: "https://x", Expires: 7, Bound: &binding{Namespace: "n", Account: reference{Name: "s", UID: "u"}}}
+	said := &claims{Audience: audience{"a", "b"}, Issuer: "https://x", Expires: new(date(7)), Bound: &binding{Namespace: "n", Account: reference{Name: "s", UID: "u"}}}
 	all := signers(t)
 	for algorithm, signer := range all {
 		public, err := newPublicKey(signer.Public())
@@ -108,6 +108,16 @@ func TestForgedTokensAreNotVerified(t *testing.T) {
 	} {
 		if u, err := decode(forged); err == nil && u.isSignedBy([]*publicKey{public}) {
 			t.Errorf("a token %s is believed", name)
+		}
+	}
+	for _, header := range []string{`{"alg":"ES256","crit":["x"],"x":1}`, `{"alg":"ES256","jwk":{}}`, `{"ALG":"ES256"}`, `{"alg":"none","alg":"ES256"}`} {
+		forged := text([]byte(header)) + "." + parts[1]
+		signature, err := public.sign(key, forged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, err := decode(forged + "." + text(signature)); err == nil && u.isSignedBy([]*publicKey{public}) {
+			t.Errorf("a token with the header %s is believed", header)
 		}
 	}
 	for _, malformed := range []string{"", "a", "a.b", "a.b.c", parts[0] + "." + parts[1], token + ".x", parts[0] + "." + text([]byte("[]")) + "." + parts[2]} {

@@ -115,11 +115,12 @@ func (q requests) Create(ctx context.Context, r *resource.Request, obj resource.
 	seconds := *spec.ExpirationSeconds
 	req.Status.ExpirationTimestamp = metav1.NewTime(now.Add(time.Duration(seconds) * time.Second))
 	if !q.t.o.ExactLife && b.Pod != nil && seconds == int64(podLife/time.Second) && contains(q.t.o.Audiences, spec.Audiences) {
-		b.WarnAfter, seconds = now.Unix()+seconds, int64(yearLong/time.Second)
+		b.WarnAfter, seconds = date(now.Unix()+seconds), int64(yearLong/time.Second)
 	}
+	from, to := date(now.Unix()), date(now.Unix()+seconds)
 	req.Status.Token, err = q.t.sign(&claims{
 		Audience: spec.Audiences, Issuer: q.t.o.Issuers[0], Subject: UserPrefix + r.Namespace + ":" + account.Name,
-		IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: now.Unix() + seconds, ID: string(q.t.o.NewID()), Bound: b,
+		IssuedAt: &from, NotBefore: &from, Expires: &to, ID: string(q.t.o.NewID()), Bound: b,
 	})
 	return req, err
 }

@@ -140,8 +140,8 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 		return nil, nil, errors.New("failed to verify signature")
 	}
 	meant := []string(u.claims.Audience)
-	if legacy {
-		meant = t.o.Audiences // they have none of their own
+	if legacy || len(meant) == 0 {
+		meant = t.o.Audiences
 	}
 	if len(audiences) > 0 {
 		meant = slices.DeleteFunc(slices.Clone(meant), func(a string) bool { return !slices.Contains(audiences, a) })
@@ -216,13 +216,15 @@ func (c checker) bound(s *claims) (*auth.User, error) {
 	if b == nil || b.Namespace == "" || b.Account.Name == "" {
 		return nil, errMalformed
 	}
-	if s.Expires == 0 || c.now.Unix() > s.Expires {
+	now := date(c.now.Unix())
+	if s.Expires != nil && now > *s.Expires {
 		return nil, errors.New("service account token has expired")
 	}
-	if s.NotBefore > c.now.Add(leeway).Unix() {
+	soon := date(c.now.Add(leeway).Unix())
+	if s.NotBefore != nil && *s.NotBefore > soon {
 		return nil, errors.New("service account token is not valid yet")
 	}
-	if s.IssuedAt > c.now.Add(leeway).Unix() {
+	if s.IssuedAt != nil && *s.IssuedAt > soon {
 		return nil, errors.New("service account token is issued in the future")
 	}
 	if err := c.account(b.Namespace, b.Account); err != nil {
