@@ -3,6 +3,7 @@ module github.com/steer-dev/steer/oracle
 go 1.26.0
 
 require (
+	github.com/go-jose/go-jose/v4 v4.1.8
 	go.etcd.io/etcd/server/v3 v3.6.8
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
