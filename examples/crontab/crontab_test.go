@@ -4,20 +4,16 @@
 package crontab_test
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
@@ -45,15 +41,10 @@ type bundle struct {
 func setup(t *testing.T, o steertest.Options) *bundle {
 	t.Helper()
 	b := &bundle{moved: make(chan controller.Request)}
-	op := crontab.Operator(crontab.Clock{Now: b.now, Moved: b.moved})
-	var err error
-	if o.Scheme, err = client.NewScheme(op.Scheme...); err != nil {
-		t.Fatal(err)
-	}
+	o.Operator = crontab.Operator(crontab.Clock{Now: b.now, Moved: b.moved})
 	if o.CRDs == nil {
 		o.CRDs = []string{generated}
 	}
-	o.Setup = op.Setup
 	b.Env = steertest.New(t, o)
 	return b
 }
@@ -247,31 +238,38 @@ func TestJobsRunToTheirEnd(t *testing.T) {
 // TestAFailedWriteIsMadeUpFor breaks the second write of every kind.
 func TestAFailedWriteIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	seen := map[string]int{}
-	fault := interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
-		what := string(call.Verb) + call.GVK.Kind + call.SubResource
-		mu.Lock()
-		seen[what]++
-		broken := call.Verb.Writes() && seen[what] == 2
-		mu.Unlock()
-		if broken {
-			return apierrors.NewInternalError(errors.New("injected"))
-		}
-		return do()
-	})
-	b := setup(t, steertest.Options{Intercept: fault})
-	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
-	for want := range 3 {
-		b.moveToNext(ct.Spec.CronSpec)
-		b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == want+1 })
+	for name, failure := range map[string]steertest.Failure{
+		"error": steertest.InternalError, "conflict": steertest.Conflict, "lost answer": steertest.TimeoutAfterCommit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, steertest.Options{Faults: []steertest.Fault{
+				{Verb: client.VerbApply, Kind: "Job", With: failure, Skip: 1},
+				{Verb: client.VerbPatch, Kind: "CronTab", SubResource: "status", With: failure, Skip: 1},
+			}})
+			b.Apply(sample)
+			ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+			for want := range 3 {
+				b.moveToNext(ct.Spec.CronSpec)
+				b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == want+1 })
+			}
+			b.Settled()
+		})
 	}
-	b.Settled()
-	mu.Lock()
-	defer mu.Unlock()
-	if seen["applyJob"] < 2 || seen["patchCronTabstatus"] < 2 {
-		t.Errorf("no write was broken: %v", seen)
+}
+
+// TestAnOperatorThatIsKilledAfterEveryWriteGetsThere starts it anew each time.
+func TestAnOperatorThatIsKilledAfterEveryWriteGetsThere(t *testing.T) {
+	t.Parallel()
+	b := setup(t, steertest.Options{Workloads: steertest.Workloads()})
+	killed := steertest.KillAfterEveryWrite[*v1.CronTab](b.Env, key, func() { b.Apply(sample) }, steertest.Ready)
+	due := b.skipToNext("* * * * *")
+	killed = append(killed, steertest.KillAfterEveryWrite[*v1.CronTab](b.Env, key, func() {
+		b.StopOperator() // it finds that time has passed when it starts
+		b.StartOperator()
+	}, steertest.Ready, scheduled(due), active())...)
+	if len(killed) < 4 {
+		t.Errorf("killed after %v only", killed)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/examples/etcdcluster"
 	v1 "github.com/steer-dev/steer/examples/etcdcluster/api/v1"
 	"github.com/steer-dev/steer/examples/etcdcluster/loopback"
@@ -37,7 +36,7 @@ type bundle struct {
 	clock   clock
 }
 
-func setup(t *testing.T, intercept interceptor.Funcs) *bundle {
+func setup(t *testing.T) *bundle {
 	t.Helper()
 	addresses := loopback.Addresses{Seed: rand.Uint64()}
 	backups := t.TempDir()
@@ -46,13 +45,7 @@ func setup(t *testing.T, intercept interceptor.Funcs) *bundle {
 	op := etcdcluster.Operator(etcdcluster.Options{
 		Addresses: addresses, Etcd: b.guard, Snapshots: etcdcluster.Snapshots(backups), Poll: 20 * time.Millisecond, Now: b.clock.now,
 	})
-	scheme, err := client.NewScheme(op.Scheme...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Env = steertest.New(t, steertest.Options{
-		Scheme: scheme, CRDs: []string{"config/crd/bases"}, Setup: op.Setup, Intercept: intercept, Timeout: 2 * time.Minute,
-	})
+	b.Env = steertest.New(t, steertest.Options{CRDs: []string{"config/crd/bases"}, Operator: op, Timeout: 2 * time.Minute})
 	b.kubelet.Client = b.Client
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup

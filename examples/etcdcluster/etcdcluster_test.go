@@ -4,11 +4,8 @@
 package etcdcluster_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,15 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/await"
-	"github.com/steer-dev/steer/client/interceptor"
 	v1 "github.com/steer-dev/steer/examples/etcdcluster/api/v1"
 	"github.com/steer-dev/steer/steertest"
 )
 
 func TestMembersFollowTheSizeOneByOne(t *testing.T) {
 	t.Parallel()
-	b := setup(t, interceptor.Funcs{})
+	b := setup(t)
 	b.cluster("db", v1.EtcdClusterSpec{Size: 1})
 	b.steady(key, 1)
 	b.put("db", "answer", "42")
@@ -55,7 +50,7 @@ func TestMembersFollowTheSizeOneByOne(t *testing.T) {
 
 func TestADeadMemberIsReplaced(t *testing.T) {
 	t.Parallel()
-	b := setup(t, interceptor.Funcs{})
+	b := setup(t)
 	b.cluster("db", v1.EtcdClusterSpec{Size: 3})
 	before := b.steady(key, 3).Status.Members
 	b.put("db", "answer", "42")
@@ -108,7 +103,7 @@ func TestADeadMemberIsReplaced(t *testing.T) {
 
 func TestALostQuorumIsReportedAndLeftAlone(t *testing.T) {
 	t.Parallel()
-	b := setup(t, interceptor.Funcs{})
+	b := setup(t)
 	b.cluster("db", v1.EtcdClusterSpec{Size: 3})
 	b.steady(key, 3)
 	b.StopOperator() // so that it finds both losses at once
@@ -132,7 +127,7 @@ func TestALostQuorumIsReportedAndLeftAlone(t *testing.T) {
 
 func TestASnapshotIsRestoredIntoAFreshCluster(t *testing.T) {
 	t.Parallel()
-	b := setup(t, interceptor.Funcs{})
+	b := setup(t)
 	b.cluster("db", v1.EtcdClusterSpec{Size: 1, Backup: &v1.Backup{Every: metav1.Duration{Duration: time.Hour}, Keep: 2}})
 	steertest.Wait(b.Env, key, func(c *v1.EtcdCluster) bool { return c.Status.LastBackup != nil })
 	b.put("db", "answer", "42")
@@ -156,133 +151,44 @@ func TestASnapshotIsRestoredIntoAFreshCluster(t *testing.T) {
 	}
 }
 
-// errKilled is what an operator gets that is dead already.
-var errKilled = errors.New("the operator was killed")
-
-// blade kills the operator with every write that changes anything: the write is
-// done, its answer is lost, and nothing comes after it.
-type blade struct {
-	revision func(client.Call) string
-
-	mu   sync.Mutex
-	dead bool
-	cut  chan string // told what the write was
-}
-
-func (b *blade) write(what string, do func() (effective bool, err error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.dead {
-		return errKilled
-	}
-	effective, err := do()
-	if err != nil || !effective {
-		return err
-	}
-	b.dead = true
-	b.cut <- what
-	return errKilled
-}
-
-func (b *blade) revive() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.dead = false
-}
-
-func (b *blade) intercept(_ context.Context, call client.Call, do func() error) error {
-	if !call.Verb.Writes() {
-		return do()
-	}
-	return b.write(strings.Join([]string{string(call.Verb), call.GVK.Kind, call.Key.Name, call.SubResource}, " "), func() (bool, error) {
-		before := b.revision(call)
-		err := do()
-		return b.revision(call) != before, err
-	})
-}
-
-// TestAnOperatorThatIsKilledAfterEveryWriteGetsThere starts it anew each time.
+// TestAnOperatorThatIsKilledAfterEveryWriteGetsThere counts changes of etcd's
+// members as writes too.
 func TestAnOperatorThatIsKilledAfterEveryWriteGetsThere(t *testing.T) {
 	t.Parallel()
-	knife := &blade{cut: make(chan string, 1)}
-	var b *bundle
-	knife.revision = func(call client.Call) string {
-		obj := client.NewMetadata(call.GVK)
-		if err := b.Client.Get(b.Context(), call.Key, obj); client.IgnoreNotFound(err) != nil {
-			t.Errorf("look at %s %s: %v", call.GVK.Kind, call.Key, err)
-		}
-		return obj.ResourceVersion
-	}
-	b = setup(t, interceptor.Each(knife.intercept))
+	b := setup(t)
 	b.guard.mu.Lock()
-	b.guard.around = func(what string, do func() error) error {
-		return knife.write(what, func() (bool, error) { err := do(); return err == nil, err })
-	}
+	b.guard.around = b.Outside
 	b.guard.mu.Unlock()
-
-	b.cluster("db", v1.EtcdClusterSpec{Size: 1})
+	var replaced string
 	for _, phase := range []struct {
 		name string
 		act  func()
 		size int32
 		cuts int // at least
 	}{
-		{"found", func() {}, 1, 4},
+		{"found", func() { b.cluster("db", v1.EtcdClusterSpec{Size: 1}) }, 1, 4},
 		{"grow", func() { b.scale(3) }, 3, 10},
 		{"replace", func() {
+			var old v1.EtcdCluster
+			if err := b.Client.Get(b.Context(), steertest.Key(key), &old); err != nil {
+				t.Fatal(err)
+			}
+			replaced = old.Status.Members[0].ID
 			if err := b.kubelet.Kill(b.Context(), "default", "db-0"); err != nil {
 				t.Fatal(err)
 			}
 		}, 3, 6},
 		{"shrink", func() { b.scale(1) }, 1, 6},
 	} {
-		var old v1.EtcdCluster
-		if err := b.Client.Get(b.Context(), steertest.Key(key), &old); err != nil {
-			t.Fatal(err)
-		}
-		phase.act()
-		cuts := b.surviveUntil(knife, func(c *v1.EtcdCluster) bool {
-			for _, match := range steady(phase.size) {
-				if match(c) != nil {
-					return false
-				}
-			}
-			return phase.name != "replace" || c.Status.Members[0].ID != old.Status.Members[0].ID
-		})
-		t.Logf("%s: killed %d times, after: %s", phase.name, len(cuts), strings.Join(cuts, "; "))
-		if len(cuts) < phase.cuts {
-			t.Errorf("%s: killed %d times, want at least %d: the knife is blunt", phase.name, len(cuts), phase.cuts)
+		isNew := steertest.Field(func(c *v1.EtcdCluster) bool { return c.Status.Members[0].ID != replaced }, true)
+		killed := steertest.KillAfterEveryWrite[*v1.EtcdCluster](b.Env, key, phase.act, append(steady(phase.size), isNew)...)
+		t.Logf("%s: killed %d times, after: %s", phase.name, len(killed), strings.Join(killed, "; "))
+		if len(killed) < phase.cuts {
+			t.Errorf("%s: killed %d times, want at least %d", phase.name, len(killed), phase.cuts)
 		}
 	}
 	if got, want := strings.Join(b.guard.taken(), ", "),
 		"add db-1, promote db-1, add db-2, promote db-2, remove db-0, add db-0, promote db-0, remove db-2, remove db-1"; got != want {
 		t.Errorf("changes: %s\nwant %s", got, want)
-	}
-}
-
-// surviveUntil starts the operator again whenever it was killed, until the
-// condition holds, and returns after what it was killed.
-func (b *bundle) surviveUntil(knife *blade, condition func(*v1.EtcdCluster) bool) (cuts []string) {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		_, err := await.Object(ctx, b.Client, steertest.Key(key), condition)
-		done <- err
-	}()
-	for {
-		select {
-		case what := <-knife.cut:
-			cuts = append(cuts, strings.TrimSpace(what))
-			b.StopOperator()
-			knife.revive()
-			b.StartOperator()
-		case err := <-done:
-			if err != nil {
-				b.Fatalf("killed %d times (%s): %v", len(cuts), strings.Join(cuts, "; "), err)
-			}
-			return cuts
-		}
 	}
 }
