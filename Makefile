@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz crash bench oracle etcdcluster helm
+.PHONY: help demo test race lint ci fuzz crash bench oracle etcdcluster helm real
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -34,6 +34,11 @@ bench: ## side by side with the peers (builds them once; up to ten minutes for e
 
 etcdcluster: ## the operator of examples/etcdcluster with real etcd members
 	.ci/run etcdcluster
+
+real: ## the suites on kube-apiservers of 1.36 and an older minor (builds them once)
+	cd oracle && go build -o bin/ ./cmd/...
+	cd oracle/older && go build -o bin/ ./...
+	.ci/run real
 
 helm: ## Helm, built from its module, against steer up --workloads (minutes, once)
 	cd oracle/helm && go test -v -timeout 20m ./...

@@ -31,7 +31,7 @@ var errKilled = errors.New("steertest: the operator was killed")
 // Writes are those of the operator's client, and those to systems outside of the
 // API server that go through [Env.Outside]. A test in which the operator is never
 // killed fails.
-func KillAfterEveryWrite[T client.Object](e *Env, key string, act func(), matchers ...Matcher) (killed []string) {
+func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), matchers ...Matcher) (killed []string) {
 	e.Helper()
 	k := e.killer
 	k.arm()
@@ -43,11 +43,12 @@ func KillAfterEveryWrite[T client.Object](e *Env, key string, act func(), matche
 		}
 	}()
 	act()
+	at := key[T](e, name)
 	ctx, cancel := e.bounded()
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := await.Object(ctx, e.Client, Key(key), func(obj T) bool {
+		_, err := await.Object(ctx, e.Client, at, func(obj T) bool {
 			if await.Gone(obj) {
 				return false
 			}

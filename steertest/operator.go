@@ -59,6 +59,9 @@ func (e *Env) StartOperator() {
 func (e *Env) managerOptions() (manager.Options, error) {
 	args := append([]string{"--health-probe-bind-address=0", "--leader-election-namespace=" + e.Namespace}, e.options.Args...)
 	o, err := e.options.Operator.Options(args, func(o *manager.Options) {
+		if e.Plane == nil {
+			o.Cache.Namespaces = []string{e.Namespace}
+		}
 		o.Cache.Undeclared, o.Cache.DetectMutation = cache.UndeclaredError, true
 		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -41,11 +40,11 @@ func (e *Env) configOfOperator() *rest.Config {
 	e.Helper()
 	role := e.options.Role
 	if role == Administrator {
-		return e.Plane.RESTConfig()
+		return e.operatorOf(e.Config)
 	}
 	path, err := find(cmp.Or(role, defaultRole))
 	if role == "" && errors.Is(err, fs.ErrNotExist) {
-		return e.Plane.RESTConfig()
+		return e.operatorOf(e.Config)
 	}
 	var roles []manifest.Object
 	if err == nil {
@@ -57,18 +56,34 @@ func (e *Env) configOfOperator() *rest.Config {
 	if err != nil {
 		e.Fatalf("steertest: the role of the operator: %v", err)
 	}
-	cfg := e.Plane.RESTConfigFor(&auth.User{
-		Name:   "system:serviceaccount:" + serviceAccountNamespace + ":" + serviceAccount,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + serviceAccountNamespace, auth.Authenticated},
-	})
+	namespace := e.accountNamespace()
+	cfg := e.operatorOf(e.configFor(&auth.User{
+		Name:   "system:serviceaccount:" + namespace + ":" + serviceAccount,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, auth.Authenticated},
+	}))
 	watcher := &refusals{report: e.fail, file: path, told: map[string]bool{}}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &watched{next, watcher} })
 	return cfg
 }
 
+// operatorOf is cfg for the operator, whose writes are counted.
+func (e *Env) operatorOf(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counted{next, e} })
+	return cfg
+}
+
+// accountNamespace is where the service account of the operator is.
+func (e *Env) accountNamespace() string {
+	if e.Plane == nil {
+		return e.Namespace
+	}
+	return serviceAccountNamespace
+}
+
 // bind creates the roles, and binds each to the service account of the operator.
 func (e *Env) bind(roles []manifest.Object) error {
-	namespaces := map[string]bool{serviceAccountNamespace: true}
+	namespaces := map[string]bool{e.accountNamespace(): true}
 	var objects []manifest.Object
 	for _, role := range roles {
 		kind, namespace := role.GetKind(), role.GetNamespace()
@@ -76,23 +91,37 @@ func (e *Env) bind(roles []manifest.Object) error {
 			continue
 		}
 		if kind == "Role" && namespace == "" {
-			namespace = metav1.NamespaceDefault
+			namespace = e.Namespace
 		}
 		if namespace != "" {
 			namespaces[namespace] = true
+		}
+		if e.Plane == nil { // the role of this test, whatever others call theirs
+			role.Unstructured = role.DeepCopy()
+			role.SetName(e.Namespace + "-" + role.GetName())
+			e.remove(role.Unstructured)
 		}
 		binding := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind + "Binding",
 			"metadata": map[string]any{"name": "steertest-" + role.GetName()},
 			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role.GetName()},
-			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": serviceAccount, "namespace": serviceAccountNamespace}},
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": serviceAccount, "namespace": e.accountNamespace()}},
 		}}
 		binding.SetNamespace(namespace)
+		if e.Plane == nil {
+			e.remove(binding)
+		}
 		objects = append(objects, role, manifest.Object{Unstructured: binding, File: role.File})
 	}
 	if len(objects) == 0 {
 		return errors.New("the file holds no ClusterRole and no Role: generate it with `steer generate rbac:roleName=...`, " +
 			"or say Role: steertest.Administrator")
+	}
+	if e.Plane == nil {
+		delete(namespaces, e.Namespace)
+		for _, other := range slices.Sorted(maps.Keys(namespaces)) {
+			e.skip("a Role in namespace " + other)
+		}
 	}
 	var first []manifest.Object
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Apply applies the objects of files and folders; those that name no namespace
-// go to "default". Relative paths are looked for like [Options.CRDs].
+// go to [Env.Namespace]. Relative paths are looked for like [Options.CRDs].
 func (e *Env) Apply(paths ...string) {
 	e.Helper()
 	found, err := findAll(paths)
@@ -21,8 +21,13 @@ func (e *Env) Apply(paths ...string) {
 		e.Fatalf("steertest: apply manifests: %v", err)
 	}
 	objects, err := manifest.Read(found...)
+	for i := range objects {
+		if err == nil && e.Plane == nil {
+			err = e.place(objects[i])
+		}
+	}
 	if err == nil {
-		err = manifest.Apply(e.ctx, e.Client, "", objects)
+		err = manifest.Apply(e.ctx, e.Client, e.Namespace, objects)
 	}
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
@@ -32,7 +37,7 @@ func (e *Env) Apply(paths ...string) {
 // Create brings an object into the state that it is given in: with its status,
 // and, when it has a deletion timestamp, on its way out. The latter needs a
 // finalizer, since the object would be gone at once without; the time is that of
-// the call. obj becomes what the server has.
+// the call. Without a namespace it goes to [Env.Namespace]. obj becomes what the server has.
 func (e *Env) Create(obj client.Object) {
 	e.Helper()
 	deleting := obj.GetDeletionTimestamp() != nil
@@ -48,6 +53,9 @@ func (e *Env) Create(obj client.Object) {
 	}
 	if err := json.Unmarshal(content, &given); err != nil {
 		e.Fatalf("steertest: read the status of %T %s: %v", obj, obj.GetName(), err)
+	}
+	if err := e.place(obj); err != nil {
+		e.Fatalf("steertest: create %T %s: %v", obj, obj.GetName(), err)
 	}
 	obj.SetResourceVersion("")
 	obj.SetDeletionTimestamp(nil)

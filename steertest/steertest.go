@@ -31,6 +31,8 @@ package steertest
 import (
 	"cmp"
 	"context"
+	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,13 +117,14 @@ func Workloads(outcomes ...workloads.Outcome) *workloads.Options {
 // test instead of returning errors.
 type Env struct {
 	testing.TB
-	// Plane is the control plane.
+	// Plane is the control plane; nil on a server of [KubeconfigVariable].
 	Plane *controlplane.Plane
-	// Config reaches it without sockets, as administrator.
+	// Config reaches it, without sockets, as administrator.
 	Config *rest.Config
 	// Client is live: its reads are requests. It is an administrator's.
 	Client client.Client
-	// Namespace is the test's: where objects and keys go that name none.
+	// Namespace is where objects and keys are that name none: "default", or on a
+	// server of [KubeconfigVariable] one of the test's own.
 	Namespace string
 	// Manager runs the operator under test; nil while none runs.
 	Manager *manager.Manager
@@ -135,6 +138,7 @@ type Env struct {
 	broken context.CancelCauseFunc
 	// operator is who the operator's requests come from.
 	operator *rest.Config
+	written  atomic.Int64 // requests of the operator that are no reads
 	faults   *faults
 	killer   *killer
 	mistakes *mistakes
@@ -160,7 +164,11 @@ func New(t testing.TB, o Options) *Env {
 	e.faults = newFaults(o.Faults)
 	e.killer = &killer{revision: e.revision}
 	e.mistakes = &mistakes{report: e.fail, scheme: o.Scheme, told: map[string]bool{}}
-	e.startPlane()
+	if file := os.Getenv(KubeconfigVariable); file != "" {
+		e.useServer(file)
+	} else {
+		e.startPlane()
+	}
 	for _, obj := range o.Objects {
 		e.Create(obj)
 	}
@@ -267,7 +275,7 @@ func (e *Env) Context() context.Context { return e.ctx }
 // everybody who is known they are in the group system:authenticated.
 func (e *Env) AsUser(name string, groups ...string) client.Client {
 	e.Helper()
-	return e.clientOf(e.Plane.RESTConfigFor(&auth.User{Name: name, Groups: append(groups, auth.Authenticated)}))
+	return e.clientOf(e.configFor(&auth.User{Name: name, Groups: append(groups, auth.Authenticated)}))
 }
 
 func (e *Env) clientOf(cfg *rest.Config) client.Client {

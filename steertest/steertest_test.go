@@ -66,7 +66,7 @@ func (k keeper) Reconcile(ctx context.Context, cm *corev1.ConfigMap) (controller
 		return controller.Done(), nil
 	}
 	copied := configMap("copy")
-	copied.Data = cm.Data
+	copied.Namespace, copied.Data = cm.Namespace, cm.Data
 	return controller.Done(), k.Apply(ctx, copied, client.FieldOwner("keeper"), client.ForceOwnership)
 }
 

@@ -32,8 +32,11 @@ const firstRealTime = 1767225600 // 2026-01-01
 // a bubble of virtual time. There a template would come from the future, and one
 // that was made there could not be used outside.
 func forkable(o *controlplane.Options) bool {
-	return o.Store == nil && o.DataDir == "" && o.Entropy == nil && o.Admission == nil && o.Disable == nil && time.Now().Unix() >= firstRealTime
+	return o.Store == nil && o.DataDir == "" && o.Entropy == nil && o.Admission == nil && o.Disable == nil && !virtual()
 }
+
+// virtual tells whether the time is that of a testing/synctest bubble.
+func virtual() bool { return time.Now().Unix() < firstRealTime }
 
 // usuallyDisabled is what planes go without unless their options say otherwise:
 // nothing in a test reads the ConfigMap kube-root-ca.crt, and what it holds

@@ -14,8 +14,8 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
-// Wait returns the object of a key, "namespace/name" or "name", as soon as it
-// exists and the condition holds; await.Ready is such a condition. It watches;
+// Wait returns the object of a key, "namespace/name" or "name" in [Env.Namespace],
+// as soon as it exists and the condition holds; await.Ready is such a condition. It watches;
 // nothing is polled. When the condition does not hold within the timeout the
 // test fails and shows the last state.
 func Wait[T client.Object](e *Env, key string, condition func(T) bool) T {
@@ -38,7 +38,7 @@ func WaitGone[T client.Object](e *Env, key string) {
 func waitFor[T client.Object](e *Env, name string, condition func(T) bool) (T, error) {
 	ctx, cancel := e.bounded()
 	defer cancel()
-	return await.Object(ctx, e.Client, Key(name), condition)
+	return await.Object(ctx, e.Client, key[T](e, name), condition)
 }
 
 // bounded is a context for one wait. It ends early when the operator cannot go
@@ -109,6 +109,9 @@ func (e *Env) busiest(since time.Time) string {
 // settle asks one part after the other, until none has written anything while
 // the others were asked.
 func (e *Env) settle(ctx context.Context) error {
+	if e.Plane == nil {
+		return e.settleOnServer(ctx)
+	}
 	for {
 		if e.manual {
 			if _, err := e.Plane.Settle(ctx); err != nil {

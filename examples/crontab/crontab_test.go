@@ -4,6 +4,7 @@
 package crontab_test
 
 import (
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ const (
 	generated = "config/crd/bases"
 	bare      = "testdata/bare-crd.yaml"
 	sample    = "config/samples/crontab.yaml"
-	key       = "default/my-new-cron-object"
+	object    = "my-new-cron-object"
 )
 
 // bundle is a control plane, the operator, and its clock.
@@ -73,7 +74,7 @@ func (b *bundle) moveToNext(cronSpec string) time.Time {
 	b.Helper()
 	due := b.skipToNext(cronSpec)
 	select {
-	case b.moved <- controller.Request{NamespacedName: steertest.Key(key)}:
+	case b.moved <- controller.Request{NamespacedName: client.ObjectKey{Namespace: b.Namespace, Name: object}}:
 	case <-time.After(30 * time.Second):
 		b.Fatal("the operator does not listen to its clock")
 	}
@@ -82,7 +83,7 @@ func (b *bundle) moveToNext(cronSpec string) time.Time {
 
 func (b *bundle) jobs(condition func([]batchv1.Job) bool) []batchv1.Job {
 	b.Helper()
-	list := steertest.WaitList(b.Env, func(l *batchv1.JobList) bool { return condition(l.Items) }, client.InNamespace("default"))
+	list := steertest.WaitList(b.Env, func(l *batchv1.JobList) bool { return condition(l.Items) }, client.InNamespace(b.Namespace))
 	return list.Items
 }
 
@@ -122,7 +123,7 @@ func TestACronTabStartsAJobAtEachDueTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 	if len(ct.Finalizers) != 1 || ct.Status.LastScheduleTime != nil {
 		t.Errorf("before the first due time: finalizers %v, status %+v", ct.Finalizers, ct.Status)
 	}
@@ -134,16 +135,16 @@ func TestACronTabStartsAJobAtEachDueTime(t *testing.T) {
 	if !metav1.IsControlledBy(&job, ct) {
 		t.Errorf("the Job is not owned by the CronTab: %v", job.OwnerReferences)
 	}
-	steertest.Expect[*v1.CronTab](b.Env, key, active(job.Name), scheduled(due))
+	steertest.Expect[*v1.CronTab](b.Env, object, active(job.Name), scheduled(due))
 	b.finish(&job)
-	steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready, active())
+	steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready, active())
 }
 
 func TestRunningJobsFollowTheReplicas(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 	b.moveToNext(ct.Spec.CronSpec)
 	b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })
 	for _, replicas := range []string{"3", "0"} {
@@ -161,15 +162,15 @@ func TestOldJobsArePruned(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 	for range 5 {
 		b.moveToNext(ct.Spec.CronSpec)
 		jobs := b.jobs(func(jobs []batchv1.Job) bool { return len(running(jobs)) == 1 })
 		b.finish(&running(jobs)[0])
 	}
 	jobs := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 3 && len(running(jobs)) == 0 })
-	steertest.Expect[*v1.CronTab](b.Env, key, active())
-	newest := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready).Status.LastScheduleTime.UTC().Format(time.RFC3339)
+	steertest.Expect[*v1.CronTab](b.Env, object, active())
+	newest := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready).Status.LastScheduleTime.UTC().Format(time.RFC3339)
 	if last := jobs[len(jobs)-1].Annotations["stable.example.com/due"]; last != newest {
 		t.Errorf("the newest Job is of %s, want %s", last, newest)
 	}
@@ -179,7 +180,8 @@ func TestADeletedCronTabSuspendsAndTakesItsJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	b.NeedControllers()
+	ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 	b.moveToNext(ct.Spec.CronSpec)
 	job := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })[0]
 	// Somebody holds the Job, so that what the finalizer did to it can be seen.
@@ -190,7 +192,7 @@ func TestADeletedCronTabSuspendsAndTakesItsJobs(t *testing.T) {
 	if err := b.Client.Delete(b.Context(), ct); err != nil {
 		t.Fatal(err)
 	}
-	steertest.WaitGone[*v1.CronTab](b.Env, key)
+	steertest.WaitGone[*v1.CronTab](b.Env, object)
 	held := b.jobs(func(jobs []batchv1.Job) bool { return jobs[0].DeletionTimestamp != nil })[0]
 	if held.Spec.Suspend == nil || !*held.Spec.Suspend {
 		t.Error("the running Job was not suspended")
@@ -206,17 +208,17 @@ func TestAnInvalidScheduleIsReportedAndCanBeMended(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cronSpec":"soon"}}`))
 	if err := b.Client.Patch(b.Context(), ct, patch); err != nil {
 		t.Fatal(err)
 	}
-	steertest.Expect[*v1.CronTab](b.Env, key, steertest.Condition(controller.StalledCondition, metav1.ConditionTrue, "InvalidSchedule"))
+	steertest.Expect[*v1.CronTab](b.Env, object, steertest.Condition(controller.StalledCondition, metav1.ConditionTrue, "InvalidSchedule"))
 	patch = client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cronSpec":"0 * * * *"}}`))
 	if err := b.Client.Patch(b.Context(), ct, patch); err != nil {
 		t.Fatal(err)
 	}
-	steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready, steertest.Condition(controller.StalledCondition, ""))
+	steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready, steertest.Condition(controller.StalledCondition, ""))
 }
 
 // TestJobsRunToTheirEnd lets the controllers of a cluster play their parts.
@@ -224,10 +226,10 @@ func TestJobsRunToTheirEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{Workloads: steertest.Workloads()})
 	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 	for range 5 {
 		due := b.moveToNext(ct.Spec.CronSpec)
-		steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready, scheduled(due), active())
+		steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready, scheduled(due), active())
 	}
 	b.Settled()
 	if jobs := b.jobs(func([]batchv1.Job) bool { return true }); len(jobs) != 3 || len(running(jobs)) != 0 {
@@ -248,7 +250,7 @@ func TestAFailedWriteIsMadeUpFor(t *testing.T) {
 				{Verb: client.VerbPatch, Kind: "CronTab", SubResource: "status", With: failure, Skip: 1},
 			}})
 			b.Apply(sample)
-			ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+			ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 			for want := range 3 {
 				b.moveToNext(ct.Spec.CronSpec)
 				b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == want+1 })
@@ -262,9 +264,9 @@ func TestAFailedWriteIsMadeUpFor(t *testing.T) {
 func TestAnOperatorThatIsKilledAfterEveryWriteGetsThere(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{Workloads: steertest.Workloads()})
-	killed := steertest.KillAfterEveryWrite[*v1.CronTab](b.Env, key, func() { b.Apply(sample) }, steertest.Ready)
+	killed := steertest.KillAfterEveryWrite[*v1.CronTab](b.Env, object, func() { b.Apply(sample) }, steertest.Ready)
 	due := b.skipToNext("* * * * *")
-	killed = append(killed, steertest.KillAfterEveryWrite[*v1.CronTab](b.Env, key, func() {
+	killed = append(killed, steertest.KillAfterEveryWrite[*v1.CronTab](b.Env, object, func() {
 		b.StopOperator() // it finds that time has passed when it starts
 		b.StartOperator()
 	}, steertest.Ready, scheduled(due), active())...)
@@ -277,28 +279,31 @@ func TestADueTimeThatWasMissedIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t, steertest.Options{})
 	b.Apply(sample)
-	ct := steertest.Expect[*v1.CronTab](b.Env, key, steertest.Ready)
+	ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
 	b.StopOperator()
 	due := b.skipToNext(ct.Spec.CronSpec)
 	b.StartOperator()
 	b.Settled()
-	steertest.Expect[*v1.CronTab](b.Env, key, scheduled(due))
+	steertest.Expect[*v1.CronTab](b.Env, object, scheduled(due))
 }
 
 // TestTheBareDefinitionOfTheDocumentationWorks runs the operator on the CRD as
 // the Kubernetes documentation gives it: without a status.
 func TestTheBareDefinitionOfTheDocumentationWorks(t *testing.T) {
 	t.Parallel()
+	if os.Getenv(steertest.KubeconfigVariable) != "" {
+		t.Skip("the other tests need the whole definition on the same server")
+	}
 	b := setup(t, steertest.Options{CRDs: []string{bare}})
 	b.Apply(sample)
-	steertest.Wait(b.Env, key, func(ct *v1.CronTab) bool { return len(ct.Finalizers) == 1 })
+	steertest.Wait(b.Env, object, func(ct *v1.CronTab) bool { return len(ct.Finalizers) == 1 })
 	for want := range 3 {
 		b.moveToNext("* * * * */5")
 		b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == want+1 })
 	}
-	if err := b.Client.Delete(b.Context(), &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "my-new-cron-object"}}); err != nil {
+	if err := b.Client.Delete(b.Context(), &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: object}}); err != nil {
 		t.Fatal(err)
 	}
-	steertest.WaitGone[*v1.CronTab](b.Env, key)
+	steertest.WaitGone[*v1.CronTab](b.Env, object)
 	b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 0 })
 }

@@ -41,7 +41,11 @@ func TestTheOperatorDoesTheSameOnTheRealServer(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/walk.txt"
 	for name, start := range map[string]func(*testing.T) *rest.Config{
-		"steer":          func(t *testing.T) *rest.Config { return steertest.New(t, steertest.Options{}).Config },
+		"steer": func(t *testing.T) *rest.Config {
+			env := steertest.New(t, steertest.Options{})
+			env.NeedPlane()
+			return env.Config
+		},
 		"kube-apiserver": func(t *testing.T) *rest.Config { return reference.Server(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +115,7 @@ func walk(t *testing.T, cfg *rest.Config) string {
 		return len(ct.Status.Active) == 0 && ct.Status.ObservedGeneration == ct.Generation
 	})
 	w.must(w.client.Delete(ctx, &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "my-new-cron-object"}}))
-	_, err = await.Object(ctx, w.client, steertest.Key(key), await.Gone[*v1.CronTab])
+	_, err = await.Object(ctx, w.client, steertest.Key("default/my-new-cron-object"), await.Gone[*v1.CronTab])
 	w.must(err)
 	fmt.Fprintln(&w.notes, "gone")
 	stop()
@@ -163,7 +167,7 @@ func (w *walker) has(ct *v1.CronTab, condition, reason string) bool {
 // see waits for a state of the CronTab and notes it.
 func (w *walker) see(what string, state func(*v1.CronTab) bool) {
 	w.Helper()
-	ct, err := await.Object(w.ctx, w.client, steertest.Key(key), func(ct *v1.CronTab) bool { return ct != nil && state(ct) })
+	ct, err := await.Object(w.ctx, w.client, steertest.Key("default/my-new-cron-object"), func(ct *v1.CronTab) bool { return ct != nil && state(ct) })
 	w.must(err)
 	fmt.Fprintf(&w.notes, "%s: generation %d, observed %d, finalizers %v, active %v, last %v\n",
 		what, ct.Generation, ct.Status.ObservedGeneration, ct.Finalizers, ct.Status.Active, ct.Status.LastScheduleTime != nil)
@@ -181,7 +185,7 @@ func (w *walker) due() {
 	w.ahead = time.Until(next)
 	w.mu.Unlock()
 	select {
-	case w.moved <- controller.Request{NamespacedName: steertest.Key(key)}:
+	case w.moved <- controller.Request{NamespacedName: steertest.Key("default/my-new-cron-object")}:
 	case <-w.ctx.Done():
 		w.Fatal("the operator does not listen to its clock")
 	}

@@ -19,22 +19,15 @@ import (
 
 func TestAFleetIsKeptAtItsNumber(t *testing.T) {
 	t.Parallel()
-	op := replicas.Operator()
-	scheme, err := client.NewScheme(op.Scheme...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme, CRDs: []string{"config/crd/bases"}, Setup: op.Setup})
+	env := steertest.New(t, steertest.Options{CRDs: []string{"config/crd/bases"}, Operator: replicas.Operator()})
 	fleet := &v1.Fleet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       v1.FleetSpec{Replicas: 2, Image: "nginx"},
 	}
-	if err := env.Client.Create(env.Context(), fleet); err != nil {
-		t.Fatal(err)
-	}
+	env.Create(fleet)
 	status := func(replicas, ready int32) {
 		t.Helper()
-		fleet = steertest.Wait(env, "default/web", func(f *v1.Fleet) bool {
+		fleet = steertest.Wait(env, "web", func(f *v1.Fleet) bool {
 			return f.Status.Replicas == replicas && f.Status.Ready == ready && f.Status.ObservedGeneration == f.Generation
 		})
 	}
@@ -48,7 +41,7 @@ func TestAFleetIsKeptAtItsNumber(t *testing.T) {
 	}
 	pods := func(n int) map[string]types.UID {
 		t.Helper()
-		list := steertest.WaitList(env, func(l *corev1.PodList) bool { return len(l.Items) == n }, client.InNamespace("default"))
+		list := steertest.WaitList(env, func(l *corev1.PodList) bool { return len(l.Items) == n }, client.InNamespace(env.Namespace))
 		out := map[string]types.UID{}
 		for _, p := range list.Items {
 			out[p.Name] = p.UID
@@ -68,7 +61,7 @@ func TestAFleetIsKeptAtItsNumber(t *testing.T) {
 
 	// The status follows the Pods.
 	for name := range three {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: name}}
 		ready := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`))
 		if err := env.Client.Status().Patch(env.Context(), pod, ready); err != nil {
 			t.Fatal(err)
@@ -80,20 +73,21 @@ func TestAFleetIsKeptAtItsNumber(t *testing.T) {
 	}
 
 	// A lost Pod is made again.
-	if err := env.Client.Delete(env.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1"}}); err != nil {
+	if err := env.Client.Delete(env.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "web-1"}}); err != nil {
 		t.Fatal(err)
 	}
-	steertest.Wait(env, "default/web-1", func(p *corev1.Pod) bool { return p.UID != three["web-1"] })
+	steertest.Wait(env, "web-1", func(p *corev1.Pod) bool { return p.UID != three["web-1"] })
 
 	// Scaled down, the last one goes.
 	scale(2)
 	status(2, 1)
-	steertest.WaitGone[*corev1.Pod](env, "default/web-2")
+	steertest.WaitGone[*corev1.Pod](env, "web-2")
 	if left := pods(2); left["web-0"] != three["web-0"] {
 		t.Errorf("%v became %v", three, left)
 	}
 
 	// With the Fleet its Pods go.
+	env.NeedControllers()
 	if err := env.Client.Delete(env.Context(), fleet); err != nil {
 		t.Fatal(err)
 	}

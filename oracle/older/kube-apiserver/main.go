@@ -1,0 +1,15 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kube-apiserver is a reference server of an older minor version, built
+// from its module: `make real` runs our suites on it.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() { os.Exit(cli.Run(app.NewAPIServerCommand())) }
