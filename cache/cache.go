@@ -57,6 +57,8 @@ type Cache struct {
 	server  *serverVersion
 	kinds   map[schema.GroupVersionKind]KindOptions
 	stopped chan struct{} // closed by Stop
+	// stopping are the informers whose last hold was closed.
+	stopping sync.WaitGroup
 
 	mu        sync.RWMutex
 	informers map[held.Place]*shared
@@ -180,6 +182,7 @@ func (c *Cache) Stop() {
 	for _, s := range c.all() {
 		s.stop()
 	}
+	c.stopping.Wait()
 }
 
 // all is every informer in order of kind.
@@ -265,15 +268,16 @@ func (c *Cache) of(gvk schema.GroupVersionKind) []*shared {
 // release gives a hold back; the last one ends the watch.
 func (c *Cache) release(s *shared) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	s.holds--
-	last := s.holds == 0
-	if last && c.informers[s.place] == s {
+	if s.holds > 0 || c.ended { // Stop stops those that are left
+		return
+	}
+	if c.informers[s.place] == s {
 		delete(c.informers, s.place)
 	}
-	c.mu.Unlock()
-	if last {
-		s.stop()
-	}
+	// The caller may be a handler of s, which stop waits for.
+	c.stopping.Go(s.stop)
 }
 
 // IndexField makes client.MatchingFields{field: value} work for cached reads of
@@ -312,23 +316,25 @@ type hold struct {
 
 func (h *hold) register(r *registration) Registration {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
+	closed := h.closed
+	if !closed {
+		h.registered = append(h.registered, r)
+	}
+	h.mu.Unlock()
+	if closed {
 		r.quit()
-		r.join()
 		return r
 	}
-	h.registered = append(h.registered, r)
-	h.s.add(r)
+	h.s.add(r) // it calls the handler, which may use the hold
 	return r
 }
 
 func (h *hold) AddHandler(fn Handler) Registration {
-	return h.register(&registration{informer: h.s, handler: fn})
+	return h.register(&registration{informer: h.s, handler: fn, shown: make(chan struct{})})
 }
 
 func (h *hold) AddEventHandler(handler ResourceEventHandler, opts EventHandlerOptions) Registration {
-	r := &registration{informer: h.s}
+	r := &registration{informer: h.s, shown: make(chan struct{})}
 	r.buffer = newBuffer(handler, opts, func(p any) {
 		h.s.cache.log.Error("event handler panicked; the event is lost to it", "kind", h.s.place.GVK.String(), "panic", p)
 	})

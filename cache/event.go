@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"context"
 	"sync"
 
 	"github.com/steer-dev/steer/client"
@@ -116,7 +117,13 @@ type Registration interface {
 	// HasSynced says that the handler has been called for everything that
 	// existed when it was added and when the informer first synced.
 	HasSynced() bool
-	// Remove takes the handler out: it is not called any more after Remove has
-	// returned. A handler must not remove itself. Idempotent.
+	// WaitForSync waits for that. When ctx ends first, the error says what the
+	// watch is stuck at and what to do about it.
+	WaitForSync(ctx context.Context) error
+	// Remove takes the handler out: no call of it begins after Remove has
+	// returned; one that is under way goes on. Handlers may call it. Idempotent.
 	Remove()
+	// Wait returns when no call of the handler is under way. The handler itself
+	// must not call it.
+	Wait()
 }

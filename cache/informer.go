@@ -27,7 +27,8 @@ type Informers interface {
 // watch.
 type Informer interface {
 	// AddHandler registers fn. It first gets an Added event for each object
-	// that is there already.
+	// that is there already: before AddHandler returns, or, while the informer is
+	// calling handlers, right after the events at hand. Handlers may call it.
 	AddHandler(fn Handler) Registration
 	// AddEventHandler registers a handler of client-go's shape.
 	AddEventHandler(h ResourceEventHandler, opts EventHandlerOptions) Registration
@@ -39,7 +40,7 @@ type Informer interface {
 	// Status is a snapshot for pages, metrics and messages.
 	Status() Status
 	// Close gives the hold back and removes the handlers added through it. The
-	// last one ends the watch. Idempotent.
+	// last one ends the watch. Handlers may call it. Idempotent.
 	Close()
 }
 

@@ -4,9 +4,9 @@
 package cache
 
 import (
+	"context"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 )
 
 // registration is a handler in an informer.
@@ -14,19 +14,26 @@ type registration struct {
 	informer *shared
 	handler  Handler
 	buffer   *buffer // of a foreign handler; nil for our own
-	removed  atomic.Bool
 	once     sync.Once
+	// shown is closed when the handler has been called for all that was there.
+	shown chan struct{}
+
+	mu       sync.Mutex
+	removed  bool
+	calling  bool          // a call of handler is under way
+	returned chan struct{} // closed when it has returned; nil while nobody waits
 }
 
 // call shows e to the handler. A panic ends the event, not the watch.
 func (r *registration) call(e Event) {
-	if r.removed.Load() {
-		return
-	}
 	if r.buffer != nil {
 		r.buffer.put(e)
 		return
 	}
+	if !r.beginCall() {
+		return
+	}
+	defer r.endCall()
 	defer func() {
 		if p := recover(); p != nil {
 			r.informer.cache.log.Error("event handler panicked; the event is lost to it",
@@ -36,14 +43,53 @@ func (r *registration) call(e Event) {
 	r.handler(e)
 }
 
+// beginCall reports false when the handler was removed.
+func (r *registration) beginCall() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calling = !r.removed
+	return r.calling
+}
+
+func (r *registration) endCall() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calling = false
+	if r.returned != nil {
+		close(r.returned)
+		r.returned = nil
+	}
+}
+
 // HasSynced implements Registration.
 func (r *registration) HasSynced() bool {
 	if !r.informer.isSynced() {
 		return false
 	}
+	select {
+	case <-r.shown:
+	default:
+		return false
+	}
 	// The informer is synced inside the commit that called the handlers, so
 	// only a buffer can be behind.
 	return r.buffer == nil || r.buffer.drained()
+}
+
+// WaitForSync implements Registration.
+func (r *registration) WaitForSync(ctx context.Context) error {
+	if err := r.informer.waitForSync(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-r.shown:
+	case <-ctx.Done():
+		return &NotSyncedError{Status: r.informer.status(), Cause: context.Cause(ctx)}
+	}
+	if r.buffer != nil && !r.buffer.waitDrained(ctx) {
+		return &NotSyncedError{Status: r.informer.status(), Cause: context.Cause(ctx)}
+	}
+	return nil
 }
 
 // Remove implements Registration.
@@ -54,19 +100,41 @@ func (r *registration) Remove() {
 	})
 }
 
+// Wait implements Registration.
+func (r *registration) Wait() {
+	if r.buffer != nil {
+		if r.isRemoved() {
+			<-r.buffer.done
+		}
+		return
+	}
+	r.mu.Lock()
+	if !r.calling {
+		r.mu.Unlock()
+		return
+	}
+	if r.returned == nil {
+		r.returned = make(chan struct{})
+	}
+	returned := r.returned
+	r.mu.Unlock()
+	<-returned
+}
+
+func (r *registration) isRemoved() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.removed
+}
+
 // quit keeps the handler from being called again and lets go of whoever waits
 // for room in its buffer.
 func (r *registration) quit() {
-	r.removed.Store(true)
+	r.mu.Lock()
+	r.removed = true
+	r.mu.Unlock()
 	if r.buffer != nil {
 		r.buffer.close()
-	}
-}
-
-// join waits for the goroutine of a foreign handler, after quit.
-func (r *registration) join() {
-	if r.buffer != nil {
-		<-r.buffer.done
 	}
 }
 
@@ -186,6 +254,23 @@ func (b *buffer) drained() bool {
 	defer b.mu.Unlock()
 	b.everSynced = b.everSynced || len(b.events) == 0 && !b.busy
 	return b.everSynced
+}
+
+// waitDrained waits until everything so far has been delivered, or the buffer is
+// closed. It reports false when ctx ends first.
+func (b *buffer) waitDrained(ctx context.Context) bool {
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.changed.Broadcast()
+	})
+	defer stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for !b.closed && ctx.Err() == nil && (len(b.events) > 0 || b.busy) {
+		b.changed.Wait()
+	}
+	return ctx.Err() == nil
 }
 
 func (b *buffer) close() {

@@ -55,6 +55,8 @@ type shared struct {
 	lists  []bool // by scope: a list has been completed
 	// handlers change under commit only; the slice is replaced, never changed.
 	handlers atomic.Pointer[[]*registration]
+	// changes of handlers that wait for whoever has commit to let go of it.
+	changes changes
 
 	mu      sync.Mutex
 	holds   int
@@ -171,7 +173,7 @@ func (s *shared) stop() {
 		defer close(ended)
 		s.done.Wait()
 		for _, r := range s.registered() {
-			r.join()
+			r.Wait()
 		}
 	}()
 	patience := time.NewTimer(stopPatience)
@@ -183,16 +185,6 @@ func (s *shared) stop() {
 		s.cache.log.Error("an event handler does not return; the cache stops without it", "kind", s.place.GVK.String(), "waited", stopPatience)
 	}
 }
-
-func (s *shared) registered() []*registration {
-	if handlers := s.handlers.Load(); handlers != nil {
-		return *handlers
-	}
-	return nil
-}
-
-// setHandlers replaces the handlers; commit is held.
-func (s *shared) setHandlers(handlers []*registration) { s.handlers.Store(&handlers) }
 
 // Push implements reflector.Sink.
 func (s *shared) Push(ctx context.Context, d store.Delta) error {
@@ -248,7 +240,7 @@ func (s *shared) run(ctx context.Context) {
 func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Change {
 	start := time.Now()
 	s.commit.Lock()
-	defer s.commit.Unlock()
+	defer s.letGo()
 	if s.packing != nil {
 		s.packing.PackAll(batch)
 		defer held.Settle(batch)
@@ -302,7 +294,7 @@ func (s *shared) dispatch(e Event) {
 // resync shows every object again.
 func (s *shared) resync() {
 	s.commit.Lock()
-	defer s.commit.Unlock()
+	defer s.letGo()
 	if len(s.registered()) == 0 {
 		return
 	}
@@ -337,24 +329,6 @@ func (s *shared) waitForSync(ctx context.Context) error {
 	case <-ctx.Done():
 		return &NotSyncedError{Status: s.status(), Cause: context.Cause(ctx)}
 	}
-}
-
-// add registers fn and shows it what is there.
-func (s *shared) add(r *registration) {
-	s.commit.Lock()
-	defer s.commit.Unlock()
-	for _, obj := range s.store.All() {
-		r.call(Event{Type: Added, Object: held.Whole(obj), Initial: true})
-	}
-	s.setHandlers(append(slices.Clone(s.registered()), r))
-}
-
-// remove takes r out and returns when it is not running any more.
-func (s *shared) remove(r *registration) {
-	s.commit.Lock()
-	s.setHandlers(slices.DeleteFunc(slices.Clone(s.registered()), func(h *registration) bool { return h == r }))
-	s.commit.Unlock()
-	r.join()
 }
 
 // report takes a reflector's state, and logs what is wrong once.

@@ -421,7 +421,9 @@ func (i *informer) AddHandler(fn cache.Handler) cache.Registration {
 	return h
 }
 
-func (h *handler) HasSynced() bool { return true }
+func (h *handler) HasSynced() bool                   { return true }
+func (h *handler) WaitForSync(context.Context) error { return nil }
+func (h *handler) Wait()                             {}
 func (h *handler) Remove() {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()

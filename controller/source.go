@@ -104,7 +104,12 @@ func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue fu
 	send()
 }
 
-func (s *kindSource[T, K]) WaitForSync(ctx context.Context) error { return s.informer.WaitForSync(ctx) }
+func (s *kindSource[T, K]) WaitForSync(ctx context.Context) error {
+	s.mu.Lock()
+	r := s.registration
+	s.mu.Unlock()
+	return r.WaitForSync(ctx)
+}
 
 func (s *kindSource[T, K]) Stop() {
 	s.mu.Lock()
@@ -112,6 +117,7 @@ func (s *kindSource[T, K]) Stop() {
 	s.mu.Unlock()
 	if r != nil {
 		r.Remove()
+		r.Wait()
 	}
 	s.informer.Close()
 }
