@@ -24,7 +24,7 @@ type settings struct {
 	secure, http2                      bool
 	cert                               manager.TLS
 	elect                              bool
-	electNamespace                     string
+	electNamespace, electID            string
 	log                                logging
 }
 
@@ -60,6 +60,7 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.debug, "pprof-bind-address", "0", "`address` of /debug/pprof/ and /debug/reconciles, which ask nobody who they are; 0 serves none")
 	set.BoolVar(&s.elect, "leader-elect", false, "let one of several processes lead")
 	set.StringVar(&s.electNamespace, "leader-election-namespace", "", "`namespace` of the leader lease; default $POD_NAMESPACE, $RUNTIME_NAMESPACE, the namespace this runs in")
+	set.StringVar(&s.electID, "leader-election-id", "", "`name` of the leader lease, such as that of a former operator; default the operator's name")
 	set.BoolVar(&s.log.devel, "zap-devel", false, "log for people: text, debug level")
 	set.StringVar(&s.log.encoder, "zap-encoder", "", "log `format`: json or console; default json, with --zap-devel console")
 	set.StringVar(&s.log.level, "zap-log-level", "", "log `level`: debug, info, error, panic (nothing, not even errors), or a number above 0 for V(number); default info, with --zap-devel debug")
@@ -94,6 +95,7 @@ func (s *settings) options(name string, scheme *runtime.Scheme) manager.Options 
 		DebugAddress:  address(s.debug),
 		Election: manager.Election{
 			Enabled:   s.elect,
+			Lease:     s.electID,
 			Namespace: cmp.Or(s.electNamespace, os.Getenv("POD_NAMESPACE"), os.Getenv("RUNTIME_NAMESPACE")),
 		},
 		Log: s.log.logger(),

@@ -5,6 +5,7 @@ package steer
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -18,6 +19,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/manager"
 )
@@ -74,8 +76,8 @@ func TestTheZapFlagsMeanWhatTheyMeanElsewhere(t *testing.T) {
 		stack []string
 		time  string // a pattern
 	}{
-		{"", []string{"info", "error"}, true, nil, `"time":"\d{4}-\d\d-\d\dT`},
-		{"--zap-devel", []string{"debug", "info", "error", "V(1)", "V(4)"}, false, nil, `time=\d{4}-\d\d-\d\dT`},
+		{"", []string{"info", "error"}, true, nil, `"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)"`},
+		{"--zap-devel", []string{"debug", "info", "error", "V(1)", "V(4)"}, false, nil, `time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d) `},
 		{"--zap-encoder=console", []string{"info", "error"}, false, nil, `time=\d{4}`},
 		{"--zap-log-level=debug --zap-time-encoding=epoch", []string{"debug", "info", "error", "V(1)", "V(4)"}, true, nil, `"time":1\d{9}\.\d+|"time":1\.\d+e\+09`},
 		{"--zap-log-level=7 --zap-time-encoding=millis", []string{"debug", "info", "error", "V(1)", "V(4)", "V(7)"}, true, nil, `"time":1\.\d+e\+12|"time":1\d{12}`},
@@ -127,6 +129,55 @@ func TestTheZapFlagsMeanWhatTheyMeanElsewhere(t *testing.T) {
 		if diff := cmp.Diff(c.stack, stacks); diff != "" {
 			t.Errorf("%q: stacks %s", c.flags, diff)
 		}
+	}
+}
+
+// TestLibrariesAreQuietUnlessTheirLevelIsAskedFor holds back what client-go says at a
+// debug level, such as the state of its feature gates.
+func TestLibrariesAreQuietUnlessTheirLevelIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for flags, want := range map[string]string{
+		"": "info", "--zap-devel": "info", "--zap-log-level=debug": "info", "--zap-log-level=error": "",
+		"--zap-log-level=4": "V(1) info",
+	} {
+		s, err := parseFlags(strings.Fields(flags), Operator{Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		s.log.out = &out
+		library := logr.FromSlogHandler(quieter{s.log.logger().Handler(), s.log.libraries()})
+		var shown []string
+		library.V(1).Info("Feature gate default state")
+		if out.Len() > 0 {
+			shown = append(shown, "V(1)")
+		}
+		out.Reset()
+		library.Info("a message")
+		if out.Len() > 0 {
+			shown = append(shown, "info")
+		}
+		if got := strings.Join(shown, " "); got != want {
+			t.Errorf("%q shows %q, want %q", flags, got, want)
+		}
+	}
+}
+
+func TestElectionByFlagsNamesItsLease(t *testing.T) {
+	t.Parallel()
+	s, err := parseFlags([]string{"--leader-elect", "--leader-election-id=80807133.example.com", "--leader-election-namespace=here"}, Operator{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.options("x", nil).Election
+	if want := (manager.Election{Enabled: true, Lease: "80807133.example.com", Namespace: "here"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	err = Run(t.Context(), []string{"--leader-elect"}, Operator{
+		Name: "x", Config: &rest.Config{}, Setup: func(context.Context, *manager.Manager) error { return nil },
+	})
+	if err == nil || !strings.Contains(err.Error(), "--leader-election-namespace") {
+		t.Errorf("outside a cluster: %v", err)
 	}
 }
 

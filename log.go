@@ -90,7 +90,7 @@ func timeForms() map[string]func(time.Time) slog.Value {
 		return func(t time.Time) slog.Value { return slog.StringValue(t.Format(layout)) }
 	}
 	return map[string]func(time.Time) slog.Value{
-		"":            nil, // slog's own: RFC 3339 with milliseconds
+		"":            text("2006-01-02T15:04:05.000Z07:00"),
 		"epoch":       func(t time.Time) slog.Value { return slog.Float64Value(float64(t.UnixNano()) / 1e9) },
 		"millis":      func(t time.Time) slog.Value { return slog.Float64Value(float64(t.UnixNano()) / 1e6) },
 		"nano":        func(t time.Time) slog.Value { return slog.Int64Value(t.UnixNano()) },
@@ -104,13 +104,12 @@ func timeForms() map[string]func(time.Time) slog.Value {
 func (l *logging) logger() *slog.Logger {
 	level, _ := l.minimum()
 	options := &slog.HandlerOptions{Level: level}
-	if form := timeForms()[strings.ToLower(l.timeForm)]; form != nil {
-		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
-				a.Value = form(a.Value.Time())
-			}
-			return a
+	form := timeForms()[strings.ToLower(l.timeForm)]
+	options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
+			a.Value = form(a.Value.Time())
 		}
+		return a
 	}
 	var handler slog.Handler
 	if l.encoder == "console" || l.encoder == "" && l.devel {
@@ -122,6 +121,37 @@ func (l *logging) logger() *slog.Logger {
 		handler = stacks{handler, from}
 	}
 	return slog.New(handler)
+}
+
+// libraries is the lowest level of what libraries log (client-go, by klog): their
+// debug lines are for who asks for them by a number.
+func (l *logging) libraries() slog.Level {
+	level, _ := l.minimum()
+	if _, err := strconv.Atoi(l.level); err == nil {
+		return level
+	}
+	return max(level, slog.LevelInfo)
+}
+
+// quieter leaves out lines below a level.
+type quieter struct {
+	slog.Handler
+	from slog.Level
+}
+
+// Enabled implements slog.Handler.
+func (q quieter) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= q.from && q.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (q quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quieter{q.Handler.WithAttrs(attrs), q.from}
+}
+
+// WithGroup implements slog.Handler.
+func (q quieter) WithGroup(name string) slog.Handler {
+	return quieter{q.Handler.WithGroup(name), q.from}
 }
 
 // stacks adds the stack of the caller to lines from a level on.
