@@ -94,6 +94,37 @@ func TestExamplesDoNotLinkTheServerHalf(t *testing.T) {
 	}
 }
 
+// TestOperatorsLinkPlainGo keeps out of an operator's binary, as far as it is ours,
+// what the compiler does not check: package unsafe, raw system calls, linked names.
+func TestOperatorsLinkPlainGo(t *testing.T) {
+	t.Parallel()
+	ours := 0
+	for _, line := range goList(t, "-deps", "-f", "{{.ImportPath}}={{join .Imports \",\"}}", "./examples/...") {
+		pkg, imports, _ := strings.Cut(line, "=")
+		if pkg != modulePath && !strings.HasPrefix(pkg, modulePath+"/") {
+			continue
+		}
+		ours++
+		for imp := range strings.SplitSeq(imports, ",") {
+			if imp == "unsafe" || imp == "C" || strings.HasPrefix(imp, "golang.org/x/sys/") {
+				t.Errorf("%s imports %s: the runtime half does without", pkg, imp)
+			}
+		}
+	}
+	if ours < 10 {
+		t.Fatalf("go list names %d packages of ours: the measurement is broken", ours)
+	}
+	for _, file := range goFiles(t) {
+		for _, group := range file.syntax.Comments {
+			for _, c := range group.List {
+				if strings.HasPrefix(c.Text, "//go:linkname") {
+					t.Errorf("%s has a linked name", file.path)
+				}
+			}
+		}
+	}
+}
+
 // maxOperatorPackages bounds the third-party packages of a minimal operator.
 const maxOperatorPackages = 200
 

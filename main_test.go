@@ -39,49 +39,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestAnOperatorAtRestDoesNotHoldWhatItsStartNeeded(t *testing.T) {
-	t.Parallel()
-	operator := exec.CommandContext(t.Context(), os.Args[0], "--health-probe-bind-address=0", "--zap-log-level=debug")
-	operator.Env = append(os.Environ(), asOperator+"=1")
-	stderr, err := operator.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := operator.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = operator.Process.Kill()
-		_ = operator.Wait() // it was killed
-	}()
-	resident := func() int {
-		t.Helper()
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", operator.Process.Pid))
-		if err != nil {
-			t.Skip("the system does not tell what is resident")
-		}
-		_, kilobytes, _ := strings.Cut(string(status), "VmRSS:")
-		var n int
-		if _, err := fmt.Sscan(kilobytes, &n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	started := 0
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		switch {
-		case lines.Text() == "running":
-			started = resident()
-		case strings.Contains(lines.Text(), "At rest:"):
-			if rest := resident(); rest > started*3/4 {
-				t.Errorf("%d kB are resident at rest, %d kB when it had started", rest, started)
-			}
-			return
-		}
-	}
-	t.Error("the operator ended before it came to rest")
-}
-
 func TestASecondSignalEndsTheProcessAtOnceAndSaysWhatThatMeans(t *testing.T) {
 	t.Parallel()
 	operator := exec.CommandContext(t.Context(), os.Args[0], "--health-probe-bind-address=0")

@@ -33,7 +33,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/internal/giveback"
 	"github.com/steer-dev/steer/manager"
 )
 
@@ -66,30 +65,16 @@ type Operator struct {
 // arguments are wrong, 1 otherwise. A second signal exits at once. The log of
 // the operator becomes that of the process: what slog's default logger and
 // client-go (klog) say goes to it.
-//
-// Once the operator has started and come to rest, and again when a process that
-// waited to lead has done what a new leader does, Main gives back the memory
-// that only the start needed: it collects garbage, and on Linux it drops the pages
-// of the executable from the page table. They stay in the page cache, so the next
-// reconcile pays some minor faults and no I/O; what is gained is that the resident
-// memory of the process is what it uses (docs/designs/2026-11-22-many-controllers-and-rest.md).
 func Main(op Operator) {
 	ctx, stop := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go obey(signals, stop) // as long as the process
-	own := process{
-		adopt: func(log *slog.Logger) {
-			slog.SetDefault(log)
-			klog.SetSlogLogger(log)
-		},
-		settle: func(ctx context.Context) {
-			if giveback.WhenQuiet(ctx) {
-				slog.Debug("At rest: what only the start needed is no longer resident", "operator", op.Name)
-			}
-		},
+	adopt := func(log *slog.Logger, libraries slog.Level) {
+		slog.SetDefault(log)
+		klog.SetSlogLogger(slog.New(quieter{log.Handler(), libraries}))
 	}
-	switch err := run(ctx, os.Args[1:], op, own); {
+	switch err := run(ctx, os.Args[1:], op, adopt); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		os.Exit(0)
 	case errors.Is(err, ErrUsage):
@@ -116,7 +101,7 @@ var ErrUsage = errors.New("usage")
 // Run is Main without a process around it: it returns when ctx ends, with nil,
 // or when the operator fails.
 func Run(ctx context.Context, args []string, op Operator) error {
-	return run(ctx, args, op, process{adopt: func(*slog.Logger) {}})
+	return run(ctx, args, op, func(*slog.Logger, slog.Level) {})
 }
 
 // Options returns the options of the operator's manager as [Run] makes them of
@@ -144,16 +129,9 @@ func (op Operator) options(s *settings, before func(*manager.Options)) (manager.
 	return o, nil
 }
 
-// process is what an operator may do with a process that is its own.
-type process struct {
-	// adopt is given the log before anything happens.
-	adopt func(*slog.Logger)
-	// settle runs when the caches have synced, and when the leader begins. It
-	// returns when the start is over, or ctx. nil in a process of others.
-	settle func(ctx context.Context)
-}
-
-func run(ctx context.Context, args []string, op Operator, own process) error {
+// run is Run with a function that is given the log, and the lowest level of what
+// libraries log, before anything happens.
+func run(ctx context.Context, args []string, op Operator, adopt func(*slog.Logger, slog.Level)) error {
 	if op.Name == "" || op.Setup == nil {
 		return errors.New("steer: Operator.Name and Operator.Setup are required")
 	}
@@ -171,7 +149,7 @@ func run(ctx context.Context, args []string, op Operator, own process) error {
 			return err
 		}
 	}
-	own.adopt(opts.Log)
+	adopt(opts.Log, s.log.libraries())
 	m, err := manager.New(cfg, opts)
 	if err != nil {
 		return err
@@ -179,24 +157,5 @@ func run(ctx context.Context, args []string, op Operator, own process) error {
 	if err := op.Setup(ctx, m); err != nil {
 		return fmt.Errorf("steer: set up %s: %w", op.Name, err)
 	}
-	if err := own.settleIn(m, opts.Election.Enabled); err != nil {
-		return err
-	}
 	return m.Start(ctx)
-}
-
-// settleIn adds to m what settles the process: after the start, and for who
-// waits for leadership also after the start of the leader.
-func (p process) settleIn(m *manager.Manager, elects bool) error {
-	if p.settle == nil {
-		return nil
-	}
-	settle := manager.RunnableFunc(func(ctx context.Context) error {
-		p.settle(ctx)
-		return nil
-	})
-	if err := m.Add(manager.Everywhere(settle)); err != nil || !elects {
-		return err
-	}
-	return m.Add(settle)
 }

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
-	"github.com/steer-dev/steer/cache/internal/clone"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -193,23 +192,6 @@ func BenchmarkEventToHandler(b *testing.B) {
 		c.Stop()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/events, "ns/event")
-}
-
-// BenchmarkCopy is what a private copy takes of a Get, beside that of generated code.
-func BenchmarkCopy(b *testing.B) {
-	pod := benchPod(7, "1")
-	b.Run("ours", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_ = clone.Of(pod)
-		}
-	})
-	b.Run("generated", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_ = pod.DeepCopyObject()
-		}
-	})
 }
 
 func BenchmarkReads(b *testing.B) {

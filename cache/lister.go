@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/steer-dev/steer/cache/internal/clone"
 	"github.com/steer-dev/steer/cache/internal/held"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
@@ -68,7 +67,7 @@ func (l *Lister[T]) List(ctx context.Context, opts ...client.ListOption) ([]T, e
 	}
 	var out []T
 	for obj := range shared {
-		out = append(out, clone.Of(obj))
+		out = append(out, obj.DeepCopyObject().(T))
 	}
 	return out, nil
 }

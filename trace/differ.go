@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/steer-dev/steer/trace/internal/same"
 )
 
 // maxPaths is how many paths a [Differ] names before it stops looking.
@@ -57,15 +55,59 @@ func (d *Differ) Changed(before, after any) string {
 	return strings.Join(walk.paths, ",")
 }
 
-// Same tells quickly whether both values are the same in all but d.Without. Where
+// Same reports whether both values are the same in all but d.Without. Where
 // one thing has several forms, as an empty and a missing list, it may say that
 // they are not. The values are as for Changed.
 func (d *Differ) Same(before, after any) bool {
 	if a, ok := content(before); ok {
 		b, ok := content(after)
-		return ok && same.Contents(a, b, d.Without)
+		return ok && sameContents(a, b, d.Without)
 	}
-	return same.Structs(before, after, d.Without)
+	return d.sameStructs(reflect.ValueOf(before), reflect.ValueOf(after))
+}
+
+// sameContents compares the fields of two unstructured objects, without one of them.
+func sameContents(a, b map[string]any, without string) bool {
+	fields := 0
+	for name, x := range a {
+		if name == without {
+			continue
+		}
+		y, ok := b[name]
+		if !ok || !reflect.DeepEqual(x, y) {
+			return false
+		}
+		fields++
+	}
+	others := len(b)
+	if _, ok := b[without]; ok {
+		others--
+	}
+	return fields == others
+}
+
+// sameStructs compares what two pointers to structs of one type lead to, without one
+// of the fields.
+func (d *Differ) sameStructs(a, b reflect.Value) bool {
+	if a.Kind() != reflect.Pointer || b.Kind() != reflect.Pointer || a.Type() != b.Type() {
+		return false
+	}
+	if a.Type().Elem().Kind() != reflect.Struct || a.IsNil() || b.IsNil() {
+		return false
+	}
+	if a.Pointer() == b.Pointer() {
+		return true
+	}
+	a, b = a.Elem(), b.Elem()
+	for _, f := range d.plan(a.Type()).fields {
+		if f.name != "" && f.name == d.Without {
+			continue
+		}
+		if !reflect.DeepEqual(a.Field(f.index).Addr().Interface(), b.Field(f.index).Addr().Interface()) {
+			return false
+		}
+	}
+	return true
 }
 
 // content returns the fields of an unstructured object.

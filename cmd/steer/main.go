@@ -16,8 +16,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/steer-dev/steer/cmd/steer/launch"
 )
 
 func main() {
@@ -61,19 +59,16 @@ type exitError struct {
 func (e *exitError) Error() string { return fmt.Sprintf("exit status %d: %s", e.status, e.message) }
 
 // newProgram returns what the program is under the name it was started with:
-// itself, or one that it stands in for. What stands in is there for the length of
-// a test, and rather takes memory than time.
+// itself, or one that it stands in for.
 func newProgram(name string) *cobra.Command {
 	switch strings.TrimSuffix(filepath.Base(name), ".exe") {
 	case compatibleName:
-		launch.Finish()
 		return newCompatibleCommand()
 	case etcdName:
 		return newEtcdCommand()
 	case apiserverName:
 		return newAPIServerCommand()
 	}
-	launch.Finish()
 	return newRootCommand()
 }
 

@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/workloads"
-	"github.com/steer-dev/steer/internal/giveback"
 	"github.com/steer-dev/steer/storage/local"
 )
 
@@ -59,8 +57,6 @@ a crash of the process and of the machine.`,
   steer up --workloads --outcome 'app=web: ready after 2s' --outcome 'app=db @shop: crash loop'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			go giveback.Processors(cmd.Context())
-			go giveback.AtRests(cmd.Context())
 			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -132,7 +128,6 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
 		return explain(err, o.listen, home)
 	}
-	defer runtime.KeepAlive(ballast())
 	where := "in memory, gone when it stops"
 	if !o.inMemory {
 		where = "data in " + home

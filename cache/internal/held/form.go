@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/cache/internal/clone"
 	"github.com/steer-dev/steer/client"
 )
 
@@ -76,7 +75,7 @@ func CopyInto(to, shared client.Object) error {
 		return p.copyInto(to)
 	}
 	if reflect.TypeOf(to) == reflect.TypeOf(shared) {
-		clone.Into(to, shared)
+		set(to, shared.DeepCopyObject())
 		return nil
 	}
 	m, ok := to.(*metav1.PartialObjectMetadata)
@@ -87,20 +86,17 @@ func CopyInto(to, shared client.Object) error {
 	if err != nil {
 		return err
 	}
-	clone.Into(m, part)
+	part.DeepCopyInto(m)
 	return nil
+}
+
+// set makes *to the object that from points to; both are of one type.
+func set(to, from runtime.Object) {
+	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
 }
 
 // CopyAll is CopyInto for the objects of a list.
 func CopyAll(to, shared []client.Object) error {
-	alike := true
-	for i := range to {
-		alike = alike && reflect.TypeOf(to[i]) == reflect.TypeOf(shared[i]) && reflect.TypeOf(to[i]) == reflect.TypeOf(to[0])
-	}
-	if alike {
-		clone.All(to, shared)
-		return nil
-	}
 	for i := range to {
 		if err := CopyInto(to[i], shared[i]); err != nil {
 			return err
@@ -143,14 +139,14 @@ func (p Place) Adapt(obj runtime.Object, newItem func() client.Object) (client.O
 	from := FormOf(obj)
 	switch {
 	case from == p.Form:
-		out := clone.Of(o)
+		out := o.DeepCopyObject().(client.Object)
 		return out, reflect.TypeOf(out) == reflect.TypeOf(newItem())
 	case p.Form == Metadata:
 		part, err := metadataOf(o)
 		if err != nil {
 			return nil, false
 		}
-		return clone.Of(part), true
+		return part.DeepCopy(), true
 	case p.Form == Typed && from == Untyped:
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {

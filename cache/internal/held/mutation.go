@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/steer-dev/steer/cache/internal/clone"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -37,7 +36,7 @@ func (d *MutationDetector) Note(c store.Change) {
 		if d.copies == nil {
 			d.copies = map[client.Object]client.Object{}
 		}
-		d.copies[c.New] = clone.Of(c.New)
+		d.copies[c.New] = c.New.DeepCopyObject().(client.Object)
 	}
 }
 
