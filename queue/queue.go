@@ -59,6 +59,9 @@ type Options[K comparable] struct {
 	// Backoff computes the delay of a retry; nil means Exponential(0, 0): 5 ms,
 	// doubled up to 5 minutes.
 	Backoff Backoff
+	// Limiter delays retries as well: the longer of the two delays counts. nil
+	// means none.
+	Limiter Limiter[K]
 	// MaxRetries is how many failures in a row are retried; the next one gives
 	// the key up until it is added again. 0 means retry for ever.
 	MaxRetries int
@@ -163,11 +166,17 @@ func (q *Queue[K]) Retry(key K, order Order) (time.Duration, bool) {
 	if order.Cause.Type == trace.Unknown {
 		order.Cause.Type = trace.Retried
 	}
+	if q.options.Limiter != nil { // not under the lock: it may be slow
+		order.After = max(order.After, q.options.Limiter.When(key))
+	}
 	q.mu.Lock()
 	failures := q.core.fail(key)
 	if q.options.MaxRetries > 0 && failures > q.options.MaxRetries {
 		q.core.forget(key)
 		q.mu.Unlock()
+		if q.options.Limiter != nil {
+			q.options.Limiter.Forget(key)
+		}
 		if q.options.GaveUp != nil {
 			q.options.GaveUp(key, failures)
 		}
@@ -181,6 +190,9 @@ func (q *Queue[K]) Retry(key K, order Order) (time.Duration, bool) {
 
 // Forget ends the row of failures of key. It leaves pending adds alone.
 func (q *Queue[K]) Forget(key K) {
+	if q.options.Limiter != nil {
+		q.options.Limiter.Forget(key)
+	}
 	if q.core.failing.Load() == 0 {
 		return
 	}

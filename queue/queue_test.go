@@ -116,6 +116,65 @@ func TestRetriesBackOffUntilForgottenOrGivenUp(t *testing.T) {
 	})
 }
 
+func TestLimiterDelaysRetriesBesideTheBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New(queue.Options[string]{
+			Backoff: queue.Exponential(2*time.Second, 2*time.Second),
+			Limiter: queue.Bucket[string](0.1, 3), // three at once, then one in ten seconds
+		})
+		defer q.Close()
+		var delays []time.Duration
+		for _, key := range []string{"a", "b", "c", "d", "e"} {
+			d, _ := q.Retry(key, queue.Order{})
+			delays = append(delays, d)
+		}
+		want := []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, 10 * time.Second, 20 * time.Second}
+		if diff := cmp.Diff(want, delays); diff != "" {
+			t.Error(diff)
+		}
+		time.Sleep(time.Hour)
+		if d, _ := q.Retry("f", queue.Order{}); d != 2*time.Second {
+			t.Errorf("after an hour without failures the delay is %v", d)
+		}
+	})
+}
+
+// counting is a limiter of a program's own.
+type counting struct {
+	failures  map[string]int
+	forgotten []string
+}
+
+func (c *counting) When(key string) time.Duration {
+	c.failures[key]++
+	return time.Duration(c.failures[key]) * time.Minute
+}
+
+func (c *counting) Forget(key string) {
+	c.forgotten = append(c.forgotten, key)
+	delete(c.failures, key)
+}
+
+func TestLimiterIsToldWhenAKeyIsWellOrGivenUp(t *testing.T) {
+	t.Parallel()
+	limiter := &counting{failures: map[string]int{}}
+	q := queue.New(queue.Options[string]{Limiter: limiter, MaxRetries: 2})
+	defer q.Close()
+	q.Retry("a", queue.Order{})
+	if d, _ := q.Retry("a", queue.Order{}); d != 2*time.Minute {
+		t.Errorf("the second delay is %v", d)
+	}
+	if _, ok := q.Retry("a", queue.Order{}); ok {
+		t.Error("a is not given up")
+	}
+	q.Retry("b", queue.Order{})
+	q.Forget("b")
+	if diff := cmp.Diff([]string{"a", "b"}, limiter.forgotten); diff != "" || len(limiter.failures) > 0 {
+		t.Error(diff, limiter.failures)
+	}
+}
+
 func TestTheDefaultBackoffEndsAtFiveMinutes(t *testing.T) {
 	t.Parallel()
 	b := queue.Exponential(0, 0)
