@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func build[Q comparable](base Base, r Reconciler[Q], options []Option) (engine, 
 	if s.name == "" {
 		return nil, fmt.Errorf("a reconciler of %v has no kind to be named after: add controller.Name(\"...\")", of)
 	}
-	sh := &shared{name: s.name, base: base, log: base.Log.With("controller", s.name)}
+	sh := &shared{name: s.name, owner: s.owner(base), base: base, log: base.Log.With("controller", s.name)}
 	describe := func(key Q) (trace.Object, string) {
 		if req, ok := any(key).(Request); ok {
 			return trace.Object{Namespace: req.Namespace, Name: req.Name}, ""
@@ -73,6 +74,9 @@ func build[Q comparable](base Base, r Reconciler[Q], options []Option) (engine, 
 	process := func(a *attempt, key Q) (Result, error) { return r.Reconcile(a, key) }
 	return newController(sh, &s, nil, process, describe)
 }
+
+// owner of the fields that the controller writes.
+func (s *settings) owner(base Base) string { return cmp.Or(s.fieldOwner, base.FieldOwner, s.name) }
 
 // refuseObjectOptions refuses the options that only objects can have.
 func (s *settings) refuseObjectOptions() error {
@@ -85,6 +89,8 @@ func (s *settings) refuseObjectOptions() error {
 		return errors.New("Where filters the reconciled kind, and requests have none: pass predicates to Watches")
 	case s.gvk.Kind != "":
 		return errors.New("OfKind needs a reconciler of unstructured or metadata-only objects")
+	case s.priority != 0:
+		return errors.New("Priority without sources is of the events of the reconciled kind, and requests have none: pass it Watches or From")
 	case len(s.sources) == 0:
 		return errors.New("nothing would ever request anything: add Watches or From")
 	}
@@ -101,12 +107,12 @@ func newController[K comparable](
 		shared: sh, concurrency: max(s.concurrency, 1), timeout: s.timeout, everywhere: s.everywhere,
 		sources: sources, process: process, describe: describe, working: make(chan struct{}),
 	}
-	for _, open := range s.sources {
+	for i, open := range s.sources {
 		made, err := open(sh, sh.base)
 		if err == nil {
 			source, ok := made.(Source[K])
 			if ok {
-				c.sources = append(c.sources, source)
+				c.sources = append(c.sources, prioritize(source, s.priorities[i]))
 				continue
 			}
 			err = fmt.Errorf("a source makes other requests (%T) than the reconciler takes (%v)", made, reflect.TypeFor[K]())
@@ -118,12 +124,20 @@ func newController[K comparable](
 		return nil, err
 	}
 	options := queue.Options[K]{Backoff: s.backoff, MaxRetries: s.maxRetries}
+	if err := limit(&options, s); err != nil {
+		c.stopSources()
+		return nil, err
+	}
 	if sh.base.Metrics != nil {
 		options.Observer = forward{&c.instruments}
 	}
 	c.queue = queue.New(options)
 	if sh.base.Metrics != nil {
-		c.instruments = sh.base.Metrics(c)
+		var err error
+		if c.instruments, err = sh.base.Metrics(c); err != nil {
+			c.stopSources()
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -158,7 +172,7 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 		return nil, err
 	}
 	sh := &shared{
-		name: s.name, base: base, gvk: gvk,
+		name: s.name, owner: s.owner(base), base: base, gvk: gvk,
 		log: base.Log.With("controller", s.name, "controllerGroup", gvk.Group, "controllerKind", gvk.Kind),
 	}
 	example.GetObjectKind().SetGroupVersionKind(gvk)
@@ -175,7 +189,7 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 	if err != nil {
 		return nil, err
 	}
-	return newController(sh, s, []Source[Request]{self}, o.process, o.describe)
+	return newController(sh, s, []Source[Request]{prioritize(self, s.priority)}, o.process, o.describe)
 }
 
 // check refuses options that do not fit objects of a type.

@@ -142,7 +142,7 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 		name = strings.ToLower(t[strings.LastIndexByte(t, '.')+1:])
 	}
 	s := &children.Set{
-		Context: ctx, Client: a.shared.base.Client, Controller: a.shared.name, Name: name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
+		Context: ctx, Client: a.shared.base.Client, Controller: a.shared.owner, Name: name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
 		Memory: a.children.of(Request{types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}}),
 		Revised: func(take func(client.Object)) {
 			if _, current := a.versions(); current != owner {

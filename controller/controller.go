@@ -57,8 +57,10 @@ const syncReport = 10 * time.Second
 // shared is what a controller knows whatever its requests are.
 type shared struct {
 	name string
-	base Base
-	log  *slog.Logger
+	// owner of the fields that the controller writes.
+	owner string
+	base  Base
+	log   *slog.Logger
 	// gvk is the reconciled kind; empty for controllers of other requests.
 	gvk     schema.GroupVersionKind
 	example client.Object // an empty one of gvk; nil for others

@@ -24,6 +24,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/queue"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -394,6 +395,10 @@ func TestAddRefusesWhatCannotWork(t *testing.T) {
 		"contradicts":                                add(controller.OfKind(metav1.SchemeGroupVersion.WithKind("Other"))),
 		"OnGone needs a reconciler of objects":       controller.Add(newFake(), requests, controller.Name("x"), controller.OnGone(nil), controller.OnGone(func(context.Context, controller.Request) error { return nil })),
 		"does not say which kind is meant: use Owns": add(controller.Owns[*metav1.PartialObjectMetadata]()),
+		"want retries per second above 0":            add(controller.RetryRate(0, 5)),
+		"exclude each other":                         add(controller.RetryRate(1, 5), controller.RateLimiter(queue.Bucket[controller.Request](1, 1))),
+		"does not limit requests of type":            add(controller.RateLimiter(queue.Bucket[string](1, 1))),
+		"Priority without sources":                   controller.Add(newFake(), requests, controller.Name("x"), controller.Priority(1), controller.Watches(controller.Self[*Web]())),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -70,7 +70,7 @@ func (o *objects) setFinalizers(ctx context.Context, obj client.Object, names []
 	}
 	patch := client.RawPatch(types.MergePatchType, data)
 	err = o.shared.own.perform(RequestFor(obj), obj.GetResourceVersion(), data, func() (string, error) {
-		err := o.shared.base.Client.Patch(ctx, obj, patch, client.FieldOwner(o.shared.name))
+		err := o.shared.base.Client.Patch(ctx, obj, patch, client.FieldOwner(o.shared.owner))
 		return obj.GetResourceVersion(), err
 	})
 	if err != nil {

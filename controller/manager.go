@@ -58,9 +58,12 @@ type Base struct {
 	Trace *trace.Recorder
 	// Events takes the events that controllers emit; nil drops them.
 	Events EventRecorder
-	// Metrics makes the instruments of a controller when it is added; nil
-	// measures nothing.
-	Metrics func(Measured) Instruments
+	// Metrics makes the instruments of a controller when it is added; its error
+	// refuses the controller. nil measures nothing.
+	Metrics func(Measured) (Instruments, error)
+	// FieldOwner owns the fields that controllers write; empty means that each
+	// owns them under its own name.
+	FieldOwner string
 	// OnError is called with every error that ends an attempt, beside the log and
 	// the retry; see manager.Options.OnError. nil is not called.
 	OnError func(error)

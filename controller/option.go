@@ -28,12 +28,20 @@ type settings struct {
 	timeout     time.Duration
 	backoff     queue.Backoff
 	maxRetries  int
-	everywhere  bool
-	onGone      func(context.Context, Request) error
-	finalizers  []finalizer
-	retired     []string
-	where       []predicateOf
-	sources     []sourceMaker
+	fieldOwner  string
+	// rate and burst of all retries together; limiter is a queue.Limiter[K].
+	rate    float64
+	burst   int
+	limiter any
+	// priority of the reconciled kind's own events, and of sources, by their index.
+	priority   int
+	priorities map[int]int
+	everywhere bool
+	onGone     func(context.Context, Request) error
+	finalizers []finalizer
+	retired    []string
+	where      []predicateOf
+	sources    []sourceMaker
 }
 
 // predicateOf is a predicate that is typed where it is made.
@@ -67,6 +75,46 @@ func Timeout(d time.Duration) Option { return func(s *settings) { s.timeout = d 
 func RateLimit(base, limit time.Duration) Option {
 	return func(s *settings) { s.backoff = queue.Exponential(base, limit) }
 }
+
+// RetryRate bounds the retries of all objects together: perSecond of them, and a
+// burst at once. It comes beside [RateLimit]: a retry waits for the longer of the two.
+func RetryRate(perSecond float64, burst int) Option {
+	return func(s *settings) { s.rate, s.burst = perSecond, burst }
+}
+
+// RateLimiter sets how long retries wait, in place of the back-off of [RateLimit];
+// with both, the longer one counts. K is [Request], or the type of the reconciler's
+// requests. Rate limiters of client-go's workqueue fit.
+func RateLimiter[K comparable](limiter queue.Limiter[K]) Option {
+	return func(s *settings) { s.limiter = limiter }
+}
+
+// Priority makes requests run before those of lower priority: those of the given
+// sources (Owns, Watches, From), or without any those that events of the reconciled kind
+// make. It is 0 without it, and is added to queue.LowPriority for what was there at
+// the start. One point outweighs 100 ms of waiting, so that nothing starves.
+func Priority(n int, sources ...Option) Option {
+	return func(s *settings) {
+		if len(sources) == 0 {
+			s.priority = n
+			return
+		}
+		first := len(s.sources)
+		for _, source := range sources {
+			source(s)
+		}
+		if s.priorities == nil {
+			s.priorities = map[int]int{}
+		}
+		for i := first; i < len(s.sources); i++ {
+			s.priorities[i] += n
+		}
+	}
+}
+
+// FieldOwner owns the fields that the controller writes, in place of the
+// controller's name: that of a former operator, whose fields are taken over.
+func FieldOwner(name string) Option { return func(s *settings) { s.fieldOwner = name } }
 
 // MaxRetries gives an object up after n retries in a row failed, until something
 // changes. Without it retries never end.

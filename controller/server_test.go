@@ -52,6 +52,8 @@ type server struct {
 	applied  map[string]map[string]any
 	handlers []*handler
 	calls    []string
+	// statusOwner is the field owner of the last write of a status.
+	statusOwner string
 }
 
 type handler struct {
@@ -330,7 +332,10 @@ func (s *server) SubResource(string) client.SubResourceClient { panic("not neede
 
 type statusOf struct{ s *server }
 
-func (w statusOf) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.WriteOption) error {
+func (w statusOf) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.WriteOption) error {
+	w.s.mu.Lock()
+	w.s.statusOwner = client.ResolveWrite(opts).FieldOwner
+	w.s.mu.Unlock()
 	return w.s.patch(ctx, obj, "status", patch)
 }
 

@@ -113,7 +113,7 @@ func (w *statusWriter) patch(ctx context.Context, sh *shared, base, into client.
 }
 
 func (w *statusWriter) send(ctx context.Context, sh *shared, into client.Object, patch client.Patch) error {
-	owner := client.FieldOwner(sh.name)
+	owner := client.FieldOwner(sh.owner)
 	resource, err := sh.base.Client.Mapper().ForKind(ctx, sh.gvk)
 	if err != nil && !meta.IsNoMatchError(err) {
 		return err

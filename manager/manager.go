@@ -14,6 +14,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: HTTP client: %w", err)
 	}
 	live := client.Options{
-		HTTPClient: shared, Scheme: own, FieldOwner: opts.Name,
+		HTTPClient: shared, Scheme: own, FieldOwner: cmp.Or(opts.FieldOwner, opts.Name),
 		OnAttempt: m.metrics.Attempt, Log: opts.Log,
 	}
 	unfenced, err := client.New(cfg, live)
@@ -154,7 +155,7 @@ func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 func (m *Manager) Base() controller.Base {
 	return controller.Base{
 		Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
-		Events: m.events, Metrics: m.measure, OnError: m.opts.OnError,
+		FieldOwner: m.opts.FieldOwner, Events: m.events, Metrics: m.measure, OnError: m.opts.OnError,
 	}
 }
 
@@ -307,14 +308,18 @@ func (m *Manager) watchesWell(*http.Request) error {
 }
 
 // measure makes the instruments of a controller.
-func (m *Manager) measure(c controller.Measured) controller.Instruments {
+func (m *Manager) measure(c controller.Measured) (controller.Instruments, error) {
+	instruments, err := m.metrics.Controller(c)
+	if err != nil {
+		return nil, err
+	}
 	if example := c.Example(); example != nil {
 		gvk := example.GetObjectKind().GroupVersionKind()
 		if err := m.metrics.Conditions(gvk, example, m.cache); err != nil {
 			m.opts.Log.Warn("the conditions are not measured", "kind", gvk.String(), "error", err)
 		}
 	}
-	return m.metrics.Controller(c)
+	return instruments, nil
 }
 
 func (m *Manager) grace() (context.Context, context.CancelFunc) {

@@ -16,9 +16,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 )
 
@@ -131,6 +133,32 @@ func TestNamesAreUniqueInAManager(t *testing.T) {
 	if err := newManager(t, nil).Add(named{name: "a"}); err != nil {
 		t.Errorf("another manager's names count: %v", err)
 	}
+}
+
+func TestControllersOfOneKindWithoutNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, func(o *Options) { o.Scheme = scheme(t) })
+	nothing := controller.Func[*corev1.ConfigMap](func(context.Context, *corev1.ConfigMap) (controller.Result, error) {
+		return controller.Done(), nil
+	})
+	if err := controller.Add(m, nothing); err != nil {
+		t.Fatal(err)
+	}
+	if err := controller.Add(m, nothing); err == nil || !strings.Contains(err.Error(), `named "configmap"; name one of the two: controller.Name("...")`) {
+		t.Errorf("a second controller of a kind: %v", err)
+	}
+	if err := controller.Add(m, nothing, controller.Name("other")); err != nil {
+		t.Errorf("a second controller with a name: %v", err)
+	}
+}
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestARunnableThatDoesNotReturnIsNamed(t *testing.T) {

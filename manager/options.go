@@ -30,6 +30,11 @@ type Options struct {
 	// controller of its events, the default name of its lease. Required; a DNS
 	// label such as "crontab-operator".
 	Name string
+	// FieldOwner owns the fields that the operator and its controllers write, so
+	// that those of a former operator are taken over under its name. Default: the
+	// name of the controller that writes, and Name for writes outside of
+	// controllers. controller.FieldOwner is for one controller.
+	FieldOwner string
 	// Instance is this process among those of the operator: the identity in the
 	// lease, the reporting instance of events. Default the host's name and a
 	// random suffix.
@@ -171,7 +176,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Election.Namespace == "" {
 		data, err := os.ReadFile(namespaceFile)
 		if err != nil {
-			return o, fmt.Errorf("manager: leader election outside a cluster needs Options.Election.Namespace: %w", err)
+			return o, fmt.Errorf("manager: leader election outside a cluster needs the namespace of its lease: pass --leader-election-namespace, or set Options.Election.Namespace: %w", err)
 		}
 		o.Election.Namespace = strings.TrimSpace(string(data))
 	}

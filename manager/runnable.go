@@ -44,7 +44,7 @@ func (m *Manager) Add(r controller.Runnable) error {
 	if named, ok := r.(controller.Named); ok {
 		name := named.Name()
 		if m.names[name] {
-			return fmt.Errorf("manager: add %s: the name is taken; give one of the two another one", name)
+			return fmt.Errorf("manager: add %s: the name is taken; name one of the two (controller.Name(\"...\"))", name)
 		}
 		m.names[name] = true
 	}

@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -71,10 +72,12 @@ type instruments struct {
 }
 
 // Controller makes the instruments of a controller; all its series exist from
-// the start, as zeros.
-func (m *Metrics) Controller(c controller.Measured) controller.Instruments {
+// the start, as zeros. A second controller of a name is refused.
+func (m *Metrics) Controller(c controller.Measured) (controller.Instruments, error) {
 	name, v := c.Name(), m.controllers
-	m.Registry.MustRegister(newQueueCollector(c))
+	if err := m.Registry.Register(newQueueCollector(c)); err != nil {
+		return nil, fmt.Errorf("another controller of this manager is named %q; name one of the two: controller.Name(\"...\")", name)
+	}
 	return &instruments{
 		success:      v.results.WithLabelValues(name, "success"),
 		failure:      v.results.WithLabelValues(name, "error"),
@@ -87,7 +90,7 @@ func (m *Metrics) Controller(c controller.Measured) controller.Instruments {
 		took:         v.took.WithLabelValues(name),
 		waited:       v.waited.WithLabelValues(name, name),
 		worked:       v.worked.WithLabelValues(name, name),
-	}
+	}, nil
 }
 
 // Waited implements queue.Observer.
