@@ -4,10 +4,12 @@
 package apiserver
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -24,6 +26,10 @@ type Options struct {
 	// Authorizer of all requests. nil: only the group system:masters may do
 	// anything, and everybody may read health, version and discovery.
 	Authorizer auth.Authorizer
+	// Classify returns the UIDs of the FlowSchema that a request belongs to and of its
+	// priority level, which answers state as clients expect before they give up their
+	// own throttle; empty for none. nil: no answer states them.
+	Classify func(context.Context, *auth.Attributes) (schema, level types.UID)
 	// Admission of writes. nil: none.
 	Admission resource.Admission
 	// Entropy of the answers. nil: [RandomEntropy].

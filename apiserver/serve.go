@@ -88,12 +88,14 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 	if err := s.impersonate(r, req); err != nil {
 		return err
 	}
+	asked := attributes(req, req.Verb)
+	s.classify(r.Context(), w.Header(), req, asked)
 	leave, err := s.gate.Enter(passage(req))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if err := s.authorize(r.Context(), attributes(req, req.Verb)); err != nil {
+	if err := s.authorize(r.Context(), asked); err != nil {
 		return err
 	}
 	ctx := resource.WithRequest(auth.WithUser(r.Context(), req.User), &req.Request)
@@ -108,6 +110,23 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 		ctx = limited
 	}
 	return s.dispatch(ctx, w, req)
+}
+
+// Headers that state where a request belongs, in their canonical form.
+const (
+	flowSchemaHeader    = "X-Kubernetes-Pf-Flowschema-Uid"
+	priorityLevelHeader = "X-Kubernetes-Pf-Prioritylevel-Uid"
+)
+
+// classify states the flow schema and the priority level of a request, but not of
+// connections, which flow control leaves alone.
+func (s *Server) classify(ctx context.Context, header http.Header, req *endpoint.Request, a *auth.Attributes) {
+	if s.options.Classify == nil || req.Verb != "watch" && req.LongRunning() {
+		return
+	}
+	if schema, level := s.options.Classify(ctx, a); schema != "" {
+		header[flowSchemaHeader], header[priorityLevelHeader] = []string{string(schema)}, []string{string(level)}
+	}
 }
 
 // timeout of a request: what it asks for, up to the server's own; the error is why that

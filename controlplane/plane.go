@@ -173,7 +173,8 @@ func (p *Plane) assemble() error {
 	admission := p.admissions(accounts.admission, allocator, refusal, escalation, charges)
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authenticator: authentication, Authorizer: p.authorizer, Admission: admission,
-		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
+		Classify: flow.NewClassifier(p.store).Classify,
+		Entropy:  o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
 		Checks: p.checks(),
 	})
 	if err != nil {

@@ -41,9 +41,9 @@ func (*Controller) Name() string { return ControllerName }
 func (c *Controller) Reset(view storage.View) {
 	*c = *NewController()
 	known := map[storage.Key]bool{}
-	for _, t := range fresh() {
-		known[t.Key] = true
-		c.all = c.all || t.Key.Bucket == levels && view.Get(t.Key) == nil
+	for key := range fresh().byKey {
+		known[key] = true
+		c.all = c.all || key.Bucket == levels && view.Get(key) == nil
 	}
 	for rec := range view.Ascend(schemas, "", "") {
 		if rec.Created != rec.Modified || !known[rec.Key] {

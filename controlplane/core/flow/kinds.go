@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package flow has the kinds that say which requests wait for which. This server
-// lets none wait: it keeps them, with those of a fresh cluster.
+// lets none wait: it keeps them, with those of a fresh cluster, and [Classifier] tells
+// which of them a request belongs to.
 package flow
 
 import (

@@ -5,6 +5,7 @@ package step
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"sync"
 
@@ -97,4 +98,15 @@ func (t *Template) Is(rec *storage.Record) bool {
 		}
 		value, text = value[len(literal)+end:], rest[markEnd:]
 	}
+}
+
+// UID returns the uid of a record that [Template.Is] the object as it was created.
+func (t *Template) UID(rec *storage.Record) types.UID {
+	uid, _, _ := strings.Cut(string(rec.Value[len(t.parts().before):]), `"`)
+	return types.UID(uid)
+}
+
+// Decode reads the object as it is created, with some time and without uid.
+func (t *Template) Decode(into any) error {
+	return json.Unmarshal(t.Write("", "2000-01-01T00:00:00Z").Value, into)
 }

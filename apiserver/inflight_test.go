@@ -1,0 +1,103 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// crowded takes its time to allow requests, and counts how many it is asked about at
+// once. It is asked after a request has its place among those in flight.
+type crowded struct {
+	mu             sync.Mutex
+	reads, writes  int
+	mostR, mostW   int
+	allowed        int
+	perAuthorizing time.Duration
+}
+
+func (c *crowded) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
+	count, most := &c.writes, &c.mostW
+	if a.Verb == "get" || a.Verb == "list" {
+		count, most = &c.reads, &c.mostR
+	}
+	c.mu.Lock()
+	*count++
+	*most = max(*most, *count)
+	c.allowed++
+	c.mu.Unlock()
+	time.Sleep(c.perAuthorizing) // of the bubble
+	c.mu.Lock()
+	*count--
+	c.mu.Unlock()
+	return auth.Allow, "", nil
+}
+
+// TestInFlightLimitsHoldAgainstUnthrottledClients lets 64 clients that follow nothing
+// but Retry-After send as fast as they can, as clients do that have read that the
+// server controls the flow.
+func TestInFlightLimitsHoldAgainstUnthrottledClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clients, each, reads, writes = 64, 10, 8, 4
+		crowd := &crowded{perAuthorizing: 10 * time.Millisecond}
+		s := newServer(t, func(o *apiserver.Options) {
+			o.Authorizer, o.Limits.Reads, o.Limits.Writes = crowd, reads, writes
+			o.Classify = func(context.Context, *auth.Attributes) (schema, level types.UID) { return "schema", "level" }
+		})
+		var mu sync.Mutex
+		answers := map[int]int{}
+		var all sync.WaitGroup
+		for i := range clients {
+			rt := s.RoundTripper(&auth.User{Name: fmt.Sprint("client-", i), Groups: []string{auth.Authenticated}})
+			all.Go(func() {
+				for n := range each {
+					method, path, body := http.MethodGet, widgetsPath, ""
+					if n%2 == 1 {
+						method, body = http.MethodPost, fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w-%d-%d"}}`, i, n)
+					}
+					for done := false; !done; {
+						got := send(t, rt, method, path, body)
+						mu.Lock()
+						answers[got.code]++
+						mu.Unlock()
+						if got.header.Get("X-Kubernetes-PF-FlowSchema-UID") != "schema" || got.header.Get("X-Kubernetes-PF-PriorityLevel-UID") != "level" {
+							t.Errorf("%d does not say where it belongs: %v", got.code, got.header)
+						}
+						if done = got.code != http.StatusTooManyRequests; !done {
+							seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+							if err != nil || seconds < 1 {
+								t.Errorf("429 with Retry-After %q", got.header.Get("Retry-After"))
+								return
+							}
+							time.Sleep(time.Duration(seconds) * time.Second)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		if crowd.mostR != reads || crowd.mostW != writes {
+			t.Errorf("%d reads and %d writes at once, want %d and %d", crowd.mostR, crowd.mostW, reads, writes)
+		}
+		if answers[200] != clients*each/2 || answers[201] != clients*each/2 || answers[429] == 0 || len(answers) != 3 {
+			t.Errorf("answers by code: %v", answers)
+		}
+		if crowd.allowed != clients*each {
+			t.Errorf("%d requests came in, want %d", crowd.allowed, clients*each)
+		}
+	})
+}

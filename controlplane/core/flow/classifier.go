@@ -1,0 +1,211 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Classifier finds the FlowSchema of a request and its priority level, as
+// kube-apiserver does (KEP-1040). Its index follows the store: it is built anew for
+// the first request after a schema or a level was written. It is safe for concurrent
+// use and holds on to no view of the store.
+type Classifier struct {
+	store storage.Viewer
+
+	building sync.Mutex // one index at a time
+	index    atomic.Pointer[index]
+}
+
+// NewClassifier returns a classifier over a store. Nothing is read before the first
+// request.
+func NewClassifier(store storage.Viewer) *Classifier { return &Classifier{store: store} }
+
+// index is what the schemas of one state of the store say.
+type index struct {
+	at      storage.Revision // it holds until a schema or a level is written after that
+	classes []class          // in the order of matching
+	rest    class            // of requests that nothing matches
+}
+
+// class is a schema whose priority level exists.
+type class struct {
+	name          string
+	spec          *flowcontrolv1.FlowSchemaSpec
+	schema, level types.UID
+}
+
+// Classify returns the UIDs of the FlowSchema that a request matches first and of its
+// priority level; both are empty when the store cannot be read.
+func (c *Classifier) Classify(ctx context.Context, a *auth.Attributes) (schema, level types.UID) {
+	ix, err := c.current(ctx)
+	if err != nil {
+		return "", "" // whoever serves the request finds out as well
+	}
+	for i := range ix.classes {
+		if class := &ix.classes[i]; class.matches(a) {
+			return class.schema, class.level
+		}
+	}
+	return ix.rest.schema, ix.rest.level
+}
+
+// current returns the index that holds now.
+func (c *Classifier) current(ctx context.Context) (*index, error) {
+	at, err := c.store.Touched(ctx, schemas, levels)
+	if err != nil {
+		return nil, err
+	}
+	if ix := c.index.Load(); ix != nil && ix.at >= at {
+		return ix, nil
+	}
+	c.building.Lock()
+	defer c.building.Unlock()
+	if ix := c.index.Load(); ix != nil && ix.at >= at {
+		return ix, nil
+	}
+	view, err := c.store.View(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	ix := newIndex(view, at)
+	c.index.Store(ix)
+	return ix, nil
+}
+
+func newIndex(view storage.View, at storage.Revision) *index {
+	ix := &index{at: at}
+	uids := map[string]types.UID{}
+	for rec := range view.Ascend(levels, "", "") {
+		uids[rec.Key.Name] = uidOf(rec)
+	}
+	for rec := range view.Ascend(schemas, "", "") {
+		spec := specOf(rec)
+		if spec == nil {
+			continue
+		}
+		level, exists := uids[spec.PriorityLevelConfiguration.Name]
+		if !exists {
+			continue
+		}
+		found := class{name: rec.Key.Name, spec: spec, schema: uidOf(rec), level: level}
+		ix.classes = append(ix.classes, found)
+		if found.name == catchAll {
+			ix.rest = found
+		}
+	}
+	slices.SortFunc(ix.classes, func(a, b class) int {
+		return cmp.Or(cmp.Compare(a.spec.MatchingPrecedence, b.spec.MatchingPrecedence), strings.Compare(a.name, b.name))
+	})
+	return ix
+}
+
+// specOf reads the spec of a stored schema, nil for one that cannot be read.
+func specOf(rec *storage.Record) *flowcontrolv1.FlowSchemaSpec {
+	if t := fresh().byKey[rec.Key]; t != nil && t.Is(rec) {
+		return fresh().specs()[rec.Key.Name]
+	}
+	var s flowcontrolv1.FlowSchema
+	if step.Decode(rec, &s) != nil {
+		return nil
+	}
+	return &s.Spec
+}
+
+func uidOf(rec *storage.Record) types.UID {
+	if t := fresh().byKey[rec.Key]; t != nil && t.Is(rec) {
+		return t.UID(rec)
+	}
+	var o struct {
+		Metadata struct {
+			UID types.UID `json:"uid"`
+		} `json:"metadata"`
+	}
+	_ = step.Decode(rec, &o) // what cannot be read has none
+	return o.Metadata.UID
+}
+
+func (c *class) matches(a *auth.Attributes) bool {
+	for i := range c.spec.Rules {
+		rule := &c.spec.Rules[i]
+		if !slices.ContainsFunc(rule.Subjects, func(s flowcontrolv1.Subject) bool { return is(a.User, &s) }) {
+			continue
+		}
+		if a.ResourceRequest {
+			for j := range rule.ResourceRules {
+				if covers(&rule.ResourceRules[j], a) {
+					return true
+				}
+			}
+			continue
+		}
+		for j := range rule.NonResourceRules {
+			r := &rule.NonResourceRules[j]
+			if has(r.Verbs, a.Verb, flowcontrolv1.VerbAll) && slices.ContainsFunc(r.NonResourceURLs, func(url string) bool { return leadsTo(url, a.Path) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// is reports whether a subject stands for a user.
+func is(user *auth.User, s *flowcontrolv1.Subject) bool {
+	switch {
+	case s.Kind == flowcontrolv1.SubjectKindUser && s.User != nil:
+		return s.User.Name == flowcontrolv1.NameAll || s.User.Name == user.Name
+	case s.Kind == flowcontrolv1.SubjectKindGroup && s.Group != nil:
+		return s.Group.Name == flowcontrolv1.NameAll || user.In(s.Group.Name)
+	case s.Kind == flowcontrolv1.SubjectKindServiceAccount && s.ServiceAccount != nil:
+		account, ok := strings.CutPrefix(user.Name, "system:serviceaccount:")
+		namespace, name, named := strings.Cut(account, ":")
+		return ok && named && namespace == s.ServiceAccount.Namespace &&
+			(s.ServiceAccount.Name == flowcontrolv1.NameAll || s.ServiceAccount.Name == name)
+	}
+	return false
+}
+
+func covers(r *flowcontrolv1.ResourcePolicyRule, a *auth.Attributes) bool {
+	if !has(r.Verbs, a.Verb, flowcontrolv1.VerbAll) || !has(r.APIGroups, a.Group, flowcontrolv1.APIGroupAll) {
+		return false
+	}
+	if a.Subresource == "" {
+		if !has(r.Resources, a.Resource, flowcontrolv1.ResourceAll) {
+			return false
+		}
+	} else if !has(r.Resources, a.Resource+"/"+a.Subresource, flowcontrolv1.ResourceAll) {
+		return false
+	}
+	if a.Namespace == "" {
+		return r.ClusterScope
+	}
+	return has(r.Namespaces, a.Namespace, flowcontrolv1.NamespaceEvery)
+}
+
+// leadsTo reports whether a URL of a rule is a path, or one above it.
+func leadsTo(url, path string) bool {
+	if url == flowcontrolv1.NonResourceAll || url == path {
+		return true
+	}
+	prefix := strings.TrimSuffix(strings.TrimSuffix(url, "*"), "/")
+	below, ok := strings.CutPrefix(path, prefix)
+	return ok && strings.HasPrefix(below, "/")
+}
+
+// has reports whether a list has a name, or all of them.
+func has(list []string, name, all string) bool {
+	return len(list) == 1 && list[0] == all || slices.Contains(list, name)
+}
