@@ -80,7 +80,8 @@ func newEtcdCommand() *cobra.Command {
 // newAPIServerCommand is the whole program under kube-apiserver's name.
 func newAPIServerCommand() *cobra.Command {
 	var s apiserverFlags
-	cmd := newStandIn(apiserverName, "Serve an empty control plane from memory, until it is told to end or its parent has ended.", idleAPIServerFlags, s.run)
+	cmd := newStandIn(apiserverName, "Serve an empty control plane from memory, until it is told to end or its parent has ended.\n"+
+		"Controllers run as the environment variable "+controllersVariable+" says: all, or names as of kube-controller-manager; none unless it is set.", idleAPIServerFlags, s.run)
 	f := cmd.Flags()
 	f.IPVar(&s.address, "bind-address", net.IPv4(127, 0, 0, 1), "address to serve on")
 	f.Uint16Var(&s.port, "secure-port", 6443, "port to serve on")
@@ -330,6 +331,9 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 		return o, fmt.Errorf("--token-auth-file: %w", err)
 	}
 	o.Disable = s.who.disabled(notes)
+	if err := selectControllers(os.Getenv(controllersVariable), &o); err != nil {
+		return o, err
+	}
 	keys, err := controlplane.NewKeys()
 	if err != nil {
 		return o, err

@@ -39,7 +39,7 @@ type authenticationFlags struct {
 
 func (a *authenticationFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&a.enable, "enable-admission-plugins", nil, "no effect: all that there are run")
-	f.StringSliceVar(&a.disable, "disable-admission-plugins", nil, "admission plugins to leave out; without ServiceAccount nothing makes accounts for Pods either")
+	f.StringSliceVar(&a.disable, "disable-admission-plugins", nil, "admission plugins to leave out")
 	f.BoolVar(&a.anonymous, "anonymous-auth", true, "let requests without credentials in, as system:anonymous")
 	f.StringArrayVar(&a.issuers, "service-account-issuer", nil, "issuer of service account tokens; of more than one the first issues")
 	f.StringSliceVar(&a.audiences, "api-audiences", nil, "audiences that tokens for this server name (default: the issuers)")
@@ -56,9 +56,7 @@ func (a *authenticationFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&a.proxy.ExtraPrefixes, "requestheader-extra-headers-prefix", nil, "prefixes of headers with extra information")
 }
 
-// disabled returns what the plane is to leave out. A suite that does without the
-// plugin ServiceAccount, as envtest always does, counts on namespaces that are
-// empty: it finds no account and no ConfigMap in them that it has not put there.
+// disabled returns the admission plugins that the plane is to leave out.
 func (a *authenticationFlags) disabled(notes io.Writer) []string {
 	var out []string
 	for _, name := range a.disable {
@@ -66,9 +64,7 @@ func (a *authenticationFlags) disabled(notes io.Writer) []string {
 			fmt.Fprintf(notes, "steer: --disable-admission-plugins: %s has no effect: there is no such plugin here\n", name)
 			continue
 		}
-		if out = append(out, name); name == "ServiceAccount" {
-			out = append(out, "serviceaccount-controller", "root-ca-certificate-publisher-controller")
-		}
+		out = append(out, name)
 	}
 	for _, name := range a.enable {
 		if !slices.Contains(controlplane.Plugins(), name) {

@@ -31,11 +31,11 @@ func parsed(t *testing.T, args ...string) *authenticationFlags {
 	return &a
 }
 
-func TestWithoutServiceAccountNamespacesAreEmpty(t *testing.T) {
+func TestDisabledPluginsThatThereAreNotAreNamed(t *testing.T) {
 	t.Parallel()
 	var notes strings.Builder
 	got := parsed(t, "--disable-admission-plugins=ServiceAccount,AlwaysPullImages", "--enable-admission-plugins=PodNodeSelector,LimitRanger").disabled(&notes)
-	if want := []string{"ServiceAccount", "serviceaccount-controller", "root-ca-certificate-publisher-controller"}; !slices.Equal(got, want) {
+	if want := []string{"ServiceAccount"}; !slices.Equal(got, want) {
 		t.Errorf("disabled are %v, want %v", got, want)
 	}
 	for _, name := range []string{"AlwaysPullImages", "PodNodeSelector"} {

@@ -137,34 +137,51 @@ func TestWebsitesAreServedInEveryEnvironment(t *testing.T) {
 	}
 }
 
-// TestDeletedNamespaceGoesAway is what the usual programs under these names
-// leave to a controller that envtest does not start.
-func TestDeletedNamespaceGoesAway(t *testing.T) {
+// TestSuiteFinalizesNamespacesItself relies, as many suites do, on there being no
+// controllers beside the two programs: it deletes a namespace and an owner, takes its
+// time, and does the rest itself with what it read before.
+func TestSuiteFinalizesNamespacesItself(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, cfg := start(t)
 	c := newClient(t, cfg)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "short-lived"}}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "inside", Namespace: "short-lived"}}
-	for _, object := range []client.Object{namespace, secret} {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: "mine"}}
+	for _, object := range []client.Object{namespace, owner} {
 		if err := c.Create(ctx, object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	namespaces, err := c.Watch(ctx, &corev1.NamespaceList{})
-	if err != nil {
+	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dependent", Namespace: "mine", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
+	}}}
+	if err := c.Create(ctx, dependent); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Delete(ctx, namespace); err != nil {
-		t.Fatal(err)
+	for _, object := range []client.Object{owner, namespace} {
+		if err := c.Delete(ctx, object); err != nil {
+			t.Fatal(err)
+		}
 	}
-	await(t, namespaces, "the end of the namespace", func(event watch.Event) bool {
-		gone, ok := event.Object.(*corev1.Namespace)
-		return ok && event.Type == watch.Deleted && gone.Name == "short-lived"
-	})
-	if err := c.Get(ctx, client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
-		t.Errorf("the secret in it: got %v, want not found", err)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil || namespace.Status.Phase != corev1.NamespaceTerminating {
+		t.Fatalf("the deleted namespace: %v, phase %s", err, namespace.Status.Phase)
+	}
+	for i := range 200 { // time in which a controller would act
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("other-", i), Namespace: "default"}}
+		if err := c.Create(ctx, other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(dependent), dependent); err != nil {
+		t.Errorf("the dependent of the deleted owner: %v", err)
+	}
+	namespace.Spec.Finalizers = nil
+	if err := c.SubResource("finalize").Update(ctx, namespace); err != nil {
+		t.Fatalf("finalize the namespace as it was read: %v", err)
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
+		t.Errorf("the finalized namespace: got %v, want not found", err)
 	}
 }
 
