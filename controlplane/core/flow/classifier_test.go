@@ -92,9 +92,8 @@ func TestClassifierReadsFreshSchemasAsOthers(t *testing.T) {
 	n := 0
 	for rec := range view.Ascend(schemas, "", "") {
 		short, uid := specOf(rec), uidOf(rec)
-		changed := *rec
-		changed.Value = append([]byte(" "), rec.Value...) // no template is like it
-		if diff := cmp.Diff(specOf(&changed), short); diff != "" || uidOf(&changed) != uid || uid != types.UID("s-"+rec.Key.Name) {
+		changed := &storage.Record{Key: rec.Key, Value: append([]byte(" "), rec.Value...)} // no template is like it
+		if diff := cmp.Diff(specOf(changed), short); diff != "" || uidOf(changed) != uid || uid != types.UID("s-"+rec.Key.Name) {
 			t.Errorf("%s: uid %s, spec %s", rec.Key, uid, diff)
 		}
 		n++
