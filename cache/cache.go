@@ -330,11 +330,13 @@ func (h *hold) register(r *registration) Registration {
 }
 
 func (h *hold) AddHandler(fn Handler) Registration {
-	return h.register(&registration{informer: h.s, handler: fn, shown: make(chan struct{})})
+	r := newRegistration(h.s)
+	r.handler = fn
+	return h.register(r)
 }
 
 func (h *hold) AddEventHandler(handler ResourceEventHandler, opts EventHandlerOptions) Registration {
-	r := &registration{informer: h.s, shown: make(chan struct{})}
+	r := newRegistration(h.s)
 	r.buffer = newBuffer(handler, opts, func(p any) {
 		h.s.cache.log.Error("event handler panicked; the event is lost to it", "kind", h.s.place.GVK.String(), "panic", p)
 	})

@@ -65,9 +65,10 @@ func (s *shared) catchUp(ctx context.Context) error {
 		return err
 	}
 	v := &shown{revisions: map[client.ObjectKey]string{}, moved: make(chan struct{})}
-	r := &registration{informer: s, handler: v.handle}
+	r := newRegistration(s)
+	r.handler = v.handle
 	s.add(r)
-	defer s.remove(r)
+	defer r.Remove()
 	for {
 		// Taken before the list: an event that the list does not have yet ends
 		// the wait below.

@@ -24,6 +24,11 @@ type registration struct {
 	returned chan struct{} // closed when it has returned; nil while nobody waits
 }
 
+// newRegistration returns one without a handler.
+func newRegistration(s *shared) *registration {
+	return &registration{informer: s, shown: make(chan struct{})}
+}
+
 // call shows e to the handler. A panic ends the event, not the watch.
 func (r *registration) call(e Event) {
 	if r.buffer != nil {
