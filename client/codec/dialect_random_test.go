@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/randfill"
 )
 
 // custom is what operators' own types look like, and more.
@@ -53,15 +55,21 @@ var dialectTypes = []func() any{
 func sameAsReference(t *testing.T, data []byte) {
 	t.Helper()
 	for _, build := range dialectTypes {
-		got, want := build(), build()
-		gotErr := unmarshalJSON(data, got)
-		wantErr := kjson.UnmarshalCaseSensitivePreserveInts(data, want)
-		if (gotErr == nil) != (wantErr == nil) {
-			t.Fatalf("%T from %s:\n ours      %v\n reference %v", got, data, gotErr, wantErr)
-		}
-		if wantErr == nil && !equality.Semantic.DeepEqual(got, want) && !reflect.DeepEqual(got, want) {
-			t.Fatalf("%T from %s: (-reference +ours)\n%s", got, data, cmp.Diff(want, got))
-		}
+		sameAs(t, data, build)
+	}
+}
+
+// sameAs decodes data both ways into what build makes.
+func sameAs(t *testing.T, data []byte, build func() any) {
+	t.Helper()
+	got, want := build(), build()
+	gotErr := unmarshalJSON(data, got)
+	wantErr := kjson.UnmarshalCaseSensitivePreserveInts(data, want)
+	if (gotErr == nil) != (wantErr == nil) {
+		t.Fatalf("%T from %s:\n ours      %v\n reference %v", got, data, gotErr, wantErr)
+	}
+	if wantErr == nil && !equality.Semantic.DeepEqual(got, want) && !reflect.DeepEqual(got, want) {
+		t.Fatalf("%T from %s: (-reference +ours)\n%s", got, data, cmp.Diff(want, got))
 	}
 }
 
@@ -107,6 +115,35 @@ func FuzzJSONDialect(f *testing.F) {
 			t.Skip()
 		}
 		sameAsReference(t, data)
+	})
+}
+
+// FuzzKinds does it for every built-in kind.
+func FuzzKinds(f *testing.F) {
+	var kinds []reflect.Type
+	for _, kind := range scheme.Scheme.AllKnownTypes() {
+		if strings.HasPrefix(kind.PkgPath(), "k8s.io/api/") && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b reflect.Type) int { return strings.Compare(a.PkgPath()+a.Name(), b.PkgPath()+b.Name()) })
+	for i, kind := range kinds {
+		obj := reflect.New(kind).Interface()
+		randfill.NewWithSeed(int64(i)).NilChance(0.5).NumElements(0, 2).MaxDepth(8).Funcs(
+			func(v *runtime.RawExtension, _ randfill.Continue) { v.Raw = []byte(`{"a":1}`) },
+		).Fill(obj)
+		if data, err := json.Marshal(obj); err == nil && len(data) < 4096 {
+			f.Add(uint16(i), data)
+		}
+		for _, seed := range []string{`{"spec":{"replicas":1.0}}`, `{"metadata":{"labels":{"a":null}},"spec":null}`, `{"Spec":{},"items":[null]}`} {
+			f.Add(uint16(i), []byte(seed))
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind uint16, data []byte) {
+		if len(data) > 1<<14 {
+			t.Skip()
+		}
+		sameAs(t, data, func() any { return reflect.New(kinds[int(kind)%len(kinds)]).Interface() })
 	})
 }
 

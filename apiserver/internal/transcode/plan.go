@@ -72,6 +72,7 @@ type message struct {
 type key struct {
 	name string
 	rank int
+	text bool // a string that protobuf does not have
 }
 
 // marshaler is what types of Kubernetes implement.
@@ -121,6 +122,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 	type shown struct {
 		name          string
 		number, inner int // inner is 0 or the number of the field in the inner message
+		text          bool
 	}
 	var keys []shown
 	for i := range t.NumField() {
@@ -134,7 +136,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 		case f.Anonymous && name == "" && !tagged: // TypeMeta, which the envelope carries
 			for j := range f.Type.NumField() {
 				name, _, _ := strings.Cut(f.Type.Field(j).Tag.Get("json"), ",")
-				keys = append(keys, shown{name: name})
+				keys = append(keys, shown{name: name, text: f.Type.Field(j).Type.Kind() == reflect.String})
 			}
 			continue
 		case f.Anonymous && name == "":
@@ -146,7 +148,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 				if k.rank < 0 {
 					return nil, false
 				}
-				keys = append(keys, shown{k.name, number, inner.ranked[k.rank].number})
+				keys = append(keys, shown{name: k.name, number: number, inner: inner.ranked[k.rank].number})
 			}
 			of := field{number: number, tag: tagOf(number, 2), inner: inner}
 			of.absent = lengthened(of.tag, inner.absent())
@@ -155,7 +157,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 		case name == "" || name == "-":
 			return nil, false
 		case !tagged:
-			keys = append(keys, shown{name: name})
+			keys = append(keys, shown{name: name, text: f.Type.Kind() == reflect.String})
 			continue
 		}
 		of, ok := p.field(f.Type, number)
@@ -163,7 +165,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 			return nil, false
 		}
 		of.name = name
-		keys = append(keys, shown{name, number, 0})
+		keys = append(keys, shown{name: name, number: number})
 		m.fields = append(m.fields, of)
 	}
 	slices.SortFunc(m.fields, func(a, b field) int { return a.number - b.number })
@@ -189,7 +191,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 			m.ordered = m.ordered && rank > last
 			last = rank
 		}
-		m.keys = append(m.keys, key{k.name, rank})
+		m.keys = append(m.keys, key{k.name, rank, k.text})
 	}
 	for i := range m.fields {
 		m.ordered = m.ordered && m.fields[i].inner == nil

@@ -229,29 +229,45 @@ func TestAmountsAreWrittenInTheirUnits(t *testing.T) {
 	}
 }
 
-// FuzzPods holds that whatever JSON is written, it is written as the type would.
-func FuzzPods(f *testing.F) {
+// FuzzKinds holds that whatever JSON is written of whatever kind, it is written as the
+// type would.
+func FuzzKinds(f *testing.F) {
+	of := kinds(f)
+	names := slices.Sorted(maps.Keys(of))
 	sample, err := os.ReadFile("testdata/pod.json")
 	if err != nil {
 		f.Fatal(err)
 	}
+	pod := uint16(slices.Index(names, corev1.SchemeGroupVersion.WithKind("Pod").String()))
 	for _, seed := range []string{
 		string(sample), `{}`, `{"spec":{},"metadata":{}}`, `{"spec":{"containers":[null]}}`, `{"spec":{"nodeSelector":{"b":"1","a":null}}}`, `{"spec":{"nodeSelector":{"b":"1","a":"2"}}}`,
 		`{"spec":{"priority":1.0,"priority":2}}`, `{"spec":{"containers":[{"name":"x","resources":{"limits":{"cpu":1}}}]}}`, `{"metadata":{"creationTimestamp":"2026-01-02T03:04:05+01:00"}}`,
 		` { "kind" : "Pod" , "spec" : { "priority" : -1 , "hostNetwork" : true } } `, `{"metadata":{"labels":{"a":"1","a":"2"}}}`, `{"spec":{"Containers":[]}}`, `{"spec":{"volumes":[{"name":"x","emptyDir":{},"name":"y"}]}}`,
 		`{"metadata":{"name":"\ud800"}}`, `{"a":tru}`, `[]`, `{"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":"1"},"periodSeconds":2147483648}}]}}`,
 	} {
-		f.Add([]byte(seed))
+		f.Add(pod, []byte(seed))
 	}
-	plan := transcode.Of(&corev1.Pod{})
-	f.Fuzz(func(t *testing.T, value []byte) {
-		got, ok := written(plan, value)
+	var plans []*transcode.Plan
+	for i, name := range names {
+		obj := reflect.New(of[name]).Interface()
+		plans = append(plans, transcode.Of(obj))
+		filler(uint64(i)).Fill(obj)
+		if value, err := json.Marshal(obj); err == nil && len(value) < 4096 {
+			f.Add(uint16(i), value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind uint16, value []byte) {
+		i := int(kind) % len(names)
+		if plans[i] == nil {
+			return
+		}
+		got, ok := written(plans[i], value)
 		if !ok || !json.Valid(value) {
 			return
 		}
-		want, err := decoded(value, reflect.TypeFor[corev1.Pod]())
+		want, err := decoded(value, of[names[i]])
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q, %v", value, got, want, err)
+			t.Errorf("%s: %s: got %q, want %q, %v", names[i], value, got, want, err)
 		}
 	})
 }

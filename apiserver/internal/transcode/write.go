@@ -160,11 +160,15 @@ func (w *writer) message(m *message) bool {
 		if !ok || !w.next(':') {
 			return false
 		}
-		rank := -1
+		rank, isText := -1, false
 		if i := m.find(name, expected); i >= 0 {
-			rank, expected = m.keys[i].rank, i+1
+			rank, isText, expected = m.keys[i].rank, m.keys[i].text, i+1
 		}
 		switch {
+		case isText:
+			if _, ok := w.text(); !ok && !w.null() {
+				return false
+			}
 		case rank < 0:
 			if !w.skip() {
 				return false

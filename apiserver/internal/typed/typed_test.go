@@ -144,6 +144,41 @@ func TestKindsAreWrittenAndReadAsTheLibrariesDo(t *testing.T) {
 	t.Logf("%d of %d documents were read by plan", read, all)
 }
 
+// FuzzKinds holds that what is read by plan of a document of whatever kind is what the
+// library reads, which has nothing to say about it, and that it is written as by
+// encoding/json.
+func FuzzKinds(f *testing.F) {
+	of := kinds(f)
+	names := slices.Sorted(maps.Keys(of))
+	var plans []*typed.Plan
+	for i, name := range names {
+		obj := reflect.New(of[name]).Interface()
+		plans = append(plans, typed.Of(obj))
+		filler(uint64(i)).Fill(obj)
+		if document, err := json.Marshal(obj); err == nil && len(document) < 4096 {
+			f.Add(uint16(i), document)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind uint16, document []byte) {
+		i := int(kind) % len(names)
+		got, want := reflect.New(of[names[i]]).Interface(), reflect.New(of[names[i]]).Interface()
+		if !plans[i].Read(document, got) {
+			return
+		}
+		if strict, err := kjson.UnmarshalStrict(document, want); err != nil || len(strict) > 0 {
+			t.Fatalf("%s: reads %s, of which the library says %v, %v", names[i], document, err, strict)
+		}
+		if !reflect.DeepEqual(got, want) && !equality.Semantic.DeepEqual(got, want) {
+			t.Fatalf("%s: what is read of %s differs", names[i], document)
+		}
+		written, _, err := plans[i].Write(got)
+		library, libraryErr := json.Marshal(got)
+		if (err == nil) != (libraryErr == nil) || err == nil && !bytes.Equal(written, library) {
+			t.Fatalf("%s: %s is written as\n%s, %v\nwant\n%s, %v", names[i], document, written, err, library, libraryErr)
+		}
+	})
+}
+
 // TestUnusualDocumentsAreLeftToTheLibrary holds that what readers take in different
 // ways, or have something to say about, is not read by plan.
 func TestUnusualDocumentsAreLeftToTheLibrary(t *testing.T) {
