@@ -367,11 +367,14 @@ func TestAuthorizersSeeSelectors(t *testing.T) {
 		send(t, s.RoundTripper(admin), method, path, "")
 		a := n.asked[0]
 		var got [3]string
-		for _, r := range a.Fields {
-			got[0] = r.Field + string(r.Operator) + r.Value
-		}
-		for _, r := range a.Labels {
-			got[1] = r.String()
+		if a.Selected != nil {
+			byField, byLabel := a.Selected()
+			for _, r := range byField {
+				got[0] = r.Field + string(r.Operator) + r.Value
+			}
+			for _, r := range byLabel {
+				got[1] = r.String()
+			}
 		}
 		got[2] = a.Name
 		if got != want {

@@ -195,27 +195,27 @@ func attributes(r *endpoint.Request, verb string) *auth.Attributes {
 		a.Group, a.Version, a.Resource, a.Subresource = t.Group, t.Version, t.Plural, t.Subresource
 		a.Namespace, a.Name = r.Namespace, r.Name
 		if !t.Watch && (verb == "list" || verb == "watch" || verb == "deletecollection") {
-			a.Fields, a.Labels = selected(r)
+			a.Selected = selected(r)
 		}
 	}
 	return a
 }
 
-// selected returns what the selectors of a request require. One that cannot be
-// read requires nothing; it is refused later.
-func selected(r *endpoint.Request) (fields.Requirements, labels.Requirements) {
+// selected returns what reads the requirements of a request's selectors, nil when it has
+// none. One that cannot be read requires nothing; it is refused later.
+func selected(r *endpoint.Request) func() (fields.Requirements, labels.Requirements) {
 	if !strings.Contains(r.HTTP.URL.RawQuery, "Selector=") {
-		return nil, nil
+		return nil
 	}
-	var byField fields.Requirements
-	var byLabel labels.Requirements
-	if s, err := fields.ParseSelector(r.Query().Get("fieldSelector")); err == nil {
-		byField = s.Requirements()
+	return func() (byField fields.Requirements, byLabel labels.Requirements) {
+		if s, err := fields.ParseSelector(r.Query().Get("fieldSelector")); err == nil {
+			byField = s.Requirements()
+		}
+		if s, err := labels.Parse(r.Query().Get("labelSelector")); err == nil {
+			byLabel, _ = s.Requirements()
+		}
+		return byField, byLabel
 	}
-	if s, err := labels.Parse(r.Query().Get("labelSelector")); err == nil {
-		byLabel, _ = s.Requirements()
-	}
-	return byField, byLabel
 }
 
 // dispatch runs what answers the request.

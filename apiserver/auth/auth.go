@@ -93,11 +93,12 @@ type Attributes struct {
 	Subresource     string
 	Namespace       string
 	Name            string
-	// Fields and Labels that the objects of a list, watch or deletecollection
-	// are limited to; nil for no limit, and for selectors that cannot be read.
-	// An authorizer that does not look at them decides on all objects.
-	Fields fields.Requirements
-	Labels labels.Requirements
+	// Selected reads what the objects of a list, watch or deletecollection are limited
+	// to; nil for other requests and for no limit. It returns nothing of a selector that
+	// cannot be read. Selectors may be as long as their sender likes, and reading one
+	// costs a few hundred times its length: look at what else decides first. An
+	// authorizer that does not call it decides on all objects.
+	Selected func() (fields.Requirements, labels.Requirements)
 	// Path of requests outside the resource API.
 	Path string
 }

@@ -54,6 +54,10 @@ func (b Bearer) Authenticate(r *http.Request) (*User, error) {
 	return user, err
 }
 
+// maxToken is the length of the longest token that anybody looks into, in bytes. Those
+// of ServiceAccounts have one, those of identity providers up to ten thousand.
+const maxToken = 32 << 10
+
 // Review returns the user of a token that is meant for one of the audiences, and
 // for which of them. Without audiences the server's own are meant. The errors of
 // all authenticators are told when none knows the token.
@@ -62,6 +66,9 @@ func (b Bearer) Review(ctx context.Context, token string, audiences []string) (*
 		audiences = b.Audiences
 	}
 	failed := []error{badTokenError{}}
+	if len(token) > maxToken {
+		return nil, nil, utilerrors.NewAggregate(failed)
+	}
 	for _, t := range b.Tokens {
 		user, meant, err := t.AuthenticateToken(ctx, token, audiences)
 		if err != nil {
@@ -128,13 +135,17 @@ func socketToken(r *http.Request) (string, error) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return "", nil
 	}
-	token, rest := "", []string(nil)
+	token, rest, others := "", strings.Builder{}, false
 	for _, line := range r.Header.Values(socketProtocols) {
-		for _, protocol := range strings.Split(line, ",") {
+		for protocol := range strings.SplitSeq(line, ",") {
 			protocol = strings.TrimSpace(protocol)
 			encoded, found := strings.CutPrefix(protocol, socketTokenPrefix)
 			if !found {
-				rest = append(rest, protocol)
+				if rest.Len() > 0 {
+					rest.WriteByte(',')
+				}
+				rest.WriteString(protocol)
+				others = true
 				continue
 			}
 			decoded, err := base64.RawURLEncoding.DecodeString(encoded)
@@ -147,9 +158,9 @@ func socketToken(r *http.Request) (string, error) {
 	if token == "" {
 		return "", nil
 	}
-	if len(rest) == 0 { // a server must choose one, and it must not be the token
+	if !others { // a server must choose one, and it must not be the token
 		return "", ErrBadCredentials
 	}
-	r.Header.Set(socketProtocols, strings.Join(rest, ","))
+	r.Header.Set(socketProtocols, rest.String())
 	return token, nil
 }

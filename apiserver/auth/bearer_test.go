@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +37,8 @@ func (m meantFor) AuthenticateToken(_ context.Context, token string, audiences [
 
 func TestTokensAreForTheirAudiences(t *testing.T) {
 	t.Parallel()
-	b := auth.Bearer{Tokens: []auth.TokenAuthenticator{auth.Tokens{"static": {Name: "ann"}}, meantFor{"here", "vault"}}, Audiences: []string{"here", "api"}}
+	long, tooLong := strings.Repeat("x", 32<<10), strings.Repeat("x", 32<<10+1)
+	b := auth.Bearer{Tokens: []auth.TokenAuthenticator{auth.Tokens{"static": {Name: "ann"}, long: {Name: "ann"}, tooLong: {Name: "ann"}}, meantFor{"here", "vault"}}, Audiences: []string{"here", "api"}}
 	for _, c := range []struct {
 		token     string
 		audiences []string
@@ -51,6 +53,8 @@ func TestTokensAreForTheirAudiences(t *testing.T) {
 		{"bound", []string{"vault", "x"}, "bot", []string{"vault"}, ""},
 		{"bound", []string{"x"}, "", nil, "[invalid bearer token, it is for others]"},
 		{"nonsense", nil, "", nil, "invalid bearer token"},
+		{long, nil, "ann", []string{"here", "api"}, ""},
+		{tooLong, nil, "", nil, "invalid bearer token"},
 	} {
 		user, meant, err := b.Review(t.Context(), c.token, c.audiences)
 		if c.err != "" {

@@ -116,22 +116,24 @@ func oneForm(raw string, requirements int, at *field.Path) field.ErrorList {
 // as they can be read: with less of them it decides on more objects. It returns
 // notes about the rest.
 func selectors(to *auth.Attributes, r *authorizationv1.ResourceAttributes) (notes []string) {
+	var byField fields.Requirements
+	var byLabel labels.Requirements
 	if s := r.FieldSelector; s != nil {
 		bad := false
 		if s.RawSelector != "" {
 			parsed, err := fields.ParseSelector(s.RawSelector)
 			if bad = err != nil; !bad {
-				to.Fields = parsed.Requirements()
+				byField = parsed.Requirements()
 			}
 		}
 		for i := range s.Requirements {
 			required, ok := fieldRequirement(&s.Requirements[i])
 			if bad = bad || !ok; ok {
-				to.Fields = append(to.Fields, required)
+				byField = append(byField, required)
 			}
 		}
 		if bad {
-			notes = append(notes, ignoredNote("fieldSelector", len(to.Fields)))
+			notes = append(notes, ignoredNote("fieldSelector", len(byField)))
 		}
 	}
 	if s := r.LabelSelector; s != nil {
@@ -139,18 +141,21 @@ func selectors(to *auth.Attributes, r *authorizationv1.ResourceAttributes) (note
 		if s.RawSelector != "" {
 			parsed, err := labels.Parse(s.RawSelector)
 			if bad = err != nil; !bad {
-				to.Labels, _ = parsed.Requirements()
+				byLabel, _ = parsed.Requirements()
 			}
 		}
 		for i := range s.Requirements {
 			required, ok := labelRequirement(&s.Requirements[i])
 			if bad = bad || !ok; ok {
-				to.Labels = append(to.Labels, *required)
+				byLabel = append(byLabel, *required)
 			}
 		}
 		if bad {
-			notes = append(notes, ignoredNote("labelSelector", len(to.Labels)))
+			notes = append(notes, ignoredNote("labelSelector", len(byLabel)))
 		}
+	}
+	if len(byField)+len(byLabel) > 0 {
+		to.Selected = func() (fields.Requirements, labels.Requirements) { return byField, byLabel }
 	}
 	return notes
 }

@@ -182,6 +182,41 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return out
 }
 
+// TestRulesEndWhenTheyHaveCostTooMuch evaluates a rule that no definition may have, because
+// its estimated cost is too high: a thousand million steps.
+func TestRulesEndWhenTheyHaveCostTooMuch(t *testing.T) {
+	t.Parallel()
+	const costly = `
+name: v1
+served: true
+storage: true
+schema:
+  openAPIV3Schema:
+    type: object
+    properties:
+      spec:
+        type: object
+        properties:
+          numbers: {type: array, items: {type: integer}}
+        x-kubernetes-validations:
+        - rule: self.numbers.all(x, self.numbers.all(y, self.numbers.all(z, x + y + z >= 0)))
+`
+	var v v1.CustomResourceDefinitionVersion
+	if err := yaml.UnmarshalStrict([]byte(costly), &v); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := NewSchemas().Of(&v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &strategy{schema: schema}
+	s.kind.Group, s.kind.Version, s.kind.Kind = "stable.example.com", "v1", "CronTab"
+	errs := s.Validate(t.Context(), object(t, "spec: {numbers: ["+strings.Repeat("1, ", 999)+"1]}"), nil)
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "call cost exceeds limit") {
+		t.Errorf("errors %v, want that the cost exceeds the limit", errs)
+	}
+}
+
 func TestObjectsAreBroughtIntoShape(t *testing.T) {
 	t.Parallel()
 	s := cronTabStrategy(t)

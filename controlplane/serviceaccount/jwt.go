@@ -133,10 +133,10 @@ type unverified struct {
 
 // decode takes a token apart.
 func decode(token string) (*unverified, error) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
+	if strings.Count(token, ".") != 2 {
 		return nil, errMalformed
 	}
+	parts := strings.Split(token, ".")
 	u := &unverified{input: parts[0] + "." + parts[1]}
 	head, headErr := base64.RawURLEncoding.DecodeString(parts[0])
 	body, bodyErr := base64.RawURLEncoding.DecodeString(parts[1])

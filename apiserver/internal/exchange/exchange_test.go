@@ -66,23 +66,25 @@ func TestMethodsAndTargetsMakeVerbs(t *testing.T) {
 func TestFieldSelectorsNameObjectsOfListsAndWatches(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]string{
-		"GET /api/v1/pods?fieldSelector=metadata.name%3Da":                              "a",
-		"HEAD /api/v1/pods?fieldSelector=metadata.name%3Da":                             "a",
-		"GET /api/v1/pods?watch=1&fieldSelector=x%3Dy,metadata.name%3Da":                "a",
-		"GET /api/v1/pods?fieldSelector=metadata.name!%3Da":                             "",
-		"GET /api/v1/pods?fieldSelector=x%3Dy":                                          "",
-		"GET /api/v1/pods?fieldSelector=":                                               "",
-		"GET /api/v1/pods?fieldSelector=metadata.name%3Da%2Fb":                          "",
-		"GET /api/v1/pods?fieldSelector=((":                                             "",
-		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&limit=few":                    "",
-		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&timeoutSeconds=":              "",
-		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&labelSelector=a+in+(":         "",
-		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&labelSelector=a&limit=5":      "a",
-		"DELETE /api/v1/namespaces/n/pods?fieldSelector=metadata.name%3Da":              "",
-		"GET /api/v1/watch/pods?fieldSelector=metadata.name%3Da":                        "",
-		"GET /api/v1/namespaces/n/pods/b?fieldSelector=metadata.name%3Da":               "",
-		"POST /api/v1/namespaces/n/pods?fieldSelector=metadata.name%3Da":                "",
-		"GET /api/v1/watch/namespaces/n/pods/b?watch=1&fieldSelector=metadata.name%3Da": "",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da":                                 "a",
+		"HEAD /api/v1/pods?fieldSelector=metadata.name%3Da":                                "a",
+		"GET /api/v1/pods?watch=1&fieldSelector=x%3Dy,metadata.name%3Da":                   "a",
+		"GET /api/v1/pods?fieldSelector=metadata.name!%3Da":                                "",
+		"GET /api/v1/pods?fieldSelector=x%3Dy":                                             "",
+		"GET /api/v1/pods?fieldSelector=":                                                  "",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da%2Fb":                             "",
+		"GET /api/v1/pods?fieldSelector=((":                                                "",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&limit=few":                       "",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&timeoutSeconds=":                 "",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&labelSelector=a+in+(":            "",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&labelSelector=a&limit=5":         "a",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da,x%3D" + strings.Repeat("b", 400): "a",
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da,x%3D" + strings.Repeat("b", 600): "", // too long to look
+		"DELETE /api/v1/namespaces/n/pods?fieldSelector=metadata.name%3Da":                 "",
+		"GET /api/v1/watch/pods?fieldSelector=metadata.name%3Da":                           "",
+		"GET /api/v1/namespaces/n/pods/b?fieldSelector=metadata.name%3Da":                  "",
+		"POST /api/v1/namespaces/n/pods?fieldSelector=metadata.name%3Da":                   "",
+		"GET /api/v1/watch/namespaces/n/pods/b?watch=1&fieldSelector=metadata.name%3Da":    "",
 	} {
 		method, address, _ := strings.Cut(request, " ")
 		u, err := url.Parse(address)

@@ -94,8 +94,12 @@ func usual(header string, offer Offer) (Media, bool) {
 	return JSON, false
 }
 
+// maxAccept is how much of an Accept header counts, in bytes: it is read of everybody, and
+// parsing it costs fifty times its length.
+const maxAccept = 4 << 10
+
 func chosen(r *http.Request, header string, offer Offer) (Choice, error) {
-	for _, clause := range goautoneg.ParseAccept(header) {
+	for _, clause := range goautoneg.ParseAccept(header[:min(len(header), maxAccept)]) {
 		for _, media := range []Media{JSON, YAML, Protobuf} {
 			if !(clause.Type == "application" && (clause.SubType == media.subtype() || clause.SubType == "*") ||
 				clause.Type == "*" && clause.SubType == "*") {

@@ -5,6 +5,7 @@ package negotiate_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,9 +24,11 @@ func TestChoosesTheAnswer(t *testing.T) {
 		want   negotiate.Choice
 		fails  string
 	}{
-		"nothing asked": {"", custom, negotiate.Choice{}, ""},
-		"anything":      {"*/*", custom, negotiate.Choice{}, ""},
-		"yaml":          {"application/yaml", custom, negotiate.Choice{Media: negotiate.YAML}, ""},
+		"nothing asked":     {"", custom, negotiate.Choice{}, ""},
+		"the last of a few": {strings.Repeat("a/b,", 1000) + "application/yaml", custom, negotiate.Choice{Media: negotiate.YAML}, ""},
+		"the last of many":  {strings.Repeat("a/b,", 2000) + "application/yaml", custom, negotiate.Choice{}, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		"anything":          {"*/*", custom, negotiate.Choice{}, ""},
+		"yaml":              {"application/yaml", custom, negotiate.Choice{Media: negotiate.YAML}, ""},
 		"protobuf of custom resources falls back": {
 			"application/vnd.kubernetes.protobuf,application/json", custom, negotiate.Choice{}, ""},
 		"protobuf of built-ins": {
