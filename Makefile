@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz crash bench oracle etcdcluster helm real
+.PHONY: help demo test race lint ci fuzz crash kills disks bench oracle etcdcluster helm real
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -27,6 +27,12 @@ fuzz: ## every fuzz target for ten minutes each (hours)
 
 crash: ## the long crash and kill suites of the store
 	STEER_CRASH_ROUNDS=10000 STEER_KILLS=300 go test -timeout 30m ./storage/...
+
+kills: ## a thousand processes of steer up, killed under load (ten minutes)
+	STEER_KILLS=1000 .ci/run kills
+
+disks: ## the suites of the store on tmpfs, ext4, overlayfs and what else can be mounted
+	.ci/run disks
 
 bench: ## side by side with the peers (builds them once; up to ten minutes for each of seven groups)
 	cd oracle && go build -o bin/ ./cmd/...

@@ -37,7 +37,10 @@
 // nothing any more, Health says why, reads and watches go on. Opening it again
 // recovers everything that was acknowledged. A full disk is no failure of this
 // kind: space is claimed before it is needed, so the write is refused as a whole
-// with storage.ErrFull, and the next one succeeds once there is space.
+// with storage.ErrFull, and the next one succeeds once there is space. Where a file
+// system copies on write, claiming reserves nothing, and a frame may find the disk
+// full after it was begun: that poisons the store, and the way back is to make room
+// and open it again.
 package local
 
 import (
