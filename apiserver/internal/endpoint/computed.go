@@ -94,7 +94,9 @@ type computing struct {
 }
 
 func (c *computing) offer() negotiate.Offer {
-	return negotiate.Offer{Protobuf: c.v.Typed(), Shapes: true}
+	_, gets := c.in.Backend.(resource.Getter)
+	_, lists := c.in.Backend.(resource.Lister)
+	return negotiate.Offer{Protobuf: c.v.Typed(), Shapes: true, NoTable: !gets && !lists}
 }
 
 func (h *Handler) connect(ctx context.Context, w *exchange.Writer, req *Request, c resource.Connecter) error {

@@ -70,6 +70,8 @@ type Offer struct {
 	Protobuf bool
 	// Shapes allows tables and metadata.
 	Shapes bool
+	// NoTable takes tables away from the shapes: nobody prints what is only created.
+	NoTable bool
 	// Stream is a watch, which has no YAML.
 	Stream bool
 }
@@ -137,7 +139,7 @@ func accept(params map[string]string, media Media, offer Offer) (Choice, bool) {
 	switch params["as"] {
 	case "Table":
 		choice.Shape = Table
-		return choice, media != Protobuf
+		return choice, media != Protobuf && !offer.NoTable
 	case "PartialObjectMetadata":
 		choice.Shape = Metadata
 		return choice, true

@@ -202,12 +202,15 @@ func defaultDeployment(d *appsv1.Deployment) {
 func defaultStatefulSet(set *appsv1.StatefulSet) {
 	s := &set.Spec
 	kind.OrDefault(&s.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
-	kind.OrDefault(&s.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
-	if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+	// Unlike that of a DaemonSet, a type that is written brings no rollingUpdate.
+	if s.UpdateStrategy.Type == "" {
+		s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
 		if s.UpdateStrategy.RollingUpdate == nil {
 			s.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
 		}
-		kind.Fill(&s.UpdateStrategy.RollingUpdate.Partition, int32(0))
+	}
+	if rolling := s.UpdateStrategy.RollingUpdate; rolling != nil && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		kind.Fill(&rolling.Partition, int32(0))
 	}
 	if s.PersistentVolumeClaimRetentionPolicy == nil {
 		s.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}

@@ -8,6 +8,10 @@
 //
 //	STEER_PEER_BIN=bin go run ./cmd/explore [-n 2000] [-seed 1] [-kind REGEXP] [-verbs]
 //	STEER_PEER_BIN=bin go run ./cmd/explore -customs [-n 40] [-seed 1]
+//	STEER_PEER_BIN=bin go run ./cmd/explore -defaults [-n 30] [-seed 1] [-kind REGEXP]
+//
+// With -defaults it leaves fields out of the objects of every kind, one by one and in
+// random subsets, so that what the servers fill in is compared.
 //
 // With -customs it makes up definitions of custom resources, has a conversation about
 // each, and prints those that differ, without the requests and the parts of the
@@ -40,6 +44,7 @@ type options struct {
 	alsoSuccess bool
 	verbs       bool
 	customs     bool
+	defaults    bool
 }
 
 func main() {
@@ -52,6 +57,7 @@ func main() {
 	flag.BoolVar(&o.alsoSuccess, "v", false, "print the recorded objects that are not usable as well")
 	flag.BoolVar(&o.verbs, "verbs", false, "send patches, applies, scales, deletions, tables and selections instead of whole objects")
 	flag.BoolVar(&o.customs, "customs", false, "have -n conversations about custom resources of random definitions instead")
+	flag.BoolVar(&o.defaults, "defaults", false, "create the recorded objects without each of their fields, with more of them empty, and -n random subsets of each, instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -101,6 +107,9 @@ func explore(ctx context.Context, o options) (err error) {
 	if len(corpus.seeds) == 0 {
 		return fmt.Errorf("no recorded object of a kind that matches %q is answered alike to begin with", o.kind)
 	}
+	if o.defaults {
+		return defaults(ctx, o, pair, shapes, corpus.seeds)
+	}
 	if err := corpus.create(ctx, pair); err != nil {
 		return err
 	}
@@ -125,4 +134,22 @@ func explore(ctx context.Context, o options) (err error) {
 	fmt.Printf("%d requests from %d objects in %v: %d alike, %d not, of %d sorts, %d not answered by the reference server\n", o.rounds,
 		len(corpus.seeds), time.Since(begin).Round(time.Second), found.alike, o.rounds-found.alike-found.unanswered, len(found.sorts), found.unanswered)
 	return nil
+}
+
+// defaults compares what the servers fill in, and reports it.
+func defaults(ctx context.Context, o options, p *pair, shapes *shapes, seeds []seed) error {
+	c := &compareDefaults{
+		pair: p, shapes: shapes, random: rand.New(rand.NewPCG(o.seed, 0)), found: &findings{},
+		sent: map[string]bool{}, created: map[string]int{},
+	}
+	begin := time.Now()
+	err := c.run(ctx, seeds, o.rounds)
+	c.found.print(os.Stdout, o.shown)
+	created := 0
+	for _, n := range c.created {
+		created += n
+	}
+	fmt.Printf("%d objects of %d kinds in %v: %d created, %d alike, of %d sorts not\n", len(c.sent), len(c.created),
+		time.Since(begin).Round(time.Second), created, c.found.alike, len(c.found.sorts))
+	return err
 }
