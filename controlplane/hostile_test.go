@@ -28,7 +28,7 @@ import (
 // byte that was received.
 const (
 	hostileBase   = 64 << 10
-	hostileFactor = 50
+	hostileFactor = 64
 	// hostileRequest is what one of many requests costs that come at once.
 	hostileRequest = 8 << 10
 	// compressedBase is in place of hostileBase where HTTP/2 lets a byte stand for a
