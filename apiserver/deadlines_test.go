@@ -319,3 +319,42 @@ func drain(events <-chan string) {
 		}
 	}
 }
+
+// TestConnectionsWithoutRequestsEnd holds that a connection lasts for as long as its client
+// has something to ask, or says that it lives.
+func TestConnectionsWithoutRequestsEnd(t *testing.T) {
+	t.Parallel()
+	usual := "GET " + widgetsPath + "/w0 HTTP/1.1\r\nHost: steer\r\n\r\n"
+	for name, c := range map[string]struct {
+		http2 bool
+		sent  string
+		lasts time.Duration
+	}{
+		"HTTP/1.1, nothing sent":      {false, "", 10 * time.Second},
+		"HTTP/1.1, half a header":     {false, usual[:40], 10 * time.Second},
+		"HTTP/1.1, after a request":   {false, usual, 90 * time.Second},
+		"HTTP/1.1, half of a second":  {false, usual + usual[:40], 10 * time.Second},
+		"HTTP/2, nothing but preface": {true, http2.ClientPreface, 2 * time.Second},
+		"HTTP/2, silent":              {true, http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00", 45 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := newPiped(t, c.http2)
+				conn, err := p.dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }()
+				begin := time.Now()
+				go func() { _, _ = io.WriteString(conn, c.sent) }()
+				if _, err := io.Copy(io.Discard, conn); err != nil {
+					t.Fatal(err)
+				}
+				if lasted := time.Since(begin); lasted < c.lasts || lasted > c.lasts+5*time.Second {
+					t.Errorf("the connection lasted %v, want %v", lasted, c.lasts)
+				}
+			})
+		})
+	}
+}
