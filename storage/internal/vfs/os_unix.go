@@ -7,6 +7,7 @@ package vfs
 
 import (
 	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,7 @@ import (
 
 // Lock takes the lock file at path for this process, without waiting, and
 // returns what releases it. It fails with [ErrLocked] when another one has it.
-func Lock(path string) (*os.File, error) {
+func Lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,16 @@ func Lock(path string) (*os.File, error) {
 		}
 		return nil, &os.PathError{Op: "flock", Path: path, Err: err}
 	}
-	return f, nil
+	return &lock{f}, nil
+}
+
+// lock is a lock file that is held.
+type lock struct{ *os.File }
+
+// Close releases the lock itself: closing the file would leave it with a child
+// that is being started and has a copy of it.
+func (l *lock) Close() error {
+	return errors.Join(unix.Flock(int(l.Fd()), unix.LOCK_UN), l.File.Close())
 }
 
 // IsFull reports whether an operation has failed for want of space.

@@ -5,6 +5,7 @@ package vfs
 
 import (
 	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/windows"
@@ -12,7 +13,7 @@ import (
 
 // Lock takes the lock file at path for this process, without waiting, and
 // returns what releases it. It fails with [ErrLocked] when another one has it.
-func Lock(path string) (*os.File, error) {
+func Lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
