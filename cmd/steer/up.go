@@ -33,6 +33,7 @@ type upOptions struct {
 	inMemory   bool
 	workloads  bool
 	noNode     bool
+	balancers  string
 	outcomes   []string
 	bare       bool
 	listen     string
@@ -66,6 +67,7 @@ a crash of the process and of the machine.`,
 	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
 	f.BoolVar(&o.noNode, "no-node", false, `with --workloads, simulate no node from the start: Pods wait for nodes that somebody creates.
 Those with the label steer.dev/simulated=true are simulated, all others are left to whoever made them`)
+	f.StringVar(&o.balancers, "load-balancers", "", `with --workloads, the range of the addresses of Services of type LoadBalancer, or none (default 203.0.113.0/24)`)
 	f.StringArrayVar(&o.outcomes, "outcome", nil, `what becomes of Pods with --workloads: "SELECTOR [@NAMESPACE]: FATE [after DURATION]" with a fate of
 ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may be repeated, the first that selects a Pod decides`)
 	f.BoolVar(&o.bare, "bare", false, "run no controllers, as a kube-apiserver alone: namespaces stay, nothing is collected, Pods need no ServiceAccount")
@@ -152,9 +154,12 @@ func simulate(options *controlplane.Options, o upOptions) error {
 		if o.noNode {
 			return errors.New("--no-node leaves the simulated node out, and without --workloads there is none: leave it out, or add --workloads")
 		}
+		if o.balancers != "" {
+			return errors.New("--load-balancers says which addresses the Services of simulated workloads get: add --workloads")
+		}
 		return nil
 	}
-	options.Workloads = &workloads.Options{NoNode: o.noNode}
+	options.Workloads = &workloads.Options{NoNode: o.noNode, LoadBalancers: o.balancers}
 	for _, text := range o.outcomes {
 		outcome, err := workloads.ParseOutcome(text)
 		if err != nil {

@@ -4,6 +4,8 @@
 package workloads
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,11 +43,15 @@ func (t *visit) lookClaim(key storage.Key) {
 	v := cluster.Stored[corev1.PersistentVolume](t.Turn, at)
 	switch {
 	case v == nil && c.Spec.VolumeName == "":
-		t.Create(binder, key, cluster.Volumes, volumeFor(c, name))
+		t.provision(key, c, name)
 		return
 	case v == nil:
 		return // it is waited for
-	case v.Spec.ClaimRef == nil:
+	case v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" && isFor(v, c):
+		if why := mismatch(v, c); why != "" {
+			t.warn(key, c, "VolumeMismatch", fmt.Sprintf("Cannot bind to requested volume %q: %s", v.Name, why))
+			return
+		}
 		v.Spec.ClaimRef = claimReference(c)
 		v.Annotations = cluster.With(v.Annotations, boundByController, "yes")
 		t.Update(binder, at, "", v)
@@ -64,10 +70,100 @@ func (t *visit) lookClaim(key storage.Key) {
 		return
 	}
 	before := c.Status.DeepCopy()
+	if c.Status.Phase != corev1.ClaimBound {
+		c.Status.CurrentVolumeAttributesClassName = v.Spec.VolumeAttributesClassName
+	} else if t.modify(key, c, v) {
+		return
+	}
 	c.Status.Phase, c.Status.AccessModes, c.Status.Capacity = corev1.ClaimBound, v.Spec.AccessModes, v.Spec.Capacity
 	if !equality.Semantic.DeepEqual(before, &c.Status) {
 		t.Update(binder, key, "status", c)
 	}
+}
+
+// provision makes the volume that a claim asks for, once the class of its attributes is there.
+func (t *visit) provision(key storage.Key, c *corev1.PersistentVolumeClaim, name string) {
+	if class := classOf(c.Spec.VolumeAttributesClassName); class != "" && !t.hasAttributes(class) {
+		t.warn(key, c, "ProvisioningFailed", fmt.Sprintf("failed to provision volume: volumeattributesclass.storage.k8s.io %q not found", class))
+		return
+	}
+	t.Create(binder, key, cluster.Volumes, volumeFor(c, name))
+}
+
+// modify gives the volume of a bound claim other attributes, and the claim then says so. It
+// reports whether the volume is changed now.
+func (t *visit) modify(key storage.Key, c *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) bool {
+	wanted := classOf(c.Spec.VolumeAttributesClassName)
+	switch {
+	case wanted == "" || wanted == classOf(c.Status.CurrentVolumeAttributesClassName):
+		c.Status.ModifyVolumeStatus = nil
+	case !t.hasAttributes(wanted):
+		c.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: wanted, Status: corev1.PersistentVolumeClaimModifyVolumePending}
+	case classOf(v.Spec.VolumeAttributesClassName) != wanted:
+		v.Spec.VolumeAttributesClassName = &wanted
+		at := storage.Key{Bucket: cluster.Volumes, Name: v.Name}
+		t.Update(binder, at, "", v)
+		t.Requests[len(t.Requests)-1].Subject.Key = key
+		return true
+	default:
+		c.Status.CurrentVolumeAttributesClassName, c.Status.ModifyVolumeStatus = &wanted, nil
+	}
+	return false
+}
+
+// classOf is the name of a class, empty for none.
+func classOf(class *string) string {
+	if class == nil {
+		return ""
+	}
+	return *class
+}
+
+// hasAttributes reports whether there is a VolumeAttributesClass.
+func (t *visit) hasAttributes(class string) bool {
+	return t.View.Get(storage.Key{Bucket: cluster.AttributesClasses, Name: class}) != nil
+}
+
+// warn tells of a claim that it cannot be bound, once for each reason.
+func (t *visit) warn(key storage.Key, c *corev1.PersistentVolumeClaim, reason, message string) {
+	if t.controller.warned[c.UID] == message {
+		return
+	}
+	t.controller.warned[c.UID] = message
+	t.Note(cluster.Note{User: binder, As: "persistentvolume-controller", About: key, UID: c.UID, Warning: true, Reason: reason, Message: message}, t.Now)
+}
+
+// mismatch is why a volume cannot be that of a claim; empty if it can.
+func mismatch(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
+	offered, asked := v.Spec.Capacity[corev1.ResourceStorage], c.Spec.Resources.Requests[corev1.ResourceStorage]
+	class, has := c.Annotations[corev1.BetaStorageClassAnnotation]
+	if !has {
+		class = classOf(c.Spec.StorageClassName)
+	}
+	modeOf := func(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+		if mode == nil {
+			return corev1.PersistentVolumeFilesystem
+		}
+		return *mode
+	}
+	switch {
+	case v.DeletionTimestamp != nil:
+		return fmt.Sprintf("the volume is marked for deletion %q", v.Name)
+	case offered.Cmp(asked) < 0:
+		return "requested PV is too small"
+	case v.Spec.StorageClassName != class:
+		return "storageClassName does not match"
+	case classOf(v.Spec.VolumeAttributesClassName) != classOf(c.Spec.VolumeAttributesClassName):
+		return "volumeAttributesClassName does not match"
+	case modeOf(v.Spec.VolumeMode) != modeOf(c.Spec.VolumeMode):
+		return "incompatible volumeMode"
+	}
+	for _, mode := range c.Spec.AccessModes {
+		if !slices.Contains(v.Spec.AccessModes, mode) {
+			return "incompatible accessMode"
+		}
+	}
+	return ""
 }
 
 func claimReference(c *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
@@ -90,8 +186,9 @@ func volumeFor(c *corev1.PersistentVolumeClaim, name string) *corev1.PersistentV
 			},
 		},
 	}
-	if class := c.Spec.StorageClassName; class != nil {
-		v.Spec.StorageClassName = *class
+	v.Spec.StorageClassName = classOf(c.Spec.StorageClassName)
+	if class := classOf(c.Spec.VolumeAttributesClassName); class != "" {
+		v.Spec.VolumeAttributesClassName = &class
 	}
 	return v
 }

@@ -9,7 +9,7 @@
 // the API server under the names of those whose part it plays: the scheduler,
 // the kubelet of one node, and the controllers of Deployments, ReplicaSets,
 // ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, volumes,
-// EndpointSlices, Endpoints and their mirrors, nodes and Pods that nobody needs.
+// EndpointSlices, Endpoints and their mirrors, load balancers, nodes and Pods that nobody needs.
 //
 // What it does as a cluster does: names, labels, owners, the order of a rollout,
 // revisions, the counts and conditions of every status, adoption of Pods,
@@ -50,8 +50,10 @@
 package workloads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -82,6 +84,25 @@ type Options struct {
 	// NoNode leaves out the node that is simulated from the start: Pods wait until somebody
 	// creates nodes.
 	NoNode bool
+	// LoadBalancers is the range of the addresses of Services whose type is LoadBalancer, and
+	// whose loadBalancerClass is not set. Nothing listens there. Default: 203.0.113.0/24, which is for
+	// documentation. "none": they get no address.
+	LoadBalancers string
+}
+
+// defaultBalancers is the range of load balancers unless options say otherwise.
+const defaultBalancers = "203.0.113.0/24"
+
+// balancers returns the range of load balancers; the zero one for none.
+func (o *Options) balancers() (netip.Prefix, error) {
+	if o.LoadBalancers == "none" {
+		return netip.Prefix{}, nil
+	}
+	out, err := netip.ParsePrefix(cmp.Or(o.LoadBalancers, defaultBalancers))
+	if err != nil {
+		return out, fmt.Errorf("workloads: load balancers: %q is no range of addresses: write one such as %s, or none", o.LoadBalancers, defaultBalancers)
+	}
+	return out, nil
 }
 
 // Controller is everything that makes workloads behave.
@@ -89,8 +110,12 @@ type Controller struct {
 	*cluster.Memory
 	outcomes []outcome
 	noNode   bool
+	// balancers is the range of their addresses.
+	balancers netip.Prefix
 	// begun tells when Pods were started, to the nanosecond.
-	begun    map[types.UID]time.Time
+	begun map[types.UID]time.Time
+	// warned holds why claims are not bound, as was told.
+	warned   map[types.UID]string
 	services *services.Controllers
 	nodes    *nodes.Controllers
 	// deferred counts the steps in a row that have left something for later.
@@ -111,7 +136,11 @@ var (
 
 // New returns a controller. It refuses outcomes that cannot be.
 func New(o Options) (*Controller, error) {
-	c := &Controller{noNode: o.NoNode}
+	balancers, err := o.balancers()
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{noNode: o.NoNode, balancers: balancers}
 	for i, asked := range o.Outcomes {
 		parsed, err := asked.parse()
 		if err != nil {
@@ -124,7 +153,8 @@ func New(o Options) (*Controller, error) {
 }
 
 func (c *Controller) forget() {
-	c.Memory, c.begun, c.services, c.nodes = cluster.NewMemory(), map[types.UID]time.Time{}, services.New(), nodes.New()
+	c.Memory, c.begun, c.warned = cluster.NewMemory(), map[types.UID]time.Time{}, map[types.UID]string{}
+	c.services, c.nodes = services.New(c.balancers), nodes.New()
 }
 
 // Name implements [step.Controller].
@@ -148,6 +178,8 @@ func (c *Controller) Concerns(e storage.Event) bool {
 	switch bucket := e.Record.Key.Bucket; bucket {
 	case cluster.Endpoints:
 		return c.concernsService(e)
+	case cluster.AttributesClasses:
+		return !e.Deleted // claims may wait for one
 	case cluster.Namespaces:
 		return c.Index.CountOn("") > 0 // affinity may be to Pods of namespaces with certain labels
 	default:
@@ -174,6 +206,9 @@ func (c *Controller) Observe(e storage.Event) {
 	case cluster.Namespaces:
 		c.waking.related = true
 		return
+	case cluster.AttributesClasses:
+		c.Due.Add(c.Index.Of(cluster.Claims)...)
+		return
 	}
 	before := c.Index.Objects[key]
 	if e.Deleted {
@@ -182,6 +217,7 @@ func (c *Controller) Observe(e storage.Event) {
 		delete(c.Failures, key)
 		if before != nil {
 			delete(c.begun, before.UID)
+			delete(c.warned, before.UID)
 			c.nodes.Forget(c.Memory, before)
 		}
 		if key == cluster.NodeKey() || key.Bucket == cluster.Services {

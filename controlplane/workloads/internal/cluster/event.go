@@ -221,6 +221,10 @@ func typeOf(bucket string) (apiVersion, kind string) {
 		return "batch/v1", "Job"
 	case Endpoints:
 		return "v1", "Endpoints"
+	case Services:
+		return "v1", "Service"
+	case Claims:
+		return "v1", "PersistentVolumeClaim"
 	}
 	return "batch/v1", "CronJob"
 }

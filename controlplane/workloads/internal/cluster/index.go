@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,11 +37,13 @@ const (
 	Jobs         = "batch/jobs"
 	CronJobs     = "batch/cronjobs"
 	Services     = "services"
-	// Endpoints, Leases and Namespaces are not in the index: they are read where they are needed.
-	Endpoints      = "endpoints"
-	Leases         = "coordination.k8s.io/leases"
-	Namespaces     = "namespaces"
-	EndpointSlices = "discovery.k8s.io/endpointslices"
+	// Those that follow but EndpointSlices are not in the index: they are read where they are needed.
+	Endpoints  = "endpoints"
+	Leases     = "coordination.k8s.io/leases"
+	Namespaces = "namespaces"
+	// AttributesClasses are those of volumes.
+	AttributesClasses = "storage.k8s.io/volumeattributesclasses"
+	EndpointSlices    = "discovery.k8s.io/endpointslices"
 )
 
 // Buckets are those of the objects that are followed.
@@ -113,6 +116,8 @@ type Index struct {
 	// pods and services by namespace.
 	pods, services map[string]step.KeySet
 	nodes          step.KeySet
+	// ingresses are Services by the address of their load balancer.
+	ingresses map[string]step.KeySet
 	// on are the Pods of a node; of none for those that are not bound. ended are those
 	// that have ended and are not being deleted.
 	on    map[string]step.KeySet
@@ -139,8 +144,11 @@ type Object struct {
 	Deleting bool
 	Owner    Owner
 
-	// Selects are the labels of the Pods of a Service.
-	Selects map[string]string
+	// Selects are the labels of the Pods of a Service. Balanced ones want an address of a load
+	// balancer from whoever has some; Ingress is the first address that one has.
+	Selects  map[string]string
+	Balanced bool
+	Ingress  string
 
 	CreatedAt time.Time
 	Node      string
@@ -193,7 +201,7 @@ func newIndex() *Index {
 		Objects: map[storage.Key]*Object{}, Children: map[types.UID]step.KeySet{},
 		orphans: map[string]step.KeySet{}, adopting: map[string]step.KeySet{},
 		pods: map[string]step.KeySet{}, services: map[string]step.KeySet{}, nodes: step.KeySet{}, on: map[string]step.KeySet{}, ended: step.KeySet{},
-		used: map[string]*scheduler.Usage{}, repelling: step.KeySet{},
+		ingresses: map[string]step.KeySet{}, used: map[string]*scheduler.Usage{}, repelling: step.KeySet{},
 		addresses: map[int]storage.Key{}, Numbers: map[storage.Key]int{},
 		free: firstAddress,
 	}
@@ -229,7 +237,9 @@ func (x *Index) Put(rec *storage.Record) bool {
 		}
 		x.use(o, 1)
 	case Services:
-		add(x.services, namespace, o.Key)
+		if add(x.services, namespace, o.Key); o.Ingress != "" {
+			add(x.ingresses, o.Ingress, o.Key)
+		}
 	case Nodes:
 		x.nodes.Add(o.Key)
 	}
@@ -252,6 +262,7 @@ func (x *Index) Remove(key storage.Key) {
 	drop(x.adopting, namespace, key)
 	drop(x.pods, namespace, key)
 	drop(x.services, namespace, key)
+	drop(x.ingresses, o.Ingress, key)
 	delete(x.nodes, key)
 	drop(x.on, o.Node, key)
 	delete(x.ended, key)
@@ -328,6 +339,9 @@ func (x *Index) ChildrenOf(uid types.UID, bucket string) []*Object {
 
 // Adopters returns who might adopt an orphan of a namespace.
 func (x *Index) Adopters(namespace string) []storage.Key { return x.adopting[namespace].Sorted() }
+
+// HasIngress reports whether a Service has an address of a load balancer.
+func (x *Index) HasIngress(address string) bool { return len(x.ingresses[address]) > 0 }
 
 // SelectedBy returns the Pods of a Service, in no order.
 func (x *Index) SelectedBy(service *Object) []*Object {
@@ -485,14 +499,7 @@ func read(rec *storage.Record) *Object {
 	case Volumes:
 		o.Owner = boundTo(rec)
 	case Services:
-		var s struct {
-			Spec struct {
-				Selector map[string]string `json:"selector"`
-			} `json:"spec"`
-		}
-		if step.Decode(rec, &s) == nil {
-			o.Selects = s.Spec.Selector
-		}
+		o.readService(rec)
 	case Nodes:
 		o.readNode(rec)
 	}
@@ -524,6 +531,27 @@ func read(rec *storage.Record) *Object {
 		}
 	}
 	return o
+}
+
+// readService reads what is known of a Service alone.
+func (o *Object) readService(rec *storage.Record) {
+	var s struct {
+		Spec struct {
+			Selector map[string]string  `json:"selector"`
+			Type     corev1.ServiceType `json:"type"`
+			Class    *string            `json:"loadBalancerClass"`
+		} `json:"spec"`
+		Status struct {
+			LoadBalancer corev1.LoadBalancerStatus `json:"loadBalancer"`
+		} `json:"status"`
+	}
+	if step.Decode(rec, &s) != nil {
+		return
+	}
+	o.Selects, o.Balanced = s.Spec.Selector, s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.Class == nil
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		o.Ingress = cmp.Or(o.Ingress, in.IP, in.Hostname)
+	}
 }
 
 // boundTo returns the claim that a volume is for, as its owner.

@@ -3,11 +3,13 @@
 
 // Package services holds the controllers that tell where the Pods of a Service
 // are: in EndpointSlices, and in the Endpoints of old. What others say in Endpoints
-// of a Service without a selector is said in EndpointSlices as well.
+// of a Service without a selector is said in EndpointSlices as well. And Services whose type is
+// LoadBalancer get an address.
 package services
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -21,15 +23,19 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Controllers are those of EndpointSlices, Endpoints and mirrored EndpointSlices.
+// Controllers are those of EndpointSlices, Endpoints, mirrored EndpointSlices and load balancers.
 type Controllers struct {
 	// seen is, for each Service, when it and its Pods had changed as of the last
 	// look at it.
-	seen map[storage.Key]moments
+	seen     map[storage.Key]moments
+	balancer balancer
 }
 
-// New returns controllers that have seen nothing.
-func New() *Controllers { return &Controllers{seen: map[storage.Key]moments{}} }
+// New returns controllers that have seen nothing. Load balancers get addresses of a range; of the
+// zero one, none.
+func New(balancers netip.Prefix) *Controllers {
+	return &Controllers{seen: map[storage.Key]moments{}, balancer: newBalancer(balancers)}
+}
 
 // moments are the creation of a Service, and the last changes of the readiness of
 // its Pods.
@@ -52,10 +58,15 @@ type look struct {
 	trigger string
 }
 
+func lookAt(t *cluster.Turn, key storage.Key) *look {
+	return &look{Turn: t, key: key, self: t.Index.Objects[key], s: cluster.Stored[corev1.Service](t, key), stored: map[types.UID]*podPorts{}}
+}
+
 // Look brings what is told of a Service up to how its Pods are. It waits for
 // what this turn does to them.
 func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
-	l := &look{Turn: t, key: key, self: t.Index.Objects[key], s: cluster.Stored[corev1.Service](t, key), stored: map[types.UID]*podPorts{}}
+	l := lookAt(t, key)
+	c.balancer.look(l)
 	if l.self == nil || l.s == nil {
 		delete(c.seen, key)
 		l.forget()

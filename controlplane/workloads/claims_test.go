@@ -1,0 +1,109 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func claim(name string, change func(*corev1.PersistentVolumeClaimSpec)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	change(&c.Spec)
+	return c
+}
+
+// attributes are what a claim and its volume say of them.
+func (c *cluster) attributes(name string) string {
+	c.Helper()
+	c.settle()
+	text := func(s *string) string {
+		if s == nil {
+			return "none"
+		}
+		return *s
+	}
+	var claim corev1.PersistentVolumeClaim
+	c.get(name, &claim)
+	out := fmt.Sprintf("%s, current %s", claim.Status.Phase, text(claim.Status.CurrentVolumeAttributesClassName))
+	if m := claim.Status.ModifyVolumeStatus; m != nil {
+		out += fmt.Sprintf(", %s to %s", m.Status, m.TargetVolumeAttributesClassName)
+	}
+	var v corev1.PersistentVolume
+	if claim.Spec.VolumeName != "" && c.Client.Get(c.Context(), key("", claim.Spec.VolumeName), &v) == nil {
+		out += ", of the volume " + text(v.Spec.VolumeAttributesClassName)
+	}
+	return out
+}
+
+func TestClaimsAreBoundWithAttributesOfVolumes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	class := func(name string) {
+		c.Create(&storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: "example.com", Parameters: map[string]string{"iops": name}})
+	}
+	c.Create(claim("data", func(s *corev1.PersistentVolumeClaimSpec) { s.VolumeAttributesClassName = new("silver") }))
+	equal(t, "without the class", "Pending, current none", c.attributes("data"))
+	equal(t, "and that is told", []string{
+		`! persistentvolume-controller PersistentVolumeClaim ProvisioningFailed: failed to provision volume: volumeattributesclass.storage.k8s.io "silver" not found`,
+	}, c.said("persistentvolume-controller"))
+	class("silver")
+	equal(t, "with it", "Bound, current silver, of the volume silver", c.attributes("data"))
+	change := func(to string) {
+		t.Helper()
+		var claim corev1.PersistentVolumeClaim
+		c.get("data", &claim)
+		claim.Spec.VolumeAttributesClassName = &to
+		c.update(&claim)
+	}
+	change("gold")
+	equal(t, "another that is not there", "Bound, current silver, Pending to gold, of the volume silver", c.attributes("data"))
+	class("gold")
+	equal(t, "another", "Bound, current gold, of the volume gold", c.attributes("data"))
+}
+
+// TestClaimsAreBoundToTheVolumesThatTheyName: if those are for them.
+func TestClaimsAreBoundToTheVolumesThatTheyName(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	volume := func(name string, change func(*corev1.PersistentVolumeSpec)) {
+		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+		v.Spec.HostPath = &corev1.HostPathVolumeSource{Path: "/tmp/x"}
+		change(&v.Spec)
+		c.Create(v)
+		c.Create(claim(name, func(s *corev1.PersistentVolumeClaimSpec) { s.VolumeName, s.StorageClassName = name, new("") }))
+		c.settle()
+	}
+	volume("plain", func(*corev1.PersistentVolumeSpec) {})
+	volume("reserved", func(s *corev1.PersistentVolumeSpec) {
+		s.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "reserved"}
+	})
+	volume("other", func(s *corev1.PersistentVolumeSpec) {
+		s.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "somebody"}
+	})
+	volume("classy", func(s *corev1.PersistentVolumeSpec) { s.StorageClassName = "fast" })
+	volume("small", func(s *corev1.PersistentVolumeSpec) {
+		s.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
+	})
+	got := map[string]string{}
+	for _, name := range []string{"plain", "reserved", "other", "classy", "small"} {
+		var claim corev1.PersistentVolumeClaim
+		c.get(name, &claim)
+		got[name] = string(claim.Status.Phase)
+	}
+	equal(t, "claims", map[string]string{"plain": "Bound", "reserved": "Bound", "other": "Pending", "classy": "Pending", "small": "Pending"}, got)
+	equal(t, "and why", []string{
+		`! persistentvolume-controller PersistentVolumeClaim VolumeMismatch: Cannot bind to requested volume "classy": storageClassName does not match`,
+		`! persistentvolume-controller PersistentVolumeClaim VolumeMismatch: Cannot bind to requested volume "small": requested PV is too small`,
+	}, c.said("persistentvolume-controller"))
+}
