@@ -140,8 +140,8 @@ func describe(defs []*markers.Definition) []categoryHelp {
 	return all
 }
 
-// Explain says how the schema of a type, or of a field of it (TYPE.FIELD), came
-// about.
+// Explain says how the schema of a type, or of a field below it, came about: TYPE
+// or TYPE.PATH, the path by names in JSON, such as CronTab.spec.replicas.
 func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 	if err := r.complete(); err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 		return "", err
 	}
 	p.Collector = r.collector(nil)
-	name, field, _ := strings.Cut(what, ".")
+	name, path, _ := strings.Cut(what, ".")
 	for _, root := range p.Roots {
 		for _, decl := range root.Decls() {
 			if decl.Spec.Name.Name != name {
@@ -171,7 +171,7 @@ func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 					generator = given
 				}
 			}
-			return generator.Explain(p, decl, field)
+			return generator.Explain(p, decl, path)
 		}
 	}
 	return "", fmt.Errorf("no type %s in %v", name, r.Paths)

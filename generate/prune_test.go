@@ -125,6 +125,28 @@ func TestWaitEndsWhenASourceChanges(t *testing.T) {
 	}
 }
 
+func TestAModuleThatDoesNotResolveIsSaidToBeSoAndNothingElse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/fresh\n\ngo 1.26\n",
+		"types.go": "// +groupName=example.com\npackage fresh\n\nimport metav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"\n\n" +
+			"// +kubebuilder:object:root=true\ntype Foo struct {\n\tmetav1.TypeMeta `json:\",inline\"`\n\tmetav1.ObjectMeta `json:\"metadata\"`\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := generate.Run(t.Context(), request(t, dir, generate.Steer))
+	var wrong *generate.SourceError
+	if !errors.As(err, &wrong) {
+		t.Fatalf("error %v", err)
+	}
+	if len(wrong.Problems) != 1 || !strings.Contains(err.Error(), "go get k8s.io/apimachinery/pkg/apis/meta/v1") {
+		t.Errorf("%d problems: %v: %v", len(wrong.Problems), wrong.Problems, err)
+	}
+}
+
 func TestExplainNamesEveryReason(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.Abs("..")
@@ -135,6 +157,7 @@ func TestExplainNamesEveryReason(t *testing.T) {
 		"Condition.level":  {"optional, because of +optional", "type github.com/steer-dev/steer/generate/testdata/api/shared.Level", "Enum [Debug Info Error]", "default: Info"},
 		"WidgetSpec.Name":  {"required, because its json tag", "+kubebuilder:validation:MinLength 1", "minLength: 1"},
 		"WidgetSpec.ratio": {"has a schema of its own"},
+		"Widget.spec.name": {"WidgetSpec.Name", "required, because its json tag", "minLength: 1"},
 		"Phase":            {"+k8s:enum", "- \"Off\""},
 	} {
 		r := request(t, dir, generate.Steer, "paths=./generate/testdata/api/...")
@@ -149,7 +172,7 @@ func TestExplainNamesEveryReason(t *testing.T) {
 			}
 		}
 	}
-	for what, want := range map[string]string{"Nowhere": "no type Nowhere", "Condition.nope": "has no field nope"} {
+	for what, want := range map[string]string{"Nowhere": "no type Nowhere", "Condition.nope": "has no field nope", "Widget.spec.nope": "WidgetSpec has no field nope", "Condition.level.deep": "has no field deep"} {
 		r := request(t, dir, generate.Steer, "paths=./generate/testdata/api/...")
 		if _, err := r.Explain(context.Background(), what); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", what, err, want)

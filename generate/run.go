@@ -49,9 +49,17 @@ type File struct {
 }
 
 // SourceError lists what is wrong with the sources. Nothing is written then.
-type SourceError struct{ Problems []load.Problem }
+type SourceError struct {
+	Problems []load.Problem
+	// Unresolved are the packages that the sources import and the module does not
+	// have. The other problems are left out then: they may follow from it.
+	Unresolved []string
+}
 
 func (e *SourceError) Error() string {
+	if len(e.Unresolved) > 0 {
+		return "the module does not have all packages that it imports; run `go get " + strings.Join(e.Unresolved, " ") + "` first"
+	}
 	if len(e.Problems) == 1 {
 		return "1 problem in the sources"
 	}
@@ -163,7 +171,7 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 		}
 	}
 	if len(problems) > 0 {
-		return r.read(p), &SourceError{Problems: concise(load.Sort(problems))}
+		return r.read(p), sourceError(problems)
 	}
 	if r.Cache != "" {
 		for _, data := range checked {
@@ -172,6 +180,23 @@ func (r *Request) run(ctx context.Context, resolver load.Resolver) (*Result, err
 	}
 	r.leave(result, p, generators)
 	return result, nil
+}
+
+// sourceError is the error for problems. Where packages are missing it holds
+// nothing else.
+func sourceError(problems []load.Problem) *SourceError {
+	var missing []load.Problem
+	var paths []string
+	for _, problem := range problems {
+		if problem.Import != "" {
+			missing, paths = append(missing, problem), append(paths, problem.Import)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(paths)
+		return &SourceError{Problems: load.Sort(missing), Unresolved: slices.Compact(paths)}
+	}
+	return &SourceError{Problems: concise(load.Sort(problems))}
 }
 
 // leave says where files can lie that no generator would make any more.

@@ -68,7 +68,7 @@ kubebuilder projects have. Files are replaced only when they change, all or none
 	f.BoolVar(&flags.lenient, "lenient", false, "accept markers that nothing reads and type errors that do not matter")
 	f.BoolVar(&flags.prune, "prune", false, "remove generated files whose sources are gone, from the places where outputs go")
 	f.BoolVar(&flags.watch, "watch", false, "keep running and generate again whenever a source changes")
-	f.StringVar(&flags.explain, "explain", "", "say how the schema of TYPE or TYPE.FIELD came about")
+	f.StringVar(&flags.explain, "explain", "", "say how the schema of TYPE or of a field below it came about, by the names in JSON: CronTab.spec.replicas")
 	f.BoolVar(&flags.always, "always", false, "run even if nothing changed since the last run")
 	f.StringVar(&flags.loader, "loader", "auto", "how packages are found: auto, fast or go (ask the go command)")
 	f.StringVar(&flags.dir, "dir", "", "the directory to work in (default: the current one)")
@@ -151,7 +151,11 @@ func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mo
 
 // once generates one time. The result is nil if nothing was read.
 func (g *generateFlags) once(ctx context.Context, request *generate.Request, stdout, stderr io.Writer) (*generate.Result, error) {
+	began := time.Now()
 	if !g.always && !g.watch && !g.prune && request.Unchanged() {
+		if request.Mode == generate.Steer && !g.check {
+			fmt.Fprintf(stderr, "steer: nothing has changed since the last run (%s)\n", round(time.Since(began)))
+		}
 		return nil, nil
 	}
 	result, err := generate.Run(ctx, request)
@@ -195,17 +199,57 @@ func (g *generateFlags) once(ctx context.Context, request *generate.Request, std
 		for _, change := range changes {
 			fmt.Fprintln(stderr, relative(change.Path))
 		}
+	} else if request.Mode == generate.Steer {
+		fmt.Fprintln(stderr, summary(result, changes, time.Since(began)))
 	}
 	request.Remember(result)
 	return result, nil
 }
 
+// summary says in one line what a run has done.
+func summary(result *generate.Result, changes []generate.Change, took time.Duration) string {
+	written, removed, files := 0, 0, 0
+	for _, change := range changes {
+		if change.After == nil {
+			removed++
+		} else {
+			written++
+		}
+	}
+	for _, file := range result.Files {
+		if file.Path != "" {
+			files++
+		}
+	}
+	text := fmt.Sprintf("steer: %s written, %d unchanged", count(written, "file"), files-written)
+	if removed > 0 {
+		text += fmt.Sprintf(", %d removed", removed)
+	}
+	return fmt.Sprintf("%s (%s)", text, round(took))
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
+}
+
+// round leaves two or three digits of a duration.
+func round(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(100 * time.Microsecond)
+}
+
 // stale says how many files are.
 func stale(n int) string {
+	is := "are"
 	if n == 1 {
-		return "1 file is stale: run `steer generate`"
+		is = "is"
 	}
-	return fmt.Sprintf("%d files are stale: run `steer generate`", n)
+	return fmt.Sprintf("%s %s stale: run `steer generate`", count(n, "file"), is)
 }
 
 // cacheDir holds the records of earlier runs.

@@ -58,7 +58,7 @@ func (p *Program) check(pkg *Package, report bool) {
 			target, err := pkg.follow(imported)
 			if err != nil {
 				if pkg.Root {
-					p.Problemf(spec.Pos(), "cannot import %q: %v", imported, err)
+					p.record(Problem{Pos: p.Fset.Position(spec.Pos()), Message: fmt.Sprintf("cannot import %q: %v", imported, err), Import: imported})
 				}
 				continue
 			}

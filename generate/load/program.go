@@ -69,6 +69,8 @@ type Problem struct {
 	Message string
 	// Lenient marks what other tools let pass.
 	Lenient bool
+	// Import is the path of a package that was not found; empty in other problems.
+	Import string
 }
 
 func (p Problem) String() string {
@@ -111,9 +113,13 @@ func (p *Program) Problemf(pos token.Pos, format string, args ...any) {
 }
 
 func (p *Program) problem(pos token.Position, message string) {
+	p.record(Problem{Pos: pos, Message: message})
+}
+
+func (p *Program) record(problem Problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.problems = append(p.problems, Problem{Pos: pos, Message: message})
+	p.problems = append(p.problems, problem)
 }
 
 // Problems returns what was recorded so far, in source order, each once.
