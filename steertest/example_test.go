@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -151,6 +153,19 @@ func ExampleEnv_AsUser() {
 		fmt.Println(apierrors.IsForbidden(err))
 	})
 	// Output: true
+}
+
+// Time is virtual in a bubble of testing/synctest: an hour goes by at once, and the
+// operator needs no clock that a test can set. See docs/time.md.
+func ExampleEnv_Settled_virtualTime() {
+	_ = func(t *testing.T) { // the body of a test
+		synctest.Test(t, func(t *testing.T) {
+			env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
+			env.Create(examplePod("web"))
+			time.Sleep(time.Hour)
+			env.Settled()
+		})
+	}
 }
 
 // What happens while the operator is away is made up for when it is back.

@@ -156,12 +156,11 @@ type operatorRun struct {
 func (d *demo) startOperator(ctx context.Context) *operatorRun {
 	run := &operatorRun{}
 	run.ctx, run.cancel = context.WithCancel(ctx)
-	op := crontab.Operator(crontab.Clock{Now: d.clock.now, Moved: d.clock.moved})
+	op := crontab.Operator()
 	op.Config = d.plane.RESTConfig()
 	op.Configure = func(o *manager.Options) {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
-	setup := op.Setup
 	op.Setup = func(ctx context.Context, m *manager.Manager) error {
 		records := m.Recorder().Follow(run.ctx)
 		run.ended.Go(func() {
@@ -174,7 +173,7 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 				d.seen <- r
 			}
 		})
-		return setup(ctx, m)
+		return (&crontab.Reconciler{Ahead: d.clock.jumped}).Add(m, controller.From(controller.Channel(d.clock.moved)))
 	}
 	run.ended.Go(func() {
 		defer run.cancel()
@@ -198,10 +197,13 @@ type demoClock struct {
 	ahead time.Duration
 }
 
-func (c *demoClock) now() time.Time {
+func (c *demoClock) now() time.Time { return time.Now().Add(c.jumped()) }
+
+// jumped is how far the clock is ahead.
+func (c *demoClock) jumped() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
+	return c.ahead
 }
 
 // moveTo moves the clock to a later time and wakes the reconcile of an object.

@@ -9,7 +9,6 @@ package crontab
 
 import (
 	"context"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -25,30 +24,23 @@ const Name = "crontab-operator"
 // Finalizer that lets the operator stop the Jobs of a CronTab that goes away.
 const Finalizer = "stable.example.com/cleanup"
 
-// Clock tells the time to the operator. The zero value is the wall clock.
-type Clock struct {
-	// Now is the current time; nil means time.Now.
-	Now func() time.Time
-	// Moved names the CronTabs to look at again because the time has jumped;
-	// nil means that it never does.
-	Moved <-chan controller.Request
-}
-
-// Operator returns the operator on a clock.
-func Operator(clock Clock) steer.Operator {
+// Operator returns the operator. It has no clock to be set for tests: they run in
+// virtual time; see docs/time.md.
+func Operator() steer.Operator {
 	return steer.Operator{
 		Name:   Name,
 		Scheme: steer.Scheme{v1.AddToScheme, batchv1.AddToScheme},
 		Setup: func(_ context.Context, m *manager.Manager) error {
-			if clock.Now == nil {
-				clock.Now = time.Now
-			}
-			r := &Reconciler{client: m.Client(), now: clock.Now}
-			return controller.Add(m, r,
-				controller.Owns[*batchv1.Job](),
-				controller.Finalizer(Finalizer, r.Cleanup),
-				controller.From(controller.Channel(clock.Moved)),
-				controller.Concurrency(4))
+			return (&Reconciler{}).Add(m)
 		},
 	}
+}
+
+// Add adds the controller to a manager, with more options if there are any.
+func (r *Reconciler) Add(m *manager.Manager, more ...controller.Option) error {
+	r.client = m.Client()
+	return controller.Add(m, r, append(more,
+		controller.Owns[*batchv1.Job](),
+		controller.Finalizer(Finalizer, r.Cleanup),
+		controller.Concurrency(4))...)
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
 	"github.com/steer-dev/steer/internal/reference"
+	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
 )
 
@@ -84,7 +85,10 @@ func walk(t *testing.T, cfg *rest.Config) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w := &walker{T: t, ctx: ctx, moved: make(chan controller.Request)}
-	op := crontab.Operator(crontab.Clock{Now: w.now, Moved: w.moved})
+	op := crontab.Operator()
+	op.Setup = func(_ context.Context, m *manager.Manager) error {
+		return (&crontab.Reconciler{Ahead: w.jumped}).Add(m, controller.From(controller.Channel(w.moved)))
+	}
 	scheme, err := client.NewScheme(op.Scheme...)
 	w.must(err)
 	w.client, err = client.New(cfg, client.Options{Scheme: scheme, FieldOwner: "user"})
@@ -130,10 +134,10 @@ func (w *walker) must(err error) {
 	}
 }
 
-func (w *walker) now() time.Time {
+func (w *walker) jumped() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Now().Add(w.ahead)
+	return w.ahead
 }
 
 // apply applies manifests; those of a kind that was just defined may have to wait
@@ -179,7 +183,7 @@ func (w *walker) see(what string, state func(*v1.CronTab) bool) {
 // due moves the clock to the next due time.
 func (w *walker) due() {
 	w.Helper()
-	next, err := crontab.NextDue("0 * * * *", w.now())
+	next, err := crontab.NextDue("0 * * * *", time.Now().Add(w.jumped()))
 	w.must(err)
 	w.mu.Lock()
 	w.ahead = time.Until(next)

@@ -9,4 +9,4 @@ import (
 	"github.com/steer-dev/steer/examples/crontab"
 )
 
-func main() { steer.Main(crontab.Operator(crontab.Clock{})) }
+func main() { steer.Main(crontab.Operator()) }
