@@ -4,6 +4,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -40,6 +41,7 @@ func policyKinds() []*resource.Resource {
 		kind.Of[corev1.LimitRange, *corev1.LimitRange]{
 			Version: "v1", Plural: "limitranges", Short: []string{"limits"}, Unconditional: true, Creates: true,
 			Defaults: defaultLimitRange, Validate: validateLimitRange,
+			Prepare: func(_ context.Context, l, _ *corev1.LimitRange) { kind.OrDefault(&l.Name, string(l.UID)) }, // its own name for what has none
 			Columns: kind.Columns("Name", "Created At:date"),
 			Row:     func(l *corev1.LimitRange) []any { return kind.CreatedRow(l) },
 		}.Resource(),

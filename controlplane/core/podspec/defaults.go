@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/core/volume"
 )
 
 // defaultMode of files in volumes.
@@ -149,24 +150,29 @@ func defaultHTTPGet(a *corev1.HTTPGetAction) {
 	kind.OrDefault(&a.Scheme, corev1.URISchemeHTTP)
 }
 
+// defaultVolume fills in every source that is written: that there may be only one is
+// for the validation to say.
 func defaultVolume(v *corev1.VolumeSource) {
 	if *v == (corev1.VolumeSource{}) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
-	switch {
-	case v.Secret != nil:
+	if v.Secret != nil {
 		kind.Fill(&v.Secret.DefaultMode, defaultMode)
-	case v.ConfigMap != nil:
+	}
+	if v.ConfigMap != nil {
 		kind.Fill(&v.ConfigMap.DefaultMode, defaultMode)
-	case v.DownwardAPI != nil:
+	}
+	if v.DownwardAPI != nil {
 		kind.Fill(&v.DownwardAPI.DefaultMode, defaultMode)
 		defaultItems(v.DownwardAPI.Items)
-	case v.Image != nil && v.Image.PullPolicy == "":
+	}
+	if v.Image != nil && v.Image.PullPolicy == "" {
 		v.Image.PullPolicy = corev1.PullIfNotPresent
 		if isLatest(v.Image.Reference) {
 			v.Image.PullPolicy = corev1.PullAlways
 		}
-	case v.Projected != nil:
+	}
+	if v.Projected != nil {
 		kind.Fill(&v.Projected.DefaultMode, defaultMode)
 		for _, s := range v.Projected.Sources {
 			if s.ServiceAccountToken != nil {
@@ -176,23 +182,26 @@ func defaultVolume(v *corev1.VolumeSource) {
 				defaultItems(s.DownwardAPI.Items)
 			}
 		}
-	case v.HostPath != nil:
+	}
+	if v.HostPath != nil {
 		kind.Fill(&v.HostPath.Type, corev1.HostPathUnset)
-	case v.ISCSI != nil:
+	}
+	if v.ISCSI != nil {
 		kind.OrDefault(&v.ISCSI.ISCSIInterface, "default")
-	case v.RBD != nil:
+	}
+	if v.RBD != nil {
 		kind.OrDefault(&v.RBD.RBDPool, "rbd")
 		kind.OrDefault(&v.RBD.RadosUser, "admin")
 		kind.OrDefault(&v.RBD.Keyring, "/etc/ceph/keyring")
-	case v.AzureDisk != nil:
-		kind.Fill(&v.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		kind.Fill(&v.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
-		kind.Fill(&v.AzureDisk.FSType, "ext4")
-		kind.Fill(&v.AzureDisk.ReadOnly, false)
-	case v.ScaleIO != nil:
+	}
+	if v.AzureDisk != nil {
+		volume.DefaultAzureDisk(v.AzureDisk)
+	}
+	if v.ScaleIO != nil {
 		kind.OrDefault(&v.ScaleIO.StorageMode, "ThinProvisioned")
 		kind.OrDefault(&v.ScaleIO.FSType, "xfs")
-	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+	}
+	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
 		kind.Fill(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	}
 }

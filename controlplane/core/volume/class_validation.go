@@ -67,7 +67,9 @@ func checkParameters(f *valid.Field, parameters map[string]string) {
 }
 
 func checkTopologies(f *valid.Field, terms []corev1.TopologySelectorTerm) {
-	var seen []map[string]sets.Set[string]
+	// One without expressions is as kube-apiserver has it taken for the same as each of
+	// the places that it keeps for all terms.
+	seen := make([]map[string]sets.Set[string], len(terms))
 	for i, t := range terms {
 		at := f.Index(i)
 		list := at.Child("matchLabelExpressions")

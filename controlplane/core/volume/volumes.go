@@ -50,14 +50,7 @@ func Resources() []*resource.Resource {
 			Metadata: kind.Metadata{Again: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Status:   true, Unconditional: true,
-			Defaults: func(v volume) {
-				kind.OrDefault(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
-				kind.Fill(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-				if v.Spec.HostPath != nil {
-					kind.Fill(&v.Spec.HostPath.Type, corev1.HostPathUnset)
-				}
-				kind.OrDefault(&v.Status.Phase, corev1.VolumePending)
-			},
+			Defaults: defaultPersistentVolume, Warnings: volumeWarnings,
 			InitialStatus: func(v volume) {
 				now := metav1.Now().Rfc3339Copy()
 				v.Status.Phase, v.Status.LastPhaseTransitionTime = corev1.VolumePending, &now
@@ -248,4 +241,37 @@ func driverRow(d *storagev1.CSIDriver) []any {
 		d.Name, d.Spec.AttachRequired == nil || *d.Spec.AttachRequired, kind.Value(d.Spec.PodInfoOnMount), kind.Value(d.Spec.StorageCapacity), requests,
 		kind.Value(d.Spec.RequiresRepublish), kind.OrNone(strings.Join(modes, ",")), kind.Age(d),
 	}
+}
+
+func defaultPersistentVolume(v *corev1.PersistentVolume) {
+	s := &v.Spec
+	kind.OrDefault(&s.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+	kind.Fill(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
+	if s.HostPath != nil {
+		kind.Fill(&s.HostPath.Type, corev1.HostPathUnset)
+	}
+	if s.RBD != nil {
+		kind.OrDefault(&s.RBD.RBDPool, "rbd")
+		kind.OrDefault(&s.RBD.RadosUser, "admin")
+		kind.OrDefault(&s.RBD.Keyring, "/etc/ceph/keyring")
+	}
+	if s.ISCSI != nil {
+		kind.OrDefault(&s.ISCSI.ISCSIInterface, "default")
+	}
+	if s.AzureDisk != nil {
+		DefaultAzureDisk(s.AzureDisk)
+	}
+	if s.ScaleIO != nil {
+		kind.OrDefault(&s.ScaleIO.StorageMode, "ThinProvisioned")
+		kind.OrDefault(&s.ScaleIO.FSType, "xfs")
+	}
+	kind.OrDefault(&v.Status.Phase, corev1.VolumePending)
+}
+
+// DefaultAzureDisk fills in what a disk leaves out, in volumes and in Pods.
+func DefaultAzureDisk(d *corev1.AzureDiskVolumeSource) {
+	kind.Fill(&d.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+	kind.Fill(&d.Kind, corev1.AzureSharedBlobDisk)
+	kind.Fill(&d.FSType, "ext4")
+	kind.Fill(&d.ReadOnly, false)
 }
