@@ -22,6 +22,11 @@ import (
 // owner reference, because they live in another namespace or in none.
 const OwnerAnnotation = children.OwnerAnnotation
 
+// AppliedAnnotation is on every child: of which set it is, and a hash of what was
+// last applied to it. By it a restarted operator knows that nothing is to be sent,
+// and finds the children of an owner whose inventory got lost.
+const AppliedAnnotation = children.AppliedAnnotation
+
 // InventoryAnnotation is the prefix of the annotations that list the children of
 // an object; the names of the controller and the set follow.
 const InventoryAnnotation = children.InventoryAnnotation
@@ -42,12 +47,19 @@ const goneCheck = 2 * time.Second
 // Go types; they carry a controlling owner reference; and those that are not
 // desired any more are deleted. Which ones there are is written in an annotation
 // of the owner before they are created, and only what is written there is ever
-// deleted. Watch them with [Owns].
+// deleted. Watch them with [Owns]: then children are found again by their owner
+// reference when somebody removed that annotation, as kubectl replace does.
 type Children[T client.Object] struct {
 	// Name distinguishes the sets of one controller. Empty means the name of T's
-	// Go type; two sets of one type need names. Renaming a set, or its controller,
-	// leaves its former children behind.
+	// Go type; two sets of one type need names. A set that is renamed, or whose
+	// controller is, leaves its former children behind unless Formerly has the
+	// former name.
 	Name string
+	// Formerly are the names that the set had before: "pages", or "web.pages" when
+	// the controller had another name, which is web here. The children of those
+	// sets become children of this one. Take a name out only when no object has its
+	// inventory any more.
+	Formerly []string
 	// Legacy names the field managers under which former versions of the operator
 	// wrote the children by Create, Update or Patch. What those own is taken over
 	// before the first apply, so that fields which are not desired any more go
@@ -77,6 +89,9 @@ func (c Children[T]) Apply(ctx context.Context, owner client.Object, desired []T
 			return fmt.Errorf("children %s: %s is desired twice", set.Name, refs[i])
 		}
 		seen[refs[i]] = true
+	}
+	if err := set.Recover(c.kinds(ctx), seen); err != nil {
+		return err
 	}
 	if err := set.Inventory.Include(refs); err != nil {
 		return err
@@ -112,6 +127,9 @@ func (c Children[T]) Delete(ctx context.Context, owner client.Object) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
+	if err := set.Recover(c.kinds(ctx), nil); err != nil {
+		return Result{}, err
+	}
 	var errs []error
 	for _, ref := range set.Inventory.Beyond(nil) {
 		gone, err := set.Delete(ref)
@@ -142,7 +160,8 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 		name = strings.ToLower(t[strings.LastIndexByte(t, '.')+1:])
 	}
 	s := &children.Set{
-		Context: ctx, Client: a.shared.base.Client, Controller: a.shared.owner, Name: name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
+		Context: ctx, Client: a.shared.base.Client, Controller: a.shared.owner, Name: name, FullName: a.shared.name + "." + name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
+		Whole: c.Name == "" && isKind[T](),
 		Memory: a.children.of(Request{types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}}),
 		Revised: func(take func(client.Object)) {
 			if _, current := a.versions(); current != owner {
@@ -161,8 +180,37 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 	if gvk != a.shared.gvk || owner.GetNamespace() != a.object.Namespace || owner.GetName() != a.object.Name {
 		return nil, fmt.Errorf("children %s: the owner must be the object that is being reconciled, not %s %s/%s", name, gvk.Kind, owner.GetNamespace(), owner.GetName())
 	}
-	s.Inventory, err = children.ReadInventory(owner, a.shared.name+"."+name)
+	for _, former := range c.Formerly {
+		if !strings.Contains(former, ".") {
+			former = a.shared.name + "." + former
+		}
+		s.Formerly = append(s.Formerly, former)
+	}
+	s.Inventory, err = children.ReadInventory(owner, s.FullName, s.Formerly...)
 	return s, err
+}
+
+// isKind reports whether T is the Go type of a kind.
+func isKind[T client.Object]() bool {
+	_, err := newObject[T]()
+	return err == nil
+}
+
+// kinds are the watched kinds that children of the set may be of.
+func (c Children[T]) kinds(ctx context.Context) (kinds []client.Object) {
+	sh := attemptOf(ctx).shared
+	if !isKind[T]() {
+		return sh.owned
+	}
+	example, _ := newObject[T]()
+	scheme := sh.base.Client.Scheme()
+	want, err := client.KindOf(scheme, example)
+	for _, kind := range sh.owned {
+		if got, gotErr := client.KindOf(scheme, kind); err == nil && gotErr == nil && got == want {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // SetOwner makes owner the controlling owner of child: deleted with it, and

@@ -171,7 +171,7 @@ func TestOnlyOwnChildrenAreTouched(t *testing.T) {
 		w := withPages("theirs")
 		m.create(t, w)
 		synctest.Wait()
-		if r := m.records()[0]; !strings.Contains(r.Error, "ConfigMap default/theirs exists and has another controlling owner") {
+		if r := m.records()[0]; !strings.Contains(r.Error, "ConfigMap default/theirs: it exists and has another controlling owner") {
 			t.Error(r.Error)
 		}
 		// It is in the inventory, but it was never ours: it is not deleted.

@@ -67,6 +67,8 @@ type shared struct {
 	// scope of gvk is found out at the start when needScope is set.
 	scope     scope
 	needScope bool
+	// owned are the kinds of Owns and OwnsKind, in the form that they are held.
+	owned []client.Object
 	// own are the writes that the controller makes for its reconciler.
 	own ownWrites
 }

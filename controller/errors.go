@@ -59,6 +59,10 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s of %s was changed in place: only the status is written for a reconciler; write the rest with the client (Patch or Apply), or change a DeepCopy", e.Fields, e.Object)
 }
 
+// ChildError is the error of one child of [Children]: it names the child. What Apply
+// and Delete return may join several.
+type ChildError = children.Error
+
 // isQuiet tells the errors that are part of normal operation: somebody else was
 // faster.
 func isQuiet(err error) bool {

@@ -160,6 +160,7 @@ func Owns[T client.Object](predicates ...Predicate[T]) Option {
 				return nil, err
 			}
 			shared.needScope = true
+			shared.owned = append(shared.owned, obj)
 			return Kind(base.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope), keep)
 		})
 	}
@@ -173,8 +174,10 @@ func OwnsKind(gvk schema.GroupVersionKind) Option {
 			if shared.gvk.Kind == "" {
 				return nil, fmt.Errorf("OwnsKind(%v): only a reconciler of objects has owners; use From", gvk)
 			}
+			obj := client.NewMetadata(gvk)
 			shared.needScope = true
-			return Kind(base.Informers, client.Object(client.NewMetadata(gvk)), owner(shared.gvk.GroupKind(), &shared.scope))
+			shared.owned = append(shared.owned, obj)
+			return Kind(base.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope))
 		})
 	}
 }

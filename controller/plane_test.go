@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/steertest"
 	"github.com/steer-dev/steer/trace"
@@ -306,6 +307,12 @@ func (h *host) Add(r controller.Runnable) error {
 // start runs an operator until it is killed, or until the end of the test.
 func start(t *testing.T, env *steertest.Env, setup func(m controller.Manager) error) (kill func()) {
 	t.Helper()
+	return startWith(t, env, interceptor.Funcs{}, setup)
+}
+
+// startWith is start with functions in front of the operator's calls.
+func startWith(t *testing.T, env *steertest.Env, calls interceptor.Funcs, setup func(m controller.Manager) error) (kill func()) {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	live, err := client.New(env.Config, client.Options{Scheme: planeScheme(), Log: quiet})
 	if err != nil {
@@ -316,7 +323,7 @@ func start(t *testing.T, env *steertest.Env, setup func(m controller.Manager) er
 		t.Fatal(err)
 	}
 	h := &host{base: controller.Base{
-		Client: cache.NewClient(live, copies), Informers: copies, Trace: trace.NewRecorder(trace.Options{}), Log: quiet,
+		Client: interceptor.New(cache.NewClient(live, copies), calls), Informers: copies, Trace: trace.NewRecorder(trace.Options{}), Log: quiet,
 	}}
 	if err := setup(h); err != nil {
 		t.Fatal(err)

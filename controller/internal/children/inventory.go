@@ -40,17 +40,38 @@ func (r Ref) String() string {
 // annotation of the owner: a JSON list of "group/version/Kind/namespace/name".
 type Inventory struct {
 	set     string
+	former  []string // annotations of former names, which go with the next write
 	refs    []Ref
+	found   bool // there was an annotation
 	changed bool
 }
 
-// ReadInventory reads the list of a set from its owner.
-func ReadInventory(owner client.Object, set string) (Inventory, error) {
+// ReadInventory reads the list of a set from its owner, and takes over those that
+// it has under former names.
+func ReadInventory(owner client.Object, set string, formerly ...string) (Inventory, error) {
 	inv := Inventory{set: set}
+	if err := inv.read(owner, set); err != nil {
+		return inv, err
+	}
+	for _, name := range formerly {
+		if _, ok := owner.GetAnnotations()[InventoryAnnotation+name]; !ok || name == set {
+			continue
+		}
+		if err := inv.read(owner, name); err != nil {
+			return inv, err
+		}
+		inv.former = append(inv.former, name)
+		inv.changed = true
+	}
+	return inv, nil
+}
+
+func (inv *Inventory) read(owner client.Object, set string) error {
 	text := owner.GetAnnotations()[InventoryAnnotation+set]
 	if text == "" {
-		return inv, nil
+		return nil
 	}
+	inv.found = true
 	var list []string
 	err := json.Unmarshal([]byte(text), &list)
 	for _, entry := range list {
@@ -59,15 +80,41 @@ func ReadInventory(owner client.Object, set string) (Inventory, error) {
 			err = fmt.Errorf("%q is not group/version/Kind/namespace/name", entry)
 			break
 		}
-		inv.refs = append(inv.refs, Ref{
+		ref := Ref{
 			GVK: schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]},
 			Key: types.NamespacedName{Namespace: parts[3], Name: parts[4]},
-		})
+		}
+		if inv.find(ref) < 0 {
+			inv.refs = append(inv.refs, ref)
+		}
 	}
 	if err != nil {
-		return inv, fmt.Errorf("children %s: read annotation %s: %w: repair it, or remove it and delete what is left over by hand", set, InventoryAnnotation+set, err)
+		return fmt.Errorf("children %s: read annotation %s: %w: repair it, or remove it and delete what is left over by hand", set, InventoryAnnotation+set, err)
 	}
-	return inv, nil
+	return nil
+}
+
+// others are the children that other inventories of the owner have.
+func (inv *Inventory) others(owner client.Object) (*Inventory, error) {
+	out := &Inventory{set: inv.set}
+	for annotation := range owner.GetAnnotations() {
+		name, ok := strings.CutPrefix(annotation, InventoryAnnotation)
+		if !ok || name == inv.set || slices.Contains(inv.former, name) {
+			continue
+		}
+		if err := out.read(owner, name); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// add adds a child unless it is in the list.
+func (inv *Inventory) add(ref Ref) {
+	if inv.find(ref) < 0 {
+		inv.refs = append(inv.refs, ref)
+		inv.changed = true
+	}
 }
 
 // Include adds what is not in the list.
@@ -82,8 +129,8 @@ func (inv *Inventory) Include(refs []Ref) error {
 			inv.changed = true
 		}
 	}
-	_, value, err := inv.encode()
-	if err == nil && value != nil && len(*value) > maxInventory {
+	value, err := inv.text()
+	if err == nil && len(value) > maxInventory {
 		err = fmt.Errorf("children %s: %d children do not fit into the inventory of one object: split the set, or give the object a middle layer", inv.set, len(inv.refs))
 	}
 	return err
@@ -114,21 +161,32 @@ func (inv *Inventory) find(ref Ref) int {
 	})
 }
 
-// encode returns the annotation and its value, nil when the list is empty.
-func (inv *Inventory) encode() (annotation string, value *string, err error) {
-	annotation = InventoryAnnotation + inv.set
-	if len(inv.refs) == 0 {
-		return annotation, nil, nil
+// encode returns the annotations to write: nil takes one away.
+func (inv *Inventory) encode() (map[string]any, error) {
+	annotations := map[string]any{}
+	for _, name := range inv.former {
+		annotations[InventoryAnnotation+name] = nil
 	}
+	annotations[InventoryAnnotation+inv.set] = nil
+	if len(inv.refs) > 0 {
+		text, err := inv.text()
+		if err != nil {
+			return nil, err
+		}
+		annotations[InventoryAnnotation+inv.set] = text
+	}
+	return annotations, nil
+}
+
+func (inv *Inventory) text() (string, error) {
 	list := make([]string, len(inv.refs))
 	for i, r := range inv.refs {
 		list[i] = strings.Join([]string{r.GVK.Group, r.GVK.Version, r.GVK.Kind, r.Key.Namespace, r.Key.Name}, "/")
 	}
 	slices.Sort(list)
 	data, err := json.Marshal(list)
-	text := string(data)
-	return annotation, &text, err
+	return string(data), err
 }
 
-// Empty tells that no children are left.
+// Empty reports that no children are left.
 func (inv *Inventory) Empty() bool { return len(inv.refs) == 0 }

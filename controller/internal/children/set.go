@@ -9,19 +9,25 @@ package children
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 )
 
@@ -29,29 +35,72 @@ import (
 // owner reference, because they live in another namespace or in none.
 const OwnerAnnotation = "steer.dev/owner-uid"
 
+// Error is the error of one child.
+type Error struct {
+	// Set is the name of the set.
+	Set string
+	// Kind and Key name the child.
+	Kind schema.GroupVersionKind
+	Key  types.NamespacedName
+	Err  error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("children %s: %s: %v", e.Set, Ref{e.Kind, e.Key}, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
 // WaitingError is a state that passes by itself.
 type WaitingError struct{ What string }
 
 func (e *WaitingError) Error() string { return e.What }
 
-// Applied remembers what was last applied for one owner, so that what has not
-// changed is not sent again. The zero value is empty; it is safe for concurrent use.
+// Applied remembers, for one owner, what the server made of bodies that it does
+// not keep as they are sent. It saves questions; what was applied is known from
+// the children themselves. The zero value is empty; it is safe for concurrent use.
 type Applied struct {
 	mu    sync.Mutex
-	byRef map[Ref]appliedChild
+	byRef map[Ref]answer
 }
 
-type appliedChild struct {
-	uid  types.UID
-	hash uint64
+// answer is the state that a child had where its body says something.
+type answer struct {
+	uid   types.UID
+	mark  mark
+	state uint64
+}
+
+func (a *Applied) know(ref Ref, known answer) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	was, ok := a.byRef[ref]
+	return ok && was == known
+}
+
+func (a *Applied) learn(ref Ref, known answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.byRef == nil {
+		a.byRef = map[Ref]answer{}
+	}
+	a.byRef[ref] = known
+}
+
+func (a *Applied) forget(ref Ref) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.byRef, ref)
 }
 
 // Set is one use of a set of children, in one attempt.
 type Set struct {
 	Context context.Context // of the attempt
 	Client  client.Client
-	// Controller and Name name the set; Controller owns what is applied.
-	Controller, Name string
+	// Controller is the field manager that owns what is applied.
+	Controller string
+	// Name of the set, and with the controller's in front.
+	Name, FullName string
 	// Owner is the object that is reconciled.
 	Owner    client.Object
 	OwnerGVK schema.GroupVersionKind
@@ -61,6 +110,10 @@ type Set struct {
 	Memory *Applied
 	// Legacy are the field managers to take fields over from.
 	Legacy []string
+	// Formerly are the full names that the set had before.
+	Formerly []string
+	// Whole is set when no other set of the controller has children of these kinds.
+	Whole bool
 	// Revised is told what a write of the inventory has changed in the owner.
 	Revised func(take func(client.Object))
 	// Write makes a write of the owner: a merge patch on top of the revision from;
@@ -121,13 +174,16 @@ func (s *Set) read(ref Ref, child client.Object) (client.Object, error) {
 
 // Apply sends one child, unless it is known to be as desired.
 func (s *Set) Apply(ref Ref, child client.Object) error {
-	body, err := client.ApplyBody(s.Client.Scheme(), child)
-	if err != nil {
-		return fmt.Errorf("children %s: %w", s.Name, err)
+	if err := s.apply(ref, child); err != nil {
+		return &Error{Set: s.Name, Kind: ref.GVK, Key: ref.Key, Err: err}
 	}
-	hash, err := hashOf(body)
+	return nil
+}
+
+func (s *Set) apply(ref Ref, child client.Object) error {
+	body, m, err := s.desire(ref, child)
 	if err != nil {
-		return fmt.Errorf("children %s: %w", s.Name, err)
+		return err
 	}
 	live, err := s.read(ref, child)
 	switch {
@@ -135,36 +191,38 @@ func (s *Set) Apply(ref Ref, child client.Object) error {
 	case err != nil:
 		return err
 	case live.GetDeletionTimestamp() != nil:
-		return &WaitingError{fmt.Sprintf("children %s: %s is still being deleted", s.Name, ref)}
+		return &WaitingError{"it is still being deleted"}
 	case s.foreign(live):
-		return fmt.Errorf("children %s: %s exists and has another controlling owner: choose another name, or delete it", s.Name, ref)
-	case s.settled(ref, live, body, hash):
-		reflect.ValueOf(child).Elem().Set(reflect.ValueOf(live).Elem())
-		return nil
+		return errors.New("it exists and has another controlling owner: choose another name, or delete it")
 	default:
+		settled, err := s.settled(ref, live, body, m)
+		switch {
+		case err != nil:
+			return err
+		case settled:
+			reflect.ValueOf(child).Elem().Set(reflect.ValueOf(live).Elem())
+			return nil
+		}
 		if err := s.migrate(ref); err != nil {
 			return err
 		}
 	}
+	annotations := maps.Clone(child.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AppliedAnnotation] = m.String()
+	child.SetAnnotations(annotations)
 	if err := s.Client.Apply(s.Context, child, client.FieldOwner(s.Controller), client.ForceOwnership); err != nil {
 		return err
 	}
-	s.Memory.mu.Lock()
-	defer s.Memory.mu.Unlock()
-	if s.Memory.byRef == nil {
-		s.Memory.byRef = map[Ref]appliedChild{}
-	}
-	s.Memory.byRef[ref] = appliedChild{uid: child.GetUID(), hash: hash}
-	return nil
+	return s.learn(ref, child, body, m)
 }
 
 // migrate hands the fields of legacy managers over to this one, before the child
-// is applied for the first time in this process.
+// is applied.
 func (s *Set) migrate(ref Ref) error {
-	s.Memory.mu.Lock()
-	_, known := s.Memory.byRef[ref]
-	s.Memory.mu.Unlock()
-	if known || len(s.Legacy) == 0 {
+	if len(s.Legacy) == 0 {
 		return nil
 	}
 	live := client.NewMetadata(ref.GVK) // cached copies have no managed fields
@@ -176,22 +234,62 @@ func (s *Set) migrate(ref Ref) error {
 		return err
 	}
 	if err := s.Client.Patch(s.Context, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("children %s: take over the fields of %s: %w", s.Name, strings.Join(s.Legacy, ", "), err)
+		return fmt.Errorf("take over the fields of %s: %w", strings.Join(s.Legacy, ", "), err)
 	}
 	return nil
 }
 
-// settled tells that the child was last applied in this form by this process,
-// and that the server still has all of it.
-func (s *Set) settled(ref Ref, live client.Object, body map[string]any, hash uint64) bool {
-	s.Memory.mu.Lock()
-	last, ok := s.Memory.byRef[ref]
-	s.Memory.mu.Unlock()
-	if !ok || last.uid != live.GetUID() || last.hash != hash {
-		return false
+// settled reports whether the child was last applied in this form, and the server
+// still has all of it. Where the server keeps something else than it is sent (it
+// drops what is empty, a webhook changes values) the state after an apply is
+// remembered; what this process has not seen itself is told by the managed fields.
+func (s *Set) settled(ref Ref, live client.Object, body map[string]any, m mark) (bool, error) {
+	if live.GetAnnotations()[AppliedAnnotation] != m.String() {
+		return false, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	return err == nil && contains(content, body, true)
+	if err != nil {
+		return false, err
+	}
+	if contains(content, body, true) {
+		return true, nil
+	}
+	state, err := stateOf(content, body)
+	if err != nil {
+		return false, err
+	}
+	if s.Memory.know(ref, answer{live.GetUID(), m, state}) {
+		return true, nil
+	}
+	fresh := blankLike(live)
+	fresh.GetObjectKind().SetGroupVersionKind(ref.GVK)
+	if err := s.Client.Get(s.Context, ref.Key, fresh, client.Live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if fresh.GetAnnotations()[AppliedAnnotation] != m.String() || !owned(fresh, s.Controller, body) {
+		return false, nil
+	}
+	fresh.SetManagedFields(nil)
+	reflect.ValueOf(live).Elem().Set(reflect.ValueOf(fresh).Elem())
+	return true, s.learn(ref, live, body, m)
+}
+
+// learn notes the state of a child that does not keep its body as it was sent.
+func (s *Set) learn(ref Ref, child client.Object, body map[string]any, m mark) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	if err != nil {
+		return err
+	}
+	if contains(content, body, true) {
+		s.Memory.forget(ref)
+		return nil
+	}
+	state, err := stateOf(content, body)
+	if err != nil {
+		return err
+	}
+	s.Memory.learn(ref, answer{child.GetUID(), m, state})
+	return nil
 }
 
 // foreign tells that another object controls the child.
@@ -203,9 +301,14 @@ func (s *Set) foreign(live client.Object) bool {
 // Delete deletes a former child and reports whether it is gone, or not ours any
 // more.
 func (s *Set) Delete(ref Ref) (gone bool, err error) {
-	s.Memory.mu.Lock()
-	delete(s.Memory.byRef, ref)
-	s.Memory.mu.Unlock()
+	if gone, err = s.delete(ref); err != nil {
+		return false, &Error{Set: s.Name, Kind: ref.GVK, Key: ref.Key, Err: err}
+	}
+	return gone, nil
+}
+
+func (s *Set) delete(ref Ref) (gone bool, err error) {
+	s.Memory.forget(ref)
 	live := client.NewMetadata(ref.GVK)
 	switch err := s.Client.Get(s.Context, ref.Key, live, client.Live); {
 	case apierrors.IsNotFound(err):
@@ -233,17 +336,126 @@ func (s *Set) owns(live client.Object) bool {
 	return live.GetAnnotations()[OwnerAnnotation] == string(uid)
 }
 
+// Recover puts into the inventory what is missing there because the annotation got
+// lost: the children of the given kinds that name the owner and this set. Children
+// that are not marked with a set yet, because a former version of the operator
+// wrote them, are known by their field managers; a set with a name of its own
+// leaves those alone, as they may be of another set. wanted are the children that
+// are desired.
+func (s *Set) Recover(kinds []client.Object, wanted map[Ref]bool) error {
+	if s.Inventory.found {
+		return nil
+	}
+	others, err := s.Inventory.others(s.Owner)
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		listed, err := s.listOwned(kind)
+		if err != nil {
+			return fmt.Errorf("children %s: look for children that are in no inventory: %w", s.Name, err)
+		}
+		for _, ref := range listed {
+			if wanted[ref.Ref] || others.find(ref.Ref) >= 0 {
+				continue
+			}
+			mine, err := s.claims(ref)
+			if err != nil {
+				return &Error{Set: s.Name, Kind: ref.GVK, Key: ref.Key, Err: err}
+			}
+			if mine {
+				s.Inventory.add(ref.Ref)
+			}
+		}
+	}
+	return nil
+}
+
+// found is a child that names the owner.
+type found struct {
+	Ref
+	set string
+}
+
+func (s *Set) listOwned(kind client.Object) (out []found, err error) {
+	gvk, err := client.KindOf(s.Client.Scheme(), kind)
+	if err != nil {
+		return nil, err
+	}
+	list, err := listOf(s.Client.Scheme(), kind, gvk)
+	if err != nil {
+		return nil, err
+	}
+	options := []client.ListOption{cache.OwnedBy(s.Owner)}
+	if ns := s.Owner.GetNamespace(); ns != "" {
+		options = append(options, client.InNamespace(ns))
+	}
+	if err := s.Client.List(s.Context, list, options...); err != nil {
+		return nil, err
+	}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		child, ok := item.(client.Object)
+		if ok && metav1.IsControlledBy(child, s.Owner) {
+			out = append(out, found{Ref{gvk, client.ObjectKeyFromObject(child)}, setOf(child)})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// listOf is an empty list of objects in the form of kind.
+func listOf(scheme *runtime.Scheme, kind client.Object, gvk schema.GroupVersionKind) (client.ObjectList, error) {
+	gvk.Kind += "List"
+	switch kind.(type) {
+	case *metav1.PartialObjectMetadata:
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		return list, nil
+	case *unstructured.Unstructured:
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		return list, nil
+	}
+	list, err := scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	out, ok := list.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a list", list)
+	}
+	return out, nil
+}
+
+// claims reports whether a child that names the owner is of this set.
+func (s *Set) claims(child found) (bool, error) {
+	if child.set != "" {
+		return child.set == s.FullName || slices.Contains(s.Formerly, child.set), nil
+	}
+	if !s.Whole {
+		return false, nil
+	}
+	live := client.NewMetadata(child.GVK)
+	if err := s.Client.Get(s.Context, child.Key, live, client.Live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return slices.ContainsFunc(live.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == s.Controller && entry.Operation == metav1.ManagedFieldsOperationApply ||
+			slices.Contains(s.Legacy, entry.Manager)
+	}), nil
+}
+
 // Store writes the inventory into the owner when it has changed.
 func (s *Set) Store() error {
 	if !s.Inventory.changed {
 		return nil
 	}
-	annotation, value, err := s.Inventory.encode()
+	annotations, err := s.Inventory.encode()
 	if err != nil {
 		return err
 	}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{annotation: value}, "resourceVersion": s.Owner.GetResourceVersion(),
+		"annotations": annotations, "resourceVersion": s.Owner.GetResourceVersion(),
 	}})
 	if err != nil {
 		return err
