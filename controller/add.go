@@ -172,7 +172,7 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 		return nil, err
 	}
 	sh := &shared{
-		name: s.name, owner: s.owner(base), base: base, gvk: gvk,
+		name: s.name, owner: s.owner(base), base: base, gvk: gvk, silent: s.silent,
 		log: base.Log.With("controller", s.name, "controllerGroup", gvk.Group, "controllerKind", gvk.Kind),
 	}
 	example.GetObjectKind().SetGroupVersionKind(gvk)

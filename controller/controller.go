@@ -69,6 +69,8 @@ type shared struct {
 	needScope bool
 	// owned are the kinds of Owns and OwnsKind, in the form that they are held.
 	owned []client.Object
+	// silent: no events about changes of the conditions.
+	silent bool
 	// own are the writes that the controller makes for its reconciler.
 	own ownWrites
 }

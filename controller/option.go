@@ -37,6 +37,7 @@ type settings struct {
 	priority   int
 	priorities map[int]int
 	everywhere bool
+	silent     bool
 	onGone     func(context.Context, Request) error
 	finalizers []finalizer
 	retired    []string
@@ -123,6 +124,10 @@ func MaxRetries(n int) Option { return func(s *settings) { s.maxRetries = n } }
 // OnEveryReplica runs the controller without leader election, for work that
 // every replica of the operator does for itself.
 func OnEveryReplica() Option { return func(s *settings) { s.everywhere = true } }
+
+// NoConditionEvents turns the events off that are emitted when an object becomes
+// ready, ceases to be, or stalls: for controllers that emit their own.
+func NoConditionEvents() Option { return func(s *settings) { s.silent = true } }
 
 // OnGone is called instead of Reconcile when the object of a request does not
 // exist any more, to forget what is remembered of it. It cannot rely on being

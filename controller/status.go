@@ -69,7 +69,9 @@ func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client
 		err := w.patch(ctx, sh, base, written, patch)
 		switch {
 		case err == nil:
-			emitTransition(ctx, obj, was, change.On(was))
+			if !sh.silent {
+				emitTransition(ctx, obj, was, change.On(was))
+			}
 			return nil
 		case apierrors.IsNotFound(err):
 			return nil
@@ -200,28 +202,4 @@ func SetStalled(obj client.Object, conditions *[]metav1.Condition, reason, messa
 
 func set(obj client.Object, conditions *[]metav1.Condition, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	SetCondition(obj, conditions, metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message})
-}
-
-// emitTransition tells users that the status of Ready has changed.
-func emitTransition(ctx context.Context, obj client.Object, was, now map[string]any) {
-	statusIn := func(values map[string]any) (string, map[string]any) {
-		conditions, _ := status.Conditions(values)
-		ready := status.Find(conditions, ReadyCondition)
-		text, _ := ready["status"].(string)
-		return text, ready
-	}
-	before, _ := statusIn(was)
-	after, ready := statusIn(now)
-	if after == before || after == "" || after == string(metav1.ConditionUnknown) {
-		return
-	}
-	reason, _ := ready["reason"].(string)
-	message, _ := ready["message"].(string)
-	if before == "" && after != string(metav1.ConditionTrue) {
-		return // every object begins by not being ready
-	}
-	Emit(ctx, Note{
-		Regarding: obj, Warning: after != string(metav1.ConditionTrue),
-		Reason: reason, Action: "Reconcile", Text: message,
-	})
 }

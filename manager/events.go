@@ -35,6 +35,8 @@ const (
 	// gathering is how long notes are gathered before they are sent in an order of
 	// their own: which worker was faster must not show.
 	gathering = 100 * time.Millisecond
+	// maxNameStep bounds the search for a name that is free.
+	maxNameStep = 1 << 16
 	// maxNote bounds an event's text, in bytes; the API refuses more.
 	maxNote = 1024
 )
@@ -252,14 +254,8 @@ func (r *recorder) send(ctx context.Context, n *note) {
 }
 
 func (r *recorder) create(ctx context.Context, n *note) (*series, error) {
-	// The name starts with what it is about and keeps within 253 characters. Of
-	// one process no two are alike; two processes hardly meet in a nanosecond.
-	r.last = max(r.last+1, n.at.UnixNano())
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: n.key.regarding.Namespace,
-			Name:      cut(n.key.regarding.Name, 236) + "." + strconv.FormatInt(r.last, 16),
-		},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: n.key.regarding.Namespace},
 		EventTime:           metav1.NewMicroTime(n.at),
 		ReportingController: n.key.controller,
 		ReportingInstance:   cut(r.instance, 128),
@@ -278,10 +274,26 @@ func (r *recorder) create(ctx context.Context, n *note) (*series, error) {
 	if n.key.related != (corev1.ObjectReference{}) {
 		event.Related = &n.key.related
 	}
-	if err := r.client.Create(ctx, event); err != nil {
+	if err := r.createNamed(ctx, event, n); err != nil {
 		return nil, err
 	}
 	return &series{namespace: event.Namespace, name: event.Name, count: 1, told: 1, last: n.at}, nil
+}
+
+// createNamed gives the event a name that starts with what it is about and keeps
+// within 253 characters. Of one recorder no two are alike. Two recorders meet where
+// the clock does not run by itself, as in a test under testing/synctest: the one
+// that comes second goes on from there, in growing steps.
+func (r *recorder) createNamed(ctx context.Context, event *eventsv1.Event, n *note) error {
+	r.last = max(r.last+1, n.at.UnixNano())
+	for step := int64(1); ; step *= 2 {
+		event.Name = cut(n.key.regarding.Name, 236) + "." + strconv.FormatInt(r.last, 16)
+		err := r.client.Create(ctx, event)
+		if !apierrors.IsAlreadyExists(err) || step == maxNameStep {
+			return err
+		}
+		r.last += step
+	}
 }
 
 func (r *recorder) extend(ctx context.Context, s *series) error {
@@ -301,8 +313,15 @@ func (r *recorder) report(err error) {
 	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	r.log.Warn("an event could not be written", "error", err,
-		"advice", cmp.Or(client.Advice(err), "the service account needs create and patch on events.events.k8s.io"))
+	advice := client.Advice(err)
+	if apierrors.IsForbidden(err) {
+		advice = "the service account needs create and patch on events.events.k8s.io"
+	}
+	if advice == "" {
+		r.log.Warn("an event could not be written", "error", err)
+		return
+	}
+	r.log.Warn("an event could not be written", "error", err, "advice", advice)
 }
 
 // cut shortens s to at most n bytes without breaking a character.

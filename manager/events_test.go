@@ -18,7 +18,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client"
@@ -171,4 +173,52 @@ func TestWhatIsToldWhileStoppingIsSent(t *testing.T) {
 			t.Errorf("the counts that were written are %s, want 2 4 7", got)
 		}
 	})
+}
+
+// TestEventsOfTwoRecordersHaveNamesOfTheirOwnWhereTheClockStands runs recorders one
+// after the other at one moment, as a test under testing/synctest does.
+func TestEventsOfTwoRecordersHaveNamesOfTheirOwnWhereTheClockStands(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		scheme, err := client.NewScheme(corev1.AddToScheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		server := interceptor.New(nil, interceptor.Funcs{
+			Create: func(_ context.Context, _ client.Client, obj client.Object, _ ...client.WriteOption) error {
+				if names[obj.GetName()] {
+					return apierrors.NewAlreadyExists(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}, obj.GetName())
+				}
+				names[obj.GetName()] = true
+				return nil
+			},
+		})
+		var log bytes.Buffer
+		at := time.Now()
+		const recorders, notes = 3, 20
+		for range recorders {
+			r := newRecorder(server, scheme, "operator", "one", slog.New(slog.NewTextHandler(&log, nil)))
+			for i := range notes {
+				r.send(t.Context(), &note{at: at, key: seriesKey{reason: fmt.Sprint("Reason", i), regarding: corev1.ObjectReference{Name: "pod"}}})
+			}
+		}
+		if len(names) != recorders*notes || log.Len() > 0 {
+			t.Errorf("%d events of %d, and the log says %s", len(names), recorders*notes, log.String())
+		}
+	})
+}
+
+func TestOnlyMissingRightsAreToldAsSuch(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := newRecorder(nil, nil, "operator", "one", slog.New(slog.NewTextHandler(&log, nil)))
+	r.report(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "x"))
+	if text := log.String(); text == "" || strings.Contains(text, "service account") {
+		t.Error(text)
+	}
+	r.report(apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", nil))
+	if text := log.String(); !strings.Contains(text, "needs create and patch") {
+		t.Error(text)
+	}
 }

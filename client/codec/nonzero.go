@@ -15,8 +15,9 @@ import (
 
 // NonZero is the JSON form of a Go object without its zero values. A field
 // that is zero is left out, whatever its tags say; so is a struct of which
-// nothing remains. What a pointer points to, a map holds or a list holds was
-// put there on purpose and stays, zero or not.
+// nothing remains, and an empty map or list whose tag says omitempty. What a
+// pointer points to, a map holds or a list holds was put there on purpose and
+// stays, zero or not.
 func NonZero(obj any) (map[string]any, error) {
 	v := reflect.ValueOf(obj)
 	for v.Kind() == reflect.Pointer {
@@ -59,7 +60,7 @@ func addFields(out map[string]any, v reflect.Value) error {
 		if name == "" {
 			name = field.Name
 		}
-		if value.IsZero() {
+		if value.IsZero() || isEmptyOption(value, options) {
 			continue
 		}
 		encoded, err := nonZero(value)
@@ -72,6 +73,19 @@ func addFields(out map[string]any, v reflect.Value) error {
 		out[name] = encoded
 	}
 	return nil
+}
+
+// isEmptyOption reports whether encoding/json leaves a map or a list out.
+func isEmptyOption(v reflect.Value, options string) bool {
+	if k := v.Kind(); k != reflect.Map && k != reflect.Slice || v.Len() > 0 {
+		return false
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		if option == "omitempty" {
+			return true
+		}
+	}
+	return false
 }
 
 func nonZero(v reflect.Value) (any, error) {

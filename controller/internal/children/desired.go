@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"reflect"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,21 +19,45 @@ import (
 )
 
 // AppliedAnnotation says, on a child, of which set it is and what was last applied
-// to it: the name of the controller, of the set, and a hash.
+// to it: the name of the controller and the set, a hash of the body, and where the
+// server keeps something else than it was sent a hash of that.
 const AppliedAnnotation = "steer.dev/applied"
 
 // mark is the value of the annotation.
 type mark struct {
-	set  string
-	hash uint64
+	set       string
+	body      uint64
+	deviation uint64 // 0 for none
 }
 
-func (m mark) String() string { return fmt.Sprintf("%s/%016x", m.set, m.hash) }
+func (m mark) String() string {
+	text := fmt.Sprintf("%s/%016x", m.set, m.body)
+	if m.deviation != 0 {
+		text += fmt.Sprintf("/%016x", m.deviation)
+	}
+	return text
+}
 
-// setOf returns the name of the set that a child is marked with, "" for none.
-func setOf(child client.Object) string {
-	set, _, _ := strings.Cut(child.GetAnnotations()[AppliedAnnotation], "/")
-	return set
+// markOf returns the mark of a child; the zero mark for none.
+func markOf(child client.Object) (m mark) {
+	parts := strings.Split(child.GetAnnotations()[AppliedAnnotation], "/")
+	m.set = parts[0]
+	for i, n := range []*uint64{&m.body, &m.deviation} {
+		if len(parts) > i+1 {
+			*n, _ = strconv.ParseUint(parts[i+1], 16, 64) // one that somebody wrote matches nothing
+		}
+	}
+	return m
+}
+
+// put marks a child.
+func (m mark) put(child client.Object) {
+	annotations := maps.Clone(child.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AppliedAnnotation] = m.String()
+	child.SetAnnotations(annotations)
 }
 
 // desire is what is to be applied: the body without the mark, and the mark.
@@ -49,7 +74,7 @@ func (s *Set) desire(ref Ref, child client.Object) (body map[string]any, m mark,
 		return nil, mark{}, err
 	}
 	hash, err := hashOf(map[string]any{"body": body, "legacy": s.Legacy})
-	return body, mark{s.FullName, hash}, err
+	return body, mark{set: s.FullName, body: hash}, err
 }
 
 // storeStringData moves the stringData of a Secret to its data, as the server
@@ -103,62 +128,67 @@ func hashOf(value any) (uint64, error) {
 	return h.Sum64(), nil
 }
 
-// hidden are the fields of a body that no read shows in this form.
-func hidden(field string) bool { return field == "status" || field == "apiVersion" || field == "kind" }
+// deviationOf is a hash of what an object has otherwise than a body says, 0 when it
+// has all of the body.
+func deviationOf(obj client.Object, body map[string]any) (uint64, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return 0, err
+	}
+	places := map[string]any{}
+	for k, want := range body {
+		switch k {
+		case "status", "apiVersion", "kind": // no read shows them in this form
+			continue
+		}
+		if place := deviation(content[k], want); place != nil {
+			places[k] = place
+		}
+	}
+	if len(places) == 0 {
+		return 0, nil
+	}
+	return hashOf(places)
+}
 
-// contains reports whether everything in want is in have. Lists must have the
-// same length: what a server adds to the elements does not count, added elements
-// do.
-func contains(have, want any, root bool) bool {
+// deviation returns what is there instead of what is wanted, by place; nil when all
+// that is wanted is there. Lists must have the same length: what a server adds to
+// the elements does not count, added elements do.
+func deviation(have, want any) any {
+	places := map[string]any{}
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
 		if !ok {
-			return false
+			return instead(have)
 		}
 		for k, v := range w {
-			if root && hidden(k) {
-				continue
-			}
-			if !contains(h[k], v, false) {
-				return false
+			if place := deviation(h[k], v); place != nil {
+				places[k] = place
 			}
 		}
-		return true
 	case []any:
 		h, ok := have.([]any)
 		if !ok || len(h) != len(w) {
-			return false
+			return instead(have)
 		}
 		for i := range w {
-			if !contains(h[i], w[i], false) {
-				return false
+			if place := deviation(h[i], w[i]); place != nil {
+				places[strconv.Itoa(i)] = place
 			}
 		}
-		return true
-	}
-	return equalScalars(have, want)
-}
-
-// stateOf is a hash of what an object has where a body says something: lists and
-// scalars as they are, maps by the keys of the body.
-func stateOf(have, body map[string]any) (uint64, error) { return hashOf(project(have, body, true)) }
-
-func project(have any, want any, root bool) any {
-	h, ok1 := have.(map[string]any)
-	w, ok2 := want.(map[string]any)
-	if !ok1 || !ok2 {
-		return have
-	}
-	out := map[string]any{}
-	for k, v := range w {
-		if root && hidden(k) {
-			continue
+	default:
+		if !equalScalars(have, want) {
+			return instead(have)
 		}
-		out[k] = project(h[k], v, false)
 	}
-	return out
+	if len(places) == 0 {
+		return nil
+	}
+	return places
 }
+
+func instead(have any) any { return []any{have} }
 
 // equalScalars compares values of which one may come from a Go type and the
 // other from JSON.

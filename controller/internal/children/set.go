@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -56,22 +55,21 @@ type WaitingError struct{ What string }
 
 func (e *WaitingError) Error() string { return e.What }
 
-// Applied remembers, for one owner, what the server made of bodies that it does
-// not keep as they are sent. It saves questions; what was applied is known from
-// the children themselves. The zero value is empty; it is safe for concurrent use.
+// Applied remembers, for one owner, how its children deviated from their bodies
+// after they were applied: so that a webhook which decides otherwise each time
+// does not make every reconcile apply again. The zero value is empty; it is safe
+// for concurrent use.
 type Applied struct {
 	mu    sync.Mutex
 	byRef map[Ref]answer
 }
 
-// answer is the state that a child had where its body says something.
 type answer struct {
-	uid   types.UID
-	mark  mark
-	state uint64
+	uid  types.UID
+	mark mark
 }
 
-func (a *Applied) know(ref Ref, known answer) bool {
+func (a *Applied) knows(ref Ref, known answer) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	was, ok := a.byRef[ref]
@@ -203,20 +201,38 @@ func (s *Set) apply(ref Ref, child client.Object) error {
 			reflect.ValueOf(child).Elem().Set(reflect.ValueOf(live).Elem())
 			return nil
 		}
+		m.deviation = markOf(live).deviation // it rarely changes
 		if err := s.migrate(ref); err != nil {
 			return err
 		}
 	}
-	annotations := maps.Clone(child.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
+	return s.send(ref, child, body, m)
+}
+
+// send applies a child. When the server keeps it otherwise than was known, it is
+// applied once more, with that in its mark.
+func (s *Set) send(ref Ref, child client.Object, body map[string]any, m mark) error {
+	desired := child.DeepCopyObject().(client.Object)
+	for again := false; ; again = true {
+		m.put(child)
+		if err := s.Client.Apply(s.Context, child, client.FieldOwner(s.Controller), client.ForceOwnership); err != nil {
+			return err
+		}
+		known := m.deviation
+		var err error
+		if m.deviation, err = deviationOf(child, body); err != nil {
+			return err
+		}
+		if m.deviation == 0 {
+			s.Memory.forget(ref)
+			return nil
+		}
+		s.Memory.learn(ref, answer{child.GetUID(), m})
+		if again || m.deviation == known {
+			return nil
+		}
+		reflect.ValueOf(child).Elem().Set(reflect.ValueOf(desired).Elem())
 	}
-	annotations[AppliedAnnotation] = m.String()
-	child.SetAnnotations(annotations)
-	if err := s.Client.Apply(s.Context, child, client.FieldOwner(s.Controller), client.ForceOwnership); err != nil {
-		return err
-	}
-	return s.learn(ref, child, body, m)
 }
 
 // migrate hands the fields of legacy managers over to this one, before the child
@@ -240,56 +256,17 @@ func (s *Set) migrate(ref Ref) error {
 }
 
 // settled reports whether the child was last applied in this form, and the server
-// still has all of it. Where the server keeps something else than it is sent (it
-// drops what is empty, a webhook changes values) the state after an apply is
-// remembered; what this process has not seen itself is told by the managed fields.
+// still has what it made of it.
 func (s *Set) settled(ref Ref, live client.Object, body map[string]any, m mark) (bool, error) {
-	if live.GetAnnotations()[AppliedAnnotation] != m.String() {
+	last := markOf(live)
+	if last.set != m.set || last.body != m.body {
 		return false, nil
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	if err != nil {
+	var err error
+	if m.deviation, err = deviationOf(live, body); err != nil {
 		return false, err
 	}
-	if contains(content, body, true) {
-		return true, nil
-	}
-	state, err := stateOf(content, body)
-	if err != nil {
-		return false, err
-	}
-	if s.Memory.know(ref, answer{live.GetUID(), m, state}) {
-		return true, nil
-	}
-	fresh := blankLike(live)
-	fresh.GetObjectKind().SetGroupVersionKind(ref.GVK)
-	if err := s.Client.Get(s.Context, ref.Key, fresh, client.Live); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	if fresh.GetAnnotations()[AppliedAnnotation] != m.String() || !owned(fresh, s.Controller, body) {
-		return false, nil
-	}
-	fresh.SetManagedFields(nil)
-	reflect.ValueOf(live).Elem().Set(reflect.ValueOf(fresh).Elem())
-	return true, s.learn(ref, live, body, m)
-}
-
-// learn notes the state of a child that does not keep its body as it was sent.
-func (s *Set) learn(ref Ref, child client.Object, body map[string]any, m mark) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
-	if err != nil {
-		return err
-	}
-	if contains(content, body, true) {
-		s.Memory.forget(ref)
-		return nil
-	}
-	state, err := stateOf(content, body)
-	if err != nil {
-		return err
-	}
-	s.Memory.learn(ref, answer{child.GetUID(), m, state})
-	return nil
+	return m.deviation == 0 || m.deviation == last.deviation || s.Memory.knows(ref, answer{live.GetUID(), m}), nil
 }
 
 // foreign tells that another object controls the child.
@@ -396,7 +373,7 @@ func (s *Set) listOwned(kind client.Object) (out []found, err error) {
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		child, ok := item.(client.Object)
 		if ok && metav1.IsControlledBy(child, s.Owner) {
-			out = append(out, found{Ref{gvk, client.ObjectKeyFromObject(child)}, setOf(child)})
+			out = append(out, found{Ref{gvk, client.ObjectKeyFromObject(child)}, markOf(child).set})
 		}
 		return nil
 	})
