@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 )
 
@@ -55,5 +56,19 @@ func ExampleAdd_requests() {
 			controller.Watches(controller.Map(func(_ context.Context, ns *corev1.Namespace) []string {
 				return []string{ns.Labels["tenant"]}
 			})))
+	}
+}
+
+// A reconciled object that names others is requested when those change. The index
+// of who names what is kept by the controller.
+func ExampleReferences() {
+	_ = func(m controller.Manager, r controller.Reconciler[*Web]) error {
+		return controller.Add(m, r,
+			controller.References[*corev1.ConfigMap](func(w *Web) (keys []client.ObjectKey) {
+				for _, page := range w.Spec.Pages {
+					keys = append(keys, client.ObjectKey{Name: page}) // in the namespace of w
+				}
+				return keys
+			}))
 	}
 }

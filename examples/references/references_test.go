@@ -1,0 +1,87 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package references_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/interceptor"
+	"github.com/steer-dev/steer/examples/references"
+	"github.com/steer-dev/steer/steertest"
+)
+
+func deployment(name, secret string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "main", Image: "nginx",
+					EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}},
+				}}},
+			},
+		},
+	}
+}
+
+func secret(name, password string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"password": []byte(password)}}
+}
+
+func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
+	t.Parallel()
+	op := references.Operator()
+	scheme, err := client.NewScheme(op.Scheme...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writes atomic.Int64
+	env := steertest.New(t, steertest.Options{Scheme: scheme, Setup: op.Setup, Intercept: interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
+		if call.Verb.Writes() {
+			writes.Add(1)
+		}
+		return do()
+	})})
+	hash := func(name, other string) string {
+		t.Helper()
+		d := steertest.Wait(env, "default/"+name, func(d *appsv1.Deployment) bool {
+			got := d.Spec.Template.Annotations[references.Annotation]
+			return got != "" && got != other
+		})
+		return d.Spec.Template.Annotations[references.Annotation]
+	}
+	for _, obj := range []client.Object{secret("login", "old"), secret("other", "old"), deployment("web", "login"), deployment("aside", "other")} {
+		env.Create(obj)
+	}
+	before, aside := hash("web", ""), hash("aside", "")
+
+	changed := secret("login", "new")
+	if err := env.Client.Update(env.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	hash("web", before)
+	env.Settled()
+	if got := hash("aside", ""); got != aside {
+		t.Error("a Deployment was rolled out for a Secret that it does not name")
+	}
+
+	// Nothing is written once all is as it should be, nor after a restart.
+	env.StopOperator()
+	writes.Store(0)
+	env.StartOperator()
+	env.Settled()
+	if n := writes.Load(); n != 0 {
+		t.Errorf("%d writes after a restart", n)
+	}
+}
