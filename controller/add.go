@@ -85,6 +85,8 @@ func (s *settings) refuseObjectOptions() error {
 		return errors.New("a finalizer needs a reconciler of objects: give Reconcile the object as its parameter")
 	case s.onGone != nil:
 		return errors.New("OnGone needs a reconciler of objects: a reconciler of requests sees for itself what is gone")
+	case s.paused != "" || s.silent:
+		return errors.New("Paused and NoConditionEvents are about objects, and requests have none")
 	case len(s.where) > 0:
 		return errors.New("Where filters the reconciled kind, and requests have none: pass predicates to Watches")
 	case s.gvk.Kind != "":
@@ -178,7 +180,7 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 	example.GetObjectKind().SetGroupVersionKind(gvk)
 	sh.example = example
 	o := &objects{
-		shared: sh, of: of.Elem(), reconcile: reconcile, finalizers: s.finalizers, retired: s.retired, onGone: s.onGone,
+		shared: sh, of: of.Elem(), reconcile: reconcile, finalizers: s.finalizers, retired: s.retired, onGone: s.onGone, paused: s.paused,
 		differ: trace.Differ{Without: "status"},
 	}
 	keep := make([]Predicate[client.Object], len(s.where))

@@ -28,6 +28,7 @@ type objects struct {
 	finalizers []finalizer
 	retired    []string
 	onGone     func(ctx context.Context, req Request) error
+	paused     string // the annotation, or ""
 	differ     trace.Differ
 	status     statusWriter
 	applied    appliedChildren
@@ -58,6 +59,10 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 		return Done(), nil
 	case err != nil:
 		return Result{}, err
+	}
+	if o.paused != "" && obj.GetAnnotations()[o.paused] == "true" {
+		a.logger().Debug("The object is paused", "annotation", o.paused)
+		return Done(), nil
 	}
 	a.children = &o.applied
 	if err := o.retire(a, obj); err != nil {

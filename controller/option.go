@@ -38,6 +38,7 @@ type settings struct {
 	priorities map[int]int
 	everywhere bool
 	silent     bool
+	paused     string
 	onGone     func(context.Context, Request) error
 	finalizers []finalizer
 	retired    []string
@@ -124,6 +125,12 @@ func MaxRetries(n int) Option { return func(s *settings) { s.maxRetries = n } }
 // OnEveryReplica runs the controller without leader election, for work that
 // every replica of the operator does for itself.
 func OnEveryReplica() Option { return func(s *settings) { s.everywhere = true } }
+
+// Paused leaves objects alone while they carry the annotation with the value
+// "true", which a user sets to work on one by hand: they are neither reconciled nor
+// cleaned up, so that one which is deleted stays until it is resumed. OnGone is
+// called all the same.
+func Paused(annotation string) Option { return func(s *settings) { s.paused = annotation } }
 
 // NoConditionEvents turns the events off that are emitted when an object becomes
 // ready, ceases to be, or stalls: for controllers that emit their own.
