@@ -25,7 +25,7 @@ import (
 // nobody else has them. It is safe for concurrent use. The zero value is ready.
 type WatchSet[K comparable] struct {
 	mu      sync.Mutex
-	ctx     context.Context // of Start, which it outlives not; nil before
+	ctx     context.Context // of Start; nil before
 	enqueue func(K, queue.Order)
 	stopped bool
 	byName  map[string]Source[K]

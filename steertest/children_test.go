@@ -188,7 +188,7 @@ func TestEveryBuiltInKindIsAppliedOnce(t *testing.T) {
 			_, _ = h.Write([]byte(gvk.String()))
 			random := rand.New(rand.NewPCG(15, h.Sum64()))
 			for _, s := range all[gvk] {
-				if accepted >= 6 {
+				if accepted >= 3 {
 					break
 				}
 				for form, obj := range s.forms(t, random) {
