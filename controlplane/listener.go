@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/steer-dev/steer/apiserver/auth"
 )
 
 // renewBefore is how long before its end a serving certificate is replaced.
@@ -94,6 +96,32 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 		s.current = &issued
 	}
 	return s.current, nil
+}
+
+// kubeletCertificate is the client certificate that kubelets are shown, renewed before it ends.
+type kubeletCertificate struct {
+	keys func() (*Keys, error)
+
+	mu      sync.Mutex
+	current *tls.Certificate
+}
+
+func (k *kubeletCertificate) get() (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.current == nil || time.Until(k.current.Leaf.NotAfter) < renewBefore {
+		keys, err := k.keys()
+		if err != nil {
+			return nil, err
+		}
+		// Kubelets ask this server what the user may do: everything, as in clusters of kubeadm.
+		issued, err := keys.issue(pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{auth.Masters}}, nil, x509.ExtKeyUsageClientAuth)
+		if err != nil {
+			return nil, err
+		}
+		k.current = &issued
+	}
+	return k.current, nil
 }
 
 // servingHosts returns the names that clients use for a listener.

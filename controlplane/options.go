@@ -12,6 +12,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -51,6 +52,9 @@ type Options struct {
 	// Workloads makes Deployments, Jobs and their like behave as if a cluster ran
 	// them on simulated nodes. nil: they stay as they are written.
 	Workloads *workloads.Options
+	// Kubelets says where the plane may connect to for logs, exec, attach and port-forward of Pods
+	// whose node states the endpoint of a kubelet. The zero value: nowhere.
+	Kubelets kubelet.Options
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string
 	// Metrics receives the plane's metrics. nil: a registry of its own.

@@ -37,6 +37,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/expiry"
 	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/protection"
 	"github.com/steer-dev/steer/controlplane/quota"
@@ -57,6 +58,7 @@ type Plane struct {
 	runner     *step.Runner
 	self       *self.Server
 	keys       func() (*Keys, error)
+	kubelets   *kubelet.Proxy
 
 	progress progress
 
@@ -161,7 +163,8 @@ func (p *Plane) assemble() error {
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
 	}
-	pods := pod.Subresources{Store: p.store, Send: p.sendFor}
+	p.kubelets = kubelet.New(o.Kubelets, (&kubeletCertificate{keys: p.keys}).get)
+	pods := pod.Subresources{Store: p.store, Send: p.sendFor, Authorizer: p.authorizer, Kubelets: p.kubelets}
 	served := &catalog{}
 	parameters := registration.Parameters{Authorizer: p.authorizer, Store: p.store, Plural: served.plural}
 	devices := device.Access{Authorizer: p.authorizer, Store: p.store}
@@ -312,6 +315,7 @@ func (p *Plane) Stop(ctx context.Context) error {
 		p.cancel()
 		<-p.loop
 	}
+	p.kubelets.Close()
 	p.stepping.Lock()
 	p.runner.Close()
 	p.stepping.Unlock()

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -39,6 +40,7 @@ type upOptions struct {
 	listen     string
 	kubeconfig string
 	tokenFile  string
+	kubelets   []string
 	verbose    bool
 }
 
@@ -74,6 +76,8 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
+	f.StringSliceVar(&o.kubelets, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
+the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
 	return cmd
 }
@@ -96,6 +100,13 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	}
 	if err := simulate(&options, o); err != nil {
 		return err
+	}
+	for _, text := range o.kubelets {
+		reach, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
+		}
+		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
 	}
 	if o.verbose {
 		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))

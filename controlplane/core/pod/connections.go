@@ -8,18 +8,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/kubelet"
 )
 
-// connections are the subresources that lead to a container: there is none, so
-// they say why not. The kinds are those of their options.
+// connections are the subresources that lead to a container: by the kubelet of its node where that
+// states one; where none runs they say why not. The kinds are those of their options.
 func (s Subresources) connections(plural string, kinds ...string) []resource.Subresource {
 	names := map[string]string{
 		"PodAttachOptions": "attach", "PodExecOptions": "exec", "PodPortForwardOptions": "portforward",
@@ -51,9 +57,8 @@ type connection struct {
 
 // Connect implements resource.Connecter.
 func (c connection) Connect(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
-	err := c.refusal(ctx, r, h)
+	err := c.serve(ctx, r, w, h)
 	if err == nil {
-		w.WriteHeader(http.StatusNoContent) // a container that has not begun has said nothing
 		return
 	}
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(), Reason: metav1.StatusReasonInternalError}
@@ -67,8 +72,9 @@ func (c connection) Connect(ctx context.Context, r *resource.Request, w http.Res
 	_, _ = w.Write(append(body, '\n')) // who has gone is not told
 }
 
-// refusal says why there is no connection; nil for an empty log.
-func (c connection) refusal(ctx context.Context, r *resource.Request, h *http.Request) error {
+// serve passes the request on to a kubelet, or says why there is no connection. An error is
+// returned before anything was written.
+func (c connection) serve(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) error {
 	switch c.plural {
 	case "nodes":
 		n, err := load[corev1.Node](ctx, c.Store, "nodes", "", r.Name)
@@ -94,15 +100,85 @@ func (c connection) refusal(ctx context.Context, r *resource.Request, h *http.Re
 	if p == nil {
 		return missing(err, "pods", r.Name)
 	}
-	switch {
-	case c.name == "proxy" && p.Status.PodIP == "":
-		return apierrors.NewBadRequest("address not allowed")
-	case c.name == "log":
-		return logOf(p, h)
-	case p.Spec.NodeName == "":
+	if c.name == "proxy" {
+		if p.Status.PodIP == "" {
+			return apierrors.NewBadRequest("address not allowed")
+		}
+		return nothingRuns("pods/proxy")
+	}
+	if c.name == "log" {
+		return c.serveLog(ctx, p, w, h)
+	}
+	return c.serveStream(ctx, r, p, w, h)
+}
+
+// target is where the kubelet of a Pod is; nil if its node states none.
+func (c connection) target(ctx context.Context, p *corev1.Pod) (*kubelet.Target, error) {
+	n, err := load[corev1.Node](ctx, c.Store, "nodes", "", p.Spec.NodeName)
+	if n == nil {
+		return nil, missing(err, "nodes", p.Spec.NodeName)
+	}
+	host := kubelet.Endpoint(n)
+	if host == "" {
+		return nil, nothingRuns("pods/" + c.name)
+	}
+	return &kubelet.Target{Node: n.Name, Host: host, What: "pods/" + c.name, Name: p.Name}, nil
+}
+
+// serveStream passes exec, attach and port-forward on. Whoever opens one with GET, as WebSockets
+// do, needs the right to create it as well.
+func (c connection) serveStream(ctx context.Context, r *resource.Request, p *corev1.Pod, w http.ResponseWriter, h *http.Request) error {
+	if r.Verb != "create" {
+		if err := c.mayCreate(ctx, r); err != nil {
+			return err
+		}
+	}
+	asked, container := h.URL.Query(), ""
+	query := url.Values{}
+	path := "/portForward/" + p.Namespace + "/" + p.Name
+	if c.name == "portforward" {
+		if ports := asked["ports"]; len(ports) > 0 {
+			query.Set("port", strings.Join(ports, ","))
+		}
+	} else {
+		var err error
+		if container, err = containerOf(p, asked.Get("container")); err != nil {
+			return err
+		}
+		path = "/" + c.name + "/" + p.Namespace + "/" + p.Name + "/" + container
+		for option, called := range map[string]string{"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"} {
+			if on, err := strconv.ParseBool(asked.Get(option)); err == nil && on {
+				query.Set(called, "1")
+			}
+		}
+		if c.name == "exec" {
+			query["command"] = asked["command"]
+		}
+	}
+	if p.Spec.NodeName == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", p.Name))
 	}
-	return nothingRuns("pods/" + c.name)
+	t, err := c.target(ctx, p)
+	if err != nil {
+		return err
+	}
+	t.Path, t.Query = path, query
+	return c.Kubelets.Upgrade(ctx, w, h, t)
+}
+
+// mayCreate refuses users who may not create what they ask for.
+func (c connection) mayCreate(ctx context.Context, r *resource.Request) error {
+	asked := &auth.Attributes{
+		User: r.User, Verb: "create", ResourceRequest: true, Version: "v1", Resource: "pods", Subresource: c.name, Namespace: r.Namespace, Name: r.Name,
+	}
+	decision, why, err := c.Authorizer.Authorize(ctx, asked)
+	switch {
+	case err != nil:
+		return err
+	case decision == auth.Allow:
+		return nil
+	}
+	return apierrors.NewForbidden(corev1.Resource("pods"), r.Name, fmt.Errorf("user %q cannot create resource %q in API group \"\" in the namespace %q%s", r.User.Name, "pods/"+c.name, r.Namespace, why))
 }
 
 func missing(err error, plural, name string) error {
@@ -112,32 +188,96 @@ func missing(err error, plural, name string) error {
 	return apierrors.NewNotFound(corev1.Resource(plural), name)
 }
 
-func logOf(p *corev1.Pod, h *http.Request) error {
-	name := h.URL.Query().Get("container")
-	all := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
-	if name != "" && !slices.ContainsFunc(all, func(c corev1.Container) bool { return c.Name == name }) &&
-		!slices.ContainsFunc(p.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name }) {
-		return apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, p.Name))
+// serveLog passes on what a container has written; nothing for one that has no node.
+func (c connection) serveLog(ctx context.Context, p *corev1.Pod, w http.ResponseWriter, h *http.Request) error {
+	query, err := logQuery(p.Name, h.URL.Query())
+	if err != nil {
+		return err
 	}
-	if name == "" && len(p.Spec.Containers) > 1 && p.Annotations["kubectl.kubernetes.io/default-container"] == "" {
-		var names []string
-		for _, c := range p.Spec.Containers {
-			names = append(names, c.Name)
-		}
-		text := fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", p.Name, strings.Join(names, " "))
-		if len(p.Spec.InitContainers) > 0 {
-			var inits []string
-			for _, c := range p.Spec.InitContainers {
-				inits = append(inits, c.Name)
-			}
-			text += fmt.Sprintf(" or one of the init containers: [%s]", strings.Join(inits, " "))
-		}
-		return apierrors.NewBadRequest(text)
+	container, err := containerOf(p, h.URL.Query().Get("container"))
+	if err != nil {
+		return err
 	}
 	if p.Spec.NodeName == "" {
+		w.WriteHeader(http.StatusNoContent) // a container that has not begun has said nothing
 		return nil
 	}
-	return nothingRuns("pods/log")
+	t, err := c.target(ctx, p)
+	if err != nil {
+		return err
+	}
+	t.Path, t.Query = "/containerLogs/"+p.Namespace+"/"+p.Name+"/"+container, query
+	return c.Kubelets.Logs(ctx, w, t, query.Has("follow"))
+}
+
+// logQuery checks the options of a log, and returns those that a kubelet gets.
+func logQuery(name string, asked url.Values) (url.Values, error) {
+	out, errs := url.Values{}, field.ErrorList{}
+	for _, option := range []string{"follow", "previous", "timestamps"} {
+		if on, err := strconv.ParseBool(asked.Get(option)); err == nil && on {
+			out.Set(option, "true")
+		}
+	}
+	for option, least := range map[string]int64{"tailLines": 0, "sinceSeconds": 1, "limitBytes": 1} {
+		text := asked.Get(option)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err != nil:
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q is no number", option, text))
+		case n < least && least == 0:
+			errs = append(errs, field.Invalid(field.NewPath(option), n, "must be greater than or equal to 0"))
+		case n < least:
+			errs = append(errs, field.Invalid(field.NewPath(option), n, "must be greater than 0"))
+		}
+		out.Set(option, text)
+	}
+	if since := asked.Get("sinceTime"); since != "" {
+		if _, err := time.Parse(time.RFC3339, since); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("sinceTime: %q is no time such as 2006-01-02T15:04:05Z", since))
+		}
+		if out.Has("sinceSeconds") {
+			errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+		}
+		out.Set("sinceTime", since)
+	}
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PodLogOptions").GroupKind(), name, errs)
+	}
+	return out, nil
+}
+
+// containerOf is the container of a Pod that is meant by a name, or by none.
+func containerOf(p *corev1.Pod, name string) (string, error) {
+	all := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
+	if name == "" {
+		name = p.Annotations["kubectl.kubernetes.io/default-container"]
+	}
+	if name != "" {
+		if !slices.ContainsFunc(all, func(c corev1.Container) bool { return c.Name == name }) &&
+			!slices.ContainsFunc(p.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name }) {
+			return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, p.Name))
+		}
+		return name, nil
+	}
+	if len(p.Spec.Containers) == 1 {
+		return p.Spec.Containers[0].Name, nil
+	}
+	var names []string
+	for _, c := range p.Spec.Containers {
+		names = append(names, c.Name)
+	}
+	text := fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", p.Name, strings.Join(names, " "))
+	if len(p.Spec.InitContainers) > 0 {
+		var inits []string
+		for _, c := range p.Spec.InitContainers {
+			inits = append(inits, c.Name)
+		}
+		text += fmt.Sprintf(" or one of the init containers: [%s]", strings.Join(inits, " "))
+	}
+	return "", apierrors.NewBadRequest(text)
 }
 
 // nothingRuns is said for what is on a node, where nothing runs.

@@ -20,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -30,6 +32,10 @@ type Subresources struct {
 	// Send carries out a request of the API server itself. What is refused comes
 	// back as an API status.
 	Send func(ctx context.Context, method, path string, body []byte) error
+	// Authorizer says who may open connections to containers.
+	Authorizer auth.Authorizer
+	// Kubelets are where logs and connections come from.
+	Kubelets *kubelet.Proxy
 }
 
 // Into returns the resources with those of Pods, Services and nodes changed such
