@@ -128,18 +128,7 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 		t.Fatal("ARCHITECTURE.md has no section \"Guarantees\"")
 	}
 	guarantees, _, _ = strings.Cut(guarantees, "\n## ")
-	all, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defined := map[string]bool{}
-	for _, f := range all {
-		for _, decl := range f.syntax.Decls {
-			if name, ok := functionName(decl); ok {
-				defined[name] = true
-			}
-		}
-	}
+	defined := definedTests(t)
 	for line := range strings.SplitSeq(guarantees, "\n") {
 		if !strings.HasPrefix(line, "- ") {
 			continue
@@ -154,6 +143,48 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestThreatsAreHeldByTestsThatExist does it for docs/threat-model.md, where every
+// row of the tables of actors and bounds names a test.
+func TestThreatsAreHeldByTestsThatExist(t *testing.T) {
+	t.Parallel()
+	const page = "docs/threat-model.md"
+	defined := definedTests(t)
+	section := ""
+	for line := range strings.SplitSeq(readPaper(t, page), "\n") {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			section = title
+		}
+		names := testName.FindAllStringSubmatch(line, -1)
+		row := strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| who |") && !strings.HasPrefix(line, "| what |")
+		if row && len(names) == 0 && (section == "Who is there" || section == "What bounds what") {
+			t.Errorf("%s: this row names no test: %s", page, line)
+		}
+		for _, m := range names {
+			if !defined[m[1]] {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+	}
+}
+
+// definedTests are the names of all functions of the repository.
+func definedTests(t *testing.T) map[string]bool {
+	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defined := map[string]bool{}
+	for _, f := range all {
+		for _, decl := range f.syntax.Decls {
+			if name, ok := functionName(decl); ok {
+				defined[name] = true
+			}
+		}
+	}
+	return defined
 }
 
 // TestReadmeOperatorIsTheExample keeps the operator shown in the README equal
