@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz crash kills disks bench oracle etcdcluster helm real
+.PHONY: help demo test race lint ci fuzz soak clients crash kills disks bench oracle etcdcluster helm real
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -24,6 +24,12 @@ ci: ## all that a change must pass
 
 fuzz: ## every fuzz target for ten minutes each (hours)
 	STEER_FUZZ_TIME=10m .ci/run fuzz
+
+soak: ## half an hour of watchers, writers, operators that are killed, compactions and a full disk
+	STEER_SOAK=30m .ci/run soak
+
+clients: ## curl, the Python client and the Node client against steer up
+	cmd/steer/testdata/clients/run.sh
 
 crash: ## the long crash and kill suites of the store
 	STEER_CRASH_ROUNDS=10000 STEER_KILLS=300 go test -timeout 30m ./storage/...
