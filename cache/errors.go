@@ -56,6 +56,12 @@ func (e *NotIndexedError) Error() string {
 	return fmt.Sprintf("the cache has no index of the field %q of %s: declare it with %s, or read with client.Live if the server can select by it", e.Field, e.GVK.Kind, e.Declare)
 }
 
+// declaration is what declares a kind: in the setup of an operator, or by an option
+// of a controller.
+func declaration(goType string) string {
+	return fmt.Sprintf("m.Cache().Informer(&%[1]s{}), or with controller.Owns, Watches or References of *%[1]s", goType)
+}
+
 // NotSyncedError is a wait for a sync that ended early.
 type NotSyncedError struct {
 	Status Status

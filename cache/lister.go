@@ -88,7 +88,7 @@ func (l *Lister[T]) All(ctx context.Context, opts ...client.ListOption) (iter.Se
 			missing = o.Namespace
 		}
 		var zero T
-		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, &NotDeclaredError{GVK: l.place.GVK, Namespace: missing, Declare: fmt.Sprintf("Informer(&%s{})", typeName(zero))})
+		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, &NotDeclaredError{GVK: l.place.GVK, Namespace: missing, Declare: declaration(typeName(zero))})
 	}
 	if err := s.waitForSync(ctx); err != nil {
 		return nil, fmt.Errorf("list %s: %w", l.place.GVK.Kind, err)

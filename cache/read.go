@@ -190,7 +190,7 @@ func (s *shared) watches(namespace string) bool {
 // undeclared is the error, or the one log line, of a read of something that is
 // not watched.
 func (c *Cache) undeclared(ctx context.Context, p held.Place, namespace string, asked any) error {
-	declare := fmt.Sprintf("Informer(&%s{})", strings.TrimSuffix(typeName(asked), "List"))
+	declare := declaration(strings.TrimSuffix(typeName(asked), "List"))
 	if c.opts.Undeclared == UndeclaredError || namespace != "" && c.opts.Undeclared == UndeclaredWatch {
 		return &NotDeclaredError{GVK: p.GVK, Namespace: namespace, Declare: declare}
 	}
