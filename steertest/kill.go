@@ -69,6 +69,7 @@ func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), match
 			k.revive()
 			e.StartOperator()
 		case err := <-done:
+			killed = append(killed, k.disarm()...)
 			switch {
 			case err != nil:
 				e.Fatalf("steertest: killed %d times (%s): %v", len(killed), strings.Join(killed, "; "), err)
@@ -146,10 +147,18 @@ func (k *killer) arm() {
 	k.armed, k.dead, k.cut = true, false, make(chan string, 1)
 }
 
-func (k *killer) disarm() {
+// disarm waits for a write that is under way, and returns what the operator was
+// killed after and nobody has been told yet.
+func (k *killer) disarm() (killed []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.armed, k.dead = false, false
+	select {
+	case what := <-k.cut:
+		killed = append(killed, what)
+	default:
+	}
+	return killed
 }
 
 func (k *killer) revive() {
