@@ -84,7 +84,7 @@ func runCommand(ctx context.Context, program string, command []string, env ...st
 	child := &exec.Cmd{
 		Path: program, Args: command, Stdout: os.Stdout, Stderr: os.Stderr,
 		Env:         append(os.Environ(), env...),
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		SysProcAttr: ownGroup(),
 	}
 	// A background process group that reads from a terminal is stopped by it.
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
@@ -104,26 +104,18 @@ func runCommand(ctx context.Context, program string, command []string, env ...st
 		select {
 		case err := <-done:
 			// Grandchildren that outlived the command end with it.
-			_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL)
+			killGroup(child.Process)
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
 				return &exitError{status: exitStatus(exit)}
 			}
 			return err
 		case s := <-signals:
-			_ = syscall.Kill(-child.Process.Pid, s.(syscall.Signal))
+			signalGroup(child.Process, s.(syscall.Signal))
 		case <-ended:
 			// A cancelled context that no signal explains.
 			ended = nil
-			_ = syscall.Kill(-child.Process.Pid, syscall.SIGTERM)
+			signalGroup(child.Process, syscall.SIGTERM)
 		}
 	}
-}
-
-// exitStatus is what a shell would report.
-func exitStatus(exit *exec.ExitError) int {
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return exit.ExitCode()
 }

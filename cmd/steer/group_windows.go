@@ -1,0 +1,28 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// ownGroup does nothing: a console signal goes to all processes of the console, and
+// so to the command and to what it started.
+func ownGroup() *syscall.SysProcAttr { return nil }
+
+// signalGroup ends the command where the signal did not come from the console:
+// Windows has no signals between processes.
+func signalGroup(first *os.Process, s syscall.Signal) {
+	if s != syscall.SIGINT {
+		_ = first.Kill() // it may have ended
+	}
+}
+
+// killGroup does nothing: the command has ended, and what it started is not known.
+func killGroup(*os.Process) {}
+
+// exitStatus is that of the command.
+func exitStatus(exit *exec.ExitError) int { return exit.ExitCode() }
