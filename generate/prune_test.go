@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/steer-dev/steer/generate"
 )
 
@@ -46,6 +48,53 @@ func TestFilesOfKindsThatAreGoneAreStale(t *testing.T) {
 	}
 	if _, err := os.Stat(stale[0].Path); !os.IsNotExist(err) {
 		t.Error("the stale file is still there")
+	}
+}
+
+func TestTheRoleOfLeaderElectionIsMadeOnRequest(t *testing.T) {
+	t.Parallel()
+	dir := project(t, small)
+	role := func(args ...string) string {
+		t.Helper()
+		changes, err := run(t, dir, generate.Steer, args...).Changes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range changes {
+			if strings.HasSuffix(c.Path, "role.yaml") {
+				return string(c.After)
+			}
+		}
+		t.Fatalf("%v makes no role.yaml", args)
+		return ""
+	}
+	plain := role("rbac:roleName=thing", "paths=./...")
+	want := plain + `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: thing-leader-election
+rules:
+- apiGroups:
+  - coordination.k8s.io
+  resources:
+  - leases
+  verbs:
+  - create
+  - get
+  - list
+  - update
+  - watch
+- apiGroups:
+  - events.k8s.io
+  resources:
+  - events
+  verbs:
+  - create
+  - patch
+`
+	if diff := cmp.Diff(want, role("rbac:roleName=thing,leaderElection=true", "paths=./...")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

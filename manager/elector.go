@@ -254,7 +254,7 @@ func (e *elector) advice(err error) string {
 		return advice
 	}
 	if apierrors.IsForbidden(err) {
-		return "grant it: a Role in " + e.opts.Namespace + " with {apiGroups: [\"coordination.k8s.io\"], resources: [leases], verbs: [get, list, watch, create, update]}"
+		return "grant it: a Role in " + e.opts.Namespace + " with {apiGroups: [\"coordination.k8s.io\"], resources: [leases], verbs: [get, list, watch, create, update]}; `steer generate rbac:roleName=NAME,leaderElection=true` makes it"
 	}
 	return "it is tried again; a leader stops working at its renew deadline, so that another one may take over"
 }

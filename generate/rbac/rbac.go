@@ -26,6 +26,8 @@ import (
 type Options struct {
 	RoleName   string `help:"The name of the ClusterRole."`
 	FileName   string `marker:",optional" help:"The name of the output. Default: role.yaml."`
+	// LeaderElection is not of controller-gen.
+	LeaderElection bool `marker:",optional" help:"Add a Role, NAME-leader-election, with the rights on leases and events that leader election needs (not of controller-gen). It has no namespace: apply it to that of the operator."`
 	HeaderFile string `marker:",optional" help:"A file to put before the output, for example a licence."`
 	Year       string `marker:",optional" help:"What replaces \" YEAR\" in the header."`
 }
@@ -91,7 +93,21 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 		out = append(out, "---\n"...)
 		out = yaml.Mapping(out, 0, to.object(merge(rules[to])))
 	}
+	if g.Options.LeaderElection {
+		out = append(out, "---\n"...)
+		out = yaml.Mapping(out, 0, leaderElection(g.Options.RoleName))
+	}
 	return []load.Output{{Name: cmp.Or(g.Options.FileName, "role.yaml"), Data: out}}, nil
+}
+
+// leaderElection is the Role of leader election for the operator's own namespace.
+func leaderElection(roleName string) map[string]any {
+	object := role{name: roleName + "-leader-election"}.object([]*rule{
+		{Groups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "list", "update", "watch"}},
+		{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	})
+	object["kind"] = "Role"
+	return object
 }
 
 // split makes a rule for each resource of a marker.
