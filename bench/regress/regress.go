@@ -39,7 +39,7 @@ func Suites() []Suite {
 	return []Suite{
 		{"./apiserver", "^Benchmark(Get|Create)$", 500},
 		{"./apiserver/apply", "^Benchmark(Update|StatusUpdate)$", 500},
-		{"./cache", "^Benchmark(Reads|Copy)$/^(get|ours)$", 2000},
+		{"./cache", "^BenchmarkReads$/^get$", 2000},
 		{"./client/codec", "^BenchmarkWatchDecode$", 500},
 		{"./controller", "^BenchmarkEmptyReconcile$/^(objects|requests)$/^untraced$", 5000},
 		{"./queue", "^BenchmarkAddGetDone$/^queue$", 20000},

@@ -34,7 +34,7 @@ func tables() []table {
 	return []table{
 		{"server", "kube-apiserver 1.36.3 + etcd 3.6", []row{
 			{"start to `/readyz`", []string{"start to /readyz"}},
-			{"at rest: resident; anonymous memory", []string{"idle memory, resident", "idle memory, anonymous"}},
+			{"at rest: anonymous memory", []string{"idle memory, anonymous"}},
 			{"CRD to the first object of it", []string{"CRD to first object"}},
 			{"create, 16 clients, durable; server CPU of one", []string{"create, 16 clients", "create, 16 clients, server CPU per request"}},
 			{"get, 16 clients; server CPU of one", []string{"get, 16 clients", "get, 16 clients, server CPU per request"}},
@@ -60,7 +60,7 @@ func tables() []table {
 			{"change to reconcile: p50; p99", []string{"change to reconcile, p50", "change to reconcile, p99"}},
 			{"queue: add, get, done", []string{"queue add, get, done: CPU"}},
 			{"empty reconcile", []string{"empty reconcile: CPU"}},
-			{"manager at rest, resident: its own program; part of another", []string{"manager at rest, one controller: resident", "manager at rest in a program of others: resident"}},
+			{"manager at rest: anonymous memory", []string{"manager at rest, one controller: anonymous memory"}},
 			{"cached get; list of 100: allocations", []string{"cached get, a copy: allocations", "cached list, copies: allocations"}},
 		}},
 		{"weight", "the same operator on controller-runtime", []row{

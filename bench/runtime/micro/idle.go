@@ -16,7 +16,7 @@ import (
 )
 
 // Idle starts a manager with one controller of one object, lets it come to rest
-// and says what it holds: goroutines, and memory that is resident; then what the
+// and says what it holds: goroutines, and anonymous memory; then what the
 // first change costs that comes after the rest.
 func Idle(run func(config *rest.Config, seen func(string)) error) (Result, error) {
 	server, err := newCanned(custom, 1, true)
@@ -38,11 +38,11 @@ func Idle(run func(config *rest.Config, seen func(string)) error) (Result, error
 	}
 	time.Sleep(comeToRest) // what the start has left behind ends
 	debug.FreeOSMemory()
-	resident, err := Resident("VmRSS:")
+	anonymous, err := Resident("RssAnon:")
 	if err != nil {
 		return nil, err
 	}
-	out := Result{"idle goroutines": float64(runtime.NumGoroutine()), "idle resident": resident / 1e6}
+	out := Result{"idle goroutines": float64(runtime.NumGoroutine()), "idle anonymous": anonymous / 1e6}
 	frame, err := server.frame("MODIFIED", custom.object(0, revision+1, true))
 	if err != nil {
 		return nil, err

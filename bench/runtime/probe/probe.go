@@ -73,7 +73,6 @@ func Main(side Side, steps micro.Side) {
 	events := flags.Int("events", 1000, "how many changes to time, at most as many as there are items")
 	single := flags.Bool("micro", false, "measure single steps, without a server")
 	idle := flags.Bool("idle", false, "measure a manager at rest, without a server")
-	library := flags.Bool("library", false, "with -idle: what the manager takes as a part of some program, not as one of its own")
 	failing := flags.Bool("failover", false, "measure the hand-over from one leader to the next")
 	sync := flags.String("sync", "", "measure the first sync of objects in this form, without a server")
 	growth := flags.Bool("growth", false, "measure how costs grow, without a server")
@@ -83,10 +82,6 @@ func Main(side Side, steps micro.Side) {
 	switch {
 	case *single:
 		result, err = micro.Measure(context.Background(), steps, processCPU, *objects)
-	case *idle && *library:
-		result, err = micro.Idle(func(config *rest.Config, seen func(string)) error {
-			return side.Run(context.Background(), config, seen)
-		})
 	case *idle:
 		result, err = micro.Idle(side.Operate)
 	case *failing:
