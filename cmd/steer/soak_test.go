@@ -354,17 +354,22 @@ func (s *soak) finish() storage.Revision {
 	return revisionOf(s.T, end.ResourceVersion)
 }
 
-// atRest returns what is left when nobody asks for anything.
-func (s *soak) atRest() (heap uint64, goroutines int) {
-	s.transport.CloseIdleConnections()
-	s.history = nil
-	at, err := s.store.View(s.Context(), 0)
+// dropHistory leaves the store without history.
+func (s *soak) dropHistory() {
+	newest, err := s.store.View(s.Context(), 0)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.store.Compact(s.Context(), at.Revision()); err != nil {
+	if err := s.store.Compact(s.Context(), newest.Revision()); err != nil {
 		s.Fatal(err)
 	}
+}
+
+// atRest returns the heap and the goroutines when there are no requests.
+func (s *soak) atRest() (heap uint64, goroutines int) {
+	s.transport.CloseIdleConnections()
+	s.history = nil
+	s.dropHistory()
 	// Connections are noticed to be closed a little later: until nothing goes any more.
 	tick := time.NewTicker(soakEvery)
 	defer tick.Stop()
@@ -376,7 +381,6 @@ func (s *soak) atRest() (heap uint64, goroutines int) {
 			quiet, goroutines = 0, n
 		}
 	}
-	at = nil
 	debug.FreeOSMemory()
 	debug.FreeOSMemory()
 	var m runtime.MemStats

@@ -96,10 +96,10 @@ func Endpoint(n *corev1.Node) string {
 	return ""
 }
 
-// outOfReach is the error of an address that [Options.Reach] does not have.
-type outOfReach struct{ address string }
+// outOfReachError is the error of an address that [Options.Reach] does not have.
+type outOfReachError struct{ address string }
 
-func (e *outOfReach) Error() string {
+func (e *outOfReachError) Error() string {
 	return fmt.Sprintf("this server may not connect to %s", e.address)
 }
 
@@ -108,7 +108,7 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(resolved)
 		if err != nil || !slices.ContainsFunc(p.options.Reach, func(r netip.Prefix) bool { return r.Contains(at.Addr().Unmap()) }) {
-			return &outOfReach{address: resolved}
+			return &outOfReachError{address: resolved}
 		}
 		return nil
 	}}
@@ -217,7 +217,7 @@ func (t *Target) check(r *http.Response) error {
 
 // failed is said where a kubelet does not answer.
 func (t *Target) failed(err error) error {
-	if far := (*outOfReach)(nil); errors.As(err, &far) {
+	if far := (*outOfReachError)(nil); errors.As(err, &far) {
 		return t.bad(fmt.Sprintf("the kubelet of node %s is at %s, and this server may not connect there: allow it with steer up --kubelets, or controlplane.Options.Kubelets", t.Node, far.address))
 	}
 	return t.bad(fmt.Sprintf("the kubelet of node %s at %s cannot be reached: %v", t.Node, t.Host, err))

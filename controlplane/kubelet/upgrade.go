@@ -45,7 +45,7 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return t.failed(err)
 	}
-	defer backend.Close()
+	defer func() { _ = backend.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = backend.Close() })
 	defer stop()
 	reader := bufio.NewReader(backend)
@@ -55,7 +55,7 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		// The client's connection is not used again either: who asked for an upgrade may have sent more.
+		// The client's connection is not used again either: the caller of an upgrade may have sent more.
 		w.Header().Set("Connection", "close")
 		if err := t.check(response); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return t.bad("this connection cannot be upgraded: " + err.Error())
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	stopClient := context.AfterFunc(ctx, func() { _ = client.Close() })
 	defer stopClient()
 	if err := client.SetDeadline(time.Time{}); err != nil || switchProtocols(client, response) != nil {

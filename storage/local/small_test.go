@@ -22,7 +22,7 @@ func TestASmallDiskIsSurvived(t *testing.T) {
 	if disk == "" {
 		t.Skip("STEER_SMALL_DISK names no directory on a small disk: see .ci/disks")
 	}
-	dir, err := os.MkdirTemp(disk, "small")
+	dir, err := os.MkdirTemp(disk, "small") //nolint:usetesting // t.TempDir is on another disk
 	if err != nil {
 		t.Fatal(err)
 	}

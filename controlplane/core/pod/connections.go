@@ -133,7 +133,7 @@ func (c connection) serveStream(ctx context.Context, r *resource.Request, p *cor
 			return err
 		}
 	}
-	asked, container := h.URL.Query(), ""
+	asked := h.URL.Query()
 	query := url.Values{}
 	path := "/portForward/" + p.Namespace + "/" + p.Name
 	if c.name == "portforward" {
@@ -141,8 +141,8 @@ func (c connection) serveStream(ctx context.Context, r *resource.Request, p *cor
 			query.Set("port", strings.Join(ports, ","))
 		}
 	} else {
-		var err error
-		if container, err = containerOf(p, asked.Get("container")); err != nil {
+		container, err := containerOf(p, asked.Get("container"))
+		if err != nil {
 			return err
 		}
 		path = "/" + c.name + "/" + p.Namespace + "/" + p.Name + "/" + container
