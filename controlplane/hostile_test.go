@@ -278,28 +278,44 @@ func cost(f func()) uint64 {
 func TestStrangersCostInProportionToWhatTheySend(t *testing.T) { //nolint:paralleltest // see above
 	plane, _ := listening(t, controlplane.Options{ManualControllers: true})
 	usual := attack{method: http.MethodGet, path: "/version"}
-	judge := func(t *testing.T, sent int, spent uint64, base int) {
+	// judge measures up to three times, each over a connection of its own: what is made
+	// once in the life of the process is no cost of a request.
+	judge := func(t *testing.T, base int, measure func() (sent int, spent uint64)) {
 		t.Helper()
-		t.Logf("%d bytes received, %d allocated: %.1f each", sent, spent, float64(spent)/float64(sent))
-		if most := uint64(base + hostileFactor*sent); spent > most {
-			t.Errorf("%d bytes received made the process allocate %d, more than %d", sent, spent, most)
+		for try := 1; ; try++ {
+			sent, spent := measure()
+			most := uint64(base + hostileFactor*sent)
+			t.Logf("%d bytes received, %d allocated: %.1f each", sent, spent, float64(spent)/float64(sent))
+			if spent <= most {
+				return
+			}
+			if try == 3 {
+				t.Fatalf("%d bytes received made the process allocate %d, more than %d", sent, spent, most)
+			}
 		}
 	}
-	for name, a := range attacks() {
-		t.Run("HTTP1/"+name, func(t *testing.T) {
+	over1 := func(t *testing.T, request []byte) func() (int, uint64) {
+		return func() (int, uint64) {
 			s := dialStranger(t, plane, "http/1.1")
 			s.exchange1(usual.over1())
-			request := a.over1()
-			judge(t, len(request), cost(func() { s.exchange1(request) }), hostileBase)
-		})
-		t.Run("HTTP2/"+name, func(t *testing.T) {
+			return len(request), cost(func() { s.exchange1(request) })
+		}
+	}
+	over2 := func(t *testing.T, last uint32, write func(f *frameWriter)) func() (int, uint64) {
+		return func() (int, uint64) {
 			s, f := dialStranger(t, plane, "h2"), newFrameWriter()
 			f.greet()
 			f.ask(1, usual, true)
 			s.exchange2(f.take(), 1)
-			f.ask(3, a, false)
+			write(f)
 			request := f.take()
-			judge(t, len(request), cost(func() { s.exchange2(request, 3) }), hostileBase)
+			return len(request), cost(func() { s.exchange2(request, last) })
+		}
+	}
+	for name, a := range attacks() {
+		t.Run("HTTP1/"+name, func(t *testing.T) { judge(t, hostileBase, over1(t, a.over1())) })
+		t.Run("HTTP2/"+name, func(t *testing.T) {
+			judge(t, hostileBase, over2(t, 3, func(f *frameWriter) { f.ask(3, a, false) }))
 		})
 	}
 	for name, a := range map[string]attack{
@@ -310,33 +326,20 @@ func TestStrangersCostInProportionToWhatTheySend(t *testing.T) { //nolint:parall
 	} {
 		a.method, a.path = usual.method, "/api/v1/pods"
 		t.Run("HTTP2/compressed "+name, func(t *testing.T) {
-			s, f := dialStranger(t, plane, "h2"), newFrameWriter()
-			f.greet()
-			f.ask(1, usual, true)
-			s.exchange2(f.take(), 1)
-			f.ask(3, a, true)
-			request := f.take()
-			judge(t, len(request), cost(func() { s.exchange2(request, 3) }), compressedBase)
+			judge(t, compressedBase, over2(t, 3, func(f *frameWriter) { f.ask(3, a, true) }))
 		})
 	}
 	for name, flood := range floods() {
 		t.Run("HTTP2/"+name, func(t *testing.T) {
-			s, f := dialStranger(t, plane, "h2"), newFrameWriter()
-			f.greet()
-			f.ask(1, usual, true)
-			s.exchange2(f.take(), 1)
-			flood.write(f)
-			f.ask(1_000_001, usual, true)
-			request := f.take()
-			judge(t, len(request), cost(func() { s.exchange2(request, 1_000_001) }), hostileBase+flood.requests*hostileRequest)
+			const last = 1_000_001
+			judge(t, hostileBase+flood.requests*hostileRequest, over2(t, last, func(f *frameWriter) {
+				flood.write(f)
+				f.ask(last, usual, true)
+			}))
 		})
 	}
 	for name, request := range lines() {
-		t.Run("HTTP1/"+name, func(t *testing.T) {
-			s := dialStranger(t, plane, "http/1.1")
-			s.exchange1(usual.over1())
-			judge(t, len(request), cost(func() { s.exchange1([]byte(request)) }), hostileBase)
-		})
+		t.Run("HTTP1/"+name, func(t *testing.T) { judge(t, hostileBase, over1(t, []byte(request))) })
 	}
 }
 
