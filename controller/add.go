@@ -20,19 +20,40 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
-// Add makes a manager run a reconciler. What is reconciled is inferred from the
-// parameter of Reconcile: objects of a kind, or requests of a comparable type.
-// Every mistake that can be known by now is an error.
-func Add[Q comparable](m Manager, r Reconciler[Q], options ...Option) error {
-	runnable, err := build(m.Base(), r, options)
-	if err != nil {
-		return fmt.Errorf("add controller for %T: %w", r, err)
+// Object is a pointer to the Go type of a kind.
+type Object interface {
+	comparable
+	client.Object
+}
+
+// Add makes a manager run a reconciler of the objects of a kind, which is that of
+// the parameter of Reconcile. Every mistake that can be known by now is an error.
+// For reconcilers of requests see [AddRequests].
+func Add[T Object](m Manager, r Reconciler[T], options ...Option) error {
+	s, base, err := settle(m, options)
+	if err == nil {
+		reconcile := func(ctx context.Context, obj client.Object) (Result, error) { return r.Reconcile(ctx, any(obj).(T)) }
+		var e engine
+		if e, err = buildObjects(base, s, reflect.TypeFor[T](), reconcile); err == nil {
+			return addEngine(m, e)
+		}
 	}
-	if err := m.Add(runnable); err != nil {
-		runnable.stopSources()
-		return fmt.Errorf("add controller %s: %w", runnable.Name(), err)
+	return fmt.Errorf("add controller for %T: %w", r, err)
+}
+
+// AddRequests makes a manager run a reconciler of requests: [Request], or any other
+// comparable type that is no object. The reconciler reads for itself, and the options
+// Watches and From say where its requests come from. The name is as for [Name].
+func AddRequests[K comparable](m Manager, name string, r Reconciler[K], options ...RequestOption) error {
+	s, base, err := settle(m, options)
+	if err == nil {
+		s.name = name
+		var e engine
+		if e, err = buildRequests(base, s, r); err == nil {
+			return addEngine(m, e)
+		}
 	}
-	return nil
+	return fmt.Errorf("add controller for %T: %w", r, err)
 }
 
 // engine is a controller of any requests.
@@ -42,62 +63,56 @@ type engine interface {
 	stopSources()
 }
 
-func build[Q comparable](base Base, r Reconciler[Q], options []Option) (engine, error) {
-	var s settings
+// addEngine hands a controller to its manager.
+func addEngine(m Manager, e engine) error {
+	if err := m.Add(e); err != nil {
+		e.stopSources()
+		return fmt.Errorf("add controller %s: %w", e.Name(), err)
+	}
+	return nil
+}
+
+// settle gathers what the options set, and what the manager shares.
+func settle[O Option](m Manager, options []O) (*settings, Base, error) {
+	s, base := &settings{}, m.Base()
 	for _, option := range options {
-		option(&s)
+		option.apply(s)
 	}
 	if base.Client == nil || base.Informers == nil {
-		return nil, errors.New("the manager has no client or no informers")
+		return nil, base, errors.New("the manager has no client or no informers")
 	}
 	if base.Log == nil {
 		base.Log = slog.Default()
 	}
-	of := reflect.TypeFor[Q]()
-	if of.Implements(reflect.TypeFor[client.Object]()) {
-		reconcile := func(ctx context.Context, obj client.Object) (Result, error) { return r.Reconcile(ctx, any(obj).(Q)) }
-		return buildObjects(base, &s, of, reconcile)
-	}
-	if err := s.refuseObjectOptions(); err != nil {
-		return nil, err
-	}
-	if s.name == "" {
-		return nil, fmt.Errorf("a reconciler of %v has no kind to be named after: add controller.Name(\"...\")", of)
+	return s, base, nil
+}
+
+// buildRequests makes a controller of requests.
+func buildRequests[K comparable](base Base, s *settings, r Reconciler[K]) (engine, error) {
+	of := reflect.TypeFor[K]()
+	switch {
+	case of.Implements(reflect.TypeFor[client.Object]()):
+		return nil, fmt.Errorf("a %v is an object and no request: use controller.Add", of)
+	case s.name == "":
+		return nil, fmt.Errorf("a reconciler of %v has no kind to be named after: give AddRequests a name", of)
+	case s.ofObjects:
+		return nil, errors.New("Priority without sources, or of Owns or References, is about the events of objects, and requests have none: pass it Watches or From")
+	case len(s.sources) == 0:
+		return nil, errors.New("nothing would ever request anything: add Watches or From")
 	}
 	sh := &shared{name: s.name, owner: s.owner(base), base: base, log: base.Log.With("controller", s.name)}
-	describe := func(key Q) (trace.Object, string) {
+	describe := func(key K) (trace.Object, string) {
 		if req, ok := any(key).(Request); ok {
 			return trace.Object{Namespace: req.Namespace, Name: req.Name}, ""
 		}
 		return trace.Object{}, fmt.Sprint(key)
 	}
-	process := func(a *attempt, key Q) (Result, error) { return r.Reconcile(a, key) }
-	return newController(sh, &s, nil, process, describe)
+	process := func(a *attempt, key K) (Result, error) { return r.Reconcile(a, key) }
+	return newController(sh, s, nil, process, describe)
 }
 
 // owner of the fields that the controller writes.
 func (s *settings) owner(base Base) string { return cmp.Or(s.fieldOwner, base.FieldOwner, s.name) }
-
-// refuseObjectOptions refuses the options that only objects can have.
-func (s *settings) refuseObjectOptions() error {
-	switch {
-	case len(s.finalizers) > 0 || len(s.retired) > 0:
-		return errors.New("a finalizer needs a reconciler of objects: give Reconcile the object as its parameter")
-	case s.onGone != nil:
-		return errors.New("OnGone needs a reconciler of objects: a reconciler of requests sees for itself what is gone")
-	case s.paused != "" || s.silent:
-		return errors.New("Paused and NoConditionEvents are about objects, and requests have none")
-	case len(s.where) > 0:
-		return errors.New("Where filters the reconciled kind, and requests have none: pass predicates to Watches")
-	case s.gvk.Kind != "":
-		return errors.New("OfKind needs a reconciler of unstructured or metadata-only objects")
-	case s.priority != 0:
-		return errors.New("Priority without sources is of the events of the reconciled kind, and requests have none: pass it Watches or From")
-	case len(s.sources) == 0:
-		return errors.New("nothing would ever request anything: add Watches or From")
-	}
-	return nil
-}
 
 // newController makes the engine, with the sources of the settings after the
 // given ones.

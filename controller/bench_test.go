@@ -81,10 +81,10 @@ func BenchmarkEmptyReconcile(b *testing.B) {
 			done := make(chan struct{})
 			m := &bench{instant: &instant{server: newServer(addWeb), object: web("a"), ready: make(chan struct{})}, trace: trace.NewRecorder(o)}
 			source := &direct{ready: m.ready}
-			err := controller.Add(m, controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
+			err := controller.AddRequests(m, "bench", controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
 				done <- struct{}{}
 				return controller.Done(), nil
-			}), controller.Name("bench"), controller.From[controller.Request](source))
+			}), controller.From[controller.Request](source))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -23,8 +23,9 @@
 // to the functions of the finalizers, and to [OnGone] when it is no more.
 //
 // A reconciler whose parameter is a [Request], or any other comparable type
-// that is not an object, gets the request itself and reads for itself; the
-// options Watches and From say where its requests come from.
+// that is not an object, is put to work by [AddRequests]: it gets the request
+// itself and reads for itself; the options Watches and From say where its requests
+// come from. Options that are about objects do not compile there.
 //
 // How an attempt ended is a value: [Done], [After], [Wait], [Retry], or an
 // error, which is retried with back-off unless it is [Terminal]. A conflict is
@@ -75,7 +76,7 @@ type shared struct {
 	own ownWrites
 }
 
-// controller is the engine behind [Add]: sources fill a queue, workers empty it.
+// controller is the engine behind [Add] and [AddRequests]: sources fill a queue, workers empty it.
 type controller[K comparable] struct {
 	shared      *shared
 	concurrency int

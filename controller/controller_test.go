@@ -72,11 +72,10 @@ func TestRequestReconcilersTakeAnyComparableType(t *testing.T) {
 		signals := make(chan shard)
 		polls := 0
 		var got []shard
-		err := controller.Add(m, controller.Func[shard](func(ctx context.Context, s shard) (controller.Result, error) {
+		err := controller.AddRequests(m, "shards", controller.Func[shard](func(ctx context.Context, s shard) (controller.Result, error) {
 			got = append(got, s)
 			return controller.Result{}, nil
 		}),
-			controller.Name("shards"),
 			controller.From(controller.Channel(signals)),
 			controller.From(controller.Poll(time.Minute, func(context.Context) ([]shard, error) {
 				polls++
@@ -377,7 +376,9 @@ func TestStoppingEndsARunningReconcile(t *testing.T) {
 func TestAddRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	objects := controller.Func[*Web](func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil })
-	requests := controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) { return controller.Done(), nil })
+	requests := func(name string, options ...controller.RequestOption) error {
+		return controller.AddRequests(newFake(), name, controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) { return controller.Done(), nil }), options...)
+	}
 	cleanup := func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil }
 	unknown := controller.Func[*corev1.Pod](func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Done(), nil })
 	add := func(options ...controller.Option) error { return controller.Add(newFake(), objects, options...) }
@@ -387,18 +388,17 @@ func TestAddRefusesWhatCannotWork(t *testing.T) {
 		"in use and retired":                         add(controller.Finalizer("example.com/a", cleanup), controller.RetiredFinalizer("example.com/a")),
 		"takes a *v1.ConfigMap, but Reconcile a":     add(controller.Where(controller.LabelsChanged[*corev1.ConfigMap])),
 		"add corev1.AddToScheme(scheme)":             controller.Add(newFake(), unknown),
-		"add controller.Name":                        controller.Add(newFake(), requests, controller.Watches(controller.Self[*Web]())),
-		"nothing would ever request":                 controller.Add(newFake(), requests, controller.Name("x")),
-		"a finalizer needs a reconciler of objects":  controller.Add(newFake(), requests, controller.Name("x"), controller.Finalizer("example.com/a", cleanup)),
-		"only a reconciler of objects has owners":    controller.Add(newFake(), requests, controller.Name("x"), controller.Owns[*corev1.ConfigMap]()),
+		"give AddRequests a name":                    requests("", controller.Watches(controller.Self[*Web]())),
+		"nothing would ever request":                 requests("x"),
+		"is an object and no request":                controller.AddRequests(newFake(), "x", objects, controller.Watches(controller.Self[*Web]())),
+		"or of Owns or References":                   requests("x", controller.Priority(1, controller.Owns[*corev1.ConfigMap]())),
 		"a source makes other requests":              add(controller.From(controller.Channel(make(chan int)))),
 		"contradicts":                                add(controller.OfKind(metav1.SchemeGroupVersion.WithKind("Other"))),
-		"OnGone needs a reconciler of objects":       controller.Add(newFake(), requests, controller.Name("x"), controller.OnGone(nil), controller.OnGone(func(context.Context, controller.Request) error { return nil })),
 		"does not say which kind is meant: use Owns": add(controller.Owns[*metav1.PartialObjectMetadata]()),
 		"want retries per second above 0":            add(controller.RetryRate(0, 5)),
 		"exclude each other":                         add(controller.RetryRate(1, 5), controller.RateLimiter(queue.Bucket[controller.Request](1, 1))),
 		"does not limit requests of type":            add(controller.RateLimiter(queue.Bucket[string](1, 1))),
-		"Priority without sources":                   controller.Add(newFake(), requests, controller.Name("x"), controller.Priority(1), controller.Watches(controller.Self[*Web]())),
+		"Priority without sources":                   requests("x", controller.Priority(1), controller.Watches(controller.Self[*Web]())),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

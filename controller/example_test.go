@@ -45,13 +45,12 @@ func ExampleAdd() {
 
 // A reconciler of requests takes any comparable type; sources say where the
 // requests come from.
-func ExampleAdd_requests() {
+func ExampleAddRequests() {
 	_ = func(m controller.Manager, tenants <-chan string) error {
 		reconcile := controller.Func[string](func(context.Context, string) (controller.Result, error) {
 			return controller.Done(), nil
 		})
-		return controller.Add(m, reconcile,
-			controller.Name("tenants"),
+		return controller.AddRequests(m, "tenants", reconcile,
 			controller.From(controller.Channel(tenants)),
 			controller.Watches(controller.Map(func(_ context.Context, ns *corev1.Namespace) []string {
 				return []string{ns.Labels["tenant"]}

@@ -16,9 +16,26 @@ import (
 	"github.com/steer-dev/steer/queue"
 )
 
-// Option adjusts a controller. Options that do not fit the reconciler are
-// refused by [Add].
-type Option func(*settings)
+// Option adjusts a controller of objects; see [Add].
+type Option interface{ apply(s *settings) }
+
+// RequestOption is an [Option] that fits a controller of requests as well; see
+// [AddRequests]. What is about objects (finalizers, owners, predicates of the
+// reconciled kind) is none.
+type RequestOption interface {
+	Option
+	requests()
+}
+
+// objectOption is an Option, anyOption a RequestOption.
+type (
+	objectOption func(*settings)
+	anyOption    func(*settings)
+)
+
+func (o objectOption) apply(s *settings) { o(s) }
+func (o anyOption) apply(s *settings)    { o(s) }
+func (anyOption) requests()              {}
 
 // settings are what options set. The zero value is the default.
 type settings struct {
@@ -36,6 +53,8 @@ type settings struct {
 	// priority of the reconciled kind's own events, and of sources, by their index.
 	priority   int
 	priorities map[int]int
+	// ofObjects: a priority is that of events which only objects have.
+	ofObjects  bool
 	everywhere bool
 	silent     bool
 	paused     string
@@ -57,53 +76,56 @@ type predicateOf struct {
 type sourceMaker func(s *shared, base Base) (source any, err error)
 
 // Name names the controller, in logs, metrics and as field manager. It must be
-// unique in its manager. Without it the name is that of the kind, in lower
-// case; controllers of requests must have one.
-func Name(name string) Option { return func(s *settings) { s.name = name } }
+// unique in its manager. Without it the name is that of the kind, in lower case.
+func Name(name string) Option { return objectOption(func(s *settings) { s.name = name }) }
 
 // OfKind says which kind a reconciler of unstructured or metadata-only objects
 // reconciles.
-func OfKind(gvk schema.GroupVersionKind) Option { return func(s *settings) { s.gvk = gvk } }
+func OfKind(gvk schema.GroupVersionKind) Option {
+	return objectOption(func(s *settings) { s.gvk = gvk })
+}
 
 // Concurrency is how many objects are reconciled at once; 1 without it.
-func Concurrency(n int) Option { return func(s *settings) { s.concurrency = n } }
+func Concurrency(n int) RequestOption { return anyOption(func(s *settings) { s.concurrency = n }) }
 
 // Timeout bounds every call of the reconciler; its context ends then. There is
 // no bound without it.
-func Timeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
+func Timeout(d time.Duration) RequestOption { return anyOption(func(s *settings) { s.timeout = d }) }
 
 // RateLimit sets the back-off of failures: base after the first, doubled up to
 // limit. Without it, and for zeros, 5 ms and 5 minutes.
-func RateLimit(base, limit time.Duration) Option {
-	return func(s *settings) { s.backoff = queue.Exponential(base, limit) }
+func RateLimit(base, limit time.Duration) RequestOption {
+	return anyOption(func(s *settings) { s.backoff = queue.Exponential(base, limit) })
 }
 
 // RetryRate bounds the retries of all objects together: perSecond of them, and a
 // burst at once. It comes beside [RateLimit]: a retry waits for the longer of the two.
-func RetryRate(perSecond float64, burst int) Option {
-	return func(s *settings) { s.rate, s.burst = perSecond, burst }
+func RetryRate(perSecond float64, burst int) RequestOption {
+	return anyOption(func(s *settings) { s.rate, s.burst = perSecond, burst })
 }
 
 // RateLimiter sets how long retries wait, in place of the back-off of [RateLimit];
 // with both, the longer one counts. K is [Request], or the type of the reconciler's
 // requests. Rate limiters of client-go's workqueue fit.
-func RateLimiter[K comparable](limiter queue.Limiter[K]) Option {
-	return func(s *settings) { s.limiter = limiter }
+func RateLimiter[K comparable](limiter queue.Limiter[K]) RequestOption {
+	return anyOption(func(s *settings) { s.limiter = limiter })
 }
 
 // Priority makes requests run before those of lower priority: those of the given
 // sources (Owns, Watches, From), or without any those that events of the reconciled kind
 // make. It is 0 without it, and is added to queue.LowPriority for what was there at
 // the start. One point outweighs 100 ms of waiting, so that nothing starves.
-func Priority(n int, sources ...Option) Option {
-	return func(s *settings) {
+func Priority(n int, sources ...Option) RequestOption {
+	return anyOption(func(s *settings) {
 		if len(sources) == 0 {
-			s.priority = n
+			s.priority, s.ofObjects = n, true
 			return
 		}
 		first := len(s.sources)
 		for _, source := range sources {
-			source(s)
+			_, fits := source.(RequestOption)
+			s.ofObjects = s.ofObjects || !fits
+			source.apply(s)
 		}
 		if s.priorities == nil {
 			s.priorities = map[int]int{}
@@ -111,44 +133,48 @@ func Priority(n int, sources ...Option) Option {
 		for i := first; i < len(s.sources); i++ {
 			s.priorities[i] += n
 		}
-	}
+	})
 }
 
 // FieldOwner owns the fields that the controller writes, in place of the
 // controller's name: that of a former operator, whose fields are taken over.
-func FieldOwner(name string) Option { return func(s *settings) { s.fieldOwner = name } }
+func FieldOwner(name string) RequestOption {
+	return anyOption(func(s *settings) { s.fieldOwner = name })
+}
 
 // MaxRetries gives an object up after n retries in a row failed, until something
 // changes. Without it retries never end.
-func MaxRetries(n int) Option { return func(s *settings) { s.maxRetries = n } }
+func MaxRetries(n int) RequestOption { return anyOption(func(s *settings) { s.maxRetries = n }) }
 
 // OnEveryReplica runs the controller without leader election, for work that
 // every replica of the operator does for itself.
-func OnEveryReplica() Option { return func(s *settings) { s.everywhere = true } }
+func OnEveryReplica() RequestOption { return anyOption(func(s *settings) { s.everywhere = true }) }
 
 // Paused leaves objects alone while they carry the annotation with the value
 // "true", which a user sets to work on one by hand: they are neither reconciled nor
 // cleaned up, so that one which is deleted stays until it is resumed. OnGone is
 // called all the same.
-func Paused(annotation string) Option { return func(s *settings) { s.paused = annotation } }
+func Paused(annotation string) Option {
+	return objectOption(func(s *settings) { s.paused = annotation })
+}
 
 // NoConditionEvents turns the events off that are emitted when an object becomes
 // ready, ceases to be, or stalls: for controllers that emit their own.
-func NoConditionEvents() Option { return func(s *settings) { s.silent = true } }
+func NoConditionEvents() Option { return objectOption(func(s *settings) { s.silent = true }) }
 
 // OnGone is called instead of Reconcile when the object of a request does not
 // exist any more, to forget what is remembered of it. It cannot rely on being
 // called: the operator may not run when an object goes. Use Finalizer for
 // cleanup that must happen.
 func OnGone(fn func(ctx context.Context, req Request) error) Option {
-	return func(s *settings) { s.onGone = fn }
+	return objectOption(func(s *settings) { s.onGone = fn })
 }
 
 // Where filters the events of the reconciled kind itself. An event is dropped
 // unless all predicates keep it.
 func Where[T client.Object](predicates ...Predicate[T]) Option {
 	keep := untyped(All(predicates...))
-	return func(s *settings) { s.where = append(s.where, predicateOf{reflect.TypeFor[T](), keep}) }
+	return objectOption(func(s *settings) { s.where = append(s.where, predicateOf{reflect.TypeFor[T](), keep}) })
 }
 
 // untyped makes a typed predicate fit a source whose type is not known.
@@ -162,11 +188,8 @@ func untyped[T client.Object](p Predicate[T]) Predicate[client.Object] {
 // Owns watches a kind of children and requests their controlling owner.
 func Owns[T client.Object](predicates ...Predicate[T]) Option {
 	keep := untyped(All(predicates...))
-	return func(s *settings) {
+	return objectOption(func(s *settings) {
 		s.sources = append(s.sources, func(shared *shared, base Base) (any, error) {
-			if shared.gvk.Kind == "" {
-				return nil, fmt.Errorf("Owns[%v]: only a reconciler of objects has owners; use Watches", reflect.TypeFor[T]())
-			}
 			obj, err := newObject[T]()
 			if err != nil {
 				return nil, err
@@ -175,31 +198,28 @@ func Owns[T client.Object](predicates ...Predicate[T]) Option {
 			shared.owned = append(shared.owned, obj)
 			return Kind(base.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope), keep)
 		})
-	}
+	})
 }
 
 // OwnsKind is Owns for a kind without a Go type: the children are held as
 // metadata only.
 func OwnsKind(gvk schema.GroupVersionKind) Option {
-	return func(s *settings) {
+	return objectOption(func(s *settings) {
 		s.sources = append(s.sources, func(shared *shared, base Base) (any, error) {
-			if shared.gvk.Kind == "" {
-				return nil, fmt.Errorf("OwnsKind(%v): only a reconciler of objects has owners; use From", gvk)
-			}
 			obj := client.NewMetadata(gvk)
 			shared.needScope = true
 			shared.owned = append(shared.owned, obj)
 			return Kind(base.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope))
 		})
-	}
+	})
 }
 
 // Watches watches another kind and requests what the handler makes of its
 // events:
 //
 //	controller.Watches(controller.Map(r.requestsForSecret))
-func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ...Predicate[T]) Option {
-	return func(s *settings) {
+func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ...Predicate[T]) RequestOption {
+	return anyOption(func(s *settings) {
 		s.sources = append(s.sources, func(_ *shared, base Base) (any, error) {
 			obj, err := newObject[T]()
 			if err != nil {
@@ -207,15 +227,15 @@ func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ..
 			}
 			return Kind(base.Informers, obj, handler, predicates...)
 		})
-	}
+	})
 }
 
 // From takes requests from a source: [Channel], [Poll], a [Kind] of another
 // cluster, or one of your own.
-func From[K comparable](source Source[K]) Option {
-	return func(s *settings) {
+func From[K comparable](source Source[K]) RequestOption {
+	return anyOption(func(s *settings) {
 		s.sources = append(s.sources, func(*shared, Base) (any, error) { return source, nil })
-	}
+	})
 }
 
 // Finalizer makes the controller hold back the deletion of its objects until fn
@@ -225,18 +245,18 @@ func From[K comparable](source Source[K]) Option {
 // finalizers run one after the other, in the order of the options. What fn
 // changes in the status is written as for Reconcile.
 func Finalizer[T client.Object](name string, fn func(ctx context.Context, obj T) (Result, error)) Option {
-	return func(s *settings) {
+	return objectOption(func(s *settings) {
 		s.finalizers = append(s.finalizers, finalizer{
 			name: name, of: reflect.TypeFor[T](),
 			call: func(ctx context.Context, obj client.Object) (Result, error) { return fn(ctx, obj.(T)) },
 		})
-	}
+	})
 }
 
 // RetiredFinalizer takes a finalizer that former versions of the operator used
 // off every object that has it, without any cleanup.
 func RetiredFinalizer(name string) Option {
-	return func(s *settings) { s.retired = append(s.retired, name) }
+	return objectOption(func(s *settings) { s.retired = append(s.retired, name) })
 }
 
 // newObject makes an empty object of a Go type.

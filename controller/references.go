@@ -30,9 +30,9 @@ import (
 // fast and must depend on the object alone. The index of who names what is kept by
 // the controller: no index of the cache has to be declared.
 func References[R, T client.Object](names func(obj T) []client.ObjectKey) Option {
-	return func(s *settings) {
+	return objectOption(func(s *settings) {
 		s.sources = append(s.sources, func(sh *shared, base Base) (any, error) {
-			if got := reflect.TypeFor[T](); sh.example == nil || reflect.TypeOf(sh.example) != got {
+			if got := reflect.TypeFor[T](); reflect.TypeOf(sh.example) != got {
 				return nil, fmt.Errorf("References[%v]: the function takes a %v, which Reconcile does not", reflect.TypeFor[R](), got)
 			}
 			obj, err := newObject[R]()
@@ -49,7 +49,7 @@ func References[R, T client.Object](names func(obj T) []client.ObjectKey) Option
 			}
 			return Source[Request](r), nil
 		})
-	}
+	})
 }
 
 // references is the source of a kind that objects of type T name, with an index of

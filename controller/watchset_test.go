@@ -23,10 +23,10 @@ func TestWatchesComeAndGoWhileTheControllerRuns(t *testing.T) {
 	var informers *cache.Cache
 	kill := start(t, env, func(m controller.Manager) error {
 		informers = m.Base().Informers.(*cache.Cache)
-		return controller.Add(m, controller.Func[controller.Request](func(_ context.Context, r controller.Request) (controller.Result, error) {
+		return controller.AddRequests(m, "requests", controller.Func[controller.Request](func(_ context.Context, r controller.Request) (controller.Result, error) {
 			turns <- r.Name
 			return controller.Done(), nil
-		}), controller.Name("requests"), controller.From(&watches), controller.Watches(controller.Map(func(_ context.Context, w *Web) []controller.Request {
+		}), controller.From(&watches), controller.Watches(controller.Map(func(_ context.Context, w *Web) []controller.Request {
 			seen <- w.Name
 			return nil
 		})))

@@ -130,10 +130,10 @@ func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options,
 		return nil, err
 	}
 	from := make(source, 1)
-	err = controller.Add(m, controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
+	err = controller.AddRequests(m, "probe", controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
 		reconciled()
 		return controller.Done(), nil
-	}), controller.Name("probe"), controller.From[controller.Request](from))
+	}), controller.From[controller.Request](from))
 	if err != nil {
 		return nil, err
 	}
