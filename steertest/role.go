@@ -66,10 +66,10 @@ func (e *Env) configOfOperator() *rest.Config {
 	return cfg
 }
 
-// operatorOf is cfg for the operator, whose writes are counted.
+// operatorOf is cfg for the operator, whose writes are noted.
 func (e *Env) operatorOf(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counted{next, e} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noted{next, &e.writes} })
 	return cfg
 }
 

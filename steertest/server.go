@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"sync"
 	"time"
@@ -209,29 +208,15 @@ func (e *Env) configFor(user *auth.User) *rest.Config {
 	return cfg
 }
 
-// counted counts the writes of the operator that reach the server.
-type counted struct {
-	http.RoundTripper
-	env *Env
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet {
-		c.env.written.Add(1)
-	}
-	return c.RoundTripper.RoundTrip(r)
-}
-
 // settleOnServer waits until the operator is idle and has not written anything
 // meanwhile.
 func (e *Env) settleOnServer(ctx context.Context) error {
 	for e.Manager != nil {
-		before := e.written.Load()
+		before := e.writes.count()
 		if err := e.Manager.Idle(ctx); err != nil {
 			return err
 		}
-		if e.written.Load() == before {
+		if e.writes.count() == before {
 			break
 		}
 	}

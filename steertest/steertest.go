@@ -32,7 +32,6 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,7 +137,7 @@ type Env struct {
 	broken context.CancelCauseFunc
 	// operator is who the operator's requests come from.
 	operator *rest.Config
-	written  atomic.Int64 // requests of the operator that are no reads
+	writes   requests // of the operator, other than reads
 	faults   *faults
 	killer   *killer
 	mistakes *mistakes

@@ -160,6 +160,15 @@ func TestADayOfSchedulesGoesByInVirtualTime(t *testing.T) {
 	})
 }
 
+func TestARestartInSteadyStateWritesNothing(t *testing.T) {
+	timed(t, func(t *testing.T) {
+		b, _ := setup(t, steertest.Options{})
+		b.untilDue()
+		b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })
+		b.ExpectNoWrites()
+	})
+}
+
 func TestRunningJobsFollowTheReplicas(t *testing.T) {
 	timed(t, func(t *testing.T) {
 		b, _ := setup(t, steertest.Options{})

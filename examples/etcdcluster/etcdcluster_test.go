@@ -48,6 +48,14 @@ func TestMembersFollowTheSizeOneByOne(t *testing.T) {
 	}
 }
 
+func TestARestartInSteadyStateWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cluster("db", v1.EtcdClusterSpec{Size: 3})
+	b.steady(key, 3)
+	b.ExpectNoWrites()
+}
+
 func TestADeadMemberIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -4,8 +4,6 @@
 package references_test
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/examples/references"
 	"github.com/steer-dev/steer/steertest"
 )
@@ -41,18 +38,7 @@ func secret(name, password string) *corev1.Secret {
 
 func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
 	t.Parallel()
-	op := references.Operator()
-	scheme, err := client.NewScheme(op.Scheme...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var writes atomic.Int64
-	env := steertest.New(t, steertest.Options{Scheme: scheme, Setup: op.Setup, Intercept: interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
-		if call.Verb.Writes() {
-			writes.Add(1)
-		}
-		return do()
-	})})
+	env := steertest.New(t, steertest.Options{Operator: references.Operator()})
 	hash := func(name, other string) string {
 		t.Helper()
 		d := steertest.Wait(env, "default/"+name, func(d *appsv1.Deployment) bool {
@@ -77,11 +63,5 @@ func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
 	}
 
 	// Nothing is written once all is as it should be, nor after a restart.
-	env.StopOperator()
-	writes.Store(0)
-	env.StartOperator()
-	env.Settled()
-	if n := writes.Load(); n != 0 {
-		t.Errorf("%d writes after a restart", n)
-	}
+	env.ExpectNoWrites()
 }
