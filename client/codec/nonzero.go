@@ -39,13 +39,16 @@ func NonZero(obj any) (map[string]any, error) {
 func addFields(out map[string]any, v reflect.Value) error {
 	t := v.Type()
 	for i := range t.NumField() {
+		value := v.Field(i)
+		if value.IsZero() { // most fields are; an embedded struct then has none to add
+			continue
+		}
 		field := t.Field(i)
 		tag := field.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
 		if name == "-" && options == "" || !field.IsExported() && !field.Anonymous {
 			continue
 		}
-		value := v.Field(i)
 		if field.Anonymous && name == "" {
 			for value.Kind() == reflect.Pointer && !value.IsNil() {
 				value = value.Elem()
@@ -60,7 +63,7 @@ func addFields(out map[string]any, v reflect.Value) error {
 		if name == "" {
 			name = field.Name
 		}
-		if value.IsZero() || isEmptyOption(value, options) {
+		if isEmptyOption(value, options) {
 			continue
 		}
 		encoded, err := nonZero(value)
