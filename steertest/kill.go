@@ -86,8 +86,8 @@ func KillAfterEveryWrite[T client.Object](e *Env, name string, act func(), match
 // operator and that system: [KillAfterEveryWrite] kills after these writes too.
 // Otherwise it calls do and nothing else.
 func (e *Env) Outside(what string, do func() error) error {
-	return e.killer.write(what, func() (bool, error) {
-		err := do()
+	return e.killer.write(what, do, func() (effective bool, err error) {
+		err = do()
 		return err == nil, err
 	})
 }
@@ -108,31 +108,30 @@ func (k *killer) intercept(_ context.Context, call client.Call, do func() error)
 	if !call.Verb.Writes() {
 		return do()
 	}
-	return k.write(describe(call, call.Key.Name), func() (bool, error) {
+	return k.write(describe(call, call.Key.Name), do, func() (effective bool, err error) {
 		named := call.Key.Name != ""
 		before := ""
 		if named {
 			before = k.revision(call)
 		}
-		err := do()
+		err = do()
 		return err == nil && (!named || k.revision(call) != before), err
 	})
 }
 
-// write makes a write and kills the operator if that was effective.
-func (k *killer) write(what string, do func() (effective bool, err error)) error {
+// write makes a write: with do while nobody is to be killed, else with observed,
+// and kills the operator if that was effective.
+func (k *killer) write(what string, do func() error, observed func() (effective bool, err error)) error {
 	k.mu.Lock()
-	armed := k.armed
-	if !armed {
+	if !k.armed {
 		k.mu.Unlock()
-		_, err := do() // writes run side by side
-		return err
+		return do() // writes run side by side
 	}
 	defer k.mu.Unlock()
 	if k.dead {
 		return errKilled
 	}
-	effective, err := do()
+	effective, err := observed()
 	if err != nil || !effective {
 		return err
 	}
