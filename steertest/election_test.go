@@ -6,6 +6,7 @@ package steertest_test
 import (
 	"context"
 	"flag"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,4 +61,17 @@ func TestTheOperatorUnderTestLeadsByALease(t *testing.T) {
 			t.Errorf("the flag of the operator is %q", *text)
 		}
 	})
+}
+
+func TestAnOperatorWithoutTheRightsOnItsLeaseFailsTheTest(t *testing.T) {
+	t.Parallel()
+	message := fails(t, func(tb testing.TB) {
+		op, _ := elected()
+		env := steertest.New(tb, steertest.Options{Operator: op, Args: []string{"--leader-elect"}, Role: role(t, "get, list, watch, create, patch")})
+		env.Create(configMap("source"))
+		steertest.Wait(env, "default/copy", func(*corev1.ConfigMap) bool { return true })
+	})
+	if want := "`steer generate rbac:roleName=NAME,leaderElection=true`"; !strings.Contains(message, want) {
+		t.Errorf("message %s\nwithout %s", message, want)
+	}
 }

@@ -181,8 +181,11 @@ func (f *refusals) look(body []byte) {
 	f.told[line] = true
 	f.mu.Unlock()
 	if !known {
-		f.report(fmt.Errorf("the operator may not %s %s: its role (%s) lacks a rule", verb, resource, f.file),
-			"Add this marker above Reconcile and run `steer generate`:\n\t"+line)
+		advice := "Add this marker above Reconcile and run `steer generate`:\n\t" + line
+		if group == "coordination.k8s.io" && resource == "leases" {
+			advice = "Leader election has a Role of its own, which `steer generate rbac:roleName=NAME,leaderElection=true` makes"
+		}
+		f.report(fmt.Errorf("the operator may not %s %s: its role (%s) lacks a rule", verb, resource, f.file), advice)
 	}
 }
 

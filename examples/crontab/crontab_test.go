@@ -11,6 +11,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,20 +144,29 @@ func TestACronTabStartsAJobAtEachDueTime(t *testing.T) {
 	})
 }
 
-// TestADayOfSchedulesGoesByInVirtualTime lets a day pass. Nothing in the operator
-// is there for this test.
+// TestADayOfSchedulesGoesByInVirtualTime lets a day pass, in which each Job ends.
+// Nothing in the operator is there for this test.
 func TestADayOfSchedulesGoesByInVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := setup(t, steertest.Options{})
 		b.patch(`{"spec":{"cronSpec":"*/15 * * * *"}}`)
 		b.Settled()
-		time.Sleep(24 * time.Hour)
-		b.Settled()
-		if n := len(b.jobs(func([]batchv1.Job) bool { return true })); n != 24*4 {
-			t.Errorf("%d Jobs were started in a day, want %d", n, 24*4)
+		began, started := time.Now(), map[string]bool{}
+		for time.Since(began) < 24*time.Hour {
+			time.Sleep(15 * time.Minute)
+			job := running(b.jobs(func(jobs []batchv1.Job) bool { return len(running(jobs)) == 1 }))[0]
+			started[job.Name] = true
+			b.finish(&job)
 		}
-		steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready, scheduled(time.Now().Truncate(15*time.Minute)))
+		b.Settled()
+		if len(started) != 24*4 {
+			t.Errorf("%d Jobs were started in a day, want %d", len(started), 24*4)
+		}
+		if kept := b.jobs(func([]batchv1.Job) bool { return true }); len(kept) != 3 {
+			t.Errorf("%d Jobs are kept, want 3", len(kept))
+		}
+		steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready, active(), scheduled(time.Now().Truncate(15*time.Minute)))
 	})
 }
 
@@ -287,6 +297,21 @@ func TestAnOperatorThatIsKilledAfterEveryWriteGetsThere(t *testing.T) {
 		if len(killed) < 4 {
 			t.Errorf("killed after %v only", killed)
 		}
+	})
+}
+
+// TestTheOperatorLeadsUnderItsRole fails where the generated role lacks what leader
+// election needs.
+func TestTheOperatorLeadsUnderItsRole(t *testing.T) {
+	timed(t, func(t *testing.T) {
+		b, _ := setup(t, steertest.Options{Args: []string{"--leader-elect"}})
+		lease := client.NewMetadata(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+		if err := b.Client.Get(b.Context(), client.ObjectKey{Namespace: b.Namespace, Name: crontab.Name}, lease); err != nil {
+			t.Error(err)
+		}
+		b.StopOperator()
+		b.StartOperator() // takes the lease over that was released
+		b.Settled()
 	})
 }
 

@@ -36,7 +36,8 @@ type bundle struct {
 	clock   clock
 }
 
-func setup(t *testing.T) *bundle {
+// setup starts them, the operator with arguments.
+func setup(t *testing.T, args ...string) *bundle {
 	t.Helper()
 	addresses := loopback.Addresses{Seed: rand.Uint64()}
 	backups := t.TempDir()
@@ -45,7 +46,7 @@ func setup(t *testing.T) *bundle {
 	op := etcdcluster.Operator(etcdcluster.Options{
 		Addresses: addresses, Etcd: b.guard, Snapshots: etcdcluster.Snapshots(backups), Poll: 20 * time.Millisecond, Now: b.clock.now,
 	})
-	b.Env = steertest.New(t, steertest.Options{CRDs: []string{"config/crd/bases"}, Operator: op, Timeout: 2 * time.Minute})
+	b.Env = steertest.New(t, steertest.Options{CRDs: []string{"config/crd/bases"}, Operator: op, Args: args, Timeout: 2 * time.Minute})
 	b.kubelet.Client = b.Client
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup

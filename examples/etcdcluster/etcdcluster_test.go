@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/examples/etcdcluster"
 	v1 "github.com/steer-dev/steer/examples/etcdcluster/api/v1"
 	"github.com/steer-dev/steer/steertest"
 )
@@ -54,6 +56,19 @@ func TestARestartInSteadyStateWritesNothing(t *testing.T) {
 	b.cluster("db", v1.EtcdClusterSpec{Size: 3})
 	b.steady(key, 3)
 	b.ExpectNoWrites()
+}
+
+// TestTheOperatorLeadsUnderItsRole fails where the generated role lacks what leader
+// election needs.
+func TestTheOperatorLeadsUnderItsRole(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "--leader-elect")
+	b.cluster("db", v1.EtcdClusterSpec{Size: 1})
+	b.steady(key, 1)
+	lease := client.NewMetadata(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	if err := b.Client.Get(b.Context(), client.ObjectKey{Namespace: b.Namespace, Name: etcdcluster.Name}, lease); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestADeadMemberIsReplaced(t *testing.T) {

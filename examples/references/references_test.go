@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,4 +65,21 @@ func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
 
 	// Nothing is written once all is as it should be, nor after a restart.
 	env.ExpectNoWrites()
+}
+
+// TestTheOperatorLeadsUnderItsRole fails where the generated role lacks what leader
+// election needs.
+func TestTheOperatorLeadsUnderItsRole(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{Operator: references.Operator(), Args: []string{"--leader-elect"}})
+	env.Create(secret("login", "password"))
+	env.Create(deployment("web", "login"))
+	steertest.Wait(env, "default/web", func(d *appsv1.Deployment) bool {
+		return d.Spec.Template.Annotations[references.Annotation] != ""
+	})
+	lease := client.NewMetadata(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	if err := env.Client.Get(env.Context(), client.ObjectKey{Namespace: env.Namespace, Name: references.Operator().Name}, lease); err != nil {
+		t.Error(err)
+	}
+	env.Settled()
 }

@@ -6,6 +6,7 @@ package replicas_test
 import (
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -92,4 +93,20 @@ func TestAFleetIsKeptAtItsNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	pods(0)
+}
+
+// TestTheOperatorLeadsUnderItsRole fails where the generated role lacks what leader
+// election needs.
+func TestTheOperatorLeadsUnderItsRole(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{
+		CRDs: []string{"config/crd/bases"}, Operator: replicas.Operator(), Args: []string{"--leader-elect"},
+	})
+	env.Create(&v1.Fleet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1.FleetSpec{Replicas: 1, Image: "nginx"}})
+	steertest.Wait(env, "web", func(f *v1.Fleet) bool { return f.Status.Replicas == 1 })
+	lease := client.NewMetadata(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	if err := env.Client.Get(env.Context(), client.ObjectKey{Namespace: env.Namespace, Name: replicas.Operator().Name}, lease); err != nil {
+		t.Error(err)
+	}
+	env.Settled()
 }

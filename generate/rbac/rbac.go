@@ -24,12 +24,12 @@ import (
 
 // Options are the arguments of the generator on the command line.
 type Options struct {
-	RoleName   string `help:"The name of the ClusterRole."`
-	FileName   string `marker:",optional" help:"The name of the output. Default: role.yaml."`
+	RoleName string `help:"The name of the ClusterRole."`
+	FileName string `marker:",optional" help:"The name of the output. Default: role.yaml."`
 	// LeaderElection is not of controller-gen.
-	LeaderElection bool `marker:",optional" help:"Add a Role, NAME-leader-election, with the rights on leases and events that leader election needs (not of controller-gen). It has no namespace: apply it to that of the operator."`
-	HeaderFile string `marker:",optional" help:"A file to put before the output, for example a licence."`
-	Year       string `marker:",optional" help:"What replaces \" YEAR\" in the header."`
+	LeaderElection bool   `marker:",optional" help:"Add a Role, NAME-leader-election, with the rights on leases and events that leader election needs (not of controller-gen). It has no namespace: apply it to that of the operator."`
+	HeaderFile     string `marker:",optional" help:"A file to put before the output, for example a licence."`
+	Year           string `marker:",optional" help:"What replaces \" YEAR\" in the header."`
 }
 
 // Generator makes one file with a role for each namespace and role name that
