@@ -1,6 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package workloads_test
 
 import (
