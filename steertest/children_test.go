@@ -204,8 +204,8 @@ func TestEveryBuiltInKindIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// appliedOnce reports whether the server takes the object.
-func appliedOnce(t *testing.T, name string, desired client.Object) (accepted bool) {
+// appliedOnce reports whether a server with the CRDs takes the object.
+func appliedOnce(t *testing.T, name string, desired client.Object, crds ...string) (accepted bool) {
 	t.Helper()
 	var mu sync.Mutex
 	var writes []string
@@ -216,7 +216,7 @@ func appliedOnce(t *testing.T, name string, desired client.Object) (accepted boo
 	}
 	env := steertest.New(t, steertest.Options{
 		Plane:  controlplane.Options{Disable: append(controlplane.Controllers(), "ServiceAccount")}, // nobody else writes
-		Scheme: scheme, Role: steertest.Administrator,
+		Scheme: scheme, Role: steertest.Administrator, CRDs: crds,
 		Intercept: interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
 			if call.Verb.Writes() {
 				mu.Lock()
@@ -264,6 +264,7 @@ func appliedOnce(t *testing.T, name string, desired client.Object) (accepted boo
 		t.Fatal(err)
 	}
 	if err := next("at first"); err != nil {
+		t.Logf("%s: %v", name, err)
 		return false
 	}
 	forget()
