@@ -68,6 +68,8 @@ type Cache struct {
 	forget    func() bool // lets go of Start's context
 	ended     bool
 	told      map[held.Place]bool // undeclared reads that have been logged
+	views     []*Cache
+	parent    *Cache // of a view; else nil
 }
 
 var (
@@ -146,6 +148,11 @@ func (c *Cache) Start(ctx context.Context) error {
 	for _, s := range c.informers {
 		s.start(c.ctx)
 	}
+	for _, v := range c.views {
+		if err := v.Start(c.ctx); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -178,20 +185,27 @@ func (c *Cache) Stop() {
 			c.forget()
 		}
 	}
+	views := c.views
 	c.mu.Unlock()
+	for _, v := range views {
+		v.Stop()
+	}
 	for _, s := range c.all() {
 		s.stop()
 	}
 	c.stopping.Wait()
 }
 
-// all is every informer in order of kind.
+// all is every informer, those of views as well, in order of kind.
 func (c *Cache) all() []*shared {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	all := make([]*shared, 0, len(c.informers))
 	for _, s := range c.informers {
 		all = append(all, s)
+	}
+	for _, v := range c.views {
+		all = append(all, v.all()...)
 	}
 	slices.SortFunc(all, func(a, b *shared) int {
 		if n := strings.Compare(a.place.GVK.String(), b.place.GVK.String()); n != 0 {
@@ -217,6 +231,9 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("informer: %w", err)
 	}
+	if home := c.home(gvk); home != c {
+		return home.Informer(obj)
+	}
 	p := held.Place{GVK: gvk, Form: held.FormOf(obj)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +256,11 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 		}
 	}
 	s.holds++
-	return &hold{s: s}, nil
+	h := &hold{s: s}
+	if p.Form == held.Metadata && s.place.Form != held.Metadata {
+		h.fit = metadataOnly
+	}
+	return h, nil
 }
 
 // findLocked is the informer that can answer for p, or nil.
@@ -252,11 +273,14 @@ func (c *Cache) findLocked(p held.Place) *shared {
 	return nil
 }
 
-// of is every informer of the kind.
+// of is every informer of the kind, those of views as well.
 func (c *Cache) of(gvk schema.GroupVersionKind) []*shared {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var out []*shared
+	for _, v := range c.views {
+		out = append(out, v.of(gvk)...)
+	}
 	for _, f := range []held.Form{held.Typed, held.Untyped, held.Metadata} {
 		if s := c.informers[held.Place{GVK: gvk, Form: f}]; s != nil {
 			out = append(out, s)
@@ -287,6 +311,9 @@ func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error 
 	if err != nil {
 		return fmt.Errorf("index %s: %w", field, err)
 	}
+	if home := c.home(gvk); home != c {
+		return home.IndexField(obj, field, fn)
+	}
 	p := held.Place{GVK: gvk, Form: held.FormOf(obj)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,14 +334,17 @@ func fieldIndex(field string) string { return "field/" + field }
 
 // hold implements Informer.
 type hold struct {
-	s  *shared
-	mu sync.Mutex
+	s *shared
+	// fit gives events the form that was asked for; nil where s holds it.
+	fit func(Event) (Event, error)
+	mu  sync.Mutex
 	// registered are the handlers added through this hold.
 	registered []*registration
 	closed     bool
 }
 
 func (h *hold) register(r *registration) Registration {
+	r.fit = h.fit
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {

@@ -57,7 +57,7 @@ func (d *delegating) seen(ctx context.Context) context.Context {
 	if d.cache.opts.NoReadYourWrites {
 		return ctx
 	}
-	return client.WithObserver(ctx, d.cache.wrote)
+	return client.WithObserver(ctx, d.cache.root().wrote)
 }
 
 func (d *delegating) Create(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {

@@ -17,6 +17,8 @@ import (
 type Informers interface {
 	// Informer declares the kind of obj, which says how it is held as well
 	// (typed, unstructured, metadata-only), and returns a hold on its informer.
+	// Where the kind is held whole already, one of metadata shares that watch, and
+	// its handlers get metadata.
 	// It does not wait for anything: the kind may not even exist yet. The watch
 	// starts with the cache, or at once when that is running, and lasts until
 	// every hold is closed.

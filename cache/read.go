@@ -157,6 +157,9 @@ func (c *Cache) observe(ctx context.Context, verb client.Verb, gvk schema.GroupV
 // informerFor is the synced informer that answers for p in namespace; nil means
 // that the read is to be live.
 func (c *Cache) informerFor(ctx context.Context, p held.Place, namespace string, asked any) (*shared, error) {
+	if home := c.home(p.GVK); home != c {
+		return home.informerFor(ctx, p, namespace, asked)
+	}
 	c.mu.RLock()
 	s := c.findLocked(p)
 	c.mu.RUnlock()

@@ -7,14 +7,20 @@ import (
 	"context"
 	"runtime/debug"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/cache/internal/held"
 )
 
 // registration is a handler in an informer.
 type registration struct {
 	informer *shared
 	handler  Handler
-	buffer   *buffer // of a foreign handler; nil for our own
-	once     sync.Once
+	// fit gives an event the form that its handler asked for; nil where it has it.
+	fit    func(Event) (Event, error)
+	buffer *buffer // of a foreign handler; nil for our own
+	once   sync.Once
 	// shown is closed when the handler has been called for all that was there.
 	shown chan struct{}
 
@@ -31,6 +37,13 @@ func newRegistration(s *shared) *registration {
 
 // call shows e to the handler. A panic ends the event, not the watch.
 func (r *registration) call(e Event) {
+	if r.fit != nil {
+		var err error
+		if e, err = r.fit(e); err != nil {
+			r.informer.cache.log.Error("an event has no metadata; it is lost to its handler", "kind", r.informer.place.GVK.String(), "error", err)
+			return
+		}
+	}
 	if r.buffer != nil {
 		r.buffer.put(e)
 		return
@@ -46,6 +59,28 @@ func (r *registration) call(e Event) {
 		}
 	}()
 	r.handler(e)
+}
+
+// metadataOnly is an event with the metadata of its objects alone, in copies.
+func metadataOnly(e Event) (Event, error) {
+	object := &metav1.PartialObjectMetadata{}
+	if err := held.CopyInto(object, e.Object); err != nil {
+		return e, err
+	}
+	before := e.Old
+	e.Object = object
+	switch {
+	case before == nil:
+	case e.Resync:
+		e.Old = object
+	default:
+		old := &metav1.PartialObjectMetadata{}
+		if err := held.CopyInto(old, before); err != nil {
+			return e, err
+		}
+		e.Old, e.changed = old, &changed{} // others compare the whole objects
+	}
+	return e, nil
 }
 
 // beginCall reports false when the handler was removed.

@@ -153,9 +153,10 @@ func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 
 // Base implements controller.Manager.
 func (m *Manager) Base() controller.Base {
+	metrics := func(c controller.Measured) (controller.Instruments, error) { return m.measure(c, m.cache) }
 	return controller.Base{
-		Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
-		FieldOwner: m.opts.FieldOwner, Events: m.events, Metrics: m.measure, OnError: m.opts.OnError,
+		Metrics: metrics, Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
+		FieldOwner: m.opts.FieldOwner, Events: m.events, OnError: m.opts.OnError,
 	}
 }
 
@@ -307,15 +308,15 @@ func (m *Manager) watchesWell(*http.Request) error {
 	return nil
 }
 
-// measure makes the instruments of a controller.
-func (m *Manager) measure(c controller.Measured) (controller.Instruments, error) {
+// measure makes the instruments of a controller, which reads from the given cache.
+func (m *Manager) measure(c controller.Measured, copies *cache.Cache) (controller.Instruments, error) {
 	instruments, err := m.metrics.Controller(c)
 	if err != nil {
 		return nil, err
 	}
 	if example := c.Example(); example != nil {
 		gvk := example.GetObjectKind().GroupVersionKind()
-		if err := m.metrics.Conditions(gvk, example, m.cache); err != nil {
+		if err := m.metrics.Conditions(gvk, example, copies); err != nil {
 			m.opts.Log.Warn("the conditions are not measured", "kind", gvk.String(), "error", err)
 		}
 	}
