@@ -41,5 +41,3 @@ func (s schedule) last(since, now time.Time) time.Time {
 		}
 	}
 }
-
-// next returns the first due time after now; false when there is none.
