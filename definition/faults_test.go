@@ -119,8 +119,21 @@ var (
 	ours = checks{definition.Validate, definition.ValidateUpdate, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
 		return definition.ValidateStatusUpdate(crd)
 	}}
-	theirs = checks{library.ValidateCustomResourceDefinition, library.ValidateCustomResourceDefinitionUpdate, library.ValidateUpdateCustomResourceDefinitionStatus}
+	theirs = checks{library.ValidateCustomResourceDefinition, library.ValidateCustomResourceDefinitionUpdate, libraryStatus}
 )
+
+// libraryStatus is the library's validation of a status, which takes a context from
+// v0.37 on.
+func libraryStatus(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
+	switch validate := any(library.ValidateUpdateCustomResourceDefinitionStatus).(type) {
+	case func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList:
+		return validate(crd, old)
+	case func(ctx context.Context, crd, old *apiextensions.CustomResourceDefinition) field.ErrorList:
+		return validate(context.Background(), crd, old)
+	default:
+		panic(fmt.Sprintf("the library validates a status by a %T", validate))
+	}
+}
 
 // find gives all the answers on a definition, alone and in the place of another.
 func (c checks) find(crd, old *apiextensions.CustomResourceDefinition) (faults [3]field.ErrorList, panicked any) {
