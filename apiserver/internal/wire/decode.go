@@ -250,9 +250,12 @@ func (d *decoding) number() (any, bool) {
 // parser has to look: at anything that it might read in another way, such as
 // fractions, escapes and characters beyond ASCII.
 func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
-	key := 0 // how long a key can be here
+	key := 0       // how long a key can be here
+	first := false // whether this line has only spaces so far; no key ends on another line
 	for i, c := range text {
 		switch {
+		case c == ':' && first:
+			return nil, false
 		case c == '"', c == '\n':
 			key = 0
 		case c < ' ', c > '~', c == '\\', c == '<' && i > 0 && text[i-1] == '<':
@@ -261,6 +264,7 @@ func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
 		if key++; key > maxYAMLKey {
 			return nil, false
 		}
+		first = c == '\n' || first && c == ' '
 	}
 	object, ok = Unmarshal(text)
 	return object, ok && !fractional(object)
