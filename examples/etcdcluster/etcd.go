@@ -106,6 +106,9 @@ func (Network) Change(ctx context.Context, url string, change Change) error {
 		switch {
 		case errors.Is(err, rpctypes.ErrMemberLearnerNotReady), errors.Is(err, rpctypes.ErrUnhealthy), errors.Is(err, rpctypes.ErrMemberNotEnoughStarted):
 			return ErrNotYet
+		case change.Add != "" && errors.Is(err, rpctypes.ErrMemberNotFound):
+			// A leader that has yet to apply the removal before it drops the addition.
+			return ErrNotYet
 		case errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrMemberNotLearner), errors.Is(err, rpctypes.ErrMemberNotFound):
 			return nil
 		}
