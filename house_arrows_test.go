@@ -16,10 +16,10 @@ import (
 // arrows says which of our folders a folder may import, beside what those may
 // import in turn. It is the table of ARCHITECTURE.md.
 var arrows = map[string][]string{
-	"storage":      {},
-	"apiserver":    {"storage"},
-	"definition":   {},
-	"controlplane": {"apiserver", "storage", "definition"},
+	"storage":       {},
+	"apiserver":     {"storage"},
+	"crdvalidation": {},
+	"controlplane":  {"apiserver", "storage", "crdvalidation"},
 
 	"client":     {},
 	"trace":      {},
@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	".":          {"manager", "controller", "internal"},
 	"internal":   {},
 
-	"generate":  {"definition"},
+	"generate":  {"crdvalidation"},
 	"scaffold":  {"generate"},
 	"steertest": {".", "controlplane", "manager", "client"},
 	"sim":       {"steertest", "controlplane", "manager"},

@@ -18,7 +18,7 @@ func (t *served) descriptions() func() *openapi.Documents {
 		var out []openapi.Resource
 		for _, in := range t.ordered() {
 			for i := range in.Versions {
-				if v := &in.Versions[i]; !v.Unserved {
+				if v := &in.Versions[i]; !v.NotServed {
 					out = append(out, in.described(v))
 				}
 			}

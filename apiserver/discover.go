@@ -21,7 +21,7 @@ func (t *served) documents() func() *discovery.Documents {
 		var out []discovery.Resource
 		for _, in := range t.ordered() {
 			for i := range in.Versions {
-				if v := &in.Versions[i]; !v.Unserved {
+				if v := &in.Versions[i]; !v.NotServed {
 					out = append(out, in.discovered(v))
 				}
 			}

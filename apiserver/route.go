@@ -40,7 +40,7 @@ func (s *Server) find(req *endpoint.Request) *installed {
 		return nil
 	}
 	v := in.Version(t.Version)
-	if v == nil || v.Unserved || !in.scoped(req, v) {
+	if v == nil || v.NotServed || !in.scoped(req, v) {
 		return nil
 	}
 	req.Served, req.Resource, req.Version = in.Served, in.Resource, v
@@ -54,7 +54,7 @@ func (s *Server) find(req *endpoint.Request) *installed {
 	return in
 }
 
-// scoped tells whether a path names a namespace if and only if the resource has
+// scoped reports whether a path names a namespace if and only if the resource has
 // them; lists and watches may span all, so that built-in kinds have a path there.
 func (in *installed) scoped(req *endpoint.Request, v *resource.Version) bool {
 	if in.Group == "" && in.Plural == "namespaces" {
@@ -74,7 +74,7 @@ func passage(r *endpoint.Request) exchange.Passage {
 	}
 }
 
-// streams tells whether the answer of a request comes in pieces over time.
+// streams reports whether the answer of a request comes in pieces over time.
 func (s *Server) streams(r *http.Request) bool {
 	if s.table.Load().handler(r.URL.Path) != nil {
 		return true

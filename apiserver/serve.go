@@ -294,10 +294,10 @@ func (s *Server) unknownPath(w *exchange.Writer, req *endpoint.Request) error {
 	return nil
 }
 
-// serves tells whether a version of a group has built-in kinds.
+// serves reports whether a version of a group has built-in kinds.
 func (t *served) serves(group, version string) bool {
 	for _, in := range t.resources {
-		if v := in.Version(version); v != nil && in.Group == group && v.Typed() && !v.Unserved {
+		if v := in.Version(version); v != nil && in.Group == group && v.Typed() && !v.NotServed {
 			return true
 		}
 	}

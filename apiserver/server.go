@@ -237,7 +237,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.gate.Drain(ctx)
 }
 
-// known tells whether anything of a kind is served, and in which bucket its
+// known reports whether anything of a kind is served, and in which bucket its
 // objects are.
 func (s *Server) known(gvk schema.GroupVersionKind) (bucket string, ok bool) {
 	for _, in := range s.table.Load().resources {

@@ -38,7 +38,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -61,13 +61,13 @@ type Cache struct {
 	stopping sync.WaitGroup
 
 	mu        sync.RWMutex
-	informers map[held.Place]*shared
-	indexes   map[held.Place]map[string]IndexFunc
+	informers map[form.Place]*shared
+	indexes   map[form.Place]map[string]IndexFunc
 	ctx       context.Context // of Start; nil before
 	cancel    context.CancelFunc
 	forget    func() bool // lets go of Start's context
 	ended     bool
-	told      map[held.Place]bool // undeclared reads that have been logged
+	told      map[form.Place]bool // undeclared reads that have been logged
 	views     []*Cache
 	parent    *Cache // of a view; else nil
 }
@@ -88,7 +88,7 @@ func New(live *client.Direct, opts Options) (*Cache, error) {
 	c := &Cache{
 		live: live, opts: opts, log: opts.Log, server: &serverVersion{conn: live.Conn(), turn: make(chan struct{}, 1)},
 		kinds: map[schema.GroupVersionKind]KindOptions{}, stopped: make(chan struct{}),
-		informers: map[held.Place]*shared{}, indexes: map[held.Place]map[string]IndexFunc{}, told: map[held.Place]bool{},
+		informers: map[form.Place]*shared{}, indexes: map[form.Place]map[string]IndexFunc{}, told: map[form.Place]bool{},
 	}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -109,7 +109,7 @@ func New(live *client.Direct, opts Options) (*Cache, error) {
 	return c, nil
 }
 
-func (c *Cache) optionsFor(p held.Place) kindOptions {
+func (c *Cache) optionsFor(p form.Place) kindOptions {
 	k := c.kinds[p.GVK]
 	o := kindOptions{
 		namespaces: c.opts.Namespaces, transform: c.opts.Transform, resync: c.opts.Resync,
@@ -234,7 +234,7 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 	if home := c.home(gvk); home != c {
 		return home.Informer(obj)
 	}
-	p := held.Place{GVK: gvk, Form: held.FormOf(obj)}
+	p := form.Place{GVK: gvk, Form: form.FormOf(obj)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -246,7 +246,7 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 			return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 		}
 		for field, fn := range c.indexes[p] {
-			if err := s.store.AddIndex(fieldIndex(field), held.OfWhole(fn)); err != nil {
+			if err := s.store.AddIndex(fieldIndex(field), form.OfWhole(fn)); err != nil {
 				return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 			}
 		}
@@ -257,16 +257,16 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 	}
 	s.holds++
 	h := &hold{s: s}
-	if p.Form == held.Metadata && s.place.Form != held.Metadata {
+	if p.Form == form.Metadata && s.place.Form != form.Metadata {
 		h.fit = metadataOnly
 	}
 	return h, nil
 }
 
 // findLocked is the informer that can answer for p, or nil.
-func (c *Cache) findLocked(p held.Place) *shared {
+func (c *Cache) findLocked(p form.Place) *shared {
 	for _, f := range p.Form.Covers() {
-		if s := c.informers[held.Place{GVK: p.GVK, Form: f}]; s != nil {
+		if s := c.informers[form.Place{GVK: p.GVK, Form: f}]; s != nil {
 			return s
 		}
 	}
@@ -281,8 +281,8 @@ func (c *Cache) of(gvk schema.GroupVersionKind) []*shared {
 	for _, v := range c.views {
 		out = append(out, v.of(gvk)...)
 	}
-	for _, f := range []held.Form{held.Typed, held.Untyped, held.Metadata} {
-		if s := c.informers[held.Place{GVK: gvk, Form: f}]; s != nil {
+	for _, f := range []form.Form{form.Typed, form.Untyped, form.Metadata} {
+		if s := c.informers[form.Place{GVK: gvk, Form: f}]; s != nil {
 			out = append(out, s)
 		}
 	}
@@ -314,7 +314,7 @@ func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error 
 	if home := c.home(gvk); home != c {
 		return home.IndexField(obj, field, fn)
 	}
-	p := held.Place{GVK: gvk, Form: held.FormOf(obj)}
+	p := form.Place{GVK: gvk, Form: form.FormOf(obj)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, taken := c.indexes[p][field]; taken {
@@ -325,7 +325,7 @@ func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error 
 	}
 	c.indexes[p][field] = fn
 	if s := c.informers[p]; s != nil {
-		return s.store.AddIndex(fieldIndex(field), held.OfWhole(fn))
+		return s.store.AddIndex(fieldIndex(field), form.OfWhole(fn))
 	}
 	return nil
 }

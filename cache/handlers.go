@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/form"
 )
 
 // changes are handlers to add and to remove. Handlers add and remove handlers of the
@@ -69,7 +69,7 @@ func (s *shared) add(r *registration) {
 			return
 		}
 		for _, obj := range s.store.All() {
-			r.call(Event{Type: Added, Object: held.Whole(obj), Initial: true})
+			r.call(Event{Type: Added, Object: form.Whole(obj), Initial: true})
 		}
 		s.setHandlers(append(slices.Clone(s.registered()), r))
 	})

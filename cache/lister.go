@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -21,7 +21,7 @@ import (
 // those of the Cache.
 type Lister[T client.Object] struct {
 	cache *Cache
-	place held.Place
+	place form.Place
 	blank func() T
 }
 
@@ -41,7 +41,7 @@ func NewLister[T client.Object](c *Cache) (*Lister[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("lister: %w", err)
 	}
-	p := held.Place{GVK: gvk, Form: held.Typed}
+	p := form.Place{GVK: gvk, Form: form.Typed}
 	newItem, err := p.NewItem(c.live.Scheme())
 	if err != nil {
 		return nil, fmt.Errorf("lister: %w", err)
@@ -105,7 +105,7 @@ func (l *Lister[T]) All(ctx context.Context, opts ...client.ListOption) (iter.Se
 	}
 	return func(yield func(T) bool) {
 		for _, obj := range found {
-			if t, ok := held.Whole(obj).(T); ok && !yield(t) {
+			if t, ok := form.Whole(obj).(T); ok && !yield(t) {
 				return
 			}
 		}

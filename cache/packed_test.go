@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 )
@@ -52,7 +52,7 @@ func TestACompactCacheAnswersLikeAnyOther(t *testing.T) {
 			if compact {
 				for _, s := range r.cache.all() {
 					for _, obj := range s.store.All() {
-						if got := fmt.Sprintf("%T", obj); got != "*held.packed" {
+						if got := fmt.Sprintf("%T", obj); got != "*form.packed" {
 							t.Errorf("%s is not held encoded", got)
 						}
 					}
@@ -107,7 +107,7 @@ func TestACompactCacheAnswersLikeAnyOther(t *testing.T) {
 // heapOf is the live heap that a cache of Pods takes, in bytes.
 func heapOf(t *testing.T, objects int, compact bool) float64 {
 	t.Helper()
-	k := held.NewPacking(held.Place{GVK: corev1.SchemeGroupVersion.WithKind("Pod")}, func() client.Object { return &corev1.Pod{} })
+	k := form.NewPacking(form.Place{GVK: corev1.SchemeGroupVersion.WithKind("Pod")}, func() client.Object { return &corev1.Pod{} })
 	live := func() float64 {
 		runtime.GC()
 		runtime.GC()
@@ -130,7 +130,7 @@ func heapOf(t *testing.T, objects int, compact bool) float64 {
 		batch := []store.Delta{{Op: store.Put, Object: obj}}
 		if compact {
 			k.PackAll(batch)
-			held.Settle(batch)
+			form.Settle(batch)
 		}
 		kept[i] = batch[0].Object
 	}

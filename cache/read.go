@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/codec"
@@ -53,7 +53,7 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", key, err)
 	}
-	s, err := c.informerFor(ctx, held.Place{GVK: gvk, Form: held.FormOf(obj)}, key.Namespace, obj)
+	s, err := c.informerFor(ctx, form.Place{GVK: gvk, Form: form.FormOf(obj)}, key.Namespace, obj)
 	if err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
 	}
@@ -67,7 +67,7 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 	case found == nil:
 		err = s.notFound(key)
 	default:
-		if err = held.CopyInto(obj, found); err == nil && reflect.TypeOf(obj) == reflect.TypeOf(found) {
+		if err = form.CopyInto(obj, found); err == nil && reflect.TypeOf(obj) == reflect.TypeOf(found) {
 			original = found
 		}
 	}
@@ -86,7 +86,7 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	s, err := c.informerFor(ctx, held.Place{GVK: gvk, Form: held.FormOf(list)}, o.Namespace, list)
+	s, err := c.informerFor(ctx, form.Place{GVK: gvk, Form: form.FormOf(list)}, o.Namespace, list)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
@@ -156,7 +156,7 @@ func (c *Cache) observe(ctx context.Context, verb client.Verb, gvk schema.GroupV
 
 // informerFor is the synced informer that answers for p in namespace; nil means
 // that the read is to be live.
-func (c *Cache) informerFor(ctx context.Context, p held.Place, namespace string, asked any) (*shared, error) {
+func (c *Cache) informerFor(ctx context.Context, p form.Place, namespace string, asked any) (*shared, error) {
 	if home := c.home(p.GVK); home != c {
 		return home.informerFor(ctx, p, namespace, asked)
 	}
@@ -192,7 +192,7 @@ func (s *shared) watches(namespace string) bool {
 
 // undeclared is the error, or the one log line, of a read of something that is
 // not watched.
-func (c *Cache) undeclared(ctx context.Context, p held.Place, namespace string, asked any) error {
+func (c *Cache) undeclared(ctx context.Context, p form.Place, namespace string, asked any) error {
 	declare := declaration(strings.TrimSuffix(typeName(asked), "List"))
 	if c.opts.Undeclared == UndeclaredError || namespace != "" && c.opts.Undeclared == UndeclaredWatch {
 		return &NotDeclaredError{GVK: p.GVK, Namespace: namespace, Declare: declare}
@@ -324,7 +324,7 @@ func setItems(list client.ObjectList, found []client.Object) error {
 			return fmt.Errorf("items of %T are not objects", list)
 		}
 	}
-	if err := held.CopyAll(to, found); err != nil {
+	if err := form.CopyAll(to, found); err != nil {
 		return err
 	}
 	items.Set(out)

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/form"
 )
 
 // registration is a handler in an informer.
@@ -64,7 +64,7 @@ func (r *registration) call(e Event) {
 // metadataOnly is an event with the metadata of its objects alone, in copies.
 func metadataOnly(e Event) (Event, error) {
 	object := &metav1.PartialObjectMetadata{}
-	if err := held.CopyInto(object, e.Object); err != nil {
+	if err := form.CopyInto(object, e.Object); err != nil {
 		return e, err
 	}
 	before := e.Old
@@ -75,7 +75,7 @@ func metadataOnly(e Event) (Event, error) {
 		e.Old = object
 	default:
 		old := &metav1.PartialObjectMetadata{}
-		if err := held.CopyInto(old, before); err != nil {
+		if err := form.CopyInto(old, before); err != nil {
 			return e, err
 		}
 		e.Old, e.changed = old, &changed{} // others compare the whole objects

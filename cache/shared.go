@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/steer-dev/steer/cache/internal/held"
+	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/reflector"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
@@ -38,11 +38,11 @@ const batchLength = 256
 // Two goroutines lie between a socket and a handler: a reflector per watch
 // decodes, one committer applies to the store and calls handlers.
 type shared struct {
-	place   held.Place
+	place   form.Place
 	cache   *Cache
 	options kindOptions
 	store   *store.Store
-	packing *held.Packing // of a compact informer, else nil
+	packing *form.Packing // of a compact informer, else nil
 	sources []*source
 	newItem func() client.Object
 
@@ -65,7 +65,7 @@ type shared struct {
 	logged  []string    // by scope: the last error logged
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
-	mutated held.MutationDetector
+	mutated form.MutationDetector
 }
 
 // kindOptions are Options and KindOptions, resolved.
@@ -80,7 +80,7 @@ type kindOptions struct {
 	compact       bool
 }
 
-func newShared(c *Cache, p held.Place) (*shared, error) {
+func newShared(c *Cache, p form.Place) (*shared, error) {
 	newItem, err := p.NewItem(c.live.Scheme())
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func newShared(c *Cache, p held.Place) (*shared, error) {
 	}
 	s.mutated.On = c.opts.DetectMutation
 	if options.compact {
-		s.packing = held.NewPacking(p, newItem)
+		s.packing = form.NewPacking(p, newItem)
 	}
 	var remembered []store.Delta
 	for _, obj := range options.remembered {
@@ -243,7 +243,7 @@ func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Chan
 	defer s.letGo()
 	if s.packing != nil {
 		s.packing.PackAll(batch)
-		defer held.Settle(batch)
+		defer form.Settle(batch)
 	}
 	changes = s.store.Commit(batch, changes)
 	told := len(s.registered()) > 0
@@ -274,11 +274,11 @@ func (s *shared) apply(batch []store.Delta, changes []store.Change) []store.Chan
 func eventOf(c *store.Change) Event {
 	switch {
 	case c.Old == nil:
-		return Event{Type: Added, Object: held.Whole(c.New)}
+		return Event{Type: Added, Object: form.Whole(c.New)}
 	case c.New == nil:
-		return Event{Type: Deleted, Object: held.Whole(c.Old), Inferred: c.Inferred}
+		return Event{Type: Deleted, Object: form.Whole(c.Old), Inferred: c.Inferred}
 	}
-	return Event{Type: Updated, Object: held.Whole(c.New), Old: held.Whole(c.Old)}
+	return Event{Type: Updated, Object: form.Whole(c.New), Old: form.Whole(c.Old)}
 }
 
 func (s *shared) dispatch(e Event) {
@@ -299,7 +299,7 @@ func (s *shared) resync() {
 		return
 	}
 	for _, obj := range s.store.All() {
-		obj = held.Whole(obj)
+		obj = form.Whole(obj)
 		s.dispatch(Event{Type: Updated, Object: obj, Old: obj, Resync: true})
 	}
 }

@@ -30,11 +30,11 @@ type Object interface {
 // the parameter of Reconcile. Every mistake that can be known by now is an error.
 // For reconcilers of requests see [AddRequests].
 func Add[T Object](m Manager, r Reconciler[T], options ...Option) error {
-	s, base, err := settle(m, options)
+	s, deps, err := settle(m, options)
 	if err == nil {
 		reconcile := func(ctx context.Context, obj client.Object) (Result, error) { return r.Reconcile(ctx, any(obj).(T)) }
 		var e engine
-		if e, err = buildObjects(base, s, reflect.TypeFor[T](), reconcile); err == nil {
+		if e, err = buildObjects(deps, s, reflect.TypeFor[T](), reconcile); err == nil {
 			return addEngine(m, e)
 		}
 	}
@@ -45,11 +45,11 @@ func Add[T Object](m Manager, r Reconciler[T], options ...Option) error {
 // comparable type that is no object. The reconciler reads for itself, and the options
 // Watches and From say where its requests come from. The name is as for [Name].
 func AddRequests[K comparable](m Manager, name string, r Reconciler[K], options ...RequestOption) error {
-	s, base, err := settle(m, options)
+	s, deps, err := settle(m, options)
 	if err == nil {
 		s.name = name
 		var e engine
-		if e, err = buildRequests(base, s, r); err == nil {
+		if e, err = buildRequests(deps, s, r); err == nil {
 			return addEngine(m, e)
 		}
 	}
@@ -73,22 +73,22 @@ func addEngine(m Manager, e engine) error {
 }
 
 // settle gathers what the options set, and what the manager shares.
-func settle[O Option](m Manager, options []O) (*settings, Base, error) {
-	s, base := &settings{}, m.Base()
+func settle[O Option](m Manager, options []O) (*settings, Deps, error) {
+	s, deps := &settings{}, m.Deps()
 	for _, option := range options {
 		option.apply(s)
 	}
-	if base.Client == nil || base.Informers == nil {
-		return nil, base, errors.New("the manager has no client or no informers")
+	if deps.Client == nil || deps.Informers == nil {
+		return nil, deps, errors.New("the manager has no client or no informers")
 	}
-	if base.Log == nil {
-		base.Log = slog.Default()
+	if deps.Log == nil {
+		deps.Log = slog.Default()
 	}
-	return s, base, nil
+	return s, deps, nil
 }
 
 // buildRequests makes a controller of requests.
-func buildRequests[K comparable](base Base, s *settings, r Reconciler[K]) (engine, error) {
+func buildRequests[K comparable](deps Deps, s *settings, r Reconciler[K]) (engine, error) {
 	of := reflect.TypeFor[K]()
 	switch {
 	case of.Implements(reflect.TypeFor[client.Object]()):
@@ -100,7 +100,7 @@ func buildRequests[K comparable](base Base, s *settings, r Reconciler[K]) (engin
 	case len(s.sources) == 0:
 		return nil, errors.New("nothing would ever request anything: add Watches or From")
 	}
-	sh := &shared{name: s.name, owner: s.owner(base), base: base, log: base.Log.With("controller", s.name)}
+	sh := &shared{name: s.name, owner: s.owner(deps), deps: deps, log: deps.Log.With("controller", s.name)}
 	describe := func(key K) (trace.Object, string) {
 		if req, ok := any(key).(Request); ok {
 			return trace.Object{Namespace: req.Namespace, Name: req.Name}, ""
@@ -112,7 +112,7 @@ func buildRequests[K comparable](base Base, s *settings, r Reconciler[K]) (engin
 }
 
 // owner of the fields that the controller writes.
-func (s *settings) owner(base Base) string { return cmp.Or(s.fieldOwner, base.FieldOwner, s.name) }
+func (s *settings) owner(deps Deps) string { return cmp.Or(s.fieldOwner, deps.FieldOwner, s.name) }
 
 // newController makes the engine, with the sources of the settings after the
 // given ones.
@@ -125,7 +125,7 @@ func newController[K comparable](
 		sources: sources, process: process, describe: describe, working: make(chan struct{}),
 	}
 	for i, open := range s.sources {
-		made, err := open(sh, sh.base)
+		made, err := open(sh, sh.deps)
 		if err == nil {
 			source, ok := made.(Source[K])
 			if ok {
@@ -145,13 +145,13 @@ func newController[K comparable](
 		c.stopSources()
 		return nil, err
 	}
-	if sh.base.Metrics != nil {
+	if sh.deps.Metrics != nil {
 		options.Observer = forward{&c.instruments}
 	}
 	c.queue = queue.New(options)
-	if sh.base.Metrics != nil {
+	if sh.deps.Metrics != nil {
 		var err error
-		if c.instruments, err = sh.base.Metrics(c); err != nil {
+		if c.instruments, err = sh.deps.Metrics(c); err != nil {
 			c.stopSources()
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (f forward) Waited(d time.Duration) { (*f.to).Waited(d) }
 func (f forward) Worked(d time.Duration) { (*f.to).Worked(d) }
 
 // buildObjects makes the controller of a kind.
-func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(context.Context, client.Object) (Result, error)) (engine, error) {
+func buildObjects(deps Deps, s *settings, of reflect.Type, reconcile func(context.Context, client.Object) (Result, error)) (engine, error) {
 	if of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("Reconcile takes a %v: take a pointer to a Go type of a kind", of)
 	}
@@ -175,7 +175,7 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 	if s.gvk.Kind != "" {
 		example.GetObjectKind().SetGroupVersionKind(s.gvk)
 	}
-	gvk, err := client.KindOf(base.Client.Scheme(), example)
+	gvk, err := client.KindOf(deps.Client.Scheme(), example)
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +189,8 @@ func buildObjects(base Base, s *settings, of reflect.Type, reconcile func(contex
 		return nil, err
 	}
 	sh := &shared{
-		name: s.name, owner: s.owner(base), base: base, gvk: gvk, silent: s.silent,
-		log: base.Log.With("controller", s.name, "controllerGroup", gvk.Group, "controllerKind", gvk.Kind),
+		name: s.name, owner: s.owner(deps), deps: deps, gvk: gvk, silent: s.silent,
+		log: deps.Log.With("controller", s.name, "controllerGroup", gvk.Group, "controllerKind", gvk.Kind),
 	}
 	example.GetObjectKind().SetGroupVersionKind(gvk)
 	sh.example = example

@@ -228,9 +228,9 @@ func ReconcileID(ctx context.Context) trace.ID {
 // Emit sends an event for users from within a reconcile. Emit on transitions,
 // not in every reconcile: changes of the condition Ready are told without it.
 // Regarding is the object of the reconcile unless it is set.
-func Emit(ctx context.Context, note Note) {
+func Emit(ctx context.Context, note UserEvent) {
 	a := attemptOf(ctx)
-	if a == nil || a.shared.base.Events == nil {
+	if a == nil || a.shared.deps.Events == nil {
 		return
 	}
 	if note.Regarding == nil {
@@ -243,7 +243,7 @@ func Emit(ctx context.Context, note Note) {
 		note.Action = note.Reason
 	}
 	note.Controller = a.shared.name
-	a.shared.base.Events.Record(note)
+	a.shared.deps.Events.Record(note)
 }
 
 // statusTimeout bounds the write of a status after the time of its attempt ran

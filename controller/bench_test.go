@@ -52,8 +52,8 @@ type bench struct {
 
 func (b *bench) Add(r controller.Runnable) error { b.part = r; return nil }
 
-func (b *bench) Base() controller.Base {
-	return controller.Base{Client: b.instant, Informers: b.instant, Trace: b.trace, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+func (b *bench) Deps() controller.Deps {
+	return controller.Deps{Client: b.instant, Informers: b.instant, Trace: b.trace, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 
 // BenchmarkEmptyReconcile is one event through predicate, handler, queue, worker
@@ -90,7 +90,7 @@ func BenchmarkEmptyReconcile(b *testing.B) {
 			}
 			req := controller.RequestFor(m.object)
 			measure(b, m, func() {
-				source.enqueue(req, queue.Order{})
+				source.enqueue(req, queue.AddOptions{})
 				<-done
 			})
 		})
@@ -99,11 +99,11 @@ func BenchmarkEmptyReconcile(b *testing.B) {
 
 // direct is a source that a benchmark drives by hand.
 type direct struct {
-	enqueue func(controller.Request, queue.Order)
+	enqueue func(controller.Request, queue.AddOptions)
 	ready   chan struct{}
 }
 
-func (d *direct) Start(_ context.Context, enqueue func(controller.Request, queue.Order)) error {
+func (d *direct) Start(_ context.Context, enqueue func(controller.Request, queue.AddOptions)) error {
 	d.enqueue = enqueue
 	close(d.ready)
 	return nil

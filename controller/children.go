@@ -160,7 +160,7 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 		name = strings.ToLower(t[strings.LastIndexByte(t, '.')+1:])
 	}
 	s := &children.Set{
-		Context: ctx, Client: a.shared.base.Client, Controller: a.shared.owner, Name: name, FullName: a.shared.name + "." + name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
+		Context: ctx, Client: a.shared.deps.Client, Controller: a.shared.owner, Name: name, FullName: a.shared.name + "." + name, Owner: owner, OwnerGVK: a.shared.gvk, Legacy: c.Legacy,
 		Whole:  c.Name == "" && isKind[T](),
 		Memory: a.children.of(Request{types.NamespacedName{Namespace: a.object.Namespace, Name: a.object.Name}}),
 		Revised: func(take func(client.Object)) {
@@ -203,7 +203,7 @@ func (c Children[T]) kinds(ctx context.Context) (kinds []client.Object) {
 		return sh.owned
 	}
 	example, _ := newObject[T]()
-	scheme := sh.base.Client.Scheme()
+	scheme := sh.deps.Client.Scheme()
 	want, err := client.KindOf(scheme, example)
 	for _, kind := range sh.owned {
 		if got, gotErr := client.KindOf(scheme, kind); err == nil && gotErr == nil && got == want {

@@ -194,10 +194,10 @@ type behind struct {
 	asked atomic.Bool
 }
 
-func (b *behind) Base() controller.Base {
-	base := b.fake.Base()
-	base.Client = staleReads{b.server, b}
-	return base
+func (b *behind) Deps() controller.Deps {
+	deps := b.fake.Deps()
+	deps.Client = staleReads{b.server, b}
+	return deps
 }
 
 type staleReads struct {

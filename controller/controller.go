@@ -60,7 +60,7 @@ type shared struct {
 	name string
 	// owner of the fields that the controller writes.
 	owner string
-	base  Base
+	deps  Deps
 	log   *slog.Logger
 	// gvk is the reconciled kind; empty for controllers of other requests.
 	gvk     schema.GroupVersionKind
@@ -94,9 +94,9 @@ type controller[K comparable] struct {
 }
 
 var (
-	_ LeaderElected = (*controller[Request])(nil)
-	_ Named         = (*controller[Request])(nil)
-	_ Measured      = (*controller[Request])(nil)
+	_ LeaderElected  = (*controller[Request])(nil)
+	_ Named          = (*controller[Request])(nil)
+	_ ControllerInfo = (*controller[Request])(nil)
 )
 
 // Name implements Named.
@@ -188,7 +188,7 @@ func (c *controller[K]) stopSources() {
 func (c *controller[K]) findScope(ctx context.Context) bool {
 	backoff := queue.Exponential(100*time.Millisecond, syncReport)
 	for n := 1; ; n++ {
-		resource, err := c.shared.base.Client.Mapper().ForKind(ctx, c.shared.gvk)
+		resource, err := c.shared.deps.Client.Mapper().ForKind(ctx, c.shared.gvk)
 		if err == nil {
 			c.shared.scope.namespaced = resource.Namespaced
 			return true
@@ -242,7 +242,7 @@ func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	times := c.soon.begin(item.Key)
 	began := time.Now()
 	a := &attempt{Context: ctx, stopping: ctx, shared: c.shared, object: object, request: request}
-	c.shared.base.Trace.Begin(&a.record, trace.Start{
+	c.shared.deps.Trace.Begin(&a.record, trace.Start{
 		Controller: c.shared.name, Object: object, Request: request, Began: began,
 		Waited: item.Waited, Retries: item.Failures, Causes: item.Causes,
 	})
@@ -285,7 +285,7 @@ func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item
 	}
 	var panicked *PanicError
 	broken := errors.As(err, &panicked)
-	if report := c.shared.base.OnError; report != nil && (broken || ctx.Err() == nil && !isQuiet(err)) {
+	if report := c.shared.deps.OnError; report != nil && (broken || ctx.Err() == nil && !isQuiet(err)) {
 		report(fmt.Errorf("controller %s, %s: %w", c.shared.name, cmp.Or(a.request, a.object.String()), err))
 	}
 	outcome := trace.Failed
@@ -304,7 +304,7 @@ func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item
 	case isQuiet(err):
 		outcome = trace.Conflicted
 	}
-	order := queue.Order{Priority: item.Priority}
+	order := queue.AddOptions{Priority: item.Priority}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		order.After = time.Duration(seconds) * time.Second
 	}
@@ -324,14 +324,14 @@ func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item
 func (c *controller[K]) settleResult(item *queue.Item[K], result Result) (trace.Outcome, time.Duration) {
 	switch result.kind {
 	case resultRetry:
-		after, ok := c.queue.Retry(item.Key, queue.Order{Priority: item.Priority})
+		after, ok := c.queue.Retry(item.Key, queue.AddOptions{Priority: item.Priority})
 		if !ok {
 			return trace.GaveUp, 0
 		}
 		return trace.Again, after
 	case resultAfter:
 		c.queue.Forget(item.Key)
-		c.queue.Add(item.Key, queue.Order{
+		c.queue.Add(item.Key, queue.AddOptions{
 			After: result.after, Priority: item.Priority, Cause: trace.Cause{Type: trace.Delayed},
 		})
 		return trace.Requeued, result.after

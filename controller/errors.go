@@ -21,7 +21,7 @@ func Terminal(err error) error {
 	return &terminalError{err}
 }
 
-// IsTerminal tells whether err, or what it wraps, is marked by [Terminal].
+// IsTerminal reports whether err, or what it wraps, is marked by [Terminal].
 func IsTerminal(err error) bool {
 	var t *terminalError
 	return errors.As(err, &t)

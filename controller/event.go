@@ -58,7 +58,7 @@ func causeType(e cache.Event) trace.CauseType {
 	return trace.Updated
 }
 
-// Predicate tells whether an event matters. Predicates filter events, not what
+// Predicate reports whether an event matters. Predicates filter events, not what
 // the cache holds: see the options of the cache for that. They run for every
 // event and must be fast.
 type Predicate[T client.Object] func(e Event[T]) bool
@@ -79,8 +79,8 @@ func AnnotationsChanged[T client.Object](e Event[T]) bool {
 	return e.Type != cache.Updated || !maps.Equal(e.Old.GetAnnotations(), e.Object.GetAnnotations())
 }
 
-// VersionChanged drops updates without any change: resyncs.
-func VersionChanged[T client.Object](e Event[T]) bool {
+// ResourceVersionChanged drops updates that leave metadata.resourceVersion as it was: resyncs.
+func ResourceVersionChanged[T client.Object](e Event[T]) bool {
 	return e.Type != cache.Updated || e.Old.GetResourceVersion() != e.Object.GetResourceVersion()
 }
 

@@ -42,7 +42,7 @@ func (o *objects) finalize(a *attempt, obj, original client.Object) (Result, err
 			return result, err
 		}
 		if !last { // its status may just have been written: the new revision is the one to expect
-			if err := o.shared.base.Client.Get(a, client.ObjectKeyFromObject(obj), obj); err != nil {
+			if err := o.shared.deps.Client.Get(a, client.ObjectKeyFromObject(obj), obj); err != nil {
 				return Result{}, client.IgnoreNotFound(err)
 			}
 		}
@@ -70,7 +70,7 @@ func (o *objects) setFinalizers(ctx context.Context, obj client.Object, names []
 	}
 	patch := client.RawPatch(types.MergePatchType, data)
 	err = o.shared.own.perform(RequestFor(obj), obj.GetResourceVersion(), data, func() (string, error) {
-		err := o.shared.base.Client.Patch(ctx, obj, patch, client.FieldOwner(o.shared.owner))
+		err := o.shared.deps.Client.Patch(ctx, obj, patch, client.FieldOwner(o.shared.owner))
 		return obj.GetResourceVersion(), err
 	})
 	if err != nil {

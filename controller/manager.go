@@ -17,9 +17,9 @@ import (
 // Manager is the process that a controller is added to; *manager.Manager is
 // one.
 type Manager interface {
-	// Base returns what the controllers of the manager share. It may be called
+	// Deps returns what the controllers of the manager share. It may be called
 	// before the manager starts.
-	Base() Base
+	Deps() Deps
 	// Add makes the manager run a runnable, at once when it has started. It
 	// refuses a second runnable that is a [Named] of the same name.
 	Add(r Runnable) error
@@ -46,8 +46,8 @@ type Named interface {
 	Name() string
 }
 
-// Base is what the controllers of one manager share.
-type Base struct {
+// Deps are what the controllers of one manager share.
+type Deps struct {
 	// Client reads from the cache and writes to the server. It is required.
 	Client client.Client
 	// Informers hands out the informers behind Client. It is required.
@@ -60,7 +60,7 @@ type Base struct {
 	Events EventRecorder
 	// Metrics makes the instruments of a controller when it is added; its error
 	// refuses the controller. nil measures nothing.
-	Metrics func(Measured) (Instruments, error)
+	Metrics func(ControllerInfo) (Instruments, error)
 	// FieldOwner owns the fields that controllers write; empty means that each
 	// owns them under its own name.
 	FieldOwner string
@@ -69,8 +69,8 @@ type Base struct {
 	OnError func(error)
 }
 
-// Measured is a controller as its metrics see it.
-type Measured interface {
+// ControllerInfo is a controller as its metrics see it.
+type ControllerInfo interface {
 	Name() string
 	// Example is an empty object of the reconciled kind, which it names; nil for
 	// controllers of other requests.
@@ -83,7 +83,7 @@ type Measured interface {
 }
 
 // Instruments take what a controller measures, apart from what can be read from
-// [Measured] at any time. They must be fast and safe for concurrent use.
+// [ControllerInfo] at any time. They must be fast and safe for concurrent use.
 type Instruments interface {
 	// Waited and Worked measure the queue.
 	queue.Observer
@@ -93,11 +93,11 @@ type Instruments interface {
 
 // EventRecorder takes events for users to read. It must not block.
 type EventRecorder interface {
-	Record(e Note)
+	Record(e UserEvent)
 }
 
-// Note is an event for users, in the terms of events.k8s.io.
-type Note struct {
+// UserEvent is an event for users, in the terms of events.k8s.io.
+type UserEvent struct {
 	// Regarding is the object that the event is about.
 	Regarding client.Object
 	// Related is a second object, often a child; nil means none.
@@ -109,8 +109,8 @@ type Note struct {
 	// Action is what was done or tried, in UpperCamelCase, at most 128
 	// characters; empty means the reason.
 	Action string
-	// Text is for people, at most 1,024 bytes.
-	Text string
+	// Note is for people, at most 1,024 bytes.
+	Note string
 	// Controller is the name of the controller that says so.
 	Controller string
 }

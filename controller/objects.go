@@ -84,10 +84,10 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 
 // read gets the object, and what it is a copy of unless nobody else has that.
 func (o *objects) read(ctx context.Context, key Request, obj client.Object) (original client.Object, err error) {
-	if cached, ok := o.shared.base.Client.(cache.OriginalReader); ok {
+	if cached, ok := o.shared.deps.Client.(cache.OriginalReader); ok {
 		return cached.GetOriginal(ctx, key.NamespacedName, obj)
 	}
-	return nil, o.shared.base.Client.Get(ctx, key.NamespacedName, obj)
+	return nil, o.shared.deps.Client.Get(ctx, key.NamespacedName, obj)
 }
 
 // ending says what a result means for the status.

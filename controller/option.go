@@ -73,7 +73,7 @@ type predicateOf struct {
 
 // sourceMaker makes a Source[K] for the K of the controller; it returns any
 // because an option cannot know K.
-type sourceMaker func(s *shared, base Base) (source any, err error)
+type sourceMaker func(s *shared, deps Deps) (source any, err error)
 
 // Name names the controller, in logs, metrics and as field manager. It must be
 // unique in its manager. Without it the name is that of the kind, in lower case.
@@ -189,14 +189,14 @@ func untyped[T client.Object](p Predicate[T]) Predicate[client.Object] {
 func Owns[T client.Object](predicates ...Predicate[T]) Option {
 	keep := untyped(All(predicates...))
 	return objectOption(func(s *settings) {
-		s.sources = append(s.sources, func(shared *shared, base Base) (any, error) {
+		s.sources = append(s.sources, func(shared *shared, deps Deps) (any, error) {
 			obj, err := newObject[T]()
 			if err != nil {
 				return nil, err
 			}
 			shared.needScope = true
 			shared.owned = append(shared.owned, obj)
-			return Kind(base.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope), keep)
+			return Kind(deps.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope), keep)
 		})
 	})
 }
@@ -205,11 +205,11 @@ func Owns[T client.Object](predicates ...Predicate[T]) Option {
 // metadata only.
 func OwnsKind(gvk schema.GroupVersionKind) Option {
 	return objectOption(func(s *settings) {
-		s.sources = append(s.sources, func(shared *shared, base Base) (any, error) {
+		s.sources = append(s.sources, func(shared *shared, deps Deps) (any, error) {
 			obj := client.NewMetadata(gvk)
 			shared.needScope = true
 			shared.owned = append(shared.owned, obj)
-			return Kind(base.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope))
+			return Kind(deps.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope))
 		})
 	})
 }
@@ -220,12 +220,12 @@ func OwnsKind(gvk schema.GroupVersionKind) Option {
 //	controller.Watches(controller.Map(r.requestsForSecret))
 func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ...Predicate[T]) RequestOption {
 	return anyOption(func(s *settings) {
-		s.sources = append(s.sources, func(_ *shared, base Base) (any, error) {
+		s.sources = append(s.sources, func(_ *shared, deps Deps) (any, error) {
 			obj, err := newObject[T]()
 			if err != nil {
 				return nil, err
 			}
-			return Kind(base.Informers, obj, handler, predicates...)
+			return Kind(deps.Informers, obj, handler, predicates...)
 		})
 	})
 }
@@ -234,7 +234,7 @@ func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ..
 // cluster, or one of your own.
 func From[K comparable](source Source[K]) RequestOption {
 	return anyOption(func(s *settings) {
-		s.sources = append(s.sources, func(*shared, Base) (any, error) { return source, nil })
+		s.sources = append(s.sources, func(*shared, Deps) (any, error) { return source, nil })
 	})
 }
 

@@ -209,7 +209,7 @@ func TestASetMayMixKindsAndForms(t *testing.T) {
 		typed := func(w *Web) client.Object {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: w.Name}}
 		}
-		source, err := controller.Kind(m.Base().Informers, secret(), controller.Map(func(context.Context, client.Object) []controller.Request {
+		source, err := controller.Kind(m.Deps().Informers, secret(), controller.Map(func(context.Context, client.Object) []controller.Request {
 			return nil
 		}))
 		if err != nil {
@@ -293,11 +293,11 @@ func create(t *testing.T, env *steertest.Env, obj client.Object) {
 
 // host is a controller.Manager: a client, a cache, and what was added.
 type host struct {
-	base  controller.Base
+	deps  controller.Deps
 	parts []controller.Runnable
 }
 
-func (h *host) Base() controller.Base { return h.base }
+func (h *host) Deps() controller.Deps { return h.deps }
 
 func (h *host) Add(r controller.Runnable) error {
 	h.parts = append(h.parts, r)
@@ -322,7 +322,7 @@ func startWith(t *testing.T, env *steertest.Env, calls interceptor.Funcs, setup 
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{base: controller.Base{
+	h := &host{deps: controller.Deps{
 		Client: interceptor.New(cache.NewClient(live, copies), calls), Informers: copies, Trace: trace.NewRecorder(trace.Options{}), Log: quiet,
 	}}
 	if err := setup(h); err != nil {
@@ -348,7 +348,7 @@ func startWith(t *testing.T, env *steertest.Env, calls interceptor.Funcs, setup 
 	t.Cleanup(func() {
 		kill()
 		if t.Failed() {
-			for r := range h.base.Trace.Records() {
+			for r := range h.deps.Trace.Records() {
 				t.Log(r)
 			}
 		}

@@ -26,8 +26,8 @@ type prioritized[K comparable] struct {
 }
 
 // Start implements Source.
-func (p prioritized[K]) Start(ctx context.Context, enqueue func(K, queue.Order)) error {
-	return p.Source.Start(ctx, func(key K, order queue.Order) {
+func (p prioritized[K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
+	return p.Source.Start(ctx, func(key K, order queue.AddOptions) {
 		order.Priority += p.n
 		enqueue(key, order)
 	})

@@ -31,7 +31,7 @@ import (
 // the controller: no index of the cache has to be declared.
 func References[R, T client.Object](names func(obj T) []client.ObjectKey) Option {
 	return objectOption(func(s *settings) {
-		s.sources = append(s.sources, func(sh *shared, base Base) (any, error) {
+		s.sources = append(s.sources, func(sh *shared, deps Deps) (any, error) {
 			if got := reflect.TypeFor[T](); reflect.TypeOf(sh.example) != got {
 				return nil, fmt.Errorf("References[%v]: the function takes a %v, which Reconcile does not", reflect.TypeFor[R](), got)
 			}
@@ -40,10 +40,10 @@ func References[R, T client.Object](names func(obj T) []client.ObjectKey) Option
 				return nil, err
 			}
 			r := &references[T]{names: names, users: map[client.ObjectKey]map[Request]bool{}, used: map[Request][]client.ObjectKey{}}
-			if r.Source, err = Kind(base.Informers, obj, Map(func(_ context.Context, obj R) []Request { return r.of(obj) })); err != nil {
+			if r.Source, err = Kind(deps.Informers, obj, Map(func(_ context.Context, obj R) []Request { return r.of(obj) })); err != nil {
 				return nil, err
 			}
-			if r.objects, err = base.Informers.Informer(sh.example); err != nil {
+			if r.objects, err = deps.Informers.Informer(sh.example); err != nil {
 				r.Source.Stop()
 				return nil, err
 			}
@@ -66,7 +66,7 @@ type references[T client.Object] struct {
 }
 
 // Start implements Source. The objects are indexed before what they name is seen.
-func (r *references[T]) Start(ctx context.Context, enqueue func(Request, queue.Order)) error {
+func (r *references[T]) Start(ctx context.Context, enqueue func(Request, queue.AddOptions)) error {
 	registration := r.objects.AddHandler(func(e cache.Event) {
 		obj, ok := e.Object.(T)
 		if !ok || e.Resync {

@@ -41,7 +41,7 @@ func NewStep[T client.Object](set Children[T], desired []T, ready func(child T) 
 			}
 			for _, child := range desired {
 				if ready != nil && !ready(child) {
-					gvk, err := client.KindOf(attemptOf(ctx).shared.base.Client.Scheme(), child)
+					gvk, err := client.KindOf(attemptOf(ctx).shared.deps.Client.Scheme(), child)
 					return fmt.Sprint(gvk.Kind, " ", child.GetName()), err
 				}
 			}

@@ -22,7 +22,7 @@ import (
 type Source[K comparable] interface {
 	// Start begins to call enqueue and returns. It must not wait for the other
 	// side. ctx ends with the controller.
-	Start(ctx context.Context, enqueue func(K, queue.Order)) error
+	Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error
 	// WaitForSync waits until everything that was there at the start has been
 	// enqueued. When ctx ends first, the error says what to do about it.
 	WaitForSync(ctx context.Context) error
@@ -47,7 +47,7 @@ func Kind[T client.Object, K comparable](informers cache.Informers, obj T, handl
 // reconciledKind is the source of the kind that a controller reconciles: a [Kind]
 // without the events of the controller's own writes.
 func reconciledKind(sh *shared, obj client.Object, predicates ...Predicate[client.Object]) (Source[Request], error) {
-	source, err := Kind(sh.base.Informers, obj, Self[client.Object](), predicates...)
+	source, err := Kind(sh.deps.Informers, obj, Self[client.Object](), predicates...)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ type kindSource[T client.Object, K comparable] struct {
 	registration cache.Registration
 }
 
-func (s *kindSource[T, K]) Start(ctx context.Context, enqueue func(K, queue.Order)) error {
+func (s *kindSource[T, K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
 	r := s.informer.AddHandler(func(e cache.Event) { s.handle(ctx, e, enqueue) })
 	s.mu.Lock()
 	s.registration = r
@@ -75,12 +75,12 @@ func (s *kindSource[T, K]) Start(ctx context.Context, enqueue func(K, queue.Orde
 	return nil
 }
 
-func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue func(K, queue.Order)) {
+func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue func(K, queue.AddOptions)) {
 	event, ok := typed[T](e)
 	if !ok || !s.predicate(event) {
 		return
 	}
-	order := queue.Order{Cause: trace.Cause{
+	order := queue.AddOptions{Cause: trace.Cause{
 		Type: causeType(e),
 		Object: trace.Object{
 			Group: s.gvk.Group, Kind: s.gvk.Kind,
@@ -124,14 +124,14 @@ func (s *kindSource[T, K]) Stop() {
 
 // Channel is a source of the requests that are sent on ch, until it is closed.
 func Channel[K comparable](ch <-chan K) Source[K] {
-	return &loop[K]{run: func(ctx context.Context, enqueue func(K, queue.Order)) {
+	return &loop[K]{run: func(ctx context.Context, enqueue func(K, queue.AddOptions)) {
 		for {
 			select {
 			case k, ok := <-ch:
 				if !ok {
 					return
 				}
-				enqueue(k, queue.Order{Cause: trace.Cause{Type: trace.Signalled}})
+				enqueue(k, queue.AddOptions{Cause: trace.Cause{Type: trace.Signalled}})
 			case <-ctx.Done():
 				return
 			}
@@ -143,7 +143,7 @@ func Channel[K comparable](ch <-chan K) Source[K] {
 // what it returns: what differs from what was there before. An error of fn is
 // logged and ends nothing.
 func Poll[K comparable](interval time.Duration, fn func(ctx context.Context) ([]K, error)) Source[K] {
-	return &loop[K]{run: func(ctx context.Context, enqueue func(K, queue.Order)) {
+	return &loop[K]{run: func(ctx context.Context, enqueue func(K, queue.AddOptions)) {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
@@ -152,7 +152,7 @@ func Poll[K comparable](interval time.Duration, fn func(ctx context.Context) ([]
 				Log(ctx).Error("Polling failed; it is tried again", "error", err, "interval", interval)
 			}
 			for _, k := range keys {
-				enqueue(k, queue.Order{Cause: trace.Cause{Type: trace.Polled}})
+				enqueue(k, queue.AddOptions{Cause: trace.Cause{Type: trace.Polled}})
 			}
 			select {
 			case <-tick.C:
@@ -165,14 +165,14 @@ func Poll[K comparable](interval time.Duration, fn func(ctx context.Context) ([]
 
 // loop is a source that is one goroutine.
 type loop[K comparable] struct {
-	run func(ctx context.Context, enqueue func(K, queue.Order))
+	run func(ctx context.Context, enqueue func(K, queue.AddOptions))
 
 	mu     sync.Mutex
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-func (l *loop[K]) Start(ctx context.Context, enqueue func(K, queue.Order)) error {
+func (l *loop[K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()
 	l.cancel = cancel

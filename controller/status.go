@@ -79,7 +79,7 @@ func (w *statusWriter) write(ctx context.Context, sh *shared, before, obj client
 			return err
 		}
 		latest := emptyLike(before)
-		if err := sh.base.Client.Get(ctx, client.ObjectKeyFromObject(before), latest, client.Live); err != nil {
+		if err := sh.deps.Client.Get(ctx, client.ObjectKeyFromObject(before), latest, client.Live); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		if latest.GetUID() != before.GetUID() {
@@ -116,7 +116,7 @@ func (w *statusWriter) patch(ctx context.Context, sh *shared, base, into client.
 
 func (w *statusWriter) send(ctx context.Context, sh *shared, into client.Object, patch client.Patch) error {
 	owner := client.FieldOwner(sh.owner)
-	resource, err := sh.base.Client.Mapper().ForKind(ctx, sh.gvk)
+	resource, err := sh.deps.Client.Mapper().ForKind(ctx, sh.gvk)
 	if err != nil && !meta.IsNoMatchError(err) {
 		return err
 	}
@@ -124,9 +124,9 @@ func (w *statusWriter) send(ctx context.Context, sh *shared, into client.Object,
 		w.fallback.Do(func() {
 			sh.log.Warn("The kind has no status subresource, so the status is written with the object and users can write it too; add the subresource to the CustomResourceDefinition (marker +kubebuilder:subresource:status)", "kind", sh.gvk.String())
 		})
-		return sh.base.Client.Patch(ctx, into, patch, owner)
+		return sh.deps.Client.Patch(ctx, into, patch, owner)
 	}
-	return sh.base.Client.Status().Patch(ctx, into, patch, owner)
+	return sh.deps.Client.Status().Patch(ctx, into, patch, owner)
 }
 
 // emptyLike is a new object of the same type and kind.

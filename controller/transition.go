@@ -66,8 +66,8 @@ func emitTransition(ctx context.Context, obj client.Object, was, now map[string]
 		return
 	}
 	message, _ := condition["message"].(string)
-	Emit(ctx, Note{
+	Emit(ctx, UserEvent{
 		Regarding: obj, Warning: after == stalled || after == unready,
-		Reason: reason, Action: "Reconcile", Text: message,
+		Reason: reason, Action: "Reconcile", Note: message,
 	})
 }

@@ -26,7 +26,7 @@ import (
 type WatchSet[K comparable] struct {
 	mu      sync.Mutex
 	ctx     context.Context // of Start; nil before
-	enqueue func(K, queue.Order)
+	enqueue func(K, queue.AddOptions)
 	stopped bool
 	byName  map[string]Source[K]
 }
@@ -88,7 +88,7 @@ func (w *WatchSet[K]) Names() []string {
 }
 
 // Start implements [Source].
-func (w *WatchSet[K]) Start(ctx context.Context, enqueue func(K, queue.Order)) error {
+func (w *WatchSet[K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ctx, w.enqueue = ctx, enqueue

@@ -22,7 +22,7 @@ func TestWatchesComeAndGoWhileTheControllerRuns(t *testing.T) {
 	turns, seen := make(chan string, 100), make(chan string, 100)
 	var informers *cache.Cache
 	kill := start(t, env, func(m controller.Manager) error {
-		informers = m.Base().Informers.(*cache.Cache)
+		informers = m.Deps().Informers.(*cache.Cache)
 		return controller.AddRequests(m, "requests", controller.Func[controller.Request](func(_ context.Context, r controller.Request) (controller.Result, error) {
 			turns <- r.Name
 			return controller.Done(), nil

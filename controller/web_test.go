@@ -100,8 +100,8 @@ func newFake() *fake {
 	}
 }
 
-func (m *fake) Base() controller.Base {
-	return controller.Base{Client: m.server, Informers: m.server, Trace: m.recorder, Log: m.slog, Events: m.events}
+func (m *fake) Deps() controller.Deps {
+	return controller.Deps{Client: m.server, Informers: m.server, Trace: m.recorder, Log: m.slog, Events: m.events}
 }
 
 func (m *fake) Add(r controller.Runnable) error {
@@ -204,12 +204,12 @@ type events struct {
 	all []string
 }
 
-func (e *events) Record(n controller.Note) {
+func (e *events) Record(n controller.UserEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kind := "Normal "
 	if n.Warning {
 		kind = "Warning "
 	}
-	e.all = append(e.all, kind+n.Reason+" "+n.Text)
+	e.all = append(e.all, kind+n.Reason+" "+n.Note)
 }

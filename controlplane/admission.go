@@ -24,16 +24,16 @@ func (p *Plane) admissions(accounts, allocator, refusal, escalation resource.Adm
 		chain = append(chain, namespace.Lifecycle{Store: p.store})
 	}
 	if p.options.has("ServiceAccount") {
-		chain = append(chain, resource.Confine(accounts, "pods"))
+		chain = append(chain, resource.Restrict(accounts, "pods"))
 	}
 	chain = append(chain, admission.Chain(p.store, p.options.Disable...)...)
 	chain = append(chain,
-		resource.Confine(certificates.Admission{Authorizer: p.authorizer, Disable: p.options.Disable}, "certificatesigningrequests.certificates.k8s.io"),
-		resource.Confine(allocator, "services"), resource.Confine(podspec.AppArmor{}, "pods"), refusal)
+		resource.Restrict(certificates.Admission{Authorizer: p.authorizer, Disable: p.options.Disable}, "certificatesigningrequests.certificates.k8s.io"),
+		resource.Restrict(allocator, "services"), resource.Restrict(podspec.AppArmor{}, "pods"), refusal)
 	if p.options.Admission != nil {
 		chain = append(chain, thawing{p.options.Admission})
 	}
-	chain = append(chain, resource.Confine(escalation,
+	chain = append(chain, resource.Restrict(escalation,
 		"roles.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
 		"rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"))
 	if p.options.has("ResourceQuota") {

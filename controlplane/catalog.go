@@ -95,7 +95,7 @@ func (k *resources) add(r *resource.Resource) {
 	var first *step.Resource
 	for i := range r.Versions {
 		v := &r.Versions[i]
-		if v.Unserved {
+		if v.NotServed {
 			continue
 		}
 		s := step.Resource{

@@ -15,7 +15,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/self"
+	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -48,8 +48,8 @@ var (
 )
 
 // components returns the parts of a plane by the names of those of a cluster.
-func (o *Options) components(store storage.Store) self.Components {
-	c := self.Components{Store: store.Health}
+func (o *Options) components(store storage.Store) kubernetesservice.Components {
+	c := kubernetesservice.Components{Store: store.Health}
 	if o.ManualControllers {
 		c.ControllerManager = errNoControllers
 	}
@@ -69,7 +69,7 @@ func (o *Options) checkDisabled() error {
 	return nil
 }
 
-// has tells whether a part is not left out.
+// has reports whether a part is not left out.
 func (o *Options) has(name string) bool { return !slices.Contains(o.Disable, name) }
 
 // controllers returns those that are not left out, in order.

@@ -38,11 +38,11 @@ import (
 	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubelet"
+	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/controlplane/namespace"
 	"github.com/steer-dev/steer/controlplane/protection"
 	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/controlplane/rbac"
-	"github.com/steer-dev/steer/controlplane/self"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -56,7 +56,7 @@ type Plane struct {
 	// authorizer is that of the options, or the plane's own.
 	authorizer auth.Authorizer
 	runner     *step.Runner
-	self       *self.Server
+	self       *kubernetesservice.Server
 	keys       func() (*Keys, error)
 	kubelets   *kubelet.Proxy
 
@@ -152,9 +152,9 @@ func (p *Plane) assemble() error {
 	accounts := newAccounts(p)
 	authentication := newAuthenticator(p.keys, o.Authentication, accounts.tokens)
 	allocator := service.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
-	p.self = &self.Server{
+	p.self = &kubernetesservice.Server{
 		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
-		Service: self.Service{Range: allocator.Range(), Listen: o.Listen},
+		Service: kubernetesservice.Service{Range: allocator.Range(), Listen: o.Listen},
 	}
 	if o.has(service.RangeControllerName) {
 		p.self.RangeFinalizer = service.RangeFinalizer
@@ -294,8 +294,8 @@ func (p *Plane) listen(ctx context.Context) error {
 }
 
 // trust is how users of a plane show who they are.
-func trust(keys *Keys, proxy *auth.FrontProxy) self.Trust {
-	out := self.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: proxy}
+func trust(keys *Keys, proxy *auth.FrontProxy) kubernetesservice.Trust {
+	out := kubernetesservice.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: proxy}
 	if proxy != nil {
 		out.ProxyCA = encodeCertificates(proxy.Certificates.Authorities())
 	}

@@ -30,8 +30,8 @@ type recorder struct {
 // Event implements record.EventRecorder, as the next ones do.
 func (r *recorder) Event(object runtime.Object, eventType, reason, message string) {
 	if obj, ok := object.(client.Object); ok {
-		r.events.Record(controller.Note{
-			Regarding: obj, Warning: eventType == corev1.EventTypeWarning, Reason: reason, Text: message, Controller: r.name,
+		r.events.Record(controller.UserEvent{
+			Regarding: obj, Warning: eventType == corev1.EventTypeWarning, Reason: reason, Note: message, Controller: r.name,
 		})
 	}
 }

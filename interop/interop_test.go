@@ -111,7 +111,7 @@ func TestEventsOfALibraryAreSent(t *testing.T) {
 	env, _ := environment(t)
 	cm := configMap("a")
 	env.Create(cm)
-	interop.EventRecorder(env.Manager.Base().Events, "library").Eventf(cm, corev1.EventTypeWarning, "Odd", "%d things", 2)
+	interop.EventRecorder(env.Manager.Deps().Events, "library").Eventf(cm, corev1.EventTypeWarning, "Odd", "%d things", 2)
 	list := steertest.WaitList(env, func(l *corev1.EventList) bool { return len(l.Items) == 1 })
 	if e := list.Items[0]; e.Type != corev1.EventTypeWarning || e.Reason != "Odd" || e.Message != "2 things" || e.InvolvedObject.Name != "a" {
 		t.Errorf("%+v", e)

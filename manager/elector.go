@@ -72,8 +72,8 @@ func newElector(c client.Client, o Options, m *metrics.Metrics, events controlle
 // record emits an event about the lease, with the reason and the words of
 // Kubernetes' leader election.
 func (e *elector) record(action, what string) {
-	e.events.Record(controller.Note{
-		Regarding: &e.lease, Reason: "LeaderElection", Action: action, Text: e.identity + " " + what,
+	e.events.Record(controller.UserEvent{
+		Regarding: &e.lease, Reason: "LeaderElection", Action: action, Note: e.identity + " " + what,
 	})
 }
 

@@ -56,7 +56,7 @@ type recorder struct {
 	last     int64 // suffix of the last event's name; of the sender alone
 }
 
-// note is a controller.Note, resolved where it was made: the object may change
+// note is a controller.UserEvent, resolved where it was made: the object may change
 // before it is sent.
 type note struct {
 	key  seriesKey
@@ -87,7 +87,7 @@ func newRecorder(c client.Client, scheme *runtime.Scheme, operator, instance str
 }
 
 // Record implements controller.EventRecorder.
-func (r *recorder) Record(n controller.Note) {
+func (r *recorder) Record(n controller.UserEvent) {
 	key := seriesKey{warning: n.Warning, reason: n.Reason, action: n.Action, controller: n.Controller}
 	if key.action == "" {
 		key.action = n.Reason
@@ -103,7 +103,7 @@ func (r *recorder) Record(n controller.Note) {
 		key.related, _ = r.reference(n.Related)
 	}
 	select {
-	case r.notes <- &note{key: key, text: cut(n.Text, maxNote), at: time.Now()}:
+	case r.notes <- &note{key: key, text: cut(n.Note, maxNote), at: time.Now()}:
 	default:
 		if total := r.dropped.Add(1); total&(total-1) == 0 { // the first, and as it doubles
 			r.log.Warn("events are dropped because too many wait to be sent", "dropped", total, "reason", n.Reason, "regarding", client.ObjectKeyFromObject(n.Regarding),

@@ -54,7 +54,7 @@ func TestEventsThatNobodyTakesHoldNobodyUp(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { r.run(ctx) })
 		record := func(i int) {
-			r.Record(controller.Note{
+			r.Record(controller.UserEvent{
 				Regarding: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod-", i)}}, Reason: "Seen",
 			})
 		}
@@ -137,7 +137,7 @@ func TestWhatIsToldWhileStoppingIsSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		tell := func(reason string) {
-			m.events.Record(controller.Note{
+			m.events.Record(controller.UserEvent{
 				Regarding: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}, Reason: reason,
 			})
 		}

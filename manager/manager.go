@@ -152,9 +152,9 @@ func (m *Manager) Scheme() *runtime.Scheme { return m.opts.Scheme }
 func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 
 // Base implements controller.Manager.
-func (m *Manager) Base() controller.Base {
-	metrics := func(c controller.Measured) (controller.Instruments, error) { return m.measure(c, m.cache) }
-	return controller.Base{
+func (m *Manager) Deps() controller.Deps {
+	metrics := func(c controller.ControllerInfo) (controller.Instruments, error) { return m.measure(c, m.cache) }
+	return controller.Deps{
 		Metrics: metrics, Client: m.cached, Informers: m.cache, Log: m.opts.Log, Trace: m.recorder,
 		FieldOwner: m.opts.FieldOwner, Events: m.events, OnError: m.opts.OnError,
 	}
@@ -309,7 +309,7 @@ func (m *Manager) watchesWell(*http.Request) error {
 }
 
 // measure makes the instruments of a controller, which reads from the given cache.
-func (m *Manager) measure(c controller.Measured, copies *cache.Cache) (controller.Instruments, error) {
+func (m *Manager) measure(c controller.ControllerInfo, copies *cache.Cache) (controller.Instruments, error) {
 	instruments, err := m.metrics.Controller(c)
 	if err != nil {
 		return nil, err

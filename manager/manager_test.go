@@ -67,7 +67,7 @@ func TestManagerRunsUntilItsContextEnds(t *testing.T) {
 		if err := m.Add(named{"a", note, nil}); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Add(Everywhere(named{"b", note, nil})); err != nil {
+		if err := m.Add(OnEveryReplica(named{"b", note, nil})); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -21,8 +21,8 @@ type RunnableFunc func(ctx context.Context) error
 // Start calls f.
 func (f RunnableFunc) Start(ctx context.Context) error { return f(ctx) }
 
-// Everywhere makes r run without leadership too.
-func Everywhere(r controller.Runnable) controller.LeaderElected { return everywhere{r} }
+// OnEveryReplica makes r run on every replica, not on the leader alone.
+func OnEveryReplica(r controller.Runnable) controller.LeaderElected { return everywhere{r} }
 
 type everywhere struct{ controller.Runnable }
 

@@ -50,9 +50,9 @@ func (v *View) Client() client.Client { return v.client }
 func (v *View) Cache() *cache.Cache { return v.copies }
 
 // Base implements controller.Manager.
-func (v *View) Base() controller.Base {
-	base := v.Manager.Base()
-	base.Client, base.Informers = v.client, v.copies
-	base.Metrics = func(c controller.Measured) (controller.Instruments, error) { return v.measure(c, v.copies) }
-	return base
+func (v *View) Deps() controller.Deps {
+	deps := v.Manager.Deps()
+	deps.Client, deps.Informers = v.client, v.copies
+	deps.Metrics = func(c controller.ControllerInfo) (controller.Instruments, error) { return v.measure(c, v.copies) }
+	return deps
 }

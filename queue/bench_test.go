@@ -28,11 +28,11 @@ func BenchmarkAddGetDone(b *testing.B) {
 		b.Run(fmt.Sprintf("queue/waiting=%d", waiting), func(b *testing.B) {
 			q := queue.New(queue.Options[name]{})
 			for i, k := range keys[1:] {
-				q.Add(k, queue.Order{Priority: i % 2 * queue.LowPriority, Cause: cause})
+				q.Add(k, queue.AddOptions{Priority: i % 2 * queue.LowPriority, Cause: cause})
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				q.Add(keys[i%len(keys)], queue.Order{Priority: i % 2 * queue.LowPriority, Cause: cause})
+				q.Add(keys[i%len(keys)], queue.AddOptions{Priority: i % 2 * queue.LowPriority, Cause: cause})
 				item, _ := q.Get()
 				q.Forget(item.Key)
 				q.Done(item.Key)
@@ -72,7 +72,7 @@ func BenchmarkContended(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		q.Add(keys[i%len(keys)], queue.Order{})
+		q.Add(keys[i%len(keys)], queue.AddOptions{})
 	}
 	q.Close()
 	for range 10 {

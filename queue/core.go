@@ -16,7 +16,7 @@ import (
 // goroutine. Times are nanoseconds since an arbitrary start and must not
 // decrease from call to call.
 //
-// A key is delayed or ready in at most one place. Its pending state tells whether and when it
+// A key is delayed or ready in at most one place. Its pending state reports whether and when it
 // wants to run next; whether it runs now is independent of that:
 //
 //	idle ----add after d----> delayed --due, or add now--> ready --take--> idle, running

@@ -19,8 +19,8 @@ func Example() {
 		Backoff: queue.Exponential(time.Millisecond, time.Second), MaxRetries: 2,
 		GaveUp: func(key string, failures int) { fmt.Println("gave up", key, "after", failures) },
 	})
-	q.Add("broken", queue.Order{})
-	q.Add("fine", queue.Order{Priority: 1, Cause: trace.Cause{Type: trace.Updated, Object: trace.Object{Kind: "Pod", Name: "p"}}})
+	q.Add("broken", queue.AddOptions{})
+	q.Add("fine", queue.AddOptions{Priority: 1, Cause: trace.Cause{Type: trace.Updated, Object: trace.Object{Kind: "Pod", Name: "p"}}})
 	work := func(item queue.Item[string]) error {
 		for c := range item.Causes.All() {
 			fmt.Printf("%s: %v\n", item.Key, c)
@@ -36,7 +36,7 @@ func Example() {
 			break
 		}
 		if err := work(item); err != nil {
-			q.Retry(item.Key, queue.Order{Priority: item.Priority})
+			q.Retry(item.Key, queue.AddOptions{Priority: item.Priority})
 		} else {
 			q.Forget(item.Key)
 		}

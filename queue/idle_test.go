@@ -26,11 +26,11 @@ func TestIdleWaitsForRunsAndRetriesAndNotForDelays(t *testing.T) {
 		if !idle() {
 			t.Error("an empty queue is not idle")
 		}
-		q.Add("later", queue.Order{After: time.Hour})
+		q.Add("later", queue.AddOptions{After: time.Hour})
 		if !idle() {
 			t.Error("a delayed key keeps the queue from being idle")
 		}
-		q.Add("now", queue.Order{})
+		q.Add("now", queue.AddOptions{})
 		if idle() {
 			t.Error("idle with a ready key")
 		}
@@ -38,7 +38,7 @@ func TestIdleWaitsForRunsAndRetriesAndNotForDelays(t *testing.T) {
 		if idle() {
 			t.Error("idle with a running key")
 		}
-		q.Retry(item.Key, queue.Order{})
+		q.Retry(item.Key, queue.AddOptions{})
 		q.Done(item.Key)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

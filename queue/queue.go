@@ -16,7 +16,7 @@
 //
 //	for item, ok := q.Get(); ok; item, ok = q.Get() {
 //		if err := work(item.Key); err != nil {
-//			q.Retry(item.Key, queue.Order{Priority: item.Priority})
+//			q.Retry(item.Key, queue.AddOptions{Priority: item.Priority})
 //		} else {
 //			q.Forget(item.Key)
 //		}
@@ -76,7 +76,7 @@ type Options[K comparable] struct {
 }
 
 // Order describes one add.
-type Order struct {
+type AddOptions struct {
 	// After is how long to wait; 0 means run as soon as a worker is free.
 	After time.Duration
 	// Priority orders the ready keys, higher first. A key that is added several
@@ -135,7 +135,7 @@ func New[K comparable](o Options[K]) *Queue[K] {
 func (q *Queue[K]) now() int64 { return int64(time.Since(q.start)) }
 
 // Add wants key to run. It does nothing once the queue drains or is closed.
-func (q *Queue[K]) Add(key K, order Order) {
+func (q *Queue[K]) Add(key K, order AddOptions) {
 	if order.After > 0 && order.Cause.Type == trace.Unknown {
 		order.Cause.Type = trace.Delayed
 	}
@@ -144,7 +144,7 @@ func (q *Queue[K]) Add(key K, order Order) {
 	q.add(key, &order)
 }
 
-func (q *Queue[K]) add(key K, order *Order) {
+func (q *Queue[K]) add(key K, order *AddOptions) {
 	if q.refuses {
 		return
 	}
@@ -162,7 +162,7 @@ func (q *Queue[K]) add(key K, order *Order) {
 // Retry counts a failure of key and adds it after its back-off, or after
 // order.After when that is longer. It returns the delay, and false when the key
 // was given up instead: then its failures are forgotten.
-func (q *Queue[K]) Retry(key K, order Order) (time.Duration, bool) {
+func (q *Queue[K]) Retry(key K, order AddOptions) (time.Duration, bool) {
 	if order.Cause.Type == trace.Unknown {
 		order.Cause.Type = trace.Retried
 	}
@@ -303,7 +303,7 @@ func (q *Queue[K]) Close() {
 	q.changed.Broadcast()
 }
 
-// Closed tells whether the queue refuses adds: it drains or is closed.
+// Closed reports whether the queue refuses adds: it drains or is closed.
 func (q *Queue[K]) Closed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -37,11 +37,11 @@ func TestDelaysAreKeptAndTheEarliestAddWins(t *testing.T) {
 		q := queue.New(queue.Options[string]{})
 		defer q.Close()
 		start := time.Now()
-		q.Add("late", queue.Order{After: time.Minute})
-		q.Add("early", queue.Order{After: time.Second})
-		q.Add("moved", queue.Order{After: time.Hour})
-		q.Add("moved", queue.Order{After: 2 * time.Second})
-		q.Add("moved", queue.Order{After: 3 * time.Second})
+		q.Add("late", queue.AddOptions{After: time.Minute})
+		q.Add("early", queue.AddOptions{After: time.Second})
+		q.Add("moved", queue.AddOptions{After: time.Hour})
+		q.Add("moved", queue.AddOptions{After: 2 * time.Second})
+		q.Add("moved", queue.AddOptions{After: 3 * time.Second})
 		for _, want := range []struct {
 			key string
 			at  time.Duration
@@ -63,8 +63,8 @@ func TestAnEventSettlesADelayAndItsCauseTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := queue.New(queue.Options[string]{})
 		defer q.Close()
-		q.Add("a", queue.Order{After: time.Hour})
-		q.Add("a", queue.Order{Cause: trace.Cause{Type: trace.Updated, Object: trace.Object{Kind: "Pod", Name: "p"}}})
+		q.Add("a", queue.AddOptions{After: time.Hour})
+		q.Add("a", queue.AddOptions{Cause: trace.Cause{Type: trace.Updated, Object: trace.Object{Kind: "Pod", Name: "p"}}})
 		item := get(t, q)
 		var causes []string
 		for c := range item.Causes.All() {
@@ -89,11 +89,11 @@ func TestRetriesBackOffUntilForgottenOrGivenUp(t *testing.T) {
 			GaveUp: func(key string, failures int) { gaveUp = append(gaveUp, fmt.Sprint(key, failures)) },
 		})
 		defer q.Close()
-		q.Add("a", queue.Order{})
+		q.Add("a", queue.AddOptions{})
 		var delays []time.Duration
 		for {
 			item := get(t, q)
-			d, ok := q.Retry(item.Key, queue.Order{})
+			d, ok := q.Retry(item.Key, queue.AddOptions{})
 			q.Done(item.Key)
 			if !ok {
 				break
@@ -106,11 +106,11 @@ func TestRetriesBackOffUntilForgottenOrGivenUp(t *testing.T) {
 		if diff := cmp.Diff([]string{"a5"}, gaveUp); diff != "" || q.Failures("a") != 0 {
 			t.Error(diff, q.Failures("a"))
 		}
-		if d, _ := q.Retry("a", queue.Order{After: time.Minute}); d != time.Minute {
+		if d, _ := q.Retry("a", queue.AddOptions{After: time.Minute}); d != time.Minute {
 			t.Errorf("a longer delay became %v", d)
 		}
 		q.Forget("a")
-		if d, _ := q.Retry("a", queue.Order{}); d != time.Second {
+		if d, _ := q.Retry("a", queue.AddOptions{}); d != time.Second {
 			t.Errorf("after Forget the delay is %v", d)
 		}
 	})
@@ -126,7 +126,7 @@ func TestLimiterDelaysRetriesBesideTheBackoff(t *testing.T) {
 		defer q.Close()
 		var delays []time.Duration
 		for _, key := range []string{"a", "b", "c", "d", "e"} {
-			d, _ := q.Retry(key, queue.Order{})
+			d, _ := q.Retry(key, queue.AddOptions{})
 			delays = append(delays, d)
 		}
 		want := []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, 10 * time.Second, 20 * time.Second}
@@ -134,7 +134,7 @@ func TestLimiterDelaysRetriesBesideTheBackoff(t *testing.T) {
 			t.Error(diff)
 		}
 		time.Sleep(time.Hour)
-		if d, _ := q.Retry("f", queue.Order{}); d != 2*time.Second {
+		if d, _ := q.Retry("f", queue.AddOptions{}); d != 2*time.Second {
 			t.Errorf("after an hour without failures the delay is %v", d)
 		}
 	})
@@ -161,14 +161,14 @@ func TestLimiterIsToldWhenAKeyIsWellOrGivenUp(t *testing.T) {
 	limiter := &counting{failures: map[string]int{}}
 	q := queue.New(queue.Options[string]{Limiter: limiter, MaxRetries: 2})
 	defer q.Close()
-	q.Retry("a", queue.Order{})
-	if d, _ := q.Retry("a", queue.Order{}); d != 2*time.Minute {
+	q.Retry("a", queue.AddOptions{})
+	if d, _ := q.Retry("a", queue.AddOptions{}); d != 2*time.Minute {
 		t.Errorf("the second delay is %v", d)
 	}
-	if _, ok := q.Retry("a", queue.Order{}); ok {
+	if _, ok := q.Retry("a", queue.AddOptions{}); ok {
 		t.Error("a is not given up")
 	}
-	q.Retry("b", queue.Order{})
+	q.Retry("b", queue.AddOptions{})
 	q.Forget("b")
 	if diff := cmp.Diff([]string{"a", "b"}, limiter.forgotten); diff != "" || len(limiter.failures) > 0 {
 		t.Error(diff, limiter.failures)
@@ -187,9 +187,9 @@ func TestAKeyAddedWhileItRunsRunsAgainAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := queue.New(queue.Options[string]{})
-		q.Add("a", queue.Order{})
+		q.Add("a", queue.AddOptions{})
 		get(t, q)
-		q.Add("a", queue.Order{Priority: 7})
+		q.Add("a", queue.AddOptions{Priority: 7})
 		var second queue.Item[string]
 		var ok bool
 		done := make(chan struct{})
@@ -216,12 +216,12 @@ func TestHigherPrioritiesComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := queue.New(queue.Options[string]{})
 		defer q.Close()
-		q.Add("low", queue.Order{Priority: queue.LowPriority})
-		q.Add("first", queue.Order{})
-		q.Add("second", queue.Order{})
-		q.Add("high", queue.Order{Priority: 5})
-		q.Add("raised", queue.Order{Priority: queue.LowPriority})
-		q.Add("raised", queue.Order{Priority: 6})
+		q.Add("low", queue.AddOptions{Priority: queue.LowPriority})
+		q.Add("first", queue.AddOptions{})
+		q.Add("second", queue.AddOptions{})
+		q.Add("high", queue.AddOptions{Priority: 5})
+		q.Add("raised", queue.AddOptions{Priority: queue.LowPriority})
+		q.Add("raised", queue.AddOptions{Priority: 6})
 		if diff := cmp.Diff([]queue.Depth{{-100, 1}, {0, 2}, {5, 1}, {6, 1}}, q.Stats().Depth); diff != "" {
 			t.Error(diff)
 		}
@@ -241,9 +241,9 @@ func TestDrainFinishesWhatIsReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := queue.New(queue.Options[string]{})
-		q.Add("a", queue.Order{})
-		q.Add("b", queue.Order{})
-		q.Add("delayed", queue.Order{After: time.Second})
+		q.Add("a", queue.AddOptions{})
+		q.Add("b", queue.AddOptions{})
+		q.Add("delayed", queue.AddOptions{After: time.Second})
 		var ran []string
 		var workers sync.WaitGroup
 		workers.Go(func() {
@@ -259,7 +259,7 @@ func TestDrainFinishesWhatIsReady(t *testing.T) {
 		if err := q.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("drain with a short deadline: %v", err)
 		}
-		q.Add("refused", queue.Order{})
+		q.Add("refused", queue.AddOptions{})
 		if err := q.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -290,7 +290,7 @@ func TestCloseEndsAllWorkers(t *testing.T) {
 		synctest.Wait()
 		q.Close()
 		workers.Wait()
-		q.Add("a", queue.Order{})
+		q.Add("a", queue.AddOptions{})
 		if _, ok := q.Get(); ok {
 			t.Error("a closed queue gave a key")
 		}
@@ -314,7 +314,7 @@ func TestNoKeyIsLostOrRunsTwiceAtOnce(t *testing.T) {
 				}
 				seen[item.Key].Store(wanted[item.Key].Load())
 				if w == 0 && item.Failures < 2 {
-					q.Retry(item.Key, queue.Order{})
+					q.Retry(item.Key, queue.AddOptions{})
 				} else {
 					q.Forget(item.Key)
 				}
@@ -328,7 +328,7 @@ func TestNoKeyIsLostOrRunsTwiceAtOnce(t *testing.T) {
 			for i := range adds {
 				key := (i*7 + p) % keys
 				wanted[key].Add(1)
-				q.Add(key, queue.Order{Priority: i % 3, Cause: trace.Cause{Type: trace.Updated}})
+				q.Add(key, queue.AddOptions{Priority: i % 3, Cause: trace.Cause{Type: trace.Updated}})
 			}
 		})
 	}
@@ -350,7 +350,7 @@ func TestTheObserverMeasuresWaitingAndWorking(t *testing.T) {
 		var o observer
 		q := queue.New(queue.Options[string]{Observer: &o})
 		defer q.Close()
-		q.Add("a", queue.Order{})
+		q.Add("a", queue.AddOptions{})
 		time.Sleep(time.Second)
 		get(t, q)
 		time.Sleep(time.Minute)

@@ -231,7 +231,7 @@ func (p parts) Reconcile(ctx context.Context, app *corev1.ConfigMap) (controller
 	if err := p.children.Apply(ctx, app, desired); err != nil {
 		return controller.Result{}, err
 	}
-	controller.Emit(ctx, controller.Note{Reason: "Applied", Text: fmt.Sprint(n, " parts")})
+	controller.Emit(ctx, controller.UserEvent{Reason: "Applied", Note: fmt.Sprint(n, " parts")})
 	return controller.After(15 * time.Second), nil
 }
 

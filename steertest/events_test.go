@@ -19,7 +19,7 @@ import (
 type teller struct{}
 
 func (teller) Reconcile(ctx context.Context, cm *corev1.ConfigMap) (controller.Result, error) {
-	controller.Emit(ctx, controller.Note{Reason: "Seen", Text: "it is there"})
+	controller.Emit(ctx, controller.UserEvent{Reason: "Seen", Note: "it is there"})
 	return controller.Done(), nil
 }
 

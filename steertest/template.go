@@ -26,7 +26,7 @@ var templates sync.Map // [sha256.Size]byte to func() (storage.Forker, error)
 // bubble time begins in the year 2000.
 const firstRealTime = 1767225600 // 2026-01-01
 
-// forkable tells whether a plane may begin as a copy of a template: it has no
+// forkable reports whether a plane may begin as a copy of a template: it has no
 // store of its own, no say in what its first objects are like (such as keys, or
 // with [usuallyDisabled] the certificates in every namespace), and is not inside
 // a bubble of virtual time. There a template would come from the future, and one
@@ -35,7 +35,7 @@ func forkable(o *controlplane.Options) bool {
 	return o.Store == nil && o.DataDir == "" && o.Entropy == nil && o.Admission == nil && o.Disable == nil && !virtual()
 }
 
-// virtual tells whether the time is that of a testing/synctest bubble.
+// virtual reports whether the time is that of a testing/synctest bubble.
 func virtual() bool { return time.Now().Unix() < firstRealTime }
 
 // usuallyDisabled is what planes go without unless their options say otherwise:

@@ -21,7 +21,7 @@ func object(i int) storage.Write {
 		Key:    storage.Key{Bucket: "example.com/objects", Name: fmt.Sprintf("ns-%d/obj-%d", i%100, i)},
 		Value:  []byte(value + strings.Repeat("x", 2048-len(value)-2) + `"}`),
 		Stamp:  strings.Index(value, `""`) + 1,
-		Expect: storage.Whatever,
+		Expect: storage.AnyRevision,
 	}
 }
 

@@ -45,7 +45,7 @@ func NewJournaled(j Journal, past iter.Seq2[Change, error], o MemoryOptions) (*M
 			return nil, err
 		}
 		current := m.records.get(c.Key)
-		w := Write{Key: c.Key, Value: c.Value, Stamp: c.Stamp, Expect: Whatever}
+		w := Write{Key: c.Key, Value: c.Value, Stamp: c.Stamp, Expect: AnyRevision}
 		if c.Revision != m.revision+1 || c.Value == nil && current == nil || w.check() != nil || !stamped(c.Value, c.Stamp, c.Revision) {
 			return nil, &CorruptError{File: "the journal", Reason: fmt.Sprintf("revision %d is continued by revision %d of %q, which does not follow", m.revision, c.Revision, c.Key)}
 		}

@@ -111,7 +111,7 @@ func (c *cursor) unread() []Event {
 	return events
 }
 
-// lagging tells whether the cursor has lost events of its topic, or is about to
+// lagging reports whether the cursor has lost events of its topic, or is about to
 // lose those that it has not read.
 func (c *cursor) lagging(unread []Event) error {
 	if c.seen < c.topic.dropped {

@@ -52,7 +52,7 @@ func (e *ConflictError) Error() string {
 	switch e.Expect {
 	case Absent:
 		return fmt.Sprintf("storage: create %s: %s", e.Key, found)
-	case Whatever:
+	case AnyRevision:
 		return fmt.Sprintf("storage: change %s: %s", e.Key, found)
 	}
 	return fmt.Sprintf("storage: change %s expected at revision %d: %s", e.Key, e.Expect, found)

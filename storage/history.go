@@ -215,7 +215,7 @@ func (h *history) count(f *feed, above Revision, most int) int {
 	return min(n, most)
 }
 
-// wantsRoot tells whether a root is due at a revision.
+// wantsRoot reports whether a root is due at a revision.
 func (h *history) wantsRoot(rev Revision, r *records) bool {
 	last := h.base
 	if n := len(h.roots); n > 0 {

@@ -116,8 +116,8 @@ func (m *Memory) Get(_ context.Context, key Key) (*Record, error) {
 	return m.records.get(key), nil
 }
 
-// Touched implements [Viewer].
-func (m *Memory) Touched(_ context.Context, buckets ...string) (Revision, error) {
+// LastModified implements [Viewer].
+func (m *Memory) LastModified(_ context.Context, buckets ...string) (Revision, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.closed {
@@ -142,7 +142,7 @@ func (m *Memory) newest() *view {
 	return v
 }
 
-// reachable tells whether a revision has been assigned and is not below oldest.
+// reachable reports whether a revision has been assigned and is not below oldest.
 func (m *Memory) reachable(at, oldest Revision) error {
 	switch {
 	case at < oldest:
@@ -220,7 +220,7 @@ func (w *Write) check() error {
 		return fmt.Errorf("%w: the value of %s has %d bytes, more than %d", ErrInvalid, w.Key, len(w.Value), MaxValue)
 	case w.Stamp < 0 || w.Stamp > len(w.Value):
 		return fmt.Errorf("%w: stamp %d of %s lies outside of its %d bytes", ErrInvalid, w.Stamp, w.Key, len(w.Value))
-	case w.Expect < Whatever:
+	case w.Expect < AnyRevision:
 		return fmt.Errorf("%w: %s expects revision %d", ErrInvalid, w.Key, w.Expect)
 	case w.Value == nil && w.Expect == Absent:
 		return fmt.Errorf("%w: deleting %s expects it to be absent", ErrInvalid, w.Key)
@@ -271,7 +271,7 @@ func digits(rev Revision) int {
 	return n
 }
 
-// stamped tells whether a value can have the digits of a revision at an offset.
+// stamped reports whether a value can have the digits of a revision at an offset.
 func stamped(value []byte, offset int, rev Revision) bool {
 	return offset == 0 || offset+digits(rev) <= len(value)
 }
@@ -311,7 +311,7 @@ func (m *Memory) Watch(r Range, after Revision) (Cursor, error) {
 	}
 	return &cursor{
 		store: m, prefix: r.Prefix, feed: f, topics: topics,
-		topic: topics.join(r.Prefix, r.Rouse, last, reach), seen: after, closed: make(chan struct{}),
+		topic: topics.join(r.Prefix, r.WakeOn, last, reach), seen: after, closed: make(chan struct{}),
 	}, nil
 }
 

@@ -46,7 +46,7 @@ func TestMemoryIsLinearizable(t *testing.T) {
 func put(t testing.TB, s storage.Store, bucket, name, value string) storage.Revision {
 	t.Helper()
 	rec, err := s.Commit(context.Background(), storage.Write{
-		Key: storage.Key{Bucket: bucket, Name: name}, Value: []byte(value), Expect: storage.Whatever,
+		Key: storage.Key{Bucket: bucket, Name: name}, Value: []byte(value), Expect: storage.AnyRevision,
 	})
 	if err != nil {
 		t.Fatal(err)

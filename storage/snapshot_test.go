@@ -30,7 +30,7 @@ func filled(t testing.TB, n int) *storage.Memory {
 			t.Fatal(err)
 		}
 		if i%4 == 0 {
-			w.Expect = storage.Whatever
+			w.Expect = storage.AnyRevision
 			if _, err := s.Commit(context.Background(), w); err != nil {
 				t.Fatal(err)
 			}

@@ -50,8 +50,8 @@ type Revision int64
 const (
 	// Absent expects that the key does not exist.
 	Absent Revision = 0
-	// Whatever accepts any current state of the key.
-	Whatever Revision = -1
+	// AnyRevision accepts any current state of the key.
+	AnyRevision Revision = -1
 )
 
 // Bounds of a write, in bytes.
@@ -114,7 +114,7 @@ type Write struct {
 	// Stamp is the offset in Value at which the store inserts the decimal
 	// digits of the revision it assigns; 0 inserts nothing.
 	Stamp int
-	// Expect is the revision the key must have: [Absent], [Whatever] or the
+	// Expect is the revision the key must have: [Absent], [AnyRevision] or the
 	// Modified revision of the version that the change was computed from.
 	Expect Revision
 	// While holds the write to the state of another key as well, such as the
@@ -170,10 +170,10 @@ type Viewer interface {
 	// exist. It takes no snapshot: after one, the next write has to copy the way to
 	// what it changes.
 	Get(ctx context.Context, key Key) (*Record, error)
-	// Touched returns the revision of the newest durable write to any of the
+	// LastModified returns the revision of the newest durable write to any of the
 	// buckets, or 0 if there was none that this store knows of: while the answer
 	// stays the same, so does what they hold. It takes no snapshot either.
-	Touched(ctx context.Context, buckets ...string) (Revision, error)
+	LastModified(ctx context.Context, buckets ...string) (Revision, error)
 	// View returns the snapshot at a revision, or the newest durable one for 0.
 	// It fails with [ErrCompacted] below the history and with [ErrFuture] above
 	// the newest revision. A store that is not alone with its data (etcd) uses
@@ -185,7 +185,7 @@ type Viewer interface {
 type Committer interface {
 	// Commit applies one write and returns its record once it is durable.
 	// An expectation that does not hold fails with a [*ConflictError]; deleting
-	// an absent key with [Whatever] fails with one as well. A condition that does
+	// an absent key with [AnyRevision] fails with one as well. A condition that does
 	// not hold fails with [ErrUnmet], whatever the key itself is like. When ctx
 	// ends first the outcome is unknown.
 	Commit(ctx context.Context, w Write) (*Record, error)
@@ -197,13 +197,13 @@ type Range struct {
 	Bucket string
 	// Prefix of the names in the bucket.
 	Prefix string
-	// Rouse tells which events end the waiting of [Cursor.Next]. While it waits,
+	// WakeOn selects the events that end the waiting of [Cursor.Next]. While it waits,
 	// others are passed over: they are not delivered, and nobody is woken for them.
 	// What is there when Next is called is delivered, whatever it is. It is asked by
 	// whoever writes, in the order of the revisions, about one event at a time and
 	// not while Next does not wait; it must be quick and must not use the store.
 	// Nil: all do.
-	Rouse func(Event) bool
+	WakeOn func(Event) bool
 }
 
 // Watcher follows the store.

@@ -27,8 +27,8 @@ type topic struct {
 	// that is not kept any more.
 	last, dropped Revision
 
-	// rouse is [Range.Rouse].
-	rouse func(Event) bool
+	// wakeOn is [Range.WakeOn].
+	wakeOn func(Event) bool
 
 	// arming guards wake among readers, who hold the store's lock shared.
 	arming sync.Mutex
@@ -43,9 +43,9 @@ type wake struct {
 }
 
 // join returns the topic of a prefix for one more cursor.
-func (ts *topics) join(prefix string, rouse func(Event) bool, last, dropped Revision) *topic {
-	if rouse != nil {
-		t := &topic{prefix: prefix, rouse: rouse, cursors: 1, last: last, dropped: dropped}
+func (ts *topics) join(prefix string, wakeOn func(Event) bool, last, dropped Revision) *topic {
+	if wakeOn != nil {
+		t := &topic{prefix: prefix, wakeOn: wakeOn, cursors: 1, last: last, dropped: dropped}
 		ts.choosy = append(ts.choosy, t)
 		return t
 	}
@@ -66,7 +66,7 @@ func (ts *topics) leave(t *topic) {
 	t.cursors--
 	switch {
 	case t.cursors > 0:
-	case t.rouse != nil:
+	case t.wakeOn != nil:
 		ts.choosy = slices.DeleteFunc(ts.choosy, func(other *topic) bool { return other == t })
 	default:
 		delete(ts.byPrefix, t.prefix)
@@ -99,7 +99,7 @@ func (ts *topics) of(name string) iter.Seq[*topic] {
 
 // publish wakes who waits for an event, unless it is one to pass over.
 func (t *topic) publish(e Event) {
-	if t.rouse != nil && t.wake != nil && !t.rouse(e) {
+	if t.wakeOn != nil && t.wake != nil && !t.wakeOn(e) {
 		return
 	}
 	t.fire(e.Record.Modified)
@@ -133,10 +133,10 @@ func (t *topic) arm() *wake {
 	return t.wake
 }
 
-// disarm ends the waiting of a cursor that chooses, and tells whether it was still
+// disarm ends the waiting of a cursor that chooses, and reports whether it was still
 // under way: then all that happened meanwhile was passed over.
 func (t *topic) disarm() bool {
-	if t.rouse == nil {
+	if t.wakeOn == nil {
 		return false
 	}
 	t.arming.Lock()

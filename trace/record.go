@@ -164,7 +164,7 @@ var verbNames = [...]string{"", "get", "list", "create", "update", "patch", "app
 // String returns the lower-case name.
 func (v Verb) String() string { return nameOf(verbNames[:], uint8(v)) }
 
-// Reads tells whether the verb leaves the server unchanged.
+// Reads reports whether the verb leaves the server unchanged.
 func (v Verb) Reads() bool { return v == Get || v == List }
 
 // MarshalText returns the form of String.

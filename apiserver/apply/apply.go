@@ -114,7 +114,7 @@ func New(e Endpoint) *Manager {
 	})}
 }
 
-// inOneVersion tells whether an object and its record are in the version of the
+// inOneVersion reports whether an object and its record are in the version of the
 // endpoint.
 func (m *Manager) inOneVersion(obj Object) bool {
 	own := m.binding.Kind.GroupVersion()

@@ -76,7 +76,7 @@ func (m *Manager) ownTypedRecord(live, obj Object) ([]entry, bool) {
 	return out, true
 }
 
-// repeats tells whether others are by the same manager in the same way.
+// repeats reports whether others are by the same manager in the same way.
 func (e *entry) repeats(others []entry) bool {
 	for i := range others {
 		if o := &others[i]; o.manager == e.manager && o.operation == e.operation && o.subresource == e.subresource {

@@ -117,7 +117,7 @@ func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, 
 	return m.learn(like, after)
 }
 
-// keepsItsFields tells whether a manager applies all that it applied before.
+// keepsItsFields reports whether a manager applies all that it applied before.
 // What it does not apply any more would have to be removed, where it is there.
 func (m *Manager) keepsItsFields(before, after []metav1.ManagedFieldsEntry, manager string) bool {
 	had, err := m.appliedBy(before, manager)

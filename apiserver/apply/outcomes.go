@@ -170,7 +170,7 @@ func (e entry) kept() entry {
 	}
 }
 
-// readable tells whether the entries of a record can be read.
+// readable reports whether the entries of a record can be read.
 func readable(entries []metav1.ManagedFieldsEntry) bool {
 	return managedfields.ValidateManagedFields(entries) == nil
 }

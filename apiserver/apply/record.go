@@ -45,7 +45,7 @@ func ManagerName(option, userAgent string) string {
 	return out.String()
 }
 
-// printable tells whether a text is plain ASCII that can be printed.
+// printable reports whether a text is plain ASCII that can be printed.
 func printable(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {

@@ -110,7 +110,7 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	})
 }
 
-// ofVersion tells whether an object is in the version of the endpoint. Typed ones
+// ofVersion reports whether an object is in the version of the endpoint. Typed ones
 // that do not say so are.
 func (m *Manager) ofVersion(obj Object) bool {
 	kind := obj.GetObjectKind().GroupVersionKind()

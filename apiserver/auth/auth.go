@@ -36,7 +36,7 @@ type User struct {
 	Extra  map[string][]string
 }
 
-// In tells whether the user is in a group.
+// In reports whether the user is in a group.
 func (u *User) In(group string) bool { return u != nil && slices.Contains(u.Groups, group) }
 
 // Authenticator finds the user of a request. It returns nil without an error
@@ -85,7 +85,7 @@ type Attributes struct {
 	// Verb: get, list, watch, create, update, patch, delete, deletecollection,
 	// impersonate, ..., or the HTTP method in lower case.
 	Verb string
-	// ResourceRequest tells whether the fields down to Name count, or Path.
+	// ResourceRequest reports whether the fields down to Name count, or Path.
 	ResourceRequest bool
 	Group           string
 	Version         string

@@ -109,7 +109,7 @@ const maxRemembered = 10_000
 // mode is one way to impersonate.
 type mode struct {
 	name string // empty: unconstrained
-	// applies tells whether somebody can be impersonated this way.
+	// applies reports whether somebody can be impersonated this way.
 	applies func(user, as *User) bool
 }
 

@@ -123,7 +123,7 @@ func encode(doc message, media string, pretty bool) ([]byte, error) {
 	}
 }
 
-// isPretty tells whether a human asked.
+// isPretty reports whether a human asked.
 func isPretty(r *http.Request) bool {
 	if asked := r.URL.Query().Get("pretty"); asked != "" {
 		return asked != "0" && asked != "false"

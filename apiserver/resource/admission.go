@@ -24,11 +24,11 @@ type Admission interface {
 // change an object. Without it an [Admission] is taken to change every object,
 // which then has to be brought into shape again.
 type Mutator interface {
-	// Mutates tells whether Admit may change r.Object.
+	// Mutates reports whether Admit may change r.Object.
 	Mutates(r *AdmissionRequest) bool
 }
 
-// Mutates tells whether an admission may change the object of a request.
+// Mutates reports whether an admission may change the object of a request.
 func Mutates(a Admission, r *AdmissionRequest) bool {
 	m, tells := a.(Mutator)
 	return !tells || m.Mutates(r)
@@ -95,17 +95,17 @@ func (c Admissions) Validate(ctx context.Context, r *AdmissionRequest) error {
 	return nil
 }
 
-// confined is an admission that has to do with some resources alone.
-type confined struct {
+// restricted is an admission that has to do with some resources alone.
+type restricted struct {
 	Admission
 	to []schema.GroupResource
 }
 
-// Confine returns an admission that has to do with some resources alone, named as
+// Restrict returns an admission that has to do with some resources alone, named as
 // CustomResourceDefinitions are: "pods", "deployments.apps". Requests about others pass
-// it. A server finds out once per resource, not with every request; see [Concerning].
-func Confine(a Admission, to ...string) Admission {
-	c := confined{Admission: a}
+// it. A server finds out once per resource, not with every request; see [ForResource].
+func Restrict(a Admission, to ...string) Admission {
+	c := restricted{Admission: a}
 	for _, name := range to {
 		c.to = append(c.to, schema.ParseGroupResource(name))
 	}
@@ -113,7 +113,7 @@ func Confine(a Admission, to ...string) Admission {
 }
 
 // Admit implements [Admission].
-func (c confined) Admit(ctx context.Context, r *AdmissionRequest) error {
+func (c restricted) Admit(ctx context.Context, r *AdmissionRequest) error {
 	if !c.concerns(r.Resource) {
 		return nil
 	}
@@ -121,34 +121,35 @@ func (c confined) Admit(ctx context.Context, r *AdmissionRequest) error {
 }
 
 // Mutates implements [Mutator].
-func (c confined) Mutates(r *AdmissionRequest) bool {
+func (c restricted) Mutates(r *AdmissionRequest) bool {
 	return c.concerns(r.Resource) && Mutates(c.Admission, r)
 }
 
 // Validate implements [Admission].
-func (c confined) Validate(ctx context.Context, r *AdmissionRequest) error {
+func (c restricted) Validate(ctx context.Context, r *AdmissionRequest) error {
 	if !c.concerns(r.Resource) {
 		return nil
 	}
 	return c.Admission.Validate(ctx, r)
 }
 
-func (c confined) concerns(r *Resource) bool {
+func (c restricted) concerns(r *Resource) bool {
 	return r != nil && slices.Contains(c.to, r.GroupResource())
 }
 
-// Concerning returns what of an admission has to do with a resource, nil for nothing.
-func Concerning(a Admission, r *Resource) Admission {
+// ForResource returns the part of an admission that handles requests about a resource;
+// nil means that there is none.
+func ForResource(a Admission, r *Resource) Admission {
 	switch a := a.(type) {
-	case confined:
+	case restricted:
 		if !a.concerns(r) {
 			return nil
 		}
-		return Concerning(a.Admission, r)
+		return ForResource(a.Admission, r)
 	case Admissions:
 		var links Admissions
 		for _, link := range a {
-			if link = Concerning(link, r); link != nil {
+			if link = ForResource(link, r); link != nil {
 				links = append(links, link)
 			}
 		}

@@ -34,7 +34,7 @@ func Thaw(obj Object) {
 	}
 }
 
-// ThawContent is [Thaw] of an unstructured object's content. It tells whether something
+// ThawContent is [Thaw] of an unstructured object's content. It reports whether something
 // was frozen.
 func ThawContent(content map[string]any) bool { return wire.Thaw(content) }
 

@@ -56,7 +56,7 @@ func RequestFrom(ctx context.Context) *Request {
 	return r
 }
 
-// IsDryRun tells whether the dryRun option of a request is set.
+// IsDryRun reports whether the dryRun option of a request is set.
 func IsDryRun(dryRun []string) bool {
 	return len(dryRun) == 1 && dryRun[0] == metav1.DryRunAll
 }

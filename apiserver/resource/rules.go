@@ -37,7 +37,7 @@ type DeletionRules struct {
 	// ReturnsObject answers a finished deletion with the object in place of a
 	// Status.
 	ReturnsObject bool
-	// Holds tells whether something besides metadata.finalizers keeps a marked
+	// Holds reports whether something besides metadata.finalizers keeps a marked
 	// object, such as a namespace's spec.finalizers. nil: nothing.
 	Holds func(obj Object) bool
 }

@@ -31,15 +31,6 @@ type Strategy interface {
 	Warnings(ctx context.Context, obj, old Object) []string
 }
 
-// Repeater is what a [Strategy] may implement beside: each layer of Kubernetes that
-// looks at the metadata of an update names what is wrong with it, and kinds differ in
-// how many of theirs do. A strategy that says nothing repeats what concerns updates once.
-type Repeater interface {
-	// Repeats returns how often the mistakes are named again that are mistakes of an
-	// update, and those that would be of a creation as well.
-	Repeats() (update, creation int)
-}
-
 // Ownership records which manager set which field, in metadata.managedFields.
 type Ownership interface {
 	// Update attributes to manager what differs between live and obj, and

@@ -14,8 +14,9 @@ import (
 type Version struct {
 	// Name, such as "v1".
 	Name string
-	// Unserved hides the version: it exists for storage and conversion only.
-	Unserved bool
+	// NotServed hides the version: it exists for storage and conversion only. It is the
+	// opposite of served in a CustomResourceDefinition, so that the zero value is served.
+	NotServed bool
 	// Deprecation is sent as a warning with every answer; empty for none.
 	Deprecation string
 	// New returns an empty typed object; nil means unstructured objects.
@@ -29,9 +30,9 @@ type Version struct {
 	// was converted to this version for a reader. Unlike Strategy.Normalize it
 	// sets no defaults: nobody has written them. nil: nothing.
 	Prune func(obj Object)
-	// Settle gives an object that has passed validation the form in which readers
+	// Canonicalize gives an object that has passed validation the form in which readers
 	// get it; it may change nothing that somebody could mean. nil: it has it.
-	Settle func(obj Object)
+	Canonicalize func(obj Object)
 	// Ownership tracks managedFields; nil tracks none, and apply answers 501.
 	Ownership Ownership
 	// Printer makes the rows of tables; nil prints name and age.
@@ -50,7 +51,7 @@ type Version struct {
 	StrategicMerge bool
 }
 
-// Typed tells whether objects of the version have a Go type.
+// Typed reports whether objects of the version have a Go type.
 func (v *Version) Typed() bool { return v.New != nil }
 
 // NewObject returns an empty object.
@@ -107,9 +108,9 @@ type Subresource struct {
 	Action func(obj, body Object) error
 	// Kind of the bodies of a Backend or an Action.
 	Kind schema.GroupVersionKind
-	// Alike are other versions of Kind in which bodies say the same; they are taken
+	// EquivalentVersions are other versions of Kind with the same fields; they are taken
 	// for ones of Kind. nil: none.
-	Alike []string
+	EquivalentVersions []string
 	// New returns an empty body of that kind.
 	New func() Object
 }

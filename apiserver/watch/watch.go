@@ -60,7 +60,7 @@ const (
 
 // Options of a stream.
 type Options struct {
-	// Matches tells whether a record is in the selected set. nil: all are.
+	// Matches reports whether a record is in the selected set. nil: all are.
 	Matches func(*storage.Record) bool
 	// After is the revision that the client has seen; changes up to it are not
 	// sent. Unused with Initial.

@@ -326,7 +326,7 @@ func TestNobodyIsAskedAboutOtherResources(t *testing.T) {
 	t.Parallel()
 	chain := admission.Chain(storage.NewMemory(storage.MemoryOptions{}))
 	for name, want := range map[string]int{"configmaps": 0, "ingresses": 0, "ingresses.networking.k8s.io": 1, "persistentvolumeclaims": 4, "bindings": 1} {
-		links, _ := resource.Concerning(chain, of(name)).(resource.Admissions)
+		links, _ := resource.ForResource(chain, of(name)).(resource.Admissions)
 		if len(links) != want {
 			t.Errorf("%s concern %d links, want %d", name, len(links), want)
 		}

@@ -19,7 +19,7 @@ import (
 type plugin struct {
 	name string
 	make func(storage.Viewer) resource.Admission
-	// to are the resources that it has to do with; see [resource.Confine].
+	// to are the resources that it has to do with; see [resource.Restrict].
 	to []string
 }
 
@@ -61,7 +61,7 @@ func Chain(store storage.Viewer, disable ...string) resource.Admissions {
 	var chain resource.Admissions
 	for _, p := range plugins() {
 		if !slices.Contains(disable, p.name) {
-			chain = append(chain, resource.Confine(p.make(store), p.to...))
+			chain = append(chain, resource.Restrict(p.make(store), p.to...))
 		}
 	}
 	return chain

@@ -169,7 +169,7 @@ func evaluate(asked api.LevelVersion, about *metav1.ObjectMeta, spec *corev1.Pod
 	return policy.AggregateCheckResults(evaluator.EvaluatePod(asked, about, spec)), nil
 }
 
-// significant tells whether an update may make a Pod less secure: what can change
+// significant reports whether an update may make a Pod less secure: what can change
 // of it is containers that are added, and images.
 func significant(now, old *corev1.PodSpec) bool {
 	changed := func(a, b []corev1.Container) bool {

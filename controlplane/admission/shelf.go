@@ -57,7 +57,7 @@ func (s *shelf[T]) get(ctx context.Context, name string) (*T, error) {
 
 // all returns the objects whose names in the bucket have a prefix, by name.
 func (s *shelf[T]) all(ctx context.Context, prefix string) ([]*T, error) {
-	touched, err := s.store.Touched(ctx, s.buckets...)
+	touched, err := s.store.LastModified(ctx, s.buckets...)
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
 	}

@@ -151,10 +151,10 @@ func TestTheIndexAgreesWithReadingEverything(t *testing.T) {
 				`{"kind":"CustomResourceDefinition","spec":{"group":"GROUP","names":{"plural":"as"},"versions":[{"name":"v1","served":SERVED,"schema":{"a":["b]"]}},`+
 					`{"name":"v2","served":true}]}}`))
 			if random.IntN(3) == 0 {
-				_, _ = store.Commit(t.Context(), storage.Write{Key: definition, Expect: storage.Whatever})
+				_, _ = store.Commit(t.Context(), storage.Write{Key: definition, Expect: storage.AnyRevision})
 			}
 		case 2:
-			_, _ = store.Commit(t.Context(), storage.Write{Key: key, Expect: storage.Whatever}) // it may not be there
+			_, _ = store.Commit(t.Context(), storage.Write{Key: key, Expect: storage.AnyRevision}) // it may not be there
 		default:
 			value := strings.NewReplacer("GROUP", group, "LABEL", []string{"true", "onstart"}[random.IntN(2)], "SERVICE",
 				[]string{"", `"service":{"namespace":"default","name":"s"},`}[random.IntN(2)]).Replace(

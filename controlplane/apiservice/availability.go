@@ -58,7 +58,7 @@ func portName(s *corev1.Service, port int32) (string, bool) {
 	return "", false
 }
 
-// endpoints tells whether endpoints of a service are known, and whether one of
+// endpoints reports whether endpoints of a service are known, and whether one of
 // them is ready at a port.
 func endpoints(view storage.View, namespace, name, port string) (known, ready bool) {
 	for rec := range view.Ascend(sliceBucket, namespace+"/", "") {
@@ -72,7 +72,7 @@ func endpoints(view storage.View, namespace, name, port string) (known, ready bo
 	return known, ready
 }
 
-// answers tells whether an endpoint of a slice is ready, and the slice has a port.
+// answers reports whether an endpoint of a slice is ready, and the slice has a port.
 func answers(s *discoveryv1.EndpointSlice, port string) bool {
 	var ready, has bool
 	for i := range s.Endpoints {

@@ -60,7 +60,7 @@ func versions(resources []*resource.Resource) []schema.GroupVersion {
 	var out []schema.GroupVersion
 	for _, r := range resources {
 		for i := range r.Versions {
-			if v := &r.Versions[i]; !v.Unserved {
+			if v := &r.Versions[i]; !v.NotServed {
 				out = append(out, schema.GroupVersion{Group: r.Group, Version: v.Name})
 			}
 		}

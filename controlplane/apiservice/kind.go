@@ -94,7 +94,7 @@ func row(s service) []any {
 	return []any{s.Name, where, state, kind.Age(s)}
 }
 
-// condition tells whether a service is available; nil: that is not known.
+// condition reports whether a service is available; nil: that is not known.
 func condition(s service) *v1.APIServiceCondition {
 	for i := range s.Status.Conditions {
 		if c := &s.Status.Conditions[i]; c.Type == v1.Available {
@@ -104,7 +104,7 @@ func condition(s service) *v1.APIServiceCondition {
 	return nil
 }
 
-// setCondition replaces the condition, and tells whether that changed anything.
+// setCondition replaces the condition, and reports whether that changed anything.
 func setCondition(s service, c v1.APIServiceCondition) bool {
 	old := condition(s)
 	if old == nil {

@@ -42,7 +42,7 @@ const (
 	nodeGroup  = "system:nodes"
 )
 
-// signs tells whether this package signs for a signer.
+// signs reports whether this package signs for a signer.
 func signs(signer string) bool {
 	switch signer {
 	case certificatesv1.KubeAPIServerClientSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName,

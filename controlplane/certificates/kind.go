@@ -123,7 +123,7 @@ func state(r request) string {
 	return strings.Join(words, ",")
 }
 
-// has tells whether a request has a condition.
+// has reports whether a request has a condition.
 func has(r request, t certificatesv1.RequestConditionType) bool { return condition(r, t) != nil }
 
 // condition returns the condition of a type, or nil.

@@ -70,7 +70,7 @@ func (s *Signer) Step(view storage.View, now time.Time) []step.Request {
 	return out
 }
 
-// answer signs a request, or notes why not, and tells whether there was anything
+// answer signs a request, or notes why not, and reports whether there was anything
 // to do.
 func (s *Signer) answer(r request, now time.Time) bool {
 	if !signs(r.Spec.SignerName) || len(r.Status.Certificate) > 0 || r.DeletionTimestamp != nil ||

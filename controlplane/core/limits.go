@@ -172,7 +172,7 @@ func validOfContainer(at *field.Path, name corev1.ResourceName) field.ErrorList 
 	return field.ErrorList{field.Invalid(at, name, "must be a standard resource for containers")}
 }
 
-// isStandard tells whether a resource is known without a domain.
+// isStandard reports whether a resource is known without a domain.
 func isStandard(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage:
@@ -181,7 +181,7 @@ func isStandard(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// isQuotaOnly tells whether a name without a domain is known only to quotas.
+// isQuotaOnly reports whether a name without a domain is known only to quotas.
 func isQuotaOnly(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage, corev1.ResourceRequestsStorage,
@@ -191,7 +191,7 @@ func isQuotaOnly(name corev1.ResourceName) bool {
 	return isCount(name) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
 
-// isCount tells whether a name without a domain counts objects.
+// isCount reports whether a name without a domain counts objects.
 func isCount(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers, corev1.ResourceSecrets,
@@ -277,7 +277,7 @@ func isScope(s corev1.ResourceQuotaScope) bool {
 	return false
 }
 
-// holdsFor tells whether a resource can be limited in a scope.
+// holdsFor reports whether a resource can be limited in a scope.
 func holdsFor(scope corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
 	switch scope {
 	case corev1.ResourceQuotaScopeBestEffort:

@@ -9,7 +9,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// canonicalMeta tells whether metadata certainly has the form that decoding and
+// canonicalMeta reports whether metadata certainly has the form that decoding and
 // encoding it would give it: known fields of their types, nothing empty that
 // would be left out, times in UTC and whole seconds.
 func canonicalMeta(metadata map[string]any) bool {
@@ -61,7 +61,7 @@ func someTexts(value any) bool {
 	return true
 }
 
-// everyOf tells whether a value is a list with elements that all pass.
+// everyOf reports whether a value is a list with elements that all pass.
 func everyOf(value any, pass func(any) bool) bool {
 	list, ok := value.([]any)
 	if !ok || len(list) == 0 {
@@ -136,7 +136,7 @@ func canonicalRecord(record resource.Frozen) bool {
 	return true
 }
 
-// onlyObjects tells whether a value consists of objects alone, as sets of fields
+// onlyObjects reports whether a value consists of objects alone, as sets of fields
 // do.
 func onlyObjects(r *resource.Reader) bool {
 	if r.Kind() != '{' {

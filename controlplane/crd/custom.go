@@ -81,7 +81,7 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		Name: v.Name,
 		// The objects of a definition that is going away are deleted through
 		// the API, so one version stays within reach.
-		Unserved:   !v.Served && !(v.Storage && terminating(crd) && !servesAny(crd)),
+		NotServed:  !v.Served && !(v.Storage && terminating(crd) && !servesAny(crd)),
 		Strategy:   s,
 		Frozen:     true,
 		Prune:      s.prune,
@@ -97,7 +97,7 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		s.hasStatus = sub.Status != nil
 		s.scale = newScale(schema, sub.Scale)
 		if v.Storage {
-			out.Settle = s.settler()
+			out.Canonicalize = s.settler()
 		}
 		if s.hasStatus {
 			out.Subresources = append(out.Subresources, resource.Subresource{Name: "status", Strategy: statusStrategy{s}, Ownership: owners.status(v.Name)})

@@ -18,7 +18,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/definition"
+	"github.com/steer-dev/steer/crdvalidation"
 )
 
 // Bucket holds the definitions in the store.
@@ -99,7 +99,7 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Obje
 	crd.Status.StoredVersions = settled.StoredVersions
 	if old != nil {
 		return validateWith(crd, old, func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
-			return definition.ValidateUpdate(ctx, crd, old)
+			return crdvalidation.ValidateUpdate(ctx, crd, old)
 		})
 	}
 	content := struct {
@@ -109,7 +109,7 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Obje
 	}{crd.Name, crd.Annotations[v1.KubeAPIApprovedAnnotation], &crd.Spec}
 	s.of.options.Schemas.once(content, func() bool {
 		errs = validateWith(crd, nil, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
-			return definition.Validate(ctx, crd)
+			return crdvalidation.Validate(ctx, crd)
 		})
 		return len(errs) == 0
 	})
@@ -119,7 +119,7 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Obje
 // Validate checks the status of a definition.
 func (definitionStatusStrategy) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	return validateWith(obj.(*v1.CustomResourceDefinition), old, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
-		return definition.ValidateStatusUpdate(crd)
+		return crdvalidation.ValidateStatusUpdate(crd)
 	})
 }
 

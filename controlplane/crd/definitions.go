@@ -223,7 +223,7 @@ func (d *Definitions) sync(ctx context.Context, name string) ([]resettlement, er
 	return follow, nil
 }
 
-// clashes tells whether a definition that is not served yet has accepted names
+// clashes reports whether a definition that is not served yet has accepted names
 // that a served one has as well.
 func (d *Definitions) clashes(e *entry) bool {
 	if e.resource != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/steer-dev/steer/definition"
+	"github.com/steer-dev/steer/crdvalidation"
 )
 
 // taken holds the names that the other definitions of a group have accepted.
@@ -65,14 +65,14 @@ func settle(crd *v1.CustomResourceDefinition, others taken) {
 	apihelpers.SetCRDCondition(crd, established)
 }
 
-// trustsSomething tells whether the CA bundle of a conversion webhook, if there
+// trustsSomething reports whether the CA bundle of a conversion webhook, if there
 // is one, holds certificates.
 func trustsSomething(crd *v1.CustomResourceDefinition) bool {
 	c := crd.Spec.Conversion
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		return true
 	}
-	return len(definition.CABundle(nil, c.Webhook.ClientConfig.CABundle)) == 0
+	return len(crdvalidation.CABundle(nil, c.Webhook.ClientConfig.CABundle)) == 0
 }
 
 // acceptNames accepts every requested name that is free and returns the

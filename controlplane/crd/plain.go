@@ -79,7 +79,7 @@ func isIntOrString(anyOf []spec.Schema) bool {
 	return true
 }
 
-// unconstrained tells whether nothing is said about values but their type.
+// unconstrained reports whether nothing is said about values but their type.
 func unconstrained(s *spec.Schema) bool {
 	return s.Format == "" && len(s.Enum) == 0 && s.Pattern == "" && s.MinLength == nil && s.MaxLength == nil && s.Minimum == nil && s.Maximum == nil &&
 		s.MinItems == nil && s.MaxItems == nil && s.MinProperties == nil && s.MaxProperties == nil && len(s.Required) == 0
@@ -170,7 +170,7 @@ func (p *plain) members(s *spec.Schema) (known bool) {
 	return true
 }
 
-// acceptsContent tells whether the content of an object certainly satisfies the schema.
+// acceptsContent reports whether the content of an object certainly satisfies the schema.
 // What is not frozen in it is frozen to be looked at.
 func (p *plain) acceptsContent(content map[string]any) bool {
 	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(len(content)) {
@@ -193,7 +193,7 @@ func (p *plain) acceptsContent(content map[string]any) bool {
 	return true
 }
 
-// acceptsAll tells whether a decoded string or object certainly satisfies the schema
+// acceptsAll reports whether a decoded string or object certainly satisfies the schema
 // because all do.
 func (p *plain) acceptsAll(value any) bool {
 	if p == nil || p.pattern != nil || p.enum != nil || p.format != "" || p.minLength != nil || p.maxLength != nil {
@@ -220,7 +220,7 @@ func (p *plain) member(name string) (property *plain, checked bool) {
 	return p.additional, !p.open
 }
 
-// accepts tells whether a value certainly satisfies the schema.
+// accepts reports whether a value certainly satisfies the schema.
 func (p *plain) accepts(value resource.Frozen) bool {
 	r := value.Reader()
 	return p.take(&r)

@@ -167,7 +167,7 @@ func equalBeyondMetadata(a, b map[string]any) bool {
 	return covers(a, b) && covers(b, a)
 }
 
-// covers tells whether every field of b but metadata has the same value in a.
+// covers reports whether every field of b but metadata has the same value in a.
 func covers(a, b map[string]any) bool {
 	for name, value := range b {
 		if name == "metadata" {
@@ -218,7 +218,7 @@ func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field
 	return append(errs, s.validateInvariants(ctx, structural, content, before, correlated, errs)...)
 }
 
-// simple tells whether an object is valid when its schema accepts it: there are no rules
+// simple reports whether an object is valid when its schema accepts it: there are no rules
 // beside.
 func (s *strategy) simple() bool {
 	has := s.schema.features()
@@ -322,7 +322,7 @@ func (r recorder) AddWarning(_, text string) {
 	}
 }
 
-// blocking tells whether an error means that values do not have the types that
+// blocking reports whether an error means that values do not have the types that
 // rules count on.
 func blocking(errs field.ErrorList) bool {
 	return slices.ContainsFunc(errs, func(e *field.Error) bool {
@@ -334,7 +334,7 @@ func blocking(errs field.ErrorList) bool {
 	})
 }
 
-// blockingMetadata tells whether metadata, which is validated with that of all kinds, has
+// blockingMetadata reports whether metadata, which is validated with that of all kinds, has
 // an error as those above.
 func blockingMetadata(content map[string]any) bool {
 	u := unstructured.Unstructured{Object: content}
@@ -409,7 +409,7 @@ func (s *strategy) settler() func(resource.Object) {
 	}
 }
 
-// knows tells whether a schema keeps a field.
+// knows reports whether a schema keeps a field.
 func knows(structural *schema.Structural, path []string) bool {
 	for _, name := range path {
 		switch property, known := structural.Properties[name]; {

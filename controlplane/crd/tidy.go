@@ -51,7 +51,7 @@ func newTidy(s *schema.Structural, root bool) *tidy {
 	return t
 }
 
-// recognisesObject tells whether a whole object would be left as it is, its type
+// recognisesObject reports whether a whole object would be left as it is, its type
 // and metadata aside.
 func (t *tidy) recognisesObject(content map[string]any) bool {
 	if t == nil || t.others { // others are metadata as well
@@ -90,7 +90,7 @@ func (t *tidy) recognisesField(name string, r *resource.Reader) bool {
 	return t.open
 }
 
-// recognises tells whether the value that the reader is at would be left as it is, and
+// recognises reports whether the value that the reader is at would be left as it is, and
 // takes it.
 func (t *tidy) recognises(r *resource.Reader) bool {
 	switch r.Kind() {

@@ -58,7 +58,7 @@ func listCondition(t corev1.NamespaceConditionType, list []string, badReason, ba
 	return c
 }
 
-// setCondition adds or changes one condition and tells whether it did.
+// setCondition adds or changes one condition and reports whether it did.
 func setCondition(status *corev1.NamespaceStatus, c corev1.NamespaceCondition, now time.Time) bool {
 	c.LastTransitionTime = metav1.NewTime(now)
 	for i := range status.Conditions {

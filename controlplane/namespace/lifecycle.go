@@ -82,7 +82,7 @@ func isReview(gr schema.GroupResource) bool {
 	return gr.Group == "authorization.k8s.io" && gr.Resource == "localsubjectaccessreviews"
 }
 
-// terminating tells whether a stored namespace is in the phase Terminating. The
+// terminating reports whether a stored namespace is in the phase Terminating. The
 // answer is part of every creation, so most namespaces are not decoded.
 func terminating(rec *storage.Record) bool {
 	if !bytes.Contains(rec.Value, []byte(corev1.NamespaceTerminating)) {

@@ -134,7 +134,7 @@ func (p *Protector) look(view storage.View, rec *storage.Record, obj *step.Objec
 	return step.Put(user, r.Object(rec.Key), body, step.Subject{Key: rec.Key}), body != nil
 }
 
-// inUse tells whether a volume is bound, a Pod holds a claim or something has a
+// inUse reports whether a volume is bound, a Pod holds a claim or something has a
 // class. What is held is looked at again when something happens to its holder.
 func (p *Protector) inUse(view storage.View, rec *storage.Record) bool {
 	switch rec.Key.Bucket {
@@ -164,7 +164,7 @@ func (p *Protector) heldBy(view storage.View, bucket, prefix string, held storag
 	return false
 }
 
-// hasClass tells whether a claim or a volume has an attributes class, had it
+// hasClass reports whether a claim or a volume has an attributes class, had it
 // until now, or is about to get it.
 func hasClass(rec *storage.Record, class string) bool {
 	if !bytes.Contains(rec.Value, []byte(`"`+class+`"`)) {
@@ -185,7 +185,7 @@ func hasClass(rec *storage.Record, class string) bool {
 	return obj.Spec.Class == class || obj.Status.Class == class || obj.Status.Modify.TargetVolumeAttributesClassName == class
 }
 
-// holds tells whether a Pod that has a node uses a claim.
+// holds reports whether a Pod that has a node uses a claim.
 func holds(rec *storage.Record, claim string) bool {
 	_, name := step.SplitName(rec.Key.Name)
 	own, generic := strings.CutPrefix(claim, name+"-") // the claim of a volume that goes with the Pod

@@ -78,10 +78,10 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 	return a.charge(ctx, r, m)
 }
 
-// limits tells whether a namespace has quotas. Where there are none at all, it takes
+// limits reports whether a namespace has quotas. Where there are none at all, it takes
 // no view to know.
 func (a *Admission) limits(ctx context.Context, namespace string) (bool, error) {
-	at, err := a.store.Touched(ctx, bucket)
+	at, err := a.store.LastModified(ctx, bucket)
 	if err != nil || a.none.Load() == int64(at)+1 {
 		return false, err
 	}
@@ -95,7 +95,7 @@ func (a *Admission) limits(ctx context.Context, namespace string) (bool, error) 
 	return view.Count(bucket, namespace+"/", "") > 0, nil
 }
 
-// charged tells whether a request may take up more than before.
+// charged reports whether a request may take up more than before.
 func charged(r *resource.AdmissionRequest) bool {
 	if r.Namespace == "" || r.Object == nil || r.Resource.Backend != nil {
 		return false

@@ -41,7 +41,7 @@ func increase(now, before corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// same tells whether two lists have the same names and amounts.
+// same reports whether two lists have the same names and amounts.
 func same(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }

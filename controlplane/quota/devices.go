@@ -40,7 +40,7 @@ func (m *meter) classes(view storage.View) classes {
 	return out
 }
 
-// standsFor tells whether a class has devices that are an extended resource: the one that
+// standsFor reports whether a class has devices that are an extended resource: the one that
 // it names, or the one that is named after it.
 func (c classes) standsFor(extended string) bool {
 	if class, implicit := strings.CutPrefix(extended, resourcev1.ResourceDeviceClassPrefix); implicit {

@@ -42,7 +42,7 @@ type charge struct {
 	made    time.Time
 }
 
-// open tells whether anything is charged that is not settled.
+// open reports whether anything is charged that is not settled.
 func (l *Ledger) open() bool { return l.pending.Load() > 0 }
 
 // note remembers a charge. What was charged before for an object of the same key

@@ -21,7 +21,7 @@ import (
 type meter struct {
 	count corev1.ResourceName // the name under which they are counted
 	other corev1.ResourceName // an older name for the same; empty: none
-	// counts tells whether there is something of a name in them, besides count and
+	// counts reports whether there is something of a name in them, besides count and
 	// other; nil: no.
 	counts func(corev1.ResourceName, classes) bool
 	// usage adds what an object takes up besides being one; nil: nothing.
@@ -105,7 +105,7 @@ func countsOfPods(name corev1.ResourceName, _ classes) bool {
 	return strings.HasPrefix(asked, corev1.ResourceHugePagesPrefix) || isRequest && isExtended(asked)
 }
 
-// isExtended tells whether a resource is one that Kubernetes does not know, or devices of
+// isExtended reports whether a resource is one that Kubernetes does not know, or devices of
 // a class.
 func isExtended(name string) bool {
 	if strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix) {
@@ -147,7 +147,7 @@ func addUsage(requests, limits, to corev1.ResourceList) {
 	}
 }
 
-// ended tells whether a Pod uses nothing any more: it has run to its end, or was
+// ended reports whether a Pod uses nothing any more: it has run to its end, or was
 // to be gone by now.
 func ended(p *corev1.Pod, now time.Time) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// inScope tells whether a quota is about an object: one without scopes is about
+// inScope reports whether a quota is about an object: one without scopes is about
 // all, one with scopes about Pods and claims that are in each.
 func inScope(q *corev1.ResourceQuotaSpec, obj any) bool {
 	for _, scope := range q.Scopes {
@@ -59,7 +59,7 @@ func terminates(p *corev1.Pod) bool {
 	return p.Spec.ActiveDeadlineSeconds != nil && *p.Spec.ActiveDeadlineSeconds >= 0
 }
 
-// selects tells whether a requirement is met by the name of a class, or by its
+// selects reports whether a requirement is met by the name of a class, or by its
 // absence.
 func selects(r corev1.ScopedResourceSelectorRequirement, class string) bool {
 	operator := map[corev1.ScopeSelectorOperator]selection.Operator{
@@ -77,7 +77,7 @@ func selects(r corev1.ScopedResourceSelectorRequirement, class string) bool {
 	return requirement.Matches(set)
 }
 
-// looksIntoOtherNamespaces tells whether an affinity is to Pods elsewhere.
+// looksIntoOtherNamespaces reports whether an affinity is to Pods elsewhere.
 func looksIntoOtherNamespaces(a *corev1.Affinity) bool {
 	if a == nil {
 		return false

@@ -106,7 +106,7 @@ func (g *grant) visit(yield func(*binding, []rbacv1.PolicyRule, error) bool) boo
 
 // current returns the index that holds now.
 func (z *Authorizer) current(ctx context.Context) (*index, error) {
-	at, err := z.store.Touched(ctx, clusterRoleBindings, clusterRoles, roleBindings, roles)
+	at, err := z.store.LastModified(ctx, clusterRoleBindings, clusterRoles, roleBindings, roles)
 	if err != nil {
 		return nil, err
 	}

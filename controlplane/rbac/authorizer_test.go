@@ -37,14 +37,14 @@ func (w world) put(bucket, name string, obj any) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.Commit(context.Background(), storage.Write{Key: storage.Key{Bucket: bucket, Name: name}, Value: value, Expect: storage.Whatever}); err != nil {
+	if _, err := w.Commit(context.Background(), storage.Write{Key: storage.Key{Bucket: bucket, Name: name}, Value: value, Expect: storage.AnyRevision}); err != nil {
 		w.Fatal(err)
 	}
 }
 
 func (w world) remove(bucket, name string) {
 	w.Helper()
-	if _, err := w.Commit(context.Background(), storage.Write{Key: storage.Key{Bucket: bucket, Name: name}, Expect: storage.Whatever}); err != nil {
+	if _, err := w.Commit(context.Background(), storage.Write{Key: storage.Key{Bucket: bucket, Name: name}, Expect: storage.AnyRevision}); err != nil {
 		w.Fatal(err)
 	}
 }

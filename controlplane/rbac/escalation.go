@@ -136,7 +136,7 @@ func (e Escalation) binding(ctx context.Context, r *resource.AdmissionRequest, r
 	return nil
 }
 
-// may tells whether the user is expressly allowed to do what is refused else.
+// may reports whether the user is expressly allowed to do what is refused else.
 func (e Escalation) may(ctx context.Context, a *auth.Attributes) bool {
 	return auth.Check(ctx, e.Authorizer, a) == nil
 }

@@ -15,7 +15,7 @@ import (
 // everything stands for every verb, group, resource, or path in a rule.
 const everything = "*"
 
-// allows tells whether a rule covers a request.
+// allows reports whether a rule covers a request.
 func allows(rule *rbacv1.PolicyRule, a *auth.Attributes) bool {
 	if !has(rule.Verbs, a.Verb) {
 		return false
@@ -27,7 +27,7 @@ func allows(rule *rbacv1.PolicyRule, a *auth.Attributes) bool {
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.Name))
 }
 
-// has tells whether a list of a rule names a value, or all.
+// has reports whether a list of a rule names a value, or all.
 func has(list []string, value string) bool {
 	for _, s := range list {
 		if s == everything || s == value {
@@ -37,7 +37,7 @@ func has(list []string, value string) bool {
 	return false
 }
 
-// matchesResource tells whether one of the resources of a rule is the one that
+// matchesResource reports whether one of the resources of a rule is the one that
 // is asked for: by name, with "*/scale" for that subresource of everything.
 func matchesResource(list []string, resource, subresource string) bool {
 	for _, s := range list {
@@ -58,7 +58,7 @@ func matchesResource(list []string, resource, subresource string) bool {
 	return false
 }
 
-// coversResource tells whether one of the resources of a rule includes another,
+// coversResource reports whether one of the resources of a rule includes another,
 // which may itself stand for many.
 func coversResource(list []string, resource string) bool {
 	if has(list, resource) {
@@ -68,7 +68,7 @@ func coversResource(list []string, resource string) bool {
 	return nested && slices.Contains(list, "*/"+subresource)
 }
 
-// matchesPath tells whether a path is the one of a pattern, or begins with it
+// matchesPath reports whether a path is the one of a pattern, or begins with it
 // where the pattern ends in a star.
 func matchesPath(pattern, path string) bool {
 	if pattern == path {
@@ -119,7 +119,7 @@ func parts(rule *rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-// covers tells whether a rule includes a part of another.
+// covers reports whether a rule includes a part of another.
 func covers(rule, part *rbacv1.PolicyRule) bool {
 	if !has(rule.Verbs, part.Verbs[0]) {
 		return false

@@ -172,7 +172,7 @@ func (a Admission) account(ctx context.Context, namespace, name string) (*corev1
 	return nil, err
 }
 
-// await waits until the accounts of a namespace change, and tells whether they
+// await waits until the accounts of a namespace change, and reports whether they
 // did in time.
 func (a Admission) await(ctx context.Context, namespace string, after storage.Revision, limit time.Duration) bool {
 	cursor, err := a.Store.Watch(storage.Range{Bucket: accounts, Prefix: namespace + "/"}, after)
@@ -186,7 +186,7 @@ func (a Admission) await(ctx context.Context, namespace string, after storage.Re
 	return err == nil
 }
 
-// mounts tells whether a Pod gets a token. The Pod has the last word.
+// mounts reports whether a Pod gets a token. The Pod has the last word.
 func mounts(account *corev1.ServiceAccount, pod *corev1.Pod) bool {
 	switch {
 	case pod.Spec.AutomountServiceAccountToken != nil:

@@ -157,7 +157,7 @@ func parse(part []byte, into any) bool {
 	return err == nil && len(twice) == 0 && kjson.UnmarshalCaseSensitivePreserveInts(part, into) == nil
 }
 
-// isSignedBy tells whether one of the keys has signed the token. A key is used
+// isSignedBy reports whether one of the keys has signed the token. A key is used
 // for nothing but its own algorithm, whatever the token says.
 func (u *unverified) isSignedBy(keys []*publicKey) bool {
 	for _, k := range keys {

@@ -93,7 +93,7 @@ func (p *publicKey) sign(signer crypto.Signer, input string) ([]byte, error) {
 	return out, nil
 }
 
-// verify tells whether a signature is that of input.
+// verify reports whether a signature is that of input.
 func (p *publicKey) verify(input string, signature []byte) bool {
 	switch key := p.key.(type) {
 	case *rsa.PublicKey:

@@ -152,7 +152,7 @@ func validate(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
 	return nil
 }
 
-// contains tells whether all of some names are among others.
+// contains reports whether all of some names are among others.
 func contains(all, some []string) bool {
 	for _, s := range some {
 		if !slices.Contains(all, s) {

@@ -191,7 +191,7 @@ type checker struct {
 	now  time.Time
 }
 
-// life is the metadata of an object that tells whether it is still there.
+// life is the metadata of an object that reports whether it is still there.
 type life struct {
 	Metadata struct {
 		UID      types.UID    `json:"uid"`

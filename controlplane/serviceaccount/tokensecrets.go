@@ -102,7 +102,7 @@ func (s *TokenSecrets) see(rec *storage.Record) {
 	s.due.Add(rec.Key)
 }
 
-// mayHold tells whether a Secret may be for a token.
+// mayHold reports whether a Secret may be for a token.
 func mayHold(rec *storage.Record) bool {
 	return bytes.Contains(rec.Value, []byte(corev1.SecretTypeServiceAccountToken))
 }

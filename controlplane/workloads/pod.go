@@ -19,7 +19,7 @@ import (
 // kubelet is who a node acts as.
 func kubelet(node string) string { return step.NodePrefix + node }
 
-// runs tells whether the Pods of a node are run: if that is simulated and said to be ready, or
+// runs reports whether the Pods of a node are run: if that is simulated and said to be ready, or
 // is the one that registers itself, which is about to be.
 func (t *visit) runs(name string) bool {
 	if node := t.Index.Node(name); node != nil {

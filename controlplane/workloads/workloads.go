@@ -187,7 +187,7 @@ func (c *Controller) Concerns(e storage.Event) bool {
 	}
 }
 
-// concernsService tells whether a Service has to be looked at because of its Endpoints: they
+// concernsService reports whether a Service has to be looked at because of its Endpoints: they
 // have gone, or others write them for it.
 func (c *Controller) concernsService(e storage.Event) bool {
 	s := c.Index.Objects[askedFor(e.Record.Key)]
@@ -359,7 +359,7 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	return t.Requests
 }
 
-// defers tells whether Services and Events wait for the next step, so that nobody
+// defers reports whether Services and Events wait for the next step, so that nobody
 // waits for them: that is so while there is something else to do that succeeds, but not for
 // ever.
 func (c *Controller) defers(t *visit) bool {

@@ -100,7 +100,7 @@ func (r *Reconciler) snapshot(ctx context.Context, c *v1.EtcdCluster, speaker st
 		return err
 	}
 	c.Status.LastBackup = &v1.Snapshot{Name: name, Time: at}
-	controller.Emit(ctx, controller.Note{Reason: "BackupTaken", Action: "Backup", Text: "took the snapshot " + name})
+	controller.Emit(ctx, controller.UserEvent{Reason: "BackupTaken", Action: "Backup", Note: "took the snapshot " + name})
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (r *Reconciler) Cleanup(ctx context.Context, c *v1.EtcdCluster) (controller
 	}
 	speaker, ok := v.speaker()
 	if !ok {
-		controller.Emit(ctx, controller.Note{Warning: true, Reason: "NoLastBackup", Action: "Backup", Text: "the cluster goes without a last snapshot: it has no quorum"})
+		controller.Emit(ctx, controller.UserEvent{Warning: true, Reason: "NoLastBackup", Action: "Backup", Note: "the cluster goes without a last snapshot: it has no quorum"})
 		return controller.Done(), nil
 	}
 	if err := r.snapshot(ctx, c, speaker); err != nil {

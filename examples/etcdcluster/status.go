@@ -77,8 +77,8 @@ func report(c *v1.EtcdCluster, v view, next step) {
 
 // tell counts a step and tells users of it.
 func (r *Reconciler) tell(ctx context.Context, c *v1.EtcdCluster, done step) {
-	note := controller.Note{
-		Action: string(done.action), Text: done.member + ": " + done.reason,
+	note := controller.UserEvent{
+		Action: string(done.action), Note: done.member + ": " + done.reason,
 		Related: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: done.member}},
 	}
 	switch done.action {

@@ -102,7 +102,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	// the worker finds. A deletion that nobody saw carries the last known state,
 	// so its key is as good as that of any other event.
 	w.informer.AddHandler(func(e cache.Event) {
-		w.queue.Add(client.ObjectKeyFromObject(e.Object), queue.Order{Cause: cause(e)})
+		w.queue.Add(client.ObjectKeyFromObject(e.Object), queue.AddOptions{Cause: cause(e)})
 	})
 	if err := w.cache.Start(ctx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (w *Watcher) work(ctx context.Context) {
 	for item, ok := w.queue.Get(); ok; item, ok = w.queue.Get() {
 		if err := w.sync(ctx, item.Key); err == nil {
 			w.queue.Forget(item.Key)
-		} else if after, again := w.queue.Retry(item.Key, queue.Order{}); again {
+		} else if after, again := w.queue.Retry(item.Key, queue.AddOptions{}); again {
 			w.options.Log.Info("Error syncing Pod", "pod", item.Key, "error", err, "retryIn", after)
 		} else {
 			w.options.Dropped(item.Key, err)

@@ -218,7 +218,7 @@ func walk(from any, names []string) (any, error) {
 	return from, nil
 }
 
-// truth tells whether there is something.
+// truth reports whether there is something.
 func truth(value any) bool {
 	switch v := value.(type) {
 	case bool:

@@ -17,7 +17,7 @@ import (
 	api "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	server "github.com/steer-dev/steer/definition"
+	server "github.com/steer-dev/steer/crdvalidation"
 	"github.com/steer-dev/steer/generate/load"
 )
 

@@ -13,7 +13,7 @@ import (
 )
 
 // instances are the functions that copy instances of generic types. Go has no
-// methods of instances, and a method of the generic type could not tell whether
+// methods of instances, and a method of the generic type could not report whether
 // what a type parameter stands for needs copying: so each instance that a package
 // uses has a function there.
 type instances struct {

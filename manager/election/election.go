@@ -84,7 +84,7 @@ type Term struct {
 	Wall   time.Time
 }
 
-// Covers tells whether the term goes on at the given readings of the clocks.
+// Covers reports whether the term goes on at the given readings of the clocks.
 func (t Term) Covers(steady time.Duration, wall time.Time) bool {
 	return steady < t.Steady && wall.Before(t.Wall)
 }

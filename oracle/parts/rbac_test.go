@@ -80,7 +80,7 @@ func (c *cluster) put(t testing.TB, resource, name string, object any) {
 		t.Fatal(err)
 	}
 	key := storage.Key{Bucket: rbacv1.GroupName + "/" + resource, Name: name}
-	if _, err := c.store.Commit(t.Context(), storage.Write{Key: key, Value: value, Expect: storage.Whatever}); err != nil {
+	if _, err := c.store.Commit(t.Context(), storage.Write{Key: key, Value: value, Expect: storage.AnyRevision}); err != nil {
 		t.Fatal(err)
 	}
 }

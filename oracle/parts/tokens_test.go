@@ -52,7 +52,7 @@ func (a accounts) put(bucket, name string, object any) {
 	if err != nil {
 		a.Fatal(err)
 	}
-	if _, err := a.Commit(context.Background(), storage.Write{Key: storage.Key{Bucket: bucket, Name: name}, Value: value, Expect: storage.Whatever}); err != nil {
+	if _, err := a.Commit(context.Background(), storage.Write{Key: storage.Key{Bucket: bucket, Name: name}, Value: value, Expect: storage.AnyRevision}); err != nil {
 		a.Fatal(err)
 	}
 }

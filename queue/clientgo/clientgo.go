@@ -25,9 +25,9 @@ func Wrap[K comparable](q *queue.Queue[K]) workqueue.TypedRateLimitingInterface[
 
 type wrapped[K comparable] struct{ q *queue.Queue[K] }
 
-func (w wrapped[K]) Add(key K)                       { w.q.Add(key, queue.Order{}) }
-func (w wrapped[K]) AddAfter(key K, d time.Duration) { w.q.Add(key, queue.Order{After: d}) }
-func (w wrapped[K]) AddRateLimited(key K)            { w.q.Retry(key, queue.Order{}) }
+func (w wrapped[K]) Add(key K)                       { w.q.Add(key, queue.AddOptions{}) }
+func (w wrapped[K]) AddAfter(key K, d time.Duration) { w.q.Add(key, queue.AddOptions{After: d}) }
+func (w wrapped[K]) AddRateLimited(key K)            { w.q.Retry(key, queue.AddOptions{}) }
 func (w wrapped[K]) Forget(key K)                    { w.q.Forget(key) }
 func (w wrapped[K]) NumRequeues(key K) int           { return w.q.Failures(key) }
 func (w wrapped[K]) Len() int                        { return w.q.Len() }

@@ -30,7 +30,7 @@ type checkpoints struct {
 	done    sync.WaitGroup
 }
 
-// wantsRotation tells whether the next write begins a new segment.
+// wantsRotation reports whether the next write begins a new segment.
 func (c *checkpoints) wantsRotation() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

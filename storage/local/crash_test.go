@@ -246,9 +246,9 @@ func (l *life) work(s *Store) {
 	}
 }
 
-// write makes one write and tells whether there may be another.
+// write makes one write and reports whether there may be another.
 func (l *life) write(s *Store, rng *rand.Rand, k storage.Key) bool {
-	w := storage.Write{Key: k, Expect: storage.Whatever}
+	w := storage.Write{Key: k, Expect: storage.AnyRevision}
 	value := ""
 	l.mu.Lock()
 	exists := l.acked[k].value != ""

@@ -36,7 +36,7 @@ func put(t testing.TB, s storage.Store, name string) {
 
 func tryPut(s storage.Store, name string) error {
 	_, err := s.Commit(context.Background(), storage.Write{
-		Key: storage.Key{Bucket: "b", Name: name}, Value: []byte("value of " + name), Expect: storage.Whatever,
+		Key: storage.Key{Bucket: "b", Name: name}, Value: []byte("value of " + name), Expect: storage.AnyRevision,
 	})
 	return err
 }

@@ -71,7 +71,7 @@ func victim(dir, life string) error {
 	for w := range victimWriters {
 		go func() {
 			for n := 1; ; n++ {
-				write := storage.Write{Key: victimKey(life, w), Expect: storage.Whatever}
+				write := storage.Write{Key: victimKey(life, w), Expect: storage.AnyRevision}
 				if n%7 != 0 {
 					write.Value = fmt.Appendf(nil, "%d %0*d", n, 100+n*37%900, 0)
 				}

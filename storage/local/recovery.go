@@ -164,7 +164,7 @@ func (r *recovery) torn(f vfs.File, h frame.Header, s file, newest bool) error {
 	return nil
 }
 
-// blankAfter tells whether a file has nothing but zeros after an offset.
+// blankAfter reports whether a file has nothing but zeros after an offset.
 func blankAfter(f vfs.File, offset int64) (bool, error) {
 	rest, err := io.ReadAll(io.NewSectionReader(f, offset, 1<<62-offset))
 	return len(bytes.Trim(rest, "\x00")) == 0, err

@@ -123,7 +123,7 @@ func (l *life) script(crashed func() bool) bool {
 
 // put makes one write, a deletion if there is no value, and notes what is known of it.
 func (l *life) put(s *Store, k storage.Key, value string) {
-	w := storage.Write{Key: k, Expect: storage.Whatever}
+	w := storage.Write{Key: k, Expect: storage.AnyRevision}
 	if value != "" {
 		w.Value, w.Stamp = []byte(value), 3
 	}

@@ -97,7 +97,7 @@ func (in request) perform(s storage.Store) response {
 		}
 		return response{}
 	}
-	w := storage.Write{Key: k, Value: []byte("v"), Expect: storage.Whatever}
+	w := storage.Write{Key: k, Value: []byte("v"), Expect: storage.AnyRevision}
 	switch in.kind {
 	case swap:
 		w.Expect = in.expect

@@ -129,7 +129,7 @@ func (m *model) revision() storage.Revision {
 }
 
 func (m *model) write() {
-	w := storage.Write{Key: m.key(), Expect: storage.Whatever}
+	w := storage.Write{Key: m.key(), Expect: storage.AnyRevision}
 	current, exists := m.states[m.newest()][w.Key]
 	if m.rng.IntN(4) > 0 {
 		w.Value = []byte(`{"rv":"","pad":"` + strings.Repeat("x", m.rng.IntN(40)) + `"}`)
@@ -142,9 +142,9 @@ func (m *model) write() {
 		w.Expect = current.Modified // Absent when it does not exist
 	}
 	if w.Value == nil && w.Expect == storage.Absent {
-		w.Expect = storage.Whatever
+		w.Expect = storage.AnyRevision
 	}
-	holds := w.Expect == storage.Whatever && (w.Value != nil || exists) || w.Expect != storage.Whatever && w.Expect == current.Modified
+	holds := w.Expect == storage.AnyRevision && (w.Value != nil || exists) || w.Expect != storage.AnyRevision && w.Expect == current.Modified
 	rec, err := m.store.Commit(context.Background(), w)
 	if !holds {
 		if !errors.Is(err, storage.ErrConflict) {
@@ -197,7 +197,7 @@ func (m *model) view() {
 	m.compare(v, at)
 }
 
-// allowed tells whether a read at a revision succeeded, and fails where it had
+// allowed reports whether a read at a revision succeeded, and fails where it had
 // to succeed or had to fail.
 func (m *model) allowed(what string, at storage.Revision, err error) bool {
 	m.Helper()
@@ -327,7 +327,7 @@ func (m *model) fork() {
 	f := forker.Fork()
 	defer f.Close()
 	k := m.key()
-	if _, err := f.Commit(context.Background(), storage.Write{Key: k, Value: []byte("fork"), Expect: storage.Whatever}); err != nil {
+	if _, err := f.Commit(context.Background(), storage.Write{Key: k, Value: []byte("fork"), Expect: storage.AnyRevision}); err != nil {
 		m.failf("write to a fork: %v", err)
 	}
 	v, err := f.View(context.Background(), 0)

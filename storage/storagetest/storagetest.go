@@ -59,12 +59,12 @@ func key(bucket, name string) storage.Key { return storage.Key{Bucket: bucket, N
 // put writes a value whatever the state of the key.
 func (t *tester) put(bucket, name, value string) *storage.Record {
 	t.Helper()
-	return t.commit(storage.Write{Key: key(bucket, name), Value: []byte(value), Expect: storage.Whatever})
+	return t.commit(storage.Write{Key: key(bucket, name), Value: []byte(value), Expect: storage.AnyRevision})
 }
 
 func (t *tester) delete(bucket, name string) *storage.Record {
 	t.Helper()
-	return t.commit(storage.Write{Key: key(bucket, name), Expect: storage.Whatever})
+	return t.commit(storage.Write{Key: key(bucket, name), Expect: storage.AnyRevision})
 }
 
 func (t *tester) commit(w storage.Write) *storage.Record {

@@ -52,7 +52,7 @@ func views() []check {
 		}},
 		{"a bucket was touched by its newest write, forgotten or not", func(t *tester) {
 			touched := func(buckets ...string) storage.Revision {
-				at, err := t.Touched(context.Background(), buckets...)
+				at, err := t.LastModified(context.Background(), buckets...)
 				if err != nil {
 					t.Fatal(err)
 				}

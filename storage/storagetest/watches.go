@@ -123,9 +123,9 @@ func waiting() []check {
 				t.Fatalf("the cursor lost its place: %v, %v", b, err)
 			}
 		}},
-		{"Next passes over what does not rouse it while it waits, and nothing else", func(t *tester) {
+		{"Next passes over what WakeOn leaves out while it waits, and nothing else", func(t *tester) {
 			var asked []storage.Revision
-			c := t.watch(storage.Range{Bucket: "b", Rouse: func(e storage.Event) bool {
+			c := t.watch(storage.Range{Bucket: "b", WakeOn: func(e storage.Event) bool {
 				asked = append(asked, e.Record.Modified)
 				return e.Deleted
 			}}, 0)
@@ -250,7 +250,7 @@ func (t *tester) churn(n int) error {
 	for _, bucket := range []string{"b", "other"} {
 		go func() {
 			for i := range n / 2 {
-				_, err := t.Commit(context.Background(), storage.Write{Key: key(bucket, fmt.Sprint(i%20)), Value: []byte("v"), Expect: storage.Whatever})
+				_, err := t.Commit(context.Background(), storage.Write{Key: key(bucket, fmt.Sprint(i%20)), Value: []byte("v"), Expect: storage.AnyRevision})
 				if err != nil {
 					errs <- err
 					return
@@ -323,7 +323,7 @@ func keeping() []check {
 				}
 			}
 			t.wantErr(<-got, storage.ErrClosed)
-			_, err := t.Commit(context.Background(), storage.Write{Key: key("b", "a"), Value: []byte("2"), Expect: storage.Whatever})
+			_, err := t.Commit(context.Background(), storage.Write{Key: key("b", "a"), Value: []byte("2"), Expect: storage.AnyRevision})
 			t.wantErr(err, storage.ErrClosed)
 			_, err = t.View(context.Background(), 0)
 			t.wantErr(err, storage.ErrClosed)

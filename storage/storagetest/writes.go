@@ -45,15 +45,15 @@ func writes() []check {
 			t.conflict(storage.Write{Key: key("b", "none"), Value: []byte("2"), Expect: 1}, nil)
 			t.commit(storage.Write{Key: key("b", "n"), Expect: 2})
 		}},
-		{"Whatever writes any state but deletes only what exists", func(t *tester) {
+		{"AnyRevision writes any state but deletes only what exists", func(t *tester) {
 			t.put("b", "n", "1")
 			t.put("b", "n", "2")
 			t.delete("b", "n")
-			t.conflict(storage.Write{Key: key("b", "n"), Expect: storage.Whatever}, nil)
+			t.conflict(storage.Write{Key: key("b", "n"), Expect: storage.AnyRevision}, nil)
 		}},
 		{"a condition holds a write to the version of another key", func(t *tester) {
 			at := t.put("defs", "d", "1").Modified
-			w := storage.Write{Key: key("b", "n"), Value: []byte("1"), Expect: storage.Whatever, While: storage.Condition{Key: key("defs", "d"), At: at}}
+			w := storage.Write{Key: key("b", "n"), Value: []byte("1"), Expect: storage.AnyRevision, While: storage.Condition{Key: key("defs", "d"), At: at}}
 			t.commit(w)
 			t.put("b", "other", "1")
 			t.commit(w)

@@ -31,9 +31,9 @@ type Decoder struct {
 	Version *resource.Version
 	// FieldValidation of the request: what becomes of unknown and duplicate fields.
 	FieldValidation string
-	// Alike are other versions in which bodies say the same.
-	Alike []string
-	// Known tells whether the server has a kind, and where it keeps the objects; nil:
+	// EquivalentVersions are other versions of the kind with the same fields.
+	EquivalentVersions []string
+	// Known reports whether the server has a kind, and where it keeps the objects; nil:
 	// it has none.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
 }
@@ -63,7 +63,7 @@ func (d *Decoder) Decode(r *resource.Request, media negotiate.Media, data []byte
 		Warn(r, findings)
 	}
 	if gvk.GroupVersion() != d.Kind.GroupVersion() {
-		if !slices.Contains(d.Alike, gvk.Version) {
+		if !slices.Contains(d.EquivalentVersions, gvk.Version) {
 			return nil, d.otherVersion(gvk)
 		}
 		obj.GetObjectKind().SetGroupVersionKind(d.Kind)

@@ -81,7 +81,7 @@ func (h *Handler) described(req *Request) (*registry.Served, *resource.Version) 
 		of.Versions[0].Strategy = anything{}
 	}
 	in := h.registry.Serve(of)
-	in.Alike = sub.Alike
+	in.EquivalentVersions = sub.EquivalentVersions
 	return in, &of.Versions[0]
 }
 

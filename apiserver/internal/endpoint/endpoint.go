@@ -41,7 +41,7 @@ type Handler struct {
 // required; a limit that is 0 does not hold.
 type Options struct {
 	Registry *registry.Registry
-	// Known tells whether anything of a kind is served, and in which bucket its
+	// Known reports whether anything of a kind is served, and in which bucket its
 	// objects are.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
 	// Watched returns the metrics of one watch.
@@ -106,7 +106,7 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) e
 	return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
 }
 
-// pathServed tells whether a backend answers any verb at the path of a request.
+// pathServed reports whether a backend answers any verb at the path of a request.
 func pathServed(req *Request) bool {
 	backend := req.Served.Backend
 	_, lists := backend.(resource.Lister)
@@ -198,7 +198,7 @@ func (h *Handler) readBody(req *Request) (data []byte, err error) {
 // decoder of bodies of a version; validation is what the request asks for.
 func (h *Handler) decoder(in *registry.Served, v *resource.Version, validation string) *body.Decoder {
 	return &body.Decoder{
-		Kind: in.GroupVersionKind(v.Name), Version: v, FieldValidation: directive(validation), Alike: in.Alike, Known: h.options.Known,
+		Kind: in.GroupVersionKind(v.Name), Version: v, FieldValidation: directive(validation), EquivalentVersions: in.EquivalentVersions, Known: h.options.Known,
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *Request) Query() url.Values {
 	return r.values
 }
 
-// asks tells whether there is a query.
+// asks reports whether there is a query.
 func (r *Request) asks() bool { return r.HTTP.URL.RawQuery != "" }
 
 // Asked returns a parameter of the query that was read; empty when nobody has
@@ -51,7 +51,7 @@ func (r *Request) Again() *Request {
 	return &Request{Request: resource.Request{Path: r.Path, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Target: r.Target, body: r.body}
 }
 
-// LongRunning tells whether a request may take as long as it likes.
+// LongRunning reports whether a request may take as long as it likes.
 func (r *Request) LongRunning() bool {
 	if r.Verb == "watch" {
 		return true

@@ -78,7 +78,7 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	return run.serve(ctx)
 }
 
-// initial tells whether a watch begins with the present objects, and whether a
+// initial reports whether a watch begins with the present objects, and whether a
 // bookmark ends them.
 func initial(o *internalversion.ListOptions) (objects, end bool) {
 	if o.SendInitialEvents != nil {

@@ -150,7 +150,7 @@ func accept(params map[string]string, media Media, offer Offer) (Choice, bool) {
 	return choice, false
 }
 
-// pretty tells whether a request asks for indentation, or comes from a program
+// pretty reports whether a request asks for indentation, or comes from a program
 // that shows the answer to a human.
 func pretty(r *http.Request) bool {
 	if r.URL != nil && strings.Contains(r.URL.RawQuery, "pretty") {

@@ -77,8 +77,8 @@ type sealed struct {
 // for its revision. It takes the object over.
 func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (s sealed, err error) {
 	obj.SetSelfLink("")
-	if v.Settle != nil {
-		v.Settle(obj)
+	if v.Canonicalize != nil {
+		v.Canonicalize(obj)
 	}
 	if v.Name != in.Storage.Version {
 		resource.Thaw(obj)
@@ -109,8 +109,8 @@ const transientRevision storage.Revision = 1<<63 - 1
 // Transient makes a record of an object that is not, or not yet, in the store:
 // the answer of a dry run or a backend.
 func (g *Registry) Transient(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
-	if v.Settle != nil {
-		v.Settle(obj)
+	if v.Canonicalize != nil {
+		v.Canonicalize(obj)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
 	value, err := Encode(obj)

@@ -85,5 +85,5 @@ func expiredList(start string) error {
 	return err
 }
 
-// isExpired tells whether a store no longer reaches back to a revision.
+// isExpired reports whether a store no longer reaches back to a revision.
 func isExpired(err error) bool { return errors.Is(err, storage.ErrCompacted) }

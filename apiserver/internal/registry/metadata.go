@@ -158,10 +158,20 @@ func (in *Served) validateChangedMetadata(by resource.Strategy, obj, old resourc
 	return errs
 }
 
-// repeats is [resource.Repeater], or what strategies do that are none.
+// metadataErrorRepeater may be implemented by a [resource.Strategy]. In kube-apiserver
+// several layers validate the metadata of an update, and each adds its errors; kinds
+// differ in how many of their own do.
+type metadataErrorRepeater interface {
+	// MetadataErrorRepeats returns how many more times the errors of an update are
+	// listed, and those that a creation would have as well.
+	MetadataErrorRepeats() (update, creation int)
+}
+
+// repeats returns what the strategy asks for. Without it the errors of updates are
+// listed once more.
 func repeats(by resource.Strategy) (update, creation int) {
-	if r, ok := by.(resource.Repeater); ok {
-		return r.Repeats()
+	if r, ok := by.(metadataErrorRepeater); ok {
+		return r.MetadataErrorRepeats()
 	}
 	return 1, 0
 }
@@ -185,7 +195,7 @@ func recorded(obj resource.Object, tracked bool) metav1.Object {
 	return obj
 }
 
-// plainMetadata tells whether the metadata of an object is certainly valid.
+// plainMetadata reports whether the metadata of an object is certainly valid.
 func (in *Served) plainMetadata(obj, old resource.Object) bool {
 	name := wire.PlainSubdomain
 	if rule := in.NameRule; rule != nil {

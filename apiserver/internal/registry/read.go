@@ -19,7 +19,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// AsStored tells whether the bytes of a record are exactly what a reader of
+// AsStored reports whether the bytes of a record are exactly what a reader of
 // version v gets.
 func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
 	if rec.Modified < in.Storage.Since && in.Backend == nil {
@@ -28,7 +28,7 @@ func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
 	return beginsWith(rec.Value, in.Group, v.Name) || wire.String(rec.Value, "apiVersion") == in.APIVersion(v)
 }
 
-// beginsWith tells whether an object plainly begins with its apiVersion, and that
+// beginsWith reports whether an object plainly begins with its apiVersion, and that
 // it is this one. Custom resources are encoded like this; every reader of a record
 // asks.
 func beginsWith(value []byte, group, version string) bool {

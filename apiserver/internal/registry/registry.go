@@ -70,9 +70,9 @@ type Served struct {
 	plans map[*resource.Version]func() *transcode.Plan
 	// watched counts who watches every object of a version as protobuf.
 	watched map[*resource.Version]*atomic.Int32
-	// Alike are versions of whose kind bodies are read as well; see
-	// [resource.Subresource.Alike].
-	Alike []string
+	// EquivalentVersions are versions of the kind whose bodies are read as well; see
+	// [resource.Subresource.EquivalentVersions].
+	EquivalentVersions []string
 	// Gone is done once the resource was replaced or removed; nil for what is
 	// served as part of another resource.
 	Gone context.Context
@@ -81,7 +81,7 @@ type Served struct {
 // Serve prepares what answers requests for a resource take.
 func (g *Registry) Serve(r *resource.Resource) *Served {
 	in := &Served{
-		Resource: r, Admission: resource.Concerning(g.admission, r),
+		Resource: r, Admission: resource.ForResource(g.admission, r),
 		plans: map[*resource.Version]func() *transcode.Plan{}, blank: map[*resource.Version]func() resource.Object{},
 		watched: map[*resource.Version]*atomic.Int32{},
 	}

@@ -87,7 +87,7 @@ func refusedField(v *resource.Version, name string) error {
 
 func isEqual(r fields.Requirement) bool { return r.Operator == "=" || r.Operator == "==" }
 
-// Everything tells whether no selector narrows the selection.
+// Everything reports whether no selector narrows the selection.
 func (sel *Selection) Everything() bool {
 	return sel.labels == nil && len(sel.fields) == 0 && sel.name == ""
 }
@@ -108,7 +108,7 @@ func (sel *Selection) prefix() string {
 	return sel.namespace + "/"
 }
 
-// Matches tells whether a record is selected.
+// Matches reports whether a record is selected.
 func (sel *Selection) Matches(rec *storage.Record) bool {
 	if sel.Everything() {
 		return true

@@ -175,7 +175,7 @@ func (wr *Write) registryKey(obj resource.Object) string {
 	return key + in.Plural + "/" + in.Key(obj.GetNamespace(), obj.GetName()).Name
 }
 
-// finished tells whether an update lets go of an object that is marked as
+// finished reports whether an update lets go of an object that is marked as
 // deleted.
 func (in *Served) finished(obj, old resource.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {

@@ -227,7 +227,7 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 	return rec, shown, err
 }
 
-// sameBytes tells whether a value differs from a stored one in nothing but the
+// sameBytes reports whether a value differs from a stored one in nothing but the
 // revision.
 func sameBytes(rec *storage.Record, value []byte, stamp int) bool {
 	if stamp != rec.Stamp || len(rec.Value) <= len(value) || !bytes.Equal(rec.Value[:stamp], value[:stamp]) {

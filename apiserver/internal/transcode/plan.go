@@ -320,7 +320,7 @@ func (p *planner) value(f *field, t reflect.Type) (empty []byte, ok bool) {
 	return append(slices.Clone(varint), 0), true
 }
 
-// reads tells whether a type decodes itself from JSON.
+// reads reports whether a type decodes itself from JSON.
 func reads(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())

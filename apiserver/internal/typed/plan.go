@@ -270,14 +270,14 @@ func (f *field) canOmit(empty bool) bool {
 	return true
 }
 
-// own tells whether a type has a JSON of its own.
+// own reports whether a type has a JSON of its own.
 func own(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
 		p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
-// PlainText tells whether JSON has no need to escape anything of a text.
+// PlainText reports whether JSON has no need to escape anything of a text.
 func PlainText(text string) bool {
 	for i := range len(text) {
 		if !plainByte(text[i]) {

@@ -109,7 +109,7 @@ func (p *plan) count(v unsafe.Pointer) int64 {
 	return *(*int64)(v)
 }
 
-// omitted tells whether a field is left out.
+// omitted reports whether a field is left out.
 func (f *field) omitted(v unsafe.Pointer) bool {
 	switch f.plan.kind {
 	case kindText:
@@ -247,7 +247,7 @@ func appendOctets(out, octets []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(out, '"'), octets), '"')
 }
 
-// compact tells whether raw JSON is written as it is: it is JSON, without space
+// compact reports whether raw JSON is written as it is: it is JSON, without space
 // between its parts or what is escaped on the way.
 func compact(raw []byte) bool {
 	end := skipCompact(raw, 0, 0)

@@ -273,7 +273,7 @@ func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
 // maxYAMLKey is less than how far a YAML parser looks for the end of a key.
 const maxYAMLKey = 1000
 
-// fractional tells whether there is a number that is no integer.
+// fractional reports whether there is a number that is no integer.
 func fractional(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

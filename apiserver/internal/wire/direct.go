@@ -57,7 +57,7 @@ func DecodeStrictly(value []byte, into any) bool {
 // finitely many and an answer never changes.
 var directTypes sync.Map
 
-// direct tells whether all readers agree on how a type is read. They differ on
+// direct reports whether all readers agree on how a type is read. They differ on
 // interfaces, arrays, and names and options of fields that are out of the usual.
 func direct(t reflect.Type) bool {
 	if known, ok := directTypes.Load(t); ok {

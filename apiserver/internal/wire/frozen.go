@@ -33,7 +33,7 @@ func (f Frozen) Thaw() any {
 	return value
 }
 
-// IsObject tells whether the value is an object.
+// IsObject reports whether the value is an object.
 func (f Frozen) IsObject() bool { return f != "" && f[0] == '{' }
 
 // Freeze replaces the decoded members of an object by frozen ones, where that is
@@ -76,7 +76,7 @@ func FreezeValue(value any) (frozen Frozen, ok bool) {
 	return Frozen(unsafe.String(unsafe.SliceData(text), len(text))), true
 }
 
-// freezable tells whether a decoded value would be decoded again from its text.
+// freezable reports whether a decoded value would be decoded again from its text.
 func freezable(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func freezable(value any) bool {
 	return false
 }
 
-// Thaw decodes the frozen members of an object, in place, and tells whether there
+// Thaw decodes the frozen members of an object, in place, and reports whether there
 // were any.
 func Thaw(content map[string]any) (had bool) {
 	for name, value := range content {

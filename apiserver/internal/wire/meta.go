@@ -66,7 +66,7 @@ func (l Labels) Lookup(key string) (string, bool) {
 	return "", false
 }
 
-// Has tells whether a label is there.
+// Has reports whether a label is there.
 func (l Labels) Has(key string) bool {
 	_, ok := l.Lookup(key)
 	return ok

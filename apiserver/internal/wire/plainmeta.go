@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlainMetadata tells whether the decoded metadata of an object is certainly
+// PlainMetadata reports whether the decoded metadata of an object is certainly
 // valid: nothing but a name, a namespace, labels and annotations of the usual
 // form, and what the server sets. before is the metadata that it replaces, nil
 // for a creation. It never refuses: metadata that it does not accept is for the
 // validation of the library, which explains.
 //
-// name tells whether a name is valid.
+// name reports whether a name is valid.
 func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(string) bool) bool {
 	if text, ok := metadata["name"].(string); !ok || !name(text) {
 		return false
@@ -75,7 +75,7 @@ func everyText(value any, accept func(key, text string) bool) bool {
 	return true
 }
 
-// PlainSubdomain tells whether a text is certainly a DNS subdomain.
+// PlainSubdomain reports whether a text is certainly a DNS subdomain.
 func PlainSubdomain(text string) bool {
 	if text == "" || len(text) > 253 {
 		return false
@@ -95,7 +95,7 @@ func PlainSubdomain(text string) bool {
 	}
 }
 
-// plainLabel tells whether a text is certainly a DNS label.
+// plainLabel reports whether a text is certainly a DNS label.
 func plainLabel(text string) bool {
 	if text == "" || len(text) > 63 || text[0] == '-' || text[len(text)-1] == '-' {
 		return false
@@ -108,7 +108,7 @@ func plainLabel(text string) bool {
 	return true
 }
 
-// PlainQualifiedName tells whether a text is certainly a key of labels: a name,
+// PlainQualifiedName reports whether a text is certainly a key of labels: a name,
 // perhaps behind a domain and a slash.
 func PlainQualifiedName(text string) bool {
 	for i := range len(text) {
@@ -175,7 +175,7 @@ func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(s
 		meta.GetResourceVersion() != ""
 }
 
-// plainOwners tells whether there is nothing to say about the owners of an object.
+// plainOwners reports whether there is nothing to say about the owners of an object.
 func plainOwners(owners []metav1.OwnerReference) bool {
 	controllers := 0
 	for i := range owners {

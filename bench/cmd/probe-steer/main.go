@@ -56,7 +56,7 @@ func (s *side) Contend(ctx context.Context, config *rest.Config, warm func(), se
 		return err
 	}
 	// What needs no leader starts after the caches have synced.
-	err = m.Add(manager.Everywhere(manager.RunnableFunc(func(ctx context.Context) error {
+	err = m.Add(manager.OnEveryReplica(manager.RunnableFunc(func(ctx context.Context) error {
 		warm()
 		<-ctx.Done()
 		return nil

@@ -100,10 +100,10 @@ func (steps) Queue(waiting int) (trip func(int), stop func()) {
 	cause := trace.Cause{Type: trace.Updated, Object: trace.Object{Kind: "Pod", Namespace: "default", Name: "web-1"}, Revision: "44", Changed: "status.phase"}
 	q := queue.New(queue.Options[controller.Request]{})
 	for i, key := range keys[1:] {
-		q.Add(key, queue.Order{Priority: i % 2 * queue.LowPriority, Cause: cause})
+		q.Add(key, queue.AddOptions{Priority: i % 2 * queue.LowPriority, Cause: cause})
 	}
 	return func(i int) {
-		q.Add(keys[i%len(keys)], queue.Order{Priority: i % 2 * queue.LowPriority, Cause: cause})
+		q.Add(keys[i%len(keys)], queue.AddOptions{Priority: i % 2 * queue.LowPriority, Cause: cause})
 		got, _ := q.Get()
 		q.Forget(got.Key)
 		q.Done(got.Key)
@@ -141,7 +141,7 @@ func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options,
 	enqueue := <-from
 	var request controller.Request
 	request.Namespace, request.Name = micro.Namespace, micro.Name()
-	return func() { enqueue(request, queue.Order{}) }, nil
+	return func() { enqueue(request, queue.AddOptions{}) }, nil
 }
 
 // Controllers implements micro.Side.
@@ -168,10 +168,10 @@ func (steps) Controllers(ctx context.Context, config *rest.Config, n int, reconc
 }
 
 // source hands out the function that enqueues.
-type source chan func(controller.Request, queue.Order)
+type source chan func(controller.Request, queue.AddOptions)
 
 // Start implements controller.Source.
-func (s source) Start(_ context.Context, enqueue func(controller.Request, queue.Order)) error {
+func (s source) Start(_ context.Context, enqueue func(controller.Request, queue.AddOptions)) error {
 	s <- enqueue
 	return nil
 }

@@ -50,7 +50,7 @@ func (f form) blank() Object {
 	}
 }
 
-// protobuf tells whether objects travel as protobuf.
+// protobuf reports whether objects travel as protobuf.
 func (f form) protobuf() bool { return f == builtin || f == metadata }
 
 // object number i: about 8 KB as JSON, a fifth of it managedFields, or a few

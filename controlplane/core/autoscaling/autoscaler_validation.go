@@ -58,7 +58,7 @@ func validateAutoscaler(a, old *autoscalingv2.HorizontalPodAutoscaler) field.Err
 	return errs
 }
 
-// isOutside tells whether a metric is there while there are no Pods.
+// isOutside reports whether a metric is there while there are no Pods.
 func isOutside(m autoscalingv2.MetricSpec) bool {
 	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 }

@@ -22,7 +22,7 @@ type target struct {
 	resource step.Resource
 	rec      *storage.Record
 	replicas int32
-	// selects tells whether it says which Pods are its own.
+	// selects reports whether it says which Pods are its own.
 	selects bool
 }
 

@@ -63,8 +63,10 @@ type guard struct {
 	check func(ctx context.Context, f *valid.Field, obj, old resource.Object)
 }
 
-// Repeats implements [resource.Repeater].
-func (g guard) Repeats() (update, creation int) { return g.Strategy.(resource.Repeater).Repeats() }
+// MetadataErrorRepeats returns what the kind's own strategy does.
+func (g guard) MetadataErrorRepeats() (update, creation int) {
+	return g.Strategy.(interface{ MetadataErrorRepeats() (update, creation int) }).MetadataErrorRepeats()
+}
 
 // Validate implements [resource.Strategy].
 func (g guard) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
@@ -237,7 +239,7 @@ func nodeOf(a *resourcev1.AllocationResult) string {
 	return ""
 }
 
-// runsOn tells whether a user is a service account whose token is bound to the node.
+// runsOn reports whether a user is a service account whose token is bound to the node.
 func runsOn(u *auth.User, node string) bool {
 	account, is := strings.CutPrefix(u.Name, "system:serviceaccount:")
 	nodes := u.Extra["authentication.kubernetes.io/node-name"]

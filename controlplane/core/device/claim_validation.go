@@ -55,7 +55,7 @@ func requestsOf(c *resourcev1.DeviceClaim) requests {
 	return out
 }
 
-// has tells whether a name is that of a request, or of one of its alternatives.
+// has reports whether a name is that of a request, or of one of its alternatives.
 func (r requests) has(name string) bool {
 	name, alternative, two := strings.Cut(name, "/")
 	names, ok := r[name]

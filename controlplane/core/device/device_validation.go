@@ -43,7 +43,7 @@ func checkValue(f *valid.Field, a *resourcev1.DeviceAttribute) {
 	}
 }
 
-// isVersion tells whether a text is a version by https://semver.org, 2.0.0.
+// isVersion reports whether a text is a version by https://semver.org, 2.0.0.
 func isVersion(text string) bool {
 	text, build, built := strings.Cut(text, "+")
 	if built && !allOf(build, isIdentifier) {
@@ -56,7 +56,7 @@ func isVersion(text string) bool {
 	return strings.Count(core, ".") == 2 && allOf(core, isNumber)
 }
 
-// allOf tells whether all parts between dots are alike.
+// allOf reports whether all parts between dots are alike.
 func allOf(text string, is func(string) bool) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if !is(part) {
@@ -68,7 +68,7 @@ func allOf(text string, is func(string) bool) bool {
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// isNumber tells whether a text is a number without zeros that it could do without.
+// isNumber reports whether a text is a number without zeros that it could do without.
 func isNumber(s string) bool { return isDigits(s) && (s == "0" || s[0] != '0') }
 
 func isIdentifier(s string) bool {

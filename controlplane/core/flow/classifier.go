@@ -65,7 +65,7 @@ func (c *Classifier) Classify(ctx context.Context, a *auth.Attributes) (schema, 
 
 // current returns the index that holds now.
 func (c *Classifier) current(ctx context.Context) (*index, error) {
-	at, err := c.store.Touched(ctx, schemas, levels)
+	at, err := c.store.LastModified(ctx, schemas, levels)
 	if err != nil {
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func checkVerbs(f *valid.Field, verbs []string) {
 	}
 }
 
-// checkAlone refuses a star among others, and tells whether there is a star.
+// checkAlone refuses a star among others, and reports whether there is a star.
 func checkAlone(f *valid.Field, name, what string, values []string) bool {
 	if !slices.Contains(values, all) {
 		return false

@@ -119,7 +119,7 @@ type Metadata struct {
 	AnyFinalizer bool
 }
 
-// repeats returns what [resource.Repeater] asks for.
+// repeats returns what strategy.MetadataErrorRepeats does.
 func repeats(unchecked, again bool) (update, creation int) {
 	switch {
 	case unchecked:
@@ -203,7 +203,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 		Name:           k.Version,
 		New:            func() resource.Object { return P(new(T)) },
 		Strategy:       rules,
-		Settle:         rules.settle,
+		Canonicalize:   rules.settle,
 		Ownership:      k.ownership(gvk, "", "status"),
 		Printer:        table.Default(),
 		Subresources:   k.Subresources,

@@ -27,7 +27,7 @@ func (k Of[T, P]) rules() *strategy[T, P] {
 	return &strategy[T, P]{kind: k, forms: sync.OnceValue(func() forms { return formsOf(reflect.TypeFor[T]()) })}
 }
 
-// settle is [resource.Version.Settle].
+// settle is [resource.Version.Canonicalize].
 func (s *strategy[T, P]) settle(obj resource.Object) { s.forms().settle(obj) }
 
 // Normalize sets defaults. Unknown fields do not survive the decoder of a Go
@@ -89,8 +89,9 @@ func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) f
 	return append(errs, s.kind.Validate(obj.(P), before)...)
 }
 
-// Repeats implements [resource.Repeater].
-func (s *strategy[T, P]) Repeats() (update, creation int) {
+// MetadataErrorRepeats returns how often errors of metadata are listed again; see the
+// package registry of apiserver.
+func (s *strategy[T, P]) MetadataErrorRepeats() (update, creation int) {
 	return repeats(s.kind.Metadata.Unchecked, s.kind.Metadata.Again)
 }
 
@@ -155,8 +156,9 @@ func (s statusStrategy[T, P]) Warnings(_ context.Context, obj, old resource.Obje
 	return s.kind.StatusWarnings(obj.(P), old.(P))
 }
 
-// Repeats implements [resource.Repeater].
-func (s statusStrategy[T, P]) Repeats() (update, creation int) {
+// MetadataErrorRepeats returns how often errors of metadata are listed again; see the
+// package registry of apiserver.
+func (s statusStrategy[T, P]) MetadataErrorRepeats() (update, creation int) {
 	return repeats(s.kind.Metadata.StatusUnchecked, s.kind.Metadata.StatusAgain)
 }
 
@@ -165,7 +167,7 @@ func part(obj resource.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
 }
 
-// changed tells whether objects differ outside metadata and status.
+// changed reports whether objects differ outside metadata and status.
 func changed(a, b resource.Object) bool {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {

@@ -44,7 +44,7 @@ func validateIngress(i, old *networkingv1.Ingress) field.ErrorList {
 	return errs
 }
 
-// isWildcard tells whether a host stands for more than one.
+// isWildcard reports whether a host stands for more than one.
 func isWildcard(host string) bool { return strings.Contains(host, "*") }
 
 // checkHost has the rules of a host of rules and certificates.

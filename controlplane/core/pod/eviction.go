@@ -51,7 +51,7 @@ func (s Subresources) Into(resources []*resource.Resource) []*resource.Resource 
 		case "pods":
 			more = append(s.connections("pods", "PodAttachOptions", "PodExecOptions", "PodPortForwardOptions", "PodProxyOptions"),
 				resource.Subresource{
-					Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), Alike: []string{"v1beta1"},
+					Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), EquivalentVersions: []string{"v1beta1"},
 					New: func() resource.Object { return &policyv1.Eviction{} },
 				})
 		case "services":

@@ -21,7 +21,7 @@ import (
 // partial holds the rules of a subresource through which one part of a Pod
 // changes that its other rules keep.
 type partial struct {
-	// take moves that part from one spec to another, and tells whether it can: if
+	// take moves that part from one spec to another, and reports whether it can: if
 	// not, all that was asked for is left to check.
 	take func(to, from *corev1.PodSpec) bool
 	// check has the rules of the change.
@@ -86,7 +86,7 @@ func (p partial) Validate(_ context.Context, obj, old resource.Object) field.Err
 	return errs
 }
 
-// isMirror tells whether a Pod shows one that a kubelet has read from a file.
+// isMirror reports whether a Pod shows one that a kubelet has read from a file.
 func isMirror(p *corev1.Pod) bool {
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror

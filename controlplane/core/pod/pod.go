@@ -204,7 +204,7 @@ func summarise(p *corev1.Pod) podSummary {
 	return s
 }
 
-// initialise accounts for init containers and tells whether one is not done.
+// initialise accounts for init containers and reports whether one is not done.
 func (s *podSummary) initialise(p *corev1.Pod, sidecars map[string]bool) bool {
 	var sidecarRestarts int
 	var lastSidecar time.Time

@@ -94,7 +94,7 @@ func checkResize(f *valid.Field, now, before *corev1.Pod) {
 	}
 }
 
-// canResize tells whether the node of a Pod can, which shows in what it says of
+// canResize reports whether the node of a Pod can, which shows in what it says of
 // containers that run.
 func canResize(p *corev1.Pod) bool {
 	for _, s := range p.Status.ContainerStatuses {
@@ -176,7 +176,7 @@ func asksFor(r *corev1.ResourceRequirements) bool {
 	return r != nil && len(r.Requests)+len(r.Limits) > 0
 }
 
-// resized puts CPU and memory of a container back, and tells whether it is then
+// resized puts CPU and memory of a container back, and reports whether it is then
 // as before.
 func resized(now, before *corev1.Container) bool {
 	putBack(&now.Resources, &before.Resources)

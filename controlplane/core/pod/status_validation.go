@@ -148,7 +148,7 @@ func checkStaysEnded(f *valid.Field, now, before []corev1.ContainerStatus, conta
 	}
 }
 
-// restarts tells whether a container runs again after it has ended with a code:
+// restarts reports whether a container runs again after it has ended with a code:
 // by the first of its rules that matches, by its own policy, by that of the Pod.
 func restarts(c *corev1.Container, policy corev1.RestartPolicy, code int32) bool {
 	own := policy

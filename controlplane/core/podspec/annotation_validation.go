@@ -66,7 +66,7 @@ func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec)
 	}
 }
 
-// Profiled tells whether annotations name a profile of a Pod or a container.
+// Profiled reports whether annotations name a profile of a Pod or a container.
 func Profiled(a map[string]string) bool {
 	for key := range a {
 		if key == SeccompOfPod || strings.HasPrefix(key, SeccompOfContainer) || strings.HasPrefix(key, AppArmorOfContainer) {

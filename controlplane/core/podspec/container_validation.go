@@ -90,7 +90,7 @@ func (s *surroundings) checkInitContainers(f *valid.Field) {
 	}
 }
 
-// IsSidecar tells whether an init container runs beside the others.
+// IsSidecar reports whether an init container runs beside the others.
 func IsSidecar(c *corev1.Container) bool {
 	return kind.Value(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways
 }
@@ -362,7 +362,7 @@ func checkAmounts(f *valid.Field, r *corev1.ResourceRequirements, rule resourceR
 	}
 }
 
-// plainAmounts tells whether what is asked for is certainly right, whoever asks: cpu and
+// plainAmounts reports whether what is asked for is certainly right, whoever asks: cpu and
 // memory, of which no more is asked for than allowed. All else is for the rules.
 func plainAmounts(r *corev1.ResourceRequirements) bool {
 	for name, limit := range r.Limits {

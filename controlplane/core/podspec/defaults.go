@@ -88,7 +88,7 @@ var imageName = sync.OnceValue(func() *regexp.Regexp {
 		`(?::([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
 })
 
-// isLatest tells whether an image name means the newest image there is. What is
+// isLatest reports whether an image name means the newest image there is. What is
 // no name at all means nothing.
 func isLatest(image string) bool {
 	const longest = 255

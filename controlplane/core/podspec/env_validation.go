@@ -28,7 +28,7 @@ func checkEnv(f *valid.Field, env []corev1.EnvVar) {
 	}
 }
 
-// plainEnv tells whether a variable is certainly right: a value, or a key of a
+// plainEnv reports whether a variable is certainly right: a value, or a key of a
 // ConfigMap or a Secret, under a plain name. All else is for the rules.
 func plainEnv(e *corev1.EnvVar) bool {
 	for i := range len(e.Name) {

@@ -48,7 +48,7 @@ func (s *surroundings) checkMounts(f *valid.Field, c *corev1.Container) {
 	}
 }
 
-// checkPropagation tells whether a mount may be seen outside its container.
+// checkPropagation reports whether a mount may be seen outside its container.
 func checkPropagation(f *valid.Field, m *corev1.VolumeMount, c *corev1.Container) {
 	if m.MountPropagation == nil {
 		return

@@ -87,7 +87,7 @@ type handlers struct {
 	set bool
 }
 
-// next tells whether a handler is the first, which is the one to check.
+// next reports whether a handler is the first, which is the one to check.
 func (h *handlers) next(name string) bool {
 	if h.set {
 		h.f.Forbidden(name, "may not specify more than 1 handler type")

@@ -202,7 +202,7 @@ func hasWindowsOptions(c *corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil
 }
 
-// anyContainer tells whether something is so of a container, whose place is not asked.
+// anyContainer reports whether something is so of a container, whose place is not asked.
 func anyContainer(spec *corev1.PodSpec, is func(c *corev1.Container) bool) bool {
 	for i := range spec.InitContainers {
 		if is(&spec.InitContainers[i]) {

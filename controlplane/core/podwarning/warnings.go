@@ -231,7 +231,7 @@ func (w *warner) overlaps(v *corev1.Volume) {
 	}
 }
 
-// overlap tells whether paths are the same, or one is in the other.
+// overlap reports whether paths are the same, or one is in the other.
 func overlap(a, b string) bool {
 	return a == b || strings.HasPrefix(path.Clean(a), b+"/") || strings.HasPrefix(path.Clean(b), a+"/")
 }

@@ -123,7 +123,7 @@ func (p *policyCheck) variables(in *valid.Field, list []v1.Variable) {
 	}
 }
 
-// isIdentifier tells whether a name can be one in expressions.
+// isIdentifier reports whether a name can be one in expressions.
 func isIdentifier(name string) bool {
 	for i, c := range name {
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

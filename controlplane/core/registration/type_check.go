@@ -131,7 +131,7 @@ func named(served []*resource.Resource, group, version, plural string) []schema.
 			continue
 		}
 		for i := range r.Versions {
-			if v := &r.Versions[i]; v.Name == version && !v.Unserved {
+			if v := &r.Versions[i]; v.Name == version && !v.NotServed {
 				out = append(out, r.GroupVersionKind(version))
 			}
 		}
@@ -165,7 +165,7 @@ func schemaOf(k schema.GroupVersionKind, served []*resource.Resource) *spec.Sche
 		for i := range r.Versions {
 			v := &r.Versions[i]
 			switch {
-			case v.Name != k.Version || v.Unserved:
+			case v.Name != k.Version || v.NotServed:
 			case v.Schema != nil:
 				return customSchema(v.Schema)
 			case v.New != nil:

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/controlplane/core/valid"
-	"github.com/steer-dev/steer/definition"
+	"github.com/steer-dev/steer/crdvalidation"
 )
 
 // mutatingHooks returns what webhooks of both kinds have in common, and which of
@@ -82,7 +82,7 @@ func harmless(s v1.SideEffectClass) bool {
 	return s == v1.SideEffectClassNone || s == v1.SideEffectClassNoneOnDryRun
 }
 
-// isReview tells whether a version of AdmissionReview is one that is spoken.
+// isReview reports whether a version of AdmissionReview is one that is spoken.
 func isReview(version string) bool { return version == "v1" || version == "v1beta1" }
 
 func (c *compilers) validateHooks(hooks []v1.ValidatingWebhook, again []*v1.ReinvocationPolicyType, before []v1.ValidatingWebhook) field.ErrorList {
@@ -150,10 +150,10 @@ func checkClient(in *valid.Field, c *v1.WebhookClientConfig) {
 	case (c.URL == nil) == (c.Service == nil):
 		f.Required("", "exactly one of url or service is required")
 	case c.URL != nil:
-		f.Add(definition.WebhookURL(f.PathOf("url"), *c.URL)...)
+		f.Add(crdvalidation.WebhookURL(f.PathOf("url"), *c.URL)...)
 	default:
 		s := c.Service
-		f.Add(definition.WebhookService(f.PathOf("service"), definition.Service{Name: s.Name, Namespace: s.Namespace, Path: s.Path, Port: *s.Port})...)
+		f.Add(crdvalidation.WebhookService(f.PathOf("service"), crdvalidation.Service{Name: s.Name, Namespace: s.Namespace, Path: s.Path, Port: *s.Port})...)
 	}
 }
 

@@ -51,7 +51,7 @@ func (t *taking) invalid(errs field.ErrorList) error {
 	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), t.service.Name, errs)
 }
 
-// prefersAsBefore tells whether nothing changes for a Service that takes as many families
+// prefersAsBefore reports whether nothing changes for a Service that takes as many families
 // as there are: it keeps those that there were when it was made.
 func (t *taking) prefersAsBefore() bool {
 	if t.old == nil {
@@ -173,7 +173,7 @@ func (t *taking) infer(f *valid.Field, own corev1.IPFamily) {
 	}
 }
 
-// free tells whether nobody holds an address or port, but the Service itself, or who
+// free reports whether nobody holds an address or port, but the Service itself, or who
 // began to make it and did not come to an end.
 func (t *taking) free(held any) bool {
 	h, inUse := t.a.used[held]

@@ -157,7 +157,7 @@ func (c *RangeController) look(view storage.View, key storage.Key, obj *networki
 	return out
 }
 
-// needed tells whether Services would be left with addresses that are of no range
+// needed reports whether Services would be left with addresses that are of no range
 // if a ServiceCIDR went. It can go in any case where others have all of it.
 func (c *RangeController) needed(view storage.View, key storage.Key) bool {
 	own := c.ranges[key].prefixes
@@ -181,7 +181,7 @@ func (c *RangeController) needed(view storage.View, key storage.Key) bool {
 	return false
 }
 
-// othersHave tells whether another ServiceCIDR has such a range.
+// othersHave reports whether another ServiceCIDR has such a range.
 func (c *RangeController) othersHave(key storage.Key, such func(netip.Prefix) bool) bool {
 	for other, kept := range c.ranges {
 		if other != key && slices.ContainsFunc(kept.prefixes, such) {

@@ -64,12 +64,12 @@ func (a *ServiceAllocator) ranges() []netip.Prefix {
 	return out
 }
 
-// offers tells whether an address can be one of a Service.
+// offers reports whether an address can be one of a Service.
 func (a *ServiceAllocator) offers(ip netip.Addr) bool {
 	return slices.ContainsFunc(a.ranges(), func(p netip.Prefix) bool { return isHost(p, ip) })
 }
 
-// isHost tells whether an address of a range is neither that of the network nor,
+// isHost reports whether an address of a range is neither that of the network nor,
 // of IPv4, the one for all.
 func isHost(p netip.Prefix, ip netip.Addr) bool {
 	return p.Contains(ip) && ip != p.Addr() && (ip.Is6() || p.Contains(ip.Next()))

@@ -283,7 +283,7 @@ func checkBalancerClass(f *valid.Field, s *corev1.ServiceSpec) {
 	}
 }
 
-// isAccessible tells whether traffic comes from outside.
+// isAccessible reports whether traffic comes from outside.
 func isAccessible(s *corev1.ServiceSpec) bool {
 	return isBalancer(s) || s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeClusterIP && len(s.ExternalIPs) > 0
 }

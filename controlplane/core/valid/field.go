@@ -125,7 +125,7 @@ func (f *Field) Problems(name string, value any, problems []string) {
 	}
 }
 
-// NonEmpty requires a text, and tells whether there is one.
+// NonEmpty requires a text, and reports whether there is one.
 func (f *Field) NonEmpty(name, value string) bool {
 	if value == "" {
 		f.Required(name, "")

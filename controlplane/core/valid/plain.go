@@ -8,7 +8,7 @@ import "strings"
 // What follows tells of names that they are certainly right, without making lists of
 // problems. Whatever it does not accept is for the rules, which explain.
 
-// PlainLabel tells whether a text is certainly a DNS label.
+// PlainLabel reports whether a text is certainly a DNS label.
 func PlainLabel(text string) bool {
 	if text == "" || len(text) > 63 || text[0] == '-' || text[len(text)-1] == '-' {
 		return false
@@ -21,7 +21,7 @@ func PlainLabel(text string) bool {
 	return true
 }
 
-// PlainSubdomain tells whether a text is certainly a DNS subdomain.
+// PlainSubdomain reports whether a text is certainly a DNS subdomain.
 func PlainSubdomain(text string) bool {
 	if len(text) > 253 {
 		return false
@@ -38,7 +38,7 @@ func PlainSubdomain(text string) bool {
 	}
 }
 
-// plainQualified tells whether a text is certainly a name that may have a domain.
+// plainQualified reports whether a text is certainly a name that may have a domain.
 func plainQualified(text string) bool {
 	if domain, name, has := strings.Cut(text, "/"); has {
 		return PlainSubdomain(domain) && plainName(name)
@@ -46,7 +46,7 @@ func plainQualified(text string) bool {
 	return plainName(text)
 }
 
-// plainName tells whether a text is certainly a qualified name without a domain, or
+// plainName reports whether a text is certainly a qualified name without a domain, or
 // the value of a label.
 func plainName(text string) bool {
 	if text == "" || len(text) > 63 || !alphanumeric(text[0]) || !alphanumeric(text[len(text)-1]) {
@@ -64,11 +64,11 @@ func alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// PlainPortName tells whether a text is certainly the name of a port.
+// PlainPortName reports whether a text is certainly the name of a port.
 func PlainPortName(text string) bool {
 	return len(text) <= 15 && PlainLabel(text) && !strings.Contains(text, "--") &&
 		strings.ContainsFunc(text, func(r rune) bool { return r >= 'a' })
 }
 
-// PlainKey tells whether a text is certainly a key of a ConfigMap or a Secret.
+// PlainKey reports whether a text is certainly a key of a ConfigMap or a Secret.
 func PlainKey(text string) bool { return plainName(text) }

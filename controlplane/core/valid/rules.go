@@ -211,7 +211,7 @@ func (f *Field) AtMost100Percent(name string, v intstr.IntOrString) {
 	}
 }
 
-// Percentage tells whether a value is a valid percentage, and which.
+// Percentage reports whether a value is a valid percentage, and which.
 func Percentage(v intstr.IntOrString) (int, bool) {
 	if v.Type != intstr.String || len(validation.IsValidPercent(v.StrVal)) > 0 {
 		return 0, false
@@ -230,7 +230,7 @@ func (f *Field) Quantity(name, resourceName string, q resource.Quantity) {
 	}
 }
 
-// countedInWhole tells whether there is no half of a resource: objects in quotas,
+// countedInWhole reports whether there is no half of a resource: objects in quotas,
 // and what devices and others extend nodes with.
 func countedInWhole(name string) bool {
 	switch corev1.ResourceName(name) {
@@ -242,12 +242,12 @@ func countedInWhole(name string) bool {
 	return IsExtendedResource(name)
 }
 
-// IsNativeResource tells whether a resource is one of Kubernetes itself.
+// IsNativeResource reports whether a resource is one of Kubernetes itself.
 func IsNativeResource(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, corev1.ResourceDefaultNamespacePrefix)
 }
 
-// IsExtendedResource tells whether a resource is one that somebody has extended
+// IsExtendedResource reports whether a resource is one that somebody has extended
 // nodes with.
 func IsExtendedResource(name string) bool {
 	if IsNativeResource(name) || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) {
@@ -256,7 +256,7 @@ func IsExtendedResource(name string) bool {
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+name)) == 0
 }
 
-// IsHugePages tells whether a resource is memory in large pages.
+// IsHugePages reports whether a resource is memory in large pages.
 func IsHugePages(name string) bool { return strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) }
 
 // hugePages checks that an amount of memory is made of its pages.
@@ -278,7 +278,7 @@ func (f *Field) HugePages(name string, q resource.Quantity) {
 // HugePagesPrefix begins the names of memory in large pages.
 const HugePagesPrefix = corev1.ResourceHugePagesPrefix
 
-// IsStandardResource tells whether Kubernetes knows a resource that has no
+// IsStandardResource reports whether Kubernetes knows a resource that has no
 // domain.
 func IsStandardResource(name string) bool {
 	switch corev1.ResourceName(name) {

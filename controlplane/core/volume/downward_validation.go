@@ -18,7 +18,7 @@ func fileFields() []string {
 	return []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
 }
 
-// downwardField tells whether a field is one that some version of the API knows.
+// downwardField reports whether a field is one that some version of the API knows.
 func downwardField(path string) bool {
 	switch path {
 	case "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",

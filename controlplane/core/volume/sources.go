@@ -26,7 +26,7 @@ type Sources struct {
 	set bool
 }
 
-// Next tells whether a source is the first, which is the one to check.
+// Next reports whether a source is the first, which is the one to check.
 func (s *Sources) Next(name string) bool {
 	if s.set {
 		s.F.Forbidden(name, "may not specify more than 1 volume type")

@@ -160,7 +160,7 @@ func (c *jobStatusChange) checkTimes(f *valid.Field) {
 	}
 }
 
-// notSuspended tells whether the conditions say so.
+// notSuspended reports whether the conditions say so.
 func (c *jobStatusChange) notSuspended() bool {
 	for _, condition := range c.now.Conditions {
 		if condition.Type == batchv1.JobSuspended {

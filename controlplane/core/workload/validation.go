@@ -122,7 +122,7 @@ func checkRolling(f *valid.Field, r *appsv1.RollingUpdateDeployment) {
 	f.AtMost100Percent("maxUnavailable", unavailable)
 }
 
-// isZero tells whether an amount is nothing, or not an amount at all.
+// isZero reports whether an amount is nothing, or not an amount at all.
 func isZero(v intstr.IntOrString) bool {
 	if percent, ok := valid.Percentage(v); ok {
 		return percent == 0

@@ -34,7 +34,7 @@ type Object struct {
 // that is not an object; controllers leave those alone.
 type Decoder func(*storage.Record) *Object
 
-// Has tells whether the object carries a finalizer.
+// Has reports whether the object carries a finalizer.
 func (o *Object) Has(finalizer string) bool { return slices.Contains(o.Finalizers, finalizer) }
 
 // Without returns the finalizers of the object but one, never nil.

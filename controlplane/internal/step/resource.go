@@ -16,7 +16,7 @@ type Resource struct {
 	Bucket string
 	// Group, Version, Plural and Kind under which the controllers call it.
 	Group, Version, Plural, Kind string
-	// Namespaced tells whether its objects live in namespaces.
+	// Namespaced reports whether its objects live in namespaces.
 	Namespaced bool
 }
 

@@ -34,7 +34,7 @@ type Runner struct {
 	mu     sync.Mutex
 	idleAt storage.Revision // up to which nothing is left to do
 	rested chan struct{}    // closed when idleAt moves; nil while nobody waits
-	rouse  func()           // ends the rest that began last; nil before the first one
+	wake   func()           // ends the rest that began last; nil before the first one
 }
 
 // NewRunner returns a runner that has seen nothing yet.
@@ -77,10 +77,10 @@ func (r *Runner) Run(ctx context.Context) error {
 // rest notes that nothing is left to do, and waits for a write that concerns
 // somebody, for Idle, or at most for a limit if there is one.
 func (r *Runner) rest(ctx context.Context, limit time.Duration) {
-	ctx, rouse := context.WithCancel(ctx)
-	defer rouse()
+	ctx, wake := context.WithCancel(ctx)
+	defer wake()
 	r.mu.Lock()
-	r.rouse = rouse
+	r.wake = wake
 	r.idleAt = r.at
 	if r.rested != nil {
 		close(r.rested)
@@ -90,7 +90,7 @@ func (r *Runner) rest(ctx context.Context, limit time.Duration) {
 	r.await(ctx, limit)
 }
 
-// concerns tells whether a write ends the waiting. After a failure any one does: it
+// concerns reports whether a write ends the waiting. After a failure any one does: it
 // may be what was missing.
 func (r *Runner) concerns(e storage.Event) bool {
 	if r.failed {
@@ -116,8 +116,8 @@ func (r *Runner) Idle(ctx context.Context, at storage.Revision) error {
 		if r.rested == nil {
 			r.rested = make(chan struct{})
 		}
-		if r.rouse != nil {
-			r.rouse() // what was written may have concerned nobody
+		if r.wake != nil {
+			r.wake() // what was written may have concerned nobody
 		}
 		rested := r.rested
 		r.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *Runner) catchUp(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			cursor, err := r.store.Watch(storage.Range{Rouse: r.concerns}, view.Revision())
+			cursor, err := r.store.Watch(storage.Range{WakeOn: r.concerns}, view.Revision())
 			if err != nil {
 				return err
 			}

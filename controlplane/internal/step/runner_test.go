@@ -87,7 +87,7 @@ func (b *bench) send(ctx context.Context, r step.Request) error {
 		b.failing--
 		return errRefused
 	}
-	_, err := b.store.Commit(ctx, storage.Write{Key: r.Subject.Key, Expect: storage.Whatever})
+	_, err := b.store.Commit(ctx, storage.Write{Key: r.Subject.Key, Expect: storage.AnyRevision})
 	return err
 }
 

@@ -32,7 +32,7 @@ type Controller interface {
 	// Reset forgets the index and builds it from a snapshot; everything in the
 	// snapshot is looked at again.
 	Reset(view storage.View)
-	// Concerns tells whether a committed write may change the index, or make
+	// Concerns reports whether a committed write may change the index, or make
 	// anything due; if not, it is not observed. Most writes concern nobody: it is
 	// asked by whoever writes, with the store locked, and has to tell quickly,
 	// from what the controller has observed, without changing or waiting for

@@ -80,7 +80,7 @@ func (t *Template) Write(uid types.UID, now string) storage.Write {
 	return storage.Write{Key: t.Key, Value: value, Stamp: stamp, Expect: storage.Absent}
 }
 
-// Is tells whether a record is the object as it was created.
+// Is reports whether a record is the object as it was created.
 func (t *Template) Is(rec *storage.Record) bool {
 	value, text := rec.Value, t.Text
 	for {

@@ -73,7 +73,7 @@ type instruments struct {
 
 // Controller makes the instruments of a controller; all its series exist from
 // the start, as zeros. A second controller of a name is refused.
-func (m *Metrics) Controller(c controller.Measured) (controller.Instruments, error) {
+func (m *Metrics) Controller(c controller.ControllerInfo) (controller.Instruments, error) {
 	name, v := c.Name(), m.controllers
 	if err := m.Registry.Register(newQueueCollector(c)); err != nil {
 		return nil, fmt.Errorf("another controller of this manager is named %q; name one of the two: controller.Name(\"...\")", name)
@@ -126,11 +126,11 @@ func (i *instruments) Reconciled(outcome trace.Outcome, took time.Duration) {
 
 // queueCollector reads what a controller's queue counts anyway.
 type queueCollector struct {
-	controller.Measured
+	controller.ControllerInfo
 	depth, adds, retries, unfinished, longest, active, concurrency *prometheus.Desc
 }
 
-func newQueueCollector(c controller.Measured) *queueCollector {
+func newQueueCollector(c controller.ControllerInfo) *queueCollector {
 	name := c.Name()
 	queue := func(metric, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc(metric, help, variable, prometheus.Labels{"name": name, "controller": name})
@@ -139,14 +139,14 @@ func newQueueCollector(c controller.Measured) *queueCollector {
 		return prometheus.NewDesc(metric, help, nil, prometheus.Labels{"controller": name})
 	}
 	return &queueCollector{
-		Measured:    c,
-		depth:       queue("workqueue_depth", "Requests that wait for a worker.", "priority"),
-		adds:        queue("workqueue_adds_total", "Requests added."),
-		retries:     queue("workqueue_retries_total", "Requests added with a delay."),
-		unfinished:  queue("workqueue_unfinished_work_seconds", "Time that the running requests have taken so far."),
-		longest:     queue("workqueue_longest_running_processor_seconds", "Time that the longest running request has taken so far."),
-		active:      own("controller_runtime_active_workers", "Workers that run a request."),
-		concurrency: own("controller_runtime_max_concurrent_reconciles", "Workers."),
+		ControllerInfo: c,
+		depth:          queue("workqueue_depth", "Requests that wait for a worker.", "priority"),
+		adds:           queue("workqueue_adds_total", "Requests added."),
+		retries:        queue("workqueue_retries_total", "Requests added with a delay."),
+		unfinished:     queue("workqueue_unfinished_work_seconds", "Time that the running requests have taken so far."),
+		longest:        queue("workqueue_longest_running_processor_seconds", "Time that the longest running request has taken so far."),
+		active:         own("controller_runtime_active_workers", "Workers that run a request."),
+		concurrency:    own("controller_runtime_max_concurrent_reconciles", "Workers."),
 	}
 }
 

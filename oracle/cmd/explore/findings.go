@@ -43,7 +43,7 @@ func (f *findings) add(kind string, r *request, want, got string) {
 	f.sorts[sort] = append(f.sorts[sort], finding{r, want, got})
 }
 
-// unordered tells whether answers differ in nothing but the order of what is wrong with
+// unordered reports whether answers differ in nothing but the order of what is wrong with
 // the entries of maps, which the reference server goes through in any order.
 func unordered(want, got string) bool {
 	if w, g := untyped.FindString(want), untyped.FindString(got); w != "" && w == g {

@@ -15,7 +15,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/wiretest"
 )
 
-// repair leaves out of a definition what Steer finds wrong with it, and tells whether that
+// repair leaves out of a definition what Steer finds wrong with it, and reports whether that
 // was enough. Both servers are asked about the definitions that come of it.
 func (c *customs) repair(ctx context.Context, definition map[string]any) (bool, error) {
 	for range 12 {

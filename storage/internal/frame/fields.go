@@ -27,7 +27,7 @@ type Fields struct {
 // NewFields returns the fields of a payload.
 func NewFields(payload []byte) *Fields { return &Fields{rest: payload} }
 
-// More tells whether there is another field.
+// More reports whether there is another field.
 func (f *Fields) More() bool { return len(f.rest) > 0 && !f.failed }
 
 // Err returns [ErrFields] if a field was malformed.

@@ -140,7 +140,7 @@ func (h Header) checksum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:], castagnoli()), castagnoli(), payload)
 }
 
-// whole tells whether a frame is as it was written.
+// whole reports whether a frame is as it was written.
 func (h Header) whole(head, payload, padding []byte) bool {
 	return h.checksum(head, payload) == binary.LittleEndian.Uint32(head[4:]) && blank(padding)
 }
@@ -212,7 +212,7 @@ func (r *Reader) Next() (number uint64, payload []byte, err error) {
 	return number, payload, nil
 }
 
-// blank tells whether b is all zeros.
+// blank reports whether b is all zeros.
 func blank(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // fill reads n bytes, allocating no more than twice what there is.

@@ -148,7 +148,7 @@ func (t *Tree) growField(parent, last int32, name string) int32 {
 	return at
 }
 
-// isRecord tells whether a field is the record itself, which nobody owns.
+// isRecord reports whether a field is the record itself, which nobody owns.
 func (t *Tree) isRecord(parent int32, name string) bool {
 	return parent != 0 && parent == t.metadata && name == "managedFields"
 }

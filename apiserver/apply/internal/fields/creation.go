@@ -43,7 +43,7 @@ func NewCreation(n *Type, t reflect.Type, resets *Tree) *Creation {
 	return &Creation{Type: t, root: root, texts: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
-// Fresh tells whether the object of the type that v points to has nothing but a kind.
+// Fresh reports whether the object of the type that v points to has nothing but a kind.
 func (c *Creation) Fresh(v unsafe.Pointer) bool {
 	const kind = unsafe.Sizeof(metav1.TypeMeta{})
 	return zero(unsafe.Add(v, kind), c.root.size-kind)
@@ -73,10 +73,10 @@ type sliceHeader struct {
 // sizeOfMap is the number of members of a map of any type.
 func sizeOfMap(v unsafe.Pointer) int { return len(*(*map[string]string)(v)) }
 
-// isNil tells whether a pointer, slice or map is nil.
+// isNil reports whether a pointer, slice or map is nil.
 func isNil(v unsafe.Pointer) bool { return *(*unsafe.Pointer)(v) == nil }
 
-// zero tells whether a value is all zeros in memory.
+// zero reports whether a value is all zeros in memory.
 func zero(v unsafe.Pointer, size uintptr) bool {
 	memory := unsafe.String((*byte)(v), size)
 	for len(memory) > len(zeros) && memory[:len(zeros)] == zeros {
@@ -88,7 +88,7 @@ func zero(v unsafe.Pointer, size uintptr) bool {
 // zeros is what values are compared with a piece at a time.
 const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// timeless tells whether a time is none.
+// timeless reports whether a time is none.
 func (p *plan) timeless(v unsafe.Pointer) bool {
 	if p.kind == planMicroTime {
 		return (*metav1.MicroTime)(v).IsZero()
@@ -96,7 +96,7 @@ func (p *plan) timeless(v unsafe.Pointer) bool {
 	return (*metav1.Time)(v).IsZero()
 }
 
-// empty tells whether a value is one that is left out where empty ones are.
+// empty reports whether a value is one that is left out where empty ones are.
 func (p *plan) empty(v unsafe.Pointer) bool {
 	switch p.kind {
 	case planText, planBytes, planList: // a text has its length in the same place
@@ -193,7 +193,7 @@ func (p *plan) replace(out []byte, v unsafe.Pointer) ([]byte, bool) {
 	return out, false
 }
 
-// blank tells whether JSON shows a struct as it shows an empty one; false, false if
+// blank reports whether JSON shows a struct as it shows an empty one; false, false if
 // that cannot be told.
 func (p *plan) blank(v unsafe.Pointer) (same, ok bool) {
 	for i := range p.fields {
@@ -405,7 +405,7 @@ func (p *plan) element(header *sliceHeader, i int) unsafe.Pointer {
 	return unsafe.Add(header.first, uintptr(i)*p.of.size)
 }
 
-// named tells whether an element of a list has a name that is written in one way.
+// named reports whether an element of a list has a name that is written in one way.
 func (p *plan) named(v unsafe.Pointer) bool {
 	for i := range p.keys {
 		k := &p.keys[i]
@@ -446,7 +446,7 @@ func (p *plan) appendName(out []byte, v unsafe.Pointer) []byte {
 	return append(out, `}":`...)
 }
 
-// fits tells whether a value certainly has its type, and contains nothing whose
+// fits reports whether a value certainly has its type, and contains nothing whose
 // identity depends on values.
 func (p *plan) fits(v unsafe.Pointer) bool {
 	switch p.kind {

@@ -11,7 +11,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// plainLabel tells whether a label is one that is written in one way only.
+// plainLabel reports whether a label is one that is written in one way only.
 func plainLabel(label string) bool {
 	if len(label) < 2 || label[1] != ':' {
 		return false

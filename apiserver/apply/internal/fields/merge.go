@@ -63,7 +63,7 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 	return out, true
 }
 
-// replaces tells whether a value that has one owner altogether may take the place of the
+// replaces reports whether a value that has one owner altogether may take the place of the
 // current one, or of none.
 func replaces(n *Type, has bool, current, value any) bool {
 	if n == nil {

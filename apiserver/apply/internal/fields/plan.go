@@ -271,7 +271,7 @@ func (c *planner) addFields(p *plan, n *Type, t reflect.Type) bool {
 	return true
 }
 
-// omitsEmpty tells whether a field that is left out when it is zero is so exactly when
+// omitsEmpty reports whether a field that is left out when it is zero is so exactly when
 // it is empty: zero, or without elements.
 func omitsEmpty(field *value.FieldCacheEntry, v reflect.Value) bool {
 	switch v.Kind() {

@@ -182,7 +182,7 @@ func (s *Shape) elements(items *Type, a, b []any) bool {
 	return items != nil
 }
 
-// onlyExact tells whether a value contains neither nulls nor fractions, which
+// onlyExact reports whether a value contains neither nulls nor fractions, which
 // may be equal to something that looks different.
 func onlyExact(value any) bool {
 	switch v := value.(type) {

@@ -52,11 +52,11 @@ func (t *Tree) grow(parent, last int32, label string) int32 {
 	return at
 }
 
-// Empty tells whether a tree has no fields.
+// Empty reports whether a tree has no fields.
 func (t *Tree) Empty() bool { return t.branches[0].child == 0 }
 
 // Subtract takes the fields out of a set that have a mark in another tree, and
-// tells whether there were any.
+// reports whether there were any.
 func (t *Tree) Subtract(other *Tree) (changed, ok bool) { return t.subtractAt(0, other, 0) }
 
 func (t *Tree) subtractAt(at int32, other *Tree, otherAt int32) (changed, ok bool) {
@@ -199,7 +199,7 @@ func (t *Tree) unionAt(at int32, other *Tree, otherAt int32) (ok bool) {
 	return true
 }
 
-// Fits tells whether a set has no fields below what has one owner altogether by
+// Fits reports whether a set has no fields below what has one owner altogether by
 // now, and so can be taken as it is.
 func (t *Tree) Fits(n *Type) bool { return t.fits(0, n) }
 

@@ -93,7 +93,7 @@ func (n *Type) field(name string) *Type {
 	return n.rest
 }
 
-// holds tells whether a scalar is of the type.
+// holds reports whether a scalar is of the type.
 func (n *Type) holds(value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -108,7 +108,7 @@ func (n *Type) holds(value any) bool {
 	return false
 }
 
-// fits tells whether a value certainly has the type, and contains nothing whose
+// fits reports whether a value certainly has the type, and contains nothing whose
 // identity depends on values.
 func (n *Type) fits(value any) bool {
 	if n == nil {

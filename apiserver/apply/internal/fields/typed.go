@@ -74,7 +74,7 @@ func structOf(v reflect.Value) (reflect.Value, bool) {
 	return v, v.Kind() == reflect.Struct && !value.TypeReflectEntryOf(v.Type()).CanConvertToUnstructured()
 }
 
-// same tells whether two Go values of one type certainly have the same JSON.
+// same reports whether two Go values of one type certainly have the same JSON.
 func same(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.String:

@@ -69,7 +69,7 @@ func Decode(rec *storage.Record) *step.Object {
 // Put stores an object, or deletes it when o is nil.
 func Put(tb testing.TB, s storage.Store, key storage.Key, o any) {
 	tb.Helper()
-	w := storage.Write{Key: key, Expect: storage.Whatever}
+	w := storage.Write{Key: key, Expect: storage.AnyRevision}
 	if o != nil {
 		value, err := json.Marshal(o)
 		if err != nil {

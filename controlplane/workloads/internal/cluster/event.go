@@ -114,7 +114,7 @@ func (m *Memory) Reported(failure string, first bool, at time.Time) {
 	m.diary.reported++
 }
 
-// Untold tells whether notes wait.
+// Untold reports whether notes wait.
 func (m *Memory) Untold() bool { return len(m.diary.waiting) > 0 }
 
 // Record asks for the Events of the notes that wait. Those that say again what was

@@ -64,13 +64,13 @@ const SimulatedLabel = "steer.dev/simulated"
 // NodeKey is the key of the simulated node.
 func NodeKey() storage.Key { return NodeOf(NodeName) }
 
-// Follows tells whether the objects of a bucket are followed.
+// Follows reports whether the objects of a bucket are followed.
 func Follows(bucket string) bool { return slices.Contains(Buckets(), bucket) }
 
 // Adoptable objects may be taken over by an owner that selects them.
 func Adoptable(bucket string) bool { return bucket == Pods || bucket == ReplicaSets }
 
-// adopts tells whether the objects of a bucket take others over.
+// adopts reports whether the objects of a bucket take others over.
 func adopts(bucket string) bool {
 	switch bucket {
 	case ReplicaSets, Controllers, Deployments, StatefulSets, DaemonSets, Jobs:
@@ -367,7 +367,7 @@ func (x *Index) ServicesOf(p *Object) []storage.Key {
 	return out
 }
 
-// SameTo tells whether two states of an object, nil for none, are the same to the
+// SameTo reports whether two states of an object, nil for none, are the same to the
 // Services that select it.
 func (o *Object) SameTo(other *Object) bool {
 	if o == nil || other == nil {
@@ -377,7 +377,7 @@ func (o *Object) SameTo(other *Object) bool {
 		o.Node == other.Node && o.UID == other.UID && maps.Equal(o.Labels, other.Labels)
 }
 
-// selects tells whether a Pod is one of a Service.
+// selects reports whether a Pod is one of a Service.
 func (o *Object) selects(p *Object) bool {
 	for key, value := range o.Selects {
 		if has, ok := p.Labels[key]; !ok || has != value {
@@ -568,7 +568,7 @@ func boundTo(rec *storage.Record) Owner {
 	return Owner{Key: storage.Key{Bucket: Claims, Name: ref.Namespace + "/" + ref.Name}, UID: ref.UID}
 }
 
-// Ended tells whether a Pod has run.
+// Ended reports whether a Pod has run.
 func (o *Object) Ended() bool { return o.Phase == corev1.PodSucceeded || o.Phase == corev1.PodFailed }
 
 // readySince is when a Pod that is ready became so; the zero time for another.
@@ -579,5 +579,5 @@ func (o *Object) readySince() time.Time {
 	return o.ReadyAt
 }
 
-// Active tells whether a Pod counts as one of its owner's.
+// Active reports whether a Pod counts as one of its owner's.
 func (o *Object) Active() bool { return !o.Ended() && !o.Deleting }

@@ -166,7 +166,7 @@ func (o *Object) readNode(rec *storage.Record) {
 	}
 }
 
-// SameNode tells whether two states of a node, nil for none, take the same Pods and run them alike.
+// SameNode reports whether two states of a node, nil for none, take the same Pods and run them alike.
 func (o *Object) SameNode(other *Object) bool {
 	if o == nil || other == nil {
 		return o == other
@@ -196,7 +196,7 @@ func (o *Object) Zone() string {
 	return region + "/" + zone
 }
 
-// Repels tells whether a node has a taint of one of some effects that is not tolerated.
+// Repels reports whether a node has a taint of one of some effects that is not tolerated.
 func (o *Object) Repels(tolerations []corev1.Toleration, effects ...corev1.TaintEffect) bool {
 	return slices.ContainsFunc(o.Room.Taints, func(taint corev1.Taint) bool {
 		return slices.Contains(effects, taint.Effect) && !scheduler.Tolerates(tolerations, &taint)

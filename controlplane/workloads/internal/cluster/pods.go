@@ -58,7 +58,7 @@ func HashOf(template *corev1.PodTemplateSpec, collisions *int32) string {
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-// Available tells whether a Pod has been ready for long enough; an owner that
+// Available reports whether a Pod has been ready for long enough; an owner that
 // has to wait for that is looked at again.
 func (t *Turn) Available(owner storage.Key, p *Object, minReady int32) bool {
 	if !p.Ready {

@@ -130,7 +130,7 @@ func (t *Turn) Create(user string, owner storage.Key, bucket string, obj step.Ty
 	})
 }
 
-// terminating tells whether a namespace is being deleted.
+// terminating reports whether a namespace is being deleted.
 func (t *Turn) terminating(namespace string) bool {
 	rec := t.View.Get(storage.Key{Bucket: "namespaces", Name: namespace})
 	if rec == nil {

@@ -142,7 +142,7 @@ func (r *run) uncounted() *batchv1.UncountedTerminatedPods {
 	return r.j.Status.UncountedTerminatedPods
 }
 
-// hasFailed tells whether a Pod counts as failed: by default as soon as it is
+// hasFailed reports whether a Pod counts as failed: by default as soon as it is
 // being deleted.
 func (r *run) hasFailed(p *cluster.Object) bool {
 	early := r.j.Spec.PodReplacementPolicy == nil || *r.j.Spec.PodReplacementPolicy == batchv1.TerminatingOrFailed
@@ -248,7 +248,7 @@ func (r *run) goal() *batchv1.JobCondition {
 	return r.succeeds()
 }
 
-// late tells whether the Job has been active for too long.
+// late reports whether the Job has been active for too long.
 func (r *run) late() bool {
 	seconds := r.j.Spec.ActiveDeadlineSeconds
 	if seconds == nil || r.suspended() || r.j.Status.StartTime == nil {

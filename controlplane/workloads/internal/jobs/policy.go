@@ -101,7 +101,7 @@ func matches(s *corev1.PodStatus, on []batchv1.PodFailurePolicyOnPodConditionsPa
 	return nil
 }
 
-// perIndex tells whether every index of the Job has a limit of its own.
+// perIndex reports whether every index of the Job has a limit of its own.
 func (r *run) perIndex() bool { return r.indexed() && r.j.Spec.BackoffLimitPerIndex != nil }
 
 // failJob returns why the policy has the Job fail, empty if it does not.

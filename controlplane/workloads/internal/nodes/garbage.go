@@ -28,7 +28,7 @@ const (
 func Ended() storage.Key { return storage.Key{Bucket: cluster.Pods} }
 
 // Collect ends and deletes a Pod that nobody else will: its node is gone, or out of service,
-// or it never had one. It tells whether the Pod is such a one.
+// or it never had one. It reports whether the Pod is such a one.
 func (c *Controllers) Collect(t *cluster.Turn, p *cluster.Object) bool {
 	node := t.Index.Node(p.Node)
 	switch {
@@ -98,5 +98,5 @@ func (c *Controllers) Sweep(t *cluster.Turn) {
 	}
 }
 
-// TooMany tells whether Pods that have ended are to be looked for.
+// TooMany reports whether Pods that have ended are to be looked for.
 func TooMany(m *cluster.Memory) bool { return m.Index.CountEnded() > mostEnded }

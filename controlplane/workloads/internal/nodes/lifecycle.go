@@ -130,7 +130,7 @@ func equal(a, b []corev1.Taint) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) })
 }
 
-// conditional tells whether a taint that keeps Pods away is one that conditions call for.
+// conditional reports whether a taint that keeps Pods away is one that conditions call for.
 func conditional(taint corev1.Taint) bool {
 	switch taint.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
@@ -192,7 +192,7 @@ func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []cor
 	return append(rest, corev1.Taint{Key: wants, Effect: corev1.TaintEffectNoExecute})
 }
 
-// mayGiveUp tells whether a node may be given up now; if another one of its zone was given
+// mayGiveUp reports whether a node may be given up now; if another one of its zone was given
 // up just before, it is looked at again.
 func (c *Controllers) mayGiveUp(t *cluster.Turn, node *cluster.Object) bool {
 	zone, wait := node.Zone(), pace

@@ -260,7 +260,7 @@ func revisionOf(annotations map[string]string) int64 {
 }
 
 // annotate brings the annotations of the Deployment and its revision to a
-// ReplicaSet, and tells whether that changed anything.
+// ReplicaSet, and reports whether that changed anything.
 func (r *rollout) annotate(set *appsv1.ReplicaSet, revision int64) bool {
 	before := set.Annotations
 	set.Annotations = maps.Clone(before)

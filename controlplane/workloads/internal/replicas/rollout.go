@@ -45,7 +45,7 @@ func (r *rollout) mayHave() int32 {
 	return has + min(room, want-has)
 }
 
-// resize changes the size of a ReplicaSet and tells whether it had another.
+// resize changes the size of a ReplicaSet and reports whether it had another.
 func (r *rollout) resize(set *appsv1.ReplicaSet, n int32, note bool) bool {
 	had := *set.Spec.Replicas
 	if had == n {
@@ -91,7 +91,7 @@ func (r *rollout) roll() {
 }
 
 // shrink takes Pods from the old ReplicaSets, those that are not available
-// first, and tells whether there were any to take.
+// first, and reports whether there were any to take.
 func (r *rollout) shrink() bool {
 	old := active(r.old)
 	if wanted(old) == 0 {
@@ -146,7 +146,7 @@ func (r *rollout) recreate() {
 	}
 }
 
-// oldPods tells whether Pods of old ReplicaSets are left.
+// oldPods reports whether Pods of old ReplicaSets are left.
 func (r *rollout) oldPods() bool {
 	for _, set := range r.old {
 		if set.Status.Replicas > 0 {
@@ -161,7 +161,7 @@ func (r *rollout) oldPods() bool {
 	return false
 }
 
-// resized tells whether the Deployment was given another size.
+// resized reports whether the Deployment was given another size.
 func (r *rollout) resized() bool {
 	for _, set := range active(r.all()) {
 		if n, err := strconv.Atoi(set.Annotations[desiredAnnotation]); err == nil && n >= 0 && int32(n) != *r.d.Spec.Replicas {
@@ -257,7 +257,7 @@ func (r *rollout) latest() *appsv1.ReplicaSet {
 	return r.old[len(r.old)-1]
 }
 
-// saturated tells whether the current ReplicaSet has taken over.
+// saturated reports whether the current ReplicaSet has taken over.
 func (r *rollout) saturated() bool {
 	want := *r.d.Spec.Replicas
 	return r.now != nil && r.now.Annotations[desiredAnnotation] == fmt.Sprint(want) &&
@@ -312,7 +312,7 @@ func (r *rollout) status() appsv1.DeploymentStatus {
 	return s
 }
 
-// complete tells whether a status is that of a finished rollout.
+// complete reports whether a status is that of a finished rollout.
 func (r *rollout) complete(s *appsv1.DeploymentStatus) bool {
 	want := *r.d.Spec.Replicas
 	return s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want && s.ObservedGeneration >= r.d.Generation
@@ -368,7 +368,7 @@ func (r *rollout) deadline(c *appsv1.DeploymentCondition) time.Time {
 	return c.LastUpdateTime.Add(time.Duration(*r.d.Spec.ProgressDeadlineSeconds) * time.Second)
 }
 
-// moved tells whether a status shows progress.
+// moved reports whether a status shows progress.
 func (r *rollout) moved(s *appsv1.DeploymentStatus) bool {
 	was := &r.d.Status
 	return s.UpdatedReplicas > was.UpdatedReplicas || s.Replicas-s.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||

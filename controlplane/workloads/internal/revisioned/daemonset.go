@@ -116,7 +116,7 @@ func (s *daemons) survey(claimed []*cluster.Object) {
 	}
 }
 
-// isNew tells whether a Pod is of the newest template.
+// isNew reports whether a Pod is of the newest template.
 func (s *daemons) isNew(p *cluster.Object) bool {
 	return p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == s.hash
 }

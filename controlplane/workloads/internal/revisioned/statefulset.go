@@ -106,7 +106,7 @@ func (o *ordered) parallel() bool {
 	return o.s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 }
 
-// fit tells whether a Pod is ready, has been for long enough and stays.
+// fit reports whether a Pod is ready, has been for long enough and stays.
 func (o *ordered) fit(p *cluster.Object) bool {
 	return p != nil && !p.Deleting && p.Phase == corev1.PodRunning && o.Available(o.key, p, o.s.Spec.MinReadySeconds)
 }
@@ -139,7 +139,7 @@ func (o *ordered) act() {
 	}
 }
 
-// member brings one Pod into being and tells whether it is to be waited for.
+// member brings one Pod into being and reports whether it is to be waited for.
 func (o *ordered) member(n int, p *cluster.Object) bool {
 	switch {
 	case p == nil:
@@ -160,7 +160,7 @@ func (o *ordered) member(n int, p *cluster.Object) bool {
 	return !o.fit(p)
 }
 
-// condemn deletes a Pod that is one too many, and tells whether it is to be
+// condemn deletes a Pod that is one too many, and reports whether it is to be
 // waited for.
 func (o *ordered) condemn(p, unfit *cluster.Object) bool {
 	if p.Deleting {

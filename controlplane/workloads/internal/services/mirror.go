@@ -77,7 +77,7 @@ func (l *look) mirror() {
 	}
 }
 
-// writeMirrors asks for the changes, and tells whether there are any. One that would go becomes
+// writeMirrors asks for the changes, and reports whether there are any. One that would go becomes
 // one that is to be, of the same family.
 func (l *look) writeMirrors(all changes, deleting bool) bool {
 	all.created = slices.DeleteFunc(all.created, func(fresh *discoveryv1.EndpointSlice) bool {
@@ -113,7 +113,7 @@ func (l *look) mirrors(endpoints *corev1.Endpoints) []*discoveryv1.EndpointSlice
 	return out
 }
 
-// mirrored tells whether Endpoints are to be mirrored.
+// mirrored reports whether Endpoints are to be mirrored.
 func mirrored(endpoints *corev1.Endpoints) bool { //nolint:staticcheck // as above
 	skip, err := strconv.ParseBool(endpoints.Labels[discoveryv1.LabelSkipMirror])
 	_, locks := endpoints.Annotations[leaderAnnotation]
@@ -231,7 +231,7 @@ func newMirror(endpoints *corev1.Endpoints, family discoveryv1.AddressType, g *g
 	return out
 }
 
-// sameMirror tells whether an EndpointSlice says what it should, in whatever order.
+// sameMirror reports whether an EndpointSlice says what it should, in whatever order.
 func sameMirror(is, should *discoveryv1.EndpointSlice) bool {
 	sorted := func(list []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 		return slices.SortedFunc(slices.Values(list), func(a, b discoveryv1.Endpoint) int { return slices.Compare(a.Addresses, b.Addresses) })

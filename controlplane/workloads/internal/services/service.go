@@ -228,7 +228,7 @@ func (l *look) portOf(p *cluster.Object, port *corev1.ServicePort) int32 {
 	return 0
 }
 
-// portless tells whether the Service has no address and no ports.
+// portless reports whether the Service has no address and no ports.
 func (l *look) portless() bool {
 	return len(l.s.Spec.Ports) == 0 && l.s.Spec.ClusterIP == corev1.ClusterIPNone
 }

@@ -118,7 +118,7 @@ func (l *look) groups(family discoveryv1.AddressType) map[string]*group {
 			continue
 		}
 		if l.Index.Node(p.Node) == nil && !l.s.Spec.PublishNotReadyAddresses {
-			continue // nobody can tell whether it is still there
+			continue // nobody can report whether it is still there
 		}
 		ports := l.ports(p)
 		key := keyOf(ports)

@@ -75,7 +75,7 @@ type CronTabStatus struct {
 	// LastScheduleTime is the due time of the newest Job.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// Conditions: Ready tells whether the schedule is being followed.
+	// Conditions: Ready reports whether the schedule is being followed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

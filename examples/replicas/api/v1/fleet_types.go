@@ -65,7 +65,7 @@ type FleetStatus struct {
 	// Ready is how many of them are ready.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
-	// Conditions: Ready tells whether all Pods are.
+	// Conditions: Ready reports whether all Pods are.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package crdvalidation
 
 import (
 	"reflect"
@@ -110,7 +110,7 @@ func (f *forgiveness) see(s *apiextensions.JSONSchemaProps) {
 	}
 }
 
-// lacksSchema tells whether some version has no schema.
+// lacksSchema reports whether some version has no schema.
 func lacksSchema(spec *apiextensions.CustomResourceDefinitionSpec) bool {
 	return !hasSchema(spec.Validation) && slices.ContainsFunc(spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool {
 		return !hasSchema(v.Schema)

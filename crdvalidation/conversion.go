@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package crdvalidation
 
 import (
 	"slices"
@@ -72,7 +72,7 @@ func (c *checker) reviews(versions []string, at *field.Path) {
 	}
 }
 
-// distrusts tells whether a webhook has a CA bundle, and one without certificates.
+// distrusts reports whether a webhook has a CA bundle, and one without certificates.
 func distrusts(conv *apiextensions.CustomResourceConversion) bool {
 	return conv != nil && conv.WebhookClientConfig != nil && len(conv.WebhookClientConfig.CABundle) > 0 &&
 		len(CABundle(nil, conv.WebhookClientConfig.CABundle)) > 0

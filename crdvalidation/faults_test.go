@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package crdvalidation_test
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/definition"
+	"github.com/steer-dev/steer/crdvalidation"
 )
 
 var (
@@ -116,8 +116,8 @@ type checks struct {
 }
 
 var (
-	ours = checks{definition.Validate, definition.ValidateUpdate, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
-		return definition.ValidateStatusUpdate(crd)
+	ours = checks{crdvalidation.Validate, crdvalidation.ValidateUpdate, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
+		return crdvalidation.ValidateStatusUpdate(crd)
 	}}
 	theirs = checks{library.ValidateCustomResourceDefinition, library.ValidateCustomResourceDefinitionUpdate, libraryStatus}
 )
@@ -235,7 +235,7 @@ func TestFaultsAreThoseThatKubernetesFinds(t *testing.T) {
 		settle(established, 0)
 		faults, _ := compare(t, fmt.Sprintf("definition %d, %s, established", i, crd.Name), established, established)
 		if i == 0 && faults > 0 {
-			t.Errorf("the definition with everything is wrong itself: %v", definition.Validate(t.Context(), internal(t, established)))
+			t.Errorf("the definition with everything is wrong itself: %v", crdvalidation.Validate(t.Context(), internal(t, established)))
 		}
 	}
 }

@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package held is how a cache holds objects: as Go types, unstructured, metadata alone, or
+// Package form is how a cache holds objects: as Go types, unstructured, metadata alone, or
 // encoded; and how private copies of them are made. What it hands out else is shared.
-package held
+package form
 
 import (
 	"fmt"

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package crdvalidation
 
 import (
 	"context"
@@ -155,7 +155,7 @@ func (c *checker) preservation(crd *apiextensions.CustomResourceDefinition) {
 	}
 }
 
-// preserves tells whether objects keep fields that no schema names.
+// preserves reports whether objects keep fields that no schema names.
 func preserves(spec *apiextensions.CustomResourceDefinitionSpec) bool {
 	return spec.PreserveUnknownFields != nil && *spec.PreserveUnknownFields
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package self is what an API server tells about itself in objects, as every
+// Package kubernetesservice is what an API server tells about itself in objects, as every
 // cluster has them: the Service "kubernetes" in the namespace "default", with its
 // Endpoints and its EndpointSlice, by which Pods find the server; and in
 // kube-system the ConfigMaps that say by which authorities other API servers know
@@ -10,4 +10,4 @@
 // The objects are written past the server: their addresses may be ones of this
 // machine alone, which validation refuses to others, and some are there before the
 // server is. ComponentStatuses are not stored: they are computed.
-package self
+package kubernetesservice

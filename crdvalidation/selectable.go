@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package crdvalidation
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ func (c *checker) selectable(fields []apiextensions.SelectableField, in *apiexte
 	}
 }
 
-// isScalar tells whether values of a schema can be compared with a selector.
+// isScalar reports whether values of a schema can be compared with a selector.
 func isScalar(s *schema.Structural) bool {
 	return s != nil && (s.Type == "string" || s.Type == "boolean" || s.Type == "integer")
 }

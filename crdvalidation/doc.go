@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package definition tells what is wrong with a CustomResourceDefinition.
+// Package crdvalidation tells what is wrong with a CustomResourceDefinition.
 //
 // It says what kube-apiserver 1.36 says, error by error: the server refuses
 // definitions with it, and the generator warns their authors before they are
@@ -18,4 +18,4 @@
 // An update may keep what is wrong already: rules that came later than some
 // stored definition do not make that one impossible to change. [ValidateUpdate]
 // works out from the old one what the new one is forgiven.
-package definition
+package crdvalidation
