@@ -89,21 +89,19 @@ type Record struct {
 	// 0 means none.
 	Stamp int
 
-	derived atomic.Pointer[any]
+	derived atomic.Value
 }
 
 // Derive returns the value remembered on the record, computing it with build on
-// first use. What build returns must depend on the record alone, be immutable,
-// and may be computed more than once when callers race: the first one stays.
+// first use. What build returns must depend on the record alone, be immutable, not
+// nil and of one type for all records, and may be computed more than once when
+// callers race: the first one stays.
 func (r *Record) Derive(build func(*Record) any) any {
 	if v := r.derived.Load(); v != nil {
-		return *v
-	}
-	v := build(r)
-	if r.derived.CompareAndSwap(nil, &v) {
 		return v
 	}
-	return *r.derived.Load()
+	r.derived.CompareAndSwap(nil, build(r))
+	return r.derived.Load()
 }
 
 // Write asks for one change of one key.

@@ -4,8 +4,9 @@
 package registry
 
 import (
+	"slices"
 	"sync"
-	"sync/atomic"
+	"weak"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -13,13 +14,14 @@ import (
 )
 
 // projection is what has been derived from one record: its metadata, and its
-// encodings in forms other than the stored one.
+// encodings in forms other than the stored one. The record holds it, and it goes
+// with the record: when neither the store nor a reader holds that any more.
 type projection struct {
-	once sync.Once // reads meta when somebody asks for it
+	once sync.Once // reads meta on first use
 	meta wire.Meta
 
 	mu    sync.Mutex
-	forms []form
+	forms *form // a list, the newest first
 }
 
 // form is one remembered encoding. The version tells one schema from its
@@ -28,8 +30,13 @@ type form struct {
 	version *resource.Version
 	kind    formKind
 	rope    wire.Rope
-	own     int // of its bytes, without those of the record that it shares
+
+	of   *projection
+	next *form
 }
+
+// formCost is about what remembering a form takes beside its bytes.
+const formCost = 192
 
 type formKind uint8
 
@@ -51,21 +58,25 @@ func Meta(rec *storage.Record) *wire.Meta {
 	return &p.meta
 }
 
-// forms bounds the memory of remembered encodings: the oldest go first.
+// forms bounds the memory of remembered encodings: the oldest go first. What it
+// refers to is held by records alone, so that an encoding keeps neither a revision
+// that the store has forgotten nor the value that both share.
 type forms struct {
 	limit int64
-	used  atomic.Int64
 
 	mu    sync.Mutex
-	queue []remembered
-	head  int
+	queue []remembered // the oldest first
+	used  int64        // the sum of its sizes
+	sweep int          // the length of the queue at which it is swept
 }
 
 type remembered struct {
-	projection *projection
-	version    *resource.Version
-	kind       formKind
+	form weak.Pointer[form]
+	size int64
 }
+
+// minSweep is the length up to which the queue is not swept.
+const minSweep = 64
 
 func newForms(limit int64) *forms {
 	switch {
@@ -74,7 +85,7 @@ func newForms(limit int64) *forms {
 	case limit < 0:
 		limit = 0
 	}
-	return &forms{limit: limit}
+	return &forms{limit: limit, sweep: minSweep}
 }
 
 // bytes is [forms.rope] for encodings of one piece.
@@ -87,80 +98,100 @@ func (f *forms) bytes(rec *storage.Record, v *resource.Version, kind formKind, b
 }
 
 // rope returns an encoding of a record, made by build when it is not remembered. build
-// also tells how many bytes are not those of the record.
+// also returns how many bytes are not those of the record.
 func (f *forms) rope(rec *storage.Record, v *resource.Version, kind formKind, build func() (wire.Rope, int, error)) (wire.Rope, error) {
 	if f.limit == 0 || rec.Modified == transientRevision {
 		r, _, err := build()
 		return r, err
 	}
 	p := project(rec)
-	p.mu.Lock()
-	for i := range p.forms {
-		if p.forms[i].version == v && p.forms[i].kind == kind {
-			r := p.forms[i].rope
-			p.mu.Unlock()
-			return r, nil
-		}
+	if known := p.find(v, kind); known != nil {
+		return known.rope, nil
 	}
-	p.mu.Unlock()
 	// Not under the lock: it may take a conversion over the network.
 	r, own, err := build()
 	if err != nil {
 		return wire.Rope{}, err
 	}
-	f.add(p, form{v, kind, r, own})
+	f.add(p, v, kind, r, own)
 	return r, nil
 }
 
-// keep remembers an encoding of a record that nobody has asked for yet.
-func (f *forms) keep(rec *storage.Record, of form) {
-	if p := project(rec); f.limit > 0 && !p.has(of.version, of.kind) {
-		f.add(p, of)
+// keep remembers an encoding of a record before the first request for it.
+func (f *forms) keep(rec *storage.Record, v *resource.Version, kind formKind, r wire.Rope, own int) {
+	if f.limit > 0 {
+		f.add(project(rec), v, kind, r, own)
 	}
 }
 
-func (f *forms) add(p *projection, of form) {
-	p.mu.Lock()
-	p.forms = append(p.forms, of)
-	p.mu.Unlock()
-	f.remember(remembered{p, of.version, of.kind}, of.own)
+// add remembers an encoding unless another caller has been faster.
+func (f *forms) add(p *projection, v *resource.Version, kind formKind, r wire.Rope, own int) {
+	added := &form{version: v, kind: kind, rope: r, of: p}
+	if p.add(added) {
+		f.remember(remembered{weak.Make(added), int64(own) + formCost})
+	}
 }
 
-func (f *forms) remember(r remembered, size int) {
+func (f *forms) remember(r remembered) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queue = append(f.queue, r)
-	for f.used.Add(int64(size)) > f.limit && f.head < len(f.queue) {
-		size = -f.queue[f.head].forget()
-		f.queue[f.head] = remembered{}
-		f.head++
+	f.used += r.size
+	if len(f.queue) >= f.sweep {
+		f.queue = slices.DeleteFunc(f.queue, func(r remembered) bool {
+			gone := r.form.Value() == nil
+			if gone {
+				f.used -= r.size
+			}
+			return gone
+		})
+		f.sweep = max(minSweep, 2*len(f.queue))
 	}
-	if f.head > len(f.queue)/2 {
-		f.queue = append(f.queue[:0], f.queue[f.head:]...)
-		f.head = 0
-	}
-}
-
-// forget removes one encoding and returns its size.
-func (r remembered) forget() int {
-	r.projection.mu.Lock()
-	defer r.projection.mu.Unlock()
-	for i, f := range r.projection.forms {
-		if f.version == r.version && f.kind == r.kind {
-			r.projection.forms = append(r.projection.forms[:i:i], r.projection.forms[i+1:]...)
-			return f.own
+	for f.used > f.limit && len(f.queue) > 0 {
+		oldest := f.queue[0]
+		f.queue = f.queue[1:]
+		f.used -= oldest.size
+		if form := oldest.form.Value(); form != nil {
+			form.of.remove(form)
 		}
 	}
-	return 0
 }
 
-func (p *projection) has(v *resource.Version, kind formKind) bool {
+func (p *projection) find(v *resource.Version, kind formKind) *form {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.forms {
+	return p.search(v, kind)
+}
+
+// search is find under the lock.
+func (p *projection) search(v *resource.Version, kind formKind) *form {
+	for f := p.forms; f != nil; f = f.next {
 		if f.version == v && f.kind == kind {
-			return true
+			return f
 		}
 	}
-	return false
+	return nil
+}
+
+// add adds a form unless there is one of that version and kind, and reports whether
+// it did.
+func (p *projection) add(f *form) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.search(f.version, f.kind) != nil {
+		return false
+	}
+	f.next, p.forms = p.forms, f
+	return true
+}
+
+func (p *projection) remove(f *form) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := &p.forms; *at != nil; at = &(*at).next {
+		if *at == f {
+			*at = f.next
+			return
+		}
+	}
 }

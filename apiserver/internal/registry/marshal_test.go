@@ -6,6 +6,7 @@ package registry
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -43,22 +44,27 @@ func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
 		g.marshal(in, rec, s.whole, asked)
 		return rec, project(rec)
 	}
-	if _, p := write(false); len(p.forms) > 0 {
-		t.Error("protobuf is made although nobody watches")
+	if _, p := write(false); p.forms != nil {
+		t.Error("protobuf is made although there is no watch")
 	}
-	if _, p := write(true); len(p.forms) != 1 {
+	_, earlier := write(true)
+	if earlier.forms == nil {
 		t.Error("protobuf is not made although it is asked for")
 	}
 	done := in.WatchedAsProto(v)
 	rec, p := write(false)
-	if len(p.forms) != 1 {
-		t.Fatal("protobuf is not made although somebody watches")
+	if p.forms == nil {
+		t.Fatal("protobuf is not made although there is a watch")
 	}
 	want, own, ok := in.transcode(v, rec)
 	got, err := g.Proto(context.Background(), in, v, rec)
-	if err != nil || !ok || !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) || p.forms[0].own != own || len(got.Rest) != len(want.Rest) {
-		t.Errorf("got %q, %d bytes of its own, want %q, %d: %v, %v", got.AppendTo(nil), p.forms[0].own, want.AppendTo(nil), own, ok, err)
+	if err != nil || !ok || !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) || len(got.Rest) != len(want.Rest) {
+		t.Errorf("got %q, want %q: %v, %v", got.AppendTo(nil), want.AppendTo(nil), ok, err)
 	}
+	if used := g.forms.used; used != 2*int64(own+formCost) {
+		t.Errorf("two forms of %d bytes of their own count as %d", own, used)
+	}
+	runtime.KeepAlive(earlier)
 	if len(got.Rest) == 0 || &got.Rest[0][0] != &rec.Value[wire.Index(rec.Value, got.Rest[0])] {
 		t.Error("the owners of the fields are in memory twice")
 	}

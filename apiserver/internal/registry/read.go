@@ -122,7 +122,7 @@ func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object,
 		}
 	}
 	enveloped, own := wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, shared)
-	g.forms.keep(rec, form{v, formProto, enveloped, own})
+	g.forms.keep(rec, v, formProto, enveloped, own)
 }
 
 // MetadataProto returns the metadata of a record as protobuf of a
@@ -240,7 +240,7 @@ func (g *Registry) Warm(ctx context.Context, in *Served, v *resource.Version, re
 	}
 	var cold []*storage.Record
 	for _, rec := range records {
-		if !in.AsStored(rec, v) && !project(rec).has(v, formJSON) {
+		if !in.AsStored(rec, v) && project(rec).find(v, formJSON) == nil {
 			cold = append(cold, rec)
 		}
 	}
