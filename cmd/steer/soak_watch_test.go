@@ -76,6 +76,25 @@ func (s *soak) newHistory() *history {
 	return h
 }
 
+// until returns when the history goes up to a revision.
+func (h *history) until(newest storage.Revision) {
+	tick := time.NewTicker(soakEvery)
+	defer tick.Stop()
+	for {
+		h.mu.Lock()
+		last := h.revisions[len(h.revisions)-1]
+		h.mu.Unlock()
+		if last >= newest {
+			return
+		}
+		select {
+		case <-h.done: // with an error, which has been reported
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 func (h *history) close() {
 	h.cursor.Close()
 	<-h.done
