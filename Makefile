@@ -40,9 +40,9 @@ kills: ## a thousand processes of steer up, killed under load (ten minutes)
 disks: ## the suites of the store on tmpfs, ext4, overlayfs and what else can be mounted
 	.ci/run disks
 
-bench: ## side by side with the peers (builds them once; up to ten minutes for each of seven groups)
+bench: ## side by side with upstream (builds it once; up to ten minutes for each of seven groups)
 	cd oracle && go build -o bin/ ./cmd/...
-	cd bench && go run ./cmd/sidebyside -peer ../oracle/bin
+	cd bench && go run ./cmd/sidebyside -upstream ../oracle/bin
 
 etcdcluster: ## the operator of examples/etcdcluster with real etcd members
 	.ci/run etcdcluster
@@ -55,6 +55,6 @@ real: ## the suites on kube-apiservers of 1.36 and an older minor (builds them o
 helm: ## Helm, built from its module, against steer up --workloads (minutes, once)
 	cd oracle/helm && go test -v -timeout 20m ./...
 
-oracle: ## record the answers of the real kube-apiserver anew
+oracle: ## record the answers of kube-apiserver again
 	cd oracle && go build -o bin/ ./cmd/...
-	cd oracle && STEER_PEER_BIN=bin go run ./cmd/record
+	cd oracle && STEER_UPSTREAM_BIN=bin go run ./cmd/record

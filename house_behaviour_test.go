@@ -25,7 +25,7 @@ func TestBehaviourTableIsLive(t *testing.T) {
 	}
 	slices.Sort(files)
 	var table strings.Builder
-	table.WriteString("| area | requests | answered as the real server | differs on purpose | not yet |\n|---|---|---|---|---|\n")
+	table.WriteString("| area | requests | answered as kube-apiserver | differs on purpose | not yet |\n|---|---|---|---|---|\n")
 	var sum [4]int
 	row := func(name string, n [4]int) {
 		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d |\n", name, n[0], n[1], n[2], n[3])

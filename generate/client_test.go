@@ -353,8 +353,8 @@ func TestGeneratedCodeCompilesAndWorks(t *testing.T) {
 	}
 	command("", "vet", "./...")
 	command(served(t, crds), "test", ".")
-	if os.Getenv("STEER_PEER_BIN") != "" {
-		command(servedByReference(t, crds), "test", "-run=TestServed", ".")
+	if os.Getenv("STEER_UPSTREAM_BIN") != "" {
+		command(servedByKubeAPIServer(t, crds), "test", "-run=TestServed", ".")
 	}
 	// Generating again on top of what was generated changes nothing.
 	again, err := run(t, dir, generate.Steer).Changes()

@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/internal/reference"
+	"github.com/steer-dev/steer/internal/kubeapiserver"
 	"github.com/steer-dev/steer/steertest"
 )
 
@@ -33,11 +33,11 @@ func served(t *testing.T, crds string) string {
 	return file
 }
 
-// servedByReference does the same with the real kube-apiserver, whose binaries
+// servedByKubeAPIServer does the same with the real kube-apiserver, whose binaries
 // module oracle builds.
-func servedByReference(t *testing.T, crds string) string {
+func servedByKubeAPIServer(t *testing.T, crds string) string {
 	t.Helper()
-	about := reference.Server(t)
+	about := kubeapiserver.Server(t)
 	config := clientcmdapi.NewConfig()
 	config.Clusters["it"] = &clientcmdapi.Cluster{Server: about.Host, CertificateAuthorityData: about.CAData}
 	config.AuthInfos["it"] = &clientcmdapi.AuthInfo{Token: about.BearerToken}

@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/internal/reference"
+	"github.com/steer-dev/steer/internal/kubeapiserver"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
 )
 
 // TestServiceAccountsScrapeWhatTheirRolesGive asks a secure metrics server with
-// the tokens of service accounts, which the API server reviews: Steer's, and the
-// real one where STEER_PEER_BIN has it.
+// the tokens of service accounts, which the API server reviews: Steer, and
+// kube-apiserver where STEER_UPSTREAM_BIN has it.
 func TestServiceAccountsScrapeWhatTheirRolesGive(t *testing.T) {
 	t.Parallel()
 	t.Run("steer", func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestServiceAccountsScrapeWhatTheirRolesGive(t *testing.T) {
 	})
 	t.Run("kube-apiserver", func(t *testing.T) {
 		t.Parallel()
-		scrapeAsServiceAccounts(t, reference.Server(t))
+		scrapeAsServiceAccounts(t, kubeapiserver.Server(t))
 	})
 }
 

@@ -40,7 +40,7 @@ type mode struct {
 	name   string
 	atOnce int
 	// within is how long tests are begun. With what is under way then, both modes
-	// of both sides end within the time of a group: fifty tests of the peer do, on
+	// of both sides end within the time of a group: fifty tests on kube-apiserver do, on
 	// a machine that is not busy, where four run at once; one after the other they
 	// would take seven minutes, and those that it gets through stand for all.
 	within time.Duration
@@ -56,8 +56,8 @@ func modes() []mode {
 // Programs are the folders with etcd and kube-apiserver of the sides, and the
 // built suite. A side without a folder is left out.
 type Programs struct {
-	Suite       string
-	Steer, Peer string
+	Suite           string
+	Steer, Upstream string
 	// Definitions is the folder of what every test installs.
 	Definitions string
 }
@@ -81,7 +81,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, programs Progra
 	sides := []struct {
 		name   report.Side
 		folder string
-	}{{report.Steer, programs.Steer}, {report.Peer, programs.Peer}}
+	}{{report.Steer, programs.Steer}, {report.Upstream, programs.Upstream}}
 	for _, side := range sides { // until the binaries are in memory
 		if side.folder != "" {
 			if _, err := programs.run(ctx, side.folder, mode{atOnce: 1, within: time.Minute}, 1); err != nil {

@@ -26,13 +26,13 @@ const group = "generate"
 
 // Binaries are the programs compared.
 type Binaries struct {
-	// Steer is the command of this repository; Peers is the directory with
+	// Steer is the command of this repository; Upstream is the directory with
 	// controller-gen, client-gen, lister-gen, informer-gen and register-gen.
-	Steer, Peers string
+	Steer, Upstream string
 }
 
-// Peers are what must be installed as peers, as module queries of the go command.
-func Peers() []string {
+// Upstreams are the generators to install, as module queries of the go command.
+func Upstreams() []string {
 	const generators = "k8s.io/code-generator/cmd/"
 	return []string{
 		"sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0",
@@ -62,7 +62,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, binaries Binari
 	}
 	r := &run{binaries: binaries, out: out, work: work, goCache: strings.TrimSpace(string(cache))}
 	for _, m := range modules() {
-		for _, side := range []report.Side{report.Steer, report.Peer} {
+		for _, side := range []report.Side{report.Steer, report.Upstream} {
 			if err := m.copyTo(ctx, r.dir(m, side)); err != nil {
 				return err
 			}
@@ -118,14 +118,14 @@ func (r *run) manifests(ctx context.Context, m module, compare bool) error {
 		args = append(args, "paths="+p)
 	}
 	line := "crd, object, rbac, webhook of " + m.name
-	for _, side := range []report.Side{report.Steer, report.Peer} {
+	for _, side := range []report.Side{report.Steer, report.Upstream} {
 		dir, cache := r.dir(m, side), filepath.Join(r.work, "cache-"+m.name)
 		if err := errors.Join(os.RemoveAll(filepath.Join(dir, "made")), os.RemoveAll(cache)); err != nil {
 			return err
 		}
-		program, extra := filepath.Join(r.binaries.Peers, "controller-gen"), []string(nil)
+		program, extra := filepath.Join(r.binaries.Upstream, "controller-gen"), []string(nil)
 		if side == report.Steer {
-			program, extra = r.binaries.Steer, []string{"generate", "--lenient"} // as lenient as the peer
+			program, extra = r.binaries.Steer, []string{"generate", "--lenient"} // as lenient as controller-gen
 		}
 		full := append(extra, args...)
 		cold, err := r.call(ctx, dir, cache, program, full...)
@@ -152,7 +152,7 @@ func (r *run) manifests(ctx context.Context, m module, compare bool) error {
 func (r *run) clients(ctx context.Context, m module, compare bool) error {
 	const clientDir = "pkg/client"
 	line := "client, lister, informer, register of " + m.name
-	for _, side := range []report.Side{report.Steer, report.Peer} {
+	for _, side := range []report.Side{report.Steer, report.Upstream} {
 		dir, cache := r.dir(m, side), filepath.Join(r.work, "cache-clients")
 		if err := errors.Join(os.RemoveAll(filepath.Join(dir, clientDir)), os.RemoveAll(cache)); err != nil {
 			return err
@@ -175,14 +175,14 @@ func (r *run) clients(ctx context.Context, m module, compare bool) error {
 		return nil
 	}
 	counts := map[report.Side]int{}
-	for _, side := range []report.Side{report.Steer, report.Peer} {
+	for _, side := range []report.Side{report.Steer, report.Upstream} {
 		made, err := outputs(filepath.Join(r.dir(m, side), clientDir), func(name string) bool { return strings.HasSuffix(name, ".go") })
 		if err != nil {
 			return err
 		}
 		counts[side] = len(made)
 	}
-	r.out.Note("%s: Steer made %d files, the peer %d", line, counts[report.Steer], counts[report.Peer])
+	r.out.Note("%s: Steer made %d files, code-generator %d", line, counts[report.Steer], counts[report.Upstream])
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (r *run) clientSteps(ctx context.Context, m module, dir, into string, side 
 		return nil, err
 	}
 	tool := func(name string, args ...string) []string {
-		return append([]string{filepath.Join(r.binaries.Peers, name), "--go-header-file", header}, args...)
+		return append([]string{filepath.Join(r.binaries.Upstream, name), "--go-header-file", header}, args...)
 	}
 	var inputs []string
 	for _, name := range packages {
@@ -227,7 +227,7 @@ func (r *run) same(m module, line string, keep func(string) bool) error {
 	if err != nil {
 		return err
 	}
-	theirs, err := outputs(r.dir(m, report.Peer), keep)
+	theirs, err := outputs(r.dir(m, report.Upstream), keep)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (r *Report) WriteBenchstat(w io.Writer) error {
 		for _, side := range []struct {
 			name   Side
 			values []float64
-		}{{Steer, m.Steer}, {Peer, m.Peer}} {
+		}{{Steer, m.Steer}, {Upstream, m.Upstream}} {
 			for _, value := range side.values {
 				fmt.Fprintf(&out, "%s/side=%s 1 %g %s\n", name, side.name, value, cmp.Or(m.Unit, "count"))
 			}

@@ -19,7 +19,7 @@ const (
 )
 
 // WriteChart draws one bar per metric: its length is the logarithm of the
-// ratio, to the right where Steer is better, to the left where the peer is. Below
+// ratio, to the right where Steer is better, to the left where upstream is. Below
 // the bars, one panel for each cost shows how it grows.
 func (r *Report) WriteChart(w io.Writer) error {
 	var drawn []*Metric

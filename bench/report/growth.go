@@ -30,7 +30,7 @@ func (r *Report) lines() []*line {
 			all = append(all, &line{group: m.Group, name: m.Point.Line, of: m.Point.Of, unit: m.Unit, points: map[Side][][2]float64{}})
 			i = len(all) - 1
 		}
-		for side, values := range map[Side][]float64{Steer: m.Steer, Peer: m.Peer} {
+		for side, values := range map[Side][]float64{Steer: m.Steer, Upstream: m.Upstream} {
 			if v := Median(values); v > 0 {
 				all[i].points[side] = append(all[i].points[side], [2]float64{m.Point.At, v})
 			}
@@ -63,13 +63,13 @@ func (r *Report) writeGrowth(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nGROWTH: a cost is about n to the power of\tof\tsteer\tpeer\n")
 	for _, l := range all {
-		text := map[Side]string{Steer: "-", Peer: "-"}
+		text := map[Side]string{Steer: "-", Upstream: "-"}
 		for side, points := range l.points {
 			if b, ok := slope(points); ok {
 				text[side] = fmt.Sprintf("%.2f", b)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.name, l.of, text[Steer], text[Peer])
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.name, l.of, text[Steer], text[Upstream])
 	}
 }
 
@@ -110,7 +110,7 @@ func (l *line) panel(out *strings.Builder, x, y float64) {
 	}
 	fmt.Fprintf(out, `<text x="%.0f" y="%.0f">%s, by %s</text>`+"\n", x+4, y+14, html.EscapeString(l.name+" ["+l.unit+"]"), html.EscapeString(l.of))
 	fmt.Fprintf(out, `<rect x="%.0f" y="%.0f" width="%d" height="%d" fill="none" stroke="#dee2e6"/>`+"\n", x+4, y+20, panelWidth-12, panelHeight-34)
-	for _, side := range []Side{Steer, Peer} {
+	for _, side := range []Side{Steer, Upstream} {
 		points := l.points[side]
 		var path strings.Builder
 		for i, p := range points {

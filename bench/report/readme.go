@@ -18,8 +18,8 @@ const (
 
 // table is one of README's.
 type table struct {
-	group, peer string
-	rows        []row
+	group, upstream string
+	rows            []row
 }
 
 // row shows some metrics of a group side by side. In their names a star stands for
@@ -92,7 +92,7 @@ func (k Kept) Tables() string {
 		if r == nil {
 			continue
 		}
-		fmt.Fprintf(&out, "\n| `%s` | Steer | %s | ratio |\n|---|---|---|---|\n", r.Command, t.peer)
+		fmt.Fprintf(&out, "\n| `%s` | Steer | %s | ratio |\n|---|---|---|---|\n", r.Command, t.upstream)
 		for _, row := range t.rows {
 			if cells, ok := r.cells(row); ok {
 				fmt.Fprintf(&out, "| %s | %s |\n", row.label, strings.Join(cells, " | "))
@@ -111,7 +111,7 @@ func (r *Report) cells(row row) (cells []string, ok bool) {
 		if m == nil {
 			continue
 		}
-		ours, theirs = append(ours, human(m.Steer, m.Unit)), append(theirs, human(m.Peer, m.Unit))
+		ours, theirs = append(ours, human(m.Steer, m.Unit)), append(theirs, human(m.Upstream, m.Unit))
 		ratio := "-"
 		if m.Ratio > 0 {
 			ratio = format(m.Ratio) + "x"

@@ -22,8 +22,8 @@ type Side string
 
 // The two sides.
 const (
-	Steer Side = "steer"
-	Peer  Side = "peer"
+	Steer    Side = "steer"
+	Upstream Side = "upstream"
 )
 
 // Direction says which way is better.
@@ -38,12 +38,12 @@ const (
 
 // Metric is one line of the table.
 type Metric struct {
-	Group  string    `json:"group"`
-	Name   string    `json:"name"`
-	Unit   string    `json:"unit"`
-	Better string    `json:"better"`
-	Steer  []float64 `json:"steer"`
-	Peer   []float64 `json:"peer"`
+	Group    string    `json:"group"`
+	Name     string    `json:"name"`
+	Unit     string    `json:"unit"`
+	Better   string    `json:"better"`
+	Steer    []float64 `json:"steer"`
+	Upstream []float64 `json:"upstream"`
 	// Ratio says how many times better Steer's median is; 0 when a side is
 	// missing.
 	Ratio float64 `json:"ratio"`
@@ -63,7 +63,7 @@ type Point struct {
 
 // Goal is what a metric is to reach; the zero value asks for nothing.
 type Goal struct {
-	// Times better than the peer, at least.
+	// Times better than upstream, at least.
 	Times float64 `json:"times,omitempty"`
 	// AtMost is a limit for Steer's own median.
 	AtMost float64 `json:"atMost,omitempty"`
@@ -107,7 +107,7 @@ func (r *Report) Add(group, name, unit string, better Direction, side Side, valu
 	if side == Steer {
 		m.Steer = append(m.Steer, value)
 	} else {
-		m.Peer = append(m.Peer, value)
+		m.Upstream = append(m.Upstream, value)
 	}
 	m.Ratio = ratio(m)
 }
@@ -160,8 +160,8 @@ func verdict(m *Metric) string {
 }
 
 func ratio(m *Metric) float64 {
-	ours, theirs := Median(m.Steer), Median(m.Peer)
-	if len(m.Steer) == 0 || len(m.Peer) == 0 || ours == 0 || theirs == 0 {
+	ours, theirs := Median(m.Steer), Median(m.Upstream)
+	if len(m.Steer) == 0 || len(m.Upstream) == 0 || ours == 0 || theirs == 0 {
 		return 0
 	}
 	if m.Better == "lower" {
@@ -184,7 +184,7 @@ func Median(values []float64) float64 {
 }
 
 // WriteTable shows medians with their spread, and how many times better Steer
-// is; a ratio below 1 says that the peer is better.
+// is; a ratio below 1 says that upstream is better.
 func (r *Report) WriteTable(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	group := ""
@@ -197,7 +197,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if m.Ratio > 0 {
 			better = fmt.Sprintf("%.2fx", m.Ratio)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, show(m.Steer), show(m.Peer), better, verdict(m))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, show(m.Steer), show(m.Upstream), better, verdict(m))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -22,9 +22,9 @@ func TestRatiosSayHowManyTimesBetterSteerIs(t *testing.T) {
 	r := report.New(time.Unix(0, 0))
 	for _, v := range []float64{10, 12, 11} {
 		r.Add("server", "create", "ops/s", report.Higher, report.Steer, v*10)
-		r.Add("server", "create", "ops/s", report.Higher, report.Peer, v)
+		r.Add("server", "create", "ops/s", report.Higher, report.Upstream, v)
 		r.Add("server", "start", "ms", report.Lower, report.Steer, v*2)
-		r.Add("server", "start", "ms", report.Lower, report.Peer, v)
+		r.Add("server", "start", "ms", report.Lower, report.Upstream, v)
 	}
 	r.Add("server", "only ours", "ms", report.Lower, report.Steer, 1)
 	for i, want := range []float64{10, 0.5, 0} {
@@ -92,7 +92,7 @@ func TestReadmeIsRewrittenBetweenItsLines(t *testing.T) {
 	t.Parallel()
 	r := report.New(time.Unix(0, 0))
 	r.Command = "-only server"
-	for side, values := range map[report.Side][3]float64{report.Steer: {28, 2920, 450}, report.Peer: {2300, 873, 2000}} {
+	for side, values := range map[report.Side][3]float64{report.Steer: {28, 2920, 450}, report.Upstream: {2300, 873, 2000}} {
 		r.Add("server", "start to /readyz", "ms", report.Lower, side, values[0])
 		r.Add("server", "create, 16 clients", "ops/s", report.Higher, side, values[1])
 		r.Add("server", "create, 16 clients, server CPU per request", "µs", report.Lower, side, values[2])
@@ -131,12 +131,12 @@ func TestValuesInTheFormatOfBenchmarks(t *testing.T) {
 	t.Parallel()
 	r := report.New(time.Unix(0, 0))
 	r.Add("server", "start to /readyz", "ms", report.Lower, report.Steer, 2.5)
-	r.Add("server", "packages", "", report.Lower, report.Peer, 7)
+	r.Add("server", "packages", "", report.Lower, report.Upstream, 7)
 	var out bytes.Buffer
 	if err := r.WriteBenchstat(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"BenchmarkServer/start_to_-readyz/side=steer 1 2.5 ms\n", "BenchmarkServer/packages/side=peer 1 7 count\n"} {
+	for _, want := range []string{"BenchmarkServer/start_to_-readyz/side=steer 1 2.5 ms\n", "BenchmarkServer/packages/side=upstream 1 7 count\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
@@ -148,7 +148,7 @@ func TestGrowthIsTheExponent(t *testing.T) {
 	r := report.New(time.Unix(0, 0))
 	for _, n := range []float64{10, 100, 1000} {
 		r.AddPoint("scale", report.Point{Line: "memory", Of: "objects", At: n}, "MB", report.Steer, 3*n)
-		r.AddPoint("scale", report.Point{Line: "memory", Of: "objects", At: n}, "MB", report.Peer, 8)
+		r.AddPoint("scale", report.Point{Line: "memory", Of: "objects", At: n}, "MB", report.Upstream, 8)
 	}
 	var table, chart bytes.Buffer
 	if err := errors.Join(r.WriteTable(&table), r.WriteChart(&chart)); err != nil {
@@ -169,7 +169,7 @@ func TestVerdicts(t *testing.T) {
 	r := report.New(time.Unix(0, 0))
 	for _, name := range []string{"twice", "thrice", "little"} {
 		r.Add("runtime", name, "ms", report.Lower, report.Steer, 2)
-		r.Add("runtime", name, "ms", report.Lower, report.Peer, 5)
+		r.Add("runtime", name, "ms", report.Lower, report.Upstream, 5)
 	}
 	r.Add("runtime", "alone", "ms", report.Lower, report.Steer, 2)
 	r.Expect("runtime", "twice", report.Goal{Times: 2})

@@ -45,7 +45,7 @@ func lines() []line {
 		{"get bytes", "cached get, a copy: bytes", "B", report.Goal{}},
 		{"list allocs", "cached list, copies: allocations", "", report.Goal{}},
 		{"list bytes", "cached list, copies: bytes", "B", report.Goal{}},
-		{"iterate allocs", "iterator against the peer's list: allocations", "", times(20)},
+		{"iterate allocs", "iterator against controller-runtime's list: allocations", "", times(20)},
 		{"1 indexes", "one index: its CPU per update", "µs", report.Goal{}},
 		{"5 indexes", "five indexes: their CPU per update", "µs", times(4)},
 		{"update CPU, 5 indexes", "update of a small object with five: CPU", "µs", report.Goal{}},

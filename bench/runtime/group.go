@@ -28,7 +28,7 @@ const group = "runtime"
 
 // Probes are the built commands.
 type Probes struct {
-	Steer, Peer string
+	Steer, Upstream string
 	// Tests are the compiled tests of package steertest; only [Run] needs them.
 	Tests string
 }
@@ -62,7 +62,7 @@ func Run(ctx context.Context, out *report.Report, log io.Writer, subject server.
 			for _, side := range []struct {
 				name   report.Side
 				binary string
-			}{{report.Steer, probes.Steer}, {report.Peer, probes.Peer}} {
+			}{{report.Steer, probes.Steer}, {report.Upstream, probes.Upstream}} {
 				fmt.Fprintf(log, "runtime: %s, %s\n", what.name, side.name)
 				if err := what.measure(side.name, side.binary); err != nil {
 					return fmt.Errorf("%s, %s: %w", side.name, what.name, err)

@@ -46,14 +46,14 @@ func Quick() Size {
 // a server is filled.
 const afterFill = 75 * time.Second
 
-// Run measures both sides, one after the other. A nil peer is left out of what needs
+// Run measures both sides, one after the other. A nil upstream is left out of what needs
 // a server.
-func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer server.Subject, probes runtime.Probes, size Size) error {
+func Run(ctx context.Context, out *report.Report, log io.Writer, steer, upstream server.Subject, probes runtime.Probes, size Size) error {
 	for _, side := range []struct {
 		name    report.Side
 		subject server.Subject
 		probe   string
-	}{{report.Steer, steer, probes.Steer}, {report.Peer, peer, probes.Peer}} {
+	}{{report.Steer, steer, probes.Steer}, {report.Upstream, upstream, probes.Upstream}} {
 		fmt.Fprintf(log, "scale: %s, runtime\n", side.name)
 		if err := measureRuntime(ctx, out, side.name, side.probe, size); err != nil {
 			return fmt.Errorf("%s: %w", side.name, err)

@@ -42,16 +42,16 @@ type side struct {
 }
 
 // sides are those that there are, in the order in which they are measured.
-func sides(steer, peer Subject) []side {
-	there := []side{{report.Steer, steer}, {report.Peer, peer}}
+func sides(steer, upstream Subject) []side {
+	there := []side{{report.Steer, steer}, {report.Upstream, upstream}}
 	return slices.DeleteFunc(there, func(s side) bool { return s.subject == nil })
 }
 
 // Run measures both sides in turn and adds what it saw to the report. A nil
-// peer is left out.
-func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer Subject, scale Scale) error {
+// upstream is left out.
+func Run(ctx context.Context, out *report.Report, log io.Writer, steer, upstream Subject, scale Scale) error {
 	for round := range out.Turns(ctx, group, scale.Rounds) {
-		for _, side := range sides(steer, peer) {
+		for _, side := range sides(steer, upstream) {
 			fmt.Fprintf(log, "server: round %d, %s\n", round+1, side.name)
 			if err := measure(ctx, out, side.name, side.subject, scale); err != nil {
 				return fmt.Errorf("%s: %w", side.name, err)

@@ -18,13 +18,13 @@ import (
 // Kubernetes is kube-apiserver with etcd, as module oracle builds and runs
 // them: envtest's flags, fsync on.
 type Kubernetes struct {
-	// Binaries is the directory with peer, kube-apiserver and etcd.
+	// Binaries is the directory with the program upstream, kube-apiserver and etcd.
 	Binaries string
 }
 
-// Built reports whether the peer can be started.
+// Built reports whether kube-apiserver can be started.
 func (k Kubernetes) Built() bool {
-	for _, name := range []string{"peer", "kube-apiserver", "etcd"} {
+	for _, name := range []string{"upstream", "kube-apiserver", "etcd"} {
 		if _, err := os.Stat(filepath.Join(k.Binaries, name)); err != nil {
 			return false
 		}
@@ -34,9 +34,9 @@ func (k Kubernetes) Built() bool {
 
 // Start implements [Subject].
 func (k Kubernetes) Start(ctx context.Context) (*Instance, error) {
-	command := exec.Command(filepath.Join(k.Binaries, "peer"), "-binaries", k.Binaries)
+	command := exec.Command(filepath.Join(k.Binaries, "upstream"), "-binaries", k.Binaries)
 	command.Stderr = os.Stderr
-	input, err := command.StdinPipe() // peer ends when it is closed, so also when we die
+	input, err := command.StdinPipe() // the program ends when it is closed, also when this process dies
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (k Kubernetes) Start(ctx context.Context) (*Instance, error) {
 	stop := func() error { return errors.Join(input.Close(), command.Wait()) }
 	line, err := bufio.NewReader(output).ReadBytes('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the peer did not start: %w", err), stop())
+		return nil, errors.Join(fmt.Errorf("kube-apiserver did not start: %w", err), stop())
 	}
 	var about struct {
 		URL     string  `json:"url"`

@@ -84,10 +84,10 @@ func pod(name string, i int, text string) []byte {
 }
 
 // RunPods measures lists, watches and memory of many Pods on both sides in turn.
-// A nil peer is left out.
-func RunPods(ctx context.Context, out *report.Report, log io.Writer, steer, peer Subject, scale PodScale) error {
+// A nil upstream is left out.
+func RunPods(ctx context.Context, out *report.Report, log io.Writer, steer, upstream Subject, scale PodScale) error {
 	for round := range out.Turns(ctx, podGroup, scale.Rounds) {
-		for _, side := range sides(steer, peer) {
+		for _, side := range sides(steer, upstream) {
 			fmt.Fprintf(log, "pods: round %d, %s\n", round+1, side.name)
 			add := func(name, unit string, better report.Direction, value float64) {
 				out.Add(podGroup, name, unit, better, side.name, value)

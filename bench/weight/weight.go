@@ -31,11 +31,11 @@ type Program struct {
 
 // Run weighs both programs. Cold also compiles each with an empty build cache,
 // which takes minutes of CPU time.
-func Run(ctx context.Context, out *report.Report, log io.Writer, steer, peer Program, cold bool) error {
+func Run(ctx context.Context, out *report.Report, log io.Writer, steer, upstream Program, cold bool) error {
 	for _, side := range []struct {
 		name    report.Side
 		program Program
-	}{{report.Steer, steer}, {report.Peer, peer}} {
+	}{{report.Steer, steer}, {report.Upstream, upstream}} {
 		fmt.Fprintf(log, "weight: %s\n", side.name)
 		if err := weigh(ctx, out, side.name, side.program, cold); err != nil {
 			return fmt.Errorf("%s: %w", side.name, err)

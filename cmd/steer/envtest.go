@@ -54,7 +54,7 @@ const (
 	unaskedFor = time.Minute
 )
 
-// What of the peers' flags has no effect here.
+// Flags of etcd and kube-apiserver that have no effect here.
 var (
 	//go:embed flags/etcd.txt
 	idleEtcdFlags string

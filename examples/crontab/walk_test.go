@@ -28,17 +28,17 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
-	"github.com/steer-dev/steer/internal/reference"
+	"github.com/steer-dev/steer/internal/kubeapiserver"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
 )
 
 var update = flag.Bool("update", false, "write testdata/walk.txt as the operator does on kube-apiserver")
 
-// TestTheOperatorDoesTheSameOnTheRealServer walks a CronTab through its life, on
-// Steer and, where STEER_PEER_BIN has it, on kube-apiserver: what can be seen of
+// TestTheOperatorDoesTheSameOnKubeAPIServer walks a CronTab through its life, on
+// Steer and, where STEER_UPSTREAM_BIN has it, on kube-apiserver: what can be seen of
 // it is the same, line by line.
-func TestTheOperatorDoesTheSameOnTheRealServer(t *testing.T) {
+func TestTheOperatorDoesTheSameOnKubeAPIServer(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/walk.txt"
 	for name, start := range map[string]func(*testing.T) *rest.Config{
@@ -47,7 +47,7 @@ func TestTheOperatorDoesTheSameOnTheRealServer(t *testing.T) {
 			env.NeedPlane()
 			return env.Config
 		},
-		"kube-apiserver": func(t *testing.T) *rest.Config { return reference.Server(t) },
+		"kube-apiserver": func(t *testing.T) *rest.Config { return kubeapiserver.Server(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

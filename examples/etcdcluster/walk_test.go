@@ -26,17 +26,17 @@ import (
 	"github.com/steer-dev/steer/examples/etcdcluster"
 	v1 "github.com/steer-dev/steer/examples/etcdcluster/api/v1"
 	"github.com/steer-dev/steer/examples/etcdcluster/loopback"
-	"github.com/steer-dev/steer/internal/reference"
+	"github.com/steer-dev/steer/internal/kubeapiserver"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
 )
 
 var update = flag.Bool("update", false, "write testdata/walk.txt as the operator does on kube-apiserver")
 
-// TestTheOperatorDoesTheSameOnTheRealServer walks a cluster of real members through
-// its life, on Steer and, where STEER_PEER_BIN has it, on kube-apiserver: what can be
+// TestTheOperatorDoesTheSameOnKubeAPIServer walks a cluster of real members through
+// its life, on Steer and, where STEER_UPSTREAM_BIN has it, on kube-apiserver: what can be
 // seen of it is the same, line by line.
-func TestTheOperatorDoesTheSameOnTheRealServer(t *testing.T) {
+func TestTheOperatorDoesTheSameOnKubeAPIServer(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/walk.txt"
 	compare := func(t *testing.T, got string) {
@@ -58,7 +58,7 @@ func TestTheOperatorDoesTheSameOnTheRealServer(t *testing.T) {
 	t.Run("kube-apiserver", func(t *testing.T) {
 		t.Parallel()
 		w := newWalker(t)
-		w.op.Config = reference.Server(t)
+		w.op.Config = kubeapiserver.Server(t)
 		got := w.walk()
 		if *update {
 			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parts holds parts of the control plane against those parts of
-// kube-apiserver that can be linked: same input, same verdict. Where package
-// peer asks a whole server a few thousand times, its tests ask a part of one
-// millions of times.
+// Package parts compares parts of the control plane with those packages of
+// kube-apiserver that can be linked: the same input must give the same result.
+// The conversations of testdata send a few thousand requests to a whole server;
+// these tests call one part millions of times.
 package parts

@@ -41,7 +41,7 @@ func (s *side) Operate(config *rest.Config, seen func(string)) error {
 	steer.Main(steer.Operator{
 		Name: "probe", Scheme: steer.Scheme{item.AddToScheme}, Config: config,
 		Configure: func(o *manager.Options) {
-			o.HealthAddress = "" // the peer serves none unless told
+			o.HealthAddress = "" // controller-runtime serves none unless told
 			o.Log = slog.New(slog.DiscardHandler)
 		},
 		Setup: func(_ context.Context, m *manager.Manager) error { return controller.Add(m, reconciler(seen)) },

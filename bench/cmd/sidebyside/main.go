@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sidebyside runs Steer and its peers in turn on this machine and
+// Command sidebyside runs Steer and its upstream counterparts in turn on this machine and
 // prints medians and ratios.
 //
 //	go run ./cmd/sidebyside [-only server] [-quick] [-json FILE] [-chart FILE] [-benchstat FILE] [-readme]
@@ -32,9 +32,9 @@ import (
 
 // settings are the flags.
 type settings struct {
-	only, json, chart, benchstat, peer, root string
-	quick, cold, readme                      bool
-	rounds                                   int
+	only, json, chart, benchstat, upstream, root string
+	quick, cold, readme                          bool
+	rounds                                       int
 }
 
 func main() {
@@ -44,7 +44,7 @@ func main() {
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
 	flag.BoolVar(&s.readme, "readme", false, "keep what was measured in docs/measured.json and rewrite the tables of README.md from it")
-	flag.StringVar(&s.peer, "peer", os.Getenv("STEER_PEER_BIN"), "directory with the binaries of module oracle (peer, kube-apiserver, etcd)")
+	flag.StringVar(&s.upstream, "upstream", os.Getenv("STEER_UPSTREAM_BIN"), "directory with the binaries of module oracle (upstream, kube-apiserver, etcd)")
 	flag.StringVar(&s.root, "root", "..", "directory of the main module")
 	flag.BoolVar(&s.quick, "quick", false, "a tenth of the work, once")
 	flag.BoolVar(&s.cold, "cold", false, "weight: also compile from an empty cache (minutes of CPU)")
@@ -177,17 +177,17 @@ func build(ctx context.Context, into, dir, pkg string) (string, error) {
 }
 
 func prepareServer(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
-	steer, peer, err := servers(ctx, s, dir, out)
+	steer, upstream, err := servers(ctx, s, dir, out)
 	scale := choose(s, server.Full, server.Quick)
 	s.setRounds(&scale.Rounds)
-	return func(ctx context.Context) error { return server.Run(ctx, out, os.Stderr, steer, peer, scale) }, err
+	return func(ctx context.Context) error { return server.Run(ctx, out, os.Stderr, steer, upstream, scale) }, err
 }
 
 func preparePods(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
-	steer, peer, err := servers(ctx, s, dir, out)
+	steer, upstream, err := servers(ctx, s, dir, out)
 	scale := choose(s, server.FullPods, server.QuickPods)
 	s.setRounds(&scale.Rounds)
-	return func(ctx context.Context) error { return server.RunPods(ctx, out, os.Stderr, steer, peer, scale) }, err
+	return func(ctx context.Context) error { return server.RunPods(ctx, out, os.Stderr, steer, upstream, scale) }, err
 }
 
 func prepareEnvtest(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
@@ -207,7 +207,7 @@ func prepareEnvtest(ctx context.Context, s settings, dir string, out *report.Rep
 		return nil, err
 	}
 	if reference(s, out) != nil {
-		programs.Peer = s.peer
+		programs.Upstream = s.upstream
 	}
 	scale := choose(s, envtest.Full, envtest.Quick)
 	s.setRounds(&scale.Rounds)
@@ -229,8 +229,8 @@ func (s settings) setRounds(rounds *int) {
 	}
 }
 
-// servers are both control planes; the peer is nil if it is not built.
-func servers(ctx context.Context, s settings, dir string, out *report.Report) (steer, peer server.Subject, err error) {
+// servers are both control planes; upstream is nil if kube-apiserver is not built.
+func servers(ctx context.Context, s settings, dir string, out *report.Report) (steer, upstream server.Subject, err error) {
 	binary, err := build(ctx, dir, s.root, "./cmd/steer")
 	if err != nil {
 		return nil, nil, err
@@ -241,10 +241,10 @@ func servers(ctx context.Context, s settings, dir string, out *report.Report) (s
 
 // reference is the real control plane, nil if it is not built.
 func reference(s settings, out *report.Report) server.Subject {
-	if kubernetes := (server.Kubernetes{Binaries: s.peer}); kubernetes.Built() {
+	if kubernetes := (server.Kubernetes{Binaries: s.upstream}); kubernetes.Built() {
 		return kubernetes
 	}
-	out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin/ ./cmd/...` in oracle/ and pass -peer oracle/bin")
+	out.Note("kube-apiserver and etcd were not measured: build them with `go build -o bin/ ./cmd/...` in oracle/ and pass -upstream oracle/bin")
 	return nil
 }
 
@@ -252,7 +252,7 @@ func prepareWeight(_ context.Context, s settings, _ string, out *report.Report) 
 	return func(ctx context.Context) error {
 		return weight.Run(ctx, out, os.Stderr,
 			weight.Program{Dir: s.root, Package: "./examples/replicas/cmd"},
-			weight.Program{Dir: filepath.Join(s.root, "bench"), Package: "./incumbent/replicas"}, s.cold)
+			weight.Program{Dir: filepath.Join(s.root, "bench"), Package: "./upstream/replicas"}, s.cold)
 	}, nil
 }
 
@@ -289,7 +289,7 @@ func buildRuntime(ctx context.Context, into string, s settings) (steer string, p
 	if probes.Steer, err = build(ctx, into, bench, "./cmd/probe-steer"); err != nil {
 		return "", probes, err
 	}
-	probes.Peer, err = build(ctx, into, bench, "./cmd/probe-peer")
+	probes.Upstream, err = build(ctx, into, bench, "./cmd/probe-controller-runtime")
 	return steer, probes, err
 }
 
@@ -298,9 +298,9 @@ func prepareScale(ctx context.Context, s settings, dir string, out *report.Repor
 	if err != nil {
 		return nil, err
 	}
-	size, peer := choose(s, scale.Full, scale.Quick), reference(s, out)
+	size, upstream := choose(s, scale.Full, scale.Quick), reference(s, out)
 	return func(ctx context.Context) error {
-		return scale.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, peer, probes, size)
+		return scale.Run(ctx, out, os.Stderr, server.Steer{Binary: steer}, upstream, probes, size)
 	}, nil
 }
 
@@ -309,11 +309,11 @@ func prepareGenerate(ctx context.Context, s settings, dir string, out *report.Re
 	if err != nil {
 		return nil, err
 	}
-	peers := filepath.Join(dir, "peers")
-	for _, query := range generate.Peers() {
+	upstream := filepath.Join(dir, "upstream")
+	for _, query := range generate.Upstreams() {
 		install := exec.CommandContext(ctx, "go", "install", query)
 		install.Dir, install.Stderr = dir, os.Stderr
-		install.Env = append(os.Environ(), "GOBIN="+peers, "GOFLAGS=")
+		install.Env = append(os.Environ(), "GOBIN="+upstream, "GOFLAGS=")
 		if err := install.Run(); err != nil {
 			return nil, fmt.Errorf("install %s: %w", query, err)
 		}
@@ -324,6 +324,6 @@ func prepareGenerate(ctx context.Context, s settings, dir string, out *report.Re
 	}
 	s.setRounds(&rounds)
 	return func(ctx context.Context) error {
-		return generate.Run(ctx, out, os.Stderr, generate.Binaries{Steer: steer, Peers: peers}, rounds)
+		return generate.Run(ctx, out, os.Stderr, generate.Binaries{Steer: steer, Upstream: upstream}, rounds)
 	}, nil
 }

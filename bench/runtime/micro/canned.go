@@ -141,7 +141,7 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	if query.Get("watch") == "" {
 		from, _ := strconv.Atoi(query.Get("continue")) // none is the first page
 		if query.Get("limit") == "" {
-			return nil, fmt.Errorf("a list without a limit: the peer lists only where WatchList is refused")
+			return nil, fmt.Errorf("a list without a limit: controller-runtime lists only where WatchList is refused")
 		}
 		return answer(bytes.NewReader(c.pages[from/pageSize]))
 	}

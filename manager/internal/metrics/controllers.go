@@ -14,8 +14,8 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
-// maxPriorities is how many priorities get a series of their own, as in the
-// incumbent; the others share one.
+// maxPriorities is how many priorities get a series of their own, as in
+// controller-runtime; the others share one.
 const maxPriorities = 25
 
 // reconcileBuckets are those of controller-runtime, in seconds.

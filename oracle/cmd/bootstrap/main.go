@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bootstrap records what a fresh cluster has: the roles and bindings that
-// the reference server begins with, after the controller that aggregates cluster
+// kube-apiserver begins with, after the controller that aggregates cluster
 // roles has run, or its flow schemas and priority levels. Each is one line of
 // standard output: the bucket of the store, the name in it, and the object as it is
 // stored, with $UID, $RV and $TIME for what every cluster has of its own.
 //
-//	STEER_PEER_BIN=bin go run ./cmd/bootstrap > ../controlplane/rbac/bootstrap.txt
-//	STEER_PEER_BIN=bin go run ./cmd/bootstrap -of flow > ../controlplane/core/flow/bootstrap.txt
+//	STEER_UPSTREAM_BIN=bin go run ./cmd/bootstrap > ../controlplane/rbac/bootstrap.txt
+//	STEER_UPSTREAM_BIN=bin go run ./cmd/bootstrap -of flow > ../controlplane/core/flow/bootstrap.txt
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
 
-	"github.com/steer-dev/steer/oracle/peer"
+	"github.com/steer-dev/steer/oracle/upstream"
 )
 
 func main() {
@@ -48,7 +48,7 @@ func main() {
 }
 
 func run(ctx context.Context, of string) (err error) {
-	server, err := peer.Start(ctx, peer.Options{})
+	server, err := upstream.Start(ctx, upstream.Options{})
 	if err != nil {
 		return err
 	}

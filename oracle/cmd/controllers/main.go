@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controllers runs the reference control plane with the controllers of
+// Command controllers runs kube-apiserver and etcd with the controllers of
 // kube-controller-manager that make workloads, Services and Nodes behave, and the
 // one that checks the types in admission policies, until its standard input ends.
 // Its first line of output is JSON: url and token. No
@@ -46,17 +46,17 @@ import (
 	"k8s.io/metrics/pkg/client/custom_metrics"
 	"k8s.io/metrics/pkg/client/external_metrics"
 
-	"github.com/steer-dev/steer/oracle/peer"
+	"github.com/steer-dev/steer/oracle/upstream"
 )
 
 func main() {
-	peer.Main("controllers", func(ctx context.Context, server *peer.Server) (map[string]any, error) {
+	upstream.Main("controllers", func(ctx context.Context, server *upstream.Server) (map[string]any, error) {
 		return map[string]any{"url": server.URL, "token": server.Token}, control(ctx, server)
 	})
 }
 
 // control starts the controllers, which run until ctx ends.
-func control(ctx context.Context, server *peer.Server) error {
+func control(ctx context.Context, server *upstream.Server) error {
 	config := &rest.Config{
 		Host: server.URL, BearerToken: server.Token, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}, QPS: -1,
 		UserAgent: "kube-controller-manager",

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command etcd is the reference server's database, built from its module.
+// Command etcd is the database of kube-apiserver, built from its module.
 package main
 
 import (

@@ -31,7 +31,7 @@ func (s seed) creation() string { return s.target + "?" + dryRun }
 
 const (
 	dryRun = "dryRun=All"
-	// rangeKind is left out: of several ranges the reference server takes any for a dry run.
+	// rangeKind is left out: of several ranges kube-apiserver takes any for a dry run.
 	rangeKind = "ServiceCIDR"
 )
 

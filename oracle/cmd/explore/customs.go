@@ -48,7 +48,7 @@ const (
 	patience = 24
 )
 
-// run has so many conversations, some at a time: the reference server takes its time to
+// run has so many conversations, some at a time: kube-apiserver takes its time to
 // serve a new definition, and watches theirs to end.
 func (c *customs) run(ctx context.Context, seed uint64, conversations int) error {
 	c.differing = map[string]*disagreement{}
@@ -126,7 +126,7 @@ func (c *customs) compare(ctx context.Context, steps [][]string) (*disagreement,
 	fmt.Fprintf(&text, "-- end --\nDELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/%s.%s\n", plural, group)
 	var sides [2][]wiretest.Answer
 	both, ctx := errgroup.WithContext(ctx)
-	for i, target := range []*wiretest.Target{c.pair.reference, c.pair.steer} {
+	for i, target := range []*wiretest.Target{c.pair.kubernetes, c.pair.steer} {
 		both.Go(func() error {
 			script, err := wiretest.Parse(group, []byte(text.String()))
 			if err != nil {

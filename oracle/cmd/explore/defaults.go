@@ -27,7 +27,7 @@ type compareDefaults struct {
 	random *rand.Rand
 	found  *findings
 	sent   map[string]bool
-	// created counts the objects that the reference server took, by kind.
+	// created counts the objects that kube-apiserver took, by kind.
 	created map[string]int
 }
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// finding is an answer that is not the reference's.
+// finding is an answer that is not that of kube-apiserver.
 type finding struct {
 	request   *request
 	want, got string
@@ -29,7 +29,7 @@ type findings struct {
 
 func (f *findings) add(kind string, r *request, want, got string) {
 	switch {
-	case strings.HasPrefix(want, "(no answer"): // the reference server fails over the request
+	case strings.HasPrefix(want, "(no answer"): // kube-apiserver fails over the request
 		f.unanswered++
 		return
 	case want == got || unordered(want, got):
@@ -44,7 +44,7 @@ func (f *findings) add(kind string, r *request, want, got string) {
 }
 
 // unordered reports whether answers differ in nothing but the order of what is wrong with
-// the entries of maps, which the reference server goes through in any order.
+// the entries of maps, which kube-apiserver goes through in any order.
 func unordered(want, got string) bool {
 	if w, g := untyped.FindString(want), untyped.FindString(got); w != "" && w == g {
 		return true // it goes through fields in any order, up to the first that it does not know
@@ -103,7 +103,7 @@ func lines(answer string) string {
 	return text
 }
 
-// difference lists the lines that only one side has: - those of the reference, + those
+// difference lists the lines that only one side has: - those of kube-apiserver, + those
 // of Steer. Order is left out: each line counts once.
 func difference(want, got string) string {
 	if x, y := lines(want), lines(got); x != y {

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command explore asks both servers what nobody wrote down: it takes the objects of
-// the conversations, changes them at random (guided by the reference server's own
+// the conversations, changes them at random (guided by kube-apiserver's own
 // schemas), sends each to kube-apiserver and to Steer, and prints where the answers
 // are not alike, grouped by what differs.
 //
-//	STEER_PEER_BIN=bin go run ./cmd/explore [-n 2000] [-seed 1] [-kind REGEXP] [-verbs]
-//	STEER_PEER_BIN=bin go run ./cmd/explore -customs [-n 40] [-seed 1]
-//	STEER_PEER_BIN=bin go run ./cmd/explore -defaults [-n 30] [-seed 1] [-kind REGEXP]
+//	STEER_UPSTREAM_BIN=bin go run ./cmd/explore [-n 2000] [-seed 1] [-kind REGEXP] [-verbs]
+//	STEER_UPSTREAM_BIN=bin go run ./cmd/explore -customs [-n 40] [-seed 1]
+//	STEER_UPSTREAM_BIN=bin go run ./cmd/explore -defaults [-n 30] [-seed 1] [-kind REGEXP]
 //
 // With -defaults it leaves fields out of the objects of every kind, one by one and in
 // random subsets, so that what the servers fill in is compared.
@@ -33,7 +33,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/wiretest"
-	"github.com/steer-dev/steer/oracle/peer"
+	"github.com/steer-dev/steer/oracle/upstream"
 )
 
 type options struct {
@@ -76,7 +76,7 @@ func explore(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	server, err := peer.Start(ctx, peer.Options{})
+	server, err := upstream.Start(ctx, upstream.Options{})
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func explore(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	pair := &pair{
-		reference: &wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token},
-		steer:     steer,
+		kubernetes: &wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token},
+		steer:      steer,
 	}
 	if o.customs {
 		c := &customs{pair: pair}
@@ -96,7 +96,7 @@ func explore(ctx context.Context, o options) (err error) {
 		c.print(os.Stdout)
 		return err
 	}
-	shapes, err := loadShapes(ctx, pair.reference)
+	shapes, err := loadShapes(ctx, pair.kubernetes)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func explore(ctx context.Context, o options) (err error) {
 		found.add(seed.kind, asked, want, got)
 	}
 	found.print(os.Stdout, o.shown)
-	fmt.Printf("%d requests from %d objects in %v: %d alike, %d not, of %d sorts, %d not answered by the reference server\n", o.rounds,
+	fmt.Printf("%d requests from %d objects in %v: %d alike, %d not, of %d sorts, %d not answered by kube-apiserver\n", o.rounds,
 		len(corpus.seeds), time.Since(begin).Round(time.Second), found.alike, o.rounds-found.alike-found.unanswered, len(found.sorts), found.unanswered)
 	return nil
 }

@@ -53,9 +53,9 @@ func (r *request) text() string {
 
 // pair is the two servers.
 type pair struct {
-	reference, steer *wiretest.Target
-	// given are the addresses and ports that the servers have chosen, in pairs: of the
-	// reference and of Steer.
+	kubernetes, steer *wiretest.Target
+	// given are the addresses and ports that the servers have chosen, in pairs: of
+	// kube-apiserver and of Steer.
 	given []string
 }
 
@@ -78,7 +78,7 @@ func (p *pair) ask(ctx context.Context, r *request) (want, got string, err error
 	for _, side := range []struct {
 		target *wiretest.Target
 		answer *string
-	}{{p.reference, &want}, {p.steer, &got}} {
+	}{{p.kubernetes, &want}, {p.steer, &got}} {
 		script, err := wiretest.Parse("explore", data)
 		if err != nil {
 			return "", "", err
@@ -124,7 +124,7 @@ func (r *request) plain(answer string) string {
 }
 
 // startSteer serves a plane as the conversations are replayed against: without
-// controllers, which the reference server goes without as well.
+// controllers, which kube-apiserver goes without as well.
 func startSteer(ctx context.Context) (*wiretest.Target, func() error, error) {
 	keys, err := controlplane.NewKeys()
 	if err != nil {

@@ -222,7 +222,7 @@ func (c *talk) scale() {
 	case 1:
 		c.say("PATCH "+target+c.writes()+"\nContent-Type: application/merge-patch+json\n"+remember, map[string]any{"spec": replicas})
 	case 2:
-		replicas["replicas"] = one(c.Rand, 0, 1, 2, -1) // of another type is refused with a position in the reference server's source
+		replicas["replicas"] = one(c.Rand, 0, 1, 2, -1) // of another type is refused with a position in kube-apiserver's source
 		c.say("PUT "+target+c.writes()+"\n"+remember, map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": name}, "spec": replicas})
 	case 3:
 		c.say("PATCH "+target+query("fieldManager="+one(c.Rand, "m1", "m2"), one(c.Rand, "", "force=true"))+"\nContent-Type: application/apply-patch+yaml\n"+remember,
@@ -349,7 +349,7 @@ func (c *talk) tables() {
 }
 
 // redefine changes the schema of a version, with a column by which is seen when the
-// change is served. The reference server forgets what was before.
+// change is served. kube-apiserver forgets what was before.
 func (c *talk) redefine() {
 	c.redefined++
 	version := c.version()

@@ -34,7 +34,7 @@ type shape struct {
 	names []string
 }
 
-// shapes are the types of the reference server.
+// shapes are the types of kube-apiserver.
 type shapes struct {
 	definitions map[string]shape
 	kinds       map[string]string

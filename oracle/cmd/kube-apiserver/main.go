@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kube-apiserver is the reference server, built from its module.
+// Command kube-apiserver is the upstream program, built from its module.
 package main
 
 import (

@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command record runs the conversations of testdata against the reference
-// server and writes its answers into them. With -check it only compares.
+// Command record runs the conversations of testdata against kube-apiserver
+// and writes its answers into them. With -check it only compares.
 //
-//	go build -o bin/ ./cmd/... && STEER_PEER_BIN=bin go run ./cmd/record [-run REGEXP] [-check]
+//	go build -o bin/ ./cmd/... && STEER_UPSTREAM_BIN=bin go run ./cmd/record [-run REGEXP] [-check]
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/wiretest"
-	"github.com/steer-dev/steer/oracle/peer"
+	"github.com/steer-dev/steer/oracle/upstream"
 )
 
 func main() {
@@ -78,12 +78,12 @@ func converse(ctx context.Context, scripts []*wiretest.Script, dir string, check
 	if verbose {
 		log = os.Stderr
 	}
-	server, err := peer.Start(ctx, peer.Options{Log: log, Admission: scripts[0].Admission})
+	server, err := upstream.Start(ctx, upstream.Options{Log: log, Admission: scripts[0].Admission})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	fmt.Printf("reference server ready after %v\n", server.Started.Round(time.Millisecond))
+	fmt.Printf("kube-apiserver ready after %v\n", server.Started.Round(time.Millisecond))
 
 	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact}
 	for _, script := range scripts {

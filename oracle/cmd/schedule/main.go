@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command schedule runs the reference control plane with kube-scheduler, creates the objects of
+// Command schedule runs kube-apiserver, etcd and kube-scheduler, creates the objects of
 // files of scenarios one after another, and writes behind them what becomes of each Pod: its node, or
 // why it has none. Its arguments are the files.
 package main
@@ -32,7 +32,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
-	"github.com/steer-dev/steer/oracle/peer"
+	"github.com/steer-dev/steer/oracle/upstream"
 )
 
 // Names of the parts of a file.
@@ -63,7 +63,7 @@ func run(ctx context.Context, files []string) (err error) {
 	if len(files) == 0 {
 		return errors.New("name the files of scenarios, such as ../controlplane/workloads/testdata/scheduling/*.txtar")
 	}
-	server, err := peer.Start(ctx, peer.Options{})
+	server, err := upstream.Start(ctx, upstream.Options{})
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func run(ctx context.Context, files []string) (err error) {
 }
 
 // startScheduler runs kube-scheduler with its default profile until ctx ends.
-func startScheduler(ctx context.Context, server *peer.Server) (<-chan error, error) {
+func startScheduler(ctx context.Context, server *upstream.Server) (<-chan error, error) {
 	dir, err := os.MkdirTemp("", "schedule-")
 	if err != nil {
 		return nil, err

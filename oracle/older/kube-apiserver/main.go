@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kube-apiserver is a reference server of an older minor version, built
+// Command kube-apiserver is the upstream program of an older minor version, built
 // from its module: `make real` runs our suites on it.
 package main
 

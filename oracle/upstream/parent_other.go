@@ -3,7 +3,7 @@
 
 //go:build !linux || portable
 
-package peer
+package upstream
 
 import "os/exec"
 

@@ -1,14 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peer runs the reference control plane, etcd and kube-apiserver, on
+// Package upstream runs kube-apiserver and etcd on
 // loopback in a temporary directory, and stops it for sure.
 //
 // The flags are those of envtest where it has an opinion: RBAC, a static admin
 // token, the ServiceAccount admission plugin off unless asked for (no controller
 // creates service accounts), no controllers beside the two processes. fsync stays on, so that
 // measurements compare equal durability.
-package peer
+package upstream
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ import (
 // Options say where the binaries are and how to run them.
 type Options struct {
 	// Binaries is the directory with etcd and kube-apiserver. Empty means
-	// $STEER_PEER_BIN.
+	// $STEER_UPSTREAM_BIN.
 	Binaries string
 	// Log receives what the two processes write. Nil drops it.
 	Log io.Writer
@@ -47,10 +47,10 @@ type Options struct {
 	Wait time.Duration
 }
 
-// ErrNotBuilt says that the reference binaries are missing.
-var ErrNotBuilt = errors.New("the reference server is not built: run `go build -o bin/ ./cmd/...` in oracle/ and set STEER_PEER_BIN to that bin directory")
+// ErrNotBuilt says that the binaries of kube-apiserver and etcd are missing.
+var ErrNotBuilt = errors.New("kube-apiserver and etcd are not built: run `go build -o bin/ ./cmd/...` in oracle/ and set STEER_UPSTREAM_BIN to that bin directory")
 
-// Server is a running reference control plane.
+// Server is a running kube-apiserver with its etcd.
 type Server struct {
 	// URL is where kube-apiserver listens.
 	URL string
@@ -70,7 +70,7 @@ type Server struct {
 // Start runs both processes and returns when /readyz says ok and the default
 // namespace exists. The caller must call Stop.
 func Start(ctx context.Context, options Options) (_ *Server, err error) {
-	binaries := cmp.Or(options.Binaries, os.Getenv("STEER_PEER_BIN"))
+	binaries := cmp.Or(options.Binaries, os.Getenv("STEER_UPSTREAM_BIN"))
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		if _, err := os.Stat(filepath.Join(binaries, name)); err != nil || binaries == "" {
 			return nil, ErrNotBuilt
@@ -78,7 +78,7 @@ func Start(ctx context.Context, options Options) (_ *Server, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(options.Wait, 90*time.Second))
 	defer cancel()
-	dir, err := os.MkdirTemp("", "steer-peer-")
+	dir, err := os.MkdirTemp("", "steer-upstream-")
 	if err != nil {
 		return nil, err
 	}

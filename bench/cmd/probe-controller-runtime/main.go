@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command probe-peer measures controller-runtime.
+// Command probe-controller-runtime measures controller-runtime.
 package main
 
 import (

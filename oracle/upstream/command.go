@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package peer
+package upstream
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"syscall"
 )
 
-// Main is the main of a program that runs the reference control plane until it is
+// Main is the main of a program that runs kube-apiserver and etcd until it is
 // interrupted or its standard input ends. Once the server runs, ready is called; what
 // it returns is the first line of output, as JSON. Its ctx ends when the program does.
 func Main(name string, ready func(ctx context.Context, server *Server) (map[string]any, error)) {
-	binaries := flag.String("binaries", "", "directory with etcd and kube-apiserver (default $STEER_PEER_BIN)")
+	binaries := flag.String("binaries", "", "directory with etcd and kube-apiserver (default $STEER_UPSTREAM_BIN)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command peer runs the reference control plane until it is interrupted or its
+// Command upstream runs kube-apiserver and etcd until it is interrupted or its
 // standard input ends. Its first line of output is JSON: url, token, ca, pids
 // and the seconds that the start took.
 package main
@@ -9,11 +9,11 @@ package main
 import (
 	"context"
 
-	"github.com/steer-dev/steer/oracle/peer"
+	"github.com/steer-dev/steer/oracle/upstream"
 )
 
 func main() {
-	peer.Main("peer", func(_ context.Context, server *peer.Server) (map[string]any, error) {
+	upstream.Main("upstream", func(_ context.Context, server *upstream.Server) (map[string]any, error) {
 		return map[string]any{
 			"url": server.URL, "token": server.Token, "ca": string(server.CA),
 			"pids": server.PIDs(), "seconds": server.Started.Seconds(),
