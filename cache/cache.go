@@ -41,6 +41,7 @@ import (
 	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/listwatch"
 )
 
 // Cache holds the informers of one API server.
@@ -51,10 +52,10 @@ import (
 // handlers; Stop returns when the last goroutine has. Start and Stop are
 // idempotent, and a stopped cache stays stopped.
 type Cache struct {
-	live    *client.Direct
+	live    client.Client
 	opts    Options
 	log     *slog.Logger
-	server  *serverVersion
+	server  *server
 	kinds   map[schema.GroupVersionKind]KindOptions
 	stopped chan struct{} // closed by Stop
 	// stopping are the informers whose last hold was closed.
@@ -77,8 +78,13 @@ var (
 	_ Informers     = (*Cache)(nil)
 )
 
-// New makes a cache of the server that live talks to. Nothing is sent.
-func New(live *client.Direct, opts Options) (*Cache, error) {
+// New makes a cache of the server that live talks to. Nothing is sent. live is what
+// client.New returned, or another Client that is a listwatch.Source.
+func New(live client.Client, opts Options) (*Cache, error) {
+	source, ok := live.(listwatch.Source)
+	if !ok {
+		return nil, fmt.Errorf("make cache: a %T cannot list and watch for a cache: pass the client that client.New returned, and wrap that of cache.NewClient", live)
+	}
 	if opts.PageSize <= 0 {
 		opts.PageSize = 500
 	}
@@ -86,7 +92,7 @@ func New(live *client.Direct, opts Options) (*Cache, error) {
 		opts.IdleTimeout = 5 * time.Minute
 	}
 	c := &Cache{
-		live: live, opts: opts, log: opts.Log, server: &serverVersion{conn: live.Conn(), turn: make(chan struct{}, 1)},
+		live: live, opts: opts, log: opts.Log, server: &server{source: source, turn: make(chan struct{}, 1)},
 		kinds: map[schema.GroupVersionKind]KindOptions{}, stopped: make(chan struct{}),
 		informers: map[form.Place]*shared{}, indexes: map[form.Place]map[string]IndexFunc{}, told: map[form.Place]bool{},
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/steer-dev/steer/cache"
@@ -28,7 +30,7 @@ import (
 type world struct {
 	t      *testing.T
 	env    *steertest.Env
-	live   *client.Direct
+	live   client.Client
 	cache  *cache.Cache
 	client client.Client
 }
@@ -293,4 +295,18 @@ func TestManyWritersOneCache(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestNewRefusesAClientThatCannotListAndWatch(t *testing.T) {
+	t.Parallel()
+	live, err := client.New(&rest.Config{Host: "http://unused.invalid"}, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cache.New(live, cache.Options{}); err != nil {
+		t.Errorf("a client of client.New: %v", err)
+	}
+	if _, err := cache.New(struct{ client.Client }{live}, cache.Options{}); err == nil || !strings.Contains(err.Error(), "pass the client that client.New returned") {
+		t.Errorf("a wrapped client: %v", err)
+	}
 }

@@ -30,7 +30,7 @@ var widgetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Ki
 type rig struct {
 	t      testing.TB
 	server *fakeapi.Server
-	live   *client.Direct
+	live   client.Client
 	cache  *Cache
 	client client.Client
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/cache/internal/reflector"
-	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/wire"
 )
 
 var (
@@ -86,8 +86,8 @@ func (s *shared) advise(scope int, err error) error {
 	}
 	src := s.sources[scope]
 	where := s.place.GVK.Kind
-	if src.namespace != "" {
-		where += " in " + src.namespace
+	if src.collection.Namespace != "" {
+		where += " in " + src.collection.Namespace
 	}
 	advice := ""
 	switch {
@@ -95,8 +95,8 @@ func (s *shared) advise(scope int, err error) error {
 		return err // it says what to do
 	case apierrors.IsForbidden(err):
 		advice = "grant it: " + s.rbacRule(src)
-	case client.Advice(err) != "":
-		advice = client.Advice(err)
+	case wire.Advice(err) != "":
+		advice = wire.Advice(err)
 	case apierrors.IsTooManyRequests(err):
 		advice = "the API server is shedding load; the watch is retried with a back-off"
 	case apierrors.IsGone(err), apierrors.IsResourceExpired(err):
@@ -131,8 +131,8 @@ func (s *shared) resourceName() string {
 // rbacRule is the rule the watch needs, as in a Role.
 func (s *shared) rbacRule(src *source) string {
 	role := "ClusterRole"
-	if src.namespace != "" {
-		role = "Role in " + src.namespace
+	if src.collection.Namespace != "" {
+		role = "Role in " + src.collection.Namespace
 	}
 	return rbacRule(role, s.place.GVK.Group, s.resourceName())
 }

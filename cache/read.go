@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 
@@ -71,7 +72,7 @@ func (c *Cache) get(ctx context.Context, live client.Reader, key client.ObjectKe
 			original = found
 		}
 	}
-	if c.live.Observed(ctx) {
+	if client.Observed(ctx) {
 		c.observe(ctx, client.VerbGet, gvk, key, answer, err, obj, "", 0)
 	}
 	return original, err
@@ -82,7 +83,7 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	if o.Live {
 		return live.List(ctx, list, opts...)
 	}
-	gvk, err := client.ItemKindOf(c.live.Scheme(), list)
+	gvk, err := itemKind(c.live.Scheme(), list)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
@@ -129,10 +130,17 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	list.SetContinue(next)
 	list.SetRemainingItemCount(nil)
 	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if c.live.Observed(ctx) {
+	if client.Observed(ctx) {
 		c.observe(ctx, client.VerbList, gvk, client.ObjectKey{Namespace: o.Namespace}, answer, nil, nil, revision, len(found))
 	}
 	return nil
+}
+
+// itemKind is the kind of the items of list.
+func itemKind(scheme *runtime.Scheme, list client.ObjectList) (schema.GroupVersionKind, error) {
+	gvk, err := client.KindOf(scheme, list)
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	return gvk, err
 }
 
 // consistent measures a read that asked the server for the sake of own writes.
@@ -151,7 +159,7 @@ func (c *Cache) observe(ctx context.Context, verb client.Verb, gvk schema.GroupV
 	if obj != nil && err == nil {
 		call.Object, call.ResourceVersion = obj, obj.GetResourceVersion()
 	}
-	c.live.Observe(ctx, &call)
+	client.Notify(ctx, &call)
 }
 
 // informerFor is the synced informer that answers for p in namespace; nil means

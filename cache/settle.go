@@ -104,13 +104,13 @@ func (s *shared) settle(ctx context.Context, live client.Reader, like client.Obj
 	mark, begun := s.store.Mark(), time.Now()
 	for _, src := range s.sources {
 		in := namespace
-		if src.namespace != "" {
-			if namespace != "" && namespace != src.namespace {
+		if src.collection.Namespace != "" {
+			if namespace != "" && namespace != src.collection.Namespace {
 				continue
 			}
-			in = src.namespace
+			in = src.collection.Namespace
 		}
-		selection := src.selection
+		selection := s.options.selection
 		selection.Namespace, selection.Live = in, true
 		list := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.ObjectList)
 		list.GetObjectKind().SetGroupVersionKind(like.GetObjectKind().GroupVersionKind())

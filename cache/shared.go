@@ -21,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/codec"
+	"github.com/steer-dev/steer/client/listwatch"
 )
 
 // queueLength is the most deltas decoded but not committed; a full queue holds
@@ -110,14 +111,17 @@ func newShared(c *Cache, p form.Place) (*shared, error) {
 	s.store.Commit(remembered, nil)
 	for i, ns := range namespaces {
 		src := &source{
-			live: c.live, server: c.server, sync: c.opts.InitialSync, gvk: p.GVK, newItem: newItem,
-			namespace: ns, index: i, selection: options.selection,
+			mapper: c.live.Mapper(), server: c.server, sync: c.opts.InitialSync, index: i,
+			collection: listwatch.Collection{
+				GVK: p.GVK, Namespace: ns, NewItem: objects(newItem),
+				LabelSelector: options.selection.LabelSelector, FieldSelector: options.selection.FieldSelector,
+			},
 		}
-		src.codec.DropManagedFields = !options.managedFields
+		src.collection.Codec.DropManagedFields = !options.managedFields
 		if s.packing == nil { // else objects do not stay
 			// Parts are shared by objects that are not changed: not where a transform may,
 			// nor where a forbidden change is to be told of the right object.
-			src.codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation}
+			src.collection.Codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation}
 		}
 		s.sources = append(s.sources, src)
 	}
@@ -378,12 +382,12 @@ func (s *shared) status() Status {
 	}
 	st.State, st.Err = s.reports[worst].State.String(), s.reports[worst].Err
 	if st.Err != nil {
-		st.Namespace, st.Since = s.sources[worst].namespace, s.since[worst]
+		st.Namespace, st.Since = s.sources[worst].collection.Namespace, s.since[worst]
 	}
 	return st
 }
 
 func (s *shared) metricKind() MetricKind {
-	gvr := s.sources[0].gvk
+	gvr := s.sources[0].collection.GVK
 	return MetricKind{Group: gvr.Group, Version: gvr.Version, Resource: s.resourceName()}
 }

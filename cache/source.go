@@ -5,51 +5,39 @@ package cache
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
-	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"sync/atomic"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/cache/internal/reflector"
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/codec"
+	"github.com/steer-dev/steer/client/listwatch"
 	"github.com/steer-dev/steer/client/mapping"
-	"github.com/steer-dev/steer/client/wire"
 )
 
 // source is one collection of the API server, as reflectors follow it.
 type source struct {
-	live      *client.Direct
-	server    *serverVersion
-	sync      InitialSync
-	gvk       schema.GroupVersionKind
-	newItem   func() client.Object
-	namespace string
-	index     int // among the sources of the informer
-	selection client.ListOptions
-	codec     codec.Options
-	random    *rand.Rand // the reflector's alone
+	mapper *mapping.Mapper
+	server *server
+	sync   InitialSync
+	index  int        // among the sources of the informer
+	random *rand.Rand // the reflector's alone
+	// collection has its Resource after Resolve; the reflector's alone.
+	collection listwatch.Collection
 
-	resource     mapping.Resource // after Resolve; the reflector's alone
 	resourceName atomic.Pointer[string]
 }
 
 var _ reflector.Source = (*source)(nil)
 
 func (s *source) Resolve(ctx context.Context) (watchList bool, err error) {
-	if s.resource, err = s.live.Mapper().ForKind(ctx, s.gvk); err != nil {
+	if s.collection.Resource, err = s.mapper.ForKind(ctx, s.collection.GVK); err != nil {
 		return false, err
 	}
-	s.resourceName.Store(&s.resource.GVR.Resource)
-	if !s.resource.Namespaced && s.index > 0 {
+	s.resourceName.Store(&s.collection.Resource.GVR.Resource)
+	if !s.collection.Resource.Namespaced && s.index > 0 {
 		return false, reflector.ErrCovered
 	}
 	switch s.sync {
@@ -61,94 +49,35 @@ func (s *source) Resolve(ctx context.Context) (watchList bool, err error) {
 	return false, nil
 }
 
-func (s *source) request(verb client.Verb, query url.Values) wire.Request {
-	client.SetListQuery(query, &s.selection)
-	return wire.Request{
-		Verb: string(verb), Method: http.MethodGet,
-		Path: s.resource.Path(s.namespace, "", ""), Query: query,
-	}
+func (s *source) List(ctx context.Context, cont string, limit int64) (listwatch.Page, error) {
+	return s.server.source.OpenList(ctx, &s.collection, listwatch.ListOptions{Limit: limit, Continue: cont})
 }
 
-func (s *source) open(ctx context.Context, req wire.Request, item runtime.Object, watch bool) (*wire.Stream, error) {
-	stream, err := s.live.OpenStream(ctx, req, item, s.gvk, watch)
-	if apierrors.IsNotFound(err) {
-		s.live.Mapper().Invalidate()
-	}
-	return stream, err
+func (s *source) Watch(ctx context.Context, revision string, initial bool) (listwatch.Events, error) {
+	return s.server.source.OpenWatch(ctx, &s.collection, listwatch.WatchOptions{
+		ResourceVersion: revision, SendInitialEvents: initial,
+		// Watches end now and then anyway; different lengths spread their renewal.
+		Timeout: time.Duration(300+s.random.IntN(300)) * time.Second,
+	})
 }
 
-func (s *source) List(ctx context.Context, cont string, limit int64) (reflector.Page, error) {
-	query := url.Values{}
-	if limit > 0 {
-		query.Set("limit", strconv.FormatInt(limit, 10))
-	}
-	if cont != "" {
-		query.Set("continue", cont)
-	}
-	item := s.newItem()
-	var answer runtime.Object = item
-	if _, ok := item.(*metav1.PartialObjectMetadata); ok {
-		answer = &metav1.PartialObjectMetadataList{}
-	}
-	stream, err := s.open(ctx, s.request(client.VerbList, query), answer, false)
-	if err != nil {
-		return nil, err
-	}
-	items, err := codec.NewItems(stream.ContentType, stream.Body, s.gvk, s.item, s.codec)
-	if err != nil {
-		_ = stream.Body.Close()
-		return nil, err
-	}
-	return page{items, stream}, nil
+// objects returns newItem as a function of runtime.Objects.
+func objects(newItem func() client.Object) func() runtime.Object {
+	return func() runtime.Object { return newItem() }
 }
 
-func (s *source) item() runtime.Object { return s.newItem() }
-
-type page struct {
-	*codec.Items
-	stream *wire.Stream
-}
-
-func (p page) Close() error { return p.stream.Body.Close() }
-
-func (s *source) Watch(ctx context.Context, revision string, initial bool) (reflector.Events, error) {
-	query := url.Values{}
-	query.Set("watch", "true")
-	query.Set("allowWatchBookmarks", "true")
-	// Watches end now and then anyway; different lengths spread their renewal.
-	query.Set("timeoutSeconds", strconv.Itoa(300+s.random.IntN(300)))
-	if initial {
-		query.Set("sendInitialEvents", "true")
-		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
-	} else {
-		query.Set("resourceVersion", revision)
-	}
-	stream, err := s.open(ctx, s.request(client.VerbWatch, query), s.newItem(), true)
-	if err != nil {
-		return nil, err
-	}
-	return events{codec.NewEvents(stream.ContentType, stream.Body, s.gvk, s.item, s.codec), stream}, nil
-}
-
-type events struct {
-	*codec.Events
-	stream *wire.Stream
-}
-
-func (e events) Close() error { return e.stream.Body.Close() }
-
-// serverVersion asks the server for its version once.
-type serverVersion struct {
-	conn *wire.Conn
-	// turn holds one token: who has put it in asks, the others wait for the answer
-	// or for the end of their context.
+// server is the API server of a cache and of its views. It reads the version once.
+type server struct {
+	source listwatch.Source
+	// turn holds one token: its holder requests the version, the others wait for the
+	// answer or for the end of their context.
 	turn  chan struct{}
 	known bool
 	minor int
 }
 
-// compressesWatchList says that streaming the initial state is the better way.
-func (v *serverVersion) compressesWatchList(ctx context.Context) bool {
+// compressesWatchList reports whether streaming the initial state is the better way.
+func (v *server) compressesWatchList(ctx context.Context) bool {
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
@@ -156,15 +85,11 @@ func (v *serverVersion) compressesWatchList(ctx context.Context) bool {
 		return false
 	}
 	if !v.known {
-		resp, err := v.conn.Do(ctx, wire.Request{Verb: "get", Method: http.MethodGet, Path: "/version", Accept: codec.JSON})
+		minor, err := v.source.ServerMinor(ctx)
 		if err != nil {
 			return false // not worth a failure: lists work everywhere
 		}
-		var version struct{ Major, Minor string }
-		if json.Unmarshal(resp.Body, &version) == nil && version.Major == "1" {
-			v.minor, _ = strconv.Atoi(strings.TrimRight(version.Minor, "+"))
-		}
-		v.known = true
+		v.minor, v.known = minor, true
 	}
 	return v.minor >= 37
 }

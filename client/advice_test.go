@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/wire"
 )
 
 // authority signs certificates for loopback.
@@ -136,12 +137,12 @@ func TestCredentialsThatAreNotAcceptedComeWithAdvice(t *testing.T) {
 			if err == nil {
 				t.Fatal("the server has nothing")
 			}
-			if got := client.Advice(err); (c.advice == "") != (got == "") || !strings.Contains(got, c.advice) {
+			if got := wire.Advice(err); (c.advice == "") != (got == "") || !strings.Contains(got, c.advice) {
 				t.Errorf("advice %q for %v, want %q", got, err, c.advice)
 			}
 		})
 	}
-	if client.Advice(nil) != "" || client.Advice(errors.New("x")) != "" || client.Advice(apierrors.NewUnauthorized("x")) == "" {
+	if wire.Advice(nil) != "" || wire.Advice(errors.New("x")) != "" || wire.Advice(apierrors.NewUnauthorized("x")) == "" {
 		t.Error("advice for what needs none, or none for what does")
 	}
 }

@@ -14,22 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/client/codec"
 )
 
 // Apply implements Writer.
-func (d *Direct) Apply(ctx context.Context, obj any, opts ...WriteOption) error {
+func (d *direct) Apply(ctx context.Context, obj any, opts ...WriteOption) error {
 	return d.apply(ctx, obj, "", opts)
 }
 
-func (d *Direct) apply(ctx context.Context, obj any, sub string, opts []WriteOption) error {
-	body, err := ApplyBody(d.scheme, obj)
+func (d *direct) apply(ctx context.Context, obj any, sub string, opts []WriteOption) error {
+	body, err := codec.ApplyBody(obj, d.kindOf)
 	if err != nil {
 		return fmt.Errorf("apply %T: %w", obj, err)
 	}
-	gvk, key := applyIdentity(body)
+	gvk, key := codec.Identity(body)
 	if sub == "" {
 		delete(body, "status") // it is written through Status()
 	}
@@ -68,6 +67,11 @@ func (d *Direct) apply(ctx context.Context, obj any, sub string, opts []WriteOpt
 	return c.end(ctx, err)
 }
 
+// kindOf is KindOf with the scheme of the client.
+func (d *direct) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return KindOf(d.scheme, obj)
+}
+
 func checkApply(o *WriteOptions, key ObjectKey, defaultOwner string) error {
 	switch {
 	case key.Name == "":
@@ -78,57 +82,6 @@ func checkApply(o *WriteOptions, key ObjectKey, defaultOwner string) error {
 		return errors.New("WithSubResourceBody is for Update and Patch: apply the subresource's own object")
 	}
 	return nil
-}
-
-// ApplyBody is what Apply sends for obj: an Object or an apply configuration.
-// A typed object goes without its zero values: what is zero in Go (and not
-// behind a pointer or in a map or list) is not claimed. What only the server
-// writes is left out as well: managedFields, creationTimestamp, generation and
-// the deletion fields.
-func ApplyBody(scheme *runtime.Scheme, obj any) (map[string]any, error) {
-	var body map[string]any
-	switch o := obj.(type) {
-	case runtime.Unstructured:
-		body = runtime.DeepCopyJSON(o.UnstructuredContent())
-	case Object:
-		gvk, err := KindOf(scheme, o)
-		if err != nil {
-			return nil, err
-		}
-		if body, err = codec.NonZero(o); err != nil {
-			return nil, err
-		}
-		body["apiVersion"], body["kind"] = gvk.ToAPIVersionAndKind()
-	case runtime.ApplyConfiguration:
-		data, err := json.Marshal(o)
-		if err != nil {
-			return nil, err
-		}
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &body); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, errors.New("neither an Object nor an apply configuration")
-	}
-	if gvk, _ := applyIdentity(body); gvk.Kind == "" || gvk.Version == "" {
-		return nil, errors.New("apiVersion and kind are missing: set them")
-	}
-	if metadata, ok := body["metadata"].(map[string]any); ok {
-		for _, name := range []string{"managedFields", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
-			delete(metadata, name)
-		}
-	}
-	return body, nil
-}
-
-func applyIdentity(body map[string]any) (schema.GroupVersionKind, ObjectKey) {
-	text := func(m map[string]any, name string) string {
-		s, _ := m[name].(string)
-		return s
-	}
-	metadata, _ := body["metadata"].(map[string]any)
-	return schema.FromAPIVersionAndKind(text(body, "apiVersion"), text(body, "kind")),
-		ObjectKey{Namespace: text(metadata, "namespace"), Name: text(metadata, "name")}
 }
 
 // setConfiguration replaces *config by content.

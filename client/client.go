@@ -22,9 +22,9 @@
 // a call owns its arguments until it returns.
 //
 // Sub-packages: wire (requests, retries, errors of the API server), codec
-// (bytes to objects), mapping (discovery, kinds to resources), interceptor
-// (fault injection around any Client), strategic (strategic merge patches,
-// linked only when imported).
+// (bytes to objects), mapping (discovery, kinds to resources), listwatch (what
+// package cache needs of a Client), interceptor (fault injection around any
+// Client), strategic (strategic merge patches, linked only when imported).
 package client
 
 import (

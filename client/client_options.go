@@ -37,13 +37,11 @@ type Options struct {
 	// JSONOnly turns protobuf off.
 	JSONOnly bool
 
-	// BeforeWrite is asked before a write reaches the wire; its error is
-	// returned instead. Nil allows all. A manager fences lost leaders with it.
+	// BeforeWrite is called before a write reaches the wire; its error is returned
+	// instead. Nil allows all. A manager fences lost leaders with it.
 	BeforeWrite func(ctx context.Context, call *Call) error
-	// Observe is told of every finished call. Nil means nobody is.
-	Observe Observer
-	// OnAttempt is told of every HTTP round trip, retries included: the source
-	// of the rest_client_* metrics. Nil means nobody is.
+	// OnAttempt receives every HTTP round trip, retries included: the source of the
+	// rest_client_* metrics. Nil measures nothing.
 	OnAttempt func(wire.Attempt)
 	// Warnings takes the server's Warning headers. Nil logs each distinct one once.
 	Warnings func(ctx context.Context, text string)

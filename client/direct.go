@@ -27,8 +27,8 @@ import (
 	"github.com/steer-dev/steer/client/wire"
 )
 
-// Direct is the Client whose every call is a request. New makes it.
-type Direct struct {
+// direct is the Client whose every call is a request.
+type direct struct {
 	conn   *wire.Conn
 	mapper *mapping.Mapper
 	scheme *runtime.Scheme
@@ -38,10 +38,12 @@ type Direct struct {
 	jsonOnly sync.Map // schema.GroupVersionKind -> struct{}
 }
 
-var _ Client = (*Direct)(nil)
+var _ Client = (*direct)(nil)
 
-// New makes a client of the server that cfg names. Nothing is sent yet.
-func New(cfg *rest.Config, opts Options) (*Direct, error) {
+// New makes a client of the server that cfg names: each call is a request, and
+// nothing is sent yet. What it returns is a listwatch.Source as well, so that
+// package cache can be given it.
+func New(cfg *rest.Config, opts Options) (Client, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
@@ -54,7 +56,7 @@ func New(cfg *rest.Config, opts Options) (*Direct, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	d := &Direct{conn: conn, mapper: opts.Mapper, scheme: opts.Scheme, opts: opts}
+	d := &direct{conn: conn, mapper: opts.Mapper, scheme: opts.Scheme, opts: opts}
 	if d.mapper == nil {
 		d.mapper = mapping.New(conn)
 	}
@@ -75,16 +77,13 @@ func logWarnings(log *slog.Logger) func(context.Context, string) {
 }
 
 // Scheme implements Client.
-func (d *Direct) Scheme() *runtime.Scheme { return d.scheme }
+func (d *direct) Scheme() *runtime.Scheme { return d.scheme }
 
 // Mapper implements Client.
-func (d *Direct) Mapper() *mapping.Mapper { return d.mapper }
+func (d *direct) Mapper() *mapping.Mapper { return d.mapper }
 
-// Conn is the connection, for packages that stream.
-func (d *Direct) Conn() *wire.Conn { return d.conn }
-
-// Accept is the Accept header for answers that obj's type can take.
-func (d *Direct) Accept(obj runtime.Object, gvk schema.GroupVersionKind, watch bool) string {
+// accept is the Accept header for answers that obj's type can take.
+func (d *direct) accept(obj runtime.Object, gvk schema.GroupVersionKind, watch bool) string {
 	protobuf, json, as := codec.Protobuf, codec.JSON, ""
 	if watch {
 		protobuf += ";stream=watch"
@@ -112,7 +111,7 @@ func (d *Direct) Accept(obj runtime.Object, gvk schema.GroupVersionKind, watch b
 	return accept
 }
 
-func (d *Direct) protobuf(obj runtime.Object, gvk schema.GroupVersionKind) bool {
+func (d *direct) protobuf(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	if d.opts.JSONOnly || !codec.SpeaksProtobuf(obj) {
 		return false
 	}
@@ -120,9 +119,9 @@ func (d *Direct) protobuf(obj runtime.Object, gvk schema.GroupVersionKind) bool 
 	return !refused
 }
 
-// RefusedProtobuf notes a 406 or 415 for gvk. It is true when asking again
+// refusedProtobuf notes a 406 or 415 for gvk. It is true when asking again
 // makes sense: the request offered protobuf.
-func (d *Direct) RefusedProtobuf(obj runtime.Object, gvk schema.GroupVersionKind, err error) bool {
+func (d *direct) refusedProtobuf(obj runtime.Object, gvk schema.GroupVersionKind, err error) bool {
 	if !d.protobuf(obj, gvk) || !apierrors.IsNotAcceptable(err) && !apierrors.IsUnsupportedMediaType(err) {
 		return false
 	}
@@ -133,14 +132,14 @@ func (d *Direct) RefusedProtobuf(obj runtime.Object, gvk schema.GroupVersionKind
 // call is one request of a verb under way.
 type call struct {
 	Call
-	d        *Direct
+	d        *direct
 	resource mapping.Resource
 	query    url.Values
 	sent     bool
 }
 
-// begin resolves obj's kind and resource and asks BeforeWrite.
-func (d *Direct) begin(ctx context.Context, verb Verb, gvk schema.GroupVersionKind, key ObjectKey, sub string) (*call, error) {
+// begin resolves the resource of a kind.
+func (d *direct) begin(ctx context.Context, verb Verb, gvk schema.GroupVersionKind, key ObjectKey, sub string) (*call, error) {
 	c := &call{d: d, Call: Call{Verb: verb, GVK: gvk, Key: key, SubResource: sub, Start: time.Now()}, query: url.Values{}}
 	resource, err := d.mapper.ForKind(ctx, gvk)
 	if err != nil {
@@ -166,7 +165,7 @@ func (c *call) admit(ctx context.Context) error {
 	return c.d.opts.BeforeWrite(ctx, &c.Call)
 }
 
-// end tells the observers and names the call in the error.
+// end notifies the observers and names the call in the error.
 func (c *call) end(ctx context.Context, err error) error {
 	if err != nil {
 		if wire.IsPathMissing(err) {
@@ -181,7 +180,7 @@ func (c *call) end(ctx context.Context, err error) error {
 			c.ResourceVersion = m.GetResourceVersion()
 		}
 	}
-	c.d.Observe(ctx, &c.Call)
+	Notify(ctx, &c.Call)
 	return err
 }
 
@@ -216,7 +215,7 @@ func (c *call) send(ctx context.Context, method, contentType string, body any, i
 	for {
 		req := wire.Request{
 			Verb: string(c.Verb), Method: method, Path: c.path(), Query: c.query,
-			ContentType: contentType, Accept: c.d.Accept(into, gvk, false),
+			ContentType: contentType, Accept: c.d.accept(into, gvk, false),
 		}
 		var sent runtime.Object
 		switch b := body.(type) {
@@ -239,9 +238,9 @@ func (c *call) send(ctx context.Context, method, contentType string, body any, i
 		c.sent = true
 		resp, err := c.d.conn.Do(ctx, req)
 		if err != nil {
-			again := c.d.RefusedProtobuf(into, gvk, err)
+			again := c.d.refusedProtobuf(into, gvk, err)
 			if sent != nil {
-				again = c.d.RefusedProtobuf(sent, sent.GetObjectKind().GroupVersionKind(), err) || again
+				again = c.d.refusedProtobuf(sent, sent.GetObjectKind().GroupVersionKind(), err) || again
 			}
 			if again {
 				continue
@@ -275,12 +274,13 @@ func (c *call) exchange(ctx context.Context, method, contentType string, body an
 	return nil
 }
 
-// Get implements Reader.
-func (d *Direct) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error {
-	return d.get(ctx, key, obj, "", obj, opts)
+// Get implements Reader. A get without a resourceVersion returns the newest state, so that every GetOption
+// is satisfied.
+func (d *direct) Get(ctx context.Context, key ObjectKey, obj Object, _ ...GetOption) error {
+	return d.get(ctx, key, obj, "", obj)
 }
 
-func (d *Direct) get(ctx context.Context, key ObjectKey, obj Object, sub string, into Object, opts []GetOption) error {
+func (d *direct) get(ctx context.Context, key ObjectKey, obj Object, sub string, into Object) error {
 	gvk, err := KindOf(d.scheme, obj)
 	if err != nil {
 		return fmt.Errorf("get %s: %w", key, err)
@@ -298,14 +298,12 @@ func (d *Direct) get(ctx context.Context, key ObjectKey, obj Object, sub string,
 			return c.end(ctx, err)
 		}
 	}
-	// A get without resourceVersion is the newest state: any bound holds.
-	_ = opts
 	return c.end(ctx, c.exchange(ctx, http.MethodGet, "", nil, into, intoKind))
 }
 
 // List implements Reader.
-func (d *Direct) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
-	gvk, err := ItemKindOf(d.scheme, list)
+func (d *direct) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
+	gvk, err := itemKindOf(d.scheme, list)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
@@ -317,7 +315,7 @@ func (d *Direct) List(ctx context.Context, list ObjectList, opts ...ListOption) 
 	if err != nil {
 		return c.end(ctx, err)
 	}
-	SetListQuery(c.query, &o)
+	setListQuery(c.query, &o)
 	listKind := gvk
 	listKind.Kind += "List"
 	err = c.exchange(ctx, http.MethodGet, "", nil, list, listKind)
@@ -327,8 +325,8 @@ func (d *Direct) List(ctx context.Context, list ObjectList, opts ...ListOption) 
 	return c.end(ctx, err)
 }
 
-// SetListQuery writes what o selects into a query.
-func SetListQuery(q url.Values, o *ListOptions) {
+// setListQuery writes what o selects into a query.
+func setListQuery(q url.Values, o *ListOptions) {
 	if o.LabelSelector != nil && !o.LabelSelector.Empty() {
 		q.Set("labelSelector", o.LabelSelector.String())
 	}

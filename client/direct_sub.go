@@ -6,18 +6,18 @@ package client
 import "context"
 
 // Status implements Client.
-func (d *Direct) Status() StatusWriter { return d.SubResource("status") }
+func (d *direct) Status() StatusWriter { return d.SubResource("status") }
 
 // SubResource implements Client.
-func (d *Direct) SubResource(name string) SubResourceClient { return directSub{d, name} }
+func (d *direct) SubResource(name string) SubResourceClient { return directSub{d, name} }
 
 type directSub struct {
-	d    *Direct
+	d    *direct
 	name string
 }
 
-func (s directSub) Get(ctx context.Context, obj, sub Object, opts ...GetOption) error {
-	return s.d.get(ctx, ObjectKeyFromObject(obj), obj, s.name, sub, opts)
+func (s directSub) Get(ctx context.Context, obj, sub Object, _ ...GetOption) error {
+	return s.d.get(ctx, ObjectKeyFromObject(obj), obj, s.name, sub)
 }
 
 func (s directSub) Create(ctx context.Context, obj, sub Object, opts ...WriteOption) error {

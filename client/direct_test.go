@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -104,7 +105,7 @@ func echo(_ *http.Request, body []byte) *http.Response {
 	return reply(200, string(data))
 }
 
-func newClient(t *testing.T, answer func(*http.Request, []byte) *http.Response, opts client.Options) (*client.Direct, *script) {
+func newClient(t *testing.T, answer func(*http.Request, []byte) *http.Response, opts client.Options) (client.Client, *script) {
 	t.Helper()
 	s := &script{answer: answer}
 	if opts.Scheme == nil {
@@ -377,7 +378,7 @@ func TestApplyClaimsNoZeroValues(t *testing.T) {
 			}},
 		},
 	}
-	body, err := client.ApplyBody(scheme, d)
+	body, err := codec.ApplyBody(d, func(o runtime.Object) (schema.GroupVersionKind, error) { return client.KindOf(scheme, o) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,11 +401,10 @@ func TestWritesAreAskedForAndObserved(t *testing.T) {
 			}
 			return nil
 		},
-		Observe: func(_ context.Context, call *client.Call) {
-			seen = append(seen, fmt.Sprint(call.Verb, " ", call.ResourceVersion, " ", call.Err != nil))
-		},
 	})
-	ctx := context.Background()
+	ctx := client.WithObserver(context.Background(), func(_ context.Context, call *client.Call) {
+		seen = append(seen, fmt.Sprint(call.Verb, " ", call.ResourceVersion, " ", call.Err != nil))
+	})
 	_ = direct.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, &corev1.ConfigMap{})
 	_ = direct.Patch(ctx, configMap("a"), client.RawPatch(types.MergePatchType, []byte("{}")))
 	if err := direct.Delete(ctx, configMap("a")); !errors.Is(err, refusal) {

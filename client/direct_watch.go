@@ -23,8 +23,8 @@ import (
 )
 
 // Watch implements Watcher.
-func (d *Direct) Watch(ctx context.Context, list ObjectList, opts ...ListOption) (watch.Interface, error) {
-	gvk, err := ItemKindOf(d.scheme, list)
+func (d *direct) Watch(ctx context.Context, list ObjectList, opts ...ListOption) (watch.Interface, error) {
+	gvk, err := itemKindOf(d.scheme, list)
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
@@ -40,14 +40,14 @@ func (d *Direct) Watch(ctx context.Context, list ObjectList, opts ...ListOption)
 	if err != nil {
 		return nil, c.end(ctx, err)
 	}
-	SetListQuery(c.query, &o)
+	setListQuery(c.query, &o)
 	c.query.Set("watch", "true")
 	c.query.Set("allowWatchBookmarks", "true")
 	if o.AtLeast != "" {
 		c.query.Set("resourceVersion", o.AtLeast)
 	}
 	ctx2, cancel := context.WithCancel(ctx)
-	stream, err := d.OpenStream(ctx2, wire.Request{
+	stream, err := d.openStream(ctx2, wire.Request{
 		Verb: string(VerbWatch), Method: http.MethodGet, Path: c.path(), Query: c.query,
 	}, newItem(), gvk, true)
 	if err := c.end(ctx, err); err != nil {
@@ -59,32 +59,19 @@ func (d *Direct) Watch(ctx context.Context, list ObjectList, opts ...ListOption)
 	return w, nil
 }
 
-// OpenStream sends a list or watch whose items are like item, and falls back to
-// JSON where protobuf is refused.
-func (d *Direct) OpenStream(ctx context.Context, req wire.Request, item runtime.Object, gvk schema.GroupVersionKind, watch bool) (*wire.Stream, error) {
-	for {
-		req.Accept = d.Accept(item, gvk, watch)
-		stream, err := d.conn.Stream(ctx, req)
-		if err != nil && d.RefusedProtobuf(item, gvk, err) {
-			continue
-		}
-		return stream, err
-	}
-}
-
 // itemFactory makes empty items for list.
-func (d *Direct) itemFactory(list ObjectList, gvk schema.GroupVersionKind) (func() Object, error) {
+func (d *direct) itemFactory(list ObjectList, gvk schema.GroupVersionKind) (func() Object, error) {
 	switch list.(type) {
 	case *unstructured.UnstructuredList:
 		return func() Object { return NewUnstructured(gvk) }, nil
 	case *metav1.PartialObjectMetadataList:
 		return func() Object { return NewMetadata(gvk) }, nil
 	}
-	if _, err := NewObject(d.scheme, gvk); err != nil {
+	if _, err := newObject(d.scheme, gvk); err != nil {
 		return nil, err
 	}
 	return func() Object {
-		obj, _ := NewObject(d.scheme, gvk)
+		obj, _ := newObject(d.scheme, gvk)
 		return obj
 	}, nil
 }

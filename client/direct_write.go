@@ -22,18 +22,18 @@ import (
 var errMetadataOnly = errors.New("a metadata-only object cannot be created or replaced: use Patch, or a typed or unstructured object")
 
 // Create implements Writer.
-func (d *Direct) Create(ctx context.Context, obj Object, opts ...WriteOption) error {
+func (d *direct) Create(ctx context.Context, obj Object, opts ...WriteOption) error {
 	return d.write(ctx, VerbCreate, obj, "", nil, opts)
 }
 
 // Update implements Writer.
-func (d *Direct) Update(ctx context.Context, obj Object, opts ...WriteOption) error {
+func (d *direct) Update(ctx context.Context, obj Object, opts ...WriteOption) error {
 	return d.write(ctx, VerbUpdate, obj, "", nil, opts)
 }
 
 // write creates or replaces obj or, when sub is not empty, that subresource of
 // it; body, if not nil, is what is sent and what the answer replaces.
-func (d *Direct) write(ctx context.Context, verb Verb, obj Object, sub string, body Object, opts []WriteOption) error {
+func (d *direct) write(ctx context.Context, verb Verb, obj Object, sub string, body Object, opts []WriteOption) error {
 	gvk, err := KindOf(d.scheme, obj)
 	if err != nil {
 		return fmt.Errorf("%s %T: %w", verb, obj, err)
@@ -88,11 +88,11 @@ func (c *call) setWriteQuery(o *WriteOptions) {
 }
 
 // Patch implements Writer.
-func (d *Direct) Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error {
+func (d *direct) Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error {
 	return d.patch(ctx, obj, "", patch, opts)
 }
 
-func (d *Direct) patch(ctx context.Context, obj Object, sub string, patch Patch, opts []WriteOption) error {
+func (d *direct) patch(ctx context.Context, obj Object, sub string, patch Patch, opts []WriteOption) error {
 	gvk, err := KindOf(d.scheme, obj)
 	if err != nil {
 		return fmt.Errorf("patch %T: %w", obj, err)
@@ -126,7 +126,7 @@ func (d *Direct) patch(ctx context.Context, obj Object, sub string, patch Patch,
 }
 
 // Delete implements Writer.
-func (d *Direct) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
+func (d *direct) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
 	gvk, err := KindOf(d.scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete %T: %w", obj, err)
@@ -144,7 +144,7 @@ func (d *Direct) Delete(ctx context.Context, obj Object, opts ...DeleteOption) e
 }
 
 // DeleteAllOf implements Writer.
-func (d *Direct) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
+func (d *direct) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
 	gvk, err := KindOf(d.scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete all of %T: %w", obj, err)
@@ -158,7 +158,7 @@ func (d *Direct) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllO
 	if err != nil {
 		return c.end(ctx, err)
 	}
-	SetListQuery(c.query, &o.ListOptions)
+	setListQuery(c.query, &o.ListOptions)
 	listKind := gvk
 	listKind.Kind += "List"
 	return c.end(ctx, c.delete(ctx, &metav1.PartialObjectMetadataList{}, &o.DeleteOptions, listKind))

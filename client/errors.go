@@ -4,10 +4,8 @@
 package client
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,31 +41,6 @@ func (e *UnregisteredError) Error() string {
 		what = e.GVK.String()
 	}
 	return fmt.Sprintf("%s is not registered in the scheme: add %s", what, e.AddToScheme)
-}
-
-// Advice tells what to do about an error that says that this process and the
-// server do not accept each other's credentials; it is empty for other errors.
-func Advice(err error) string {
-	var invalid x509.CertificateInvalidError
-	var unknown x509.UnknownAuthorityError
-	var hostname x509.HostnameError
-	switch {
-	case err == nil:
-		return ""
-	case apierrors.IsUnauthorized(err):
-		return "the credentials are not accepted: check the token or certificate of the kubeconfig or service account; it may have been revoked or have expired"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "the certificate of the API server has expired, or the clock of this machine is wrong: renew the certificate, or set the clock"
-	case errors.As(err, &unknown):
-		return "the certificate of the API server is not signed by the CA that the kubeconfig names: take certificate-authority-data from the cluster again"
-	case errors.As(err, &hostname):
-		return "the certificate of the API server is for other names: use one of them as the server of the kubeconfig"
-	}
-	// The refusals of a TLS server are of a type that crypto/tls keeps to itself.
-	if text := err.Error(); strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") {
-		return "the API server refuses the client certificate of the kubeconfig: it has expired or another CA has signed it; get a new one"
-	}
-	return ""
 }
 
 // IgnoreNotFound is nil for a NotFound error and err otherwise.

@@ -27,10 +27,10 @@ const (
 	VerbDeleteAll Verb = "deletecollection"
 )
 
-// Writes says that the verb may change an object.
+// Writes reports whether the verb may change an object.
 func (v Verb) Writes() bool { return v != VerbGet && v != VerbList && v != VerbWatch }
 
-// Origin says where the answer of a read came from.
+// Origin is where the answer of a read came from.
 type Origin uint8
 
 const (
@@ -69,8 +69,8 @@ type Call struct {
 	End        time.Time
 }
 
-// Observer is told of every finished call, on the goroutine of the call and
-// with its context. It must be fast and must not call the client. The flight
+// Observer receives every finished call, on the goroutine of the call and with its
+// context. It must be fast and must not call the client. The flight
 // recorder plugs in here; caches report their reads to it as well.
 type Observer func(ctx context.Context, call *Call)
 
@@ -88,22 +88,12 @@ func WithObserver(ctx context.Context, observe Observer) context.Context {
 	return context.WithValue(ctx, observerKey{}, &observers{observe, outer})
 }
 
-// Observed says that somebody wants to know of calls made with ctx.
-func (d *Direct) Observed(ctx context.Context) bool {
-	return d.opts.Observe != nil || ctx.Value(observerKey{}) != nil
-}
+// Observed reports whether calls made with ctx have observers. It spares a Client
+// that answers by itself the making of a Call.
+func Observed(ctx context.Context) bool { return ctx.Value(observerKey{}) != nil }
 
-// Observe tells the observers of a finished call. Caches report with it the
-// reads they answer.
-func (d *Direct) Observe(ctx context.Context, call *Call) {
-	if d.opts.Observe != nil {
-		d.opts.Observe(ctx, call)
-	}
-	Notify(ctx, call)
-}
-
-// Notify tells the observers of ctx of a finished call. Clients that answer by
-// themselves, such as a cache, call it for every read that they answer.
+// Notify passes a finished call to the observers of ctx. Clients that answer by
+// themselves, such as those of a cache, call it for every read that they answer.
 func Notify(ctx context.Context, call *Call) {
 	o, _ := ctx.Value(observerKey{}).(*observers)
 	for ; o != nil; o = o.outer {

@@ -31,7 +31,7 @@ func NewScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 
 // KindOf is the kind of obj. Unstructured and metadata-only objects say it
 // themselves; for Go types the scheme knows. The kind of a list is that of the
-// list, not of its items: see ItemKindOf.
+// list, not of its items.
 func KindOf(scheme *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind, error) {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -60,8 +60,8 @@ func KindOf(scheme *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind
 	return schema.GroupVersionKind{}, fmt.Errorf("kind of %T: registered as %v: set apiVersion and kind to say which one is meant", obj, gvks)
 }
 
-// ItemKindOf is the kind of the items of list.
-func ItemKindOf(scheme *runtime.Scheme, list runtime.Object) (schema.GroupVersionKind, error) {
+// itemKindOf is the kind of the items of list.
+func itemKindOf(scheme *runtime.Scheme, list runtime.Object) (schema.GroupVersionKind, error) {
 	gvk, err := KindOf(scheme, list)
 	if err != nil {
 		return gvk, err
@@ -70,9 +70,9 @@ func ItemKindOf(scheme *runtime.Scheme, list runtime.Object) (schema.GroupVersio
 	return gvk, nil
 }
 
-// NewObject is an empty object of the kind: the scheme's Go type, or an error
+// newObject is an empty object of the kind: the scheme's Go type, or an error
 // that names the missing AddToScheme call.
-func NewObject(scheme *runtime.Scheme, gvk schema.GroupVersionKind) (Object, error) {
+func newObject(scheme *runtime.Scheme, gvk schema.GroupVersionKind) (Object, error) {
 	obj, err := scheme.New(gvk)
 	if err != nil {
 		return nil, &UnregisteredError{GVK: gvk, AddToScheme: addToScheme("", gvk)}
@@ -99,7 +99,7 @@ func NewMetadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// IsUnregistered says that err, or what it wraps, is an UnregisteredError.
+// IsUnregistered reports whether err is or wraps an UnregisteredError.
 func IsUnregistered(err error) bool {
 	var e *UnregisteredError
 	return errors.As(err, &e)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/codec"
 	"github.com/steer-dev/steer/client/mapping"
 	"github.com/steer-dev/steer/client/wire"
 	"github.com/steer-dev/steer/controller"
@@ -196,7 +197,7 @@ func (s *server) find(gvk schema.GroupVersionKind, key client.ObjectKey) (map[st
 
 func (s *server) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	o := client.ResolveList(opts)
-	gvk, err := client.ItemKindOf(s.scheme, list)
+	gvk, err := itemKindOf(s.scheme, list)
 	if err != nil {
 		return err
 	}
@@ -288,7 +289,7 @@ func (s *server) patch(ctx context.Context, obj client.Object, sub string, patch
 
 func (s *server) Apply(ctx context.Context, obj any, opts ...client.WriteOption) error {
 	o := client.ResolveWrite(opts)
-	body, err := client.ApplyBody(s.scheme, obj)
+	body, err := codec.ApplyBody(obj, func(o runtime.Object) (schema.GroupVersionKind, error) { return client.KindOf(s.scheme, o) })
 	if err != nil {
 		return err
 	}
@@ -516,4 +517,11 @@ func drop(object, before, now map[string]any) map[string]any {
 		}
 	}
 	return out
+}
+
+// itemKindOf is the kind of the items of a list.
+func itemKindOf(scheme *runtime.Scheme, list client.ObjectList) (schema.GroupVersionKind, error) {
+	gvk, err := client.KindOf(scheme, list)
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	return gvk, err
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/wire"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager/election"
 	"github.com/steer-dev/steer/manager/internal/metrics"
@@ -250,7 +251,7 @@ func (e *elector) failed(what string, err error) {
 }
 
 func (e *elector) advice(err error) string {
-	if advice := client.Advice(err); advice != "" {
+	if advice := wire.Advice(err); advice != "" {
 		return advice
 	}
 	if apierrors.IsForbidden(err) {

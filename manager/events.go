@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/wire"
 	"github.com/steer-dev/steer/controller"
 )
 
@@ -313,7 +314,7 @@ func (r *recorder) report(err error) {
 	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	advice := client.Advice(err)
+	advice := wire.Advice(err)
 	if apierrors.IsForbidden(err) {
 		advice = "the service account needs create and patch on events.events.k8s.io"
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/wire"
 )
 
 const (
@@ -65,7 +66,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if status, err = g.ask(r.Context(), token, q); err != nil {
 			g.log.Warn("a request to the metrics server could not be judged", "path", q.path, "error", err, "advice",
-				cmp.Or(client.Advice(err), "the service account needs create on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io"))
+				cmp.Or(wire.Advice(err), "the service account needs create on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io"))
 			http.Error(w, "the API server could not be asked who you are", http.StatusInternalServerError)
 			return
 		}

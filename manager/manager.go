@@ -38,7 +38,7 @@ import (
 // methods are safe for concurrent use.
 type Manager struct {
 	opts     Options
-	direct   *client.Direct // fenced
+	direct   client.Client // fenced
 	cached   client.Client
 	cache    *cache.Cache
 	recorder *trace.Recorder

@@ -61,9 +61,12 @@ func (p Place) NewItem(scheme *runtime.Scheme) (func() client.Object, error) {
 	case Untyped:
 		return func() client.Object { return &unstructured.Unstructured{} }, nil
 	}
-	obj, err := client.NewObject(scheme, p.GVK)
+	obj, err := scheme.New(p.GVK)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the scheme has no Go type of %s: %w", p.GVK, err)
+	}
+	if _, ok := obj.(client.Object); !ok {
+		return nil, fmt.Errorf("%s: %T has no object metadata", p.GVK, obj)
 	}
 	t := reflect.TypeOf(obj).Elem()
 	return func() client.Object { return reflect.New(t).Interface().(client.Object) }, nil
@@ -169,9 +172,11 @@ func (p Place) Sample(scheme *runtime.Scheme) client.Object {
 	case Untyped:
 		return client.NewUnstructured(p.GVK)
 	}
-	obj, err := client.NewObject(scheme, p.GVK)
+	newItem, err := p.NewItem(scheme)
 	if err != nil {
 		return &metav1.PartialObjectMetadata{} // Informer explains
 	}
+	obj := newItem()
+	obj.GetObjectKind().SetGroupVersionKind(p.GVK)
 	return obj
 }

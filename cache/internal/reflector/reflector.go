@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/listwatch"
 )
 
 // ErrCovered, of Source.Resolve, says that another Reflector delivers the
@@ -30,22 +31,9 @@ type Source interface {
 	// be streamed.
 	Resolve(ctx context.Context) (watchList bool, err error)
 	// List asks for a page.
-	List(ctx context.Context, cont string, limit int64) (Page, error)
+	List(ctx context.Context, cont string, limit int64) (listwatch.Page, error)
 	// Watch opens a watch; the end of ctx breaks it.
-	Watch(ctx context.Context, revision string, initial bool) (Events, error)
-}
-
-// Page is a list read item by item.
-type Page interface {
-	Next() (runtime.Object, error) // io.EOF at the end
-	Meta() metav1.ListMeta         // after io.EOF
-	Close() error
-}
-
-// Events is an open watch.
-type Events interface {
-	Next() (watch.Event, error)
-	Close() error
+	Watch(ctx context.Context, revision string, initial bool) (listwatch.Events, error)
 }
 
 // Sink takes deltas in order. Push blocks while it is full and fails when ctx
@@ -66,7 +54,7 @@ type Config struct {
 	Random      func() float64
 	// Transform runs on every object; nil leaves them alone.
 	Transform func(client.Object) (client.Object, error)
-	// Report is told of every change of state; nil means nobody is.
+	// Report receives every change of state; nil drops them.
 	Report func(Report)
 }
 

@@ -14,8 +14,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/codec"
 )
 
 // AppliedAnnotation says, on a child, of which set it is and what was last applied
@@ -70,7 +72,7 @@ func (s *Set) desire(ref Ref, child client.Object) (body map[string]any, m mark,
 	if ref.GVK == corev1.SchemeGroupVersion.WithKind("Secret") {
 		storeStringData(child)
 	}
-	if body, err = client.ApplyBody(s.Client.Scheme(), child); err != nil {
+	if body, err = codec.ApplyBody(child, s.kindOf); err != nil {
 		return nil, mark{}, err
 	}
 	hash, err := hashOf(map[string]any{"body": body, "legacy": s.Legacy})
@@ -210,4 +212,9 @@ func number(v any) (float64, bool) {
 		return n.Float(), true
 	}
 	return 0, false
+}
+
+// kindOf is client.KindOf with the scheme of the set's client.
+func (s *Set) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return client.KindOf(s.Client.Scheme(), obj)
 }
