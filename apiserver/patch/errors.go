@@ -21,6 +21,7 @@ var (
 	errMissing      = errors.New("missing value")
 	errInvalidIndex = errors.New("invalid index referenced")
 	errTestFailed   = errors.New("test failed")
+	errShift        = errors.New("too many elements of lists are shifted")
 )
 
 func badRequest(format string, args ...any) error {
@@ -54,6 +55,11 @@ func (e *MismatchError) Unwrap() []error { return []error{e.status, e.reason} }
 func tooManyOperations(limit, got int) error {
 	return apierrors.NewRequestEntityTooLargeError(
 		fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", limit, got))
+}
+
+func tooMuchShifted() error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The operations of a JSON patch may shift %d elements of lists altogether: "+
+		"add to the end of a long list, or replace the list", maxShift))
 }
 
 // unsupported lists the patch types that the object takes, as the real server

@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,9 +61,12 @@ func parseJSON(body []byte, o Options) (Patch, error) {
 }
 
 func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
-	d := document{root: runtime.DeepCopyJSON(wire.Thawed(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy}
+	d := document{root: runtime.DeepCopyJSON(wire.Thawed(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: maxShift}
 	for i := range p.operations {
 		if err := d.apply(&p.operations[i]); err != nil {
+			if errors.Is(err, errShift) {
+				return nil, tooMuchShifted()
+			}
 			return nil, unprocessable(err)
 		}
 	}
@@ -82,6 +86,16 @@ type document struct {
 	root     any
 	maxCopy  int
 	copyLeft int
+	// shiftLeft is how many more elements of lists the operations may shift.
+	shiftLeft int
+}
+
+// shift accounts for the elements behind an inserted or removed one.
+func (d *document) shift(elements int) error {
+	if d.shiftLeft -= elements; d.shiftLeft < 0 {
+		return errShift
+	}
+	return nil
 }
 
 func (d *document) apply(op *operation) error {

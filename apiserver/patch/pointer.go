@@ -17,7 +17,7 @@ func (d *document) find(pointer string) *place {
 		return nil
 	}
 	last := len(parts) - 1
-	p := &place{parent: d.root, put: func(v any) { d.root = v }, key: unescape(parts[last])}
+	p := &place{doc: d, parent: d.root, put: func(v any) { d.root = v }, key: unescape(parts[last])}
 	for _, part := range parts[1:last] {
 		holder := place{parent: p.parent, put: p.put, key: unescape(part)}
 		next, err := holder.get()
@@ -43,6 +43,7 @@ func unescape(token string) string {
 
 // place is a member of an object or an element of a list, existing or not.
 type place struct {
+	doc    *document
 	parent any       // map[string]any or []any
 	put    func(any) // stores a list that had to be reallocated where it came from
 	key    string
@@ -92,6 +93,9 @@ func (p *place) add(value any) error {
 			return err
 		}
 	}
+	if err := p.doc.shift(len(parent) - i); err != nil {
+		return err
+	}
 	parent = append(parent, nil)
 	copy(parent[i+1:], parent[i:])
 	parent[i] = value
@@ -109,6 +113,9 @@ func (p *place) remove() error {
 	case []any:
 		i, err := p.index(len(parent))
 		if err != nil {
+			return err
+		}
+		if err := p.doc.shift(len(parent) - i - 1); err != nil {
 			return err
 		}
 		copy(parent[i:], parent[i+1:])
