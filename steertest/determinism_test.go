@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/manager"
@@ -159,6 +160,11 @@ func minute(t *testing.T, seed uint64) (requests []string) {
 		cfg := rest.CopyConfig(env.Config)
 		gate := newTurnstile(cfg.Transport)
 		cfg.Transport = gate
+		// The user's requests pass it as well: else they run beside the operator's.
+		user, err := client.New(cfg, client.Options{Scheme: scheme(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
 		m, err := manager.New(cfg, manager.Options{
 			Name: "operator", Instance: "one", Scheme: scheme(t), Log: slog.New(slog.DiscardHandler), Seed: seed,
 			Election: manager.Election{Enabled: true, Namespace: "default"},
@@ -178,22 +184,25 @@ func minute(t *testing.T, seed uint64) (requests []string) {
 		for i := range apps {
 			app := configMap(fmt.Sprint("app-", i))
 			app.Labels = map[string]string{"parts": fmt.Sprint(1 + i%3)}
-			env.Create(app)
+			app.Namespace = env.Namespace
+			if err := user.Create(ctx, app); err != nil {
+				t.Fatal(err)
+			}
 		}
 		time.Sleep(20 * time.Second)
 		for i := range apps {
 			var app corev1.ConfigMap
-			if err := env.Client.Get(env.Context(), steertest.Key(fmt.Sprint("default/app-", i)), &app); err != nil {
+			if err := user.Get(ctx, steertest.Key(fmt.Sprint("default/app-", i)), &app); err != nil {
 				t.Fatal(err)
 			}
 			app.Labels["parts"] = fmt.Sprint(3 - i%3)
-			if err := env.Client.Update(env.Context(), &app); err != nil {
+			if err := user.Update(ctx, &app); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(41 * time.Second) // an odd number: the end must not meet a renewal of the lease
 		var all corev1.ConfigMapList
-		if err := env.Client.List(env.Context(), &all); err != nil {
+		if err := user.List(ctx, &all); err != nil {
 			t.Fatal(err)
 		}
 		if got := len(all.Items); got != apps+theirs {
