@@ -166,17 +166,23 @@ func (r *Runner) await(ctx context.Context, limit time.Duration) {
 	r.observe(batch)
 }
 
-// Settle advances until nothing is left to do, and returns how many requests
+// Settle advances until nothing is left to do now, and returns how many requests
 // that took. It gives up when requests keep failing.
 func (r *Runner) Settle(ctx context.Context) (int, error) {
 	total := 0
 	for tries := 0; ; {
 		sent, err := r.Advance(ctx)
 		total += sent
-		if err != nil || (sent == 0 && !r.failed) {
+		if err != nil {
 			return total, err
 		}
 		if !r.failed {
+			if _, due := r.untilWake(); sent == 0 && !due {
+				return total, nil
+			}
+			if ctx.Err() != nil {
+				return total, context.Cause(ctx)
+			}
 			tries = 0
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -134,6 +135,38 @@ func TestRunnerTriesAgainButNotForEver(t *testing.T) {
 	b.failing = 1000
 	if _, err := b.runner.Settle(t.Context()); err == nil {
 		t.Error("settle never gave up")
+	}
+}
+
+// slow finds out in one step what is due, and asks for it in the next.
+type slow struct {
+	*sweeper
+	found step.KeySet
+}
+
+func (s *slow) Step(view storage.View, now time.Time) []step.Request {
+	if len(s.found) > 0 {
+		clear(s.found)
+		return s.sweeper.Step(view, now)
+	}
+	maps.Copy(s.found, s.due)
+	return nil
+}
+
+func (s *slow) Wake() (at time.Time) {
+	if len(s.found) > 0 {
+		at = time.Unix(1, 0)
+	}
+	return at
+}
+
+func TestRunnerSettlesWhatAStepWithoutRequestsMadeDue(t *testing.T) {
+	t.Parallel()
+	b := newBench(storage.MemoryOptions{})
+	runner := step.NewRunner(b.store, b.send, slog.New(slog.DiscardHandler), &slow{b.sweeper, step.KeySet{}})
+	b.put(t, "x")
+	if n, err := runner.Settle(t.Context()); n != 1 || err != nil {
+		t.Errorf("settle: %d, %v", n, err)
 	}
 }
 
