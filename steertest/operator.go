@@ -116,10 +116,13 @@ func (e *Env) reconciles() {
 	for r := range e.last.Recorder().Records() {
 		last = append(last, r.String())
 	}
-	if len(last) > most {
+	switch {
+	case len(last) == 0:
+		e.Log("the operator has reconciled nothing since its start")
+	case len(last) > most:
 		e.Logf("the last %d of %d reconciles:", most, len(last))
 		last = last[len(last)-most:]
-	} else {
+	default:
 		e.Logf("all %d reconciles:", len(last))
 	}
 	for _, line := range last {

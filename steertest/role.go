@@ -61,8 +61,12 @@ func (e *Env) configOfOperator() *rest.Config {
 		Name:   "system:serviceaccount:" + namespace + ":" + serviceAccount,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, auth.Authenticated},
 	}))
-	watcher := &refusals{report: e.fail, file: path, told: map[string]bool{}}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &watched{next, watcher} })
+	administrator, err := rest.TransportFor(e.Config)
+	if err != nil {
+		e.Fatalf("steertest: the role of the operator: %v", err)
+	}
+	e.refusals = &refusals{file: path, administrator: administrator, missing: map[string][]string{}}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &underRole{next, e.refusals} })
 	return cfg
 }
 
@@ -132,71 +136,116 @@ func (e *Env) bind(roles []manifest.Object) error {
 	return manifest.Apply(e.ctx, e.Client, "", append(first, objects...))
 }
 
-// refusals turns the requests that the roles do not allow into failures of the
-// test, each kind of request once.
-type refusals struct {
-	report func(err error, advice string)
-	file   string
-
-	mu   sync.Mutex
-	told map[string]bool
+// checkRole fails the test with all markers that the role lacks.
+func (e *Env) checkRole() {
+	e.Helper()
+	if e.refusals == nil {
+		return
+	}
+	if advice := e.refusals.advice(); advice != "" {
+		e.Errorf("steertest: the role of the operator (%s) lacks rules. Its requests were let through, so that all are found in one run.\n%s", e.refusals.file, advice)
+	}
 }
 
-// watched is the operator's way to the control plane.
-type watched struct {
+// refusals lets the requests that the roles do not allow through, and notes them.
+// It is safe for concurrent use.
+type refusals struct {
+	file          string
+	administrator http.RoundTripper
+
+	mu      sync.Mutex
+	missing map[string][]string // verbs by the groups and resources of a marker
+}
+
+// underRole is the operator's way to the control plane.
+type underRole struct {
 	http.RoundTripper
 	refusals *refusals
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := w.RoundTripper.RoundTrip(r)
+func (u *underRole) RoundTrip(r *http.Request) (*http.Response, error) {
+	again := r.Clone(r.Context())
+	if r.Body != nil {
+		content, err := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body, again.Body = io.NopCloser(bytes.NewReader(content)), io.NopCloser(bytes.NewReader(content))
+	}
+	resp, err := u.RoundTripper.RoundTrip(r)
 	if err != nil || resp.StatusCode != http.StatusForbidden {
 		return resp, err
 	}
 	body, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
+	_ = resp.Body.Close()
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	w.refusals.look(body)
-	return resp, nil
+	what, verb := refused(body)
+	if verb == "" {
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		return resp, nil
+	}
+	u.refusals.note(what, verb)
+	resp, err = u.refusals.administrator.RoundTrip(again)
+	if err == nil && verb == "patch" && resp.StatusCode == http.StatusCreated { // an apply that creates needs both
+		u.refusals.note(what, "create")
+	}
+	return resp, err
 }
+
+// leases are what leader election needs.
+const leases = "groups=coordination.k8s.io,resources=leases"
 
 // refusal is what an authorizer says, in a status of any encoding.
 var refusal = regexp.MustCompile(` cannot (\S+) resource \\?"([^"\\]+)\\?" in API group \\?"([^"\\]*)\\?"`)
 
-// look reports a refusal by the authorizer; admission refuses with the same
-// status and other words.
-func (f *refusals) look(body []byte) {
+// refused returns what an authorizer refused, as the groups and resources of a
+// marker, and the verb; that is empty when admission refused, with the same status.
+func refused(body []byte) (what, verb string) {
 	said := refusal.FindSubmatch(body)
 	if said == nil {
-		return
+		return "", ""
 	}
-	verb, resource, group := string(said[1]), string(said[2]), string(said[3])
-	line := marker(group, resource, verb)
+	return fmt.Sprintf("groups=%s,resources=%s", cmp.Or(string(said[3]), `""`), said[2]), string(said[1])
+}
+
+// note notes that a verb is missing.
+func (f *refusals) note(what, verb string) {
+	verbs := []string{verb}
+	switch {
+	case verb == "list" || verb == "watch": // an informer needs both, and reads beside it get
+		verbs = []string{"get", "list", "watch"}
+	case strings.HasSuffix(what, ",resources=events"): // one that happens again is patched
+		verbs = []string{"create", "patch"}
+	}
 	f.mu.Lock()
-	known := f.told[line]
-	f.told[line] = true
-	f.mu.Unlock()
-	if !known {
-		advice := "Add this marker above Reconcile and run `steer generate`:\n\t" + line
-		if group == "coordination.k8s.io" && resource == "leases" {
-			advice = "Leader election has a Role of its own, which `steer generate rbac:roleName=NAME,leaderElection=true` makes"
+	defer f.mu.Unlock()
+	for _, verb := range verbs {
+		if !slices.Contains(f.missing[what], verb) {
+			f.missing[what] = append(f.missing[what], verb)
 		}
-		f.report(fmt.Errorf("the operator may not %s %s: its role (%s) lacks a rule", verb, resource, f.file), advice)
 	}
 }
 
-// marker is the line that makes the generated role allow it. Who lists a kind
-// wants to watch it next.
-func marker(group, resource, verb string) string {
-	if group == "" {
-		group = `""`
+// advice says what to add for the requests that were refused; empty for none.
+func (f *refusals) advice() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var lines []string
+	for _, what := range slices.Sorted(maps.Keys(f.missing)) {
+		if what != leases {
+			lines = append(lines, fmt.Sprintf("\t// +kubebuilder:rbac:%s,verbs=%s", what, strings.Join(f.missing[what], ";")))
+		}
 	}
-	if verb == "list" || verb == "watch" {
-		verb = "get;list;watch"
+	if len(lines) > 0 {
+		lines = slices.Insert(lines, 0, "Add these markers above Reconcile and run `steer generate`:")
 	}
-	return fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s", group, resource, verb)
+	if len(f.missing[leases]) > 0 {
+		lines = append(lines, "Leader election has a Role of its own, which `steer generate rbac:roleName=NAME,leaderElection=true` makes.")
+	}
+	return strings.Join(lines, "\n")
 }

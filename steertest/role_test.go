@@ -41,12 +41,12 @@ func TestTheOperatorRunsUnderItsRole(t *testing.T) {
 	steertest.Wait(env, "default/copy", func(*corev1.ConfigMap) bool { return true })
 }
 
-func TestAMissingRuleFailsTheTestAndNamesTheMarker(t *testing.T) {
+func TestEveryMissingRuleIsNamedInOneRun(t *testing.T) {
 	t.Parallel()
 	for verbs, want := range map[string]string{
-		"get, list, watch, create": `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=patch`,
+		"get, list, watch, create": `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=patch;create`,
 		"get, list, watch, patch":  `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=create`,
-		"get":                      `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch`,
+		"get":                      `// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;patch;create`,
 	} {
 		file := role(t, verbs)
 		message, logs := failsWith(t, func(tb testing.TB) {
@@ -54,7 +54,7 @@ func TestAMissingRuleFailsTheTestAndNamesTheMarker(t *testing.T) {
 			env.Create(configMap("source"))
 			steertest.Wait(env, "default/copy", func(*corev1.ConfigMap) bool { return true })
 		})
-		if !strings.Contains(message, want+"\n") || !strings.Contains(message, file) || !strings.Contains(message, "steer generate") {
+		if !strings.HasSuffix(message, "\t"+want+"\n") || strings.Count(message, "// +") != 1 || !strings.Contains(message, file) || !strings.Contains(message, "steer generate") {
 			t.Errorf("%s: message %s\nwithout %s", verbs, message, want)
 		}
 		if !strings.Contains(logs, "reconciles:") {

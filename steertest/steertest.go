@@ -76,10 +76,10 @@ type Options struct {
 	// Setup is short for an Operator that is nothing else.
 	Setup func(ctx context.Context, m *manager.Manager) error
 	// Role is a file or folder with the generated roles that the operator runs
-	// under, looked for like CRDs. A request that they do not allow fails the test
-	// and names the marker that is missing. Default: config/rbac/role.yaml; where
-	// there is none the operator is an administrator. [Administrator]: it is one
-	// in any case.
+	// under, looked for like CRDs. Requests that they do not allow are let through,
+	// and the test fails at its end with the markers that are missing. Default:
+	// config/rbac/role.yaml; where there is none the operator is an administrator.
+	// [Administrator]: it is one in any case.
 	Role string
 	// Mistakes lets the operator make mistakes that no retry mends: a panic, a
 	// change of more than the status of the reconciled object, a cached read of a
@@ -141,6 +141,7 @@ type Env struct {
 	faults   *faults
 	killer   *killer
 	mistakes *mistakes
+	refusals *refusals        // nil where the operator is an administrator
 	stop     func()           // ends the running operator; nil while none runs
 	last     *manager.Manager // the one that was started last
 }
@@ -176,6 +177,7 @@ func New(t testing.TB, o Options) *Env {
 		e.Cleanup(func() {
 			e.StopOperator()
 			e.checkFaults()
+			e.checkRole()
 			if e.Failed() && e.last != nil {
 				e.reconciles()
 			}
