@@ -26,10 +26,12 @@ func newDevCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev [--crds DIR]... -- COMMAND [ARG...]",
 		Short: "Run a command against a control plane of its own",
-		Long: `Starts a control plane in memory, applies the CRDs, and runs the command with
+		Long: `Starts a control plane in memory, applies the manifests, and runs the command with
 KUBECONFIG pointing at it. Everything ends with the command, whose exit status
-becomes that of steer. The command gets no input from the terminal.`,
+becomes that of steer. The command gets no input from the terminal. The first line
+on standard error is what kubectl needs in another terminal.`,
 		Example: `  steer dev --crds config/crd/bases -- go run ./cmd
+  steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
   steer dev -- kubectl get namespaces`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -39,7 +41,7 @@ becomes that of steer. The command gets no input from the terminal.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return dev(cmd.Context(), crds, args) },
 	}
-	cmd.Flags().StringArrayVar(&crds, "crds", nil, "`file or folder` of CustomResourceDefinitions to apply first; may be repeated")
+	cmd.Flags().StringArrayVar(&crds, "crds", nil, "`file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated")
 	return cmd
 }
 
@@ -75,6 +77,7 @@ func dev(ctx context.Context, crds, command []string) (err error) {
 	if err := manifest.Apply(ctx, c, "", objects); err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "export KUBECONFIG=%s # while the command runs\n", kubeconfig)
 	return runCommand(ctx, program, command, "KUBECONFIG="+kubeconfig)
 }
 
