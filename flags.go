@@ -78,6 +78,9 @@ func (s *settings) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = s.kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // its text advises a variable that is not read here
+		err = errors.New("no kubeconfig is found")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("steer: no cluster: %w; pass --kubeconfig, set KUBECONFIG, or run `steer dev -- COMMAND`", err)
 	}

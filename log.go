@@ -105,14 +105,18 @@ func (l *logging) logger() *slog.Logger {
 	level, _ := l.minimum()
 	options := &slog.HandlerOptions{Level: level}
 	form := timeForms()[strings.ToLower(l.timeForm)]
+	console := l.encoder == "console" || l.encoder == "" && l.devel
 	options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
 			a.Value = form(a.Value.Time())
 		}
+		if a.Value.Kind() == slog.KindDuration && !console {
+			a.Value = slog.Float64Value(a.Value.Duration().Seconds()) // as zap has it
+		}
 		return a
 	}
 	var handler slog.Handler
-	if l.encoder == "console" || l.encoder == "" && l.devel {
+	if console {
 		handler = slog.NewTextHandler(l.out, options)
 	} else {
 		handler = slog.NewJSONHandler(l.out, options)
