@@ -93,7 +93,7 @@ func whoAmI(t *testing.T, plane *controlplane.Plane, cert *x509.Certificate, hea
 	return w.Code, review.UserInfo.Username
 }
 
-func TestSignedRequestsLetTheirHoldersIn(t *testing.T) {
+func TestAuthenticationAcceptsSignedCertificates(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	cert := certified(t, plane, api, pkix.Name{CommonName: "jane", Organization: []string{"dev"}})
@@ -106,7 +106,7 @@ func TestSignedRequestsLetTheirHoldersIn(t *testing.T) {
 	}
 }
 
-func TestUsersOfAFrontProxyAreBelieved(t *testing.T) {
+func TestAuthenticationAcceptsUsersOfAFrontProxy(t *testing.T) {
 	t.Parallel()
 	authority, api := newPlane(t)
 	proxy := certified(t, authority, api, pkix.Name{CommonName: "proxy"})
@@ -134,7 +134,7 @@ func TestUsersOfAFrontProxyAreBelieved(t *testing.T) {
 	for name, c := range map[string]struct {
 		cert   *x509.Certificate
 		header http.Header
-	}{"by nobody": {nil, jane}, "by a proxy that names nobody": {proxy, nil}, "without anything": {nil, nil}} {
+	}{"without a certificate": {nil, jane}, "by a proxy that names no user": {proxy, nil}, "without anything": {nil, nil}} {
 		if code, user := whoAmI(t, plane, c.cert, c.header); code != 401 {
 			t.Errorf("%s: %d, %s", name, code, user)
 		}

@@ -55,9 +55,9 @@ func (a *api) autoscaler(name, kind, target, metrics string) {
 		spec: {minReplicas: 2, maxReplicas: 5, scaleTargetRef: {%s, name: %s}%s}}`, name, kind, target, metrics))
 }
 
-// TestAutoscalersSayWhyTheyDoNotScale has the words of the real controller where no metrics are
+// TestAutoscalerConditionsExplainWhyItDoesNotScale has the words of the real controller where no metrics are
 // served, from a conversation with oracle/cmd/controllers.
-func TestAutoscalersSayWhyTheyDoNotScale(t *testing.T) {
+func TestAutoscalerConditionsExplainWhyItDoesNotScale(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	const kind, average = "apiVersion: apps/v1, kind: Deployment", "target: {type: AverageValue, averageValue: 1}"
@@ -115,8 +115,8 @@ func TestAutoscalersSayWhyTheyDoNotScale(t *testing.T) {
 	equal(t, "never", lost+"the server could not find the requested resource", api.scaling("never"))
 }
 
-// TestAutoscalersKeepTheirTargetsWithinBounds: at once, but not more often than every 15 seconds.
-func TestAutoscalersKeepTheirTargetsWithinBounds(t *testing.T) {
+// TestAutoscalerKeepsItsTargetWithinBounds: at once, but not more often than every 15 seconds.
+func TestAutoscalerKeepsItsTargetWithinBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		plane, api := newPlane(t)

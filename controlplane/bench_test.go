@@ -59,8 +59,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestThousandPlanesAtOnce holds planes to be cheap enough for one per test.
-func TestThousandPlanesAtOnce(t *testing.T) {
+// TestPlanesRunByTheThousand holds planes to be cheap enough for one per test.
+func TestPlanesRunByTheThousand(t *testing.T) {
 	// Not parallel: it counts memory and goroutines of the whole process.
 	first, err := controlplane.New(controlplane.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // The first objects are written past the server; the same requests show what it
 // would have written.
-func TestFirstObjectsAreWhatTheServerWouldHaveStored(t *testing.T) {
+func TestBootObjectsAreAsTheServerStoresThem(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	plane, err := controlplane.New(controlplane.Options{Store: store, ManualControllers: true})
@@ -76,7 +76,7 @@ func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(r)
 }
 
-func TestServerIsFoundAsServiceKubernetes(t *testing.T) {
+func TestServiceKubernetesLeadsToTheServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var uids []string

@@ -161,7 +161,7 @@ func TestCertificatesVerifyWithOpenSSL(t *testing.T) {
 
 // What a user has from before, a kubeconfig or another copy of the authority's
 // certificate, stays good: the authority in the directory is kept.
-func TestAnAuthorityOfAnEarlierVersionIsKept(t *testing.T) {
+func TestCertificatesKeepAnAuthorityOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	formerKeys(t, dir)

@@ -29,7 +29,7 @@ spec:
 
 const gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
 
-func TestStoredObjectsFollowTheSchema(t *testing.T) {
+func TestCustomResourcesFollowTheirSchema(t *testing.T) {
 	t.Parallel()
 	_, api := newPlane(t)
 	api.must("POST", definitions, schemaOf("{size: {type: integer}, old: {type: string}}"))
@@ -52,7 +52,7 @@ func TestStoredObjectsFollowTheSchema(t *testing.T) {
 	equal(t, "spec after an update", map[string]any{"size": int64(2), "colour": "red"}, updated.Object["spec"])
 }
 
-func TestChangedDefinitionsEndTheWatchesOfTheirObjects(t *testing.T) {
+func TestDefinitionChangesEndTheWatchesOfTheirObjects(t *testing.T) {
 	t.Parallel()
 	_, api := newPlane(t)
 	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
@@ -71,7 +71,7 @@ func TestChangedDefinitionsEndTheWatchesOfTheirObjects(t *testing.T) {
 	}
 }
 
-func TestOneOfTwoDefinitionsGetsAName(t *testing.T) {
+func TestDefinitionsCannotShareAName(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		plane, api := newPlane(t)
@@ -101,7 +101,7 @@ func TestOneOfTwoDefinitionsGetsAName(t *testing.T) {
 	}
 }
 
-func TestWebhookConversionIsNotPretended(t *testing.T) {
+func TestDefinitionsRefuseWebhookConversion(t *testing.T) {
 	t.Parallel()
 	_, api := newPlane(t)
 	const crd = `
@@ -146,7 +146,7 @@ func TestDefinitionsThatServeNothingCanBeDeleted(t *testing.T) {
 	equal(t, "objects of the next definition", []string(nil), api.names(gadgets))
 }
 
-func TestOlderVersionsStayReadable(t *testing.T) {
+func TestDefinitionsKeepOlderVersionsReadable(t *testing.T) {
 	t.Parallel()
 	_, api := newPlane(t)
 	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
@@ -171,7 +171,7 @@ func TestOlderVersionsStayReadable(t *testing.T) {
 	equal(t, "spec at the end", map[string]any{"size": int64(2)}, found.Object["spec"])
 }
 
-func TestBadDefinitionsAreRefused(t *testing.T) {
+func TestDefinitionsAreValidated(t *testing.T) {
 	t.Parallel()
 	_, api := newPlane(t)
 	const head = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gadgets.example.com}\n"

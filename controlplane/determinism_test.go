@@ -20,10 +20,10 @@ import (
 	"github.com/steer-dev/steer/controlplane"
 )
 
-// TestSameScriptGivesSameBytes runs one script 100 times, with the built-in
+// TestPlaneIsDeterministic runs one script 100 times, with the built-in
 // controllers stepped by hand and in their own loop: every answer and every
 // watch stream must be the same to the byte.
-func TestSameScriptGivesSameBytes(t *testing.T) {
+func TestPlaneIsDeterministic(t *testing.T) {
 	t.Parallel()
 	for _, manual := range []bool{true, false} {
 		t.Run(fmt.Sprintf("manual=%v", manual), func(t *testing.T) {

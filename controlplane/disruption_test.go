@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestEvictionsStopWhereTheBudgetSays: the controller keeps the status, under the
+// TestEvictionsStopAtTheBudget: the controller keeps the status, under the
 // role that it has, and evictions follow it.
-func TestEvictionsStopWhereTheBudgetSays(t *testing.T) {
+func TestEvictionsStopAtTheBudget(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	settle := func() {

@@ -14,7 +14,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
 
-func TestOnlyLoopbackAddressesAreLocal(t *testing.T) {
+func TestOnlyLocalAcceptsLoopbackAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"127.0.0.1:6443": true, "localhost:0": true, "[::1]:1": true,
@@ -36,7 +36,7 @@ func (a allowing) Authorize(_ context.Context, asked *auth.Attributes) (auth.Dec
 	return auth.NoOpinion, "", nil
 }
 
-func TestExposureOfAuthorizersKeepsThePlaneOnThisMachine(t *testing.T) {
+func TestListenRefusesPublicAddressesWithAnOpenAuthorizer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		options Options
@@ -65,7 +65,7 @@ func TestExposureOfAuthorizersKeepsThePlaneOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestExposureByBindingsKeepsThePlaneOnThisMachine(t *testing.T) {
+func TestListenRefusesPublicAddressesWithBindingsForAnonymous(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ rules, subject, want string }{
 		"anonymous reads":         {`[{"apiGroups":[""],"resources":["configmaps"],"verbs":["list"]}]`, `"kind":"User","name":"system:anonymous"`, `list configmaps in the namespace "kube-public"`},

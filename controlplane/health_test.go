@@ -13,7 +13,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 )
 
-func TestHealthFollowsTheParts(t *testing.T) {
+func TestHealthReportsEachPart(t *testing.T) {
 	t.Parallel()
 	p := planeOf(t, Options{Authorizer: auth.AllowAll{}})
 	failing := func() string {

@@ -24,7 +24,7 @@ import (
 	"github.com/steer-dev/steer/controlplane"
 )
 
-// What a request of nobody may make the server allocate: so much, and so much for each
+// What an unauthenticated request may make the server allocate: so much, and so much for each
 // byte that was received.
 const (
 	hostileBase   = 64 << 10
@@ -36,7 +36,7 @@ const (
 	compressedBase = 2 * 128 << 10
 )
 
-// attack is a request of somebody who has no credentials, or wrong ones.
+// attack is a request without credentials, or with wrong ones.
 type attack struct {
 	method, path string
 	headers      [][2]string
@@ -84,9 +84,9 @@ func attacks() map[string]attack {
 		"protocols of a socket":   {headers: slices.Concat(header("upgrade", "websocket"), header("sec-websocket-protocol", long("a,")))},
 		"a token in a protocol":   {headers: slices.Concat(header("upgrade", "websocket"), header("sec-websocket-protocol", "x, base64url.bearer.authorization.k8s.io."+long("x")))},
 		"many groups":             {headers: slices.Concat(header("impersonate-user", "a"), repeated(3000, func(i int) (string, string) { return "impersonate-group", fmt.Sprint(i) }))},
-		"groups of nobody":        {headers: repeated(3000, func(int) (string, string) { return "impersonate-group", "\"\"\"\"" })},
+		"groups without a user":   {headers: repeated(3000, func(int) (string, string) { return "impersonate-group", "\"\"\"\"" })},
 		"much else of a user":     {headers: slices.Concat(header("impersonate-user", "a"), repeated(2000, func(i int) (string, string) { return fmt.Sprintf("impersonate-extra-%d", i), "v" }))},
-		"else of nobody":          {headers: repeated(2000, func(i int) (string, string) { return fmt.Sprintf("impersonate-extra-%d", i), "v" })},
+		"extra without a user":    {headers: repeated(2000, func(i int) (string, string) { return fmt.Sprintf("impersonate-extra-%d", i), "v" })},
 		"a long user":             {headers: header("impersonate-user", "system:serviceaccount:"+long("a:"))},
 		"users of a proxy":        {headers: slices.Concat(header("x-remote-user", "a"), repeated(2000, func(i int) (string, string) { return fmt.Sprintf("x-remote-extra-%d", i), "v" }))},
 		"many media types":        {headers: header("accept", long("a/b,"))},
@@ -130,7 +130,7 @@ func attacks() map[string]attack {
 	return out
 }
 
-// stranger is a connection of somebody who has shown nothing.
+// stranger is a connection that has not authenticated.
 type stranger struct {
 	t      *testing.T
 	conn   *tls.Conn
@@ -272,10 +272,10 @@ func cost(f func()) uint64 {
 	return allocated() - before
 }
 
-// TestStrangersCostInProportionToWhatTheySend measures what the process allocates for
+// TestUnauthenticatedRequestsAreBounded measures what the process allocates for
 // requests without credentials, or with wrong ones, against the bytes that they have. It
 // is not parallel, so that it measures nothing else.
-func TestStrangersCostInProportionToWhatTheySend(t *testing.T) { //nolint:paralleltest // see above
+func TestUnauthenticatedRequestsAreBounded(t *testing.T) { //nolint:paralleltest // see above
 	plane, _ := listening(t, controlplane.Options{ManualControllers: true})
 	usual := attack{method: http.MethodGet, path: "/version"}
 	// judge measures up to three times, each over a connection of its own: what is made

@@ -53,7 +53,7 @@ func TestKeysStayInTheirDirectory(t *testing.T) {
 	}
 }
 
-func TestDamagedKeysAreNotReplaced(t *testing.T) {
+func TestKeysThatAreDamagedAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
 	if _, err := OpenKeys(whole); err != nil {
@@ -143,7 +143,7 @@ func TestKeysAreCompletedAfterACrash(t *testing.T) {
 	}
 }
 
-func TestTestKeysAreAlwaysTheSameAndRefusedByListeners(t *testing.T) {
+func TestKeysForTestsAreConstantAndRefusedByListeners(t *testing.T) {
 	t.Parallel()
 	a, err := TestKeys()
 	if err != nil {

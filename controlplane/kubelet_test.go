@@ -128,7 +128,7 @@ func connect(t *testing.T, method, url, token, upgrade string) (*http.Response, 
 	return response, string(text)
 }
 
-func TestLogsComeFromTheKubelet(t *testing.T) {
+func TestKubeletServesLogs(t *testing.T) {
 	t.Parallel()
 	k := newKubelet(t)
 	base := kubeletPlane(t, k.port, "127.0.0.0/8")
@@ -158,8 +158,8 @@ func TestLogsComeFromTheKubelet(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreUpgradedByTheKubelet over a WebSocket, and to SPDY.
-func TestConnectionsAreUpgradedByTheKubelet(t *testing.T) {
+// TestKubeletUpgradesConnections over a WebSocket, and to SPDY.
+func TestKubeletUpgradesConnections(t *testing.T) {
 	t.Parallel()
 	k := newKubelet(t)
 	base := kubeletPlane(t, k.port, "127.0.0.0/8")
@@ -214,7 +214,7 @@ func TestConnectionsAreUpgradedByTheKubelet(t *testing.T) {
 	<-k.closed // the tunnel ends with the client
 }
 
-func TestUpgradesThatFailLeaveNoConnection(t *testing.T) {
+func TestKubeletUpgradesThatFailLeaveNoConnection(t *testing.T) {
 	t.Parallel()
 	k := newKubelet(t)
 	base := kubeletPlane(t, k.port, "127.0.0.0/8")
@@ -231,8 +231,8 @@ func TestUpgradesThatFailLeaveNoConnection(t *testing.T) {
 	}
 }
 
-// TestKubeletsAreReachedWhereThatIsAllowed, and by users who may create what they ask for.
-func TestKubeletsAreReachedWhereThatIsAllowed(t *testing.T) {
+// TestKubeletIsReachedOnlyAtAllowedAddresses, and by users who may create what they ask for.
+func TestKubeletIsReachedOnlyAtAllowedAddresses(t *testing.T) {
 	t.Parallel()
 	k := newKubelet(t)
 	for name, c := range map[string]struct {

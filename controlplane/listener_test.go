@@ -56,7 +56,7 @@ func TestKubeconfigReachesTheListener(t *testing.T) {
 
 // The other plane stands for a second authority: what it shows and whom it knows
 // are its own certificates.
-func TestOtherAuthoritiesAreTakenInBesideTheOwn(t *testing.T) {
+func TestListenerAcceptsOtherAuthoritiesBesideItsOwn(t *testing.T) {
 	t.Parallel()
 	other, err := controlplane.NewKeys()
 	if err != nil {
@@ -104,7 +104,7 @@ func clientPair(t *testing.T, plane *controlplane.Plane) (crt, key []byte) {
 	return config.CertData, config.KeyData
 }
 
-func TestStopEndsWatchesOfTheNetwork(t *testing.T) {
+func TestPlaneStopEndsWatchesOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	plane, api := listening(t, controlplane.Options{})
 	watch := api.open(t.Context(), "GET", configMaps+"?watch=true", "")
@@ -117,7 +117,7 @@ func TestStopEndsWatchesOfTheNetwork(t *testing.T) {
 	}
 }
 
-func TestStrangersSeeNothing(t *testing.T) {
+func TestListenerRefusesUnauthenticatedRequests(t *testing.T) {
 	t.Parallel()
 	plane, _ := listening(t, controlplane.Options{Authentication: controlplane.Authentication{Tokens: auth.Tokens{
 		"ada-token": {Name: "ada", Groups: []string{auth.Masters}},
@@ -166,7 +166,7 @@ func TestPlaneWithADirectoryRemembers(t *testing.T) {
 	equal(t, "names with the old kubeconfig", []string{"a"}, apiOf(t, config).names(cronTabs))
 }
 
-func TestSnapshotsAreForMasters(t *testing.T) {
+func TestSnapshotEndpointRequiresSystemMasters(t *testing.T) {
 	t.Parallel()
 	plane, _ := newPlane(t)
 	bob := apiOf(t, plane.RESTConfigFor(&auth.User{Name: "bob"}))

@@ -72,7 +72,7 @@ func report(t *testing.T, verdict wiretest.Verdict, key, want string, answer wir
 	switch {
 	case *oracleMended && verdict == wiretest.Mended, *oracleOwn:
 	case verdict == wiretest.Mended:
-		t.Errorf("%s is answered like the real server: take it off %s or %s", key, wiretest.PendingFile, wiretest.DifferencesFile)
+		t.Errorf("%s is answered as by kube-apiserver: take it off %s or %s", key, wiretest.PendingFile, wiretest.DifferencesFile)
 	case verdict == wiretest.Differs:
 		t.Errorf("%s (-real +steer):\n%s", key, cmp.Diff(want, answer.Text))
 	case verdict == wiretest.Pending && testing.Verbose():
@@ -80,7 +80,7 @@ func report(t *testing.T, verdict wiretest.Verdict, key, want string, answer wir
 	}
 }
 
-// steerTarget serves a plane of its own. The real server was recorded without
+// steerTarget serves a plane of its own. kube-apiserver was recorded without
 // kube-controller-manager, so its controllers are left out here as well.
 func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 	t.Helper()
@@ -92,7 +92,7 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(script.Admission) > 0 { // the real server has such a key, which takes long to make
+	if len(script.Admission) > 0 { // kube-apiserver has such a key, which takes long to make
 		if keys.Accounts.Signer, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func (c *tally) add(verdict wiretest.Verdict, key string) {
 }
 
 func (c *tally) finish(t *testing.T) {
-	t.Logf("%d answers like the real server's, %d different on purpose, %d pending, %d wrong",
+	t.Logf("%d answers like kube-apiserver's, %d different on purpose, %d pending, %d wrong",
 		c.counts[wiretest.Same]+c.counts[wiretest.Mended], c.counts[wiretest.Intended], c.counts[wiretest.Pending], c.counts[wiretest.Differs])
 	if !*oracleMended || len(c.mended) == 0 {
 		return

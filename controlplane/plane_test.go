@@ -229,7 +229,7 @@ func TestDefinitionIsServedWhenItsCreationReturns(t *testing.T) {
 	equal(t, "broken rule", want, api.refused("PATCH", cronTabs+"/a", "spec: {replicas: 100}"))
 }
 
-func TestDeletionOfADefinitionTakesItsObjectsAlong(t *testing.T) {
+func TestDefinitionDeletionDeletesItsObjects(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	crd := definitions + "/crontabs.stable.example.com"
@@ -253,7 +253,7 @@ func TestDeletionOfADefinitionTakesItsObjectsAlong(t *testing.T) {
 	equal(t, "objects of a new definition of that name", []string(nil), api.names(cronTabs))
 }
 
-func TestNamesThatAreReleasedGoToWhoWaitsForThem(t *testing.T) {
+func TestDefinitionTakesNamesThatAreReleased(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	api.must("POST", definitions, cronTabCRD("crontabs", "CronTab", "ct"))
@@ -267,7 +267,7 @@ func TestNamesThatAreReleasedGoToWhoWaitsForThem(t *testing.T) {
 	equal(t, "objects", []string(nil), api.names(timeTables))
 }
 
-func TestOwnersTakeTheirDependentsAlong(t *testing.T) {
+func TestCollectorDeletesDependentsOfOwners(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		policy string
@@ -306,7 +306,7 @@ func TestCollectorActsUnderItsOwnName(t *testing.T) {
 	}
 }
 
-func TestNamespacesGoWithEverythingInThem(t *testing.T) {
+func TestNamespaceDeletionDeletesItsContent(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	api.must("POST", definitions, cronTabCRD("crontabs", "CronTab", "ct"))
@@ -329,7 +329,7 @@ func TestNamespacesGoWithEverythingInThem(t *testing.T) {
 	equal(t, "custom resources elsewhere", []string{"elsewhere"}, api.names(cronTabs))
 }
 
-func TestNamespacesGuardTheirContent(t *testing.T) {
+func TestNamespaceLifecycleRefusesCreations(t *testing.T) {
 	t.Parallel()
 	_, api := newPlane(t)
 	equal(t, "creation in a missing namespace", `404 NotFound: namespaces "missing" not found`,
@@ -340,7 +340,7 @@ func TestNamespacesGuardTheirContent(t *testing.T) {
 	}
 }
 
-func TestForksGoTheirOwnWay(t *testing.T) {
+func TestForksAreIndependent(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	api.must("POST", definitions, cronTabCRD("crontabs", "CronTab", "ct"))

@@ -24,9 +24,9 @@ var recordedPolicies []byte
 // numberedType is the name of a type in a message, which has a number that says nothing.
 var numberedType = regexp.MustCompile(`\b(Deployment|StatefulSet|Pod|Event|ConfigMap|Job|Thing)\d+\b`)
 
-// TestPoliciesAreCheckedAgainstTheTypesTheyAreAbout holds what is said of expressions to
+// TestPoliciesAreTypeChecked holds what is said of expressions to
 // what was recorded, and that a policy is looked at once per generation.
-func TestPoliciesAreCheckedAgainstTheTypesTheyAreAbout(t *testing.T) {
+func TestPoliciesAreTypeChecked(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	documents := bytes.Split(recordedPolicies, []byte("\n---\n"))

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestClaimsAndVolumesGoWhenNothingUsesThem: what admission has protected, the
+// TestProtectionReleasesUnusedClaimsAndVolumes: what admission has protected, the
 // controller lets go of, under the roles that it has.
-func TestClaimsAndVolumesGoWhenNothingUsesThem(t *testing.T) {
+func TestProtectionReleasesUnusedClaimsAndVolumes(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	settle := func() {
@@ -45,9 +45,9 @@ func TestClaimsAndVolumesGoWhenNothingUsesThem(t *testing.T) {
 	}
 }
 
-// TestClassesStayWhileSomethingHasThem: an attributes class goes with the last
+// TestProtectionKeepsVolumeAttributesClassesInUse: an attributes class goes with the last
 // claim that names it.
-func TestClassesStayWhileSomethingHasThem(t *testing.T) {
+func TestProtectionKeepsVolumeAttributesClassesInUse(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	const class, claim = "/apis/storage.k8s.io/v1/volumeattributesclasses", "/api/v1/namespaces/default/persistentvolumeclaims"

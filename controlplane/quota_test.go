@@ -20,10 +20,10 @@ import (
 
 const quotas = "/api/v1/namespaces/default/resourcequotas"
 
-// TestConcurrentCreationsDoNotExceedAQuota lets many create and delete at once,
+// TestQuotaHoldsUnderConcurrentCreations lets many create and delete at once,
 // while the controller corrects the status between them, and counts what was
 // stored at each revision.
-func TestConcurrentCreationsDoNotExceedAQuota(t *testing.T) {
+func TestQuotaHoldsUnderConcurrentCreations(t *testing.T) {
 	t.Parallel()
 	const hard, workers, rounds = 5, 8, 40
 	store := storage.NewMemory(storage.MemoryOptions{HistoryBytes: 1 << 30})
@@ -97,9 +97,9 @@ func (s *slowStore) Commit(ctx context.Context, w storage.Write) (*storage.Recor
 	return s.Store.Commit(ctx, w)
 }
 
-// TestAChargeHoldsUntilItsObjectIsStored: the controller, which does not see the
+// TestQuotaChargeHoldsUntilItsObjectIsStored: the controller, which does not see the
 // object yet, must not give away what was charged for it.
-func TestAChargeHoldsUntilItsObjectIsStored(t *testing.T) {
+func TestQuotaChargeHoldsUntilItsObjectIsStored(t *testing.T) {
 	t.Parallel()
 	store := &slowStore{
 		Store: storage.NewMemory(storage.MemoryOptions{}), name: "default/slow",

@@ -33,9 +33,9 @@ func readiness(r *unstructured.Unstructured) [3]string {
 	return out
 }
 
-// TestRangesStayWhileServicesHaveTheirAddresses: words, order and times are those
+// TestServiceCIDRStaysWhileServicesUseIt: words, order and times are those
 // of oracle/cmd/controllers.
-func TestRangesStayWhileServicesHaveTheirAddresses(t *testing.T) {
+func TestServiceCIDRStaysWhileServicesUseIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		plane, api := newPlane(t)
@@ -81,9 +81,9 @@ func TestRangesStayWhileServicesHaveTheirAddresses(t *testing.T) {
 		equal(t, "while a Service has an address", held, readiness(api.must("GET", ranges+"/more", "")))
 		api.must("DELETE", services+"/a", "")
 		settle()
-		equal(t, "there when nobody has one", false, there("more"))
+		equal(t, "there when no Service has one", false, there("more"))
 
-		// Nobody has an address, but one may be on its way.
+		// No Service has an address, but one may be under way.
 		create("unused", "10.2.0.0/28")
 		api.must("DELETE", ranges+"/unused", "")
 		settle()
@@ -104,9 +104,9 @@ func TestRangesStayWhileServicesHaveTheirAddresses(t *testing.T) {
 	})
 }
 
-// TestTheFirstRangeIsAsItsControllerLeavesIt: it costs a start nothing, and comes
+// TestServiceCIDRKubernetesIsAsItsControllerLeavesIt: it costs a start nothing, and comes
 // back as it was.
-func TestTheFirstRangeIsAsItsControllerLeavesIt(t *testing.T) {
+func TestServiceCIDRKubernetesIsAsItsControllerLeavesIt(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	before := api.must("GET", ranges+"/kubernetes", "")
@@ -124,9 +124,9 @@ func TestTheFirstRangeIsAsItsControllerLeavesIt(t *testing.T) {
 	equal(t, "its address", "IPAddress", api.must("GET", "/apis/networking.k8s.io/v1/ipaddresses/10.0.0.1", "").GetKind())
 }
 
-// TestTheFirstRangeWithoutControllers is as kube-apiserver alone leaves it; the
+// TestServiceCIDRKubernetesWithoutControllers is as kube-apiserver alone leaves it; the
 // conversation kinds-boot has the whole of it.
-func TestTheFirstRangeWithoutControllers(t *testing.T) {
+func TestServiceCIDRKubernetesWithoutControllers(t *testing.T) {
 	t.Parallel()
 	plane, err := controlplane.New(controlplane.Options{ManualControllers: true, Disable: []string{"service-cidr-controller"}})
 	if err != nil {

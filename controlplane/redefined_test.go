@@ -37,7 +37,7 @@ func (m *meanwhile) Validate(_ context.Context, r *resource.AdmissionRequest) er
 }
 
 // after is a store that does something, once, when a definition has been stored
-// and nobody knows of that yet.
+// and that is not served yet.
 type after struct {
 	*storage.Memory
 	do func()
@@ -101,7 +101,7 @@ func underTheSecondSchema(t *testing.T, api *api, s *after, verb string) {
 	}
 }
 
-func TestAWriteWhoseDefinitionIsReplacedIsHeldToTheNewOne(t *testing.T) {
+func TestWriteIsValidatedByADefinitionThatReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	for verb := range gadgetWrites {
 		t.Run(verb, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAWriteWhoseDefinitionIsReplacedIsHeldToTheNewOne(t *testing.T) {
 	}
 }
 
-func TestAWriteThatMeetsAStoredDefinitionBeforeItIsServedIsHeldToIt(t *testing.T) {
+func TestWriteIsValidatedByAStoredDefinitionBeforeItIsServed(t *testing.T) {
 	t.Parallel()
 	for verb := range gadgetWrites {
 		t.Run(verb, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestAWriteThatMeetsAStoredDefinitionBeforeItIsServedIsHeldToIt(t *testing.T
 	}
 }
 
-func TestAWriteWhoseDefinitionIsDeletedStoresNothing(t *testing.T) {
+func TestWriteStoresNothingAfterItsDefinitionIsDeleted(t *testing.T) {
 	t.Parallel()
 	plane, api, m, _ := redefinable(t)
 	api.must("PATCH", gadgets+"/a", "metadata: {finalizers: null}")

@@ -74,10 +74,10 @@ var frames = websocket.Codec{Unmarshal: func(data []byte, kind byte, v any) erro
 	return nil
 }}
 
-// TestAWatchGoesOverAWebSocket holds what kube-apiserver 1.36.3 does: JSON as texts,
+// TestWatchWorksOverAWebSocket holds what kube-apiserver 1.36.3 does: JSON as texts,
 // one event in each with its line end, protobuf as binary messages without length,
 // and an orderly close when the time is up.
-func TestAWatchGoesOverAWebSocket(t *testing.T) {
+func TestWatchWorksOverAWebSocket(t *testing.T) {
 	t.Parallel()
 	plane, url := socketServer(t)
 	query := "&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.namespace%3Ddefault"
@@ -142,7 +142,7 @@ func TestAWatchGoesOverAWebSocket(t *testing.T) {
 	}
 }
 
-func TestAWatchOverAWebSocketEndsWithItsClientAndWithThePlane(t *testing.T) {
+func TestWatchOverAWebSocketEndsWithItsClientAndWithThePlane(t *testing.T) {
 	t.Parallel()
 	plane, url := socketServer(t)
 	ws, err := dialSocket(t, url, "&fieldSelector=metadata.name%3Done")
@@ -175,10 +175,9 @@ func TestAWatchOverAWebSocketEndsWithItsClientAndWithThePlane(t *testing.T) {
 	}
 }
 
-// TestWhoAsksWronglyForAWebSocketIsRefused holds the answers of kube-apiserver: what
-// is wrong with the watch is told as ever, what is wrong with the socket by its
-// status alone.
-func TestWhoAsksWronglyForAWebSocketIsRefused(t *testing.T) {
+// TestWatchRefusesMalformedWebSocketRequests holds the answers of kube-apiserver:
+// errors of the watch have a Status, those of the WebSocket an HTTP status alone.
+func TestWatchRefusesMalformedWebSocketRequests(t *testing.T) {
 	t.Parallel()
 	_, url := socketServer(t)
 	usual := []string{

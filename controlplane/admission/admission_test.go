@@ -119,7 +119,7 @@ func amounts(pairs ...string) corev1.ResourceList {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestPodsGetThePriorityOfTheirClass(t *testing.T) {
+func TestPrioritySetsThePriorityOfPods(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	put := func(name string, value int32, isDefault bool, policy corev1.PreemptionPolicy) {
@@ -154,7 +154,7 @@ func TestPodsGetThePriorityOfTheirClass(t *testing.T) {
 	c.accepts("priorityclasses.scheduling.k8s.io", usual, usual)
 }
 
-func TestPodsTolerateNodesThatAreAwayForAWhile(t *testing.T) {
+func TestDefaultTolerationsAreAddedToPods(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	p := pod(nil)
@@ -168,7 +168,7 @@ func TestPodsTolerateNodesThatAreAwayForAWhile(t *testing.T) {
 	equal(t, "of one that tolerates everything", 1, len(all.Spec.Tolerations))
 }
 
-func TestClaimsAndVolumesAreProtectedAndGetTheNewestDefaultClass(t *testing.T) {
+func TestStorageProtectsObjectsAndSetsTheDefaultClass(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	for i, name := range []string{"old", "new", "other"} {
@@ -189,7 +189,7 @@ func TestClaimsAndVolumesAreProtectedAndGetTheNewestDefaultClass(t *testing.T) {
 	equal(t, "volume", []string{"a/b", "kubernetes.io/pv-protection"}, volume.Finalizers)
 }
 
-func TestClaimsGrowOnlyWhereTheirClassAllowsIt(t *testing.T) {
+func TestStorageResizeRequiresAnExpandableClass(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.has("storage.k8s.io/storageclasses", "grows", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "grows"}, AllowVolumeExpansion: ptr(true)})
@@ -205,7 +205,7 @@ func TestClaimsGrowOnlyWhereTheirClassAllowsIt(t *testing.T) {
 		"persistentvolumeclaims", claim("stays", "2Gi", ""), claim("stays", "1Gi", corev1.ClaimBound))
 }
 
-func TestIngressesGetTheDefaultClass(t *testing.T) {
+func TestIngressClassSetsTheDefault(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.has("networking.k8s.io/ingressclasses", "usual", &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{
@@ -220,7 +220,7 @@ func TestIngressesGetTheDefaultClass(t *testing.T) {
 	equal(t, "class of one with the annotation", (*string)(nil), annotated.Spec.IngressClassName)
 }
 
-func TestNewNodesAreTainted(t *testing.T) {
+func TestTaintNodesTaintsNewNodes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
@@ -229,7 +229,7 @@ func TestNewNodesAreTainted(t *testing.T) {
 	equal(t, "taints", []corev1.Taint{{Key: "node.kubernetes.io/not-ready", Effect: corev1.TaintEffectNoSchedule}}, node.Spec.Taints)
 }
 
-func TestPodsGetWhatTheirRuntimeClassSays(t *testing.T) {
+func TestRuntimeClassSetsOverheadAndScheduling(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.has("node.k8s.io/runtimeclasses", "vm", &nodev1.RuntimeClass{
@@ -250,7 +250,7 @@ func TestPodsGetWhatTheirRuntimeClassSays(t *testing.T) {
 		}), nil)
 }
 
-func TestLimitRangesFillInAndHold(t *testing.T) {
+func TestLimitRangerSetsDefaultsAndBounds(t *testing.T) {
 	t.Parallel()
 	limits := func(item corev1.LimitRangeItem) *cluster {
 		c := newCluster(t)
@@ -298,7 +298,7 @@ func TestLimitRangesFillInAndHold(t *testing.T) {
 		}}, nil)
 }
 
-func TestAPodNeedsWhatItsHungriestPhaseNeeds(t *testing.T) {
+func TestPodResourcesAreThoseOfTheLargestPhase(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
 	container := func(cpu string, restart *corev1.ContainerRestartPolicy) corev1.Container {
@@ -320,9 +320,9 @@ func TestAPodNeedsWhatItsHungriestPhaseNeeds(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedAboutOtherResources: writes of most resources cost the chain nothing,
+// TestChainSkipsOtherResources: writes of most resources cost the chain nothing,
 // and those of the others no more than the links that have to do with them.
-func TestNobodyIsAskedAboutOtherResources(t *testing.T) {
+func TestChainSkipsOtherResources(t *testing.T) {
 	t.Parallel()
 	chain := admission.Chain(storage.NewMemory(storage.MemoryOptions{}))
 	for name, want := range map[string]int{"configmaps": 0, "ingresses": 0, "ingresses.networking.k8s.io": 1, "persistentvolumeclaims": 4, "bindings": 1} {
@@ -331,7 +331,7 @@ func TestNobodyIsAskedAboutOtherResources(t *testing.T) {
 			t.Errorf("%s concern %d links, want %d", name, len(links), want)
 		}
 	}
-	// Who asks all links is told the same.
+	// The unrestricted chain admits the same.
 	p := pod(nil)
 	about := func(name string) *resource.AdmissionRequest {
 		return &resource.AdmissionRequest{Request: &resource.Request{Resource: of(name)}, Operation: resource.Create, Object: p}
@@ -341,8 +341,8 @@ func TestNobodyIsAskedAboutOtherResources(t *testing.T) {
 	}
 }
 
-// TestReadsFollowTheStore: what was read once is read again after a change.
-func TestReadsFollowTheStore(t *testing.T) {
+// TestReaderFollowsTheStore: what was read once is read again after a change.
+func TestReaderFollowsTheStore(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	for i := range 3 {

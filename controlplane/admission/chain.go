@@ -19,7 +19,7 @@ import (
 type plugin struct {
 	name string
 	make func(storage.Viewer) resource.Admission
-	// to are the resources that it has to do with; see [resource.Restrict].
+	// to are the resources that it applies to; see [resource.Restrict].
 	to []string
 }
 

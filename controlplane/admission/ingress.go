@@ -15,14 +15,14 @@ import (
 // IngressClass gives new Ingresses that say nothing about a class the default
 // one.
 type IngressClass struct {
-	classes *shelf[networkingv1.IngressClass]
+	classes *lister[networkingv1.IngressClass]
 }
 
 var _ resource.Admission = (*IngressClass)(nil)
 
 // NewIngressClass returns the admission over the classes of a store.
 func NewIngressClass(store storage.Viewer) *IngressClass {
-	return &IngressClass{newShelf[networkingv1.IngressClass](store, "networking.k8s.io/ingressclasses")}
+	return &IngressClass{newLister[networkingv1.IngressClass](store, "networking.k8s.io/ingressclasses")}
 }
 
 // annotatedClass is where Ingresses named their class before they had a field

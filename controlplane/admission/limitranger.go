@@ -20,13 +20,13 @@ import (
 
 // LimitRanger gives the containers of new Pods the default requests and limits
 // of the LimitRanges in their namespace, and holds Pods and claims to them.
-type LimitRanger struct{ ranges *shelf[corev1.LimitRange] }
+type LimitRanger struct{ ranges *lister[corev1.LimitRange] }
 
 var _ resource.Admission = (*LimitRanger)(nil)
 
 // NewLimitRanger returns the admission over the LimitRanges of a store.
 func NewLimitRanger(store storage.Viewer) *LimitRanger {
-	return &LimitRanger{newShelf[corev1.LimitRange](store, "limitranges")}
+	return &LimitRanger{newLister[corev1.LimitRange](store, "limitranges")}
 }
 
 // LimitAnnotation tells which requests and limits a LimitRange has set.

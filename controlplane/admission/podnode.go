@@ -20,11 +20,13 @@ import (
 )
 
 // nodesOf are the nodes of a store.
-func nodesOf(store storage.Viewer) *shelf[corev1.Node] { return newShelf[corev1.Node](store, "nodes") }
+func nodesOf(store storage.Viewer) *lister[corev1.Node] {
+	return newLister[corev1.Node](store, "nodes")
+}
 
 // TopologyLabels tells Pods the zone and the region of their node, in labels
 // (KEP-4742).
-type TopologyLabels struct{ nodes *shelf[corev1.Node] }
+type TopologyLabels struct{ nodes *lister[corev1.Node] }
 
 var _ resource.Admission = (*TopologyLabels)(nil)
 
@@ -94,7 +96,7 @@ func changedOnNode(r *resource.AdmissionRequest, ways ...string) (p, old *corev1
 }
 
 // resizing is what the admissions of changes on nodes have in common.
-type resizing struct{ nodes *shelf[corev1.Node] }
+type resizing struct{ nodes *lister[corev1.Node] }
 
 // Mutates implements [resource.Mutator]: Pods stay as they are.
 func (resizing) Mutates(*resource.AdmissionRequest) bool { return false }

@@ -32,13 +32,13 @@ import (
 // pod-security.kubernetes.io/* of their namespace ask for, and warns of Pods,
 // templates and namespaces where that is asked for. Verdicts and words are those of
 // the library that Kubernetes uses. There is no audit log for its audit mode.
-type PodSecurity struct{ namespaces *shelf[corev1.Namespace] }
+type PodSecurity struct{ namespaces *lister[corev1.Namespace] }
 
 var _ resource.Admission = (*PodSecurity)(nil)
 
 // NewPodSecurity returns the admission over the namespaces of a store.
 func NewPodSecurity(store storage.Viewer) *PodSecurity {
-	return &PodSecurity{newShelf[corev1.Namespace](store, "namespaces")}
+	return &PodSecurity{newLister[corev1.Namespace](store, "namespaces")}
 }
 
 // checks evaluates Pods; planes share it.
@@ -120,7 +120,7 @@ func asks(ns *corev1.Namespace) bool {
 	return false
 }
 
-// policyOf returns what a namespace asks for, and what is wrong with how it does.
+// policyOf returns the policy in the labels of a namespace, and the errors of the labels.
 func policyOf(ns *corev1.Namespace) (api.Policy, field.ErrorList) {
 	open := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
 	return api.PolicyToEvaluate(ns.Labels, api.Policy{Enforce: open, Audit: open, Warn: open})

@@ -16,14 +16,14 @@ import (
 // Priority gives new Pods the priority and preemption policy of their class, or
 // of the default class, and sees to it that there is at most one default.
 type Priority struct {
-	classes *shelf[schedulingv1.PriorityClass]
+	classes *lister[schedulingv1.PriorityClass]
 }
 
 var _ resource.Admission = (*Priority)(nil)
 
 // NewPriority returns the admission over the classes of a store.
 func NewPriority(store storage.Viewer) *Priority {
-	return &Priority{newShelf[schedulingv1.PriorityClass](store, "scheduling.k8s.io/priorityclasses")}
+	return &Priority{newLister[schedulingv1.PriorityClass](store, "scheduling.k8s.io/priorityclasses")}
 }
 
 // Mutates implements [resource.Mutator].

@@ -18,13 +18,13 @@ import (
 
 // RuntimeClass gives new Pods the overhead, the node selector and the
 // tolerations of their runtime class.
-type RuntimeClass struct{ classes *shelf[nodev1.RuntimeClass] }
+type RuntimeClass struct{ classes *lister[nodev1.RuntimeClass] }
 
 var _ resource.Admission = (*RuntimeClass)(nil)
 
 // NewRuntimeClass returns the admission over the classes of a store.
 func NewRuntimeClass(store storage.Viewer) *RuntimeClass {
-	return &RuntimeClass{newShelf[nodev1.RuntimeClass](store, "node.k8s.io/runtimeclasses")}
+	return &RuntimeClass{newLister[nodev1.RuntimeClass](store, "node.k8s.io/runtimeclasses")}
 }
 
 // Mutates implements [resource.Mutator].

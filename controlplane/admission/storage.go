@@ -61,13 +61,13 @@ func (s StorageProtection) Admit(_ context.Context, r *resource.AdmissionRequest
 func (StorageProtection) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // storageClasses are the storage classes of a store.
-func storageClasses(store storage.Viewer) *shelf[storagev1.StorageClass] {
-	return newShelf[storagev1.StorageClass](store, "storage.k8s.io/storageclasses")
+func storageClasses(store storage.Viewer) *lister[storagev1.StorageClass] {
+	return newLister[storagev1.StorageClass](store, "storage.k8s.io/storageclasses")
 }
 
 // StorageClass gives new claims that say nothing about a class the default one.
 type StorageClass struct {
-	classes *shelf[storagev1.StorageClass]
+	classes *lister[storagev1.StorageClass]
 }
 
 var _ resource.Admission = (*StorageClass)(nil)
@@ -136,7 +136,7 @@ func newest[T any, P interface {
 
 // VolumeResize lets claims grow that are bound and of a class that allows it.
 type VolumeResize struct {
-	classes *shelf[storagev1.StorageClass]
+	classes *lister[storagev1.StorageClass]
 }
 
 var _ resource.Admission = (*VolumeResize)(nil)

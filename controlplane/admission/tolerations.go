@@ -48,7 +48,7 @@ func (Tolerations) Admit(_ context.Context, r *resource.AdmissionRequest) error 
 // Validate implements [resource.Admission].
 func (Tolerations) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
-// tolerates reports whether a Pod says something about being evicted for a taint.
+// tolerates reports whether a Pod has a toleration for the NoExecute effect of a taint.
 func tolerates(p *corev1.Pod, taint string) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")

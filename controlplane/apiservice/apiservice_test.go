@@ -64,7 +64,7 @@ func ask(t *testing.T, p *controlplane.Plane, method, path, contentType string, 
 	return response.StatusCode, answer
 }
 
-func TestWhatIsBuiltInComesBackAtTheNextStart(t *testing.T) {
+func TestBuiltInServicesAreRestoredAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	first := plane(t, store)
@@ -84,7 +84,7 @@ func TestWhatIsBuiltInComesBackAtTheNextStart(t *testing.T) {
 	}
 }
 
-func TestServicesOfOthersSurviveARestart(t *testing.T) {
+func TestAggregatedServicesSurviveARestart(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	const remote = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.metrics.example.com"},
@@ -129,9 +129,9 @@ func TestServicesTravelAsProtobuf(t *testing.T) {
 	}
 }
 
-// TestTheIndexAgreesWithReadingEverything compares a controller that sees one
+// TestIndexEqualsRebuild compares a controller that sees one
 // write after the other with one that starts from what is stored.
-func TestTheIndexAgreesWithReadingEverything(t *testing.T) {
+func TestIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	store := storage.NewMemory(storage.MemoryOptions{})

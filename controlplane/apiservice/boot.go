@@ -36,7 +36,7 @@ const (
 func Boot(view storage.View, builtin []*resource.Resource, uid func() types.UID, now time.Time) (create []storage.Write, restore []step.Request) {
 	for _, gv := range versions(builtin) {
 		if gv.Group == group {
-			continue // nobody could look after that one
+			continue // no controller would maintain that one
 		}
 		key := storage.Key{Bucket: Bucket, Name: name(gv)}
 		rec := view.Get(key)
@@ -45,7 +45,7 @@ func Boot(view storage.View, builtin []*resource.Resource, uid func() types.UID,
 			continue
 		}
 		if bytes.Contains(rec.Value, []byte(stored(gv))) {
-			continue // nobody has changed it
+			continue // it is unchanged
 		}
 		if s := decode(rec); s != nil && s.Labels[automanaged] != "" && !equality.Semantic.DeepEqual(s.Spec, spec(gv)) {
 			s.Spec = spec(gv)

@@ -24,7 +24,7 @@ const (
 
 // Admission is the three plugins for requests: who approves must have the
 // permission to approve for their signer, who answers the permission to sign for
-// it, and nobody gets a certificate of a master.
+// it, and certificates of system:masters are refused.
 type Admission struct {
 	// Authorizer is asked for the permissions.
 	Authorizer auth.Authorizer

@@ -90,7 +90,7 @@ const (
 	nodeServing = certificatesv1.KubeletServingSignerName
 )
 
-func TestSignersCertifyWhatTheyAreFor(t *testing.T) {
+func TestSignerChecksTheRulesOfItsSignerName(t *testing.T) {
 	t.Parallel()
 	jane := pkix.Name{CommonName: "jane", Organization: []string{"dev"}}
 	node := pkix.Name{CommonName: "system:node:n", Organization: []string{"system:nodes"}}
@@ -125,7 +125,7 @@ func TestSignersCertifyWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-func TestCertificatesSayWhatWasAskedForAndEndInTime(t *testing.T) {
+func TestSignerCopiesTheRequestAndBoundsItsDuration(t *testing.T) {
 	t.Parallel()
 	seconds := int32(3600)
 	for name, c := range map[string]struct {
@@ -177,7 +177,7 @@ func put(t *testing.T, store storage.Store, r request) storage.Key {
 	return key
 }
 
-func TestOnlyApprovedRequestsAreSigned(t *testing.T) {
+func TestSignerSignsOnlyApprovedRequests(t *testing.T) {
 	t.Parallel()
 	ca := authority(t, longestLife)
 	jane := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "jane"}}
@@ -203,7 +203,7 @@ func TestOnlyApprovedRequestsAreSigned(t *testing.T) {
 	}
 }
 
-func TestOldRequestsGo(t *testing.T) {
+func TestCleanerDeletesOldRequests(t *testing.T) {
 	t.Parallel()
 	jane := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "jane"}}
 	minute := begin().Add(time.Minute)
@@ -257,7 +257,7 @@ func (p permitted) Authorize(_ context.Context, a *auth.Attributes) (auth.Decisi
 	return auth.NoOpinion, "", nil
 }
 
-func TestApprovalAndSigningNeedPermissionForTheSigner(t *testing.T) {
+func TestAdmissionRequiresPermissionForTheSigner(t *testing.T) {
 	t.Parallel()
 	old := asks(t, "example.com/a", &x509.CertificateRequest{}, client)
 	signed := old.DeepCopy()

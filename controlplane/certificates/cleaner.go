@@ -25,7 +25,7 @@ const (
 
 // Cleaner is the controller that deletes requests an hour after they have been
 // denied, have failed, or have been approved and answered; when what was issued
-// has ended; and a day after their creation if nobody decided.
+// has ended; and a day after their creation if no condition decides on them.
 type Cleaner struct {
 	// deadlines are when requests go; next is the first of them.
 	deadlines map[storage.Key]deadline

@@ -4,9 +4,9 @@
 // Package certificates is the API by which programs and people come to
 // certificates: certificates.k8s.io/v1.
 //
-// Somebody creates a CertificateSigningRequest, which says who they are and what
-// they want certified. Somebody else, who may "approve" for the signer that it
-// names, approves or denies it through the subresource approval. The signer then
+// A client creates a CertificateSigningRequest, which holds its identity and what
+// it wants certified. A user with the permission "approve" for the signer that it
+// names approves or denies it through the subresource approval. The signer then
 // puts the certificate into its status.
 //
 //   - [Resource] is the kind with its subresources.

@@ -113,8 +113,8 @@ func (a *Authority) issue(r request, csr *x509.CertificateRequest, now time.Time
 	if end.After(a.Certificate.NotAfter) {
 		end = a.Certificate.NotAfter
 	}
-	// The number is the request's own, so that it is issued once, whoever tries
-	// again, and the same in every run with the same entropy.
+	// The number is the request's own, so that retries issue the same one, and
+	// it is the same in every run with the same entropy.
 	sum := sha256.Sum256(append([]byte(r.UID), csr.Raw...))
 	template := &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(sum[:16]), RawSubject: csr.RawSubject,

@@ -54,7 +54,7 @@ var shared = sync.OnceValue(func() *resource.Resource {
 	return r
 })
 
-// prepare notes who asks. What a request says does not change any more.
+// prepare records the user who creates the request. The spec is immutable afterwards.
 func prepare(ctx context.Context, obj, old request) {
 	if old != nil {
 		obj.Spec = old.Spec

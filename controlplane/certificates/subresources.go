@@ -72,7 +72,7 @@ func (statusRules) Validate(_ context.Context, obj, old resource.Object) field.E
 	return errs
 }
 
-// plain is what both have in common with kinds that have no rules.
+// plain holds the methods of [resource.Strategy] that do nothing.
 type plain struct{}
 
 // Normalize implements [resource.Strategy].
@@ -81,7 +81,7 @@ func (plain) Normalize(resource.Object) ([]string, error) { return nil, nil }
 // Warnings implements [resource.Strategy].
 func (plain) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 
-// decisions are the conditions by which somebody decides on a request.
+// decisions are the conditions that decide on a request.
 func decisions() []certificatesv1.RequestConditionType {
 	return []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied}
 }

@@ -147,7 +147,7 @@ func validateConditions(r request) field.ErrorList {
 	return errs
 }
 
-// certificateProblem says what is wrong with issued certificates, in PEM.
+// certificateProblem validates issued certificates in PEM and returns the first problem.
 func certificateProblem(text []byte) string {
 	count := 0
 	for {

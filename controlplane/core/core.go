@@ -43,8 +43,7 @@ var resources = sync.OnceValue(describe)
 
 func describe() []*resource.Resource {
 	return slices.Concat(
-		namespaceKinds(),
-		configKinds(),
+		[]*resource.Resource{namespaces(), configMaps(), secrets(), serviceAccounts(), leases()},
 		eventKinds(),
 		pod.Resources(),
 		workload.Resources(),
@@ -53,7 +52,7 @@ func describe() []*resource.Resource {
 		network.Resources(),
 		volume.Resources(),
 		node.Resources(),
-		policyKinds(),
+		[]*resource.Resource{podDisruptionBudgets(), resourceQuotas(), limitRanges()},
 		flow.Resources(),
 		device.Resources(),
 		rbacKinds(),

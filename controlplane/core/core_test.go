@@ -42,9 +42,9 @@ func find(t *testing.T, apiVersion, kind string) (*resource.Resource, *resource.
 	return nil, nil
 }
 
-// TestCreatedObjects replays creations that were recorded from kube-apiserver:
+// TestResourcesPrepareCreationsAsKubeAPIServerDoes replays creations that were recorded from kube-apiserver:
 // defaults, initial status, generation, field ownership and table cells.
-func TestCreatedObjects(t *testing.T) {
+func TestResourcesPrepareCreationsAsKubeAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	for _, r := range readRecorded(t) {
 		metadata := r.Output["metadata"].(map[string]any)
@@ -218,9 +218,9 @@ func encodeAny(t *testing.T, v any) any {
 	return out
 }
 
-// TestNamesAgreeWithKubernetes compares names, scope and subresources with what
+// TestResourcesHaveTheNamesOfKubernetes compares names, scope and subresources with what
 // kube-apiserver 1.36.3 tells about itself.
-func TestNamesAgreeWithKubernetes(t *testing.T) {
+func TestResourcesHaveTheNamesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/discovery.json")
 	if err != nil {

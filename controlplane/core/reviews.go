@@ -23,7 +23,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-// Reviews returns the kinds by which clients ask who they are and what somebody
+// Reviews returns the kinds by which clients ask who they are and what a user
 // may do. Nothing of them is stored.
 //
 // Nil tokens leave TokenReview out.
@@ -68,7 +68,7 @@ type answerer[T any, P kind.Object[T]] struct {
 }
 
 // Create implements resource.Creater. A refusal names the group only, as that of
-// the real server does.
+// kube-apiserver does.
 func (a answerer[T, P]) Create(ctx context.Context, r *resource.Request, obj resource.Object, _ *metav1.CreateOptions) (resource.Object, error) {
 	if a.validate != nil {
 		if errs := a.validate(obj.(P)); len(errs) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// refuseConversion fails whatever needs the conversion webhook of a definition:
+// refuseConversion fails requests that need the conversion webhook of a definition:
 // none is called yet.
 func refuseConversion(crd *v1.CustomResourceDefinition) func(context.Context, []resource.Object, string) ([]resource.Object, error) {
 	name := crd.Name

@@ -44,7 +44,7 @@ func conditions(crd *v1.CustomResourceDefinition) []string {
 	return out
 }
 
-func TestNamesAreGivenFirstComeFirstServed(t *testing.T) {
+func TestNamesAreAcceptedFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	first := define("Widget", short("w"))
 	settle(first, taken{})
@@ -99,7 +99,7 @@ func TestDefinitionsWithoutValidTrustAreNotEstablished(t *testing.T) {
 	}
 }
 
-func TestSettlingTwiceChangesNothing(t *testing.T) {
+func TestSettleIsIdempotent(t *testing.T) {
 	t.Parallel()
 	crd := define("Widget")
 	settle(crd, taken{})
@@ -110,7 +110,7 @@ func TestSettlingTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestCommunityGroupsCarryTheirApproval(t *testing.T) {
+func TestCommunityGroupsRequireApproval(t *testing.T) {
 	t.Parallel()
 	crd := define("Widget", func(c *v1.CustomResourceDefinition) {
 		c.Spec.Group = "widgets.k8s.io"
@@ -182,9 +182,9 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return out
 }
 
-// TestRulesEndWhenTheyHaveCostTooMuch evaluates a rule that no definition may have, because
+// TestRulesEndAtTheirCostLimit evaluates a rule that no definition may have, because
 // its estimated cost is too high: a thousand million steps.
-func TestRulesEndWhenTheyHaveCostTooMuch(t *testing.T) {
+func TestRulesEndAtTheirCostLimit(t *testing.T) {
 	t.Parallel()
 	const costly = `
 name: v1
@@ -217,7 +217,7 @@ schema:
 	}
 }
 
-func TestObjectsAreBroughtIntoShape(t *testing.T) {
+func TestStrategyNormalizesObjects(t *testing.T) {
 	t.Parallel()
 	s := cronTabStrategy(t)
 	obj := object(t, `
@@ -245,7 +245,7 @@ extra: 1
 	}
 }
 
-func TestStatusIsApartFromTheObject(t *testing.T) {
+func TestStrategySeparatesStatus(t *testing.T) {
 	t.Parallel()
 	s, ctx := cronTabStrategy(t), context.Background()
 	obj := object(t, "spec: {cronSpec: x}\nstatus: {phase: Good}")
@@ -277,7 +277,7 @@ func TestStatusIsApartFromTheObject(t *testing.T) {
 	}
 }
 
-func TestObjectsAreValidated(t *testing.T) {
+func TestStrategyValidatesObjects(t *testing.T) {
 	t.Parallel()
 	s := cronTabStrategy(t)
 	for _, test := range []struct {

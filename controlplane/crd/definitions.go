@@ -54,7 +54,7 @@ type Definitions struct {
 
 // entry is one stored definition.
 type entry struct {
-	// crd as stored at revision. It is shared: nobody may change it.
+	// crd as stored at revision. It is shared and must not be changed.
 	crd      *v1.CustomResourceDefinition
 	revision storage.Revision
 	// serving identifies what is installed; zero when nothing is.

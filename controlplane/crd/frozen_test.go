@@ -16,9 +16,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// TestFrozenObjectsAreTreatedAsThawedOnes sends random objects through the rules in both
+// TestStrategyTreatsFrozenObjectsAsThawedOnes sends random objects through the rules in both
 // forms.
-func TestFrozenObjectsAreTreatedAsThawedOnes(t *testing.T) {
+func TestStrategyTreatsFrozenObjectsAsThawedOnes(t *testing.T) {
 	t.Parallel()
 	rules, valid, refused := cronTabStrategy(t), 0, 0
 	for seed := range uint64(600) {

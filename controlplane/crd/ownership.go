@@ -86,7 +86,7 @@ func (o *ownership) scale(version string) scaleOwnership {
 // scaleOwnership tracks writes to the scale of custom resources.
 type scaleOwnership struct{ *apply.Scale }
 
-// Apply refuses, as Kubernetes does, what nobody has written yet: to say whose a count is
+// Apply refuses, as Kubernetes does, an object that does not exist: to say whose a count is
 // that has no owner, it would need to convert the Scale of a custom resource.
 func (s scaleOwnership) Apply(live, applied resource.Object, manager string, force bool) (resource.Object, error) {
 	if len(live.GetManagedFields()) == 0 && applied.GetObjectKind().GroupVersionKind() == autoscalingv1.SchemeGroupVersion.WithKind("Scale") {

@@ -17,7 +17,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-func TestTheShortCutAcceptsWhatItKnows(t *testing.T) {
+func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
 	t.Parallel()
 	var schema spec.Schema
 	err := json.Unmarshal([]byte(`{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","properties":{
@@ -60,9 +60,9 @@ func TestTheShortCutAcceptsWhatItKnows(t *testing.T) {
 	}
 }
 
-// TestTheShortCutNeverAcceptsWhatValidationRefuses compares the two on random
+// TestPlainValidationNeverAcceptsWhatValidationRefuses compares the two on random
 // schemas and values.
-func TestTheShortCutNeverAcceptsWhatValidationRefuses(t *testing.T) {
+func TestPlainValidationNeverAcceptsWhatValidationRefuses(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	accepted, refused := 0, 0

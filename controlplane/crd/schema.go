@@ -136,7 +136,7 @@ func newSchema(in *v1.CustomResourceValidation) (*Schema, error) {
 }
 
 // Structural returns the structural form with pruned defaults, nil without a
-// schema. It is shared: nobody may change it.
+// schema. It is shared and must not be changed.
 func (s *Schema) Structural() (*schema.Structural, error) { return s.structural() }
 
 func (s *Schema) buildStructural() (*schema.Structural, error) {
@@ -182,7 +182,7 @@ func (s *Schema) buildTidy() *tidy {
 }
 
 // OpenAPI returns the schema as OpenAPI v3 has it, nil without one. It is
-// shared: nobody may change it.
+// shared and must not be changed.
 func (s *Schema) OpenAPI() *spec.Schema { return s.openapi() }
 
 func (s *Schema) buildOpenAPI() *spec.Schema {

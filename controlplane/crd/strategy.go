@@ -141,7 +141,7 @@ func (s *strategy) Prepare(_ context.Context, obj, old resource.Object) {
 // Prepare takes everything but status and managedFields from the old object.
 func (s statusStrategy) Prepare(_ context.Context, obj, old resource.Object) {
 	u := obj.(*unstructured.Unstructured)
-	// The record moves as it is: decoding it costs more than the rest.
+	// managedFields are copied without decoding, which costs more than the rest.
 	wished := u.Object
 	before := old.(*unstructured.Unstructured).Object
 	u.Object = maps.Clone(before)

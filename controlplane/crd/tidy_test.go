@@ -18,9 +18,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// TestWhatIsTidyIsLeftAsItIs compares the short cut with pruning on random
+// TestNormalizeLeavesTidyObjectsUnchanged compares the short cut with pruning on random
 // schemas and values.
-func TestWhatIsTidyIsLeftAsItIs(t *testing.T) {
+func TestNormalizeLeavesTidyObjectsUnchanged(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	tidied, left := 0, 0

@@ -104,7 +104,7 @@ func budget(change func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionB
 	return b
 }
 
-func TestBudgetsAllowWhatTheySay(t *testing.T) {
+func TestBudgetsAllowDisruptions(t *testing.T) {
 	t.Parallel()
 	number := func(s string) *intstr.IntOrString { n := intstr.Parse(s); return &n }
 	for name, c := range map[string]struct {
@@ -136,7 +136,7 @@ func TestBudgetsAllowWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestPodsWhoseEvictionWasAllowedAreGoneForAWhile(t *testing.T) {
+func TestBudgetsCountEvictedPodsAsDisrupted(t *testing.T) {
 	t.Parallel()
 	store, now := world(t, 4, 0), time.Now().Truncate(time.Second)
 	one := intstr.FromInt32(1)
@@ -156,7 +156,7 @@ func TestPodsWhoseEvictionWasAllowedAreGoneForAWhile(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllowedForPodsThatNobodyCounts(t *testing.T) {
+func TestBudgetsAllowNothingForPodsWithoutAController(t *testing.T) {
 	t.Parallel()
 	store, one := world(t, 2, 0), intstr.FromInt32(1)
 	put(t, store, "pods", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -169,7 +169,7 @@ func TestNothingIsAllowedForPodsThatNobodyCounts(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatCountsIsLookedAt(t *testing.T) {
+func TestControllerObservesOnlyRelevantWrites(t *testing.T) {
 	t.Parallel()
 	store, one := world(t, 4, 0), intstr.FromInt32(1)
 	put(t, store, bucket, budget(func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &one }))
@@ -180,16 +180,16 @@ func TestOnlyWhatCountsIsLookedAt(t *testing.T) {
 	_, c := judged(t, store, time.Now())
 	for write, want := range map[string]int{"pods other": 0, "configmaps default": 0, "apps/deployments default": 1, "pods default": 1} {
 		kind, namespace, _ := strings.Cut(write, " ")
-		steptest.Observe(c, storage.Event{Deleted: true, Record: &storage.Record{Key: storage.Key{Bucket: kind, Name: namespace + "/nobody"}}})
+		steptest.Observe(c, storage.Event{Deleted: true, Record: &storage.Record{Key: storage.Key{Bucket: kind, Name: namespace + "/other-pod"}}})
 		if got := len(c.Step(view, time.Now())); got != want {
 			t.Errorf("%s: %d requests, want %d", write, got, want)
 		}
 	}
 }
 
-// TestIndexAgreesWithReadingEverything: what the controller has followed is what it
+// TestIndexEqualsRebuild: what the controller has followed is what it
 // would read.
-func TestIndexAgreesWithReadingEverything(t *testing.T) {
+func TestIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
 	store, one := world(t, 3, 1), intstr.FromInt32(1)
 	put(t, store, bucket, budget(func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &one }))

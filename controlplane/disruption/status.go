@@ -35,7 +35,7 @@ func (c *Controller) judge(view storage.View, b *policyv1.PodDisruptionBudget, n
 		expected, desired, err = c.wanted(view, b, about)
 	}
 	if err != nil {
-		// Nothing may be evicted while nobody knows what for.
+		// Without a count nothing may be evicted.
 		s.DisruptionsAllowed, s.ObservedGeneration = 0, b.Generation
 		setCondition(b, metav1.ConditionFalse, policyv1.SyncFailedReason, err.Error())
 		return time.Time{}
@@ -91,7 +91,7 @@ type member struct {
 	owner           *metav1.OwnerReference
 }
 
-// memberOf reads a Pod. One that cannot be read is nobody's.
+// memberOf reads a Pod. One that cannot be read has no controller.
 func memberOf(rec *storage.Record) *member {
 	var p struct {
 		metav1.ObjectMeta `json:"metadata"`
@@ -176,7 +176,7 @@ type scalable struct {
 	} `json:"spec"`
 }
 
-// replicas returns how many Pods an owner wants, and which object says so: of a
+// replicas returns how many Pods an owner wants, and the object with that number: of a
 // ReplicaSet the Deployment that it belongs to, if there is one.
 func (c *Controller) replicas(view storage.View, namespace string, owner *metav1.OwnerReference) (uid types.UID, replicas int, ok bool) {
 	resource, ok := c.catalog.Kind(owner.APIVersion, owner.Kind)

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expiry deletes events that nobody has written for an hour.
+// Package expiry deletes events that have not been written for an hour.
 //
 // The [Expirer] is a [step.Controller] that mostly sleeps: it knows when every
 // event was last written, and asks to be woken when the oldest is due. The time

@@ -91,7 +91,7 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-func TestEventsGoAnHourAfterTheirLastWrite(t *testing.T) {
+func TestExpiryDeletesEventsAnHourAfterTheirLastWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.event("b", 0)
@@ -108,7 +108,7 @@ func TestEventsGoAnHourAfterTheirLastWrite(t *testing.T) {
 	equal(t, "nothing is left to wake for", time.Time{}, w.expirer.Wake())
 }
 
-func TestRefusedDeletionsAreAskedForAgain(t *testing.T) {
+func TestExpiryRepeatsRefusedDeletions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.event("a", 0)

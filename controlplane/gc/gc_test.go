@@ -116,7 +116,7 @@ func deleting(finalizers ...string) func(*metav1.ObjectMeta) {
 	}
 }
 
-func TestCollectorAsksForWhatTheStateCallsFor(t *testing.T) {
+func TestCollectorRequestsFollowFromTheState(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
@@ -193,7 +193,7 @@ func TestCollectorAsksForWhatTheStateCallsFor(t *testing.T) {
 	}
 }
 
-func TestDeletionOfTheOwnerReachesItsDependents(t *testing.T) {
+func TestCollectorReachesDependentsOfDeletedOwners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.object("a/owner", "1")
@@ -208,9 +208,9 @@ func TestDeletionOfTheOwnerReachesItsDependents(t *testing.T) {
 	}
 }
 
-// TestKeptIndexEqualsRebuild drives a collector through random histories: its
+// TestIndexEqualsRebuild drives a collector through random histories: its
 // index and what it asks for must be those of one that starts from the snapshot.
-func TestKeptIndexEqualsRebuild(t *testing.T) {
+func TestIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		w := newWorld(t)

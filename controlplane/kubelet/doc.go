@@ -5,7 +5,7 @@
 // connections of exec, attach and port-forward, whose upgrades to SPDY or WebSocket the kubelet
 // answers itself.
 //
-// A node can state any address, so that whoever writes its status decides where the server
+// A node can state any address, so that a user who may write its status decides where the server
 // connects to. [Options.Reach] bounds that; it is checked for the address that a connection is made to,
 // after names have been resolved. Requests have the server's client certificate and nothing of
 // the credentials of its clients. Redirects are not followed. Every upgrade has a connection of its own, which

@@ -141,7 +141,7 @@ func (s *Server) Announce(ctx context.Context, listening *net.TCPAddr) error {
 	}
 	view, err := s.Store.View(ctx, 0)
 	if err != nil {
-		return fmt.Errorf("self: read the Service of the server: %w", err)
+		return fmt.Errorf("kubernetesservice: read the Service of the server: %w", err)
 	}
 	port := strconv.Itoa(listening.Port)
 	service := view.Get(serviceKey())
@@ -177,7 +177,7 @@ func endpoints(at *net.TCPAddr) []step.Creation {
 func identityOf(rec *storage.Record) (metav1.ObjectMeta, error) {
 	var o metav1.PartialObjectMetadata
 	if err := json.Unmarshal(rec.Value, &o); err != nil {
-		return o.ObjectMeta, fmt.Errorf("self: read %s: %w", rec.Key, err)
+		return o.ObjectMeta, fmt.Errorf("kubernetesservice: read %s: %w", rec.Key, err)
 	}
 	return o.ObjectMeta, nil
 }

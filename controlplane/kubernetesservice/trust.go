@@ -29,7 +29,7 @@ const trackingName = "kube-apiserver-legacy-service-account-token-tracking"
 type Trust struct {
 	// ClientCA are the authorities of client certificates, in PEM.
 	ClientCA []byte
-	// Proxy may name users in headers; nil: nobody. ProxyCA are the authorities of
+	// Proxy may name users in headers; nil: no proxy. ProxyCA are the authorities of
 	// its certificates, in PEM.
 	Proxy   *auth.FrontProxy
 	ProxyCA []byte
@@ -40,11 +40,11 @@ type Trust struct {
 func (s *Server) Publish(ctx context.Context, trust Trust) error {
 	data, err := trust.data()
 	if err != nil {
-		return fmt.Errorf("self: publish how users are known: %w", err)
+		return fmt.Errorf("kubernetesservice: publish how users are known: %w", err)
 	}
 	view, err := s.Store.View(ctx, 0)
 	if err != nil {
-		return fmt.Errorf("self: publish how users are known: %w", err)
+		return fmt.Errorf("kubernetesservice: publish how users are known: %w", err)
 	}
 	published, tracking := configMap(TrustName, data), configMap(trackingName, map[string]string{"since": time.Now().UTC().Format(time.DateOnly)})
 	if err := s.put(ctx, view.Get(published.Key), published); err != nil {

@@ -180,7 +180,7 @@ func (n *Emptier) look(view storage.View, name string, t *termination, now time.
 // content is what a namespace holds of one resource.
 type content struct {
 	resource step.Resource
-	// total objects, and how many of those nobody has deleted yet.
+	// total objects, and how many of those have no deletionTimestamp yet.
 	total, untouched int
 	// finalizers, with the number of objects that carry them.
 	finalizers map[string]int
@@ -226,7 +226,7 @@ func (n *Emptier) count(view storage.View, r step.Resource, namespace string) co
 	return c
 }
 
-// deletions asks for what nobody has deleted yet.
+// deletions returns the requests that delete the objects without a deletionTimestamp.
 func deletions(left []content, namespace string, about step.Subject) []step.Request {
 	background := metav1.DeletePropagationBackground
 	body, _ := json.Marshal(&metav1.DeleteOptions{ // plain data: cannot fail

@@ -154,7 +154,7 @@ func TestNamespaceIsEmptiedThenFinalized(t *testing.T) {
 	expect(t, "after the end", nil, w.requests())
 }
 
-func TestFailuresAreToldAndTriedAgain(t *testing.T) {
+func TestNamespaceConditionsReportFailuresThatAreRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.object("configmaps", "doomed/c")

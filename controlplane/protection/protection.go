@@ -6,7 +6,7 @@
 // it adds the finalizers that admission could not, and takes them off once nothing
 // stands against it.
 //
-// Nobody reads Pods but for a claim that is being deleted, so that the
+// Pods are read only for a claim that is being deleted, so that the
 // [Protector] costs the writes of Pods one look into a map that is nearly always
 // empty.
 package protection

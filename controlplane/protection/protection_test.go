@@ -109,7 +109,7 @@ const (
 	protect = `PUT /api/v1/namespaces/default/persistentvolumeclaims/c uid-c@N [x/y kubernetes.io/pvc-protection]`
 )
 
-func TestClaimsGoWhenNoPodHoldsThem(t *testing.T) {
+func TestProtectorReleasesClaimsWithoutPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(claims, "default/c", claim("c", false, admission.ClaimFinalizer))
@@ -126,7 +126,7 @@ func TestClaimsGoWhenNoPodHoldsThem(t *testing.T) {
 	w.want("the Pod went", release)
 }
 
-func TestPodsWithoutANodeHoldNothing(t *testing.T) {
+func TestProtectorIgnoresUnscheduledPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(pods, "default/p", pod("p", "", uses("c")))
@@ -134,7 +134,7 @@ func TestPodsWithoutANodeHoldNothing(t *testing.T) {
 	w.want("no node has the Pod", release)
 }
 
-func TestAVolumeThatGoesWithItsPodIsHeld(t *testing.T) {
+func TestProtectorKeepsEphemeralVolumesOfPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(pods, "default/p", pod("p", "node", corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}))
@@ -144,7 +144,7 @@ func TestAVolumeThatGoesWithItsPodIsHeld(t *testing.T) {
 	w.want("the Pod has no such volume", `PUT /api/v1/namespaces/default/persistentvolumeclaims/p-w uid-p-w@N []`)
 }
 
-func TestWhatLacksTheFinalizerGetsIt(t *testing.T) {
+func TestProtectorAddsMissingFinalizers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(claims, "default/c", claim("c", false, "x/y"))
@@ -152,7 +152,7 @@ func TestWhatLacksTheFinalizerGetsIt(t *testing.T) {
 	w.want("asked once")
 }
 
-func TestRefusedRequestsAreRepeated(t *testing.T) {
+func TestProtectorRepeatsRefusedRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(claims, "default/c", claim("c", true, admission.ClaimFinalizer))
@@ -161,7 +161,7 @@ func TestRefusedRequestsAreRepeated(t *testing.T) {
 	w.want("again", release)
 }
 
-func TestBoundVolumesStay(t *testing.T) {
+func TestProtectorKeepsBoundVolumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	volume := &corev1.PersistentVolume{ObjectMeta: meta("v", true, admission.VolumeFinalizer), Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
@@ -172,9 +172,9 @@ func TestBoundVolumesStay(t *testing.T) {
 	w.want("released", `PUT /api/v1/persistentvolumes/v uid-v@N []`)
 }
 
-// TestAFreshProtectorAsksForTheSame: what a protector knows is what a snapshot
+// TestProtectorIndexEqualsRebuild: what a protector knows is what a snapshot
 // tells.
-func TestAFreshProtectorAsksForTheSame(t *testing.T) {
+func TestProtectorIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(pods, "default/p", pod("p", "node", uses("held")))

@@ -40,7 +40,7 @@ func asks(requests, limits corev1.ResourceList) corev1.Container {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestWhatObjectsTakeUp(t *testing.T) {
+func TestMeterCountsObjects(t *testing.T) {
 	t.Parallel()
 	class := "gold"
 	pod := corev1.Pod{Spec: corev1.PodSpec{
@@ -228,7 +228,7 @@ func (w *world) want(what, used string) {
 	}
 }
 
-func TestStatusFollowsWhatIsStored(t *testing.T) {
+func TestQuotaStatusFollowsTheStore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.pod("a", "100m")
@@ -264,7 +264,7 @@ func TestDevicesOfPodsAndClaimsAreCountedTogether(t *testing.T) {
 	w.want("with the class", "gpu.deviceclass.resource.k8s.io/devices=3,requests.example.com/gpu=5")
 }
 
-func TestWhatIsChargedIsNotTakenForAMistake(t *testing.T) {
+func TestQuotaStatusKeepsPendingCharges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.quota("q", amounts("pods", "5"))
@@ -280,7 +280,7 @@ func TestWhatIsChargedIsNotTakenForAMistake(t *testing.T) {
 	}
 }
 
-func TestChargesForNothingExpire(t *testing.T) {
+func TestLedgerDropsChargesWithoutAnObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.quota("q", amounts("pods", "5"))
@@ -298,7 +298,7 @@ func TestChargesForNothingExpire(t *testing.T) {
 	w.want("expired", "pods=0")
 }
 
-func TestAChargeIsSettledByWhatComesAfterItAlone(t *testing.T) {
+func TestLedgerSettlesChargesByLaterWritesOnly(t *testing.T) {
 	t.Parallel()
 	l := &Ledger{}
 	object, q := key("pods", "a"), key(bucket, "q")
@@ -316,7 +316,7 @@ func TestAChargeIsSettledByWhatComesAfterItAlone(t *testing.T) {
 	}
 }
 
-func TestChargesThatNobodySettlesAreDroppedInTime(t *testing.T) {
+func TestLedgerDropsUnsettledChargesInTime(t *testing.T) {
 	t.Parallel()
 	l := &Ledger{}
 	for i := range 10 * firstFull {
@@ -327,7 +327,7 @@ func TestChargesThatNobodySettlesAreDroppedInTime(t *testing.T) {
 	}
 }
 
-func TestRefusedStatusIsWrittenAgain(t *testing.T) {
+func TestQuotaControllerRepeatsRefusedStatusWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.quota("q", amounts("pods", "5"))

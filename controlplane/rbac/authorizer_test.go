@@ -83,7 +83,7 @@ func userSubject(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: name}
 }
 
-func TestAnswersFollowEveryWrite(t *testing.T) {
+func TestAuthorizerFollowsEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	z := New(w)
@@ -126,12 +126,12 @@ func TestAnswersFollowEveryWrite(t *testing.T) {
 	equal("unknown kind", `false RBAC: unsupported role reference kind: "Thing"`)
 }
 
-func TestReasonNamesTheFirstSubjectThatApplies(t *testing.T) {
+func TestAuthorizerNamesTheFirstSubjectThatApplies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(clusterRoles, "c", rulesOf(rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}))
 	w.put(clusterRoleBindings, "b", bindingOf("ClusterRole", "c",
-		rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"}, // without a namespace it is nobody
+		rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"}, // without a namespace it matches no account
 		rbacv1.Subject{Kind: "ServiceAccount", Name: "robot", Namespace: "ns"},
 		rbacv1.Subject{Kind: "Group", Name: "g"}, userSubject("ann")))
 	z := New(w)
@@ -216,9 +216,9 @@ func naive(rule *rbacv1.PolicyRule, a *auth.Attributes) bool {
 	return verb && group && resource && name
 }
 
-// TestCoveredRulesAllowNothingNew: whoever holds rules that cover others may do
+// TestCoverageAllowsNothingNew: a user with rules that cover others may do
 // everything that those allow.
-func TestCoveredRulesAllowNothingNew(t *testing.T) {
+func TestCoverageAllowsNothingNew(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	words := func(least int, from ...string) []string {
@@ -260,9 +260,9 @@ func TestCoveredRulesAllowNothingNew(t *testing.T) {
 	}
 }
 
-// TestIndexAgreesWithReadingEverything changes roles and bindings at random and
+// TestIndexEqualsRebuild changes roles and bindings at random and
 // compares with an authorizer that knows nothing yet.
-func TestIndexAgreesWithReadingEverything(t *testing.T) {
+func TestIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	z := New(w)
@@ -306,8 +306,8 @@ func TestIndexAgreesWithReadingEverything(t *testing.T) {
 	}
 }
 
-// TestAuthorizersAreShared is for the race detector: many ask while somebody
-// writes.
+// TestAuthorizersAreShared is for the race detector: many read while roles
+// are written.
 func TestAuthorizersAreShared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -350,7 +350,7 @@ func TestRulesAreListed(t *testing.T) {
 	}
 }
 
-func TestRefusalsListWhatIsMissing(t *testing.T) {
+func TestEscalationErrorsListTheMissingRules(t *testing.T) {
 	t.Parallel()
 	lacking := missing(nil, []rbacv1.PolicyRule{
 		{Verbs: []string{"get", "list"}, APIGroups: []string{"", "apps"}, Resources: []string{"pods"}, ResourceNames: []string{"x"}},
@@ -367,7 +367,7 @@ func TestRefusalsListWhatIsMissing(t *testing.T) {
 	}
 }
 
-// BenchmarkAuthorize is the price of an answer for somebody with the rights of a
+// BenchmarkAuthorize is the price of a decision for a user with the rights of a
 // usual user and one binding of their own.
 func BenchmarkAuthorize(b *testing.B) {
 	for _, c := range []struct {

@@ -53,7 +53,7 @@ var fresh = sync.OnceValue(func() *templates {
 })
 
 // pristine returns the template of a record that is an object of a fresh cluster
-// which nobody has changed, nil for any other.
+// if it is unchanged, nil for any other.
 func pristine(rec *storage.Record) *template {
 	if t := fresh().byKey[rec.Key]; t != nil && t.Is(rec) {
 		return t

@@ -25,9 +25,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// TestFreshObjectsAreAsTheServerWouldStoreThem: the prepared bytes are the
+// TestBootstrapObjectsAreAsTheServerStoresThem: the prepared bytes are the
 // encoding of the objects.
-func TestFreshObjectsAreAsTheServerWouldStoreThem(t *testing.T) {
+func TestBootstrapObjectsAreAsTheServerStoresThem(t *testing.T) {
 	t.Parallel()
 	empty := map[string]func() runtime.Object{
 		roles: func() runtime.Object { return &rbacv1.Role{} }, clusterRoles: func() runtime.Object { return &rbacv1.ClusterRole{} },
@@ -64,7 +64,7 @@ func TestFreshObjectsAreAsTheServerWouldStoreThem(t *testing.T) {
 	}
 }
 
-func TestBeginningIsKnownAgain(t *testing.T) {
+func TestBootstrapRecognizesItsObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.boot()
@@ -95,7 +95,7 @@ func (w world) edit(bucket, name string, change func(*object)) []step.Request {
 	return restore
 }
 
-func TestWhatIsTakenAwayComesBack(t *testing.T) {
+func TestBootstrapRestoresMissingRules(t *testing.T) {
 	t.Parallel()
 	pods := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}
 	for name, c := range map[string]struct {
@@ -159,7 +159,7 @@ func TestWhatIsTakenAwayComesBack(t *testing.T) {
 	}
 }
 
-func TestBindingOfAnotherRoleIsMadeAnew(t *testing.T) {
+func TestBootstrapReplacesBindingsOfAnotherRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.boot()
@@ -207,7 +207,7 @@ func TestAggregatorLeavesAFreshClusterAlone(t *testing.T) {
 	}
 }
 
-func TestAggregatorGathersWhatIsSelected(t *testing.T) {
+func TestAggregatorCollectsSelectedRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rule := func(verb string) rbacv1.PolicyRule {
@@ -266,7 +266,7 @@ func TestAggregatorGathersWhatIsSelected(t *testing.T) {
 		{"a role that is not selected changes", func() { w.put(clusterRoles, "w", labelled("c", rule("patch"))) }, nil},
 		{"a label comes", func() { w.put(clusterRoles, "w", labelled("a", rule("patch"))) }, []string{"get", "patch", "watch", "list"}},
 		{"a role goes", func() { w.remove(clusterRoles, "y") }, []string{"get", "patch", "list"}},
-		{"somebody edits the role", func() { all.Rules = nil; w.put(clusterRoles, "all", all) }, []string{"get", "patch", "list"}},
+		{"a user edits the role", func() { all.Rules = nil; w.put(clusterRoles, "all", all) }, []string{"get", "patch", "list"}},
 		{"another bucket changes", func() { w.put("pods", "x", &object{}) }, nil},
 	} {
 		c.change()

@@ -17,7 +17,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// Escalation is the admission that refuses roles and bindings by which somebody
+// Escalation is the admission that refuses roles and bindings by which a user
 // would hand out more than they have. Who may escalate the role or bind it, and
 // members of system:masters, may all the same. It goes last among the
 // admissions that change objects.
@@ -30,7 +30,7 @@ type Escalation struct {
 
 var _ resource.Admission = Escalation{}
 
-// errAggregation refuses rules that are gathered from whatever has a label.
+// errAggregation refuses rules that are aggregated by label.
 var errAggregation = errors.New("must have cluster-admin privileges to use the aggregationRule")
 
 // Admit implements [resource.Admission].

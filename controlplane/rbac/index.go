@@ -59,7 +59,7 @@ type binding struct {
 	reasons         []string // by subject
 }
 
-// grant is what a binding gives to whoever its subjects are.
+// grant holds the subjects and the role of one binding.
 type grant struct {
 	binding *binding
 	role    *role
@@ -103,7 +103,7 @@ func (ix *index) in(ctx context.Context, store storage.Viewer, namespace string)
 			return g, err
 		}
 		g = ix.read(view, roleBindings, namespace, ix)
-		if len(g.users)+len(g.groups) > 0 { // who asks for names that do not exist leaves nothing behind
+		if len(g.users)+len(g.groups) > 0 { // names that do not exist leave nothing behind
 			ix.namespaces[namespace] = g
 		}
 	}

@@ -136,7 +136,7 @@ func validateMirror(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 	return nil
 }
 
-// account reads an account, which is shared and must not be changed. Whoever learns of a new namespace by a watch may be
+// account reads an account, which is shared and must not be changed. A client that learns of a new namespace by a watch may be
 // faster than its default account, which is about to be made; that is waited for.
 func (a Admission) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	rec, err := a.Store.Get(ctx, storage.Key{Bucket: accounts, Name: namespace + "/" + name})

@@ -34,7 +34,7 @@ func namespaceObject(name string, created time.Time, phase corev1.NamespacePhase
 	}
 }
 
-func TestControllersThatFollowAgreeWithThoseThatBeginAnew(t *testing.T) {
+func TestControllersIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
 	tokens := NewTokens(Options{Keys: func() (*Keys, error) { return nil, errNoKeys }, Issuers: []string{"x"}})
 	for name, fresh := range map[string]func() step.Controller{
@@ -114,7 +114,7 @@ func change(t *testing.T, chance *rand.Rand, store storage.Store, begin time.Tim
 	}
 }
 
-func TestNewNamespacesAreLeftToTheirCreator(t *testing.T) {
+func TestControllersLeaveNewNamespacesToTheirCreation(t *testing.T) {
 	t.Parallel()
 	store, begin := storage.NewMemory(storage.MemoryOptions{}), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	steptest.Put(t, store, storage.Key{Bucket: namespaces, Name: "n"}, namespaceObject("n", begin, corev1.NamespaceActive))

@@ -88,7 +88,7 @@ func (t *Tokens) document(path, media string, content func(*keyring) any) http.H
 		}
 		w.Header().Set("Content-Type", media)
 		w.Header().Set("Cache-Control", "public, max-age=3600")
-		_, _ = w.Write(body) // nobody to tell
+		_, _ = w.Write(body) // the client is gone
 	})
 }
 
@@ -96,7 +96,7 @@ func (t *Tokens) document(path, media string, content func(*keyring) any) http.H
 func refuse(w http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(code))
-	_ = json.NewEncoder(w).Encode(metav1.Status{ // nobody to tell
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // the client is gone
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
 	})

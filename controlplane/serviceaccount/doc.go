@@ -11,7 +11,7 @@
 //   - [Admission] gives Pods an account and the volume with its token.
 //   - [NewDefaultAccounts] and [NewRootCAs] are the controllers of what every
 //     namespace has; [Provide] makes it before the creation of a namespace
-//     returns, so that nobody has to wait.
+//     returns, so that clients need not wait.
 //   - [NewTokenSecrets] is the controller of tokens that are kept in Secrets.
 //
 // A token is a JSON Web Token (RFC 7519). It says for which audiences, for how

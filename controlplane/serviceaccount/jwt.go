@@ -158,7 +158,7 @@ func parse(part []byte, into any) bool {
 }
 
 // isSignedBy reports whether one of the keys has signed the token. A key is used
-// for nothing but its own algorithm, whatever the token says.
+// for nothing but its own algorithm, regardless of the header of the token.
 func (u *unverified) isSignedBy(keys []*publicKey) bool {
 	for _, k := range keys {
 		if u.header.KeyID != "" && u.header.KeyID != k.id || u.header.Algorithm != k.algorithm {

@@ -37,7 +37,7 @@ func signers(t *testing.T) map[string]crypto.Signer {
 	return out
 }
 
-func TestEveryKindOfKeySignsAndVerifies(t *testing.T) {
+func TestKeysOfEveryTypeSignAndVerify(t *testing.T) {
 	t.Parallel()
 	said := &claims{Audience: audience{"a", "b"}, Issuer: "https://x", Expires: new(date(7)), Bound: &binding{Namespace: "n", Account: reference{Name: "s", UID: "u"}}}
 	all := signers(t)
@@ -81,7 +81,7 @@ func TestEveryKindOfKeySignsAndVerifies(t *testing.T) {
 	}
 }
 
-func TestForgedTokensAreNotVerified(t *testing.T) {
+func TestKeysRefuseForgedTokens(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 	usualLife = time.Hour
 	minLife   = 10 * time.Minute
 	// podLife is what the volumes of Pods ask for. It is odd so that it can be
-	// told from a wish of somebody's own: such a token may be used for yearLong,
+	// told from an audience that the client chose: such a token may be used for yearLong,
 	// for clients that read it only once.
 	podLife  = time.Hour + 7*time.Second
 	yearLong = 365 * 24 * time.Hour

@@ -117,7 +117,7 @@ const (
 	secrets  = "/api/v1/namespaces/default/secrets"
 )
 
-func TestTokensEndWhenTheySayAndThoseOfPodsAYearLater(t *testing.T) {
+func TestTokensExpireAndThoseOfPodsAreExtended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		keys, err := controlplane.TestKeys()
@@ -141,7 +141,7 @@ func TestTokensEndWhenTheySayAndThoseOfPodsAYearLater(t *testing.T) {
 	})
 }
 
-func TestTokensOfAnotherPlaneAreNotKnown(t *testing.T) {
+func TestTokensOfAnotherPlaneAreRefused(t *testing.T) {
 	t.Parallel()
 	here, there := newCluster(t, controlplane.Options{}), newCluster(t, controlplane.Options{})
 	token := there.token("default", "{}")
@@ -155,7 +155,7 @@ func TestTokensOfAnotherPlaneAreNotKnown(t *testing.T) {
 	(&cluster{t: t, plane: fork}).expect("in a copy", token, 200)
 }
 
-func TestNewNamespacesAreReadyForPods(t *testing.T) {
+func TestNamespacesAreReadyForPodsWhenCreated(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, controlplane.Options{})
 	c.must("POST", "/api/v1/namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: new}}", nil)
@@ -174,7 +174,7 @@ func TestNewNamespacesAreReadyForPods(t *testing.T) {
 	}
 }
 
-func TestWhatEveryNamespaceHasComesBack(t *testing.T) {
+func TestDefaultAccountAndRootCAAreRestored(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, controlplane.Options{})
 	roots := "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"
@@ -191,7 +191,7 @@ func TestWhatEveryNamespaceHasComesBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsNotThere(t *testing.T) {
+func TestDisabledControllersCreateNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, controlplane.Options{Disable: append(controlplane.Controllers(), "ServiceAccount")})
 	if code := c.do("GET", accounts+"/default", "", nil); code != 404 {
@@ -207,7 +207,7 @@ func TestWhatIsLeftOutIsNotThere(t *testing.T) {
 	}
 }
 
-func TestSecretsAreFilledAndGoWithTheirAccount(t *testing.T) {
+func TestTokenSecretsAreFilledAndDeletedWithTheirAccount(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, controlplane.Options{})
 	c.must("POST", accounts, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}", nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
-// TestLoadBalancersHaveAnAddressOfTheirOwn for as long as they are load balancers.
-func TestLoadBalancersHaveAnAddressOfTheirOwn(t *testing.T) {
+// TestLoadBalancersGetDistinctAddresses for as long as they are load balancers.
+func TestLoadBalancersGetDistinctAddresses(t *testing.T) {
 	t.Parallel()
 	c := start(t, controlplane.Options{ManualControllers: true, Workloads: &workloads.Options{LoadBalancers: "198.51.100.0/30"}})
 	create := func(name string, change func(*corev1.ServiceSpec)) {
@@ -66,7 +66,7 @@ func TestLoadBalancersHaveAnAddressOfTheirOwn(t *testing.T) {
 	equal(t, "gone", "late 198.51.100.1 VIP, waits 198.51.100.2 VIP", ingress())
 }
 
-func TestLoadBalancersAreLeftAloneWhereNoRangeIs(t *testing.T) {
+func TestLoadBalancersAreLeftAloneWithoutARange(t *testing.T) {
 	t.Parallel()
 	c := start(t, controlplane.Options{ManualControllers: true, Workloads: &workloads.Options{LoadBalancers: "none"}})
 	s := service("a", "a", corev1.ServicePort{Port: 80})

@@ -21,7 +21,7 @@ import (
 // BenchmarkDeploymentToAvailable measures a Deployment of three replicas, from
 // its creation until a client sees that it is available, on a control plane that runs
 // its controllers and is at rest. The bound is 10 ms. settled-cpu-ms/op says what it
-// takes until nothing is left to do, Events included, whatever else the machine does.
+// takes until nothing is left to do, Events included, regardless of the load of the machine.
 func BenchmarkDeploymentToAvailable(b *testing.B) {
 	c := start(b, controlplane.Options{Workloads: &workloads.Options{}})
 	c.available(deployment("first", 1))

@@ -70,8 +70,8 @@ func TestClaimsAreBoundWithAttributesOfVolumes(t *testing.T) {
 	equal(t, "another", "Bound, current gold, of the volume gold", c.attributes("data"))
 }
 
-// TestClaimsAreBoundToTheVolumesThatTheyName: if those are for them.
-func TestClaimsAreBoundToTheVolumesThatTheyName(t *testing.T) {
+// TestClaimsAreBoundToNamedVolumes: if those are for them.
+func TestClaimsAreBoundToNamedVolumes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	volume := func(name string, change func(*corev1.PersistentVolumeSpec)) {

@@ -41,7 +41,7 @@ func (c *cluster) schedules() []string {
 	return slices.DeleteFunc(c.events(), func(line string) bool { return !strings.Contains(line, " CronJob ") })
 }
 
-func TestASuspendedCronJobStartsTheLatestJobThatItMissed(t *testing.T) {
+func TestCronJobStartsTheLatestMissedJobWhenResumed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		pause    time.Duration
@@ -91,7 +91,7 @@ func TestASuspendedCronJobStartsTheLatestJobThatItMissed(t *testing.T) {
 	}
 }
 
-func TestACronJobForgetsJobsThatAreGone(t *testing.T) {
+func TestCronJobDropsDeletedJobsFromItsStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Fate: workloads.Never})

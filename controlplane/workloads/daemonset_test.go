@@ -75,9 +75,9 @@ func (c *cluster) daemons(name string) string {
 	return out + strings.Join(pods, "")
 }
 
-// TestDaemonSetsRunOnEveryNodeThatSuits has the steps of a conversation with oracle/cmd/controllers,
+// TestDaemonSetsRunOnEveryEligibleNode has the steps of a conversation with oracle/cmd/controllers,
 // in which scheduler and kubelets were played by hand: the counts at rest are those of there.
-func TestDaemonSetsRunOnEveryNodeThatSuits(t *testing.T) {
+func TestDaemonSetsRunOnEveryEligibleNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Selector: "app=d", After: time.Second})
@@ -175,8 +175,8 @@ func TestDaemonSetsRunOnEveryNodeThatSuits(t *testing.T) {
 	})
 }
 
-// TestPodsGoToTheNodeThatTheyAskFor: by the name of a node, and only if it takes them.
-func TestPodsGoToTheNodeThatTheyAskFor(t *testing.T) {
+// TestSchedulerHonoursNodeSelectors: by the name of a node, and only if it takes them.
+func TestSchedulerHonoursNodeSelectors(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.settle()

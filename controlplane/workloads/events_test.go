@@ -47,7 +47,7 @@ func (c *cluster) events() []string {
 	return out
 }
 
-func TestEventsTellOfARollout(t *testing.T) {
+func TestEventsReportARollout(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.Create(deployment("web", 2))
@@ -102,7 +102,7 @@ func TestEventsTellOfARollout(t *testing.T) {
 	}, said[len(said)-3:])
 }
 
-func TestEventsTellOfCrashesAndOfNoRoom(t *testing.T) {
+func TestEventsReportCrashesAndFailedScheduling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Selector: "app=bad", Fate: workloads.CrashLoop}, workloads.Outcome{Selector: "app=big", Fate: workloads.Unschedulable})
@@ -127,7 +127,7 @@ func TestEventsTellOfCrashesAndOfNoRoom(t *testing.T) {
 	})
 }
 
-func TestEventsTellOfJobsAndTheirFailures(t *testing.T) {
+func TestEventsReportJobsAndTheirFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Selector: "app=bad", Fate: workloads.Fail})
@@ -152,7 +152,7 @@ func TestEventsTellOfJobsAndTheirFailures(t *testing.T) {
 	})
 }
 
-func TestEventsTellOfSchedules(t *testing.T) {
+func TestEventsReportSchedules(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -177,7 +177,7 @@ func TestEventsTellOfSchedules(t *testing.T) {
 	})
 }
 
-func TestEventsTellOncePerSeriesWhyPodsCannotBeMade(t *testing.T) {
+func TestEventsReportRefusedPodsOncePerSeries(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.Create(&corev1.ResourceQuota{

@@ -25,10 +25,10 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// TestKeptIndexEqualsRebuild drives a controller through random histories: its
+// TestIndexEqualsRebuild drives a controller through random histories: its
 // index must be that of one that starts from the snapshot, and it must have
 // looked at all that the other one would send requests for.
-func TestKeptIndexEqualsRebuild(t *testing.T) {
+func TestIndexEqualsRebuild(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(15) {
 		store := storage.NewMemory(storage.MemoryOptions{})
@@ -183,7 +183,7 @@ func randomNode(name string, chance *rand.Rand) *corev1.Node {
 	return n
 }
 
-func TestOutcomesThatCannotBeAreRefused(t *testing.T) {
+func TestOutcomesThatAreInvalidAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Outcome{{Selector: "a in"}, {Fate: "sad"}, {After: -1}} {
 		if _, err := New(Options{Outcomes: []Outcome{o}}); err == nil {

@@ -120,7 +120,7 @@ func TestJobsFollowTheirPolicies(t *testing.T) {
 	}
 }
 
-func TestJobsWhosePodsAreEvictedGoOnIfTheirPolicySaysSo(t *testing.T) {
+func TestJobsIgnoreEvictedPodsByTheirFailurePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Fate: workloads.Ready})
@@ -215,7 +215,7 @@ func TestJobCompletes(t *testing.T) {
 	}
 }
 
-func TestFailingJobIsTriedAgainUntilItsLimit(t *testing.T) {
+func TestJobRetriesUntilItsBackoffLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Fail})
@@ -276,7 +276,7 @@ func TestJobIsSuspendedAndResumed(t *testing.T) {
 	})
 }
 
-func TestFinishedJobExpires(t *testing.T) {
+func TestJobExpiresAfterItsTTL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -291,7 +291,7 @@ func TestFinishedJobExpires(t *testing.T) {
 	})
 }
 
-func TestPodsOutliveADeletedJobOnlyWhenOrphaned(t *testing.T) {
+func TestJobDeletionOrphansPodsOnRequest(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, workloads.Outcome{Selector: "app=x", Fate: workloads.Complete, After: time.Hour})
 	j := job("x")

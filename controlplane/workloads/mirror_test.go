@@ -56,9 +56,9 @@ func (c *cluster) mirrorObjects(service string) (out []discoveryv1.EndpointSlice
 	return out
 }
 
-// TestEndpointsOfOthersAreMirrored has the steps and the answers of a conversation with
+// TestMirrorCopiesEndpointsWithoutASelector has the steps and the answers of a conversation with
 // oracle/cmd/controllers, but for names.
-func TestEndpointsOfOthersAreMirrored(t *testing.T) {
+func TestMirrorCopiesEndpointsWithoutASelector(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	appProtocol, node := "x/y", "n1"
@@ -145,7 +145,7 @@ func TestEndpointsOfOthersAreMirrored(t *testing.T) {
 	equal(t, "without the Service", []string(nil), c.slicesOf("db"))
 }
 
-func TestMoreAddressesThanASliceHoldsAreNotMirrored(t *testing.T) {
+func TestMirrorLimitsTheAddressesOfASlice(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, workloads.Outcome{})
 	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"}, Subsets: []corev1.EndpointSubset{{}}} //nolint:staticcheck // clients still write them

@@ -57,7 +57,7 @@ func (c *cluster) taints(name string) string {
 	var out []string
 	for _, taint := range n.Spec.Taints {
 		if taint.TimeAdded == nil {
-			c.Errorf("nobody knows since when %s has %v", name, taint)
+			c.Errorf("%s has %v without the time since when", name, taint)
 		}
 		out = append(out, strings.TrimPrefix(taint.Key, "node.kubernetes.io/")+":"+string(taint.Effect))
 	}
@@ -65,7 +65,7 @@ func (c *cluster) taints(name string) string {
 	return strings.Join(out, " ")
 }
 
-// places counts Pods by their nodes, with what there is to say of them.
+// places counts Pods by their nodes, with their state.
 func (c *cluster) places() string {
 	c.Helper()
 	var list corev1.PodList
@@ -134,7 +134,7 @@ func TestNodesThatAreNotReadyLoseTheirPods(t *testing.T) {
 
 		c.health("n1", corev1.ConditionUnknown)
 		after(0)
-		equal(t, "taints of a node that nobody hears of", "unreachable:NoExecute unreachable:NoSchedule", c.taints("n1"))
+		equal(t, "taints of a node without heartbeats", "unreachable:NoExecute unreachable:NoSchedule", c.taints("n1"))
 		c.health("n1", corev1.ConditionTrue)
 		after(0)
 		equal(t, "taints of one that is back", "", c.taints("n1"))
@@ -148,7 +148,7 @@ func TestNodesThatAreNotReadyLoseTheirPods(t *testing.T) {
 
 		c.health("n2", corev1.ConditionUnknown)
 		after(0)
-		equal(t, "nobody hears of n2", "n1: 1, n2 unready: 5, steer-node: 1", c.places())
+		equal(t, "without heartbeats of n2", "n1: 1, n2 unready: 5, steer-node: 1", c.places())
 		after(100 * time.Second)
 		c.health("n2", corev1.ConditionTrue)
 		after(30 * time.Minute)
@@ -178,8 +178,8 @@ func (c *cluster) said(reporters ...string) []string {
 	return out
 }
 
-// TestNoNodeIsGivenUpWhileNoneIsWell: then the control plane may be what is cut off.
-func TestNoNodeIsGivenUpWhileNoneIsWell(t *testing.T) {
+// TestNodeEvictionsStopWhileNoNodeIsReady: then the control plane may be what is cut off.
+func TestNodeEvictionsStopWhileNoNodeIsReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newLoop(t)
@@ -208,8 +208,8 @@ func TestNoNodeIsGivenUpWhileNoneIsWell(t *testing.T) {
 	})
 }
 
-// TestNodesAreGivenUpOneAfterTheOther: of a zone one every ten seconds, none while most are not well.
-func TestNodesAreGivenUpOneAfterTheOther(t *testing.T) {
+// TestNodeEvictionsAreRateLimited: of a zone one every ten seconds, none while most are not well.
+func TestNodeEvictionsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newLoop(t)
@@ -250,7 +250,7 @@ func TestNodesAreGivenUpOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestPodsOfNodesThatAreGoneAreCollected(t *testing.T) {
+func TestPodGarbageCollectorDeletesPodsOfMissingNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newLoop(t)
@@ -280,7 +280,7 @@ func TestPodsOfNodesThatAreGoneAreCollected(t *testing.T) {
 			c.delete(&list.Items[i])
 		}
 		synctest.Wait()
-		equal(t, "nobody ends them", "n2 terminating: 4, n3: 2", c.places())
+		equal(t, "without a kubelet that ends them", "n2 terminating: 4, n3: 2", c.places())
 		c.changeNode("n2", func(n *corev1.Node) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.Now())})
 		})
@@ -289,8 +289,8 @@ func TestPodsOfNodesThatAreGoneAreCollected(t *testing.T) {
 	})
 }
 
-// TestDrain evicts Pods as `kubectl drain` does, as far as a budget allows.
-func TestDrain(t *testing.T) {
+// TestDrainMovesPods evicts Pods as `kubectl drain` does, as far as a budget allows.
+func TestDrainMovesPods(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.settle()
@@ -350,8 +350,8 @@ func (c *cluster) podNames() (out []string) {
 	return out
 }
 
-// TestPodsWaitForWhatTheyAskFor: for a node with a label, for room, for a claim.
-func TestPodsWaitForWhatTheyAskFor(t *testing.T) {
+// TestSchedulerLeavesPodsPendingWithoutRoom: for a node with a label, for room, for a claim.
+func TestSchedulerLeavesPodsPendingWithoutRoom(t *testing.T) {
 	t.Parallel()
 	c := newEmpty(t)
 	pod := func(name string, change func(*corev1.PodSpec)) {
@@ -434,9 +434,9 @@ func TestPodsWaitForWhatTheyAskFor(t *testing.T) {
 	said("no longer", "n1", "gated")
 }
 
-// TestPodsGoWhereLeastIsRequested: first the preferences, then the share of what is requested, then
+// TestSchedulerPrefersLeastRequestedNodes: first the preferences, then the share of what is requested, then
 // the number of Pods.
-func TestPodsGoWhereLeastIsRequested(t *testing.T) {
+func TestSchedulerPrefersLeastRequestedNodes(t *testing.T) {
 	t.Parallel()
 	c := newEmpty(t)
 	c.node("n1", map[string]string{"zone": "a"})
@@ -469,8 +469,8 @@ func TestPodsGoWhereLeastIsRequested(t *testing.T) {
 	equal(t, "nodes", []string{"n1", "n3", "n1", "n1", "n3", "n3", "n1", "n2"}, got)
 }
 
-// TestNodesThatAreReadyRenewTheirLeases: four times in the life of a Lease.
-func TestNodesThatAreReadyRenewTheirLeases(t *testing.T) {
+// TestNodesRenewTheirLeases: four times in the life of a Lease.
+func TestNodesRenewTheirLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newLoop(t)
@@ -510,7 +510,7 @@ func TestNodesThatAreReadyRenewTheirLeases(t *testing.T) {
 		c.health("n1", corev1.ConditionUnknown)
 		time.Sleep(time.Hour)
 		equal(t, "later", "1h15m0s", renewed(workloads.NodeName))
-		equal(t, "of the one that nobody hears of", "15m0s", renewed("n1"))
+		equal(t, "of the one without heartbeats", "15m0s", renewed("n1"))
 		c.health("n1", corev1.ConditionTrue)
 		equal(t, "of the one that is back", "1h15m0s", renewed("n1"))
 		c.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})

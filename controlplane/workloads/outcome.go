@@ -38,7 +38,7 @@ const (
 	// CrashLoop Pods start, fail and are restarted, at ever longer intervals;
 	// those that must not be restarted fail.
 	CrashLoop Fate = "crash-loop"
-	// Never Pods run but are never ready. Whoever writes to their status
+	// Never Pods run but are never ready. A client that writes their status
 	// decides over them from then on.
 	Never Fate = "never"
 	// Unschedulable Pods fit on no node.

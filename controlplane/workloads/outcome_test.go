@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOutcomesAreReadAsPeopleWriteThem(t *testing.T) {
+func TestOutcomesAreParsed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Outcome{
 		"app=web: ready after 2s":                        {Selector: "app=web", Fate: Ready, After: 2 * time.Second},
@@ -32,7 +32,7 @@ func TestOutcomesAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-func TestOutcomesThatCannotBeAreExplained(t *testing.T) {
+func TestOutcomesThatAreInvalidAreExplained(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"app=web":                    "there is no colon between the Pods and their fate",

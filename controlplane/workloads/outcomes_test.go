@@ -47,7 +47,7 @@ func (c *cluster) podLine(name string) string {
 	return out
 }
 
-func TestPodsMeetTheirFate(t *testing.T) {
+func TestPodsRunToTheirOutcome(t *testing.T) {
 	t.Parallel()
 	const starting = " PodReadyToStartContainers Initialized"
 	for _, test := range []struct {
@@ -131,7 +131,7 @@ func TestRolloutOfAnImageThatCrashesTimesOut(t *testing.T) {
 	})
 }
 
-func TestRecreateEndsTheOldPodsFirst(t *testing.T) {
+func TestDeploymentRecreateEndsTheOldPodsFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	d := deployment("web", 2)
@@ -194,7 +194,7 @@ func TestPausedDeploymentScalesButDoesNotRoll(t *testing.T) {
 	equal(t, "counts", []int32{3, 3}, []int32{d.Status.Replicas, d.Status.UpdatedReplicas})
 }
 
-func TestHistoryOfADeploymentIsLimited(t *testing.T) {
+func TestDeploymentHistoryIsLimited(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	d := deployment("web", 1)
@@ -350,7 +350,7 @@ func (n *noPods) Admit(_ context.Context, r *resource.AdmissionRequest) error {
 
 func (n *noPods) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
-func TestRefusedPodsShowInTheStatus(t *testing.T) {
+func TestDeploymentStatusShowsRefusedPods(t *testing.T) {
 	t.Parallel()
 	gate := &noPods{}
 	c := start(t, controlplane.Options{ManualControllers: true, Admission: gate, Workloads: &workloads.Options{}})
@@ -374,9 +374,9 @@ func TestRefusedPodsShowInTheStatus(t *testing.T) {
 	equal(t, "conditions", []string{"Available=True MinimumReplicasAvailable", "Progressing=True NewReplicaSetAvailable"}, conditions(d))
 }
 
-// TestCrashLongAfterTheRolloutLeavesTheLoopAtRest would not end if the passed
+// TestDeploymentCrashLongAfterTheRolloutLeavesTheLoopAtRest would not end if the passed
 // deadline of the rollout kept the controller busy.
-func TestCrashLongAfterTheRolloutLeavesTheLoopAtRest(t *testing.T) {
+func TestDeploymentCrashLongAfterTheRolloutLeavesTheLoopAtRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newLoop(t, workloads.Outcome{Selector: "app=web", Fate: workloads.CrashLoop, After: 20 * time.Minute})

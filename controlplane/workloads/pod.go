@@ -64,7 +64,7 @@ func (t *visit) run(p *cluster.Object) {
 		t.Later(p.Key, due)
 	}
 	if outcome.Fate == Never && !p.StartedAt.IsZero() && p.Observed == p.Generation {
-		return // whoever changes its status wants it so
+		return // its status was changed on purpose
 	}
 	if outcome.Fate == Ready && come && p.Ready && p.Observed == p.Generation {
 		return

@@ -23,9 +23,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
-// TestPodsAreScheduledAsByKubeScheduler replays what oracle/cmd/schedule has recorded: which node
+// TestSchedulerAgreesWithKubeScheduler replays what oracle/cmd/schedule has recorded: which node
 // each Pod of a scenario gets, or why none takes it.
-func TestPodsAreScheduledAsByKubeScheduler(t *testing.T) {
+func TestSchedulerAgreesWithKubeScheduler(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scheduling/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -83,7 +83,7 @@ func service(name, app string, ports ...corev1.ServicePort) *corev1.Service {
 	}
 }
 
-func TestServicesTellWhereTheirPodsAre(t *testing.T) {
+func TestServicesHaveEndpointsAndSlicesOfTheirPods(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, workloads.Outcome{Selector: "app=web", After: 5 * time.Second})
@@ -152,7 +152,7 @@ func TestServicesTellWhereTheirPodsAre(t *testing.T) {
 	})
 }
 
-func TestPodsOfAStatefulSetHaveNamesInTheirService(t *testing.T) {
+func TestEndpointsNameThePodsOfAStatefulSet(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	s := service("db", "db", corev1.ServicePort{Port: 5432})
@@ -165,9 +165,9 @@ func TestPodsOfAStatefulSetHaveNamesInTheirService(t *testing.T) {
 	equal(t, "slices", []string{"IPv4 [:5432/TCP], 10.244.0.2 true true false db-0, 10.244.0.3 true true false db-1"}, c.slicesOf("db"))
 }
 
-// TestWhoIsRefusedHoldsUpNobodyElse: requests that are refused are sent again and
+// TestServicesWithRefusedRequestsDelayNoOthers: requests that are refused are sent again and
 // again, later and later.
-func TestWhoIsRefusedHoldsUpNobodyElse(t *testing.T) {
+func TestServicesWithRefusedRequestsDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newLoop(t)
@@ -188,7 +188,7 @@ func TestWhoIsRefusedHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-func TestManyPodsAreSpreadOverSlices(t *testing.T) {
+func TestEndpointSlicesSplitManyPods(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.Create(service("many", "many", corev1.ServicePort{Port: 80}))
@@ -220,7 +220,7 @@ func TestManyPodsAreSpreadOverSlices(t *testing.T) {
 	equal(t, "endpoints in the end", 20, total)
 }
 
-func TestWhatIsToldOfServicesIsRestored(t *testing.T) {
+func TestEndpointsAndSlicesAreRestored(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.Create(service("web", "web", corev1.ServicePort{Port: 80}))
@@ -244,9 +244,9 @@ func TestWhatIsToldOfServicesIsRestored(t *testing.T) {
 	equal(t, "Endpoints", []string{":80/TCP 10.244.0.2"}, c.endpointsOf("web"))
 }
 
-// TestSlicesSayFromWhereTheirEndpointsAreToBeUsed has the steps of a conversation with
+// TestEndpointSlicesCarryTopologyHints has the steps of a conversation with
 // oracle/cmd/controllers: hints are those of there, and so is that nodes that change later change none.
-func TestSlicesSayFromWhereTheirEndpointsAreToBeUsed(t *testing.T) {
+func TestEndpointSlicesCarryTopologyHints(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, workloads.Outcome{Selector: "late=yes", Fate: workloads.Never})
 	c.settle()
@@ -291,7 +291,7 @@ func TestSlicesSayFromWhereTheirEndpointsAreToBeUsed(t *testing.T) {
 		return out
 	}
 	plain := []string{"p1 in a", "p2", "p3 in a"}
-	equal(t, "hints that nobody asks for", plain, told())
+	equal(t, "hints without an annotation", plain, told())
 	for _, step := range []struct {
 		distribution, mode string
 		want               []string

@@ -71,7 +71,7 @@ func TestStatefulSetComesUpAndGoesDownInOrder(t *testing.T) {
 	}, c.history())
 }
 
-func TestParallelStatefulSetDoesNotWait(t *testing.T) {
+func TestStatefulSetParallelDoesNotWait(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, workloads.Outcome{Selector: "apps.kubernetes.io/pod-index=0", Fate: workloads.Never})
 	s := statefulSet("db", 3)
@@ -81,7 +81,7 @@ func TestParallelStatefulSetDoesNotWait(t *testing.T) {
 	equal(t, "pods", []string{"db-0 Running", "db-1 Running ready", "db-2 Running ready"}, c.pods())
 }
 
-func TestOrderedStatefulSetWaitsForAPodThatIsNotReady(t *testing.T) {
+func TestStatefulSetOrderedWaitsForAPodThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, workloads.Outcome{Selector: "apps.kubernetes.io/pod-index=1", Fate: workloads.Never})
 	c.Create(statefulSet("db", 3))
@@ -129,7 +129,7 @@ func TestStatefulSetRollsFromTheEnd(t *testing.T) {
 	}
 }
 
-func TestClaimsOfAStatefulSetAreBoundAndStay(t *testing.T) {
+func TestStatefulSetClaimsAreBoundAndStay(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	s := statefulSet("db", 2)
@@ -179,7 +179,7 @@ func claimTemplates() []corev1.PersistentVolumeClaim {
 	}}
 }
 
-func TestClaimsGoWithTheirPodsOrTheirSetWhenAsked(t *testing.T) {
+func TestStatefulSetClaimsFollowTheirRetentionPolicy(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	s := statefulSet("db", 3)

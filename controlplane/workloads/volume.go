@@ -90,7 +90,7 @@ func (t *visit) provision(key storage.Key, c *corev1.PersistentVolumeClaim, name
 	t.Create(binder, key, cluster.Volumes, volumeFor(c, name))
 }
 
-// modify gives the volume of a bound claim other attributes, and the claim then says so. It
+// modify gives the volume of a bound claim other attributes, and the claim then records them. It
 // reports whether the volume is changed now.
 func (t *visit) modify(key storage.Key, c *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) bool {
 	wanted := classOf(c.Spec.VolumeAttributesClassName)

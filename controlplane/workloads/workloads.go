@@ -9,7 +9,7 @@
 // the API server under the names of those whose part it plays: the scheduler,
 // the kubelet of one node, and the controllers of Deployments, ReplicaSets,
 // ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, volumes,
-// EndpointSlices, Endpoints and their mirrors, load balancers, nodes and Pods that nobody needs.
+// EndpointSlices, Endpoints and their mirrors, load balancers, nodes and the garbage collection of Pods.
 //
 // What it does as a cluster does: names, labels, owners, the order of a rollout,
 // revisions, the counts and conditions of every status, adoption of Pods,

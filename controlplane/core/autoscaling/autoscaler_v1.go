@@ -162,7 +162,7 @@ func toScaler(a oldScaler) scaler {
 	return out
 }
 
-// read reads an annotation, and reports whether it is there and says something.
+// read reads an annotation, and reports whether it is there and not empty.
 func read[T any](a oldScaler, name string, into *T) bool {
 	text, ok := a.Annotations[name]
 	return ok && json.Unmarshal([]byte(text), into) == nil

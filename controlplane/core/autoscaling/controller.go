@@ -26,8 +26,7 @@ const (
 	user        = step.KubeSystem + "horizontal-pod-autoscaler"
 )
 
-// Controller does what can be done of HorizontalPodAutoscalers where nobody measures
-// anything: it keeps their targets between the least and the most replicas, and tells in their
+// Controller runs HorizontalPodAutoscalers without a metrics API: it keeps their targets between the least and the most replicas, and tells in their
 // status why they do not scale otherwise. It acts when an autoscaler or its target
 // changes, where that of a cluster looks every 15 seconds; but it scales no more often.
 type Controller struct {

@@ -103,7 +103,7 @@ func member(object []byte, path string) []byte {
 	return object
 }
 
-// unmeasured returns what is said of a metric where nobody serves any.
+// unmeasured returns reason and message of the condition ScalingActive without a metrics API.
 func unmeasured(namespace string, m *autoscalingv2.MetricSpec) (reason, message string) {
 	const (
 		resources = "unable to get metrics for resource %s: unable to fetch metrics from resource metrics API: " +

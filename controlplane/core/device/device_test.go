@@ -14,8 +14,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 )
 
-// TestVersionsAreThoseOfSemver holds what is taken for a version of a device.
-func TestVersionsAreThoseOfSemver(t *testing.T) {
+// TestIsVersionAcceptsSemverOnly holds what is taken for a version of a device.
+func TestIsVersionAcceptsSemverOnly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"1.2.3": true, "0.0.0": true, "10.20.30": true, "1.2.3-rc.1": true, "1.2.3-0": true, "1.2.3--": true, "1.2.3-01a": true,
@@ -29,8 +29,8 @@ func TestVersionsAreThoseOfSemver(t *testing.T) {
 	}
 }
 
-// TestLongKeysAreShownShortened holds that a path does not repeat a key of any length.
-func TestLongKeysAreShownShortened(t *testing.T) {
+// TestShortenedBoundsLongKeys holds that a path does not repeat a key of any length.
+func TestShortenedBoundsLongKeys(t *testing.T) {
 	t.Parallel()
 	if key := strings.Repeat("a", 96); shortened(key) != key {
 		t.Error("a key that fits is shortened")
@@ -42,9 +42,9 @@ func TestLongKeysAreShownShortened(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoRunsOnTheNodeIsAssociatedWithIt holds whom the verbs with the prefix
+// TestAccessRequiresTheNodeOfTheClaim holds whom the verbs with the prefix
 // associated-node are for.
-func TestOnlyWhoRunsOnTheNodeIsAssociatedWithIt(t *testing.T) {
+func TestAccessRequiresTheNodeOfTheClaim(t *testing.T) {
 	t.Parallel()
 	const account = "system:serviceaccount:default:driver"
 	on := func(nodes ...string) map[string][]string {
@@ -69,9 +69,9 @@ func TestOnlyWhoRunsOnTheNodeIsAssociatedWithIt(t *testing.T) {
 	}
 }
 
-// TestStatusOfDevicesGoesWithTheirAllocation holds that nothing is said any longer of
+// TestDeviceStatusIsDroppedWithItsAllocation holds that nothing is said any longer of
 // devices that a claim has given back.
-func TestStatusOfDevicesGoesWithTheirAllocation(t *testing.T) {
+func TestDeviceStatusIsDroppedWithItsAllocation(t *testing.T) {
 	t.Parallel()
 	status := func(devices ...string) *resourcev1.AllocationResult {
 		a := &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{}}

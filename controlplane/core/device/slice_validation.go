@@ -122,7 +122,7 @@ type place struct {
 	all      *bool
 }
 
-// check returns the fields by which the place is chosen. empty says what is wrong with a
+// check returns the fields by which the place is chosen. empty is the error of a
 // name that is.
 func (p place) check(f *valid.Field, empty string) []string {
 	var set []string

@@ -65,7 +65,7 @@ func Boot(view storage.View, uid func() types.UID, now time.Time) []storage.Writ
 	return create
 }
 
-// mandatory reads the object of a fresh cluster that nobody may change, and tells
+// mandatory reads the object of a fresh cluster that must not be changed, and reports
 // whether there is one of that name.
 func mandatory(bucket, name string, into any) bool {
 	if name != exempt && name != catchAll {
@@ -75,7 +75,7 @@ func mandatory(bucket, name string, into any) bool {
 	return t != nil && t.Decode(into) == nil
 }
 
-// Names of what nobody may change.
+// Names of the objects that must not be changed.
 const (
 	exempt   = "exempt"
 	catchAll = "catch-all"

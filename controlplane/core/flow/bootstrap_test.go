@@ -18,9 +18,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// TestFreshObjectsAreRightAndAsTheServerWouldStoreThem: the prepared bytes are the
+// TestBootstrapObjectsAreValidAndAsTheServerStoresThem: the prepared bytes are the
 // encoding of objects that pass their own rules.
-func TestFreshObjectsAreRightAndAsTheServerWouldStoreThem(t *testing.T) {
+func TestBootstrapObjectsAreValidAndAsTheServerStoresThem(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	uid := func() types.UID { return "11111111-2222-3333-4444-555555555555" }

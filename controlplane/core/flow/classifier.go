@@ -53,7 +53,7 @@ type class struct {
 func (c *Classifier) Classify(ctx context.Context, a *auth.Attributes) (schema, level types.UID) {
 	ix, err := c.current(ctx)
 	if err != nil {
-		return "", "" // whoever serves the request finds out as well
+		return "", "" // the handler fails with the same error
 	}
 	for i := range ix.classes {
 		if class := &ix.classes[i]; class.matches(a) {

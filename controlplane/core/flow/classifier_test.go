@@ -72,7 +72,7 @@ func TestClassifierFollowsTheStore(t *testing.T) {
 	want("its level is not there", "s-mine", "l-workload-low")
 	steptest.Put(t, store, storage.Key{Bucket: levels, Name: "not-there"}, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "not-there", UID: "l-new"}})
 	want("its level comes", "s-earlier", "l-new")
-	put("earlier", "somebody", "not-there", 500)
+	put("earlier", "other-user", "not-there", 500)
 	want("it is for others", "s-mine", "l-workload-low")
 	steptest.Put(t, store, storage.Key{Bucket: schemas, Name: "mine"}, nil)
 	want("a schema goes", "s-global-default", "l-global-default")

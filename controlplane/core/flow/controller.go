@@ -23,7 +23,7 @@ import (
 const ControllerName = "api-priority-and-fairness-config-consumer-v1"
 
 // Controller says of FlowSchemas whether the priority level that they name is there
-// (KEP-1040), which kube-apiserver does itself. Nobody says anything of priority levels.
+// (KEP-1040), which kube-apiserver does itself. It sets no conditions on priority levels.
 type Controller struct {
 	due step.KeySet
 	all bool // are due

@@ -16,9 +16,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// TestWhatIsSaidOfSchemasFollowsTheirLevels drives the controller through a start, the
+// TestControllerReportsDanglingSchemas drives the controller through a start, the
 // loss of a level while it did not run, and failures.
-func TestWhatIsSaidOfSchemasFollowsTheirLevels(t *testing.T) {
+func TestControllerReportsDanglingSchemas(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	for _, w := range Boot(steptest.View(t, store), func() types.UID { return "u" }, time.Now()) {

@@ -209,7 +209,7 @@ func checkPathRule(f *valid.Field, r *flowcontrolv1.NonResourcePolicyRule) {
 	}
 }
 
-// pathProblem says what is wrong with a path that may end in a star; "" if nothing
+// pathProblem validates a path that may end in a star; "" if it is valid
 // is.
 func pathProblem(path string) string {
 	stars := strings.Count(path, all)

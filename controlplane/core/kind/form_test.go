@@ -14,7 +14,7 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestWhatIsEmptyIsStoredAsKubernetesStoresIt(t *testing.T) {
+func TestSettleWritesEmptyFieldsAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	role := &rbacv1.Role{Rules: []rbacv1.PolicyRule{}}
 	formsOf(reflect.TypeFor[rbacv1.Role]()).settle(role)
@@ -29,11 +29,11 @@ func TestWhatIsEmptyIsStoredAsKubernetesStoresIt(t *testing.T) {
 	config := &corev1.ConfigMap{BinaryData: map[string][]byte{"none": nil, "some": {1}}}
 	formsOf(reflect.TypeFor[corev1.ConfigMap]()).settle(config)
 	if config.BinaryData["none"] == nil || len(config.BinaryData["some"]) != 1 {
-		t.Errorf("binary data is %#v, want no null, and what there is", config.BinaryData)
+		t.Errorf("binary data is %#v, want no null, and the other entry unchanged", config.BinaryData)
 	}
 }
 
-func TestAmountsAreRoundedUpToThousandths(t *testing.T) {
+func TestRoundRoundsQuantitiesUpToThousandths(t *testing.T) {
 	t.Parallel()
 	amount := func(text string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: quantity.MustParse(text)}
@@ -53,7 +53,7 @@ func TestAmountsAreRoundedUpToThousandths(t *testing.T) {
 	}
 }
 
-func TestTypesWithoutSuchFieldsAreNotWalked(t *testing.T) {
+func TestFormsOfSkipsTypesWithoutSuchFields(t *testing.T) {
 	t.Parallel()
 	if f := formsOf(reflect.TypeFor[coordinationv1.Lease]()); f.settled != nil || f.rounded != nil {
 		t.Errorf("a Lease has %#v", f)

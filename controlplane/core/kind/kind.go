@@ -262,7 +262,7 @@ func Joined(r, other *resource.Resource, convert func(resource.Object, string) (
 }
 
 // ownership returns the tracker of an endpoint through which the field reset, and
-// those of nobody, cannot be changed.
+// those without an owner, cannot be changed.
 func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset string) *apply.Manager {
 	e := apply.Endpoint{
 		Kind: gvk, Types: k.Family.types, Subresource: subresource,

@@ -47,7 +47,7 @@ func (b bindings) Create(ctx context.Context, r *resource.Request, obj resource.
 		return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
 	}
 	if len(options.DryRun) > 0 {
-		return nil, bind(p, obj) // a copy, that nobody keeps
+		return nil, bind(p, obj) // a copy, which is dropped
 	}
 	body, err := json.Marshal(obj)
 	if err != nil {

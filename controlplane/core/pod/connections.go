@@ -125,7 +125,7 @@ func (c connection) target(ctx context.Context, p *corev1.Pod) (*kubelet.Target,
 	return &kubelet.Target{Node: n.Name, Host: host, What: "pods/" + c.name, Name: p.Name}, nil
 }
 
-// serveStream passes exec, attach and port-forward on. Whoever opens one with GET, as WebSockets
+// serveStream passes exec, attach and port-forward on. A client that opens one with GET, as WebSockets
 // do, needs the right to create it as well.
 func (c connection) serveStream(ctx context.Context, r *resource.Request, p *corev1.Pod, w http.ResponseWriter, h *http.Request) error {
 	if r.Verb != "create" {

@@ -133,7 +133,7 @@ func (e eviction) Create(ctx context.Context, r *resource.Request, obj resource.
 // markKey is in the contexts of the writes that mark a Pod.
 type markKey struct{}
 
-// marks tells the write that marks a Pod. Nobody is noted as the owner of the mark.
+// marks tells the write that marks a Pod. The mark has no entry in managedFields.
 func marks(ctx context.Context) bool { return ctx.Value(markKey{}) != nil }
 
 // mark writes into the status of a Pod that it is evicted, for those who look at

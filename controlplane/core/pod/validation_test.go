@@ -21,8 +21,8 @@ func plainPod() *corev1.Pod {
 	return p
 }
 
-// TestValidPodsCostNoPaths: places in an object are written out for errors alone.
-func TestValidPodsCostNoPaths(t *testing.T) { //nolint:paralleltest // it counts allocations
+// TestValidationOfValidPodsFormatsNoPaths: places in an object are written out for errors alone.
+func TestValidationOfValidPodsFormatsNoPaths(t *testing.T) { //nolint:paralleltest // it counts allocations
 	p := plainPod()
 	if errs := validatePod(p, nil); len(errs) > 0 {
 		t.Fatal(errs)
@@ -33,7 +33,7 @@ func TestValidPodsCostNoPaths(t *testing.T) { //nolint:paralleltest // it counts
 	}
 }
 
-func TestPlacesAreWrittenAsKubernetesDoes(t *testing.T) {
+func TestFieldPathsAreWrittenAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	var errs field.ErrorList
 	root := valid.Root(&errs)

@@ -180,7 +180,7 @@ func CheckImage(f *valid.Field, c *corev1.Container) {
 	}
 }
 
-// portName tells what is wrong with the name of a port.
+// portName validates the name of a port.
 func portName(name string) []string {
 	if valid.PlainPortName(name) {
 		return nil
@@ -362,7 +362,7 @@ func checkAmounts(f *valid.Field, r *corev1.ResourceRequirements, rule resourceR
 	}
 }
 
-// plainAmounts reports whether what is asked for is certainly right, whoever asks: cpu and
+// plainAmounts reports whether what is asked for is certainly valid for every kind: cpu and
 // memory, of which no more is asked for than allowed. All else is for the rules.
 func plainAmounts(r *corev1.ResourceRequirements) bool {
 	for name, limit := range r.Limits {

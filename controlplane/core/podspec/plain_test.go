@@ -37,8 +37,8 @@ func FuzzPlainTags(f *testing.F) {
 	})
 }
 
-// TestUsualImagesArePlain holds that the short cut is taken.
-func TestUsualImagesArePlain(t *testing.T) {
+// TestPlainTagAcceptsUsualImages holds that the short cut is taken.
+func TestPlainTagAcceptsUsualImages(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]string{"nginx": "", "nginx:latest": "latest", "registry.example.com/team/my-app:1.2.3": "1.2.3"} {
 		if tag, plain := plainTag(image); !plain || tag != want {
@@ -47,8 +47,8 @@ func TestUsualImagesArePlain(t *testing.T) {
 	}
 }
 
-// TestPlainVariablesAreRight holds that there is nothing wrong with what is taken for right.
-func TestPlainVariablesAreRight(t *testing.T) {
+// TestPlainVariablesAreValid holds that there is nothing wrong with what is taken for right.
+func TestPlainVariablesAreValid(t *testing.T) {
 	t.Parallel()
 	names := []string{"", "A", "a.b-c", "A=B", "A B", "é", "A\x10"}
 	refs := []string{"", "app", "App", "app.example.com", "a_b", "-", "..", "../a"}
@@ -91,8 +91,8 @@ func TestPlainVariablesAreRight(t *testing.T) {
 	}
 }
 
-// TestPlainAmountsAreRight holds that there is nothing wrong with what is taken for right.
-func TestPlainAmountsAreRight(t *testing.T) {
+// TestPlainAmountsAreValid holds that there is nothing wrong with what is taken for right.
+func TestPlainAmountsAreValid(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []corev1.ResourceName{"cpu", "memory", "cpu", "memory", "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device", "storage"}

@@ -40,7 +40,7 @@ type typed struct {
 }
 
 // checkTypes compiles the expressions of a policy once for each kind that it names, and
-// returns what is wrong with them, in the words of Kubernetes (KEP-3488). The time makes
+// returns the type errors, in the words of Kubernetes (KEP-3488). The time makes
 // names of types that are no others.
 func checkTypes(p *v1.ValidatingAdmissionPolicy, served []*resource.Resource, now time.Time) []v1.ExpressionWarning {
 	about := describe(kindsOf(p, served), served, now)

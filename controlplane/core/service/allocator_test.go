@@ -35,7 +35,7 @@ func service(name string, t corev1.ServiceType) *corev1.Service {
 	return s
 }
 
-func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
+func TestAllocatorGivesDistinctAddresses(t *testing.T) {
 	t.Parallel()
 	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/29"), oneID)
 	first, second := service("a", corev1.ServiceTypeClusterIP), service("b", corev1.ServiceTypeNodePort)
@@ -78,7 +78,7 @@ func TestServicesGetAddressesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestDryRunsTakeNothing(t *testing.T) {
+func TestAllocatorKeepsNothingForDryRuns(t *testing.T) {
 	t.Parallel()
 	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
 	for range 2 {
@@ -93,7 +93,7 @@ func TestDryRunsTakeNothing(t *testing.T) {
 	}
 }
 
-func TestHeadlessAndExternalServicesHaveNoAddress(t *testing.T) {
+func TestAllocatorGivesHeadlessAndExternalServicesNoAddress(t *testing.T) {
 	t.Parallel()
 	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
 	headless := service("a", corev1.ServiceTypeClusterIP)
@@ -109,7 +109,7 @@ func TestHeadlessAndExternalServicesHaveNoAddress(t *testing.T) {
 	}
 }
 
-func TestTheBeginningOfARangeIsForWhoAsksForIt(t *testing.T) {
+func TestAllocatorReservesTheBeginningOfARange(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"10.0.0.0/27": {"10.0.0.17", "10.0.0.30", "10.0.0.2", "10.0.0.16"}, // the last of those above, then those below but the API server's
@@ -150,7 +150,7 @@ func ends(ips []string) []string {
 	return out
 }
 
-func TestAFullRangeIsAnError(t *testing.T) {
+func TestAllocatorRefusesWhenTheRangeIsFull(t *testing.T) {
 	t.Parallel()
 	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.MustParsePrefix("10.0.0.0/30"), oneID)
 	if err := admit(a, service("a", corev1.ServiceTypeClusterIP), nil, false); err != nil {

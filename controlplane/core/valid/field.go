@@ -98,7 +98,7 @@ func (f *Field) Add(errs ...*field.Error) { *f.errs = append(*f.errs, errs...) }
 // Required says that something is missing.
 func (f *Field) Required(name, detail string) { f.Add(field.Required(f.path(name), detail)) }
 
-// Invalid says what is wrong with a value.
+// Invalid adds the error of an invalid value.
 func (f *Field) Invalid(name string, value any, detail string) {
 	f.Add(field.Invalid(f.path(name), value, detail))
 }

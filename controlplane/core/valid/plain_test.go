@@ -37,8 +37,8 @@ func FuzzPlainNames(f *testing.F) {
 	})
 }
 
-// TestUsualNamesArePlain holds that the short cut is taken.
-func TestUsualNamesArePlain(t *testing.T) {
+// TestPlainNameAcceptsUsualNames holds that the short cut is taken.
+func TestPlainNameAcceptsUsualNames(t *testing.T) {
 	t.Parallel()
 	if !PlainLabel("app-1") || !PlainSubdomain("app-1.example.com") || !plainQualified("app.kubernetes.io/name") || !plainQualified("cpu") ||
 		!plainName("5d4f8c7b9d") || !PlainPortName("http") || !PlainKey("config.yaml") {

@@ -247,8 +247,7 @@ func IsNativeResource(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, corev1.ResourceDefaultNamespacePrefix)
 }
 
-// IsExtendedResource reports whether a resource is one that somebody has extended
-// nodes with.
+// IsExtendedResource reports whether a resource is an extended resource of nodes.
 func IsExtendedResource(name string) bool {
 	if IsNativeResource(name) || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) {
 		return false

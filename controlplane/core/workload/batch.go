@@ -23,7 +23,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/podwarning"
 )
 
-// orphanAdvice is what the real server says to those who delete a Job and do not
+// orphanAdvice is the warning of kube-apiserver for those who delete a Job and do not
 // say what is to become of its Pods.
 const orphanAdvice = "child pods are preserved by default when jobs are deleted; " +
 	"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"

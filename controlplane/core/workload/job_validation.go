@@ -35,7 +35,7 @@ func validateJob(j, old *batchv1.Job) field.ErrorList {
 	}
 	checkWholeJob(&root, &f, j)
 	if old != nil {
-		checkWholeSpec(&f, s) // as the real server does, twice
+		checkWholeSpec(&f, s) // as kube-apiserver does, twice
 		checkJobChange(&f, s, old)
 	}
 	return errs

@@ -160,7 +160,7 @@ func (c *Cleaner) look(view storage.View, name string, l *leaving) []step.Reques
 	return append(progress(rec, definition, reason, message), c.deletions(view, rec.Key, resource)...)
 }
 
-// deletions asks for the deletion of the objects that nobody has deleted yet,
+// deletions returns the requests that delete the objects without a deletionTimestamp,
 // namespace by namespace.
 func (c *Cleaner) deletions(view storage.View, about storage.Key, r step.Resource) []step.Request {
 	var out []step.Request

@@ -99,7 +99,7 @@ func (b *bench) put(t *testing.T, names ...string) {
 	}
 }
 
-func TestRunnerSettlesWhatIsThereAndWhatComes(t *testing.T) {
+func TestRunnerSettlesStoredAndNewObjects(t *testing.T) {
 	t.Parallel()
 	b := newBench(storage.MemoryOptions{})
 	b.put(t, "y", "x")
@@ -120,7 +120,7 @@ func TestRunnerSettlesWhatIsThereAndWhatComes(t *testing.T) {
 	}
 }
 
-func TestRunnerTriesAgainButNotForEver(t *testing.T) {
+func TestRunnerRetriesALimitedNumberOfTimes(t *testing.T) {
 	t.Parallel()
 	b := newBench(storage.MemoryOptions{})
 	b.put(t, "x")
@@ -170,7 +170,7 @@ func TestRunnerSettlesWhatAStepWithoutRequestsMadeDue(t *testing.T) {
 	}
 }
 
-func TestRunnerStartsOverWhenItWasLeftBehind(t *testing.T) {
+func TestRunnerResetsAfterCompaction(t *testing.T) {
 	t.Parallel()
 	b := newBench(storage.MemoryOptions{HistoryBytes: 1 << 10})
 	if _, err := b.runner.Settle(t.Context()); err != nil {
@@ -226,7 +226,7 @@ func (p *pacer) View(ctx context.Context, at storage.Revision) (storage.View, er
 	return p.Memory.View(ctx, at)
 }
 
-func TestRunnerSleepsThroughWhatConcernsNobody(t *testing.T) {
+func TestRunnerIgnoresWritesThatConcernNoController(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &pacer{Memory: storage.NewMemory(storage.MemoryOptions{})}

@@ -177,8 +177,8 @@ type Object struct {
 	// Demand is what a Pod asks of its node.
 	Demand *scheduler.Demand
 
-	// Room is what a node offers to Pods. Of those that are Ready somebody runs the Pods: the
-	// simulated kubelets, if it is Simulated.
+	// Room is what a node offers to Pods. The Pods of a Ready node run: in
+	// simulation, if it is Simulated.
 	Room      *scheduler.Node
 	Simulated bool
 	// Health of a node is the status of its condition Ready, empty without one, Heartbeat when

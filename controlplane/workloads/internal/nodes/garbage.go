@@ -27,7 +27,7 @@ const (
 // Ended is looked at when there may be too many Pods that have ended.
 func Ended() storage.Key { return storage.Key{Bucket: cluster.Pods} }
 
-// Collect ends and deletes a Pod that nobody else will: its node is gone, or out of service,
+// Collect ends and deletes a Pod that no kubelet will: its node is gone, or out of service,
 // or it never had one. It reports whether the Pod is such a one.
 func (c *Controllers) Collect(t *cluster.Turn, p *cluster.Object) bool {
 	node := t.Index.Node(p.Node)

@@ -14,9 +14,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// TestOfTooManyPodsThatHaveEndedTheOldestGo: those that were evicted go first, at most every
+// TestCollectDeletesTheOldestTerminatedPods: those that were evicted go first, at most every
 // 20 seconds.
-func TestOfTooManyPodsThatHaveEndedTheOldestGo(t *testing.T) {
+func TestCollectDeletesTheOldestTerminatedPods(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	memory, c := cluster.NewMemory(), New()

@@ -27,7 +27,7 @@ type beat struct {
 	at               time.Time
 }
 
-// silent says of a node of somebody else that its kubelet has fallen silent, once neither its
+// silent marks the conditions of a node that is not simulated as Unknown, once neither its
 // Lease was renewed nor its condition Ready reported for long enough, and reports whether it does
 // so now. Simulated nodes are as their status says: their kubelets are never silent.
 func (c *Controllers) silent(t *cluster.Turn, node *cluster.Object) bool {

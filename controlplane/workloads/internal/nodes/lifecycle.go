@@ -237,7 +237,7 @@ func (c *Controllers) Changed(m *cluster.Memory, before, now *cluster.Object, at
 	}
 }
 
-// Unready says of a Pod on a node that nobody hears of that it is not ready.
+// Unready marks a Pod on a node without heartbeats as not ready.
 func (c *Controllers) Unready(t *cluster.Turn, p *cluster.Object) {
 	node := t.Index.Node(p.Node)
 	if node == nil || node.Health != corev1.ConditionUnknown || !p.Ready {

@@ -171,7 +171,7 @@ func (s *daemons) manage(p *place) {
 	switch {
 	case p.gone:
 		for _, pod := range p.running {
-			if pod.Node == "" { // nobody else will
+			if pod.Node == "" { // no kubelet will delete it
 				s.remove(pod)
 			}
 		}

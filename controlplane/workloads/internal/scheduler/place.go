@@ -43,7 +43,7 @@ type Pod struct {
 	Labels    map[string]string
 	Demand    *Demand
 	Volumes   Volumes
-	// Refused is why no node takes the Pod, whatever it asks for. Empty: some may.
+	// Refused is why no node takes the Pod, regardless of its requests. Empty: some may.
 	Refused string
 }
 

@@ -18,7 +18,7 @@ const serviceController = step.KubeSystem + "service-controller"
 
 // balancer gives Services of type LoadBalancer an address each, and takes it back when they go or
 // change their type. Nothing listens there. Services with a class of load balancers, and those that
-// have an address of somebody else, are left alone.
+// have an address of another controller, are left alone.
 type balancer struct {
 	all netip.Prefix
 	// given are the addresses of Services, also those that are being written; waiting are the Services for

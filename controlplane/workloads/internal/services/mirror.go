@@ -33,7 +33,7 @@ const (
 )
 
 // mirror brings the EndpointSlices up to date that say what the Endpoints say
-// which somebody has written for a Service without a selector.
+// which a user has written for a Service without a selector.
 func (l *look) mirror() {
 	endpoints := cluster.Stored[corev1.Endpoints](l.Turn, storage.Key{Bucket: cluster.Endpoints, Name: l.key.Name})
 	if endpoints == nil {
@@ -231,7 +231,7 @@ func newMirror(endpoints *corev1.Endpoints, family discoveryv1.AddressType, g *g
 	return out
 }
 
-// sameMirror reports whether an EndpointSlice says what it should, in whatever order.
+// sameMirror reports whether an EndpointSlice has the wanted content, in any order.
 func sameMirror(is, should *discoveryv1.EndpointSlice) bool {
 	sorted := func(list []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 		return slices.SortedFunc(slices.Values(list), func(a, b discoveryv1.Endpoint) int { return slices.Compare(a.Addresses, b.Addresses) })

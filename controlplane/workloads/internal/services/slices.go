@@ -118,7 +118,7 @@ func (l *look) groups(family discoveryv1.AddressType) map[string]*group {
 			continue
 		}
 		if l.Index.Node(p.Node) == nil && !l.s.Spec.PublishNotReadyAddresses {
-			continue // nobody can report whether it is still there
+			continue // without its slice it cannot be checked
 		}
 		ports := l.ports(p)
 		key := keyOf(ports)
@@ -191,7 +191,7 @@ func (l *look) endpoint(p *cluster.Object) discoveryv1.Endpoint {
 }
 
 // hints say from where an endpoint is to be used, if the Service asks for that: from its own
-// zone, or its own node. A Service that asks for hints by the CPUs of zones, which nobody
+// zone, or its own node. A Service that asks for hints by the CPUs of zones, which no node
 // works out here, has none.
 func (l *look) hints(e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
 	mode, old := l.s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]

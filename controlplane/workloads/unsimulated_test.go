@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
-// foreign is a node of somebody else.
+// foreign is a node that is not simulated.
 func foreign(name string) *corev1.Node {
 	n := simulated(name, nil)
 	delete(n.Labels, workloads.SimulatedLabel)
@@ -28,8 +28,8 @@ func foreign(name string) *corev1.Node {
 	return n
 }
 
-// TestNodesOfOthersAreLeftAlone: their Pods are scheduled, and run and ended by others.
-func TestNodesOfOthersAreLeftAlone(t *testing.T) {
+// TestNodesThatAreNotSimulatedAreLeftAlone: their Pods are scheduled, and run and ended by others.
+func TestNodesThatAreNotSimulatedAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	c := newEmpty(t)
 	c.Create(foreign("n1"))
@@ -44,7 +44,7 @@ func TestNodesOfOthersAreLeftAlone(t *testing.T) {
 	for i := range list.Items {
 		s := &list.Items[i].Status
 		if s.Phase != corev1.PodPending || s.PodIP != "" || s.StartTime != nil || len(s.ContainerStatuses) > 0 {
-			t.Errorf("somebody ran %s: %+v", list.Items[i].Name, s)
+			t.Errorf("%s ran: %+v", list.Items[i].Name, s)
 		}
 	}
 	var lease coordinationv1.Lease
@@ -55,15 +55,15 @@ func TestNodesOfOthersAreLeftAlone(t *testing.T) {
 	c.settle()
 	equal(t, "deleted", true, strings.HasPrefix(c.places(), "n1 unready terminating: 1, n1 unready: "))
 
-	// Whoever wants that has the node simulated.
+	// With the annotation the node is simulated.
 	c.changeNode("n1", func(n *corev1.Node) { n.Labels = map[string]string{workloads.SimulatedLabel: "true"} })
 	c.settle()
 	equal(t, "simulated", "n1: 3", c.places())
 }
 
-// TestNodesOfOthersThatFallSilentAreUnknown: 50 seconds after the last word of them, or 60 after their
+// TestNodesWithoutHeartbeatBecomeUnknown: 50 seconds after the last word of them, or 60 after their
 // creation if there was none.
-func TestNodesOfOthersThatFallSilentAreUnknown(t *testing.T) {
+func TestNodesWithoutHeartbeatBecomeUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, controlplane.Options{Workloads: &workloads.Options{NoNode: true}})

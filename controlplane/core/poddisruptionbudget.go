@@ -9,8 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
 )
+
+// podDisruptionBudgets describes PodDisruptionBudgets.
+func podDisruptionBudgets() *resource.Resource {
+	return kind.Of[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
+		Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"}, NameRule: kind.PathSegment,
+		Metadata: kind.Metadata{Unchecked: true, StatusUnchecked: true},
+		Status:   true, Generations: true,
+		Validate: validateDisruptionBudget, ValidateStatus: validateBudgetStatus,
+		Columns: kind.Columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
+		Row: func(b *policyv1.PodDisruptionBudget) []any {
+			return []any{b.Name, orNA(b.Spec.MinAvailable), orNA(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), kind.Age(b)}
+		},
+	}.Resource()
+}
+
+func orNA(v *intstr.IntOrString) string {
+	if v == nil {
+		return "N/A"
+	}
+	return v.String()
+}
 
 func validateDisruptionBudget(b, old *policyv1.PodDisruptionBudget) field.ErrorList {
 	var errs field.ErrorList

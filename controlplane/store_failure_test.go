@@ -26,9 +26,8 @@ func (j *failingJournal) Append([]storage.Change) error {
 
 func (j *failingJournal) Close() error { return nil }
 
-// A client learns why its write was refused, and whoever watches the health of the
-// plane that it cannot write; reads go on.
-func TestAStoreThatCannotWriteIsNotReady(t *testing.T) {
+// A refused write is answered with the reason, /readyz fails, and reads go on.
+func TestReadyzFailsWhileTheStoreCannotWrite(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err   error
@@ -75,7 +74,7 @@ func TestAStoreThatCannotWriteIsNotReady(t *testing.T) {
 			}
 			journal.err.Store(nil)
 			if code, answer := api.do("POST", configMaps, object("after")); (code == 201) != tt.heals {
-				t.Errorf("a write when the trouble is over: %d: %s", code, answer)
+				t.Errorf("a write when the journal works again: %d: %s", code, answer)
 			}
 			if tt.heals {
 				ready(200)

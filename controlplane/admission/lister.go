@@ -12,9 +12,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// shelf reads the objects of one bucket, and decodes each version once. What it
-// returns is shared and must not be changed.
-type shelf[T any] struct {
+// lister reads the objects of one bucket, and decodes each version once. Results
+// are shared and must not be changed.
+type lister[T any] struct {
 	store   storage.Viewer
 	bucket  string
 	buckets []string // nothing but bucket
@@ -24,7 +24,7 @@ type shelf[T any] struct {
 	lists map[string]list[T]    // by prefix
 }
 
-// list is what there was of a prefix when the bucket was written last.
+// list holds the objects with a prefix as of one revision of the bucket.
 type list[T any] struct {
 	touched storage.Revision
 	objs    []*T
@@ -36,15 +36,15 @@ type version[T any] struct {
 	obj      *T
 }
 
-// mostKnown bounds what a shelf keeps; objects that are gone stay until then.
+// mostKnown bounds what a lister keeps; objects that are gone stay until then.
 const mostKnown = 1024
 
-func newShelf[T any](store storage.Viewer, bucket string) *shelf[T] {
-	return &shelf[T]{store: store, bucket: bucket, buckets: []string{bucket}, known: map[string]version[T]{}, lists: map[string]list[T]{}}
+func newLister[T any](store storage.Viewer, bucket string) *lister[T] {
+	return &lister[T]{store: store, bucket: bucket, buckets: []string{bucket}, known: map[string]version[T]{}, lists: map[string]list[T]{}}
 }
 
 // get returns the object of a name, nil if there is none.
-func (s *shelf[T]) get(ctx context.Context, name string) (*T, error) {
+func (s *lister[T]) get(ctx context.Context, name string) (*T, error) {
 	rec, err := s.store.Get(ctx, storage.Key{Bucket: s.bucket, Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
@@ -56,7 +56,7 @@ func (s *shelf[T]) get(ctx context.Context, name string) (*T, error) {
 }
 
 // all returns the objects whose names in the bucket have a prefix, by name.
-func (s *shelf[T]) all(ctx context.Context, prefix string) ([]*T, error) {
+func (s *lister[T]) all(ctx context.Context, prefix string) ([]*T, error) {
 	touched, err := s.store.LastModified(ctx, s.buckets...)
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
@@ -88,7 +88,7 @@ func (s *shelf[T]) all(ctx context.Context, prefix string) ([]*T, error) {
 	return out, nil
 }
 
-func (s *shelf[T]) decode(rec *storage.Record) (*T, error) {
+func (s *lister[T]) decode(rec *storage.Record) (*T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v, ok := s.known[rec.Key.Name]; ok && v.modified == rec.Modified {

@@ -21,7 +21,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// manager is who owns the fields of what this package writes.
+// manager is the field manager of the objects of this package.
 const manager = "kube-apiserver"
 
 // Server keeps the objects of an API server. It is safe for concurrent use once
@@ -76,13 +76,13 @@ func (s *Server) Keep(resources []*resource.Resource) []*resource.Resource {
 	return out
 }
 
-// mend makes what is missing or wrong.
+// mend creates the objects that are missing and replaces those with other content.
 func (s *Server) mend(ctx context.Context) error {
-	s.mending.Lock() // who comes second finds nothing to do
+	s.mending.Lock() // concurrent calls find nothing left to do
 	defer s.mending.Unlock()
 	view, err := s.Store.View(ctx, 0)
 	if err != nil {
-		return fmt.Errorf("self: read the Service of the server: %w", err)
+		return fmt.Errorf("kubernetesservice: read the Service of the server: %w", err)
 	}
 	at := s.listening.Load()
 	for _, c := range s.first(time.Now()) {
@@ -103,8 +103,8 @@ func (s *Server) mend(ctx context.Context) error {
 	return nil
 }
 
-// put stores an object, in the place of one that says something else. Who was
-// faster is right: what this server has to say it says again at the next change.
+// put stores an object unless the stored one has the same content. A conflict is no
+// error: the next change of the object calls mend again.
 func (s *Server) put(ctx context.Context, old *storage.Record, c step.Creation) error {
 	c.UID, c.At, c.Manager = s.NewUID(), time.Now(), manager
 	expect := storage.Absent
@@ -124,7 +124,7 @@ func (s *Server) put(ctx context.Context, old *storage.Record, c step.Creation) 
 	write := c.Write()
 	write.Expect = expect
 	if _, err := s.Store.Commit(ctx, write); err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("self: write %s: %w", c.Key, err)
+		return fmt.Errorf("kubernetesservice: write %s: %w", c.Key, err)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (l looking) Validate(_ context.Context, r *resource.AdmissionRequest) error
 	return nil
 }
 
-func TestAdmissionsOfTheCallerLookIntoCustomResources(t *testing.T) {
+func TestAdmissionReadsCustomResources(t *testing.T) {
 	t.Parallel()
 	const items = "/apis/bench.example.com/v1/namespaces/default/items"
 	for _, changes := range []bool{false, true} {

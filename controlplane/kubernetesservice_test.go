@@ -16,7 +16,7 @@ import (
 	"github.com/steer-dev/steer/controlplane"
 )
 
-func TestServiceKubernetesComesBack(t *testing.T) {
+func TestServiceKubernetesIsRestored(t *testing.T) {
 	t.Parallel()
 	_, api := listening(t, controlplane.Options{ManualControllers: true})
 	const (
@@ -55,7 +55,7 @@ func text(t *testing.T, o *unstructured.Unstructured) string {
 	return string(data)
 }
 
-func TestOtherServersLearnHowUsersAreKnown(t *testing.T) {
+func TestAuthenticationConfigMapHoldsTheAuthorities(t *testing.T) {
 	t.Parallel()
 	keys, err := controlplane.NewKeys()
 	if err != nil {
@@ -97,7 +97,7 @@ func TestOtherServersLearnHowUsersAreKnown(t *testing.T) {
 	}
 }
 
-func TestTheUseOfATokenInASecretIsNoted(t *testing.T) {
+func TestSecretTokenUseIsRecorded(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)
 	const secret = "/api/v1/namespaces/default/secrets/token"
