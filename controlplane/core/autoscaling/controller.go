@@ -229,7 +229,8 @@ func (c *Controller) Report(r step.Request, err error) {
 		c.due.Add(key)
 		return
 	}
-	if n, bad := strconv.ParseInt(r.Subject.Detail, 10, 32); bad == nil {
+	_, known := c.targets[key] // it may have been deleted meanwhile
+	if n, bad := strconv.ParseInt(r.Subject.Detail, 10, 32); bad == nil && known {
 		c.scaled[key] = int32(n)
 	}
 }

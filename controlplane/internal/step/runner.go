@@ -15,155 +15,37 @@ import (
 )
 
 // Sender carries one request out. An error tells that it was not, or was not
-// fully, successful.
+// fully, successful. It is safe for concurrent use, and returns when ctx ends.
 type Sender func(ctx context.Context, r Request) error
 
 // Runner feeds controllers with the history of a store and sends their
-// requests. It is for one goroutine at a time, except Close and Idle.
+// requests: [Runner.Advance] and [Runner.Settle] on demand, one after the other;
+// [Runner.Run] by itself, without a controller waiting for another one's requests.
+// It is for one goroutine at a time, except Close and Idle.
 type Runner struct {
 	store       storage.Store
-	controllers []Controller
+	controllers []*member
 	send        Sender
 	log         *slog.Logger
 
 	cursor storage.Cursor // nil: start over from a snapshot
 	at     storage.Revision
-	failed bool
+	failed bool // whether a controller waits after a failure
 
-	// mu guards what Idle shares with Run.
+	// mu guards what Idle and the senders share with Run.
 	mu     sync.Mutex
 	idleAt storage.Revision // up to which nothing is left to do
 	rested chan struct{}    // closed when idleAt moves; nil while nobody waits
-	wake   func()           // ends the rest that began last; nil before the first one
+	wake   func()           // ends the waiting that began last; nil before the first one
 }
 
 // NewRunner returns a runner that has seen nothing yet.
 func NewRunner(store storage.Store, send Sender, log *slog.Logger, controllers ...Controller) *Runner {
-	return &Runner{store: store, controllers: controllers, send: send, log: log}
-}
-
-// Delays between tries while requests fail.
-const (
-	firstRetry = 10 * time.Millisecond
-	lastRetry  = 10 * time.Second
-)
-
-// Run advances until ctx ends, whenever a write concerns somebody.
-func (r *Runner) Run(ctx context.Context) error {
-	delay := firstRetry
-	for ctx.Err() == nil {
-		sent, err := r.Advance(ctx)
-		switch {
-		case err != nil && !errors.Is(err, storage.ErrClosed):
-			r.log.Error("the built-in controllers cannot read the store", "err", err)
-			fallthrough
-		case err != nil:
-			return err
-		case r.failed:
-			delay = min(2*delay, lastRetry)
-			r.await(ctx, delay)
-		case sent > 0:
-			delay = firstRetry
-		default:
-			delay = firstRetry
-			if limit, due := r.untilWake(); !due {
-				r.rest(ctx, limit)
-			}
-		}
+	r := &Runner{store: store, send: send, log: log}
+	for _, c := range controllers {
+		r.controllers = append(r.controllers, &member{Controller: c})
 	}
-	return nil
-}
-
-// rest notes that nothing is left to do, and waits for a write that concerns
-// somebody, for Idle, or at most for a limit if there is one.
-func (r *Runner) rest(ctx context.Context, limit time.Duration) {
-	ctx, wake := context.WithCancel(ctx)
-	defer wake()
-	r.mu.Lock()
-	r.wake = wake
-	r.idleAt = r.at
-	if r.rested != nil {
-		close(r.rested)
-		r.rested = nil
-	}
-	r.mu.Unlock()
-	r.await(ctx, limit)
-}
-
-// concerns reports whether a write ends the waiting. After a failure any one does: it
-// may be what was missing.
-func (r *Runner) concerns(e storage.Event) bool {
-	if r.failed {
-		return true
-	}
-	for _, c := range r.controllers {
-		if c.Concerns(e) {
-			return true
-		}
-	}
-	return false
-}
-
-// Idle waits until Run has nothing left to do with what was written up to a
-// revision. It may be called beside Run.
-func (r *Runner) Idle(ctx context.Context, at storage.Revision) error {
-	for {
-		r.mu.Lock()
-		if r.idleAt >= at {
-			r.mu.Unlock()
-			return nil
-		}
-		if r.rested == nil {
-			r.rested = make(chan struct{})
-		}
-		if r.wake != nil {
-			r.wake() // what was written may have concerned nobody
-		}
-		rested := r.rested
-		r.mu.Unlock()
-		select {
-		case <-rested:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// untilWake returns how long until a controller wants to act although nothing
-// was written, 0 if none does; due tells that the time has come.
-func (r *Runner) untilWake() (limit time.Duration, due bool) {
-	for _, c := range r.controllers {
-		w, ok := c.(Waker)
-		if !ok {
-			continue
-		}
-		at := w.Wake()
-		if at.IsZero() {
-			continue
-		}
-		left := time.Until(at)
-		if left <= 0 {
-			return 0, true
-		}
-		if limit == 0 || left < limit {
-			limit = left
-		}
-	}
-	return limit, false
-}
-
-// await waits for a write that ends the waiting, or at most for a limit if there is one.
-func (r *Runner) await(ctx context.Context, limit time.Duration) {
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
-	batch, err := r.cursor.Next(ctx)
-	if err != nil {
-		return // the next Advance meets the same error, unless it was the limit
-	}
-	r.observe(batch)
+	return r
 }
 
 // Settle advances until nothing is left to do now, and returns how many requests
@@ -193,33 +75,50 @@ func (r *Runner) Settle(ctx context.Context) (int, error) {
 }
 
 // Advance takes in what was written since the last call, asks every controller
-// once and sends what they ask for. It returns how many requests that was.
+// once and sends what they ask for, one request after the other. It returns how
+// many requests that was.
 func (r *Runner) Advance(ctx context.Context) (int, error) {
-	if err := r.catchUp(ctx); err != nil {
-		return 0, err
-	}
-	view, err := r.store.View(ctx, r.at)
-	if errors.Is(err, storage.ErrCompacted) {
-		r.restart()
-		return r.Advance(ctx)
-	}
+	view, err := r.view(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("controlplane: built-in controllers: %w", err)
+		return 0, err
 	}
 	r.failed = false
 	sent := 0
-	for _, c := range r.controllers {
-		for _, request := range c.Step(view, time.Now()) {
+	for _, m := range r.controllers {
+		for _, request := range m.Step(view, time.Now()) {
 			err := r.send(ctx, request)
-			if err != nil {
-				r.failed = true
-				r.log.Debug("a request of a built-in controller failed", "controller", c.Name(), "method", request.Method, "path", request.Path, "err", err)
-			}
-			c.Report(request, err)
+			r.report(m, request, err)
+			r.failed = r.failed || err != nil
 			sent++
 		}
 	}
 	return sent, nil
+}
+
+// report hands the outcome of a request to the controller that asked for it.
+func (r *Runner) report(m *member, request Request, err error) {
+	if err != nil {
+		r.log.Debug("a request of a built-in controller failed", "controller", m.Name(), "method", request.Method, "path", request.Path, "err", err)
+	}
+	m.Report(request, err)
+}
+
+// view observes everything up to now and returns the snapshot that has all of it.
+func (r *Runner) view(ctx context.Context) (storage.View, error) {
+	for {
+		if err := r.catchUp(ctx); err != nil {
+			return nil, err
+		}
+		view, err := r.store.View(ctx, r.at)
+		switch {
+		case errors.Is(err, storage.ErrCompacted):
+			r.restart()
+		case err != nil:
+			return nil, fmt.Errorf("controlplane: built-in controllers: %w", err)
+		default:
+			return view, nil
+		}
+	}
 }
 
 // catchUp observes everything up to now, from a snapshot if it has to.
@@ -254,6 +153,11 @@ func (r *Runner) catchUp(ctx context.Context) error {
 }
 
 func (r *Runner) observe(batch storage.Batch) {
+	if len(batch.Events) > 0 {
+		for _, m := range r.controllers {
+			m.again = time.Time{} // what was written may be what was missing
+		}
+	}
 	for _, event := range batch.Events {
 		for _, c := range r.controllers {
 			if c.Concerns(event) {

@@ -21,8 +21,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// sweeper asks for the deletion of everything that is stored.
+// sweeper asks for the deletion of everything that is stored in a bucket.
 type sweeper struct {
+	bucket   string
 	resets   int
 	due      step.KeySet
 	reported []error
@@ -33,12 +34,12 @@ func (s *sweeper) Name() string { return "sweeper" }
 func (s *sweeper) Reset(view storage.View) {
 	s.resets++
 	s.due = step.KeySet{}
-	for rec := range view.Ascend("b", "", "") {
+	for rec := range view.Ascend(s.bucket, "", "") {
 		s.due.Add(rec.Key)
 	}
 }
 
-func (s *sweeper) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == "b" }
+func (s *sweeper) Concerns(e storage.Event) bool { return e.Record.Key.Bucket == s.bucket }
 
 func (s *sweeper) Observe(e storage.Event) {
 	if e.Deleted {
@@ -77,7 +78,7 @@ type bench struct {
 var errRefused = errors.New("refused")
 
 func newBench(o storage.MemoryOptions) *bench {
-	b := &bench{store: storage.NewMemory(o), sweeper: &sweeper{}}
+	b := &bench{store: storage.NewMemory(o), sweeper: &sweeper{bucket: "b"}}
 	b.runner = step.NewRunner(b.store, b.send, slog.New(slog.DiscardHandler), b.sweeper)
 	return b
 }
@@ -230,7 +231,7 @@ func TestRunnerIgnoresWritesThatConcernNoController(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &pacer{Memory: storage.NewMemory(storage.MemoryOptions{})}
-		b := &bench{store: store.Memory, sweeper: &sweeper{}}
+		b := &bench{store: store.Memory, sweeper: &sweeper{bucket: "b"}}
 		b.runner = step.NewRunner(store, b.send, slog.New(slog.DiscardHandler), b.sweeper)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

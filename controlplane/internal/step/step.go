@@ -8,10 +8,15 @@
 // state at one revision calls for. A [Runner] reads the store's history, asks
 // the controllers, and sends their requests through the API server under the
 // controllers' own identities, so that authorisation, admission and field
-// ownership hold for them as for anybody else.
+// ownership hold for them as for all other clients.
 //
 // The same controllers are therefore driven by a loop in production, by one
 // call after another in a test, and by a scheduler in a simulation.
+//
+// In the loop, requests that are answered at once are sent one after the other: the
+// controllers act in one order, and the same writes lead to the same requests. A
+// controller whose requests take longer is left behind: up to five senders carry them
+// out, in order per object, while the other controllers go on.
 package step
 
 import (
@@ -45,8 +50,10 @@ type Controller interface {
 	// has the revision of the last observed write, calls for, in a fixed order.
 	// The result is empty when the state is as it should be.
 	Step(view storage.View, now time.Time) []Request
-	// Report tells the outcome of a request that Step returned. After an error
-	// the subject of the request is looked at again in the next step.
+	// Report tells the outcome of a request that Step returned; of those of one step
+	// in their order, and before the next step. Writes, and a Reset, may be observed
+	// between a step and its reports. After an error the subject of the request, if
+	// there still is one, is looked at again in the next step.
 	Report(request Request, err error)
 }
 

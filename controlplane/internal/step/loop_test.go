@@ -1,0 +1,257 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
+	"github.com/steer-dev/steer/storage"
+)
+
+// holdUp is a store with sweepers of several buckets, and a sender that holds requests
+// back or refuses them.
+type holdUp struct {
+	*testing.T
+	store    *storage.Memory
+	sweepers map[string]*sweeper
+	runner   *step.Runner
+	cancel   context.CancelFunc
+	run      chan error
+
+	mu      sync.Mutex
+	gates   map[string]chan struct{} // by path; closed to let go
+	refused map[string]int           // by path; how often still
+	takes   time.Duration            // every request at least
+	sent    []string
+	most    int // requests under way at once
+	now     int
+}
+
+func newHoldUp(t *testing.T, buckets ...string) *holdUp {
+	t.Helper()
+	h := &holdUp{
+		T: t, store: storage.NewMemory(storage.MemoryOptions{}), sweepers: map[string]*sweeper{},
+		gates: map[string]chan struct{}{}, refused: map[string]int{}, run: make(chan error, 1),
+	}
+	var controllers []step.Controller
+	for _, bucket := range buckets {
+		h.sweepers[bucket] = &sweeper{bucket: bucket}
+		controllers = append(controllers, h.sweepers[bucket])
+	}
+	h.runner = step.NewRunner(h.store, h.send, slog.New(slog.DiscardHandler), controllers...)
+	ctx, cancel := context.WithCancel(t.Context())
+	h.cancel = cancel
+	go func() { h.run <- h.runner.Run(ctx) }()
+	t.Cleanup(h.stop)
+	return h
+}
+
+func (h *holdUp) stop() {
+	h.cancel()
+	if err := <-h.run; err != nil {
+		h.Error(err)
+	}
+	h.run <- nil // for the next one
+	h.runner.Close()
+}
+
+// hold makes the request for a key wait until the returned function is called.
+func (h *holdUp) hold(path string) (release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	gate := make(chan struct{})
+	h.gates[path] = gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+func (h *holdUp) send(ctx context.Context, r step.Request) error {
+	h.mu.Lock()
+	h.sent = append(h.sent, r.Path)
+	h.now++
+	h.most = max(h.most, h.now)
+	gate := h.gates[r.Path]
+	refuse := h.refused[r.Path] > 0
+	if refuse {
+		h.refused[r.Path]--
+	}
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.now--
+	}()
+	if h.takes > 0 {
+		time.Sleep(h.takes) // the bubble's clock
+	}
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if refuse {
+		return errRefused
+	}
+	_, err := h.store.Commit(ctx, storage.Write{Key: r.Subject.Key, Expect: storage.AnyRevision})
+	return err
+}
+
+func (h *holdUp) put(bucket string, names ...string) {
+	h.Helper()
+	for _, name := range names {
+		steptest.Put(h, h.store, storage.Key{Bucket: bucket, Name: name}, name)
+	}
+}
+
+// left is how many objects of a bucket there are.
+func (h *holdUp) left(bucket string) int { return steptest.View(h, h.store).Count(bucket, "", "") }
+
+// idle reports whether the runner comes to rest within a second.
+func (h *holdUp) idle() bool {
+	ctx, cancel := context.WithTimeout(h.Context(), time.Second)
+	defer cancel()
+	return h.runner.Idle(ctx, steptest.View(h, h.store).Revision()) == nil
+}
+
+func TestRunnerGoesOnWhileARequestOfAnotherControllerHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHoldUp(t, "a", "b", "c")
+		release := h.hold("stuck")
+		h.put("b", "stuck")
+		for round := range 10 {
+			h.put("a", fmt.Sprint("a", round))
+			h.put("c", fmt.Sprint("c", round))
+			time.Sleep(20 * time.Millisecond)
+			if a, c := h.left("a"), h.left("c"); a+c > 0 {
+				t.Fatalf("round %d: %d and %d objects are left while another controller's request hangs", round, a, c)
+			}
+		}
+		if h.idle() {
+			t.Error("idle while a request is under way")
+		}
+		h.put("b", "later") // is observed meanwhile
+		release()
+		if !h.idle() || h.left("b") > 0 {
+			t.Errorf("%d objects are left after the request has ended", h.left("b"))
+		}
+		if resets := h.sweepers["b"].resets; resets != 1 {
+			t.Errorf("%d resets, want one", resets)
+		}
+	})
+}
+
+func TestRunnerSendsForOtherObjectsWhileOneHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const held = 20
+		h := newHoldUp(t, "a")
+		var release []func()
+		for i := range held {
+			release = append(release, h.hold(fmt.Sprintf("held-%02d", i)))
+			h.put("a", fmt.Sprintf("held-%02d", i), fmt.Sprintf("free-%02d", i))
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if h.now != 5 || h.left("a") >= 2*held-1 {
+			t.Errorf("%d requests are under way and %d objects left, want 5 and less", h.now, h.left("a"))
+		}
+		for _, let := range release {
+			let()
+		}
+		if !h.idle() || h.left("a") > 0 || h.most != 5 {
+			t.Errorf("%d objects are left, %d requests were under way at once", h.left("a"), h.most)
+		}
+	})
+}
+
+// TestRunnerKeepsOneOrderWhileRequestsAreAnswered: what is answered within a turn is
+// sent one after the other, the controllers in theirs.
+func TestRunnerKeepsOneOrderWhileRequestsAreAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHoldUp(t, "b", "a")
+		h.takes = time.Millisecond
+		h.put("a", "a3")
+		synctest.Wait() // what comes now waits until that request is answered
+		h.put("a", "a2", "a1")
+		h.put("b", "b3", "b1", "b2")
+		if !h.idle() {
+			t.Fatal("not idle")
+		}
+		if diff := cmp.Diff([]string{"a3", "b1", "b2", "b3", "a1", "a2"}, h.sent); diff != "" || h.most != 1 {
+			t.Errorf("%d requests were under way at once; sent (-want +got):\n%s", h.most, diff)
+		}
+	})
+}
+
+func TestRunnerStopsWithTheContextOfRequestsThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHoldUp(t, "a", "b")
+		for i := range 100 {
+			h.hold(fmt.Sprint("a", i))
+			h.hold(fmt.Sprint("b", i))
+			h.put("a", fmt.Sprint("a", i))
+			h.put("b", fmt.Sprint("b", i))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if h.now != 10 {
+			t.Errorf("%d requests are under way, want 5 of each controller", h.now)
+		}
+		began := len(h.sent)
+		h.stop()
+		if h.now != 0 || len(h.sent) != began {
+			t.Errorf("%d requests are under way after the end, %d have begun since", h.now, len(h.sent)-began)
+		}
+		if n := len(h.sweepers["a"].reported); n != 100 {
+			t.Errorf("%d outcomes were reported, want all 100", n)
+		}
+	})
+}
+
+func TestRunnerBacksOffForTheControllerThatFailsAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHoldUp(t, "a", "b")
+		h.refused["a1"] = 5
+		start := time.Now()
+		h.put("a", "a1")
+		synctest.Wait()
+		if len(h.sent) != 1 {
+			t.Fatalf("sent %v, want one try", h.sent)
+		}
+		for range 3 { // each may be what was missing
+			h.put("b", "b1")
+			synctest.Wait()
+			if h.left("b") > 0 {
+				t.Error("a controller waits for another one's back-off")
+			}
+		}
+		if time.Since(start) > 0 {
+			t.Errorf("that took %v", time.Since(start))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if h.left("a") > 0 {
+			t.Errorf("not done after a minute; sent %v", h.sent)
+		}
+		if n := len(h.sweepers["a"].reported); n != 6 {
+			t.Errorf("%d tries, want 6", n)
+		}
+	})
+}
