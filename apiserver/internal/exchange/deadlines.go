@@ -23,7 +23,7 @@ const (
 // Deadlines ends the reading and writing of one HTTP exchange, so that a client
 // that sends nothing, or reads nothing, cannot keep the request's handler. Its methods
 // are for the goroutine of the handler. Where the server below has no deadlines, as in
-// process, they do nothing.
+// process, and for nil they do nothing.
 type Deadlines struct {
 	control *http.ResponseController
 	// none is set when the server below has no deadlines, guarded once writes are
@@ -44,6 +44,9 @@ func NewDeadlines(w http.ResponseWriter) *Deadlines {
 // Then the body fails with os.ErrDeadlineExceeded; writes fail, and the stream of
 // HTTP/2 is reset, the connection of HTTP/1.1 closed.
 func (d *Deadlines) Bound(r *http.Request, limit time.Duration) {
+	if d == nil {
+		return
+	}
 	now := time.Now()
 	if r.ContentLength != 0 {
 		d.set(d.control.SetReadDeadline, now.Add(limit+ReadGrace))
@@ -64,6 +67,9 @@ func (d *Deadlines) set(deadline func(time.Time) error, at time.Time) {
 // Lift takes both deadlines away, for a request that may last. From then on any one
 // write may take [Stall].
 func (d *Deadlines) Lift() {
+	if d == nil {
+		return
+	}
 	d.set(d.control.SetReadDeadline, time.Time{})
 	d.set(d.control.SetWriteDeadline, time.Time{})
 	d.guarded = !d.none
@@ -72,7 +78,7 @@ func (d *Deadlines) Lift() {
 // Writing is called before a write, and Written after it.
 func (d *Deadlines) Writing() {
 	switch {
-	case !d.guarded:
+	case d == nil || !d.guarded:
 	case d.timer == nil:
 		d.timer = time.AfterFunc(Stall, d.cut)
 	default:
@@ -82,7 +88,7 @@ func (d *Deadlines) Writing() {
 
 // Written ends what Writing began.
 func (d *Deadlines) Written() {
-	if d.timer != nil {
+	if d != nil && d.timer != nil {
 		d.timer.Stop()
 	}
 }
@@ -99,6 +105,9 @@ func (d *Deadlines) cut() {
 // Done is called when the handler returns. The end of an answer that lasted, which is
 // left to the server to write, has the time of one write.
 func (d *Deadlines) Done() {
+	if d == nil {
+		return
+	}
 	d.Written()
 	d.mu.Lock()
 	d.done = true

@@ -185,3 +185,20 @@ func TestWarningsAreBoundedAndQuoted(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWriterWritesWithoutDeadlines(t *testing.T) {
+	t.Parallel()
+	var none *exchange.Deadlines
+	none.Bound(httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x")), 1)
+	none.Lift()
+	recorder := httptest.NewRecorder()
+	w := &exchange.Writer{ResponseWriter: recorder, Warnings: &resource.Warnings{}, Deadlines: none}
+	if _, err := w.Write([]byte("answer")); err != nil {
+		t.Error(err)
+	}
+	w.Flush()
+	none.Done()
+	if !recorder.Flushed || recorder.Body.String() != "answer" {
+		t.Errorf("flushed %t: %q", recorder.Flushed, recorder.Body)
+	}
+}

@@ -34,19 +34,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.Code == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.Deadlines != nil {
-		w.Deadlines.Writing()
-		defer w.Deadlines.Written()
-	}
+	w.Deadlines.Writing()
+	defer w.Deadlines.Written()
 	return w.ResponseWriter.Write(p)
 }
 
 // Flush implements http.Flusher.
 func (w *Writer) Flush() {
-	if w.Deadlines != nil {
-		w.Deadlines.Writing()
-		defer w.Deadlines.Written()
-	}
+	w.Deadlines.Writing()
+	defer w.Deadlines.Written()
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
