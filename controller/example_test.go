@@ -5,69 +5,404 @@ package controller_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
+	"github.com/steer-dev/steer/internal/exampletest"
+	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest"
 )
 
-// webs reconciles Webs: it declares their children and reports what there is.
-type webs struct {
+// operate runs an operator on a new control plane that serves Webs. Setup adds its
+// controllers; body is called when they have nothing left to do.
+func operate(setup func(m *manager.Manager) error, body func(env *steertest.Env), objects ...client.Object) {
+	exampletest.Run(func(t testing.TB) {
+		scheme, err := client.NewScheme(addWeb, corev1.AddToScheme, eventsv1.AddToScheme)
+		check(err)
+		env := steertest.New(t, steertest.Options{
+			Scheme: scheme, CRDs: []string{"testdata/webs.yaml"}, Objects: objects,
+			Setup: func(_ context.Context, m *manager.Manager) error { return setup(m) },
+		})
+		env.Settled()
+		body(env)
+	})
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func webOf(pages ...string) *Web {
+	return &Web{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Spec: WebSpec{Pages: pages}}
+}
+
+func readWeb(env *steertest.Env) *Web {
+	var w Web
+	check(env.Client.Get(env.Context(), client.ObjectKey{Namespace: "default", Name: "shop"}, &w))
+	return &w
+}
+
+// pageNames lists the ConfigMaps with the label page.
+func pageNames(env *steertest.Env) (names []string) {
+	var list corev1.ConfigMapList
+	check(env.Client.List(env.Context(), &list, client.HasLabels{"page"}))
+	for _, page := range list.Items {
+		names = append(names, page.Name)
+	}
+	return names
+}
+
+func page(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"page": name}}}
+}
+
+// publisher reconciles Webs: it declares a ConfigMap for every page.
+type publisher struct {
 	pages controller.Children[*corev1.ConfigMap]
 }
 
-func (r *webs) Reconcile(ctx context.Context, w *Web) (controller.Result, error) {
-	if err := r.pages.Apply(ctx, w, nil); err != nil {
+func (r *publisher) Reconcile(ctx context.Context, w *Web) (controller.Result, error) {
+	var desired []*corev1.ConfigMap
+	for _, name := range w.Spec.Pages {
+		desired = append(desired, page(name))
+	}
+	if err := r.pages.Apply(ctx, w, desired); err != nil {
 		return controller.Result{}, err
 	}
+	w.Status.Ready = len(desired) // the controller writes the status
 	controller.SetReady(w, &w.Status.Conditions, "Published", "all pages are there")
-	return controller.After(time.Hour), nil
+	return controller.Done(), nil
 }
 
-func (r *webs) Cleanup(ctx context.Context, w *Web) (controller.Result, error) {
-	return r.pages.Delete(ctx, w)
-}
-
-// The kind is inferred from the parameter of Reconcile; everything else is an
-// option.
+// The kind is inferred from the parameter of Reconcile; everything else is an option.
 func ExampleAdd() {
-	_ = func(m controller.Manager) error {
-		r := &webs{}
-		return controller.Add(m, r,
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, &publisher{},
 			controller.Owns[*corev1.ConfigMap](),
 			controller.Where(controller.GenerationChanged[*Web]),
-			controller.Finalizer("example.com/pages", r.Cleanup),
 			controller.Concurrency(4))
-	}
+	}, func(env *steertest.Env) {
+		fmt.Println(pageNames(env), readWeb(env).Status.Ready)
+	}, webOf("index", "terms"))
+	// Output: [index terms] 2
 }
 
-// A reconciler of requests takes any comparable type; sources say where the
-// requests come from.
-func ExampleAddRequests() {
-	_ = func(m controller.Manager, tenants <-chan string) error {
-		reconcile := controller.Func[string](func(context.Context, string) (controller.Result, error) {
-			return controller.Done(), nil
-		})
-		return controller.AddRequests(m, "tenants", reconcile,
-			controller.From(controller.Channel(tenants)),
-			controller.Watches(controller.Map(func(_ context.Context, ns *corev1.Namespace) []string {
-				return []string{ns.Labels["tenant"]}
-			})))
-	}
+// Children that are not desired any more are deleted; those that were deleted or
+// changed by others come back.
+func ExampleChildren() {
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, &publisher{}, controller.Owns[*corev1.ConfigMap]())
+	}, func(env *steertest.Env) {
+		fmt.Println(pageNames(env))
+
+		check(env.Client.Delete(env.Context(), page("index")))
+		env.Settled()
+		fmt.Println(pageNames(env))
+
+		w := readWeb(env)
+		w.Spec.Pages = []string{"terms"}
+		check(env.Client.Update(env.Context(), w))
+		env.Settled()
+		fmt.Println(pageNames(env))
+	}, webOf("index", "terms"))
+	// Output:
+	// [index terms]
+	// [index terms]
+	// [terms]
 }
 
-// A reconciled object that names others is requested when those change. The index
-// of who names what is kept by the controller.
+// A child of one step is applied when the children of the steps before are ready.
+func ExampleSequence() {
+	var first, second controller.Children[*corev1.ConfigMap]
+	first.Name, second.Name = "first", "second"
+	approved := func(c *corev1.ConfigMap) bool { return c.Data["approved"] == "yes" }
+	reconcile := controller.Func[*Web](func(ctx context.Context, w *Web) (controller.Result, error) {
+		_, err := controller.Sequence{
+			controller.NewStep(first, []*corev1.ConfigMap{page("draft")}, approved),
+			controller.NewStep(second, []*corev1.ConfigMap{page("final")}, nil),
+		}.Apply(ctx, w)
+		return controller.Done(), err
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, reconcile, controller.Owns[*corev1.ConfigMap]())
+	}, func(env *steertest.Env) {
+		fmt.Println(pageNames(env))
+		check(env.Client.Patch(env.Context(), page("draft"), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"approved":"yes"}}`))))
+		env.Settled()
+		fmt.Println(pageNames(env))
+	}, webOf())
+	// Output:
+	// [draft]
+	// [draft final]
+}
+
+// Owns reconciles the controlling owner of a child when the child changes. Predicates
+// drop events that make no difference.
+func ExampleOwns() {
+	runs := 0
+	pages := controller.Children[*corev1.ConfigMap]{}
+	reconcile := controller.Func[*Web](func(ctx context.Context, w *Web) (controller.Result, error) {
+		runs++
+		return controller.Done(), pages.Apply(ctx, w, []*corev1.ConfigMap{page("index")})
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, reconcile, controller.Owns(controller.LabelsChanged[*corev1.ConfigMap]))
+	}, func(env *steertest.Env) {
+		before := runs
+		patch := func(body string) {
+			check(env.Client.Patch(env.Context(), page("index"), client.RawPatch("application/merge-patch+json", []byte(body))))
+			env.Settled()
+			fmt.Println("reconciled:", runs > before)
+		}
+		patch(`{"data":{"text":"new"}}`)
+		patch(`{"metadata":{"labels":{"color":"red"}}}`)
+	}, webOf())
+	// Output:
+	// reconciled: false
+	// reconciled: true
+}
+
+// Only objects with a label are reconciled.
+func ExampleSelected() {
+	var seen []string
+	reconcile := controller.Func[*corev1.ConfigMap](func(_ context.Context, c *corev1.ConfigMap) (controller.Result, error) {
+		seen = append(seen, c.Name)
+		return controller.Done(), nil
+	})
+	operate(func(m *manager.Manager) error {
+		selector := labels.SelectorFromSet(labels.Set{"page": "index"})
+		return controller.Add(m, reconcile, controller.Where(controller.Selected[*corev1.ConfigMap](selector)))
+	}, func(*steertest.Env) {
+		fmt.Println(seen)
+	}, page("index"), page("terms"))
+	// Output: [index]
+}
+
+// A reconciled object that names others is requested when those change. The controller
+// keeps the index of the references.
 func ExampleReferences() {
-	_ = func(m controller.Manager, r controller.Reconciler[*Web]) error {
-		return controller.Add(m, r,
+	reconcile := controller.Func[*Web](func(_ context.Context, w *Web) (controller.Result, error) {
+		w.Status.Ready++ // counts, to show when it is called
+		return controller.Done(), nil
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, reconcile,
+			controller.Where(controller.GenerationChanged[*Web]),
 			controller.References[*corev1.ConfigMap](func(w *Web) (keys []client.ObjectKey) {
 				for _, page := range w.Spec.Pages {
 					keys = append(keys, client.ObjectKey{Name: page}) // in the namespace of w
 				}
 				return keys
 			}))
+	}, func(env *steertest.Env) {
+		before := readWeb(env).Status.Ready
+		env.Create(page("index"))
+		env.Settled()
+		fmt.Println("reconciled:", readWeb(env).Status.Ready > before)
+	}, webOf("index"))
+	// Output: reconciled: true
+}
+
+// A reconciler of requests takes any comparable type. Its requests come from watches,
+// channels and polls.
+func ExampleAddRequests() {
+	seen := make(chan string, 1)
+	reconcile := controller.Func[string](func(_ context.Context, tenant string) (controller.Result, error) {
+		seen <- tenant
+		return controller.Done(), nil
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.AddRequests(m, "tenants", reconcile,
+			controller.Watches(controller.Map(func(_ context.Context, c *corev1.ConfigMap) []string {
+				if tenant := c.Labels["tenant"]; tenant != "" {
+					return []string{tenant}
+				}
+				return nil
+			})))
+	}, func(*steertest.Env) {
+		fmt.Println(<-seen)
+	}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Labels: map[string]string{"tenant": "acme"}}})
+	// Output: acme
+}
+
+// A channel brings requests from outside of Kubernetes.
+func ExampleChannel() {
+	orders, seen := make(chan string), make(chan string, 1)
+	reconcile := controller.Func[string](func(_ context.Context, order string) (controller.Result, error) {
+		seen <- order
+		return controller.Done(), nil
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.AddRequests(m, "orders", reconcile, controller.From(controller.Channel(orders)))
+	}, func(*steertest.Env) {
+		orders <- "order-17"
+		fmt.Println(<-seen)
+	})
+	// Output: order-17
+}
+
+// A poll requests what has changed since the last call.
+func ExamplePoll() {
+	seen := make(chan string, 1)
+	reconcile := controller.Func[string](func(_ context.Context, bucket string) (controller.Result, error) {
+		seen <- bucket
+		return controller.Done(), nil
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.AddRequests(m, "buckets", reconcile,
+			controller.From(controller.Poll(time.Hour, func(context.Context) ([]string, error) {
+				return []string{"photos"}, nil
+			})))
+	}, func(*steertest.Env) {
+		fmt.Println(<-seen)
+	})
+	// Output: photos
+}
+
+// Label requests the object that a label names.
+func ExampleLabel() {
+	var seen []controller.Request
+	reconcile := controller.Func[controller.Request](func(_ context.Context, r controller.Request) (controller.Result, error) {
+		seen = append(seen, r)
+		return controller.Done(), nil
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.AddRequests(m, "shops", reconcile,
+			controller.Watches(controller.Label[*corev1.ConfigMap]("example.com/shop")))
+	}, func(*steertest.Env) {
+		fmt.Println(seen)
+	}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Labels: map[string]string{"example.com/shop": "acme"}}})
+	// Output: [default/acme]
+}
+
+// OnGone is called when a request finds no object.
+func ExampleOnGone() {
+	var gone []string
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, &publisher{}, controller.Owns[*corev1.ConfigMap](), controller.OnGone(func(_ context.Context, r controller.Request) error {
+			gone = append(gone, r.String())
+			return nil
+		}))
+	}, func(env *steertest.Env) {
+		check(env.Client.Delete(env.Context(), webOf()))
+		env.Settled()
+		fmt.Println(gone)
+	}, webOf())
+	// Output: [default/shop]
+}
+
+// An object with the annotation is left alone until the annotation goes.
+func ExamplePaused() {
+	paused := webOf("index")
+	paused.Annotations = map[string]string{"example.com/paused": "true"}
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, &publisher{}, controller.Owns[*corev1.ConfigMap](), controller.Paused("example.com/paused"))
+	}, func(env *steertest.Env) {
+		fmt.Println(pageNames(env))
+		w := readWeb(env)
+		w.Annotations = nil
+		check(env.Client.Update(env.Context(), w))
+		env.Settled()
+		fmt.Println(pageNames(env))
+	}, paused)
+	// Output:
+	// []
+	// [index]
+}
+
+// An error is retried with back-off, unless it is terminal.
+func ExampleTerminal() {
+	failed := 0
+	reconcile := controller.Func[*Web](func(context.Context, *Web) (controller.Result, error) {
+		failed++
+		return controller.Result{}, controller.Terminal(errors.New("the page has no title"))
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, reconcile)
+	}, func(*steertest.Env) {
+		fmt.Println(failed)
+	}, webOf())
+	// Output: 1
+}
+
+// A result says when the object is reconciled next. Results are comparable values.
+func ExampleResult() {
+	fmt.Println(controller.Done())
+	fmt.Println(controller.After(time.Minute))
+	fmt.Println(controller.Retry())
+	fmt.Println(controller.Done() == controller.Done())
+	// Output:
+	// Done()
+	// After(1m0s)
+	// Retry()
+	// true
+}
+
+// Conditions carry the generation that they are about, and the time of the last
+// transition.
+func ExampleSetCondition() {
+	w := webOf()
+	w.Generation = 3
+	changed := controller.SetCondition(w, &w.Status.Conditions, metav1.Condition{
+		Type: "Certified", Status: metav1.ConditionTrue, Reason: "Issued", Message: "valid for a year",
+	})
+	c := w.Status.Conditions[0]
+	fmt.Println(changed, c.Type, c.Status, c.ObservedGeneration, !c.LastTransitionTime.IsZero())
+	// Output: true Certified True 3 true
+}
+
+// Ready, Reconciling and Stalled are set together.
+func ExampleSetReconciling() {
+	w := webOf()
+	controller.SetReconciling(w, &w.Status.Conditions, "Uploading", "1 of 2 pages")
+	for _, c := range w.Status.Conditions {
+		fmt.Println(c.Type, c.Status, c.Reason)
 	}
+	// Output:
+	// Ready False Uploading
+	// Reconciling True Uploading
+}
+
+// Emit makes an Event of the reconciled object.
+func ExampleEmit() {
+	reconcile := controller.Func[*Web](func(ctx context.Context, _ *Web) (controller.Result, error) {
+		controller.Emit(ctx, controller.UserEvent{Reason: "Published", Note: "2 pages are online"})
+		return controller.Done(), nil
+	})
+	operate(func(m *manager.Manager) error {
+		return controller.Add(m, reconcile)
+	}, func(env *steertest.Env) {
+		list := steertest.WaitList(env, func(l *eventsv1.EventList) bool { return len(l.Items) > 0 })
+		e := list.Items[0]
+		fmt.Println(e.Type, e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
+	}, webOf())
+	// Output: Normal Published Web shop 2 pages are online
+}
+
+// CreateOrUpdate is for operators that do not apply.
+func ExampleCreateOrUpdate() {
+	operate(func(*manager.Manager) error { return nil }, func(env *steertest.Env) {
+		for range 2 {
+			settings := page("settings")
+			operation, err := controller.CreateOrUpdate(env.Context(), env.Client, settings, func() error {
+				settings.Data = map[string]string{"color": "red"}
+				return nil
+			})
+			fmt.Println(operation, err)
+		}
+	})
+	// Output:
+	// created <nil>
+	// unchanged <nil>
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/internal/exampletest"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/steertest"
 )
@@ -54,17 +55,9 @@ func examplePod(name string) *corev1.Pod {
 
 func seen(pod *corev1.Pod) string { return pod.Labels["seen"] }
 
-// example runs the body of a test where there is no test: examples have no
-// testing.T, and print what happens.
-func example(body func(t testing.TB)) {
-	t := &exampleT{}
-	defer t.end()
-	body(t)
-}
-
 // A test has a control plane of its own, and the operator in it.
 func ExampleNew() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
 		pod := examplePod("web")
 		pod.Status.Phase = corev1.PodRunning // objects are seeded in any state
@@ -77,7 +70,7 @@ func ExampleNew() {
 
 // Matchers say what is missing when a test fails.
 func ExampleExpect() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
 		env.Create(examplePod("web"))
 		pod := steertest.Expect[*corev1.Pod](env, "default/web",
@@ -91,7 +84,7 @@ func ExampleExpect() {
 
 // Pods come to the end that is scripted for them.
 func ExampleWorkloads() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{
 			Scheme:    podScheme(),
 			Workloads: steertest.Workloads(workloads.Outcome{Fate: workloads.Unschedulable}),
@@ -106,7 +99,7 @@ func ExampleWorkloads() {
 // After Settled nothing more will happen, so that a test can see that something
 // has not.
 func ExampleEnv_Settled() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
 		env.Create(examplePod("web")) // it does not run: nobody sees it
 		env.Settled()
@@ -121,7 +114,7 @@ func ExampleEnv_Settled() {
 
 // The API server fails by verb and kind, and a retry makes up for it.
 func ExampleFault() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{
 			Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads(),
 			Faults: []steertest.Fault{{Verb: client.VerbPatch, Kind: "Pod", With: steertest.Conflict, Times: 2}},
@@ -135,7 +128,7 @@ func ExampleFault() {
 
 // The operator is killed after each of its writes, and another one finishes.
 func ExampleKillAfterEveryWrite() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
 		killed := steertest.KillAfterEveryWrite[*corev1.Pod](env, "default/web", func() {
 			env.Create(examplePod("web"))
@@ -147,7 +140,7 @@ func ExampleKillAfterEveryWrite() {
 
 // Others may do what roles allow them to do.
 func ExampleEnv_AsUser() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme()})
 		err := env.AsUser("eve").Create(env.Context(), examplePod("web"))
 		fmt.Println(apierrors.IsForbidden(err))
@@ -170,7 +163,7 @@ func ExampleEnv_Settled_virtualTime() {
 
 // What happens while the operator is away is made up for when it is back.
 func ExampleEnv_StartOperator() {
-	example(func(t testing.TB) {
+	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup, Workloads: steertest.Workloads()})
 		env.StopOperator()
 		env.Create(examplePod("web"))
@@ -180,27 +173,4 @@ func ExampleEnv_StartOperator() {
 		fmt.Println("seen")
 	})
 	// Output: seen
-}
-
-// exampleT is as much of a test as an example needs.
-type exampleT struct {
-	testing.TB
-	clean []func()
-}
-
-func (t *exampleT) Helper()                      {}
-func (t *exampleT) Cleanup(fn func())            { t.clean = append(t.clean, fn) }
-func (t *exampleT) Context() context.Context     { return context.Background() }
-func (t *exampleT) Failed() bool                 { return false }
-func (t *exampleT) Skipped() bool                { return false }
-func (t *exampleT) Log(...any)                   {}
-func (t *exampleT) Logf(string, ...any)          {}
-func (t *exampleT) Fatal(args ...any)            { panic(fmt.Sprint(args...)) }
-func (t *exampleT) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
-func (t *exampleT) Errorf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
-
-func (t *exampleT) end() {
-	for i := range t.clean {
-		t.clean[len(t.clean)-1-i]()
-	}
 }

@@ -4,6 +4,7 @@
 package trace_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -29,4 +30,44 @@ func ExampleRecorder() {
 		fmt.Println(r)
 	}
 	// Output: fleet default/web: deleted Pod default/web-1@44 -> list Pod@44[2] -> create Pod default/web-1@45 -> done in 3ms
+}
+
+// Code between Begin and End finds the open record in the context.
+func ExampleFromContext() {
+	recorder := trace.NewRecorder(trace.Options{})
+	var record trace.Active
+	recorder.Begin(&record, trace.Start{Controller: "fleet", Object: trace.Object{Kind: "Fleet", Name: "web"}, Causes: &trace.Causes{}})
+	ctx := trace.NewContext(context.Background(), &record)
+
+	// In a client:
+	trace.FromContext(ctx).Note(trace.Access{Verb: trace.Get, Object: trace.Object{Kind: "Secret", Name: "token"}, Revision: "7"})
+
+	record.End(trace.End{Outcome: trace.Done})
+	for r := range recorder.Records() {
+		fmt.Println(len(r.Reads), r.Reads[0].Verb, r.Reads[0].Object.Name)
+	}
+	// Output: 1 get token
+}
+
+// Follow yields records as they come, until its context ends.
+func ExampleRecorder_Follow() {
+	recorder := trace.NewRecorder(trace.Options{})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		for i := range 2 {
+			var record trace.Active
+			recorder.Begin(&record, trace.Start{Controller: "fleet", Object: trace.Object{Kind: "Fleet", Name: fmt.Sprint("web-", i)}, Causes: &trace.Causes{}})
+			record.End(trace.End{Outcome: trace.Done})
+		}
+	}()
+	for r := range recorder.Follow(ctx) {
+		fmt.Println(r.Object.Name, r.Outcome)
+		if r.Object.Name == "web-1" {
+			stop()
+		}
+	}
+	// Output:
+	// web-0 done
+	// web-1 done
 }
