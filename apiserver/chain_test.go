@@ -128,7 +128,7 @@ func testLimits(t *testing.T) {
 	}
 }
 
-// slow is admission that takes its time, or panics.
+// slow is admission that blocks, or panics.
 type slow struct{ wait chan struct{} }
 
 func (a slow) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
@@ -223,9 +223,9 @@ func TestMetricsCountRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsAreCountedByWhatTellsThemApart: those that differ in verb, scope, outcome or
-// as dry runs are counted apart, those of a resource that was replaced go on where they
-// were, and methods that nobody knows count as one.
+// TestRequestsAreCountedByWhatTellsThemApart: requests with another verb, scope, code
+// or dryRun are counted separately, the series of a replaced resource continue, and
+// unknown methods share one series.
 func TestRequestsAreCountedByWhatTellsThemApart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -334,7 +334,8 @@ type warningList struct{ texts *[]string }
 
 func (l warningList) HandleWarningHeader(_ int, _, text string) { *l.texts = append(*l.texts, text) }
 
-// noting notes what it is asked about, and allows it unless it refuses everything.
+// noting is an authorizer that records its requests, and allows them unless it refuses
+// all.
 type noting struct {
 	asked  []auth.Attributes
 	refuse bool
@@ -362,7 +363,7 @@ func TestAuthorizersSeeSelectors(t *testing.T) {
 		"GET " + prefixed + byName + "&timeoutSeconds=1":        {"", "", ""},
 		"GET " + prefixed + "/y" + byName + "&timeoutSeconds=1": {"", "", "y"},
 	} {
-		n.asked, n.refuse = nil, true // what is asked is all that counts
+		n.asked, n.refuse = nil, true // the refusal comes after the attributes were recorded
 		method, path, _ := strings.Cut(request, " ")
 		send(t, s.RoundTripper(admin), method, path, "")
 		a := n.asked[0]
@@ -383,7 +384,7 @@ func TestAuthorizersSeeSelectors(t *testing.T) {
 	}
 }
 
-// undecided cannot decide.
+// undecided is an authorizer that returns an error.
 type undecided struct{}
 
 func (undecided) Authorize(context.Context, *auth.Attributes) (auth.Decision, string, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// gauges is a backend that keeps one object in a field.
+// gauges is a backend that stores one object in a field.
 type gauges struct{ value *unstructured.Unstructured }
 
 func (g *gauges) Get(_ context.Context, r *resource.Request) (resource.Object, error) {
@@ -49,7 +49,7 @@ func (g *gauges) Update(_ context.Context, _ *resource.Request, change func(reso
 	return obj, err
 }
 
-// echo is a subresource that takes the exchange over.
+// echo is a Connecter.
 type echo struct{}
 
 func (echo) Connect(_ context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
@@ -100,7 +100,7 @@ func TestBackendsServeWhatTheyImplement(t *testing.T) {
 	}
 }
 
-// gaugeRules are those of widgets, but leave the status alone.
+// gaugeRules are those of widgets, but do not reset the status.
 type gaugeRules struct{ widgetRules }
 
 func (gaugeRules) Prepare(context.Context, resource.Object, resource.Object) {}

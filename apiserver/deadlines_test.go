@@ -22,7 +22,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 )
 
-// pipes is a listener without sockets, for which a bubble's clock runs on.
+// pipes is a listener without sockets, so that the clock of a synctest bubble advances.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -51,13 +51,12 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// piped is a server of widgets that is served over pipes, with 2 slots for reads and
-// 2 for writes.
+// piped is a server of widgets over pipes, with 2 slots for reads and 2 for writes.
 type piped struct {
 	*pipes
 	t      *testing.T
 	server *apiserver.Server
-	client *http.Client // a well-behaved one
+	client *http.Client // a client that reads and writes normally
 	http2  bool
 }
 
@@ -94,7 +93,7 @@ func large(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d"},"spec":{"text":"%s"}}`, i, strings.Repeat("x", 16<<10))
 }
 
-// code is what a well-behaved client is answered.
+// code returns the status code that a normal client gets.
 func (p *piped) code(method, path, body string) int {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), method, "http://steer"+path, strings.NewReader(body))
@@ -112,7 +111,7 @@ func (p *piped) code(method, path, body string) int {
 	return answer.StatusCode
 }
 
-// hostile is a connection whose client sends part of a request and then nothing.
+// hostile is a connection whose client sends part of a request and then stalls.
 type hostile struct {
 	conn     net.Conn
 	mu       sync.Mutex
@@ -133,9 +132,8 @@ func (h *hostile) listen() {
 	}
 }
 
-// misbehave sends a request. The body, if there is one, does not come to its end. A client
-// that does not listen takes none of the answer; over HTTP/2 one that listens has no
-// window for it.
+// misbehave sends a request whose body, if there is one, never ends. A client that does
+// not listen reads nothing; over HTTP/2 one that listens grants no window.
 func (p *piped) misbehave(method, path, body string, listens bool) *hostile {
 	p.t.Helper()
 	conn, err := p.dial(p.t.Context(), "", "")
@@ -163,7 +161,7 @@ func (p *piped) misbehave(method, path, body string, listens bool) *hostile {
 	return h
 }
 
-// frames makes the frames of a request.
+// frames writes the HTTP/2 frames of a request.
 func (p *piped) frames(out *strings.Builder, method, path, body string, listens bool) {
 	window := uint32(1<<31 - 1)
 	if listens && body == "" {
@@ -185,8 +183,8 @@ func (p *piped) frames(out *strings.Builder, method, path, body string, listens 
 	}
 }
 
-// TestDeadlinesFreeTheSlotsOfClientsThatDoNotGoOn holds that the slot of a request whose
-// client does not go on is taken until the request's time is up, and free then.
+// TestDeadlinesFreeTheSlotsOfClientsThatDoNotGoOn: the slot of a request whose client
+// stalls is taken until the request times out, and free then.
 func TestDeadlinesFreeTheSlotsOfClientsThatDoNotGoOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -250,8 +248,8 @@ func (p *piped) longRunning() string {
 	return ""
 }
 
-// TestWatchesOutliveTheRequestTimeout holds that watches go on for as long as their
-// clients read, and no longer.
+// TestWatchesOutliveTheRequestTimeout: watches last while their clients read, and no
+// longer.
 func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	t.Parallel()
 	for _, over2 := range []bool{false, true} {
@@ -305,7 +303,7 @@ func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	}
 }
 
-// drain takes what has come.
+// drain discards the events that have arrived.
 func drain(events <-chan string) {
 	for {
 		synctest.Wait()
@@ -320,8 +318,8 @@ func drain(events <-chan string) {
 	}
 }
 
-// TestConnectionsWithoutRequestsEnd holds that a connection lasts for as long as its client
-// has something to ask, or says that it lives.
+// TestConnectionsWithoutRequestsEnd: a connection lasts while its client sends requests
+// or answers pings.
 func TestConnectionsWithoutRequestsEnd(t *testing.T) {
 	t.Parallel()
 	usual := "GET " + widgetsPath + "/w0 HTTP/1.1\r\nHost: steer\r\n\r\n"

@@ -10,17 +10,18 @@ import (
 	"github.com/steer-dev/steer/apiserver/discovery"
 )
 
-// Delegated is a version of a group that another server serves.
+// Delegated is a group version that another server serves.
 type Delegated struct {
-	// Elsewhere is what discovery tells about it.
+	// Elsewhere is its entry in discovery.
 	discovery.Elsewhere
-	// Handler answers all requests for the version, behind the whole chain.
+	// Handler answers all requests for the version, after authentication, authorization
+	// and the limits of this server.
 	Handler http.Handler
 }
 
-// Delegate replaces the versions that other servers serve. What this server has of
-// the same versions is not reached while they are listed. The group apiregistration
-// of Kubernetes cannot be delegated, as it is where delegation is decided; listing
+// Delegate replaces the list of group versions that other servers serve. Resources of
+// this server in these versions are not reachable while they are listed. The group
+// apiregistration.k8s.io cannot be delegated, because APIServices live in it; listing
 // it has no effect.
 func (s *Server) Delegate(versions ...Delegated) {
 	s.change(func(t *served) {
@@ -38,7 +39,7 @@ func (s *Server) Delegate(versions ...Delegated) {
 	})
 }
 
-// elsewhere returns what answers a path of a delegated version, or nil.
+// elsewhere returns the handler of a path in a delegated version, or nil.
 func (t *served) elsewhere(path string) http.Handler {
 	if len(t.delegated) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// descriptions returns the OpenAPI documents of a table; the first caller makes
-// them.
+// descriptions returns the OpenAPI documents of the served resources; the first call
+// builds them.
 func (t *served) descriptions() func() *openapi.Documents {
 	return sync.OnceValue(func() *openapi.Documents {
 		var out []openapi.Resource
@@ -27,7 +27,7 @@ func (t *served) descriptions() func() *openapi.Documents {
 	})
 }
 
-// described is what the description of a resource is made of.
+// described returns the OpenAPI description of a resource.
 func (in *installed) described(v *resource.Version) openapi.Resource {
 	seen := in.discovered(v)
 	r := openapi.Resource{

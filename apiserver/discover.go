@@ -14,8 +14,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// documents returns the discovery documents of a table; the first caller makes
-// them.
+// documents returns the discovery documents of the served resources; the first call
+// builds them.
 func (t *served) documents() func() *discovery.Documents {
 	return sync.OnceValue(func() *discovery.Documents {
 		var out []discovery.Resource
@@ -46,7 +46,7 @@ func (t *served) ordered() []*installed {
 	return all
 }
 
-// discovered is what clients are told about a resource.
+// discovered returns the discovery entry of a resource.
 func (in *installed) discovered(v *resource.Version) discovery.Resource {
 	r := discovery.Resource{
 		Group: in.Group, Version: v.Name, Plural: in.Plural, Singular: in.Singular, Kind: in.Kind,
@@ -81,12 +81,12 @@ func (in *installed) discovered(v *resource.Version) discovery.Resource {
 	return r
 }
 
-// verbs of a resource, in the order that clients have always been told.
+// verbs returns the verbs of a resource in the order of kube-apiserver.
 func (in *installed) verbs(v *resource.Version) []string {
 	switch {
 	case in.Backend != nil:
 		return capabilities(in.Backend)
-	case in.Deletion.OneByOne:
+	case in.Deletion.NoDeleteCollection:
 		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	case v.Typed():
 		return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
@@ -94,7 +94,7 @@ func (in *installed) verbs(v *resource.Version) []string {
 	return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 }
 
-// capabilities are the verbs that a backend implements.
+// capabilities returns the verbs that a backend implements.
 func capabilities(backend any) []string {
 	var verbs []string
 	add := func(has bool, names ...string) {

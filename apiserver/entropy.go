@@ -14,15 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Entropy is where a server's chance comes from: everything in its answers that
-// is neither input, time nor revision. Implementations are safe for concurrent
-// use. Keys and tokens never come from here.
+// Entropy is the source of randomness in a server's answers. Implementations are safe
+// for concurrent use. Keys and tokens never come from here.
 type Entropy interface {
 	// UID returns a random (version 4) UUID.
 	UID() types.UID
-	// AuditID returns a random UUID for the header of an answer, from a sequence
-	// of its own: how many requests there are, and in which order they begin,
-	// does not change the UIDs of objects.
+	// AuditID returns a random UUID for the Audit-Id header, from a sequence of its
+	// own: the number and order of requests do not change the UIDs of objects.
 	AuditID() types.UID
 	// Suffix returns n characters for the end of a generated name.
 	Suffix(n int) string
@@ -30,11 +28,11 @@ type Entropy interface {
 	Jitter(limit time.Duration) time.Duration
 }
 
-// suffixAlphabet has no vowels and no digits that look like letters, so that
-// suffixes do not form words.
+// suffixAlphabet has no vowels and no digits that look like letters, so that suffixes
+// do not form words.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// RandomEntropy returns the entropy for production: seeded from crypto/rand.
+// RandomEntropy returns the entropy for production, seeded from crypto/rand.
 func RandomEntropy() Entropy {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails: the runtime aborts instead

@@ -23,7 +23,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// free are the rules of a kind that has none.
+// free is a strategy without rules.
 type free struct{}
 
 func (free) Normalize(resource.Object) ([]string, error)                         { return nil, nil }
@@ -33,7 +33,7 @@ func (free) Validate(context.Context, resource.Object, resource.Object) field.Er
 	return nil
 }
 
-// noteRules are the rules of a kind that wants a text.
+// noteRules require a text.
 type noteRules struct{ free }
 
 func (noteRules) Validate(_ context.Context, obj, _ resource.Object) field.ErrorList {
@@ -43,7 +43,7 @@ func (noteRules) Validate(_ context.Context, obj, _ resource.Object) field.Error
 	return nil
 }
 
-// ask sends a request and prints what it is answered with.
+// ask sends a request and prints the answer.
 func ask(server *apiserver.Server, method, path, body string) {
 	client := &http.Client{Transport: server.RoundTripper(&auth.User{Name: "ann", Groups: []string{auth.Masters}})}
 	r, err := http.NewRequest(method, "https://steer.invalid"+path, strings.NewReader(body))
@@ -66,7 +66,7 @@ func ask(server *apiserver.Server, method, path, body string) {
 	fmt.Println(strings.TrimSpace(fmt.Sprintln(response.StatusCode, answer.Kind, answer.Metadata.Name, len(answer.Items), answer.Message)))
 }
 
-// A resource whose objects the server keeps in a store: its author writes the rules.
+// A resource whose objects the server stores: its author writes the rules.
 func Example_stored() {
 	server, err := apiserver.New(apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{})})
 	if err != nil {
@@ -92,7 +92,7 @@ func Example_stored() {
 	// 404 Status  0 notes.example.com "bread" not found
 }
 
-// planets are known without a store.
+// planets is a backend.
 type planets []string
 
 func (p planets) object(name string) resource.Object {
@@ -118,7 +118,7 @@ func (p planets) List(context.Context, *resource.Request, *internalversion.ListO
 	return list, nil
 }
 
-// A resource that answers for itself: it has the verbs that its Backend implements.
+// A resource with a backend: it has the verbs that its Backend implements.
 func Example_computed() {
 	server, err := apiserver.New(apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{})})
 	if err != nil {

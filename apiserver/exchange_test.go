@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// reply is an answer, read whole.
+// reply is an answer, read completely.
 type reply struct {
 	code   int
 	header http.Header
 	body   string
 }
 
-// status decodes the Status that a reply is.
+// status decodes the Status in a reply.
 func (r reply) status(t testing.TB) metav1.Status {
 	t.Helper()
 	var status metav1.Status
@@ -31,8 +31,7 @@ func (r reply) status(t testing.TB) metav1.Status {
 	return status
 }
 
-// send sends a request and returns the answer, whatever it is. Headers are given
-// as pairs.
+// send sends a request and returns the answer. Headers are given as pairs.
 func send(t testing.TB, rt http.RoundTripper, method, path, body string, header ...string) reply {
 	t.Helper()
 	r, err := http.NewRequest(method, "https://steer.invalid"+path, bytes.NewReader([]byte(body)))
@@ -56,8 +55,8 @@ func send(t testing.TB, rt http.RoundTripper, method, path, body string, header 
 
 const mergePatch = "application/merge-patch+json"
 
-// knownFailure tells the few refusals that are answered with 500 because the
-// reference server does so.
+// knownFailure reports whether a body is one of the few errors that kube-apiserver
+// answers with 500.
 func knownFailure(body string) bool {
 	for _, text := range []string{"resourceVersion should not be set on objects to be created", "strconv.ParseUint", "failed to create typed", "failed to create manager"} {
 		if strings.Contains(body, text) {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzBodies holds that no body makes the server panic or fail by its own fault,
-// whatever it is sent as.
+// FuzzBodies: no body makes the server panic or answer 500, in any media type.
 func FuzzBodies(f *testing.F) {
 	for _, body := range []string{
 		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":3}}`,
@@ -46,7 +45,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzQueries does the same for queries.
+// FuzzQueries: the same for queries.
 func FuzzQueries(f *testing.F) {
 	for _, q := range []string{
 		"labelSelector=a in (b,c),!d&limit=1", "fieldSelector=metadata.name=x,spec.colour!=y", "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0",

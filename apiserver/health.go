@@ -22,8 +22,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// kubernetesVersion is the version of the API that is served; clients switch
-// features by it.
+// kubernetesVersion is the version of the API that is served; clients enable features
+// by it.
 const kubernetesVersion = "v1.36.3"
 
 // mountBuiltins mounts the paths that every server has.
@@ -44,16 +44,16 @@ func (s *Server) mountBuiltins() {
 // healthKinds are the health paths, without the slash.
 func healthKinds() []string { return []string{"healthz", "livez", "readyz"} }
 
-// checks returns the checks of a health path in the order of reports. Their names
+// checks returns the checks of a health path in the order of their output. Their names
 // are those of kube-apiserver.
 func (s *Server) checks(kind string) []Check {
 	fine := func() error { return nil }
 	all := []Check{
 		{Name: "ping", Run: fine},
-		{Name: "log", Run: fine}, // is written as it comes: nothing can be stuck but the request that logs
+		{Name: "log", Run: fine}, // it is written synchronously, so it cannot be stuck apart from requests
 		{Name: "etcd", Run: s.store.Health},
 		{Name: "etcd-readiness", ReadyOnly: true, Run: s.store.Health},
-		{Name: "informer-sync", ReadyOnly: true, Run: fine}, // everything is read from the store itself
+		{Name: "informer-sync", ReadyOnly: true, Run: fine}, // reads use the store, not informers
 	}
 	all = append(all, s.options.Checks...)
 	all = append(all, Check{Name: "shutdown", ReadyOnly: true, Run: func() error {
@@ -98,7 +98,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // health answers one of the health paths and the paths of its checks. The causes of
-// failures are shown at the paths of the checks only: everybody may ask for the whole.
+// failures are shown only at the paths of single checks, because the summary is
+// readable without authentication.
 type health struct {
 	kind   string
 	checks []Check

@@ -72,7 +72,7 @@ func TestHealthResultsAreCounted(t *testing.T) {
 func TestMetricsShowGoAndTheProcess(t *testing.T) {
 	t.Parallel()
 	shared := prometheus.NewRegistry()
-	shared.MustRegister(collectors.NewGoCollector()) // as its owner may do
+	shared.MustRegister(collectors.NewGoCollector()) // as the owner of the registry may do
 	for name, registry := range map[string]*prometheus.Registry{"own": nil, "empty": prometheus.NewRegistry(), "shared": shared} {
 		s := newServer(t, func(o *apiserver.Options) { o.Metrics = registry })
 		for range 2 {

@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// indexPath is the other path of the list at /.
+// indexPath is the other path of the index at /.
 const indexPath = "/index.html"
 
-// index answers / and [indexPath] with the list of the paths that are served, as
-// clients expect that look whether a Kubernetes API is there.
+// index answers / and [indexPath] with the list of served paths, by which clients
+// detect a Kubernetes API.
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.MarshalIndent(metav1.RootPaths{Paths: s.paths()}, "", "  ")
 	if err != nil {
@@ -24,11 +24,11 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// paths returns the sorted paths that are served, those of single objects and of
-// what is mounted below a path excepted.
+// paths returns the sorted paths that are served, without those of single objects and
+// below mounted handlers.
 func (s *Server) paths() []string {
 	t := s.table.Load()
 	paths := append(t.discovery().Paths(), "/openapi/v2", "/openapi/v3", "/openapi/v3/")

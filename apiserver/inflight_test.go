@@ -19,8 +19,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 )
 
-// crowded takes its time to allow requests, and counts how many it is asked about at
-// once. It is asked after a request has its place among those in flight.
+// crowded is an authorizer that takes its time and counts concurrent calls. It is
+// called after a request was admitted by the in-flight limits.
 type crowded struct {
 	mu             sync.Mutex
 	reads, writes  int
@@ -39,16 +39,16 @@ func (c *crowded) Authorize(_ context.Context, a *auth.Attributes) (auth.Decisio
 	*most = max(*most, *count)
 	c.allowed++
 	c.mu.Unlock()
-	time.Sleep(c.perAuthorizing) // of the bubble
+	time.Sleep(c.perAuthorizing) // on the clock of the bubble
 	c.mu.Lock()
 	*count--
 	c.mu.Unlock()
 	return auth.Allow, "", nil
 }
 
-// TestInFlightLimitsHoldAgainstUnthrottledClients lets 64 clients that follow nothing
-// but Retry-After send as fast as they can, as clients do that have read that the
-// server controls the flow.
+// TestInFlightLimitsHoldAgainstUnthrottledClients lets 64 clients that only respect
+// Retry-After send as fast as they can, like clients that found API priority and
+// fairness on the server.
 func TestInFlightLimitsHoldAgainstUnthrottledClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,10 +25,10 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 )
 
-// follow starts an informer, and returns what it has seen so far.
+// follow starts an informer and returns a function that lists what it has seen.
 func follow(t *testing.T, ctx context.Context, informer cache.SharedIndexInformer) func() []string {
 	t.Helper()
-	var seen []string // only touched when everybody is blocked
+	var seen []string // only accessed while all goroutines are blocked
 	name := func(obj any) string { m, _ := cache.MetaNamespaceKeyFunc(obj); return m }
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { seen = append(seen, "add "+name(obj)) },
@@ -62,7 +62,7 @@ func TestInformersFollowCustomResources(t *testing.T) {
 		metadataSeen := follow(t, ctx, metadatainformer.NewSharedInformerFactory(meta, 0).ForResource(widgets).Informer())
 		t.Cleanup(cancel)
 
-		time.Sleep(time.Minute) // virtual: also over a bookmark
+		time.Sleep(time.Minute) // on the fake clock, beyond a bookmark
 		if _, err := c.Create(ctx, widget("b"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestInformersFollowCustomResources(t *testing.T) {
 			}
 		}
 
-		// A new definition ends the watches; the informers carry on.
+		// Installing a new definition ends the watches; the informers continue.
 		if err := s.Install(widgetResource()); err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +132,8 @@ func TestBuiltInsTravelAsProtobuf(t *testing.T) {
 	}
 }
 
-// TestSameSeedSameAnswers holds that nothing but the seed, the clock and the
-// requests decides what is answered.
+// TestSameSeedSameAnswers: the answers depend only on the seed, the clock and the
+// requests.
 func TestSameSeedSameAnswers(t *testing.T) {
 	t.Parallel()
 	var first string

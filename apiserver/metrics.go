@@ -21,7 +21,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// metrics are the server's metrics, under the names that dashboards know.
+// metrics are the server's metrics, under the names of kube-apiserver.
 type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
@@ -55,20 +55,20 @@ func newMetrics(registry *prometheus.Registry, s *Server) *metrics {
 	return m
 }
 
-// handler answers /metrics. What Go and the operating system tell of the process is
-// registered when it is asked for the first time, unless the registry has it already.
+// handler answers /metrics. The collectors of Go and of the process are registered on
+// the first request, unless the registry has them.
 func (m *metrics) handler() http.Handler {
 	shown := sync.OnceValue(func() http.Handler {
 		for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
-			_ = m.registry.Register(c) // it fails where the owner of the registry was first
+			_ = m.registry.Register(c) // fails if the owner of the registry has registered it
 		}
 		return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown().ServeHTTP(w, r) })
 }
 
-// metricVerb returns a verb as metrics know it. Verbs that no request should have
-// count as one, so that their number is bounded.
+// metricVerb returns a verb as metrics have it. Unknown verbs share one value, so that
+// the number of series is bounded.
 func metricVerb(verb string) string {
 	switch verb {
 	case "create":
@@ -93,25 +93,25 @@ func scopeOf(req *endpoint.Request) string {
 	return "cluster"
 }
 
-// series is what requests that are counted as one have in common; all but the code is
-// known when they come in.
+// series identifies the requests that are counted together; all but the code is known
+// when they arrive.
 type series struct {
 	version     *resource.Version
 	sub         *resource.Subresource
 	verb, scope string
 	dryRun      bool
-	long        bool // has no duration
+	long        bool // without a duration
 	code        int
 }
 
 func seriesOf(req *endpoint.Request, code int) series {
 	return series{
 		version: req.Version, sub: req.Sub, verb: req.Verb, scope: scopeOf(req),
-		dryRun: req.Asked("dryRun") != "", long: req.LongRunning(), code: code,
+		dryRun: req.ReadParameter("dryRun") != "", long: req.LongRunning(), code: code,
 	}
 }
 
-// counters of one series; durations is nil where there are none.
+// counters of one series; durations is nil for long-running requests.
 type counters struct {
 	requests  prometheus.Counter
 	durations prometheus.Observer
@@ -124,8 +124,8 @@ func (c counters) observe(took time.Duration) {
 	}
 }
 
-// observed are the counters of a resource while it is served, so that requests do not
-// look them up by their labels. It is safe for concurrent use.
+// observed caches the counters of a resource while it is served, so that requests do
+// not look them up by labels. It is safe for concurrent use.
 type observed struct {
 	mu    sync.Mutex // serialises additions
 	known atomic.Pointer[[]observedSeries]
@@ -136,8 +136,8 @@ type observedSeries struct {
 	counters
 }
 
-// of returns the counters of a series, made by look when it is new. A resource has a
-// handful of series; going through them takes less than a look into a map.
+// of returns the counters of a series, created by look if it is new. A resource has few
+// series; a linear search is faster than a map.
 func (o *observed) of(s series, look func(series) counters) counters {
 	if c, ok := o.find(s); ok {
 		return c
@@ -168,8 +168,8 @@ func (o *observed) find(want series) (counters, bool) {
 	return counters{}, false
 }
 
-// observe counts a finished request; in is what serves it, nil for nothing. Paths that
-// nothing serves count as one, so that their number is bounded.
+// observe counts a finished request; in is the resource that served it, or nil. Paths
+// that are not served share one series, so that the number of series is bounded.
 func (m *metrics) observe(req *endpoint.Request, in *installed, code int, took time.Duration) {
 	s := seriesOf(req, code)
 	if in == nil {
@@ -200,12 +200,12 @@ func (m *metrics) counters(r *resource.Resource, s series) counters {
 }
 
 // watch returns the metrics of one watch.
-func (m *metrics) watch(r *resource.Request) endpoint.Watched {
+func (m *metrics) watch(r *resource.Request) endpoint.WatchMetrics {
 	group, version, plural := r.Resource.Group, r.Version.Name, r.Resource.Plural
-	return endpoint.Watched{Events: m.events.WithLabelValues(group, version, plural), Sizes: m.sizes.WithLabelValues(group, version, plural)}
+	return endpoint.WatchMetrics{Events: m.events.WithLabelValues(group, version, plural), Sizes: m.sizes.WithLabelValues(group, version, plural)}
 }
 
-// liveMetrics reads what is known anyway when somebody looks.
+// liveMetrics computes metrics from the server's state when they are collected.
 type liveMetrics struct{ s *Server }
 
 // Describe implements prometheus.Collector.

@@ -20,40 +20,40 @@ import (
 type Options struct {
 	// Store holds the objects. The server does not close it.
 	Store storage.Store
-	// Authenticator of requests that come in through [Server.Handler]. nil:
-	// everybody is system:anonymous.
+	// Authenticator of requests that arrive through [Server.Handler]. nil: all are
+	// system:anonymous.
 	Authenticator auth.Authenticator
-	// Authorizer of all requests. nil: only the group system:masters may do
-	// anything, and everybody may read health, version and discovery.
+	// Authorizer of all requests. nil: only the group system:masters is allowed
+	// everything, and everyone may read health, version and discovery.
 	Authorizer auth.Authorizer
-	// Classify returns the UIDs of the FlowSchema that a request belongs to and of its
-	// priority level, which answers state as clients expect before they give up their
-	// own throttle; empty for none. nil: no answer states them.
+	// Classify returns the UIDs of the FlowSchema and of the PriorityLevelConfiguration
+	// of a request, which answers carry as headers; clients then disable their own rate
+	// limit. Empty for none. nil: no answer carries them.
 	Classify func(context.Context, *auth.Attributes) (schema, level types.UID)
 	// Admission of writes. nil: none.
 	Admission resource.Admission
 	// Entropy of the answers. nil: [RandomEntropy].
 	Entropy Entropy
-	// Limits of requests; the zero value is the usual ones.
+	// Limits of requests; the zero value is the default.
 	Limits Limits
 	// Version of Steer as shown in /version. Empty: "devel".
 	Version string
-	// Metrics receives the server's metrics and is what /metrics shows; those of Go
-	// and of the process are added when that is first asked for. nil: a registry of
-	// its own.
+	// Metrics receives the server's metrics and is served at /metrics; the collectors
+	// of Go and of the process are added on the first request. nil: a registry of its
+	// own.
 	Metrics *prometheus.Registry
-	// Checks are the health checks beside the built-in ones (ping, log, etcd for the
-	// store, and for /readyz etcd-readiness, informer-sync and shutdown).
+	// Checks are health checks in addition to the built-in ones (ping, log, etcd for
+	// the store, and for /readyz etcd-readiness, informer-sync and shutdown).
 	Checks []Check
-	// CacheBytes bounds the memory for encoded forms other than the stored one:
-	// other versions, protobuf, tables. 0: 64 MiB. Negative: none are kept.
+	// CacheBytes bounds the memory of cached encodings other than the stored one: other
+	// versions and protobuf. 0: 64 MiB. Negative: nothing is cached.
 	CacheBytes int64
-	// Log receives failures that no client sees. nil: discarded.
+	// Log receives failures that no client sees. nil: they are discarded.
 	Log *slog.Logger
 }
 
-// Limits bound what requests may cost. For each field 0 means the default in
-// brackets and a negative value no limit.
+// Limits of requests. For each field 0 means the default in brackets and a negative
+// value no limit.
 type Limits struct {
 	// BodyBytes of one request [3 MiB]; more is answered with 413.
 	BodyBytes int64
@@ -64,16 +64,16 @@ type Limits struct {
 	WatchesPerUser int
 	// PatchOperations of one JSON patch [10000].
 	PatchOperations int
-	// RequestTimeout of everything but watches and connections [60s].
+	// RequestTimeout of all requests but watches and connections [60s].
 	RequestTimeout time.Duration
-	// MinWatch is the shortest life of a watch without timeoutSeconds [30m];
-	// each gets a random life between it and its double.
+	// MinWatch is the shortest duration of a watch without timeoutSeconds [30m]; each
+	// gets a random one between it and twice that.
 	MinWatch time.Duration
-	// BookmarkEvery is how often an idle watch that allows it gets one [1m].
+	// BookmarkEvery is how often a watch with allowWatchBookmarks gets a bookmark [1m].
 	BookmarkEvery time.Duration
 }
 
-// withDefaults fills in the defaults; what has no limit becomes 0.
+// withDefaults sets the defaults; no limit becomes 0.
 func (l Limits) withDefaults() Limits {
 	l.BodyBytes = limit(l.BodyBytes, 3<<20)
 	l.Reads, l.Writes = limit(l.Reads, 400), limit(l.Writes, 200)
@@ -99,9 +99,9 @@ func limit[N ~int | ~int64](given, usual N) N {
 type Check struct {
 	// Name of its path below /healthz, /livez and /readyz.
 	Name string
-	// Run returns nil when all is well.
+	// Run returns nil if the check passes.
 	Run func() error
-	// ReadyOnly keeps it out of /healthz and /livez: its failure takes the server out of
-	// service, but a restart would not help.
+	// ReadyOnly excludes it from /healthz and /livez: its failure takes the server out
+	// of service, but a restart would not help.
 	ReadyOnly bool
 }

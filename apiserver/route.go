@@ -15,15 +15,15 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// newRequest parses a request and finds what serves it.
+// newRequest parses a request and finds the resource that it names.
 func (s *Server) newRequest(r *http.Request) (*endpoint.Request, *installed) {
 	t := exchange.ParsePath(r.URL.Path)
 	req := &endpoint.Request{Request: resource.Request{Path: r.URL.Path, UserAgent: r.UserAgent(), Warnings: &resource.Warnings{}}, HTTP: r, Target: t}
 	return req, s.find(req)
 }
 
-// find fills in what the target of a request tells: its verb, and the resource as
-// it is served now, which it returns; nil for none.
+// find sets the verb and the resource of a request from its target, and returns the
+// resource as it is served now; nil for none.
 func (s *Server) find(req *endpoint.Request) *installed {
 	t, r := &req.Target, req.HTTP
 	if !t.Resource {
@@ -54,8 +54,8 @@ func (s *Server) find(req *endpoint.Request) *installed {
 	return in
 }
 
-// scoped reports whether a path names a namespace if and only if the resource has
-// them; lists and watches may span all, so that built-in kinds have a path there.
+// scoped reports whether a path names a namespace if and only if the resource is
+// namespaced; lists and watches of built-in kinds may cover all namespaces.
 func (in *installed) scoped(req *endpoint.Request, v *resource.Version) bool {
 	if in.Group == "" && in.Plural == "namespaces" {
 		return true
@@ -66,7 +66,7 @@ func (in *installed) scoped(req *endpoint.Request, v *resource.Version) bool {
 	return req.Namespace != "" || req.Target.Name == "" && (req.Verb == "list" || req.Verb == "watch" || v.Typed())
 }
 
-// passage is what decides whether a request is let in.
+// passage returns the properties of a request that decide whether it is admitted.
 func passage(r *endpoint.Request) exchange.Passage {
 	return exchange.Passage{
 		User: r.User.Name, Exempt: r.User.In(auth.Masters), Read: r.Verb == "get" || r.Verb == "list" || r.Verb == "head",
@@ -74,7 +74,7 @@ func passage(r *endpoint.Request) exchange.Passage {
 	}
 }
 
-// streams reports whether the answer of a request comes in pieces over time.
+// streams reports whether the answer of a request is sent in pieces over time.
 func (s *Server) streams(r *http.Request) bool {
 	if s.table.Load().handler(r.URL.Path) != nil {
 		return true

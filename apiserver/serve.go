@@ -23,8 +23,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// serve is the way of every request: identify it, find out who asks, whether
-// there is room, whether they may, and answer.
+// serve handles every request: it routes it, authenticates it, applies the in-flight
+// limits, authorizes it and answers it.
 func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	req, in := s.newRequest(r)
@@ -56,8 +56,8 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recovered answers for a handler that panicked: a half-sent answer is aborted,
-// so that nobody takes it for a whole one.
+// recovered answers for a handler that panicked. A partly sent answer is aborted, so
+// that no client takes it for a complete one.
 func (s *Server) recovered(w *exchange.Writer, req *endpoint.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
@@ -69,8 +69,9 @@ func (s *Server) recovered(w *exchange.Writer, req *endpoint.Request, v any) {
 	s.fail(w, req, apierrors.NewInternalError(fmt.Errorf("the server panicked while handling the request: %v", v)))
 }
 
-// admitted runs the checks of the chain and then the handler. Requests that may not last
-// have limit for that, 0 is none; malformed is why it is not what they ask for.
+// admitted runs the checks and then the handler. Requests that are not long-running
+// have a time limit; 0 is none; malformed is the error of a timeout parameter that
+// cannot be parsed.
 func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration, malformed error) error {
 	user := auth.UserFrom(r.Context())
 	if user == nil {
@@ -112,14 +113,14 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 	return s.dispatch(ctx, w, req)
 }
 
-// Headers that state where a request belongs, in their canonical form.
+// Headers that name the flow schema and priority level of a request, in canonical form.
 const (
 	flowSchemaHeader    = "X-Kubernetes-Pf-Flowschema-Uid"
 	priorityLevelHeader = "X-Kubernetes-Pf-Prioritylevel-Uid"
 )
 
-// classify states the flow schema and the priority level of a request, but not of
-// connections, which flow control leaves alone.
+// classify sets the headers with the flow schema and the priority level of a request,
+// except for connections, which API priority and fairness does not cover.
 func (s *Server) classify(ctx context.Context, header http.Header, req *endpoint.Request, a *auth.Attributes) {
 	if s.options.Classify == nil || req.Verb != "watch" && req.LongRunning() {
 		return
@@ -129,8 +130,8 @@ func (s *Server) classify(ctx context.Context, header http.Header, req *endpoint
 	}
 }
 
-// timeout of a request: what it asks for, up to the server's own; the error is why that
-// cannot be read.
+// timeout returns the time limit of a request: its timeout parameter, at most the
+// server's own limit; the error reports a parameter that cannot be parsed.
 func (s *Server) timeout(req *endpoint.Request) (time.Duration, error) {
 	usual := s.limits.RequestTimeout
 	if !strings.Contains(req.HTTP.URL.RawQuery, "timeout=") {
@@ -150,7 +151,7 @@ func (s *Server) timeout(req *endpoint.Request) (time.Duration, error) {
 	return d, nil
 }
 
-// impersonate lets a request go on as the user that its headers ask for.
+// impersonate lets a request continue as the user in its impersonation headers.
 func (s *Server) impersonate(r *http.Request, req *endpoint.Request) error {
 	as, err := auth.WantedUser(r.Header)
 	if err != nil {
@@ -169,8 +170,8 @@ func (s *Server) impersonate(r *http.Request, req *endpoint.Request) error {
 	return nil
 }
 
-// authorizeCreate asks whether a request that found no object to change may
-// create it.
+// authorizeCreate authorizes the creation of an object by a request that did not find
+// one to change.
 func (s *Server) authorizeCreate(ctx context.Context, r *resource.Request) error {
 	return s.authorize(ctx, &auth.Attributes{
 		User: r.User, Verb: "create", Path: r.Path, ResourceRequest: true,
@@ -182,12 +183,12 @@ func (s *Server) authorizeCreate(ctx context.Context, r *resource.Request) error
 func (s *Server) authorize(ctx context.Context, a *auth.Attributes) error {
 	err := auth.Check(ctx, s.options.Authorizer, a)
 	if refused, ok := errors.AsType[*auth.RefusedError](err); ok && refused.Err != nil {
-		return apierrors.NewInternalError(refused.Err) // asking again may help
+		return apierrors.NewInternalError(refused.Err) // the client may retry
 	}
 	return err
 }
 
-// attributes are what an authorizer decides on.
+// attributes returns the attributes of a request for the authorizer.
 func attributes(r *endpoint.Request, verb string) *auth.Attributes {
 	a := &auth.Attributes{User: r.User, Verb: verb, Path: r.Path}
 	if t := &r.Target; t.Resource {
@@ -201,8 +202,8 @@ func attributes(r *endpoint.Request, verb string) *auth.Attributes {
 	return a
 }
 
-// selected returns what reads the requirements of a request's selectors, nil when it has
-// none. One that cannot be read requires nothing; it is refused later.
+// selected returns a function that parses the selectors of a request, nil if it has
+// none. An invalid selector has no requirements; it is refused later.
 func selected(r *endpoint.Request) func() (fields.Requirements, labels.Requirements) {
 	if !strings.Contains(r.HTTP.URL.RawQuery, "Selector=") {
 		return nil
@@ -218,7 +219,7 @@ func selected(r *endpoint.Request) func() (fields.Requirements, labels.Requireme
 	}
 }
 
-// dispatch runs what answers the request.
+// dispatch calls the handler of a request.
 func (s *Server) dispatch(ctx context.Context, w *exchange.Writer, req *endpoint.Request) error {
 	t := s.table.Load()
 	if other := t.elsewhere(req.Path); other != nil {
@@ -257,8 +258,8 @@ func isDiscovery(path string) bool {
 	return path == "/api" || path == "/apis" || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/")
 }
 
-// readOnly reports whether a path of discovery takes no other method than GET: those
-// of the built-in kinds do not, those of groups and of custom resources do not care.
+// readOnly reports whether a discovery path accepts GET only: paths of built-in kinds
+// do; paths of groups and of custom resources accept any method.
 func (t *served) readOnly(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -270,21 +271,22 @@ func (t *served) readOnly(path string) bool {
 	return false
 }
 
-// anew answers a request whose resource was redefined before anything was stored.
+// anew answers a request again after its resource was redefined. Nothing was stored
+// before.
 func (s *Server) anew(ctx context.Context, w *exchange.Writer, req *endpoint.Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := req.Served.Storage.Definition.Follow(ctx); err != nil {
+	if err := req.Served.Storage.Definition.WaitSynced(ctx); err != nil {
 		return fmt.Errorf("follow the definition of %s: %w", req.Served.GroupResource(), err)
 	}
-	again := req.Again()
+	again := req.Retry()
 	s.find(again)
 	return s.dispatch(resource.WithRequest(ctx, &again.Request), w, again)
 }
 
-// unknownPath answers for a path that nothing serves: as text, by which clients
-// tell it from an unknown object, except among the built-in kinds.
+// unknownPath answers for a path that is not served: as text, by which clients
+// distinguish it from an unknown object, except below the paths of built-in kinds.
 func (s *Server) unknownPath(w *exchange.Writer, req *endpoint.Request) error {
 	builtin := req.Path == "/api" || strings.HasPrefix(req.Path, "/api/")
 	if builtin || req.Target.Resource && !strings.HasPrefix(req.Path, "//") && s.table.Load().serves(req.Target.Group, req.Target.Version) {
@@ -294,7 +296,7 @@ func (s *Server) unknownPath(w *exchange.Writer, req *endpoint.Request) error {
 	return nil
 }
 
-// serves reports whether a version of a group has built-in kinds.
+// serves reports whether a group version has built-in kinds.
 func (t *served) serves(group, version string) bool {
 	for _, in := range t.resources {
 		if v := in.Version(version); v != nil && in.Group == group && v.Typed() && !v.NotServed {

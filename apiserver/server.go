@@ -36,7 +36,7 @@ type Server struct {
 	gate    *exchange.Gate
 	// impersonator lets users act as others.
 	impersonator auth.Impersonator
-	// registry keeps the objects, endpoint answers the requests for them.
+	// registry stores the objects, endpoint answers the requests for them.
 	registry *registry.Registry
 	endpoint *endpoint.Handler
 
@@ -47,13 +47,13 @@ type Server struct {
 	stop     context.CancelFunc
 }
 
-// served is what is served at one moment. It is immutable.
+// served is the set of resources and handlers at one time. It is immutable.
 type served struct {
 	resources map[schema.GroupResource]*installed
 	handlers  map[string]http.Handler
-	// delegated are the versions that other servers serve, by their paths.
+	// delegated are the group versions that other servers serve, by path.
 	delegated map[string]Delegated
-	// discovery tells clients about the resources, openapi describes them.
+	// discovery and openapi return the documents of the resources.
 	discovery func() *discovery.Documents
 	openapi   func() *openapi.Documents
 }
@@ -109,9 +109,9 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Install adds resources, or replaces those of the same group and plural name,
-// whose watches then end. The next request sees all of them. If one cannot be
-// served, none is added.
+// Install adds resources, or replaces those of the same group and plural name, whose
+// watches then end. The next request sees all of them. If one is invalid, none is
+// installed.
 func (s *Server) Install(resources ...*resource.Resource) error {
 	for _, r := range resources {
 		if err := r.Check(); err != nil {
@@ -134,15 +134,14 @@ func (s *Server) Install(resources ...*resource.Resource) error {
 	return nil
 }
 
-// installed is a resource that is about to be served.
+// installed prepares a resource for serving.
 func (s *Server) installed(r *resource.Resource) *installed {
 	in := &installed{Served: s.registry.Serve(r)}
 	in.Gone, in.remove = context.WithCancel(s.stopping)
 	return in
 }
 
-// Remove takes a resource away and ends its watches. Removing what is not there
-// is no error.
+// Remove removes a resource and ends its watches. Removing an unknown one is no error.
 func (s *Server) Remove(group, plural string) {
 	var removed *installed
 	s.change(func(t *served) {
@@ -156,9 +155,9 @@ func (s *Server) Remove(group, plural string) {
 	}
 }
 
-// Handle mounts a handler at a path outside the resource API; a path that ends
-// in a slash covers all below it. It runs behind the whole chain. A nil handler
-// takes the path away.
+// Handle mounts a handler at a path outside the resource API; a path that ends in a
+// slash covers everything below it. Requests for it are authenticated, authorized and
+// limited like others. A nil handler unmounts the path.
 func (s *Server) Handle(path string, h http.Handler) {
 	s.change(func(t *served) {
 		if h == nil {
@@ -178,7 +177,7 @@ func (s *Server) change(edit func(*served)) {
 	s.table.Store(next)
 }
 
-// handler finds the mounted handler of a path.
+// handler returns the mounted handler of a path.
 func (t *served) handler(path string) http.Handler {
 	if path == "/" {
 		path = indexPath
@@ -198,7 +197,7 @@ func (t *served) handler(path string) http.Handler {
 	}
 }
 
-// Resources returns what is served, ordered by group and name.
+// Resources returns the served resources, ordered by group and name.
 func (s *Server) Resources() []*resource.Resource {
 	ordered := s.table.Load().ordered()
 	all := make([]*resource.Resource, len(ordered))
@@ -208,17 +207,15 @@ func (s *Server) Resources() []*resource.Resource {
 	return all
 }
 
-// Handler returns the HTTP side of the server. Users are found by the
-// authenticator.
+// Handler returns the HTTP handler of the server. It authenticates requests.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r) })
 }
 
-// RoundTripper returns an in-process transport. Its requests run as user, for
-// whatever credentials they carry, and pass everything else on the way that
-// requests over the network pass: limits, impersonation, authorization,
-// admission. Answers stream, and nothing blocks on sockets, so that it works
-// inside a testing/synctest bubble. A nil user is anonymous.
+// RoundTripper returns an in-process transport. Its requests run as user, whatever
+// credentials they carry, and pass the same limits, impersonation, authorization and
+// admission as requests over the network. Answers stream, and nothing blocks on
+// sockets, so that it works inside a testing/synctest bubble. A nil user is anonymous.
 func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 	if user == nil {
 		user = &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
@@ -230,15 +227,14 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 	}
 }
 
-// Stop ends all watches cleanly, refuses new requests with 503 and waits for
-// those under way, or for ctx. It is idempotent.
+// Stop ends all watches in order, refuses new requests with 503 and waits for those in
+// flight, or for ctx. It is idempotent.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	return s.gate.Drain(ctx)
 }
 
-// known reports whether anything of a kind is served, and in which bucket its
-// objects are.
+// known reports whether any version of a kind is served, and the bucket of its objects.
 func (s *Server) known(gvk schema.GroupVersionKind) (bucket string, ok bool) {
 	for _, in := range s.table.Load().resources {
 		if in.Group == gvk.Group && in.Kind == gvk.Kind && in.Version(gvk.Version) != nil {

@@ -24,10 +24,10 @@ type checked struct{ kind, name string }
 // results of a check.
 type results struct {
 	succeeded, failed uint64
-	healthy           bool // the last time
+	healthy           bool // at the last run
 }
 
-// observe notes a result.
+// observe counts a result.
 func (s *slis) observe(kind, name string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -152,7 +152,7 @@ func TestGeneratedNamesAvoidThoseInUse(t *testing.T) {
 	}
 }
 
-// stuckEntropy gives the same suffix once it is set.
+// stuckEntropy returns the same suffix once it is set.
 type stuckEntropy struct {
 	apiserver.Entropy
 	same  string
@@ -299,8 +299,8 @@ func TestSelectorsNarrowListsAndWatches(t *testing.T) {
 	}
 }
 
-// TestWritersNeverLoseUpdates holds that concurrent read-modify-write loops add
-// up, and that patches without a resourceVersion never conflict.
+// TestWritersNeverLoseUpdates: concurrent read-modify-write loops add up, and patches
+// without a resourceVersion never conflict.
 func TestWritersNeverLoseUpdates(t *testing.T) {
 	t.Parallel()
 	c := dynamicClient(t, newServer(t)).Resource(widgets).Namespace("default")

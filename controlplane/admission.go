@@ -62,7 +62,7 @@ func (t thawing) Validate(ctx context.Context, r *resource.AdmissionRequest) err
 }
 
 func (thawing) thaw(r *resource.AdmissionRequest) *resource.AdmissionRequest {
-	resource.Thaw(r.Object)
-	resource.Thaw(r.Old)
+	resource.DecodeObject(r.Object)
+	resource.DecodeObject(r.Old)
 	return r
 }

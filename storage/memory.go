@@ -65,7 +65,7 @@ func NewMemory(o MemoryOptions) *Memory {
 	if o.From == nil {
 		m.records = &records{epoch: new(epoch)}
 	} else {
-		m.records, m.revision = thaw(o.From), o.From.Revision()
+		m.records, m.revision = writableRecords(o.From), o.From.Revision()
 	}
 	m.history = newHistory(m.revision, m.maxAge, m.maxBytes)
 	return m
@@ -96,7 +96,7 @@ func (m *Memory) View(_ context.Context, at Revision) (View, error) {
 	if root.revision == at {
 		return root, nil
 	}
-	v := &view{revision: at, records: thaw(root)}
+	v := &view{revision: at, records: writableRecords(root)}
 	for _, e := range slices.Backward(undo) {
 		v.records.undo(e)
 	}

@@ -178,7 +178,7 @@ func (v *view) Buckets() iter.Seq[string] {
 }
 
 // thaw returns a copy of the state of any view that may be written.
-func thaw(from View) *records {
+func writableRecords(from View) *records {
 	if v, ok := from.(*view); ok {
 		v.copying.Lock()
 		defer v.copying.Unlock()

@@ -1,27 +1,27 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply keeps track of who set which field of an object, in
-// metadata.managedFields, and merges applied configurations by that record:
-// server-side apply.
+// Package apply is server-side apply: it records in metadata.managedFields which
+// manager set which field of an object, and merges applied configurations by these
+// entries.
 //
 // A [Manager] serves one endpoint: the objects of a kind in one version, or their
-// status subresource. It is built from the [Types] of the kind, which say how
-// lists and maps merge:
+// status subresource. It is built from the [Types] of the kind, which define how lists
+// and maps merge:
 //
 //	types := apply.FromOpenAPI(func() map[string]*spec.Schema { ... })
 //	widgets := apply.New(apply.Endpoint{Kind: widgetV1, Types: types})
 //	obj, err = widgets.Update(live, obj, apply.ManagerName(options.FieldManager, userAgent))
 //	obj, err = widgets.Apply(live, configuration, "my-controller", false)
 //
-// Nothing is parsed before the first write: types and managers build themselves
-// when first used, so that making them for a thousand kinds costs nothing.
+// Nothing is parsed before the first write: types and managers are built on first use,
+// so that creating them for a thousand kinds costs nothing.
 //
-// The merge itself is structured-merge-diff in the composition that API servers
-// use, so that conflicts, ownership and the record agree byte for byte. What most
-// writes need of it is worked out without it, in internal/fields, and tests hold
-// the two to the same records. Times in the record come from the clock of the
-// process, in whole seconds.
+// The merge is that of structured-merge-diff, composed as in kube-apiserver, so that
+// conflicts, ownership and managedFields agree byte for byte. Most writes need only a
+// part of it, which internal/fields computes without the library; tests compare the
+// managedFields of both. Times in managedFields come from the clock of the process, in
+// whole seconds.
 package apply
 
 import (
@@ -46,33 +46,32 @@ type Object = interface {
 	metav1.Object
 }
 
-// Endpoint says what a [Manager] is for. Kind and Types are required.
+// Endpoint configures a [Manager]. Kind and Types are required.
 type Endpoint struct {
-	// Kind of the objects as they come and go.
+	// Kind of the objects.
 	Kind schema.GroupVersionKind
 
-	// Types knows the fields of the kind, in all versions.
+	// Types has the fields of the kind, in all versions.
 	Types *Types
 
 	// Subresource of the endpoint, such as "status"; empty for the object itself.
 	Subresource string
 
-	// Resets lists the fields that writes through this endpoint cannot change,
-	// whoever sends them, by API version such as "apps/v1": they are never
-	// attributed to the writer. nil: none.
+	// Resets lists the fields that writes through this endpoint cannot change, by API
+	// version such as "apps/v1": they are never attributed to the writer. nil: none.
 	Resets map[string]*fieldpath.Set
 
-	// Versions are the other API versions of the kind. Entries of the record in
-	// any further version are dropped. nil: Kind is the only version.
+	// Versions are the other API versions of the kind. managedFields entries in any
+	// further version are dropped. nil: Kind is the only version.
 	Versions []schema.GroupVersion
 
 	// Convert returns an object in another of Versions. The object may be
 	// unstructured even if New is set. nil: versions differ in apiVersion alone.
 	Convert func(obj Object, to schema.GroupVersion) (Object, error)
 
-	// Frozen tells that unstructured objects may have their record, which is made here,
-	// in frozen form.
-	Frozen bool
+	// RawMembers allows managedFields of unstructured objects, which are made here, to
+	// be raw values.
+	RawMembers bool
 
 	// New returns an empty typed object; nil: objects are unstructured.
 	New func() Object
@@ -83,11 +82,12 @@ type Endpoint struct {
 type Manager struct {
 	binding *binding
 	library func() (*managedfields.FieldManager, error)
-	// root is the type of the objects; nil when it is not known.
+	// root is the type of the objects; nil if it is unknown.
 	root func() *fields.Type
-	// resets are the fields that writes cannot change; nil when they are not known.
+	// resets are the fields that writes cannot change; nil if they are unknown.
 	resets func() *fields.Tree
-	// creation tells what new objects own; nil when that is not known of the type.
+	// creation computes the fields that new objects own; nil if the type does not allow
+	// that in one pass.
 	creation func() *fields.Creation
 	outcomes outcomes
 }
@@ -114,14 +114,14 @@ func New(e Endpoint) *Manager {
 	})}
 }
 
-// inOneVersion reports whether an object and its record are in the version of the
-// endpoint.
+// inOneVersion reports whether an object and its managedFields are in the version of
+// the endpoint.
 func (m *Manager) inOneVersion(obj Object) bool {
 	own := m.binding.Kind.GroupVersion()
 	if version := obj.GetObjectKind().GroupVersionKind().GroupVersion(); version != own && !version.Empty() {
 		return false
 	}
-	if entries, has, ok := rawRecord(obj); has && ok {
+	if entries, has, ok := decodedManagedFields(obj); has && ok {
 		for _, entry := range entries {
 			if entry, ok := entry.(map[string]any); !ok || entry["apiVersion"] != own.String() {
 				return false
@@ -137,8 +137,8 @@ func (m *Manager) inOneVersion(obj Object) bool {
 	return true
 }
 
-// typed turns what the merge with an applied configuration returns into the form in
-// which objects are used.
+// typed converts the result of a merge with an applied configuration to the type of the
+// endpoint's objects.
 func (m *Manager) typed(obj runtime.Object, applied Object) (Object, error) {
 	u, isUnstructured := obj.(*unstructured.Unstructured)
 	if !isUnstructured || m.binding.Endpoint.New == nil {
@@ -152,8 +152,8 @@ func (m *Manager) typed(obj runtime.Object, applied Object) (Object, error) {
 	return out, nil
 }
 
-// binding shows an endpoint to the merge library: it converts between versions,
-// makes empty objects and (not) defaults.
+// binding adapts an endpoint to the merge library: it converts between versions, makes
+// empty objects and applies no defaults.
 type binding struct{ Endpoint }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
@@ -181,18 +181,18 @@ func (b *binding) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 	return out, nil
 }
 
-// Convert implements runtime.ObjectConvertor; the merge has no use for it.
+// Convert implements runtime.ObjectConvertor; the merge does not call it.
 func (b *binding) Convert(_, _, _ any) error {
 	return fmt.Errorf("conversion in place is not supported")
 }
 
-// ConvertFieldLabel implements runtime.ObjectConvertor; the merge has no use for it.
+// ConvertFieldLabel implements runtime.ObjectConvertor; the merge does not call it.
 func (b *binding) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
 	return "", "", fmt.Errorf("field labels are not supported")
 }
 
-// New implements runtime.ObjectCreater. An empty typed object has fields all the
-// same, which nobody shall be said to have set.
+// New implements runtime.ObjectCreater. An empty typed object may encode fields
+// nevertheless; no manager must own them.
 func (b *binding) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	if b.Endpoint.New != nil {
 		out := b.Endpoint.New()
@@ -204,6 +204,6 @@ func (b *binding) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return u, nil
 }
 
-// Default implements runtime.ObjectDefaulter. Defaults are set by whoever stores
-// the result, after ownership was decided: nobody owns a default.
+// Default implements runtime.ObjectDefaulter. It does nothing: defaults are set after
+// ownership was decided, and no manager owns them.
 func (b *binding) Default(runtime.Object) {}

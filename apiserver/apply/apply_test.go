@@ -259,12 +259,12 @@ func TestUpdateThatChangesOnlyTimesIsUndone(t *testing.T) {
 		now := metav1.Now()
 		entries[0].Time = &now
 		next.SetManagedFields(entries)
-		next, live = frozen(next), frozen(live)
+		next, live = rawCopy(next), rawCopy(live)
 		KeepTimes(live, next)
 		if diff := cmp.Diff(live, next); diff != "" {
-			t.Errorf("frozen object (-live +next):\n%s", diff)
+			t.Errorf("raw object (-live +next):\n%s", diff)
 		}
-		next, live = thawed(next).(*unstructured.Unstructured), thawed(live).(*unstructured.Unstructured)
+		next, live = decoded(next).(*unstructured.Unstructured), decoded(live).(*unstructured.Unstructured)
 		next.SetManagedFields(entries)
 		KeepTimes(live, next)
 		if diff := cmp.Diff(live, next); diff != "" {
@@ -272,7 +272,7 @@ func TestUpdateThatChangesOnlyTimesIsUndone(t *testing.T) {
 		}
 		next.SetManagedFields(entries)
 		next.SetLabels(map[string]string{"a": "b"})
-		KeepTimes(frozen(live), next)
+		KeepTimes(rawCopy(live), next)
 		if next.GetManagedFields()[0].Time.Equal(live.GetManagedFields()[0].Time) {
 			t.Error("the time of a real change was lost")
 		}
@@ -362,8 +362,7 @@ func TestTypedObjects(t *testing.T) {
 	}
 }
 
-// TestApplyCreatesTypedObjects has an empty object to start from that shows
-// fields on the wire.
+// TestApplyCreatesTypedObjects starts from an empty object whose encoding has fields.
 func TestApplyCreatesTypedObjects(t *testing.T) {
 	t.Parallel()
 	kind := corev1.SchemeGroupVersion.WithKind("ReplicationController")

@@ -27,14 +27,14 @@ func large(b *testing.B, colour string) *unstructured.Unstructured {
 	return u
 }
 
-// asServed are the endpoints, which are given frozen objects when they serve.
+// asServed returns the endpoints as the server uses them, with raw members.
 func asServed(b *testing.B) (main, status *Manager) {
 	main, status = endpoints(b)
-	main.binding.Frozen, status.binding.Frozen = true, true
+	main.binding.RawMembers, status.binding.RawMembers = true, true
 	return main, status
 }
 
-// body returns the object as it comes out of a request: its members are its own.
+// body returns the object as it is decoded from a request, without shared memory.
 func body(u *unstructured.Unstructured) *unstructured.Unstructured {
 	content := maps.Clone(u.Object)
 	content["metadata"] = maps.Clone(content["metadata"].(map[string]any))
@@ -43,7 +43,7 @@ func body(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 func BenchmarkCreate(b *testing.B) {
 	m, _ := asServed(b)
-	obj := frozen(large(b, "red"))
+	obj := rawCopy(large(b, "red"))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := m.Update(empty(), body(obj), "bench"); err != nil {
@@ -54,8 +54,8 @@ func BenchmarkCreate(b *testing.B) {
 
 func BenchmarkUpdate(b *testing.B) {
 	m, _ := asServed(b)
-	live := frozen(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
-	next := frozen(large(b, "blue"))
+	live := rawCopy(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
+	next := rawCopy(large(b, "blue"))
 	next.Object["metadata"].(map[string]any)["managedFields"] = live.Object["metadata"].(map[string]any)["managedFields"]
 	b.ReportAllocs()
 	for b.Loop() {
@@ -67,9 +67,9 @@ func BenchmarkUpdate(b *testing.B) {
 
 func BenchmarkStatusUpdate(b *testing.B) {
 	m, status := asServed(b)
-	live := frozen(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
+	live := rawCopy(mustUpdate(b, m, empty(), large(b, "red"), "creator"))
 	next := body(live)
-	next.Object["status"] = wire.Frozen(`{"ready":1}`)
+	next.Object["status"] = wire.RawValue(`{"ready":1}`)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := status.Update(live, body(next), "bench"); err != nil {

@@ -37,7 +37,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
-// builtInKinds are the types of many groups that are objects.
+// builtInKinds returns the object types of many groups.
 func builtInKinds(t *testing.T) map[schema.GroupVersionKind]reflect.Type {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -59,7 +59,7 @@ func builtInKinds(t *testing.T) map[schema.GroupVersionKind]reflect.Type {
 	return out
 }
 
-// objectFiller fills objects with what clients may send, mostly plain.
+// objectFiller fills objects with values that clients may send, mostly plain ones.
 func objectFiller(seed int64) *randfill.Filler {
 	return randfill.NewWithSeed(seed).NilChance(0.5).NumElements(0, 3).MaxDepth(14).Funcs(
 		func(s *string, c randfill.Continue) {
@@ -99,7 +99,8 @@ func objectFiller(seed int64) *randfill.Filler {
 }
 
 // TestRecordsOfCreationsAreThoseOfComparisons fills objects of all kinds at random and
-// compares what they own in one pass with what a comparison with nothing finds.
+// compares the fields that the single pass attributes with those that a comparison with
+// an empty object finds.
 func TestRecordsOfCreationsAreThoseOfComparisons(t *testing.T) {
 	t.Parallel()
 	all, shorter := 0, 0

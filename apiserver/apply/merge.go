@@ -16,14 +16,14 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// Apply merges the applied configuration, an unstructured object, into live and
-// returns the result with its record set. live, which is left alone, is an empty
-// object if the apply creates. The result may share memory with both.
+// Apply merges the applied configuration, an unstructured object, into live and returns
+// the result with its managedFields set. live, which is not changed, is an empty object
+// if the apply creates. The result may share memory with both.
 //
-// When the configuration changes neither object nor ownership the result equals
-// live, times included. Fields that others own are a conflict, an error with
-// status 409 and one cause per field, unless force is set; managedFields in the
-// configuration, or another kind than that of the endpoint, are a 400.
+// If the configuration changes neither object nor ownership the result equals live,
+// times included. Fields that other managers own are a conflict, an error with status
+// 409 and one cause per field, unless force is set; managedFields in the configuration,
+// or another kind than that of the endpoint, are a 400.
 func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
 	library, err := m.library()
 	if err != nil {
@@ -32,16 +32,16 @@ func (m *Manager) Apply(live, applied Object, manager string, force bool) (Objec
 	if out, ok := m.applyLike(library, live, applied, manager, force); ok {
 		return out, nil
 	}
-	out, err := library.Apply(thawed(live), thawed(applied), manager, force)
+	out, err := library.Apply(decoded(live), decoded(applied), manager, force)
 	if err != nil {
 		return nil, err
 	}
 	return m.typed(out, applied)
 }
 
-// applyLike applies a configuration that only sets fields, in the way in which
-// one like it was applied before. What it does not know how to do it leaves to
-// the library, errors included.
+// applyLike applies a configuration that only sets fields by repeating the outcome of
+// an earlier apply of the same shape. It leaves everything else to the library, errors
+// included.
 func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied Object, manager string, force bool) (Object, bool) {
 	old, isUnstructured := live.(*unstructured.Unstructured)
 	configuration, alsoUnstructured := applied.(*unstructured.Unstructured)
@@ -50,7 +50,7 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 		old.GroupVersionKind() != m.binding.Kind || configuration.GroupVersionKind() != m.binding.Kind {
 		return nil, false
 	}
-	before, has, ok := frozenRecord(old)
+	before, has, ok := rawManagedFields(old)
 	if !has || !ok || before == "[]" {
 		return nil, false
 	}
@@ -58,7 +58,7 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 	if !ok {
 		return nil, false
 	}
-	if _, has, _ := frozenRecord(configuration); has {
+	if _, has, _ := rawManagedFields(configuration); has {
 		return nil, false
 	}
 	merged, ok := fields.Merge(root, old.Object, configuration.Object)
@@ -81,13 +81,13 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 	if metadata, ok := merged["metadata"].(map[string]any); ok {
 		merged["metadata"] = maps.Clone(metadata)
 	}
-	return out, m.setRecord(out, known.record(record))
+	return out, m.setManagedFields(out, known.record(record))
 }
 
-// learnApply lets the library apply a configuration and remembers the outcome if
-// it is nothing but the merged object with a new record.
+// learnApply lets the library apply a configuration and remembers the outcome if that
+// is only the merged object with new managedFields.
 func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, live, configuration *unstructured.Unstructured, merged map[string]any, manager string, force bool) *outcome {
-	marked := thawed(live).(*unstructured.Unstructured).DeepCopy()
+	marked := decoded(live).(*unstructured.Unstructured).DeepCopy()
 	entries := marked.GetManagedFields()
 	if !readable(entries) {
 		return nil
@@ -95,7 +95,7 @@ func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, 
 	marked.SetManagedFields(marks(entries))
 	out, err := library.Apply(marked, configuration.DeepCopy(), manager, force)
 	if err != nil {
-		return nil // the library says it again, with the right times
+		return nil // the library returns the error again, with the right times
 	}
 	result, ok := out.(*unstructured.Unstructured)
 	if !ok {
@@ -117,8 +117,8 @@ func (m *Manager) learnApply(library *managedfields.FieldManager, like attempt, 
 	return m.learn(like, after)
 }
 
-// keepsItsFields reports whether a manager applies all that it applied before.
-// What it does not apply any more would have to be removed, where it is there.
+// keepsItsFields reports whether a manager applies all that it applied before. Fields
+// that it no longer applies would have to be removed.
 func (m *Manager) keepsItsFields(before, after []metav1.ManagedFieldsEntry, manager string) bool {
 	had, err := m.appliedBy(before, manager)
 	if err != nil {

@@ -17,34 +17,33 @@ import (
 )
 
 const (
-	// maxOutcomes bounds what one manager remembers.
+	// maxOutcomes bounds the outcomes that one manager remembers.
 	maxOutcomes = 128
-	// maxRemembered is the longest record that outcomes are remembered for. Longer
-	// ones may be folded, which depends on their times.
+	// maxRemembered is the largest number of entries for which outcomes are remembered.
+	// More may be merged into one, which depends on their times.
 	maxRemembered = 9
 )
 
-// outcomes remembers what applies have done to records, for applies that are
-// alike: by the same manager, with the same record before, and a change of the
-// same [fields.Shape]. What one does to the record follows from these alone, and times,
-// of which an outcome says where they come from. Objects of a kind are mostly
-// applied in a few ways, again and again.
+// outcomes remembers how applies changed managedFields, for applies by the same
+// manager, with the same managedFields before, and a change of the same [fields.Shape].
+// The new managedFields follow from these and from times, whose source an outcome
+// records. Objects of a kind are mostly applied in a few ways, again and again.
 type outcomes struct {
 	mu    sync.RWMutex
-	known map[string][]*outcome // by what was done, but the record
+	known map[string][]*outcome // by apply, without managedFields
 	count int
 }
 
-// outcome is the record after a write.
+// outcome is managedFields after a write.
 type outcome struct {
 	before []entry
 	after  []remembered
 }
 
-// remembered is one entry of a record.
+// remembered is one entry of an outcome.
 type remembered struct {
 	entry entry // without its time
-	from  int   // the entry of the old record whose time it keeps, or one of these
+	from  int   // the old entry whose time it keeps, or one of these
 }
 
 const (
@@ -52,7 +51,7 @@ const (
 	written  = -2 // the time of the write
 )
 
-// find returns the outcome of a write.
+// find returns the outcome of a write, or nil.
 func (o *outcomes) find(did []byte, before []entry) *outcome {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -68,7 +67,7 @@ func (o *outcomes) add(did []byte, known *outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.count >= maxOutcomes {
-		o.known, o.count = nil, 0 // what is in use comes back
+		o.known, o.count = nil, 0 // outcomes in use are learned again
 	}
 	if o.known == nil {
 		o.known = map[string][]*outcome{}
@@ -77,12 +76,12 @@ func (o *outcomes) add(did []byte, known *outcome) {
 	o.count++
 }
 
-// sameEntry compares two entries of a record but for their times.
+// sameEntry compares two entries except for their times.
 func sameEntry(a, b entry) bool {
 	return a.manager == b.manager && a.operation == b.operation && a.version == b.version && a.subresource == b.subresource && a.fields == b.fields
 }
 
-// record makes the record after a write that happens now.
+// record returns the managedFields after a write that happens now.
 func (o *outcome) record(before []entry) []entry {
 	out := make([]entry, len(o.after))
 	for i, r := range o.after {
@@ -99,8 +98,8 @@ func (o *outcome) record(before []entry) []entry {
 	return out
 }
 
-// marks are times of their own for the entries of a record, by which the entries
-// are known again after a write.
+// marks replaces the times of entries with unique ones, by which the entries are
+// recognised after a write.
 func marks(before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	out := slices.Clone(before)
 	for i := range out {
@@ -114,8 +113,8 @@ func marks(before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 
 func markOf(i int) time.Time { return time.Date(1980, time.January, 1+i, 0, 0, 0, 0, time.UTC) }
 
-// attempt is a write whose outcome is remembered: what it does, and the record
-// that it finds.
+// attempt is a write whose outcome is remembered: its description, and the
+// managedFields before it.
 type attempt struct {
 	did    []byte
 	before []entry
@@ -129,7 +128,8 @@ func did(manager string, force bool) *fields.Shape {
 	return s
 }
 
-// learn remembers the record that an attempt has made of a marked one; nil if it cannot.
+// learn remembers the managedFields that the library returned for marked entries; nil
+// if that is not possible.
 func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) *outcome {
 	known := &outcome{before: make([]entry, len(a.before)), after: make([]remembered, len(after))}
 	for i := range a.before {
@@ -149,7 +149,7 @@ func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) *outcome {
 		if e.FieldsV1 == nil || e.FieldsType != "FieldsV1" {
 			return nil
 		}
-		set, ok := wire.FreezeText(e.FieldsV1.GetRawBytes())
+		set, ok := wire.Canonicalize(e.FieldsV1.GetRawBytes())
 		if !ok {
 			return nil
 		}
@@ -161,16 +161,16 @@ func (m *Manager) learn(a attempt, after []metav1.ManagedFieldsEntry) *outcome {
 	return known
 }
 
-// kept is an entry that does not keep the object alive that it comes from.
+// kept returns a copy of an entry that does not keep its object in memory.
 func (e entry) kept() entry {
 	return entry{
 		manager: strings.Clone(e.manager), version: strings.Clone(e.version), subresource: strings.Clone(e.subresource),
 		operation: metav1.ManagedFieldsOperationType(strings.Clone(string(e.operation))), time: e.time,
-		fields: wire.Frozen(strings.Clone(string(e.fields))), changed: e.changed,
+		fields: wire.RawValue(strings.Clone(string(e.fields))), changed: e.changed,
 	}
 }
 
-// readable reports whether the entries of a record can be read.
+// readable reports whether all entries can be parsed.
 func readable(entries []metav1.ManagedFieldsEntry) bool {
 	return managedfields.ValidateManagedFields(entries) == nil
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// TestRecordsAreThoseOfTheLibrary writes random objects in random ways and
-// compares each outcome, times included, with that of the library, which
-// remembers nothing and knows no short cut.
+// TestRecordsAreThoseOfTheLibrary applies random writes and compares each outcome,
+// times included, with that of the library, which has no shortcuts.
 func TestRecordsAreThoseOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, rememberedOutcomes)
@@ -30,7 +29,7 @@ func rememberedOutcomes(t *testing.T) {
 	remembered := map[string]int{}
 	const histories = 10
 	for seed := range uint64(100) {
-		// A history comes again with other times and other values.
+		// A history is repeated with other times and other values.
 		r, chance := rand.New(rand.NewPCG(seed%histories, 2)), rand.New(rand.NewPCG(seed, 3))
 		suffix := fmt.Sprint(seed / histories)
 		live := empty()
@@ -52,17 +51,17 @@ func rememberedOutcomes(t *testing.T) {
 				out, wantErr = library.Apply(live.DeepCopy(), configuration.DeepCopy(), name, force)
 				want, _ = out.(Object)
 				got, err = m.Apply(live, configuration, name, force)
-				fromFrozen, frozenErr := m.Apply(frozen(live), configuration, name, force)
-				if (err == nil) != (frozenErr == nil) {
-					t.Fatalf("seed %d step %d: apply: error %v, frozen %v", seed, step, err, frozenErr)
+				fromRaw, rawErr := m.Apply(rawCopy(live), configuration, name, force)
+				if (err == nil) != (rawErr == nil) {
+					t.Fatalf("seed %d step %d: apply: error %v, raw %v", seed, step, err, rawErr)
 				}
 				_, like := m.applyLike(library, live, configuration, name, force)
-				if _, frozenLike := m.applyLike(library, frozen(live), configuration, name, force); like != frozenLike {
+				if _, rawLike := m.applyLike(library, rawCopy(live), configuration, name, force); like != rawLike {
 					t.Fatalf("seed %d step %d: the short cut of apply is for one form only: %v", seed, step, like)
 				}
 				if err == nil {
-					if diff := cmp.Diff(content(got), content(thawed(fromFrozen))); diff != "" {
-						t.Fatalf("seed %d step %d: apply (-thawed +frozen):\n%s", seed, step, diff)
+					if diff := cmp.Diff(content(got), content(decoded(fromRaw))); diff != "" {
+						t.Fatalf("seed %d step %d: apply (-decoded +raw):\n%s", seed, step, diff)
 					}
 				}
 				if before, ok := m.applyLike(library, live, configuration, name, force); ok && before != nil && known == m.outcomes.count+status.outcomes.count {
@@ -79,23 +78,23 @@ func rememberedOutcomes(t *testing.T) {
 					t.Fatal(fieldsErr)
 				}
 				want = next.DeepCopy()
-				if recordByLibrary(library, live.DeepCopy(), next.DeepCopy(), want, name) != nil {
+				if setManagedFieldsByLibrary(library, live.DeepCopy(), next.DeepCopy(), want, name) != nil {
 					want.SetManagedFields(nil)
 				}
 				if endpoint.updatePlainly(live, next.DeepCopy(), name) {
 					remembered[did]++
 				}
 				got, err = endpoint.Update(live, next.DeepCopy(), name)
-				endpoint.binding.Frozen = seed%2 == 0
-				fromFrozen, frozenErr := endpoint.Update(frozen(live), frozen(next), name)
-				endpoint.binding.Frozen = false
-				if frozenErr != nil {
-					t.Fatal(frozenErr)
+				endpoint.binding.RawMembers = seed%2 == 0
+				fromRaw, rawErr := endpoint.Update(rawCopy(live), rawCopy(next), name)
+				endpoint.binding.RawMembers = false
+				if rawErr != nil {
+					t.Fatal(rawErr)
 				}
-				if diff := cmp.Diff(content(got), content(thawed(fromFrozen))); diff != "" {
-					t.Fatalf("seed %d step %d: update (-thawed +frozen):\n%s", seed, step, diff)
+				if diff := cmp.Diff(content(got), content(decoded(fromRaw))); diff != "" {
+					t.Fatalf("seed %d step %d: update (-decoded +raw):\n%s", seed, step, diff)
 				}
-				if plainly := endpoint.updatePlainly(live, next.DeepCopy(), name); plainly != endpoint.updatePlainly(frozen(live), frozen(next), name) {
+				if plainly := endpoint.updatePlainly(live, next.DeepCopy(), name); plainly != endpoint.updatePlainly(rawCopy(live), rawCopy(next), name) {
 					t.Fatalf("seed %d step %d: the short cut is for one form only: %v", seed, step, plainly)
 				}
 			}
@@ -121,21 +120,21 @@ func rememberedOutcomes(t *testing.T) {
 	}
 }
 
-// content is the JSON of an object as it would be stored.
+// content returns the JSON of an object as it would be stored.
 func content(obj Object) map[string]any {
 	u := obj.DeepCopyObject().(*unstructured.Unstructured)
 	u.SetManagedFields(u.GetManagedFields())
 	return u.Object
 }
 
-// frozen is a copy of an object with frozen members.
-func frozen(u *unstructured.Unstructured) *unstructured.Unstructured {
+// rawCopy is a copy of an object with raw members.
+func rawCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	wire.Freeze(u.Object)
+	wire.EncodeMembers(u.Object)
 	return u
 }
 
-// renamed gives all texts of an object another end.
+// renamed returns a copy in which all strings have another suffix.
 func renamed(u *unstructured.Unstructured, suffix string) *unstructured.Unstructured {
 	var rename func(value any) any
 	rename = func(value any) any {
@@ -159,7 +158,7 @@ func renamed(u *unstructured.Unstructured, suffix string) *unstructured.Unstruct
 	return u
 }
 
-// changed is an object with a few changes.
+// changed returns a copy with a few changes.
 func changed(r *rand.Rand, live *unstructured.Unstructured, suffix string) *unstructured.Unstructured {
 	random := renamed(randomWidget(r), suffix)
 	next := live.DeepCopy()
@@ -187,7 +186,7 @@ func changed(r *rand.Rand, live *unstructured.Unstructured, suffix string) *unst
 	return next
 }
 
-// randomConfiguration sets some fields, mostly those that are there.
+// randomConfiguration sets some fields, mostly existing ones.
 func randomConfiguration(r *rand.Rand) *unstructured.Unstructured {
 	u := empty()
 	spec := map[string]any{}

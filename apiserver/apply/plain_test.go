@@ -26,7 +26,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
 )
 
-// builtIn returns the trackers of a built-in kind and its status.
+// builtIn returns the managers of a built-in kind and of its status.
 func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *Manager) {
 	t := reflect.TypeOf(fresh()).Elem()
 	types := FromOpenAPI(func() map[string]*spec.Schema {
@@ -44,7 +44,7 @@ func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *M
 }
 
 // TestRecordsOfTypedObjectsAreThoseOfTheLibrary changes random fields of Pods and
-// Deployments under several names and compares every record with that of the
+// Deployments under several managers and compares all managedFields with those of the
 // library.
 func TestRecordsOfTypedObjectsAreThoseOfTheLibrary(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 			t.Fatal(err)
 		}
 		want := next.DeepCopyObject().(Object)
-		if recordByLibrary(library, live.DeepCopyObject().(Object), next.DeepCopyObject().(Object), want, name) != nil {
+		if setManagedFieldsByLibrary(library, live.DeepCopyObject().(Object), next.DeepCopyObject().(Object), want, name) != nil {
 			want.SetManagedFields(nil)
 		}
 		all++
@@ -197,7 +197,7 @@ func mutate(r *rand.Rand, v reflect.Value, depth int) {
 	}
 }
 
-// recorded is an object as it is stored.
+// recorded returns an object as it is stored.
 func recorded(t *testing.T, obj Object) string {
 	t.Helper()
 	raw, err := json.Marshal(obj)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Scale tracks writes through the scale subresource of a kind. Such a write goes
+// Scale converts managedFields for writes through the scale subresource of a kind:
 //
 //	scale.ManagedFields, err = s.ToScale(parent.ManagedFields) // as the client sees it
 //	scale, err = s.Update(live, scale, manager)                // or s.Apply
@@ -23,9 +23,9 @@ type Scale struct {
 	replicas managedfields.ResourcePathMappings
 }
 
-// NewScale returns the tracker for a kind in one version. replicas is the path
-// of the wished count in each version of the kind, such as
-// {"apps/v1": "spec.replicas" as a path}; nil where there is no scale.
+// NewScale returns the tracker for a kind in one version. replicas is the path of the
+// desired count in each version of the kind, such as {"apps/v1": "spec.replicas" as a
+// path}; nil for a version without scale.
 func NewScale(version schema.GroupVersion, replicas map[string]fieldpath.Path) *Scale {
 	kind := autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 	return &Scale{
@@ -43,12 +43,12 @@ func NewScale(version schema.GroupVersion, replicas map[string]fieldpath.Path) *
 	}
 }
 
-// ToScale returns the record of a Scale, given the one of the object.
+// ToScale returns the managedFields of a Scale, given those of the object.
 func (s *Scale) ToScale(parent []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	return managedfields.NewScaleHandler(parent, s.version, s.replicas).ToSubresource()
 }
 
-// ToParent returns the record of the object after a write to its Scale.
+// ToParent returns the managedFields of the object after a write to its Scale.
 func (s *Scale) ToParent(parent, scale []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	return managedfields.NewScaleHandler(parent, s.version, s.replicas).ToParent(scale)
 }

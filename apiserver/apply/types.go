@@ -17,17 +17,17 @@ import (
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
-// Types knows the fields of one or more kinds: which lists merge by key, which
-// maps are atomic. It is safe for concurrent use and meant to be shared by all
-// endpoints of a kind, or of a group.
+// Types has the fields of one or more kinds: which lists merge by key, which maps are
+// atomic. It is safe for concurrent use and meant to be shared by all endpoints of a
+// kind, or of a group.
 type Types struct {
 	build func() (managedfields.TypeConverter, error)
 }
 
-// FromOpenAPI takes the types from OpenAPI v3 schemas by definition name.
-// Schemas that carry x-kubernetes-group-version-kind are kinds; the others are
-// referred to by them. definitions is called once, at the first write; it has to
-// contain whatever it refers to ([ObjectMeta] helps with metadata).
+// FromOpenAPI returns the types of OpenAPI v3 schemas by definition name. Schemas that
+// carry x-kubernetes-group-version-kind are kinds; they refer to the others.
+// definitions is called once, at the first write, and must contain everything it refers
+// to ([ObjectMeta] is the schema of metadata).
 func FromOpenAPI(definitions func() map[string]*spec.Schema) *Types {
 	return &Types{build: sync.OnceValues(func() (managedfields.TypeConverter, error) {
 		c, err := managedfields.NewTypeConverter(definitions(), false)
@@ -38,15 +38,15 @@ func FromOpenAPI(definitions func() map[string]*spec.Schema) *Types {
 	})}
 }
 
-// Deduced takes the types from the objects themselves: maps merge, lists are
-// atomic. It is for kinds without a schema.
+// Deduced derives the types from the objects themselves: maps merge, lists are atomic.
+// It is for kinds without a schema.
 func Deduced() *Types {
 	return &Types{build: func() (managedfields.TypeConverter, error) {
 		return managedfields.NewDeducedTypeConverter(), nil
 	}}
 }
 
-// root returns the type of the objects of an endpoint; nil when it is not known.
+// root returns the type of the objects of an endpoint; nil if it is unknown.
 func (b *binding) root() *fields.Type {
 	converter, err := b.Types.build()
 	if err != nil {
@@ -61,8 +61,8 @@ func (b *binding) root() *fields.Type {
 	return fields.Compile(value.Schema(), value.TypeRef())
 }
 
-// resets returns the fields that writes through an endpoint cannot change; nil
-// when they are not known.
+// resets returns the fields that writes through an endpoint cannot change; nil if they
+// are unknown.
 func (b *binding) resets() *fields.Tree {
 	set := b.Resets[b.Kind.GroupVersion().String()]
 	if set == nil || set.Empty() {
@@ -78,8 +78,8 @@ func (b *binding) resets() *fields.Tree {
 	return nil
 }
 
-// ObjectToTyped implements managedfields.TypeConverter. Typed objects are seen as
-// their JSON, with the kind filled in where it is missing.
+// ObjectToTyped implements managedfields.TypeConverter. Typed objects are converted to
+// JSON, with the kind set if it is missing.
 func (b *binding) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	converter, err := b.Types.build()
 	if err != nil {
@@ -115,9 +115,9 @@ func (b *binding) TypedToObject(value *typed.TypedValue) (runtime.Object, error)
 // ObjectMetaName is the definition name of [ObjectMeta].
 const ObjectMetaName = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-// Kind prepares the schema of a custom resource for [FromOpenAPI]: it names the
-// kind and refers to [ObjectMeta] wherever metadata of an object is kept, embedded
-// objects included. The schema is not changed.
+// Kind prepares the schema of a custom resource for [FromOpenAPI]: it adds the group,
+// version and kind, and refers to [ObjectMeta] for metadata, also in embedded objects.
+// The schema is not changed.
 func Kind(kind schema.GroupVersionKind, s *spec.Schema) *spec.Schema {
 	out := embedMeta(s, true)
 	out.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{
@@ -126,8 +126,8 @@ func Kind(kind schema.GroupVersionKind, s *spec.Schema) *spec.Schema {
 	return out
 }
 
-// embedMeta returns a copy of the schema with the properties of an object where
-// it is one.
+// embedMeta returns a copy of the schema with the properties of an object where it
+// describes one.
 func embedMeta(s *spec.Schema, isObject bool) *spec.Schema {
 	out := *s
 	out.Extensions = make(spec.Extensions, len(s.Extensions)+1)

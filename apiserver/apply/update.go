@@ -17,12 +17,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/apply/internal/fields"
 )
 
-// Update attributes to manager what differs between live and obj and returns obj
-// with its record set. For a creation live is an empty object. obj may be
+// Update attributes to manager the fields that differ between live and obj and returns
+// obj with its managedFields set. For a creation live is an empty object. obj may be
 // changed, live is not.
 //
-// It never fails because of the object: one that does not fit its schema is
-// returned without a record, for validation to refuse.
+// It never fails because of the object: one that does not fit its schema is returned
+// without managedFields, for validation to refuse.
 func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
 	if m.updatePlainly(live, obj, manager) {
 		return obj, nil
@@ -37,27 +37,27 @@ func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
 	return obj, nil
 }
 
-// updateByLibrary gives obj the record that the library makes.
+// updateByLibrary sets the managedFields of obj with the library.
 func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj Object, manager string) error {
 	if _, isUnstructured := live.(*unstructured.Unstructured); isUnstructured {
-		live = thawed(live)
+		live = decoded(live)
 	} else {
-		live = live.DeepCopyObject().(Object) // the library says in it what it is
+		live = live.DeepCopyObject().(Object) // the library sets its apiVersion
 	}
 	if m.binding.Endpoint.Convert != nil && !(m.inOneVersion(live) && m.inOneVersion(obj)) {
-		// Differences would have to be converted, which takes whole objects.
-		return recordByLibrary(library, live, thawed(obj), obj, manager)
+		// Differences cannot be converted, only whole objects.
+		return setManagedFieldsByLibrary(library, live, decoded(obj), obj, manager)
 	}
 	before, after, err := m.binding.differences(live, obj)
 	if err != nil {
 		return err
 	}
-	return recordByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, thawed(obj)), obj, manager)
+	return setManagedFieldsByLibrary(library, m.binding.wrap(before, live), m.binding.wrap(after, decoded(obj)), obj, manager)
 }
 
-// recordByLibrary gives obj the record that the library makes of a pair of objects, or of
-// differences between them.
-func recordByLibrary(library *managedfields.FieldManager, live, changed, obj Object, manager string) error {
+// setManagedFieldsByLibrary sets managedFields with the library from a pair of objects,
+// or from differences between them.
+func setManagedFieldsByLibrary(library *managedfields.FieldManager, live, changed, obj Object, manager string) error {
 	out, err := library.Update(live, changed, manager)
 	if err != nil {
 		return err
@@ -66,11 +66,11 @@ func recordByLibrary(library *managedfields.FieldManager, live, changed, obj Obj
 	return nil
 }
 
-// updatePlainly gives obj its record without the library, if it knows exactly
-// what the library would do: objects and record are in the version of the
-// endpoint, the record is the server's own, and every value is of its type and
-// has a name of its own. What a write adds and modifies goes from all others to
-// the writer, and what it removes belongs to nobody.
+// updatePlainly sets managedFields without the library, if the result of the library is
+// certain: objects and managedFields are in the version of the endpoint, the
+// managedFields were written by the server, and every value is of its type and has a
+// unique label. Fields that a write adds or modifies move from all other managers to
+// the writer, and removed ones from all.
 func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	root, resets := m.root(), m.resets()
 	if root == nil || resets == nil || !utf8.ValidString(manager) || !m.ofVersion(live) || !m.ofVersion(obj) {
@@ -82,7 +82,7 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	case isUnstructured != alsoUnstructured:
 		return false
 	case isUnstructured:
-		record, ok := m.ownRecord(old, wished)
+		record, ok := m.serverEntries(old, wished)
 		if !ok {
 			return false
 		}
@@ -90,9 +90,9 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 		if !ok {
 			return false
 		}
-		return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) bool { return m.setRecord(wished, record) })
+		return m.attribute(changes, record, manager, live.GetUID() == "", func(record []entry) bool { return m.setManagedFields(wished, record) })
 	}
-	record, ok := m.ownTypedRecord(live, obj)
+	record, ok := m.serverTypedEntries(live, obj)
 	a, b := reflect.ValueOf(live), reflect.ValueOf(obj)
 	if !ok || a.Type() != b.Type() || a.Kind() != reflect.Pointer {
 		return false
@@ -110,18 +110,18 @@ func (m *Manager) updatePlainly(live, obj Object, manager string) bool {
 	})
 }
 
-// ofVersion reports whether an object is in the version of the endpoint. Typed ones
-// that do not say so are.
+// ofVersion reports whether an object is in the version of the endpoint. A typed object
+// without apiVersion is.
 func (m *Manager) ofVersion(obj Object) bool {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	return kind == m.binding.Kind || kind.Empty() && m.binding.Endpoint.New != nil
 }
 
-// attribute works out the record after a write and hands it on. creates tells
-// that the object did not exist before.
+// attribute computes the managedFields after a write and passes them to set. creates
+// reports that the object did not exist before.
 func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string, creates bool, set func([]entry) bool) bool {
 	if len(record) == 0 && !creates {
-		return set(nil) // whoever has no record by now shall have none
+		return set(nil) // managedFields were reset
 	}
 	changes.Prune(m.resets())
 	root := m.root()
@@ -161,7 +161,7 @@ func (m *Manager) attribute(changes *fields.Tree, record []entry, manager string
 	return set(record)
 }
 
-// own is the entry of a manager.
+// own returns the entry of a manager.
 func (m *Manager) own(manager string) entry {
 	if manager == "" {
 		manager = "unknown"
@@ -172,8 +172,8 @@ func (m *Manager) own(manager string) entry {
 // now is the time of a write.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
-// created is updatePlainly and attribute for an object that is typed and new: in one
-// pass over it.
+// created is updatePlainly and attribute for a typed object that is new: in one pass
+// over it.
 func (m *Manager) created(live, wished reflect.Value, obj Object, manager string) bool {
 	c := m.creation()
 	if c == nil || c.Type != wished.Type().Elem() || !c.Fresh(live.UnsafePointer()) {

@@ -1,13 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auth tells who makes a request and whether they may.
+// Package auth authenticates and authorizes requests.
 //
-// An [Authenticator] turns a request into a [User], an [Authorizer] decides on
-// [Attributes]. Both are small interfaces with ready-made forms here: client
-// certificates, static tokens, anonymous users, impersonation; always allowing
-// the group system:masters. Anything else (roles, service accounts, webhooks)
-// plugs in by implementing them.
+// An [Authenticator] returns the [User] of a request, an [Authorizer] decides on
+// [Attributes]. The package implements both for client certificates, bearer tokens,
+// front proxies, anonymous users and impersonation, and always allows the group
+// system:masters. Others (RBAC, service accounts, webhooks) implement the interfaces.
 package auth
 
 import (
@@ -28,7 +27,8 @@ const (
 	Unauthenticated = "system:unauthenticated"
 )
 
-// User is who makes a request. It is immutable once attached to a request.
+// User is the authenticated user of a request. It is immutable once attached to a
+// request.
 type User struct {
 	Name   string
 	UID    string
@@ -39,39 +39,38 @@ type User struct {
 // In reports whether the user is in a group.
 func (u *User) In(group string) bool { return u != nil && slices.Contains(u.Groups, group) }
 
-// Authenticator finds the user of a request. It returns nil without an error
-// when the request carries no credentials that it knows, and an error when it
-// carries wrong ones.
+// Authenticator authenticates a request. It returns nil without an error if the request
+// has no credentials that it knows, and an error if they are invalid.
 type Authenticator interface {
 	Authenticate(r *http.Request) (*User, error)
 }
 
-// Authorizer decides whether a request may go on.
+// Authorizer decides whether a request is allowed.
 type Authorizer interface {
-	// Authorize returns the decision and the reason for it, which is shown to
-	// the user in the message of a refusal.
+	// Authorize returns the decision and the reason for it, which is part of the
+	// message of a refusal.
 	Authorize(ctx context.Context, a *Attributes) (Decision, string, error)
 }
 
 // RuleLister is implemented by authorizers that can list what a user may do.
 type RuleLister interface {
-	// Rules returns what a user may do in a namespace. With an error the rules
-	// are those that could be found.
+	// Rules returns the rules of a user in a namespace. With an error they are those
+	// that could be found.
 	Rules(ctx context.Context, user *User, namespace string) (Rules, error)
 }
 
-// Rules are what a user may do.
+// Rules are the rules that apply to a user.
 type Rules struct {
 	Resource    []authorizationv1.ResourceRule
 	NonResource []authorizationv1.NonResourceRule
-	// Incomplete tells that there may be more, which can only be asked about.
+	// Incomplete reports that there may be further rules, which cannot be listed.
 	Incomplete bool
 }
 
 // Decision of an authorizer.
 type Decision int
 
-// The decisions. The zero value is no opinion, which refuses when nobody else
+// The decisions. The zero value is no opinion, which refuses unless another authorizer
 // allows.
 const (
 	NoOpinion Decision = iota
@@ -79,13 +78,13 @@ const (
 	Deny
 )
 
-// Attributes are what an authorizer decides on.
+// Attributes describe a request to an authorizer.
 type Attributes struct {
 	User *User
 	// Verb: get, list, watch, create, update, patch, delete, deletecollection,
 	// impersonate, ..., or the HTTP method in lower case.
 	Verb string
-	// ResourceRequest reports whether the fields down to Name count, or Path.
+	// ResourceRequest reports whether the fields down to Name are set, or Path.
 	ResourceRequest bool
 	Group           string
 	Version         string
@@ -93,11 +92,11 @@ type Attributes struct {
 	Subresource     string
 	Namespace       string
 	Name            string
-	// Selected reads what the objects of a list, watch or deletecollection are limited
-	// to; nil for other requests and for no limit. It returns nothing of a selector that
-	// cannot be read. Selectors may be as long as their sender likes, and reading one
-	// costs a few hundred times its length: look at what else decides first. An
-	// authorizer that does not call it decides on all objects.
+	// Selected returns the requirements of the selectors of a list, watch or
+	// deletecollection; nil for other requests and without selectors. Invalid selectors
+	// have no requirements. Parsing costs a few hundred times the length, which the
+	// client chooses: call it after everything else was decided. An authorizer that
+	// does not call it decides on all objects.
 	Selected func() (fields.Requirements, labels.Requirements)
 	// Path of requests outside the resource API.
 	Path string

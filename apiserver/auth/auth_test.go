@@ -92,8 +92,8 @@ func TestRememberedCertificatesEndWhenTheyEnd(t *testing.T) {
 	})
 }
 
-// TestWhatIsRememberedIsTheWholeChain: a certificate that is good together with another
-// one is not good alone, nor with a third.
+// TestWhatIsRememberedIsTheWholeChain: a certificate that is valid with an intermediate
+// certificate is neither valid alone nor with another one.
 func TestWhatIsRememberedIsTheWholeChain(t *testing.T) {
 	t.Parallel()
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}
@@ -157,7 +157,8 @@ func TestImpersonationHeadersNameTheUser(t *testing.T) {
 	}
 }
 
-// permissions allows lines of "verb group/resource/subresource namespace/name".
+// permissions allows requests by lines of "verb group/resource/subresource
+// namespace/name".
 type permissions map[string]bool
 
 func (p permissions) Authorize(_ context.Context, a *auth.Attributes) (auth.Decision, string, error) {
@@ -175,7 +176,7 @@ func TestImpersonationModes(t *testing.T) {
 	for name, c := range map[string]struct {
 		user, as *auth.User
 		may      []string
-		groups   []string // of the outcome; nil: refused
+		groups   []string // of the resulting user; nil: refused
 		refusal  string
 	}{
 		"a user with all parts, unconstrained": {

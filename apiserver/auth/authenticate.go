@@ -8,12 +8,12 @@ import (
 	"net/http"
 )
 
-// ErrBadCredentials: the request carries credentials, but wrong ones.
+// ErrBadCredentials: the request has invalid credentials.
 var ErrBadCredentials = errors.New("auth: the credentials of the request are not valid")
 
-// Authenticators asks each in turn; the first that finds a user decides. When
-// none does, the first error of any is the outcome: whoever shows wrong
-// credentials is not taken for anonymous.
+// Authenticators calls each in turn; the first that returns a user decides. If none
+// does, the first error is returned: a request with invalid credentials is not
+// anonymous.
 type Authenticators []Authenticator
 
 // Authenticate implements [Authenticator].
@@ -34,11 +34,11 @@ func (all Authenticators) Authenticate(r *http.Request) (*User, error) {
 	return nil, failed
 }
 
-// CredentialID is the extra information by which the credential of a user can be
-// told from others of the same user: "X509SHA256=..." or "JTI=...".
+// CredentialID is the extra key that identifies the credential of a user:
+// "X509SHA256=..." or "JTI=...".
 const CredentialID = "authentication.kubernetes.io/credential-id"
 
-// AsAnonymous authenticates everybody, as system:anonymous. It goes last.
+// AsAnonymous authenticates every request as system:anonymous. It must be the last.
 type AsAnonymous struct{}
 
 // Authenticate implements [Authenticator].

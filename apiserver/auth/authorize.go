@@ -11,7 +11,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Authorizers asks each in turn; the first with an opinion decides.
+// Authorizers calls each in turn; the first with an opinion decides.
 type Authorizers []Authorizer
 
 // Authorize implements [Authorizer].
@@ -33,9 +33,9 @@ func (all Authorizers) Authorize(ctx context.Context, a *Attributes) (Decision, 
 	return NoOpinion, strings.Join(reasons, "\n"), failed
 }
 
-// Rules implements [RuleLister]: the rules of all. They are incomplete when there
-// is a member that neither lists rules nor is [AllowMasters] or [AllowPaths],
-// whose rules are not listed.
+// Rules implements [RuleLister]: the rules of all members. They are incomplete if a
+// member neither lists rules nor is [AllowMasters] or [AllowPaths], whose rules are not
+// listed.
 func (all Authorizers) Rules(ctx context.Context, user *User, namespace string) (Rules, error) {
 	var out Rules
 	var failed []error
@@ -68,8 +68,8 @@ func (AllowMasters) Authorize(_ context.Context, a *Attributes) (Decision, strin
 	return NoOpinion, "", nil
 }
 
-// AllowPaths allows everybody to get some paths outside the resource API. A
-// path that ends in /* covers all below it.
+// AllowPaths allows every user to get some paths outside the resource API. A path that
+// ends in /* covers everything below it.
 type AllowPaths []string
 
 // Authorize implements [Authorizer].
@@ -85,7 +85,7 @@ func (paths AllowPaths) Authorize(_ context.Context, a *Attributes) (Decision, s
 	return NoOpinion, "", nil
 }
 
-// AllowAll allows everything to everybody; for tests and private processes.
+// AllowAll allows every request; for tests and private processes.
 type AllowAll struct{}
 
 // Authorize implements [Authorizer].

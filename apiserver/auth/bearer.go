@@ -15,29 +15,27 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// TokenAuthenticator finds the users of bearer tokens.
+// TokenAuthenticator authenticates bearer tokens.
 type TokenAuthenticator interface {
-	// AuthenticateToken returns the user of a token, and for which of the
-	// audiences asked for it is meant: at least one of them, or nil when tokens of
-	// this form say nothing about that. It returns no user and no error for a
-	// token that it does not know.
+	// AuthenticateToken returns the user of a token, and which of the given audiences
+	// it is for: at least one of them, or nil if tokens of this form have no audience.
+	// For an unknown token it returns no user and no error.
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (user *User, meant []string, err error)
 }
 
-// badTokenError is an [ErrBadCredentials] in the words that clients know.
+// badTokenError is an [ErrBadCredentials] with kube-apiserver's message.
 type badTokenError struct{}
 
 func (badTokenError) Error() string        { return "invalid bearer token" }
 func (badTokenError) Is(target error) bool { return target == ErrBadCredentials }
 
-// Bearer authenticates bearer tokens, which requests carry in the header
-// Authorization or, since browsers cannot set that on WebSockets, as a
-// subprotocol.
+// Bearer authenticates bearer tokens, which are in the Authorization header or, because
+// browsers cannot set that for WebSockets, in a subprotocol.
 type Bearer struct {
-	// Tokens are asked in turn.
+	// Tokens are called in turn.
 	Tokens []TokenAuthenticator
-	// Audiences are the names of this server: a token must be meant for one of
-	// them. Empty: tokens for anybody will do.
+	// Audiences are the names of this server: a token must be for one of them. Empty:
+	// tokens for any audience are accepted.
 	Audiences []string
 }
 
@@ -54,13 +52,14 @@ func (b Bearer) Authenticate(r *http.Request) (*User, error) {
 	return user, err
 }
 
-// maxToken is the length of the longest token that anybody looks into, in bytes. Those
-// of ServiceAccounts have one, those of identity providers up to ten thousand.
+// maxToken is the longest token that is authenticated, in bytes. Those of
+// ServiceAccounts have about one thousand, those of identity providers up to ten
+// thousand.
 const maxToken = 32 << 10
 
-// Review returns the user of a token that is meant for one of the audiences, and
-// for which of them. Without audiences the server's own are meant. The errors of
-// all authenticators are told when none knows the token.
+// Review returns the user of a token that is for one of the audiences, and for which of
+// them. Without audiences the server's own apply. If no authenticator accepts the
+// token, the errors of all are returned.
 func (b Bearer) Review(ctx context.Context, token string, audiences []string) (*User, []string, error) {
 	if len(audiences) == 0 {
 		audiences = b.Audiences
@@ -78,7 +77,7 @@ func (b Bearer) Review(ctx context.Context, token string, audiences []string) (*
 		if user == nil {
 			continue
 		}
-		if meant == nil { // then it is for this server
+		if meant == nil { // the token is for this server
 			meant = intersection(audiences, b.Audiences)
 		}
 		if len(audiences) == 0 || len(meant) > 0 {
@@ -101,8 +100,8 @@ func intersection(a, b []string) []string {
 // Tokens are static bearer tokens: token to user.
 type Tokens map[string]*User
 
-// AuthenticateToken implements [TokenAuthenticator]. The time it takes does not
-// tell how much of a token was right.
+// AuthenticateToken implements [TokenAuthenticator]. It takes the same time for every
+// token.
 func (t Tokens) AuthenticateToken(_ context.Context, token string, _ []string) (*User, []string, error) {
 	var found *User
 	for known, u := range t {
@@ -122,15 +121,15 @@ func BearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// The subprotocol that carries a token, and where a WebSocket lists those it
-// offers.
+// The subprotocol that carries a token, and the header that lists the offered
+// subprotocols.
 const (
 	socketProtocols   = "Sec-Websocket-Protocol"
 	socketTokenPrefix = "base64url.bearer.authorization.k8s.io."
 )
 
-// socketToken takes the token out of the subprotocols that a WebSocket offers,
-// where nobody after this may choose or log it.
+// socketToken removes the token from the subprotocols that a WebSocket offers, so that
+// no later handler selects or logs it.
 func socketToken(r *http.Request) (string, error) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return "", nil
@@ -158,7 +157,7 @@ func socketToken(r *http.Request) (string, error) {
 	if token == "" {
 		return "", nil
 	}
-	if !others { // a server must choose one, and it must not be the token
+	if !others { // a server must select one, and it must not be the token
 		return "", ErrBadCredentials
 	}
 	r.Header.Set(socketProtocols, rest.String())

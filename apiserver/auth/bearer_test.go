@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 )
 
-// meantFor knows one token, which is for some audiences.
+// meantFor accepts one token, which is for some audiences.
 type meantFor []string
 
 // AuthenticateToken implements auth.TokenAuthenticator.

@@ -14,18 +14,17 @@ import (
 	"time"
 )
 
-// keptCertificates bounds how many verified certificates are remembered.
+// keptCertificates bounds how many verified certificates are cached.
 const keptCertificates = 1024
 
-// Certificates authenticates TLS client certificates: the common name is the
-// user, the organisations are the groups, beside system:authenticated, the attribute
-// that KEP-4680 defines, if there is one, is the UID. It is safe for concurrent use.
+// Certificates authenticates TLS client certificates: the common name is the user, the
+// organisations are the groups, in addition to system:authenticated, and the attribute
+// that KEP-4680 defines is the UID. It is safe for concurrent use.
 //
-// Verifying a certificate costs more than reading an object, and a connection
-// shows the same one with every request, as the same value: connections that show the
-// same bytes share it too. So what was verified is remembered for as long as no
-// certificate of the chain comes to its end. There is no revocation that this could
-// miss: verification itself consults none.
+// Verifying a certificate costs more than reading an object, and a connection presents
+// the same one with every request, as the same pointer; connections with equal
+// certificates share it. So verified certificates are cached until one of their chain
+// expires. Verification consults no revocation lists, so the cache misses none.
 type Certificates struct {
 	authorities []*x509.Certificate
 	roots       *x509.CertPool // the same
@@ -34,20 +33,21 @@ type Certificates struct {
 	known map[shown]verified
 }
 
-// shown is a chain of certificates as a connection shows it. What is known by it keeps
-// the first one alive, so that nothing else comes to be in its place.
+// shown is a chain of certificates as a connection presents it. The cache keeps the
+// first one alive, so that its address is not reused.
 type shown struct {
 	leaf *x509.Certificate
-	rest [sha256.Size]byte // of what comes with it; zero for nothing
+	rest [sha256.Size]byte // hash of the other certificates; zero without any
 }
 
-// verified is the outcome of a verification, and the time it holds for.
+// verified is the result of a verification, and until when it is valid.
 type verified struct {
-	user       *User // nil: the certificate is good and names nobody
+	user       *User // nil: the certificate is valid but has no user name
 	begin, end time.Time
 }
 
-// NewCertificates returns an authenticator for certificates of the authorities.
+// NewCertificates returns an authenticator for certificates of the certificate
+// authorities.
 func NewCertificates(authorities ...*x509.Certificate) *Certificates {
 	roots := x509.NewCertPool()
 	for _, a := range authorities {
@@ -56,7 +56,7 @@ func NewCertificates(authorities ...*x509.Certificate) *Certificates {
 	return &Certificates{authorities: authorities, roots: roots, known: map[shown]verified{}}
 }
 
-// Authorities are those whose certificates are good.
+// Authorities returns the certificate authorities.
 func (c *Certificates) Authorities() []*x509.Certificate { return c.authorities }
 
 // Authenticate implements [Authenticator].
@@ -84,14 +84,14 @@ func identify(chain []*x509.Certificate) shown {
 	if len(chain) > 1 {
 		h := sha256.New()
 		for _, cert := range chain[1:] {
-			_, _ = h.Write(cert.Raw) // a hash does not fail; DER says where it ends
+			_, _ = h.Write(cert.Raw) // a hash does not fail; DER is self-delimiting
 		}
 		h.Sum(s.rest[:0])
 	}
 	return s
 }
 
-// verify checks the first certificate of a chain.
+// verify verifies the first certificate of a chain.
 func (c *Certificates) verify(sent []*x509.Certificate, now time.Time) (verified, error) {
 	leaf := sent[0]
 	intermediates := x509.NewCertPool()
@@ -106,7 +106,7 @@ func (c *Certificates) verify(sent []*x509.Certificate, now time.Time) (verified
 		return verified{}, errors.Join(ErrBadCredentials, err)
 	}
 	v := verified{begin: leaf.NotBefore, end: leaf.NotAfter}
-	for _, cert := range chains[0] { // one that holds is enough
+	for _, cert := range chains[0] { // one valid chain suffices
 		if cert.NotBefore.After(v.begin) {
 			v.begin = cert.NotBefore
 		}
@@ -128,7 +128,7 @@ func (c *Certificates) verify(sent []*x509.Certificate, now time.Time) (verified
 	return v, nil
 }
 
-// certificateUID returns the UID that the subject of a certificate names, or "".
+// certificateUID returns the UID in the subject of a certificate, or "".
 func certificateUID(leaf *x509.Certificate) (string, error) {
 	oid := asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 	uid := ""
@@ -156,7 +156,7 @@ func (c *Certificates) remember(key shown, v verified, now time.Time) {
 		}
 	}
 	if len(c.known) >= keptCertificates {
-		clear(c.known) // those in use come back
+		clear(c.known) // certificates in use are added again
 	}
 	c.known[key] = v
 }

@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// FrontProxy authenticates requests that a proxy in front has authenticated: it
-// names the user in headers and shows who it is by a client certificate.
+// FrontProxy authenticates requests that a proxy has authenticated: it passes the user
+// in headers and authenticates itself with a client certificate.
 type FrontProxy struct {
 	// Certificates authenticates the proxy itself; required.
 	Certificates *Certificates
 	// Names are the common names that the certificate may have. Empty: any.
 	Names []string
-	// UserHeaders, UIDHeaders and GroupHeaders name the user; of the first two
-	// the first that is not empty counts. Nil: X-Remote-User, X-Remote-Uid and
-	// X-Remote-Group.
+	// UserHeaders, UIDHeaders and GroupHeaders are the headers of the user; of the
+	// first two the first that is not empty is used. Nil: X-Remote-User, X-Remote-Uid
+	// and X-Remote-Group.
 	UserHeaders, UIDHeaders, GroupHeaders []string
-	// ExtraPrefixes begin the headers with extra information. Nil:
+	// ExtraPrefixes are the prefixes of headers with extra information. Nil:
 	// X-Remote-Extra-.
 	ExtraPrefixes []string
 }
 
-// Authenticate implements [Authenticator]. It removes the headers that it
-// believed, so that nobody acts on them twice.
+// Authenticate implements [Authenticator]. It removes the headers that it used, so that
+// no later handler uses them again.
 func (p FrontProxy) Authenticate(r *http.Request) (*User, error) {
 	name := first(r.Header, p.UserHeaders, "X-Remote-User")
 	if name == "" {
@@ -64,7 +64,7 @@ func (p FrontProxy) Authenticate(r *http.Request) (*User, error) {
 	return u, nil
 }
 
-// orNames returns the names, or the usual one.
+// orNames returns the names, or the default.
 func orNames(names []string, usual string) []string {
 	if names == nil {
 		return []string{usual}
@@ -72,7 +72,7 @@ func orNames(names []string, usual string) []string {
 	return names
 }
 
-// first returns the first value that one of the headers has.
+// first returns the first value of the first header that has one.
 func first(h http.Header, names []string, usual string) string {
 	for _, name := range orNames(names, usual) {
 		if v := h.Get(name); v != "" {

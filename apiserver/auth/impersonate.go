@@ -28,19 +28,19 @@ const (
 	impersonateExtra  = impersonatePrefix + "Extra-"
 )
 
-// What the names of special users begin with, and the group of nodes.
+// Prefixes of the names of special users, and the group of nodes.
 const (
 	serviceAccountPrefix = "system:serviceaccount:"
 	nodePrefix           = "system:node:"
 	nodes                = "system:nodes"
 )
 
-// authenticationGroup has the virtual resources of what can be impersonated.
+// authenticationGroup has the virtual resources that constrained impersonation is
+// authorized on.
 const authenticationGroup = "authentication.k8s.io"
 
-// WantedUser returns the user that the headers of a request ask to act as, as
-// they say it, or nil when they do not ask. It fails when they ask for anything
-// without a user name.
+// WantedUser returns the user in the impersonation headers of a request, or nil if
+// there are none. It fails if headers are set without a user name.
 func WantedUser(h http.Header) (*User, error) {
 	if !impersonates(h) {
 		return nil, nil
@@ -88,28 +88,28 @@ func StripImpersonation(h http.Header) {
 	}
 }
 
-// Impersonator decides who may act as whom, in one of several modes. All but the
-// last are constrained (KEP-5284): they ask for the verb "impersonate:MODE" on
-// who is impersonated and for "impersonate-on:MODE:VERB" on what is done as them.
-// The last asks for the verb "impersonate" alone. Which modes there are for a
-// user depends on whether it is a node, a service account or anybody else. The
-// zero value needs an Authorizer; it is safe for concurrent use.
+// Impersonator authorizes impersonation, in one of several modes. All but the last are
+// constrained (KEP-5284): they require the verb "impersonate:MODE" on the impersonated
+// user and "impersonate-on:MODE:VERB" on the request. The last requires the verb
+// "impersonate" alone. Which modes apply depends on whether the impersonated user is a
+// node, a service account or neither. The zero value needs an Authorizer; it is safe
+// for concurrent use.
 type Impersonator struct {
 	Authorizer Authorizer
 
 	mu sync.Mutex
-	// last is the mode that served a user, by name. It is tried first, so that its
-	// refusal, which the user knows what to do about, is the one that is shown.
+	// last is the mode that succeeded last, by user name. It is tried first, so that
+	// its error is the one that the user sees.
 	last map[string]int
 }
 
-// maxRemembered bounds the users whose last mode is remembered.
+// maxRemembered bounds the users whose last mode is stored.
 const maxRemembered = 10_000
 
 // mode is one way to impersonate.
 type mode struct {
 	name string // empty: unconstrained
-	// applies reports whether somebody can be impersonated this way.
+	// applies reports whether a user can be impersonated in this mode.
 	applies func(user, as *User) bool
 }
 
@@ -134,8 +134,8 @@ func modes() [5]mode {
 
 func onlyName(u *User) bool { return u.UID == "" && len(u.Groups) == 0 && len(u.Extra) == 0 }
 
-// nodeName returns the name of the node that a user, of whom nothing else is
-// said, is.
+// nodeName returns the node name of a user that has nothing but the name and group of a
+// node.
 func nodeName(u *User) (string, bool) {
 	name, ok := strings.CutPrefix(u.Name, nodePrefix)
 	return name, ok && onlyName(u) && len(validation.IsDNS1123Subdomain(name)) == 0
@@ -152,8 +152,8 @@ func accountName(user string) (namespace, name string, ok bool) {
 	return namespace, name, ok
 }
 
-// Impersonate returns as whom a request goes on that is made by a.User and asks
-// to be made by as. A refusal is a [*RefusedError].
+// Impersonate returns the user that a request of a.User continues as if it impersonates
+// as. A refusal is a [*RefusedError].
 func (i *Impersonator) Impersonate(ctx context.Context, a *Attributes, as *User) (*User, error) {
 	i.mu.Lock()
 	last, remembered := i.last[a.User.Name]
@@ -200,8 +200,8 @@ func (i *Impersonator) remember(user string, m int) {
 func (i *Impersonator) try(ctx context.Context, mode string, a *Attributes, as *User) (*User, error) {
 	requester := *a
 	if mode == "associated-node" {
-		// Which node it is, is no part of the question: that it is the own one is
-		// known.
+		// The attributes do not name the node: that it is the user's own is checked
+		// before.
 		user := *a.User
 		keys := make([]string, 0, len(user.Extra))
 		for key := range user.Extra {
@@ -245,10 +245,9 @@ func (u *User) join(group string) {
 	}
 }
 
-// questions asks whether a user may impersonate, part by part, until one may
-// not be.
+// questions authorizes the parts of an impersonated user, until one is refused.
 type questions struct {
-	ctx        context.Context // they live within one call
+	ctx        context.Context // lives within one call
 	authorizer Authorizer
 	user       *User
 	mode       string
@@ -266,8 +265,8 @@ func (q *questions) attributes(group, resource, subresource, name string) *Attri
 	}
 }
 
-// identities is the group of users, groups and their like: constrained ones are
-// those of authentication.
+// identities returns the API group of users, groups and the like: that of
+// authentication for constrained modes.
 func (q *questions) identities() string {
 	if q.mode != "" {
 		return authenticationGroup
@@ -292,7 +291,7 @@ func (q *questions) refuse(a *Attributes, reason string) {
 	}
 }
 
-// name asks about the user's name, and adds the groups that follow from it.
+// name authorizes the user name, and adds the groups that follow from it.
 func (q *questions) name(as *User) {
 	a := q.attributes(q.identities(), "users", "", as.Name)
 	if node, ok := nodeName(as); ok && q.mode != "" {
@@ -310,8 +309,7 @@ func (q *questions) name(as *User) {
 	q.ask(a)
 }
 
-// many is from how many parts on it is asked first whether all there are may be
-// impersonated.
+// many is the number of values from which a wildcard is tried first.
 const many = 4
 
 func (q *questions) groups(groups []string) {
@@ -363,7 +361,7 @@ func (q *questions) extra(extra map[string][]string) {
 	}
 }
 
-// wrongExtra says why an extra may not be impersonated with constraints.
+// wrongExtra returns why an extra key cannot be impersonated in constrained modes.
 func wrongExtra(key string, values []string) string {
 	switch errs := validation.IsDomainPrefixedPath(field.NewPath("extra", "key"), key); {
 	case key == "":

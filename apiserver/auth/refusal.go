@@ -9,22 +9,20 @@ import (
 	"strings"
 )
 
-// RefusedError tells that something is not allowed, in the words that clients
-// show.
+// RefusedError reports that a request is not allowed, with kube-apiserver's message.
 type RefusedError struct {
-	// Attributes of what was asked for.
+	// Attributes of the request.
 	Attributes Attributes
 	// Reason of the authorizer; may be empty.
 	Reason string
-	// Err tells that the authorizer could not decide; part of the reason. nil: it
-	// could.
+	// Err is set if the authorizer could not decide; it is part of the reason.
 	Err error
 }
 
-// Unwrap returns why the authorizer could not decide.
+// Unwrap returns the error of the authorizer.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Error names the user, the verb and what it was about.
+// Error names the user, the verb and the resource or path.
 func (e *RefusedError) Error() string {
 	a := &e.Attributes
 	var text string
@@ -47,8 +45,7 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// Check returns nil for what an authorizer allows, and a [*RefusedError] for
-// anything else.
+// Check returns nil if an authorizer allows a request, and a [*RefusedError] otherwise.
 func Check(ctx context.Context, authorizer Authorizer, a *Attributes) error {
 	decision, reason, err := authorizer.Authorize(ctx, a)
 	switch {

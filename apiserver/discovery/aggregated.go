@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// aggregatedType are the parameters by which clients ask for the aggregated form.
+// aggregatedType are the media type parameters of the aggregated form.
 const aggregatedType = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // aggregated is the aggregated document of one prefix.
@@ -23,7 +23,7 @@ type aggregated struct {
 	etag string
 }
 
-// aggregate makes the document of the core group, or of all others.
+// aggregate builds the document of the core group, or of all others.
 func aggregate(groups []group, core bool) *aggregated {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},

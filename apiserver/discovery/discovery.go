@@ -1,14 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery tells clients what a server serves: the legacy documents
-// (/api, /apis, /apis/GROUP, /apis/GROUP/VERSION) and the aggregated form, which
-// holds all of it in one document per prefix.
+// Package discovery serves API discovery: the legacy documents (/api, /apis,
+// /apis/GROUP, /apis/GROUP/VERSION) and the aggregated form, which has everything in
+// one document per prefix.
 //
-// [New] takes the list of resources as it is at one moment and returns
-// [Documents], an http.Handler that never changes: a server makes new ones after
-// every change of its resources. Documents are encoded by the first request for
-// them, so that a thousand changes in a row cost nothing but the list.
+// [New] takes a list of resources and returns [Documents], an immutable http.Handler: a
+// server creates new ones after every change of its resources. Documents are encoded by
+// the first request for them, so that a thousand changes in a row cost nothing but the
+// list.
 package discovery
 
 import (
@@ -28,14 +28,13 @@ type Resource struct {
 	Plural, Singular, Kind string
 	ShortNames, Categories []string
 	Namespaced             bool
-	// Verbs as clients are told, in this order; none hides the resource itself,
-	// but not its subresources.
+	// Verbs in this order; a resource without verbs is hidden, but not its
+	// subresources.
 	Verbs []string
-	// Stored is the kind as which objects are stored; empty if they are not.
+	// Stored is the kind in which objects are stored; empty if they are not.
 	Stored schema.GroupVersionKind
-	// Implied says that the aggregated form leaves the group and the version of
-	// response kinds empty where they are those of the resource, as it always was
-	// for built-in kinds.
+	// Implied leaves group and version of response kinds empty in the aggregated form
+	// if they are those of the resource, as kube-apiserver does for built-in kinds.
 	Implied bool
 	// Subresources, in this order.
 	Subresources []Subresource
@@ -44,30 +43,30 @@ type Resource struct {
 // Subresource is a path below the objects of a resource.
 type Subresource struct {
 	Name string
-	// Kind of its body; the version of the resource fills what is empty.
+	// Kind of its body; empty fields default to the version of the resource.
 	Kind  schema.GroupVersionKind
 	Verbs []string
 }
 
 // Options of [New].
 type Options struct {
-	// ServerAddress is the host:port that /api names for clients anywhere.
+	// ServerAddress is the host:port in /api.
 	ServerAddress string
-	// Elsewhere lists versions that other servers serve and that cannot be asked at
-	// present, so that nothing is known of their resources.
+	// Elsewhere lists group versions that other servers serve and that are unavailable
+	// at present, so that their resources are unknown.
 	Elsewhere []Elsewhere
 }
 
-// Elsewhere is a version of a group that another server serves. The higher its
-// priorities, the earlier clients see the group, and the version within it; see
-// [GroupPriority] and [VersionPriority] for those of this server.
+// Elsewhere is a group version that another server serves. Groups and versions with
+// higher priority are listed first; see [GroupPriority] and [VersionPriority] for those
+// of this server.
 type Elsewhere struct {
 	schema.GroupVersion
 	GroupPriority, VersionPriority int32
 }
 
-// Documents are what a server tells about itself at one moment. They are safe
-// for concurrent use.
+// Documents are the discovery documents of a list of resources. They are safe for
+// concurrent use.
 type Documents struct {
 	options Options
 	groups  func() []group
@@ -75,8 +74,7 @@ type Documents struct {
 	named   func() *aggregated
 }
 
-// New returns the documents for a list of resources, which must not be changed
-// any more.
+// New returns the documents of a list of resources, which must not be changed any more.
 func New(resources []Resource, o Options) *Documents {
 	d := &Documents{options: o}
 	d.groups = sync.OnceValue(func() []group { return arrange(resources, o.Elsewhere) })
@@ -95,13 +93,13 @@ type group struct {
 type groupVersion struct {
 	schema.GroupVersion
 	priority  int32
-	stale     bool // nobody can be asked for its resources
+	stale     bool // its server is unavailable
 	resources []Resource
 }
 
-// arrange sorts resources into groups: groups and versions by priority, groups
-// then by name, versions by stability and number, resources by name. What others
-// serve is not served here.
+// arrange sorts resources into groups: groups and versions by priority, groups then by
+// name, versions by stability and number, resources by name. Versions of other servers
+// replace those of this one.
 func arrange(resources []Resource, others []Elsewhere) []group {
 	versions := map[schema.GroupVersion]*groupVersion{}
 	groups := map[string]*group{}
@@ -143,8 +141,8 @@ func arrange(resources []Resource, others []Elsewhere) []group {
 	return out
 }
 
-// GroupPriority is that of a group of this server: the built-in ones have those of
-// Kubernetes, all others the same.
+// GroupPriority is the priority of a group of this server: built-in groups have that of
+// kube-apiserver, all others the same.
 func GroupPriority(group string) int32 {
 	switch group {
 	case "apiregistration.k8s.io":
@@ -189,10 +187,10 @@ func GroupPriority(group string) int32 {
 	return customPriority
 }
 
-// customPriority is that of groups that are not built in.
+// customPriority is the priority of groups that are not built in.
 const customPriority = 1000
 
-// VersionPriority is that of a version of a group of this server.
+// VersionPriority is the priority of a version of a group of this server.
 func VersionPriority(gv schema.GroupVersion) int32 {
 	switch {
 	case gv.Group == "":
@@ -207,8 +205,8 @@ func VersionPriority(gv schema.GroupVersion) int32 {
 	return 15
 }
 
-// storageVersionHash is the fingerprint of the stored form, by which clients
-// notice that objects may need to be rewritten.
+// storageVersionHash identifies the storage version; clients notice by it that objects
+// may need to be migrated.
 func storageVersionHash(stored schema.GroupVersionKind) string {
 	if stored.Empty() {
 		return ""

@@ -7,11 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// typeMeta of legacy documents, which are all of the core version.
+// typeMeta of legacy documents, which are all in the core version.
 func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
-// Paths returns the paths of the documents: what clients ask for to learn what is
-// served. Their order is that of discovery.
+// Paths returns the paths of the documents, in the order of discovery.
 func (d *Documents) Paths() []string {
 	paths := []string{"/api", "/apis", "/apis/"}
 	for _, g := range d.groups() {
@@ -27,8 +26,7 @@ func (d *Documents) Paths() []string {
 	return paths
 }
 
-// versionsDocument is /api. It has no apiVersion, for the sake of clients that
-// are older than API versions.
+// versionsDocument is /api. It has no apiVersion, for clients older than API versions.
 func (d *Documents) versionsDocument() *metav1.APIVersions {
 	out := &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}}
 	for _, g := range d.groups() {
@@ -99,7 +97,7 @@ func (d *Documents) resourcesDocument(name, version string) (*metav1.APIResource
 	return nil, false
 }
 
-// documents are the entries of a resource and its subresources.
+// documents returns the entries of a resource and its subresources.
 func (r *Resource) documents() []metav1.APIResource {
 	var out []metav1.APIResource
 	if len(r.Verbs) > 0 {

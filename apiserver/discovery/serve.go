@@ -30,8 +30,8 @@ type message interface {
 	Marshal() ([]byte, error)
 }
 
-// ServeHTTP answers GET requests for discovery documents, by path; a trailing
-// slash does not matter. What does not exist is a 404.
+// ServeHTTP answers GET requests for discovery documents, by path; a trailing slash is
+// ignored. An unknown path is a 404.
 func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	media, wantsAggregated, ok := negotiate(r.Header.Get("Accept"), len(parts) == 1)
@@ -40,7 +40,7 @@ func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		notAcceptable(w)
 		return
 	}
-	if len(parts) == 1 { // both forms live there
+	if len(parts) == 1 { // the path has both forms
 		w.Header().Set("Vary", "Accept")
 	}
 	var doc message
@@ -84,7 +84,7 @@ func (a *aggregated) serve(w http.ResponseWriter, r *http.Request, media string)
 	}
 	if media == mediaJSON && !isPretty(r) {
 		w.Header().Set("Content-Type", mediaJSON+aggregatedType)
-		_, _ = w.Write(a.json) // a client that has gone needs no answer
+		_, _ = w.Write(a.json) // the client may have disconnected
 		return
 	}
 	write(w, http.StatusOK, a.list, media, aggregatedType, isPretty(r))
@@ -99,7 +99,7 @@ func write(w http.ResponseWriter, status int, doc message, media, parameters str
 	}
 	w.Header().Set("Content-Type", media+parameters)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 func encode(doc message, media string, pretty bool) ([]byte, error) {
@@ -123,7 +123,7 @@ func encode(doc message, media string, pretty bool) ([]byte, error) {
 	}
 }
 
-// isPretty reports whether a human asked.
+// isPretty reports whether the answer is indented, for people.
 func isPretty(r *http.Request) bool {
 	if asked := r.URL.Query().Get("pretty"); asked != "" {
 		return asked != "0" && asked != "false"
@@ -132,7 +132,7 @@ func isPretty(r *http.Request) bool {
 	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
-// negotiate picks the first media type of an Accept header that can be served.
+// negotiate returns the first media type of an Accept header that is supported.
 func negotiate(accept string, canAggregate bool) (media string, wantsAggregated, ok bool) {
 	if accept == "" {
 		return mediaJSON, false, true

@@ -18,7 +18,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
 )
 
-// Extensions by which clients recognise kinds.
+// Extensions that identify kinds.
 const (
 	kindExtension       = "x-kubernetes-group-version-kind"
 	actionExtension     = "x-kubernetes-action"
@@ -44,10 +44,10 @@ var build = sync.OnceValue(func() string {
 	return out
 })
 
-// builtWith names the versions of the types that the documents are made of.
+// builtWith returns the versions of the modules that the types come from.
 func builtWith() string { return build() }
 
-// names of the definitions that operations refer to.
+// nameOf returns the definition name of a type.
 func nameOf[T any]() string { return gotypes.Name(reflect.TypeFor[T]()) }
 
 // modelName is the definition name of a custom kind: the group in reverse, the
@@ -58,7 +58,7 @@ func modelName(group, version, kind string) string {
 	return strings.Join(parts, ".") + "." + version + "." + kind
 }
 
-// model is the definition name of the kind of a resource.
+// model returns the definition name of the kind of a resource.
 func (r *Resource) model() string {
 	if r.Type != nil {
 		return gotypes.Name(r.Type)
@@ -66,10 +66,10 @@ func (r *Resource) model() string {
 	return modelName(r.Group, r.Version, r.Kind)
 }
 
-// listModel is the definition name of its list.
+// listModel returns the definition name of its list.
 func (r *Resource) listModel() string { return strings.TrimSuffix(r.model(), r.Kind) + r.ListKind }
 
-// model is the definition name of the body of a subresource.
+// model returns the definition name of the body of a subresource.
 func (s *Subresource) model(r *Resource) string {
 	if s.Type != nil {
 		return gotypes.Name(s.Type)
@@ -77,7 +77,7 @@ func (s *Subresource) model(r *Resource) string {
 	return r.model()
 }
 
-// definitions describes all that a group version refers to.
+// definitions returns all definitions that a group version refers to.
 func (v *groupVersion) definitions() map[string]*spec.Schema {
 	types := []reflect.Type{
 		reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[metav1.ListMeta](),
@@ -131,15 +131,15 @@ func object(description string) *spec.Schema {
 	return new(spec.Schema).Typed("object", "").WithDescription(description)
 }
 
-// refer wraps a reference, so that what stands beside it counts.
+// refer wraps a reference, because siblings of a $ref are ignored.
 func refer(model, description string) *spec.Schema {
 	return &spec.Schema{SchemaProps: spec.SchemaProps{
 		Description: description, AllOf: []spec.Schema{*spec.RefSchema(gotypes.RefPrefix + model)},
 	}}
 }
 
-// custom is the definition of a custom kind: its schema with the type and object
-// metadata that all objects have.
+// custom returns the definition of a custom kind: its schema with apiVersion, kind and
+// metadata.
 func (r *Resource) custom(definitions map[string]*spec.Schema) *spec.Schema {
 	if r.Schema == nil {
 		return object("")
@@ -160,8 +160,8 @@ func (r *Resource) selectable(s *spec.Schema) {
 	s.AddExtension(selectableExtension, fields)
 }
 
-// embed copies a schema and adds the members of an object to it, and to the
-// objects that it embeds.
+// embed copies a schema and adds the members of an object to it, and to embedded
+// objects.
 func embed(s *spec.Schema, definitions map[string]*spec.Schema, root bool) *spec.Schema {
 	out := *s
 	out.Extensions = make(spec.Extensions, len(s.Extensions))
@@ -202,7 +202,7 @@ func embed(s *spec.Schema, definitions map[string]*spec.Schema, root bool) *spec
 	return &out
 }
 
-// list is the definition of the list of a resource.
+// list returns the definition of the list of a resource.
 func (r *Resource) list(map[string]*spec.Schema) *spec.Schema {
 	docs := metav1.TypeMeta{}.SwaggerDoc()
 	items := spec.ArrayProperty(spec.RefSchema(gotypes.RefPrefix + r.model())).WithDescription("List of " + r.Plural +

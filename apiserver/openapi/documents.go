@@ -80,7 +80,7 @@ func (o *operation) v3() map[string]any {
 	return out
 }
 
-// common is what an operation has in either version.
+// common returns the parts of an operation that are the same in both versions.
 func (o *operation) common(responses map[string]any) map[string]any {
 	return map[string]any{
 		"tags": []string{o.tag}, "description": o.description, "operationId": o.id, "responses": responses,
@@ -92,7 +92,7 @@ func statusText(code string) string {
 	return map[string]string{"200": "OK", "201": "Created", "202": "Accepted"}[code]
 }
 
-// v2 builds the version 2 document of everything.
+// v2 builds the version 2 document, which covers all group versions.
 func (d *Documents) v2() any {
 	paths, definitions := map[string]any{}, map[string]*spec.Schema{}
 	for _, v := range d.versions {
@@ -108,12 +108,12 @@ func (d *Documents) v2() any {
 		}
 		for name, s := range v.definitions() {
 			kinds := kindsOf(s)
-			if known := definitions[name]; known != nil { // such as DeleteOptions, which is of every group
+			if known := definitions[name]; known != nil { // such as DeleteOptions, which belongs to every group
 				kinds = append(kindsOf(known), kinds...)
 			}
 			out := v2Schema(s)
 			if preserves, _ := s.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves && len(kinds) > 0 {
-				out = object(s.Description) // with properties kubectl would refuse all others
+				out = object(s.Description) // without properties, because kubectl would refuse all others
 			}
 			if len(kinds) > 0 {
 				out.AddExtension(kindExtension, unique(kinds))
@@ -187,8 +187,8 @@ func (o *operation) v2() map[string]any {
 	return out
 }
 
-// v2Schema copies a schema without what version 2 cannot say: defaults, null,
-// alternatives. What may be anything of several types has no type.
+// v2Schema copies a schema without what version 2 does not support: defaults, null,
+// alternatives. A value of several types has no type.
 func v2Schema(s *spec.Schema) *spec.Schema {
 	out := *s
 	out.Default, out.Nullable, out.AnyOf, out.OneOf, out.Not = nil, false, nil, nil, nil
@@ -198,7 +198,7 @@ func v2Schema(s *spec.Schema) *spec.Schema {
 	if s.Nullable || preserves || either {
 		out.Type, out.Properties, out.Items, out.AdditionalProperties, out.Required = nil, nil, nil, nil, nil
 	}
-	if len(s.OneOf) > 0 && len(s.Type) == 0 { // quantities and the like travel as strings
+	if len(s.OneOf) > 0 && len(s.Type) == 0 { // quantities and the like are strings
 		out.Type = spec.StringOrArray{"string"}
 	}
 	if len(s.AllOf) == 1 && s.AllOf[0].Ref.String() != "" {

@@ -1,19 +1,18 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openapi describes what a server serves as OpenAPI documents: version 3
-// with an index and one document per group version, and version 2 with all of it
-// merged. kubectl validates and explains by them.
+// Package openapi describes the served resources as OpenAPI documents: version 3 with
+// an index and one document per group version, and version 2 with everything in one.
+// kubectl validate and kubectl explain use them.
 //
-// [New] takes the list of resources as it is at one moment and returns
-// [Documents], an http.Handler that never changes: a server makes new ones after
-// every change of its resources. That costs next to nothing, because nothing is
-// described before somebody asks: the index is made of fingerprints, and a
+// [New] takes a list of resources and returns [Documents], an immutable http.Handler: a
+// server creates new ones after every change of its resources. That costs little,
+// because documents are built on demand: the index consists of fingerprints, and a
 // document is built and encoded by the first request for it.
 //
-// The operations are those that clients act on: the verbs of resources and
-// subresources, with kind, action and parameters. The deprecated paths under
-// /watch and the documents of non-resource paths are left out.
+// The operations are those that clients use: the verbs of resources and subresources,
+// with kind, action and parameters. The deprecated paths under /watch and the documents
+// of non-resource paths are left out.
 package openapi
 
 import (
@@ -41,8 +40,8 @@ type Resource struct {
 	Subresources []Subresource
 	// Type is the Go type of the objects; nil for custom resources.
 	Type reflect.Type
-	// Schema of a custom resource, without metadata, which is added; nil leaves
-	// its objects undescribed. It is not changed.
+	// Schema of a custom resource, without metadata, which is added; nil: its objects
+	// are not described. It is not changed.
 	Schema *spec.Schema
 	// Selectable fields of a custom resource, such as "spec.colour".
 	Selectable []string
@@ -60,11 +59,12 @@ type Subresource struct {
 
 // Options of [New].
 type Options struct {
-	// Version of Kubernetes that the documents claim, such as "v1.36.0".
+	// Version of Kubernetes in the documents, such as "v1.36.0".
 	Version string
 }
 
-// Documents are the descriptions at one moment. They are safe for concurrent use.
+// Documents are the OpenAPI documents of a list of resources. They are safe for
+// concurrent use.
 type Documents struct {
 	options  Options
 	versions map[string]*groupVersion // by path, such as "apis/apps/v1"
@@ -80,8 +80,7 @@ type groupVersion struct {
 	document    func() *document
 }
 
-// New returns the documents for a list of resources, which must not be changed
-// any more.
+// New returns the documents of a list of resources, which must not be changed any more.
 func New(resources []Resource, o Options) *Documents {
 	d := &Documents{options: o, versions: map[string]*groupVersion{}}
 	for _, r := range resources {
@@ -106,7 +105,7 @@ func New(resources []Resource, o Options) *Documents {
 	return d
 }
 
-// path of a group version below the server's root.
+// path returns the path of a group version below the server's root.
 func path(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "api/" + gv.Version
@@ -114,7 +113,7 @@ func path(gv schema.GroupVersion) string {
 	return "apis/" + gv.String()
 }
 
-// fingerprint changes with whatever changes the document of the resources.
+// fingerprint changes with everything that changes the document of the resources.
 func fingerprint(version string, resources []Resource) string {
 	type identity struct {
 		Resource

@@ -97,8 +97,8 @@ func recorded(t *testing.T, name string) map[string]any {
 	return out
 }
 
-// withoutDescriptions drops the descriptions of parameters, which testdata has
-// not, after a check that there are some.
+// withoutDescriptions removes the descriptions of parameters, which testdata does not
+// have, after checking that there are some.
 func withoutDescriptions(t *testing.T, paths map[string]any) {
 	t.Helper()
 	strip := func(list any) {
@@ -121,8 +121,8 @@ func withoutDescriptions(t *testing.T, paths map[string]any) {
 	}
 }
 
-// TestCustomResourceDocument compares with what kube-apiserver 1.36.3 publishes
-// for the same definition.
+// TestCustomResourceDocument compares with the document of kube-apiserver 1.36.3 for
+// the same definition.
 func TestCustomResourceDocument(t *testing.T) {
 	t.Parallel()
 	_, got := fetch(t, New(resources(t), Options{Version: "v1.36.0"}), "/openapi/v3/apis/example.com/v1")
@@ -168,7 +168,7 @@ func TestVersion2Definitions(t *testing.T) {
 		"strategy":    definitions["io.k8s.api.apps.v1.RollingUpdateDeployment"],
 	}
 	want := recorded(t, "definitions-v2.json")
-	for _, m := range []map[string]any{want, got} { // the doc comment is not what the type says of itself
+	for _, m := range []map[string]any{want, got} { // the doc comment differs from the description of the type
 		delete(m["intorstring"].(map[string]any), "description")
 		delete(m["quantity"].(map[string]any), "description")
 	}
@@ -215,7 +215,7 @@ func TestIndexAndCaching(t *testing.T) {
 	}
 }
 
-// TestClientsReadTheDocuments has client-go parse the protobuf forms.
+// TestClientsReadTheDocuments parses the protobuf forms with client-go.
 func TestClientsReadTheDocuments(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(New(resources(t), Options{Version: "v1.36.0"}))
@@ -249,7 +249,7 @@ func find(doc *openapi_v2.Document, name string) *openapi_v2.Schema {
 	return nil
 }
 
-// BenchmarkNew is what a new custom resource costs before anybody asks.
+// BenchmarkNew measures a new custom resource before any document is requested.
 func BenchmarkNew(b *testing.B) {
 	list := resources(b)
 	for b.Loop() {

@@ -18,8 +18,7 @@ const (
 	mediaProtobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// pathItem is one path with its operations by method, independent of the version
-// of OpenAPI.
+// pathItem is one path with its operations by method, for both versions of OpenAPI.
 type pathItem struct {
 	parameters []parameter
 	operations map[string]operation
@@ -89,10 +88,10 @@ type builder struct {
 	r *Resource
 }
 
-// prefix of operation ids: group and version in camel case.
+// prefix returns group and version in camel case, for operation ids.
 func (b builder) prefix() string { return capitalise(b.group()) + capitalise(b.v.Version) }
 
-// group is the group in camel case, as operation ids and tags have it.
+// group returns the group in camel case, for operation ids and tags.
 func (b builder) group() string {
 	name := strings.TrimSuffix(b.v.Group, ".k8s.io")
 	if name == "" {
@@ -116,7 +115,7 @@ func capitalise(s string) string {
 	return string(r)
 }
 
-// id of an operation, such as "readAppsV1NamespacedDeploymentStatus".
+// id returns the id of an operation, such as "readAppsV1NamespacedDeploymentStatus".
 func (b builder) id(verb, suffix string) string {
 	if b.r.Namespaced {
 		return verb + b.prefix() + "Namespaced" + b.r.Kind + suffix
@@ -135,7 +134,7 @@ func (b builder) operation(id, action, description string) operation {
 	return o
 }
 
-// accepts are the media types of whole objects.
+// accepts returns the media types of whole objects.
 func (b builder) accepts() []string {
 	if b.r.Type != nil {
 		return []string{"*/*"}
@@ -266,7 +265,7 @@ func (b builder) patch(suffix, of, model string) operation {
 	return o
 }
 
-// article puts "a" or "an" before a kind.
+// article returns a kind with "a" or "an".
 func article(kind string) string {
 	if strings.ContainsRune("AEIOU", rune(kind[0])) {
 		return "an " + kind

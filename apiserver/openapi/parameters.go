@@ -19,8 +19,8 @@ func inNamespace() parameter {
 	return parameter{"namespace", "path", "string", "object name and auth scope, such as for teams and projects"}
 }
 
-// query is a parameter in the query; docs are the descriptions of the options
-// that it sets.
+// query returns a query parameter; docs are the descriptions of the options that it
+// sets.
 func query(name, schemaType string, docs map[string]string) parameter {
 	return parameter{name, "query", schemaType, docs[name]}
 }
@@ -59,7 +59,8 @@ func deleteParameters() []parameter {
 	}
 }
 
-// deleteCollectionParameters select what to delete and how, but do not watch.
+// deleteCollectionParameters returns the parameters that select and delete, without
+// those of watches.
 func deleteCollectionParameters() []parameter {
 	list := slices.DeleteFunc(listParameters(), func(p parameter) bool {
 		return p.name == "watch" || p.name == "allowWatchBookmarks"

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Media types of the protobuf forms; clients ask by the old ones, with an at sign.
+// Media types of the protobuf forms; clients use the old ones, with an at sign.
 const (
 	protobufV2    = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	protobufV2Old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -57,8 +57,8 @@ func newDocument(content any) *document {
 	return d
 }
 
-// ServeHTTP answers GET requests for /openapi/v2, /openapi/v3 and what is below
-// the latter. What does not exist is a 404.
+// ServeHTTP answers GET requests for /openapi/v2, /openapi/v3 and the paths below it.
+// An unknown path is a 404.
 func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")
@@ -92,12 +92,11 @@ func (d *Documents) index(w http.ResponseWriter) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// versioned answers with the document of a group version. Asked for by its
-// fingerprint it may be kept for good; asked for by another, the client is sent
-// to the right one.
+// versioned answers with the document of a group version. A request with its hash is
+// cacheable forever; one with another hash is redirected.
 func (d *Documents) versioned(w http.ResponseWriter, r *http.Request, v *groupVersion) {
 	current := v.fingerprint()
 	if asked := r.URL.Query().Get("hash"); asked != "" {
@@ -113,8 +112,8 @@ func (d *Documents) versioned(w http.ResponseWriter, r *http.Request, v *groupVe
 	serve(w, r, v.document, current, protobufV3, protobufV3Old)
 }
 
-// serve answers with a document in the form that the client accepts, or with 304
-// if it has it. Only then is the document built.
+// serve answers with a document in a form that the client accepts, or with 304 if the
+// client has it. Only otherwise is the document built.
 func serve(w http.ResponseWriter, r *http.Request, build func() *document, etag, protobuf, old string) {
 	h := w.Header()
 	h.Add("Vary", "Accept")
@@ -138,10 +137,10 @@ func serve(w http.ResponseWriter, r *http.Request, build func() *document, etag,
 		return
 	}
 	h.Set("Content-Type", media)
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// negotiate picks the form of a document, empty if the client accepts none.
+// negotiate returns the form of a document, empty if the client accepts none.
 func negotiate(accept, protobuf, old string) string {
 	if accept == "" {
 		return mediaJSON
@@ -149,7 +148,7 @@ func negotiate(accept, protobuf, old string) string {
 	for part := range strings.SplitSeq(accept, ",") {
 		part = strings.TrimSpace(part)
 		name, _, err := mime.ParseMediaType(part)
-		if err != nil { // the old names have a character that media types do not have
+		if err != nil { // the old names have a character that media types must not have
 			name, _, _ = strings.Cut(part, ";")
 		}
 		switch name {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 )
 
-// Causes of a JSON patch failure; they end the message of the status error.
+// Causes of a JSON patch failure; they are the end of the status message.
 var (
 	errMissing      = errors.New("missing value")
 	errInvalidIndex = errors.New("invalid index referenced")
@@ -28,9 +28,9 @@ func badRequest(format string, args ...any) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
 }
 
-// MismatchError says why a well-formed patch does not fit the object. On the
-// wire it is a 422 whose text names no reason, as clients know it; the reason is
-// for logs and for users of this package.
+// MismatchError reports that a well-formed patch does not fit the object. Clients get a
+// 422 whose message has no reason, as from kube-apiserver; the reason is for logs and
+// for users of this package.
 type MismatchError struct {
 	status *apierrors.StatusError
 	reason error
@@ -46,7 +46,7 @@ func unprocessable(reason error) error {
 // Error returns the reason, for example which test operation failed.
 func (e *MismatchError) Error() string { return e.reason.Error() }
 
-// Status returns what the client is told.
+// Status returns the status that clients get.
 func (e *MismatchError) Status() metav1.Status { return e.status.ErrStatus }
 
 // Unwrap gives access to the status error and to the reason.
@@ -62,8 +62,8 @@ func tooMuchShifted() error {
 		"add to the end of a long list, or replace the list", maxShift))
 }
 
-// unsupported lists the patch types that the object takes, as the real server
-// does: apply is always among them although it is not parsed here.
+// unsupported lists the patch types that the object supports, as kube-apiserver does:
+// apply is always among them although it is not parsed here.
 func unsupported(o Options) error {
 	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if o.Schema != nil {
@@ -79,8 +79,8 @@ func unsupported(o Options) error {
 	}}
 }
 
-// strategicError classifies a failure of the strategic merge: malformed
-// directives are the client's fault, the rest is a patch that does not fit.
+// strategicError classifies a failure of the strategic merge: malformed directives are
+// a bad request, everything else is a patch that does not fit.
 func strategicError(err error) error {
 	switch {
 	case errors.Is(err, mergepatch.ErrBadJSONDoc),

@@ -14,7 +14,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// FuzzMergeAgreesWithTheLibrary compares with the library that API servers use.
+// FuzzMergeAgreesWithTheLibrary compares with the library that kube-apiserver uses.
 func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"b":null,"c":[{"d":null}]}}`))
 	f.Add([]byte(`{"a":[1],"b":null}`), []byte(`{"a":{"x":{"y":null}},"b":[null,{"z":null}]}`))
@@ -35,22 +35,22 @@ func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		frozen := maps.Clone(current)
-		wire.Freeze(frozen)
-		if frozen, err = p.Apply(frozen); err != nil {
+		raw := maps.Clone(current)
+		wire.EncodeMembers(raw)
+		if raw, err = p.Apply(raw); err != nil {
 			t.Fatal(err)
 		}
-		for name, value := range frozen { // a result is as canonical as what it was made of
-			if text, ok := value.(wire.Frozen); ok {
-				if again, ok := wire.FreezeValue(text.Thaw()); !ok || again != text {
-					t.Errorf("doc %s patch %s: %s is frozen as %s, not %s", doc, body, name, text, again)
+		for name, value := range raw { // a result is as canonical as its input
+			if text, ok := value.(wire.RawValue); ok {
+				if again, ok := wire.EncodeValue(text.Decode()); !ok || again != text {
+					t.Errorf("doc %s patch %s: %s is raw as %s, not %s", doc, body, name, text, again)
 				}
 			}
 		}
-		if diff := cmp.Diff(patched, wire.Thawed(frozen)); diff != "" {
-			t.Errorf("doc %s patch %s (-decoded +frozen):\n%s", doc, body, diff)
+		if diff := cmp.Diff(patched, wire.DecodedMembers(raw)); diff != "" {
+			t.Errorf("doc %s patch %s (-decoded +raw):\n%s", doc, body, diff)
 		}
-		var sent map[string]any // duplicate members make the library's answer depend on it
+		var sent map[string]any // with duplicate members the library's result depends on this one
 		if found, err := kjson.UnmarshalStrict(body, &sent); err != nil || len(found) > 0 {
 			return
 		}
@@ -64,9 +64,9 @@ func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
 	})
 }
 
-// FuzzJSONAgreesWithTheLibrary compares verdicts and results; texts that compare
-// equal after decoding but not byte by byte are the one difference allowed, so
-// that test operations are left out.
+// FuzzJSONAgreesWithTheLibrary compares errors and results. Values that are equal after
+// decoding but not byte by byte are the one difference allowed, so that test operations
+// are left out.
 func FuzzJSONAgreesWithTheLibrary(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"b":2}],"c":{}}`), []byte(`[{"op":"move","from":"/a/1/b","path":"/c/d"},{"op":"add","path":"/a/-1","value":[]},{"op":"copy","from":"/a","path":"/a/0"}]`))
 	f.Add([]byte(`{"a":[[1],[2]]}`), []byte(`[{"op":"remove","path":"/a/-1"},{"op":"replace","path":"/a/0/0","value":null}]`))
@@ -83,7 +83,7 @@ func FuzzJSONAgreesWithTheLibrary(f *testing.F) {
 		p := parsed.(*jsonPatch)
 		for _, op := range p.operations {
 			if op.Op == "" || op.Op == "test" || op.Op == "replace" && (op.Path == nil || *op.Path == "") {
-				return // encoded again they differ, or the library panics
+				return // their encodings differ, or the library panics
 			}
 		}
 		canonical := []byte(encode(t, current))

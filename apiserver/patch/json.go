@@ -13,19 +13,19 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// jsonPatch is a list of operations. It is an implementation of our own because
-// the limit on copied bytes has to hold per request: a handful of copy
-// operations can double an object into gigabytes, and the known library bounds
-// that by a variable of the whole process or not at all. The habits of that
-// library which clients rely on are kept: replace creates a missing member, copy
-// of a missing member copies null, negative indices count from the end.
+// jsonPatch is a list of operations. It is an implementation of our own because the
+// limit on copied bytes must hold per request: a few copy operations can double an
+// object into gigabytes, and the common library has that limit as a package variable or
+// not at all. Behaviour of that library that clients depend on is kept: replace creates
+// a missing member, copy of a missing member copies null, negative indices count from
+// the end.
 type jsonPatch struct {
 	findings
 	operations []operation
 	maxCopy    int
 }
 
-// operation is one member of a JSON patch; Path and From are nil when absent.
+// operation is one operation of a JSON patch; Path and From are nil if absent.
 type operation struct {
 	Op    string  `json:"op"`
 	Path  *string `json:"path"`
@@ -61,7 +61,7 @@ func parseJSON(body []byte, o Options) (Patch, error) {
 }
 
 func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
-	d := document{root: runtime.DeepCopyJSON(wire.Thawed(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: maxShift}
+	d := document{root: runtime.DeepCopyJSON(wire.DecodedMembers(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: maxShift}
 	for i := range p.operations {
 		if err := d.apply(&p.operations[i]); err != nil {
 			if errors.Is(err, errShift) {
@@ -74,14 +74,14 @@ func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
 	if !ok {
 		return nil, unprocessable(fmt.Errorf("the patched document must be an object"))
 	}
-	// Once for all operations: a subtree may be moved as often as there are any.
+	// Once for all operations: the same subtree may be moved by each of them.
 	if _, err := measure(root, maxDepth); err != nil {
 		return nil, unprocessable(err)
 	}
 	return root, nil
 }
 
-// document is the object under change.
+// document is the object that is patched.
 type document struct {
 	root     any
 	maxCopy  int
@@ -113,9 +113,9 @@ func (d *document) apply(op *operation) error {
 	case "test":
 		return d.test(op)
 	case "":
-		return fmt.Errorf("Unexpected kind: unknown") //nolint:staticcheck // text as clients know it
+		return fmt.Errorf("Unexpected kind: unknown") //nolint:staticcheck // text of kube-apiserver
 	default:
-		return fmt.Errorf("Unexpected kind: %s", op.Op) //nolint:staticcheck // text as clients know it
+		return fmt.Errorf("Unexpected kind: %s", op.Op) //nolint:staticcheck // text of kube-apiserver
 	}
 }
 
@@ -219,7 +219,7 @@ func (d *document) copy(op *operation) error {
 		return err
 	}
 	if d.copyLeft -= size; d.copyLeft < 0 {
-		//nolint:staticcheck // text as clients know it
+		//nolint:staticcheck // text of kube-apiserver
 		return fmt.Errorf("Unable to complete the copy, the accumulated size increase of copy is %d, exceeding the limit %d",
 			d.maxCopy-d.copyLeft, d.maxCopy)
 	}

@@ -15,9 +15,9 @@ import (
 // mergePatch is a JSON merge patch: members of the patch replace members of the
 // document, null removes, objects merge.
 //
-// Lists replace lists as a whole, with one habit of the API server that RFC 7396
-// does not ask for: members that are null vanish from objects inside a list too,
-// unless the list replaces an object.
+// Lists replace lists as a whole. In one respect kube-apiserver differs from RFC 7396:
+// members that are null are removed from objects inside a list too, unless the list
+// replaces an object.
 type mergePatch struct {
 	findings
 	body map[string]any
@@ -39,7 +39,7 @@ func (p *mergePatch) Apply(doc map[string]any) (map[string]any, error) {
 	return merge(doc, p.body), nil
 }
 
-// merge copies what the patch changes of doc, and shares the rest.
+// merge returns doc with the patch applied, sharing the unchanged parts.
 func merge(doc, patch map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	if out == nil {
@@ -50,13 +50,13 @@ func merge(doc, patch map[string]any) map[string]any {
 			delete(out, key)
 			continue
 		}
-		if frozen, ok := out[key].(wire.Frozen); ok {
-			merged, ok := mergeFrozen(frozen, value)
+		if raw, ok := out[key].(wire.RawValue); ok {
+			merged, ok := mergeRaw(raw, value)
 			if ok {
 				out[key] = merged
 				continue
 			}
-			out[key] = frozen.Thaw()
+			out[key] = raw.Decode()
 		}
 		current, isObject := out[key].(map[string]any)
 		switch value := value.(type) {
@@ -99,8 +99,8 @@ func withoutNulls(value any) any {
 	}
 }
 
-// decodeObject reads a JSON object the way objects are read: member names are
-// case-sensitive and whole numbers stay whole.
+// decodeObject decodes a JSON object as Kubernetes does: member names are
+// case-sensitive and integers stay integers.
 func decodeObject(body []byte, strict bool) (map[string]any, []error, error) {
 	out, plain := wire.Unmarshal(body)
 	if plain {

@@ -5,20 +5,18 @@
 // objects: JSON patch (RFC 6902), JSON merge patch (RFC 7396) and strategic
 // merge patch.
 //
-// [Parse] checks a request body once; the [Patch] it returns is immutable and
-// can be applied to as many revisions of an object as a write needs. Server-side
-// apply, the fourth format, is field ownership rather than a patch and lives in
-// the package apply beside this one.
+// [Parse] parses a request body once; the [Patch] it returns is immutable and can be
+// applied to as many revisions of an object as a write needs. Server-side apply, the
+// fourth format, is field ownership rather than a patch and is in package apply.
 //
-// The package has no I/O and no state. Failures are API status errors, with the
-// codes and texts that clients see from a Kubernetes API server: a body that
-// cannot be parsed is a 400, a patch of too many operations a 413, a format that
-// the object does not support a 415, a patch that does not fit the object a 422.
+// The package has no I/O and no state. Failures are API status errors with the codes
+// and messages of kube-apiserver: a body that cannot be parsed is a 400, a patch of too
+// many operations a 413, a format that the object does not support a 415, a patch that
+// does not fit the object a 422.
 //
-// What the patched object may contain is not checked here: unknown fields of the
-// object are found by the decoder that reads the result. Fields that are wrong in
-// the patch itself (duplicates, unknown members of a JSON patch operation) are
-// reported by [Patch.Strict].
+// The patched object is not validated here: unknown fields of it are found by the
+// decoder that reads the result. Errors in the patch itself (duplicate fields, unknown
+// members of a JSON patch operation) are reported by [Patch.Strict].
 package patch
 
 import (
@@ -26,14 +24,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// Limits of a patch where [Options] does not say otherwise.
+// Default limits of a patch.
 const (
 	DefaultMaxOperations = 10_000
 	DefaultMaxCopyBytes  = 3 << 20
 )
 
-// maxDepth is how deep a patched object may nest: the depth at which JSON
-// decoders give up. A longer chain could be written but never be read again.
+// maxDepth is how deep a patched object may nest: the depth that JSON decoders accept.
+// A deeper object could be written but never be read again.
 const maxDepth = 10_000
 
 // maxShift is how many elements of lists all inserts and removals of a JSON patch
@@ -47,9 +45,9 @@ type Patch interface {
 	// may share memory with doc, so that neither may be changed in depth
 	// afterwards, but never with the patch.
 	//
-	// doc holds what a JSON decoder of Kubernetes produces: map[string]any,
-	// []any, string, bool, int64, float64 and nil. Members of a doc may be frozen, and
-	// are then perhaps in the result; strategic merge patches know no frozen ones.
+	// doc holds what a JSON decoder of Kubernetes produces: map[string]any, []any,
+	// string, bool, int64, float64 and nil. Members of doc may be raw, and may then be
+	// raw in the result; strategic merge patches do not support raw ones.
 	Apply(doc map[string]any) (map[string]any, error)
 
 	// Strict lists duplicate and unknown fields of the patch body in the order
@@ -57,30 +55,30 @@ type Patch interface {
 	Strict() []error
 }
 
-// Options of [Parse]. The zero value is right for custom resources with
+// Options of [Parse]. The zero value is for custom resources with
 // fieldValidation=Ignore.
 type Options struct {
-	// Strict asks for the findings of [Patch.Strict]; it is meant for the field
-	// validation levels Strict and Warn.
+	// Strict collects the errors of [Patch.Strict], for the field validation levels
+	// Strict and Warn.
 	Strict bool
 
-	// Schema says how strategic merge patches treat the lists and maps of the
-	// object's Go type (see strategicpatch.NewPatchMetaFromStruct; build it once
-	// per type). Nil: the object does not support strategic merge patch.
+	// Schema defines how strategic merge patches treat the lists and maps of the
+	// object's Go type (see strategicpatch.NewPatchMetaFromStruct; build it once per
+	// type). Nil: the object does not support strategic merge patch.
 	Schema strategicpatch.LookupPatchMeta
 
 	// MaxOperations bounds the operations of a JSON patch.
 	// 0 means DefaultMaxOperations.
 	MaxOperations int
 
-	// MaxCopyBytes bounds how many bytes the copy operations of one JSON patch
-	// may add to the object altogether. 0 means DefaultMaxCopyBytes.
+	// MaxCopyBytes bounds how many bytes the copy operations of one JSON patch may add
+	// to the object. 0 means DefaultMaxCopyBytes.
 	MaxCopyBytes int
 }
 
-// Parse reads the body of a patch request of the given type. Types other than
-// JSON patch, merge patch and (with a schema) strategic merge patch are refused
-// as unsupported media types.
+// Parse parses the body of a patch request of the given type. Types other than JSON
+// patch, merge patch and (with a schema) strategic merge patch are unsupported media
+// types.
 func Parse(t types.PatchType, body []byte, o Options) (Patch, error) {
 	switch {
 	case t == types.JSONPatchType:

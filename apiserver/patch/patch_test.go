@@ -59,7 +59,7 @@ func TestPatchedDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // a patch is applied again when a write is retried
+			for range 2 { // a conflicting write applies a patch again
 				got, err := p.Apply(object(t, test.doc))
 				if err != nil {
 					t.Fatal(err)
@@ -143,7 +143,7 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 }
 
-// The subtree that moves is not looked at for each move.
+// The subtree that moves is not measured for each move.
 func TestMovesOfALargeSubtreeCostNoMoreThanReadingItOnce(t *testing.T) {
 	t.Parallel()
 	large := make([]any, 200_000)

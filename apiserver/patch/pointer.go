@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// find returns the place that a JSON pointer names, nil if the object or list
-// that would hold it does not exist. What precedes the first slash is ignored.
+// find returns the place that a JSON pointer names, nil if the object or list that
+// contains it does not exist. Text before the first slash is ignored.
 func (d *document) find(pointer string) *place {
 	parts := strings.Split(pointer, "/")
 	if len(parts) < 2 {
@@ -45,7 +45,7 @@ func unescape(token string) string {
 type place struct {
 	doc    *document
 	parent any       // map[string]any or []any
-	put    func(any) // stores a list that had to be reallocated where it came from
+	put    func(any) // stores a reallocated list in its parent
 	key    string
 }
 
@@ -64,7 +64,7 @@ func (p *place) get() (any, error) {
 	}
 }
 
-// replace sets an element that exists; find has seen to that.
+// replace sets an element that exists, which find has checked.
 func (p *place) replace(value any) {
 	switch parent := p.parent.(type) {
 	case map[string]any:
@@ -107,7 +107,7 @@ func (p *place) remove() error {
 	switch parent := p.parent.(type) {
 	case map[string]any:
 		if _, ok := parent[p.key]; !ok {
-			return fmt.Errorf("Unable to remove nonexistent key: %s: %w", p.key, errMissing) //nolint:staticcheck // text as clients know it
+			return fmt.Errorf("Unable to remove nonexistent key: %s: %w", p.key, errMissing) //nolint:staticcheck // text of kube-apiserver
 		}
 		delete(parent, p.key)
 	case []any:
@@ -133,24 +133,23 @@ func (p *place) index(length int) (int, error) {
 	return normalise(n, length)
 }
 
-// normalise checks an index against the number of places; negative ones count
-// from the end.
+// normalise checks an index against the length; negative ones count from the end.
 func normalise(n, length int) (int, error) {
 	i := n
 	if i < 0 {
 		i += length
 	}
 	if i < 0 || i >= length {
-		return 0, fmt.Errorf("Unable to access invalid index: %d: %w", n, errInvalidIndex) //nolint:staticcheck // text as clients know it
+		return 0, fmt.Errorf("Unable to access invalid index: %d: %w", n, errInvalidIndex) //nolint:staticcheck // text of kube-apiserver
 	}
 	return i, nil
 }
 
-// errDepth: nobody could read the document again.
+// errDepth: the result could not be decoded again.
 var errDepth = fmt.Errorf("the patched document would nest deeper than %d levels", maxDepth)
 
-// measure returns about how many bytes a value takes as JSON. It fails with
-// errDepth when the value nests deeper than some levels.
+// measure returns the approximate size of a value as JSON, in bytes. It fails with
+// errDepth if the value nests deeper than levels.
 func measure(value any, levels int) (size int, err error) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -186,8 +185,8 @@ func measure(value any, levels int) (size int, err error) {
 	}
 }
 
-// equal compares values; a whole number and a fraction differ even when they
-// denote the same quantity, as they do on the wire.
+// equal compares values; an integer and a fraction differ even if they denote the same
+// number, as in JSON texts.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

@@ -29,14 +29,14 @@ func parseStrategic(body []byte, o Options) (Patch, error) {
 }
 
 func (p *strategicPatch) Apply(doc map[string]any) (out map[string]any, err error) {
-	// The library takes the types of list elements on trust and panics on a patch
-	// such as {"finalizers": [null]}; that is a patch which does not fit.
+	// The library does not check the types of list elements and panics on a patch such
+	// as {"finalizers": [null]}; that is a patch which does not fit.
 	defer func() {
 		if r := recover(); r != nil {
 			out, err = nil, unprocessable(fmt.Errorf("the strategic merge patch does not fit the type of the object: %v", r))
 		}
 	}()
-	// The merge works in place, and removes directives from the patch while it does.
+	// The merge works in place, and removes directives from the patch.
 	out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(doc), runtime.DeepCopyJSON(p.body), p.schema)
 	if err != nil {
 		return nil, strategicError(err)

@@ -20,9 +20,9 @@ type Admission interface {
 	Validate(ctx context.Context, r *AdmissionRequest) error
 }
 
-// Mutator is implemented by admissions that can tell beforehand whether they
-// change an object. Without it an [Admission] is taken to change every object,
-// which then has to be brought into shape again.
+// Mutator is implemented by admissions that know beforehand whether they change an
+// object. Without it an [Admission] is assumed to change every object, which is then
+// defaulted and pruned again.
 type Mutator interface {
 	// Mutates reports whether Admit may change r.Object.
 	Mutates(r *AdmissionRequest) bool
@@ -58,11 +58,11 @@ type AdmissionRequest struct {
 	// Options of the request: *metav1.CreateOptions, *metav1.UpdateOptions,
 	// *metav1.PatchOptions or *metav1.DeleteOptions.
 	Options any
-	// DryRun tells that nothing will be stored.
+	// DryRun reports that nothing will be stored.
 	DryRun bool
 }
 
-// Admissions is a chain: every link admits in order, then every link validates.
+// Admissions is a chain: all members admit in order, then all members validate.
 type Admissions []Admission
 
 // Admit implements [Admission].
@@ -75,7 +75,7 @@ func (c Admissions) Admit(ctx context.Context, r *AdmissionRequest) error {
 	return nil
 }
 
-// Mutates implements [Mutator]: one link that may change the object is enough.
+// Mutates implements [Mutator]: it reports whether any member may change the object.
 func (c Admissions) Mutates(r *AdmissionRequest) bool {
 	for _, a := range c {
 		if Mutates(a, r) {
@@ -95,15 +95,16 @@ func (c Admissions) Validate(ctx context.Context, r *AdmissionRequest) error {
 	return nil
 }
 
-// restricted is an admission that has to do with some resources alone.
+// restricted is an admission for some resources.
 type restricted struct {
 	Admission
 	to []schema.GroupResource
 }
 
-// Restrict returns an admission that has to do with some resources alone, named as
-// CustomResourceDefinitions are: "pods", "deployments.apps". Requests about others pass
-// it. A server finds out once per resource, not with every request; see [ForResource].
+// Restrict returns an admission that handles the given resources, named like
+// CustomResourceDefinitions: "pods", "deployments.apps". Requests for other resources
+// skip it. The match is made once per installed resource, not per request; see
+// [ForResource].
 func Restrict(a Admission, to ...string) Admission {
 	c := restricted{Admission: a}
 	for _, name := range to {
@@ -137,8 +138,8 @@ func (c restricted) concerns(r *Resource) bool {
 	return r != nil && slices.Contains(c.to, r.GroupResource())
 }
 
-// ForResource returns the part of an admission that handles requests about a resource;
-// nil means that there is none.
+// ForResource returns the part of an admission that handles requests for a resource;
+// nil if there is none.
 func ForResource(a Admission, r *Resource) Admission {
 	switch a := a.(type) {
 	case restricted:

@@ -13,10 +13,10 @@ import (
 	kwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// The capabilities of a [Resource.Backend] or [Subresource.Backend]. Objects go
-// in and out in the version of the request; errors are *errors.StatusError of
-// apimachinery, any other error is answered with 500. Bodies are decoded,
-// normalised, admitted and validated before a backend sees them.
+// The capabilities of a [Resource.Backend] or [Subresource.Backend]. Objects are in the
+// version of the request; errors are *errors.StatusError of apimachinery, any other
+// error is answered with 500. Bodies are decoded, defaulted, admitted and validated
+// before a backend gets them.
 type (
 	// Getter reads one object.
 	Getter interface {
@@ -30,22 +30,22 @@ type (
 	Watcher interface {
 		Watch(ctx context.Context, r *Request, options *internalversion.ListOptions) (iter.Seq2[WatchEvent, error], error)
 	}
-	// Creater stores, or just answers, a new object. It returns nil for what is done
-	// and has nothing to show: the answer is a Status.
+	// Creater creates an object, or only computes an answer from it. It returns nil if
+	// there is no object to answer with: the answer is a Status.
 	Creater interface {
 		Create(ctx context.Context, r *Request, obj Object, options *metav1.CreateOptions) (Object, error)
 	}
-	// Updater replaces the current object by what change makes of it. It calls
-	// change again when somebody else wrote in between.
+	// Updater replaces the current object with the one that change returns. It calls
+	// change again after a conflicting write.
 	Updater interface {
 		Update(ctx context.Context, r *Request, change func(current Object) (Object, error), options *metav1.UpdateOptions) (Object, error)
 	}
-	// Deleter removes an object and returns its last state; gone is false when
-	// it stays for now.
+	// Deleter removes an object and returns its last state; gone is false if the object
+	// remains, for example because of a finalizer.
 	Deleter interface {
 		Delete(ctx context.Context, r *Request, options *metav1.DeleteOptions) (last Object, gone bool, err error)
 	}
-	// Connecter takes the whole HTTP exchange over, for any method.
+	// Connecter handles the HTTP exchange itself, for any method.
 	Connecter interface {
 		Connect(ctx context.Context, r *Request, w http.ResponseWriter, h *http.Request)
 	}

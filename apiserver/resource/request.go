@@ -13,13 +13,13 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 )
 
-// Request is one API request, parsed. Handlers, strategies and admission share
-// it; nobody changes it after the server has filled it in.
+// Request is one parsed API request. Handlers, strategies and admission share it; it is
+// read-only after the server has filled it in.
 type Request struct {
 	// Verb as authorizers know it: get, list, watch, create, update, patch,
 	// delete, deletecollection, or the HTTP method in lower case.
 	Verb string
-	// User on whose behalf it runs.
+	// User that the request acts as.
 	User *auth.User
 	// Resource and Version of the path; nil outside the resource API.
 	Resource *Resource

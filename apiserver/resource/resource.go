@@ -23,17 +23,17 @@ type Object = interface {
 	metav1.Object
 }
 
-// Resource is everything the server needs to know to serve one resource. It is
-// a value: build it, install it in a server, and change it by
-// installing another one in its place. Once installed nobody may write to it.
+// Resource describes one resource to the server. It is a value: build it and install
+// it; to change it, install another one with the same name. It must not be changed
+// after it was installed.
 type Resource struct {
 	Names
 	// Storage says where and how objects are kept. Unused with a Backend.
 	Storage Storage
 	// Versions are the versions of the objects, in the order of preference.
 	Versions []Version
-	// NameRule returns what is wrong with a name, or with the prefix of a
-	// generated one. nil: names are DNS subdomains.
+	// NameRule validates a name, or the prefix of a generated name, and returns error
+	// messages. nil: names are DNS subdomains.
 	NameRule func(name string, prefix bool) []string
 	// Convert returns the objects in another version, in the same order. It may
 	// do network I/O and may fail; it must not change its input. nil sets
@@ -52,7 +52,7 @@ type Resource struct {
 	Committed func(ctx context.Context, change Change) error
 }
 
-// StoredKind is the kind as which the objects are stored.
+// StoredKind is the kind in the storage version.
 func (r *Resource) StoredKind() schema.GroupVersionKind {
 	if a := r.Storage.Alias; a != nil {
 		return a.Kind
@@ -60,7 +60,7 @@ func (r *Resource) StoredKind() schema.GroupVersionKind {
 	return r.GroupVersionKind(r.Storage.Version)
 }
 
-// APIVersion as objects of a version carry it.
+// APIVersion returns the apiVersion of objects in a version.
 func (r *Resource) APIVersion(v *Version) string {
 	if r.Group == "" {
 		return v.Name
@@ -68,7 +68,7 @@ func (r *Resource) APIVersion(v *Version) string {
 	return r.Group + "/" + v.Name
 }
 
-// Key of an object in the store.
+// Key returns the key of an object in the store.
 func (r *Resource) Key(namespace, name string) storage.Key {
 	if r.Namespaced {
 		name = namespace + "/" + name
@@ -76,8 +76,8 @@ func (r *Resource) Key(namespace, name string) storage.Key {
 	return storage.Key{Bucket: r.Storage.Bucket, Name: name}
 }
 
-// Changed returns a copy of the resource with versions, and lists of subresources, of its
-// own, after change has been called for each version. What they refer to is shared.
+// Changed returns a copy of the resource after change has been called for each version.
+// The lists of versions and of subresources are copied; what they refer to is shared.
 func (r *Resource) Changed(change func(v *Version)) *Resource {
 	out := *r
 	out.Versions = slices.Clone(r.Versions)
@@ -89,7 +89,7 @@ func (r *Resource) Changed(change func(v *Version)) *Resource {
 	return &out
 }
 
-// Check refuses resources that could not be served.
+// Check returns an error for a resource that could not be served.
 func (r *Resource) Check() error {
 	name := r.Plural + "." + r.Group
 	switch {
@@ -151,46 +151,44 @@ type Storage struct {
 	Bucket string
 	// Version in which objects are written.
 	Version string
-	// Since is the revision from which on everything in the bucket was written
-	// under this very definition, in the storage version, and so can be sent as
-	// it lies. Older records are decoded, converted and normalised on the way
-	// out. 0: all of them can be sent as they lie.
+	// Since is the revision from which on all objects in the bucket were written under
+	// this definition and in the storage version, so that their bytes can be sent as
+	// they are stored. Older records are decoded, converted and defaulted when they are
+	// read. 0: all records can be sent as stored.
 	Since storage.Revision
-	// Alias tells that the objects in the bucket are those of a resource in
-	// another group, which this one shows in its own way. Version is then the
-	// version that the alias translates from and to. nil: they are kept as they
-	// are served.
+	// Alias is set if the objects in the bucket belong to a resource in another group,
+	// which this one shows under its own kind. Version is then the version that the
+	// alias translates from and to. nil: objects are stored as they are served.
 	Alias *Alias
-	// Definition is what the resource is made from, if that is an object of the
-	// store and may change: an object is stored only while the definition is the
-	// one that its request was held to. nil: the resource stays as it is.
+	// Definition is the stored object that the resource is made from, such as a
+	// CustomResourceDefinition: a write is committed only while the definition is the
+	// one that its request was validated against. nil: the resource does not change.
 	Definition Definition
 }
 
-// Definition is an object of the store that a resource is made from.
+// Definition is the stored object that a resource is made from.
 type Definition interface {
-	// While is the version of the object that the resource agrees with. It moves on
-	// with changes of the object that do not change the resource.
-	While() storage.Condition
-	// Follow returns once the resource, or the one that is installed in its place,
-	// agrees with the object as it is now. A request that was held to an older one
-	// is then answered anew.
-	Follow(ctx context.Context) error
+	// Condition names the version of the object that the resource was made from. It
+	// advances with changes of the object that do not change the resource.
+	Condition() storage.Condition
+	// WaitSynced returns once the installed resource agrees with the current version of
+	// the object. A request that was validated against an older one is then answered
+	// again.
+	WaitSynced(ctx context.Context) error
 }
 
-// Alias lets a resource share the objects of another one: same keys, uids,
-// revisions and history. Who writes through one of the two is seen by the
-// watchers of both.
+// Alias lets a resource share the objects of another one: keys, uids, revisions and
+// history. Watchers of both see writes through either.
 type Alias struct {
-	// Kind of the objects as they are kept.
+	// Kind of the objects as they are stored.
 	Kind schema.GroupVersionKind
 	// New returns an empty typed object of that kind.
 	New func() Object
-	// Load returns a kept object in the storage version of the resource. It takes
-	// its argument over.
+	// Load converts a stored object to the storage version of the resource. It may
+	// change its argument.
 	Load func(kept Object) Object
-	// Save returns an object of the storage version as it is kept. It takes its
-	// argument over.
+	// Save converts an object of the storage version to the stored kind. It may change
+	// its argument.
 	Save func(obj Object) Object
 }
 
@@ -202,7 +200,7 @@ type Change struct {
 	Object Object
 	// Old is the state before; nil for a creation.
 	Old Object
-	// Deleted tells that the object is gone.
+	// Deleted reports that the object was deleted.
 	Deleted bool
 	// Revision of the change.
 	Revision storage.Revision

@@ -21,17 +21,17 @@ type Version struct {
 	Deprecation string
 	// New returns an empty typed object; nil means unstructured objects.
 	New func() Object
-	// Frozen allows unstructured objects to hold [Frozen] values on their way through a
-	// write. Strategies, ownerships and the admission of the server have to know them.
-	Frozen bool
+	// RawMembers allows unstructured objects to hold [RawValue] members during a write.
+	// Strategies, ownerships and the admission of the server must support them.
+	RawMembers bool
 	// Strategy of creates and updates; required.
 	Strategy Strategy
-	// Prune removes fields that the schema does not know from an object that
-	// was converted to this version for a reader. Unlike Strategy.Normalize it
-	// sets no defaults: nobody has written them. nil: nothing.
+	// Prune removes fields that the schema does not know from an object that was
+	// converted to this version for a reader. Unlike Strategy.Normalize it sets no
+	// defaults, because the object is not written. nil: nothing is pruned.
 	Prune func(obj Object)
-	// Canonicalize gives an object that has passed validation the form in which readers
-	// get it; it may change nothing that somebody could mean. nil: it has it.
+	// Canonicalize rewrites a validated object into the form in which readers get it;
+	// it may only change notation, not meaning. nil: no change.
 	Canonicalize func(obj Object)
 	// Ownership tracks managedFields; nil tracks none, and apply answers 501.
 	Ownership Ownership
@@ -40,12 +40,12 @@ type Version struct {
 	// Selectable lists what field selectors may name besides metadata.name and
 	// metadata.namespace.
 	Selectable []SelectableField
-	// FieldRefusal formats what is said to a selector that names another field; empty:
-	// the words that most kinds have.
-	FieldRefusal string
+	// FieldSelectorMessage is the format of the error for a selector that names another
+	// field; empty: the message that most kinds have.
+	FieldSelectorMessage string
 	// Subresources, such as status and scale.
 	Subresources []Subresource
-	// Schema describes the objects for OpenAPI; nil leaves them undescribed.
+	// Schema describes the objects for OpenAPI; nil: they are not described.
 	Schema *spec.Schema
 	// StrategicMerge allows strategic merge patches; typed objects only.
 	StrategicMerge bool
@@ -72,44 +72,45 @@ func (v *Version) SelectableField(path string) (SelectableField, bool) {
 	return SelectableField{}, false
 }
 
-// SelectableField is a field that selectors may name.
+// SelectableField is a field that field selectors may name.
 type SelectableField struct {
 	// Path as written in selectors, such as "spec.nodeName".
 	Path string
-	// Value reads it from an object of this version; an absent field is "".
+	// Value returns the field of an object of this version; "" if it is absent.
 	Value func(Object) string
-	// Keys is the path as JSON keys when the value is a scalar leaf of the
-	// object; with it, selection needs no decoding. nil: use Value.
+	// Keys is the path as JSON keys if the field is a scalar; selection then reads it
+	// from the encoded object. nil: use Value.
 	Keys []string
 }
 
-// Subresource is one path below an object. Set exactly one of Strategy, Scale,
-// Backend and Action; beside the last two, Strategy holds the rules of the bodies.
+// Subresource is one path below an object. Exactly one of Strategy, Scale, Backend and
+// Action is set; beside Backend and Action, Strategy may be set too and validates the
+// bodies.
 type Subresource struct {
 	// Name as in the path, such as "status".
 	Name string
-	// Strategy makes it a partial view of the object itself, of the same kind,
-	// with its own rules: get, update and patch. /status is one of these.
+	// Strategy makes it a view of the object itself, of the same kind, with its own
+	// rules: get, update and patch. An example is /status.
 	Strategy Strategy
-	// Verbs of a Strategy, nil: get, patch and update; or those of a Backend, nil:
-	// what it implements.
+	// Verbs restricts the verbs: of a Strategy, nil: get, patch and update; of a
+	// Backend, nil: those that it implements.
 	Verbs []string
-	// Ownership of its updates; nil tracks none. That of a Scale may also
+	// Ownership of its updates; nil: they are not tracked. The one of a Scale may also
 	// implement [ScaleOwnership].
 	Ownership Ownership
 	// Scale makes it an autoscaling/v1 Scale of the object.
 	Scale Scaler
 	// Backend answers its verbs; see [Resource.Backend].
 	Backend any
-	// Action makes it something that a POST does to the object, such as binding
-	// a Pod to a node: it changes obj as body says. Neither the strategy of the
-	// object nor its ownership has a part in that. What it refuses with a plain
-	// error is answered with 409, success with a Status.
+	// Action makes it something that a POST does to the object, such as binding a Pod
+	// to a node: it changes obj according to body. The strategy and the ownership of
+	// the object are not involved. An error that is not an API status is answered with
+	// 409, success with a Status.
 	Action func(obj, body Object) error
 	// Kind of the bodies of a Backend or an Action.
 	Kind schema.GroupVersionKind
-	// EquivalentVersions are other versions of Kind with the same fields; they are taken
-	// for ones of Kind. nil: none.
+	// EquivalentVersions are other versions of Kind with the same fields; bodies in
+	// them are accepted too. nil: none.
 	EquivalentVersions []string
 	// New returns an empty body of that kind.
 	New func() Object

@@ -33,16 +33,16 @@ type Column struct {
 	Path string
 }
 
-// Custom prints objects by JSON paths. What a path does not find, or finds in
-// another type than announced, is an empty cell. It is safe for concurrent use.
+// Custom prints objects by JSON paths. A path that finds nothing, or a value of another
+// type than the column's, gives an empty cell. It is safe for concurrent use.
 type Custom struct {
 	columns []metav1.TableColumnDefinition
 	values  []*value
 }
 
-// NewCustom returns the printer for the columns of a custom resource: name, then
-// the given ones; name and age if there are none. With an error, which names the
-// first path that does not parse, comes the printer of the columns before it.
+// NewCustom returns the printer for the columns of a custom resource: name, then the
+// given ones; name and age if there are none. If a path does not parse, it returns an
+// error that names it and the printer of the columns before it.
 func NewCustom(columns []Column) (resource.Printer, error) {
 	if len(columns) == 0 {
 		age := AgeColumn("date")
@@ -91,9 +91,9 @@ func (c *Custom) Cells(obj resource.Object) ([]any, error) {
 // value finds and formats the value of one column.
 type value struct {
 	columnType string
-	// keys is the path if it is but a chain of members, which most are.
+	// keys is the path if it is only a chain of members, as most are.
 	keys []string
-	// paths holds parsed *jsonpath.JSONPath otherwise: evaluating one changes it.
+	// paths holds parsed *jsonpath.JSONPath otherwise: evaluation changes them.
 	paths sync.Pool
 }
 
@@ -115,7 +115,7 @@ func newValue(c Column) (*value, error) {
 	return v, nil
 }
 
-// chain splits a path like ".spec.replicas"; nil if it is anything but.
+// chain splits a path like ".spec.replicas"; nil for any other path.
 func chain(path string) []string {
 	rest, ok := strings.CutPrefix(path, ".")
 	if !ok {
@@ -185,7 +185,7 @@ func (v *value) text(found any) any {
 	return out.String()
 }
 
-// typed returns a cell of the announced type, nil if the value is of another.
+// typed returns a cell of the column's type, nil if the value has another type.
 func typed(columnType string, found any) any {
 	switch columnType {
 	case "integer":

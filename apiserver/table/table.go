@@ -1,13 +1,13 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package table has what turns objects into the tables that kubectl shows: columns
-// with their definitions, one row of cells per object.
+// Package table converts objects to the tables that kubectl shows: column definitions,
+// and a row of cells per object.
 //
-// The printers of resources: [Custom] has the columns of a custom resource, given as
-// JSON paths, [Typed] has those of a Go type, and [Default] has name and age.
+// It has the printers of resources: [Custom] for the columns of a custom resource,
+// given as JSON paths, [Typed] for a Go type, and [Default] with name and age.
 //
-// Cells that show an age depend on the moment: rows must not be kept.
+// Cells with an age depend on the time, so rows must not be cached.
 package table
 
 import (
@@ -27,14 +27,14 @@ func NameColumn() metav1.TableColumnDefinition {
 	}
 }
 
-// AgeColumn shows how long ago an object was created.
+// AgeColumn is the column with the time since an object was created.
 func AgeColumn(columnType string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{
 		Name: "Age", Type: columnType, Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
 	}
 }
 
-// Age is the cell of a time: how long ago it is, such as "5m".
+// Age formats the time since t, such as "5m".
 func Age(t metav1.Time) string {
 	if t.IsZero() {
 		return "<unknown>"

@@ -30,11 +30,11 @@ var columns = []Column{
 	{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"},
 }
 
-// TestCustomCells has the cells that kube-apiserver 1.36.3 shows for the same
-// objects and columns.
+// TestCustomCells compares with the cells of kube-apiserver 1.36.3 for the same objects
+// and columns.
 func TestCustomCells(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // the clock stands at 2000-01-01
+	synctest.Test(t, func(t *testing.T) { // the fake clock is at 2000-01-01
 		p, err := NewCustom(columns)
 		if err != nil {
 			t.Fatal(err)

@@ -8,39 +8,40 @@ import (
 	"time"
 )
 
-// Waking a watch and writing to its connection costs about as much for one event
-// as for five, and an encrypted record with five not much more than one with one.
-// While little is sent, every event goes out at once. The more events all watches
-// together are sent, the longer each of them gathers before it sends again.
+// Waking a watch and writing to its connection costs about as much for one event as for
+// five, and an encrypted record with five not much more than one with one. While few
+// events are sent, each goes out at once. The more events all watches together are
+// sent, the longer each of them waits before it sends again.
 const (
-	// calm is how many events per second are sent one by one.
+	// calm is the number of events per second up to which each is sent at once.
 	calm = 2500
-	// eventsPerPause is how many events per second are worth a millisecond.
+	// eventsPerPause is the number of events per second for each millisecond of pause.
 	eventsPerPause = 500
 	maxPause       = 50 * time.Millisecond
-	// span is how long events are counted before the count is believed.
+	// span is how long events are counted for one measurement of the rate.
 	span = 100 * time.Millisecond
-	// A watch that has waited for a single event so often in a row does not gather
-	// for a while. Where two or three come in a pause, every fourth brings just one.
+	// mostVain is how often in a row a watch may wait for a single event; then it stops
+	// waiting for a while. Where two or three events come in a pause, every fourth
+	// brings only one.
 	mostVain = 8
 	haste    = time.Second
 )
 
-// Traffic measures what all watches of a server are sent, and says until when one
-// of them gathers: all of them until the same moments, so that the server wakes
-// once for many. Its zero value is ready; it is safe for concurrent use.
+// Traffic measures how many events all watches of a server are sent, and returns until
+// when a watch waits: all of them until the same times, so that the server wakes once
+// for many. Its zero value is ready; it is safe for concurrent use.
 type Traffic struct {
 	mu    sync.Mutex
 	since time.Time
 	count int
-	// rate is that of the last span that has passed, in events per second.
+	// rate is that of the last complete span, in events per second.
 	rate int
-	// moment is when watches that gather send again; it may have passed.
+	// moment is when waiting watches send again; it may be in the past.
 	moment time.Time
 }
 
-// sent counts events and returns when watches send again: zero for at once, which
-// it is unless there is much to do.
+// sent counts events and returns when watches send again: zero for at once, unless many
+// events are sent.
 func (t *Traffic) sent(now time.Time, events int) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +55,8 @@ func (t *Traffic) sent(now time.Time, events int) time.Time {
 	}
 	if !t.moment.After(now) {
 		pause := min(time.Duration(t.rate/eventsPerPause)*time.Millisecond, maxPause)
-		// What sending to all takes is part of the pause, unless it takes most of it.
+		// The time that sending to all watches takes is part of the pause, unless it
+		// takes most of it.
 		if t.moment = t.moment.Add(pause); t.moment.Sub(now) < pause/2 {
 			t.moment = now.Add(pause)
 		}
@@ -62,21 +64,21 @@ func (t *Traffic) sent(now time.Time, events int) time.Time {
 	return t.moment
 }
 
-// Pace is how one watch takes part in the traffic. Its zero value is ready; it is
-// for one goroutine at a time.
+// Pace is the state of one watch in the traffic. Its zero value is ready; it is for one
+// goroutine at a time.
 type Pace struct {
-	// paused tells that the watch has waited before what it sends next; vain, how
-	// often in a row it did so for a single event.
+	// paused is set if the watch waited before it sends next; vain counts how often in
+	// a row it did so for a single event.
 	paused bool
 	vain   int
 	// hasty is until when it does not wait.
 	hasty time.Time
 }
 
-// Sent counts events that the watch has just sent, and returns when it looks for
-// more, zero for at once. A watch whose waits bring single events waits no more for
-// a while: somebody may make the next change when they see this one, and would be
-// slowed down for nothing.
+// Sent counts events that the watch has just sent, and returns when it looks for more,
+// zero for at once. A watch that repeatedly waits for a single event stops waiting for
+// a while: its client may make the next change when it sees this one, and waiting would
+// only slow it down.
 func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Time {
 	moment := t.sent(now, events)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/watch"
 )
 
-// busy returns traffic of so many events per second, and the time.
+// busy returns traffic of a number of events per second, and the time.
 func busy(perSecond int) (*watch.Traffic, time.Time) {
 	traffic, others := new(watch.Traffic), new(watch.Pace)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -21,8 +21,8 @@ func busy(perSecond int) (*watch.Traffic, time.Time) {
 	return traffic, now
 }
 
-// TestPausesFollowWhatIsSent holds that a watch pauses only while much is sent to
-// all of them, for longer the more it is, up to a bound, and not for long after.
+// TestPausesFollowWhatIsSent: a watch pauses only while many events are sent, longer
+// the more there are, up to a bound, and not for long after.
 func TestPausesFollowWhatIsSent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -51,9 +51,8 @@ func TestPausesFollowWhatIsSent(t *testing.T) {
 	}
 }
 
-// TestWatchesPauseUntilTheSameMoment holds that watches that send at different
-// times send again together, at moments that do not move with the time that sending
-// takes.
+// TestWatchesPauseUntilTheSameMoment: watches that send at different times send again
+// together, at times that sending does not delay.
 func TestWatchesPauseUntilTheSameMoment(t *testing.T) {
 	t.Parallel()
 	traffic, now := busy(6_000)
@@ -74,8 +73,8 @@ func TestWatchesPauseUntilTheSameMoment(t *testing.T) {
 	}
 }
 
-// TestSendingThatTakesLongIsNotPartOfThePause holds that a server that sends for
-// most of a pause still gathers for one.
+// TestSendingThatTakesLongIsNotPartOfThePause: a server that sends for most of a pause
+// still waits for one.
 func TestSendingThatTakesLongIsNotPartOfThePause(t *testing.T) {
 	t.Parallel()
 	traffic, now := busy(6_000)
@@ -86,9 +85,9 @@ func TestSendingThatTakesLongIsNotPartOfThePause(t *testing.T) {
 	}
 }
 
-// TestAWatchThatWaitsForOneEventWaitsNoMore holds that changes that follow from
-// one another are slowed down a few times a second, not each of them; and that a watch
-// that gathers several goes on gathering.
+// TestAWatchThatWaitsForOneEventWaitsNoMore: changes that follow from one another are
+// delayed a few times a second, not each of them; and a watch that gathers several
+// events goes on gathering.
 func TestAWatchThatWaitsForOneEventWaitsNoMore(t *testing.T) {
 	t.Parallel()
 	traffic, begin := busy(50_000)

@@ -1,18 +1,18 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch is the protocol of a watch as a state machine without I/O.
+// Package watch is the watch protocol as a state machine without I/O.
 //
-// Its owner feeds it what the store yields and what the clock says, and sends
-// the frames that come out. A stream goes through these states:
+// The caller feeds it the store's events and the time, and sends the frames that it
+// returns. A stream goes through these states:
 //
 //	Starting ──Start──> Live ──Fail, Finish──> Ended
 //
-// Start emits the present objects as ADDED where the request asks for them, and
-// then, if asked, the bookmark that ends them. Batch turns changes into ADDED,
-// MODIFIED and DELETED as the selected set gains, keeps and loses an object,
-// which is not the same as what happened to the object. Tick emits bookmarks
-// when they are due. Fail and Finish emit the last frame.
+// Start emits synthetic ADDED events for the existing objects if the request asks for
+// them, and then, if asked, the bookmark that marks their end. Batch turns changes into
+// ADDED, MODIFIED and DELETED as objects enter, stay in and leave the selection, which
+// may differ from what happened to the object. Tick emits bookmarks when they are due.
+// Fail and Finish emit the last frame.
 package watch
 
 import (
@@ -37,14 +37,14 @@ const (
 // Frame is one event to send.
 type Frame struct {
 	Type Type
-	// Record to show; nil for bookmarks and errors.
+	// Record to send; nil for bookmarks and errors.
 	Record *storage.Record
-	// Revision of a bookmark; otherwise, when not 0, the resourceVersion to
-	// show in place of the record's own.
+	// Revision of a bookmark; otherwise, if not 0, the resourceVersion to send in place
+	// of the record's own.
 	Revision storage.Revision
 	// InitialEnd marks the bookmark that ends the initial events.
 	InitialEnd bool
-	// Err is what an Error frame tells.
+	// Err is the error of an Error frame.
 	Err error
 }
 
@@ -60,12 +60,12 @@ const (
 
 // Options of a stream.
 type Options struct {
-	// Matches reports whether a record is in the selected set. nil: all are.
+	// Matches reports whether a record is selected. nil: all are.
 	Matches func(*storage.Record) bool
 	// After is the revision that the client has seen; changes up to it are not
 	// sent. Unused with Initial.
 	After storage.Revision
-	// Initial asks for the present objects first.
+	// Initial asks for synthetic events for the existing objects first.
 	Initial bool
 	// InitialEnd asks for a bookmark after them.
 	InitialEnd bool
@@ -77,7 +77,7 @@ type Options struct {
 type Stream struct {
 	options Options
 	state   State
-	// sent is the revision that the client knows of.
+	// sent is the revision that the client knows.
 	sent storage.Revision
 	// reached is the revision up to which everything has been sent.
 	reached storage.Revision
@@ -96,12 +96,12 @@ func (s *Stream) State() State { return s.state }
 // Reached returns the revision from which a cursor has to continue.
 func (s *Stream) Reached() storage.Revision { return s.reached }
 
-// Due returns when Tick has something to do; zero for never.
+// Due returns when to call Tick next; zero for never.
 func (s *Stream) Due() time.Time { return s.due }
 
-// Start begins the stream and yields its first frames. present are the records
-// at a revision, in the order in which they are to be sent; it is not read
-// without Initial. The stream is Live when the sequence ends.
+// Start begins the stream and yields its first frames. present are the records at a
+// revision, in the order in which they are sent; it is read with Initial only. The
+// stream is Live when the sequence ends.
 func (s *Stream) Start(now time.Time, at storage.Revision, present iter.Seq[*storage.Record]) iter.Seq[Frame] {
 	return func(yield func(Frame) bool) {
 		if s.state != Starting {
@@ -128,8 +128,7 @@ func (s *Stream) Start(now time.Time, at storage.Revision, present iter.Seq[*sto
 	}
 }
 
-// Batch returns the frames of a batch of changes. They are valid until the next
-// call.
+// Batch returns the frames of a batch of changes. They are valid until the next call.
 func (s *Stream) Batch(b storage.Batch) []Frame {
 	s.frames = s.frames[:0]
 	if s.state != Live {
@@ -149,7 +148,7 @@ func (s *Stream) Batch(b storage.Batch) []Frame {
 	return s.frames
 }
 
-// frame tells what a change means for the selected set.
+// frame returns the event of a change for the selection; ok is false if there is none.
 func (s *Stream) frame(e *storage.Event) (Frame, bool) {
 	is := !e.Deleted && s.matches(e.Record)
 	was := e.Previous != nil && s.matches(e.Previous)
@@ -159,7 +158,7 @@ func (s *Stream) frame(e *storage.Event) (Frame, bool) {
 	case is:
 		return Frame{Type: Added, Record: e.Record}, true
 	case was && e.Deleted:
-		// The final record is the last state under the deletion's revision.
+		// The final record is the last state with the revision of the deletion.
 		return Frame{Type: Deleted, Record: e.Record}, true
 	case was:
 		return Frame{Type: Deleted, Record: e.Previous, Revision: e.Record.Modified}, true
@@ -171,8 +170,8 @@ func (s *Stream) matches(rec *storage.Record) bool {
 	return s.options.Matches == nil || s.options.Matches(rec)
 }
 
-// Tick returns the bookmark that is due, if any. A stream that has nothing new
-// to tell repeats its revision: the bookmark also says that the watch lives.
+// Tick returns the bookmark that is due, if any. A stream without new events repeats
+// its revision: the bookmark also shows that the watch is alive.
 func (s *Stream) Tick(now time.Time) (Frame, bool) {
 	if s.state != Live || s.due.IsZero() || now.Before(s.due) {
 		return Frame{}, false
@@ -183,14 +182,14 @@ func (s *Stream) Tick(now time.Time) (Frame, bool) {
 
 func (s *Stream) bookmark() (Frame, bool) {
 	if s.reached == 0 {
-		return Frame{}, false // there is no revision to name yet
+		return Frame{}, false // there is no revision yet
 	}
 	s.sent = s.reached
 	return Frame{Type: Bookmark, Revision: s.reached}, true
 }
 
-// Finish ends the stream in order: with a last bookmark, if it has them and
-// there is something new to tell, so that the client resumes from there.
+// Finish ends the stream in order: with a last bookmark, if bookmarks are enabled and
+// the revision is new, so that the client resumes from there.
 func (s *Stream) Finish() (Frame, bool) {
 	if s.state != Live {
 		s.state = Ended

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wiretest replays written HTTP conversations with an API server and
-// compares the answers with recorded ones.
+// Package wiretest replays written HTTP conversations with an API server and compares
+// the answers with recorded ones.
 //
 // A conversation is a txtar archive. Every section without a suffix is a
 // request; the section of the same name with the suffix ".answer" holds the
@@ -23,11 +23,10 @@
 //	apiVersion: stable.example.com/v1
 //	...
 //
-// A request is a line with method and target, then headers and directives in
-// any order, then an empty line and the body. A body is written in YAML and
-// sent as JSON, unless its Content-Type says otherwise. ${name} stands for a
-// captured value everywhere in a request, ${N times |TEXT|} for N copies of TEXT.
-// Directives:
+// A request is a line with method and target, then headers and directives in any order,
+// then an empty line and the body. A body is written in YAML and sent as JSON, unless
+// its Content-Type is another. ${name} is replaced by a captured value everywhere in a
+// request, ${N times |TEXT|} by N copies of TEXT. Directives:
 //
 //	@capture NAME = PATH     remember a field of the answer
 //	@header NAME...          show these response headers too
@@ -42,16 +41,16 @@
 //	@compact                 drop the server's history first (see [Target.Compact])
 //	@setup                   the answer is of no interest: check only that it is below 400
 //
-// A line "@admission PLUGIN..." before the first request names admission plugins
-// that the conversation needs and the reference server usually goes without.
+// A line "@admission PLUGIN..." before the first request names admission plugins that
+// the conversation needs and that kube-apiserver does not enable by default.
 //
 // A PATH is a dotted path of field names; it passes through lists, and [K=V]
 // after a name picks elements. A backslash before a dot makes it part of a
 // name.
 //
-// What is normalised: uids, generated names, recent timestamps, ages, ports,
-// continue tokens and resource versions; of a JSON Web Token what it says is shown. The versions of one object become
-// "<rv 1>", "<rv 2>", ... in the order in which the conversation met them, so
-// that a write that did not write is visible; a version that goes backwards is
-// marked. Managed fields are written one line per entry.
+// What is normalised: uids, generated names, recent timestamps, ages, ports, continue
+// tokens and resource versions; of a JSON Web Token the claims are shown. The versions
+// of one object become "<rv 1>", "<rv 2>", ... in the order in which they occurred, so
+// that a write without a change is visible; a version that decreases is marked. Managed
+// fields are written one line per entry.
 package wiretest

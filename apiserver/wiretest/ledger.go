@@ -15,15 +15,15 @@ import (
 
 // Files of a ledger. Each line is "SCRIPT/REQUEST  TEXT"; # begins a comment.
 const (
-	// DifferencesFile lists the requests that are answered differently on
-	// purpose, with the reason. The answer itself is pinned in the script.
+	// DifferencesFile lists the requests that are answered differently on purpose, with
+	// the reason. The answer is in the script, with [OwnSuffix].
 	DifferencesFile = "differences.txt"
-	// PendingFile lists the requests that are still answered wrongly. A line
-	// whose request is answered rightly fails, so that the list only shrinks.
+	// PendingFile lists the requests whose answers are wrong. An entry whose request is
+	// answered correctly fails, so that the list only shrinks.
 	PendingFile = "pending.txt"
 )
 
-// Ledger says which answers may differ from the reference.
+// Ledger lists the answers that may differ from the recorded ones.
 type Ledger struct {
 	// Intended and Pending map "SCRIPT/REQUEST" to a reason.
 	Intended map[string]string
@@ -93,20 +93,19 @@ func (l *Ledger) Unknown(scripts []*Script) []string {
 type Verdict int
 
 const (
-	// Same: the answer is the reference's.
+	// Same: the answer is the recorded one.
 	Same Verdict = iota
-	// Intended: the answer differs as written.
+	// Intended: the answer differs as recorded with [OwnSuffix].
 	Intended
-	// Pending: the answer is wrong and listed as such.
+	// Pending: the answer is wrong and listed in [PendingFile].
 	Pending
-	// Differs: the answer is wrong.
+	// Differs: the answer is wrong and not listed.
 	Differs
-	// Mended: the answer is right but still listed as pending or intended.
+	// Mended: the answer is correct but still listed.
 	Mended
 )
 
-// Judge compares an answer with what is recorded for its request. want is the
-// text that was expected.
+// Judge compares an answer with the recorded one. want is the expected text.
 func (l *Ledger) Judge(script *Script, answer Answer) (verdict Verdict, want string) {
 	key := script.Name + "/" + answer.Step.Name
 	_, intended := l.Intended[key]

@@ -36,17 +36,17 @@ var (
 	recordVersion = regexp.MustCompile(`in (the precondition|record) \(\d+\)`)
 )
 
-// normaliser turns the answers of one run into text that does not depend on
-// the server's clock, randomness or earlier life.
+// normaliser converts the answers of one run to text that does not depend on the
+// server's clock, randomness or earlier requests.
 type normaliser struct {
-	// source is the text of the script: what it spells out itself stays.
+	// source is the text of the script: values that it contains are not replaced.
 	source string
 	uids   map[string]string
 	// named counts the uids seen under one name.
 	named     map[string]int
 	generated map[string]string
-	// versions are the resource versions of an object by its uid, in the order
-	// seen.
+	// versions are the resource versions of an object by uid, in the order in which
+	// they occurred.
 	versions map[string][]string
 }
 
@@ -116,8 +116,7 @@ func (n *normaliser) document(step *Step, value any) string {
 	return string(text)
 }
 
-// learn remembers the identities and versions of all objects in value, in a
-// fixed order.
+// learn records the identities and versions of all objects in value, in a fixed order.
 func (n *normaliser) learn(value any) {
 	switch typed := value.(type) {
 	case []any:
@@ -193,7 +192,7 @@ func (n *normaliser) walk(value any, key string) any {
 	return value
 }
 
-// version names a resource version by its place in the life of its object.
+// version returns the placeholder of a resource version.
 func (n *normaliser) version(meta map[string]any, value any) any {
 	version, ok := value.(string)
 	if !ok || version == "" || version == "0" {
@@ -238,8 +237,8 @@ func number(version string) uint64 {
 	return n
 }
 
-// sortResources orders the resources of one version in discovery, which
-// servers write in the random order in which they were defined.
+// sortResources sorts the resources of one version in discovery, which servers list in
+// the random order of their definition.
 func sortResources(list map[string]any) {
 	resources, ok := list["resources"].([]any)
 	if !ok || list["kind"] != "APIResourceList" {
@@ -252,7 +251,7 @@ func sortResources(list map[string]any) {
 	slices.SortStableFunc(resources, func(a, b any) int { return strings.Compare(name(a), name(b)) })
 }
 
-// sortCauses orders the causes of a Status, and the same list in its message:
+// sortCauses sorts the causes of a Status, and the same list in its message, because
 // schema validation visits fields in random order.
 func sortCauses(status map[string]any) {
 	message, _ := status["message"].(string)
@@ -277,8 +276,8 @@ func sortCauses(status map[string]any) {
 	status["message"] = strings.Replace(message, before, join(), 1)
 }
 
-// managedFields writes one line per entry, in an order that does not depend on
-// the clock.
+// managedFields formats each entry as one line, in an order that does not depend on the
+// clock.
 func (n *normaliser) managedFields(entries []any) any {
 	lines := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -306,7 +305,7 @@ func (n *normaliser) managedFields(entries []any) any {
 	return lines
 }
 
-// text replaces what differs from run to run inside a string.
+// text replaces the parts of a string that vary between runs.
 func (n *normaliser) text(s string) string {
 	s = tokenPattern.ReplaceAllStringFunc(s, token)
 	s = uidPattern.ReplaceAllStringFunc(s, func(uid string) string {

@@ -12,7 +12,7 @@ import (
 // path names fields in a decoded document.
 type path []segment
 
-// segment is one field name, with the elements to pick where it holds a list.
+// segment is one field name, with the elements to select if it is a list.
 type segment struct {
 	name         string
 	field, value string
@@ -97,7 +97,7 @@ func (p path) find(value any) []any {
 	return p[1:].find(child)
 }
 
-// keepOnly returns a copy of value that holds nothing but the given paths.
+// keepOnly returns a copy of value with only the given paths.
 func keepOnly(value any, paths []path) any {
 	switch typed := value.(type) {
 	case []any:

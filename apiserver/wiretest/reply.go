@@ -30,7 +30,7 @@ const protobufType = "application/vnd.kubernetes.protobuf"
 
 var errStreamFormat = errors.New("the stream has no known format")
 
-// limit bounds what is read of one answer.
+// limit bounds the size of one answer, in bytes.
 const limit = 64 << 20
 
 // reply is one decoded answer.
@@ -41,14 +41,14 @@ type reply struct {
 	raw string
 	// value is the decoded body; nil for plain text.
 	value any
-	// events are the decoded events of a stream; ended says that the server
-	// closed it.
+	// events are the decoded events of a stream; ended reports that the server closed
+	// it.
 	stream bool
 	events []any
 	ended  bool
 }
 
-// captured returns what capture paths and conditions look into.
+// captured returns the value in which capture paths and conditions are evaluated.
 func (r *reply) captured() any {
 	if r.stream {
 		return r.events
@@ -69,9 +69,9 @@ func readReply(response *http.Response) (*reply, error) {
 	r := &reply{code: response.StatusCode, header: response.Header, raw: string(data)}
 	switch kind := response.Header.Get("Content-Type"); {
 	case len(data) == 0:
-	case strings.HasPrefix(kind, "text/plain") && data[0] == '{': // the OpenAPI index says so of its JSON
+	case strings.HasPrefix(kind, "text/plain") && data[0] == '{': // the OpenAPI index has this media type for its JSON
 		if err := json.Unmarshal(data, &r.value); err != nil {
-			r.value = nil // text after all
+			r.value = nil // plain text
 		}
 	case strings.HasPrefix(kind, protobufType):
 		if r.value, err = decodeProtobuf(data); err != nil {
@@ -97,8 +97,8 @@ func gunzip(data []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(reader, limit))
 }
 
-// readStream reads events until there are enough, the server closes, or the
-// context of the request ends. alive is called after every event.
+// readStream reads events until there are enough, the server closes, or the context of
+// the request ends. alive is called after every event.
 func readStream(response *http.Response, enough int, alive func()) (*reply, error) {
 	r := &reply{code: response.StatusCode, header: response.Header, stream: true}
 	next, err := frames(response)
@@ -164,14 +164,14 @@ func readProtobufEvent(stream io.Reader) (any, error) {
 	return map[string]any{"type": event.Type, "object": object}, err
 }
 
-// protobufScheme knows the kinds that conversations may ask for as protobuf.
+// protobufScheme has the kinds that conversations may request as protobuf.
 func protobufScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, coordinationv1.AddToScheme, batchv1.AddToScheme, appsv1.AddToScheme, metav1.AddMetaToScheme,
 	} {
 		if err := add(scheme); err != nil {
-			panic(err) // two kinds of k8s.io/api under one name: cannot happen
+			panic(err) // two kinds of k8s.io/api with one name: cannot happen
 		}
 	}
 	scheme.AddKnownTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})

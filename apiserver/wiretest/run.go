@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// UserAgent is sent by requests that name none; servers derive the field
+// UserAgent is sent by requests without a User-Agent header; servers derive the field
 // manager from it.
 const UserAgent = "oracle/1.0 (wiretest)"
 
-// Target is the server to talk to.
+// Target is the server under test.
 type Target struct {
 	// Client sends the requests. Required.
 	Client *http.Client
@@ -33,30 +33,29 @@ type Target struct {
 	// Authorization header of their own. A request with "Authorization: none"
 	// is sent without any.
 	Token string
-	// Compact drops the server's history up to now, so that old resource
-	// versions are gone. Nil means that the server cannot; requests with
-	// @compact then fail.
+	// Compact compacts the server's history up to now, so that old resource versions
+	// are gone. Nil: the server cannot; requests with @compact then fail.
 	Compact func(context.Context) error
 	// Patience bounds how long a request with @until is repeated.
 	// 0 means 30 seconds.
 	Patience time.Duration
-	// StreamWait bounds how long a watch may stay silent before it is given up.
-	// 0 means 10 seconds.
+	// StreamWait bounds how long a watch may be silent before it is closed. 0 means 10
+	// seconds.
 	StreamWait time.Duration
 }
 
-// Answer is what a server said to one request of a script.
+// Answer is the answer to one request of a script.
 type Answer struct {
 	Step *Step
 	// Text is the normalised answer.
 	Text string
-	// Failed says that a @setup request did not succeed.
+	// Failed reports that a @setup request did not succeed.
 	Failed bool
 }
 
-// Run sends the requests of a script in order and returns one answer for each.
-// A request that could not be sent has an answer that says so; the others
-// follow all the same. The error is only for a cancelled context.
+// Run sends the requests of a script in order and returns one answer for each. If a
+// request could not be sent, its answer is the error, and the run continues. The error
+// of Run is that of a cancelled context.
 func (t *Target) Run(ctx context.Context, script *Script) ([]Answer, error) {
 	r := &runner{target: t, norm: newNormaliser(script), vars: map[string]string{}}
 	answers := make([]Answer, 0, len(script.Steps))
@@ -70,7 +69,7 @@ func (t *Target) Run(ctx context.Context, script *Script) ([]Answer, error) {
 	return answers, nil
 }
 
-// runner holds what one run remembers between requests.
+// runner is the state of one run.
 type runner struct {
 	target *Target
 	norm   *normaliser
@@ -105,8 +104,8 @@ func (r *runner) run(ctx context.Context, step *Step) Answer {
 	return Answer{Step: step, Text: text}
 }
 
-// exchangeUntil repeats the request until its condition holds or patience ends;
-// the last answer counts either way.
+// exchangeUntil repeats the request until its condition holds or Patience ends; it
+// returns the last answer.
 func (r *runner) exchangeUntil(ctx context.Context, step *Step) (*reply, error) {
 	deadline := time.Now().Add(cmp.Or(r.target.Patience, 30*time.Second))
 	pause := time.NewTicker(50 * time.Millisecond)
@@ -232,8 +231,8 @@ var (
 	padding  = regexp.MustCompile(`\$\{(\d+) times \|(.*?)\|\}`)
 )
 
-// expand puts captured values in, and "${N times |TEXT|}" as N copies of TEXT. A
-// variable without a value stays visible.
+// expand replaces captured values, and "${N times |TEXT|}" with N copies of TEXT. A
+// variable without a value stays unchanged.
 func (r *runner) expand(text string) string {
 	text = padding.ReplaceAllStringFunc(text, func(match string) string {
 		parts := padding.FindStringSubmatch(match)

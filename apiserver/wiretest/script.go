@@ -16,20 +16,20 @@ import (
 
 // Suffixes of the sections that hold answers.
 const (
-	// AnswerSuffix marks the recorded answer of the reference server.
+	// AnswerSuffix marks the recorded answer of kube-apiserver.
 	AnswerSuffix = ".answer"
 	// OwnSuffix marks the answer of a server that differs on purpose.
 	OwnSuffix = ".steer"
 )
 
-// Script is one conversation: requests in order, with their known answers.
+// Script is one conversation: requests in order, with their recorded answers.
 type Script struct {
 	// Name is the file name without its extension.
 	Name string
 	// Comment is the text before the first request.
 	Comment string
-	// Admission lists the admission plugins that the conversation needs and the
-	// reference server usually goes without.
+	// Admission lists the admission plugins that the conversation needs and that
+	// kube-apiserver does not enable by default.
 	Admission []string
 	Steps     []*Step
 }
@@ -42,11 +42,10 @@ type Step struct {
 	Header http.Header
 	Body   string
 
-	// Answer is the recorded answer of the reference server; empty before the
-	// first recording.
+	// Answer is the recorded answer of kube-apiserver; empty before the first
+	// recording.
 	Answer string
-	// Own is the answer of a server that differs on purpose; empty means that
-	// Answer is expected.
+	// Own is the answer of a server that differs on purpose; empty: Answer is expected.
 	Own string
 
 	source   string
@@ -218,7 +217,7 @@ func (s *Step) parseDirective(text string) error {
 	return nil
 }
 
-// condition says when a repeated request is done.
+// condition decides whether a repeated request is done.
 type condition struct {
 	code  int
 	text  string

@@ -14,8 +14,7 @@ import (
 // tokenPattern finds JSON Web Tokens.
 var tokenPattern = regexp.MustCompile(`eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+`)
 
-// token shows what a JSON Web Token says, with times relative to its issue, in
-// place of the token.
+// token formats the claims of a JSON Web Token, with times relative to its issue.
 func token(jwt string) string {
 	body, err := base64.RawURLEncoding.DecodeString(strings.Split(jwt, ".")[1])
 	claims := map[string]any{}

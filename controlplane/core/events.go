@@ -37,7 +37,7 @@ func eventKinds() []*resource.Resource {
 			Columns:    columns(),
 			Row:        eventRow,
 			Selectable: coreEventFields(),
-			Deletion:   resource.DeletionRules{Uncollectable: true},
+			Deletion:   resource.DeletionRules{NoGarbageCollection: true},
 		}.Resource(),
 		kind.Of[eventsv1.Event, namedEvent]{
 			Group: eventsv1.GroupName, Version: "v1", Plural: "events", Short: []string{"ev"}, NameRule: kind.PathSegment, Unconditional: true, Creates: true,
@@ -52,7 +52,7 @@ func eventKinds() []*resource.Resource {
 			Columns:    columns(),
 			Row:        func(e namedEvent) []any { return eventRow(toCoreEvent(e)) },
 			Selectable: namedEventFields(),
-			Deletion:   resource.DeletionRules{Uncollectable: true},
+			Deletion:   resource.DeletionRules{NoGarbageCollection: true},
 		}.Resource(),
 	}
 }

@@ -50,7 +50,7 @@ func namespaces() *resource.Resource {
 			kind.Leaf("status.phase", func(ns *corev1.Namespace) string { return string(ns.Status.Phase) }),
 		},
 		Deletion: resource.DeletionRules{
-			OneByOne: true, ReturnsObject: true,
+			NoDeleteCollection: true, ReturnsObject: true,
 			Holds: func(obj resource.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
 			Mark:  func(obj resource.Object) { obj.(*corev1.Namespace).Status.Phase = corev1.NamespaceTerminating },
 		},

@@ -33,8 +33,8 @@ func canonicalMeta(metadata map[string]any) bool {
 		case "ownerReferences":
 			ok = everyOf(value, canonicalOwner)
 		case "managedFields":
-			record, frozen := resource.Freeze(value)
-			ok = frozen && canonicalRecord(record)
+			record, isRaw := resource.EncodeValue(value)
+			ok = isRaw && canonicalRecord(record)
 		}
 		if !ok {
 			return false
@@ -109,7 +109,7 @@ func canonicalOwner(value any) bool {
 }
 
 // canonicalRecord passes managedFields that have entries.
-func canonicalRecord(record resource.Frozen) bool {
+func canonicalRecord(record resource.RawValue) bool {
 	if record[0] != '[' || record == "[]" {
 		return false
 	}
@@ -138,7 +138,7 @@ func canonicalRecord(record resource.Frozen) bool {
 
 // onlyObjects reports whether a value consists of objects alone, as sets of fields
 // do.
-func onlyObjects(r *resource.Reader) bool {
+func onlyObjects(r *resource.RawReader) bool {
 	if r.Kind() != '{' {
 		return false
 	}

@@ -83,7 +83,7 @@ func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.Cust
 		// the API, so one version stays within reach.
 		NotServed:  !v.Served && !(v.Storage && terminating(crd) && !servesAny(crd)),
 		Strategy:   s,
-		Frozen:     true,
+		RawMembers: true,
 		Prune:      s.prune,
 		Ownership:  owners.object(v.Name),
 		Schema:     schema.OpenAPI(),

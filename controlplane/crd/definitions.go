@@ -72,12 +72,12 @@ type stored struct {
 }
 
 // While implements [resource.Definition].
-func (s *stored) While() storage.Condition {
+func (s *stored) Condition() storage.Condition {
 	return storage.Condition{Key: s.key, At: storage.Revision(s.at.Load())}
 }
 
 // Follow implements [resource.Definition].
-func (s *stored) Follow(ctx context.Context) error { return s.definitions.follow(ctx, s.key.Name) }
+func (s *stored) WaitSynced(ctx context.Context) error { return s.definitions.follow(ctx, s.key.Name) }
 
 // New returns definitions that know of nothing yet.
 func New(o Options) *Definitions { return &Definitions{options: o, entries: map[string]*entry{}} }
@@ -102,7 +102,7 @@ func (d *Definitions) Resource() *resource.Resource {
 			Printer:        definitionPrinter{},
 			StrategicMerge: true,
 		}},
-		Deletion:  resource.DeletionRules{Holds: holds, Mark: mark, Uncollectable: true},
+		Deletion:  resource.DeletionRules{Holds: holds, Mark: mark, NoGarbageCollection: true},
 		Committed: d.committed,
 	}
 }

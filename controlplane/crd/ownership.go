@@ -70,12 +70,12 @@ func (d *Definitions) ownershipOf(crd *v1.CustomResourceDefinition) (*ownership,
 
 // object returns the tracker for writes to objects in a version.
 func (o *ownership) object(version string) *apply.Manager {
-	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, Frozen: true, Resets: o.owned, Versions: o.versions})
+	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Resets: o.owned, Versions: o.versions})
 }
 
 // status returns the tracker for writes to their status.
 func (o *ownership) status(version string) *apply.Manager {
-	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, Frozen: true, Resets: o.set, Versions: o.versions, Subresource: "status"})
+	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Resets: o.set, Versions: o.versions, Subresource: "status"})
 }
 
 // scale returns the tracker for writes to their scale.

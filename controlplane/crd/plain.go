@@ -171,7 +171,7 @@ func (p *plain) members(s *spec.Schema) (known bool) {
 }
 
 // acceptsContent reports whether the content of an object certainly satisfies the schema.
-// What is not frozen in it is frozen to be looked at.
+// Decoded members are encoded to be checked.
 func (p *plain) acceptsContent(content map[string]any) bool {
 	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(len(content)) {
 		return false
@@ -186,7 +186,7 @@ func (p *plain) acceptsContent(content map[string]any) bool {
 		if !checked || property.acceptsAll(value) {
 			continue
 		}
-		if frozen, ok := resource.Freeze(value); !ok || !property.accepts(frozen) {
+		if raw, ok := resource.EncodeValue(value); !ok || !property.accepts(raw) {
 			return false
 		}
 	}
@@ -221,14 +221,14 @@ func (p *plain) member(name string) (property *plain, checked bool) {
 }
 
 // accepts reports whether a value certainly satisfies the schema.
-func (p *plain) accepts(value resource.Frozen) bool {
+func (p *plain) accepts(value resource.RawValue) bool {
 	r := value.Reader()
 	return p.take(&r)
 }
 
 // take is accepts for the value that a reader is at. It takes the value if it returns
 // true.
-func (p *plain) take(r *resource.Reader) bool {
+func (p *plain) take(r *resource.RawReader) bool {
 	if p == nil {
 		return false
 	}
@@ -262,7 +262,7 @@ func (p *plain) acceptsLength(n int) bool {
 	return (p.minLength == nil || int64(n) >= *p.minLength) && (p.maxLength == nil || int64(n) <= *p.maxLength)
 }
 
-func (p *plain) takeNumber(r *resource.Reader) bool {
+func (p *plain) takeNumber(r *resource.RawReader) bool {
 	whole, fraction, isFraction := r.Number()
 	switch {
 	case p.kind == "integer" && isFraction:
@@ -276,7 +276,7 @@ func (p *plain) takeNumber(r *resource.Reader) bool {
 	return p.kind == "int-or-string" && !isFraction
 }
 
-func (p *plain) takeString(r *resource.Reader) bool {
+func (p *plain) takeString(r *resource.RawReader) bool {
 	if p.minLength == nil && p.maxLength == nil && p.enum == nil && p.pattern == nil && p.format == "" {
 		r.Skip()
 		return true
@@ -291,7 +291,7 @@ func (p *plain) takeString(r *resource.Reader) bool {
 	return p.format == "" || strfmt.Default.ContainsName(p.format) && strfmt.Default.Validates(p.format, v)
 }
 
-func (p *plain) takeList(r *resource.Reader) bool {
+func (p *plain) takeList(r *resource.RawReader) bool {
 	n := 0
 	for ; r.Element(); n++ {
 		if p.anyItems {
@@ -303,7 +303,7 @@ func (p *plain) takeList(r *resource.Reader) bool {
 	return p.acceptsLength(n)
 }
 
-func (p *plain) takeObject(r *resource.Reader) bool {
+func (p *plain) takeObject(r *resource.RawReader) bool {
 	n, required := 0, p.required
 	for name, ok := r.Member(); ok; name, ok = r.Member() {
 		n++

@@ -53,7 +53,7 @@ func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
 		if got := p.acceptsContent(content); got != want {
 			t.Errorf("%s: accepted %t, want %t", value, got, want)
 		}
-		resource.FreezeContent(content)
+		resource.EncodeMembers(content)
 		if got := p.acceptsContent(content); got != want {
 			t.Errorf("%s: accepted %t, want %t", value, got, want)
 		}
@@ -72,8 +72,8 @@ func TestPlainValidationNeverAcceptsWhatValidationRefuses(t *testing.T) {
 		for range 10 {
 			value := randomValue(r, 3)
 			valid := full.Validate(value).IsValid()
-			frozen, ok := resource.Freeze(value)
-			passes := ok && p.accepts(frozen)
+			raw, ok := resource.EncodeValue(value)
+			passes := ok && p.accepts(raw)
 			if content, isObject := value.(map[string]any); isObject {
 				passes = p.acceptsContent(content)
 			}

@@ -43,7 +43,7 @@ func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(pa
 // Replicas implements [resource.Scaler]. An object without a wished count has
 // no scale; the error comes with the rest of it.
 func (s *scale) Replicas(obj resource.Object) (spec, status int32, selector string, err error) {
-	content := resource.Thawed(obj.(*unstructured.Unstructured).Object)
+	content := resource.DecodedMembers(obj.(*unstructured.Unstructured).Object)
 	wished, found, err := unstructured.NestedInt64(content, fieldsOf(s.specPath)...)
 	if err != nil {
 		return 0, 0, "", err

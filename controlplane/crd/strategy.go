@@ -54,8 +54,8 @@ func (s *strategy) Normalize(obj resource.Object) ([]string, error) {
 	return s.coerce(obj.(*unstructured.Unstructured).Object, true)
 }
 
-// coerce is Normalize, perhaps without defaults. It leaves what is frozen frozen, but for
-// values that have no frozen form any more.
+// coerce is Normalize, perhaps without defaults. It keeps raw members raw, except
+// values that have no canonical encoding any more.
 func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, error) {
 	structural, err := s.schema.Structural()
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 	canonical := hasMeta && canonicalMeta(metadata)
 	// The schema says nothing of what claims to be of another kind; it is refused later.
 	tidy := s.schema.tidy().recognisesObject(content) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
-	if (!canonical || !tidy || s.schema.features().embeds) && resource.ThawContent(content) {
-		defer resource.FreezeContent(content)
+	if (!canonical || !tidy || s.schema.features().embeds) && resource.DecodeMembers(content) {
+		defer resource.EncodeMembers(content)
 	}
 	if !canonical {
 		meta, hasMeta, unknown, err = objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
@@ -198,13 +198,13 @@ func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field
 	if accepted && s.simple() {
 		return nil
 	}
-	content = resource.Thawed(content)
+	content = resource.DecodedMembers(content)
 	if old == nil {
 		if !accepted {
 			errs = append(errs, validation.ValidateCustomResource(nil, content, v.object)...)
 		}
 	} else {
-		before = resource.Thawed(old.(*unstructured.Unstructured).Object)
+		before = resource.DecodedMembers(old.(*unstructured.Unstructured).Object)
 		correlated = common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
 		if !accepted {
 			errs = append(errs, validation.ValidateCustomResourceUpdate(nil, content, before, v.object, validation.WithRatcheting(correlated))...)
@@ -238,14 +238,14 @@ func (s statusStrategy) Validate(ctx context.Context, obj, old resource.Object) 
 	}
 	accepted := true
 	if status, ok := content["status"]; ok && v.status != nil {
-		frozen, ok := resource.Freeze(status)
-		accepted = ok && v.plainStatus.accepts(frozen)
+		raw, ok := resource.EncodeValue(status)
+		accepted = ok && v.plainStatus.accepts(raw)
 	}
 	if accepted && s.simple() {
 		return nil
 	}
-	content = resource.Thawed(content)
-	before := resource.Thawed(old.(*unstructured.Unstructured).Object)
+	content = resource.DecodedMembers(content)
+	before := resource.DecodedMembers(old.(*unstructured.Unstructured).Object)
 	correlated := common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
 	var errs field.ErrorList
 	if status, ok := content["status"]; ok && !accepted {

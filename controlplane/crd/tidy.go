@@ -66,11 +66,11 @@ func (t *tidy) recognisesObject(content map[string]any) bool {
 		switch name {
 		case "apiVersion", "kind", "metadata":
 		default:
-			frozen, ok := resource.Freeze(value)
+			raw, ok := resource.EncodeValue(value)
 			if !ok {
 				return false
 			}
-			if r := frozen.Reader(); !t.recognisesField(name, &r) {
+			if r := raw.Reader(); !t.recognisesField(name, &r) {
 				return false
 			}
 		}
@@ -78,7 +78,7 @@ func (t *tidy) recognisesObject(content map[string]any) bool {
 	return true
 }
 
-func (t *tidy) recognisesField(name string, r *resource.Reader) bool {
+func (t *tidy) recognisesField(name string, r *resource.RawReader) bool {
 	property, known := t.properties[name]
 	switch {
 	case known:
@@ -92,7 +92,7 @@ func (t *tidy) recognisesField(name string, r *resource.Reader) bool {
 
 // recognises reports whether the value that the reader is at would be left as it is, and
 // takes it.
-func (t *tidy) recognises(r *resource.Reader) bool {
+func (t *tidy) recognises(r *resource.RawReader) bool {
 	switch r.Kind() {
 	case 'n':
 		return false

@@ -38,11 +38,11 @@ func TestNormalizeLeavesTidyObjectsUnchanged(t *testing.T) {
 			defaulting.Default(pruned, structural)
 			same := cmp.Equal(pruned, content) && len(unknown) == 0
 			recognised := short.recognisesObject(content)
-			resource.FreezeContent(content)
+			resource.EncodeMembers(content)
 			if short.recognisesObject(content) != recognised {
 				t.Fatalf("%#v: %v is recognised in one form only", structural, content)
 			}
-			resource.ThawContent(content)
+			resource.DecodeMembers(content)
 			switch {
 			case !recognised:
 				tidied++

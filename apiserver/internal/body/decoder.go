@@ -26,22 +26,23 @@ import (
 
 // Decoder reads the bodies of one version of a kind.
 type Decoder struct {
-	// Kind that bodies must be of.
+	// Kind that bodies must have.
 	Kind    schema.GroupVersionKind
 	Version *resource.Version
-	// FieldValidation of the request: what becomes of unknown and duplicate fields.
+	// FieldValidation is the directive of the request for unknown and duplicate fields.
 	FieldValidation string
-	// EquivalentVersions are other versions of the kind with the same fields.
+	// EquivalentVersions are other versions of the kind with the same fields; their
+	// bodies are accepted too.
 	EquivalentVersions []string
-	// Known reports whether the server has a kind, and where it keeps the objects; nil:
-	// it has none.
+	// Known reports whether the server serves a kind, and the bucket of its objects;
+	// nil: it serves none.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
 }
 
 func (d *Decoder) strict() bool { return d.FieldValidation != metav1.FieldValidationIgnore }
 
-// Decode decodes a request body, brings it into shape, and answers its unknown
-// and duplicate fields as its FieldValidation says.
+// Decode decodes a request body, defaults and prunes it, and reports unknown and
+// duplicate fields as FieldValidation says: as an error, as warnings or not at all.
 func (d *Decoder) Decode(r *resource.Request, media negotiate.Media, data []byte) (resource.Object, error) {
 	obj, gvk, findings, err := d.decode(media, data)
 	if err != nil {
@@ -71,7 +72,7 @@ func (d *Decoder) Decode(r *resource.Request, media negotiate.Media, data []byte
 	return obj, nil
 }
 
-// Warn turns what strict decoding found into warnings.
+// Warn adds strict decoding errors to the warnings of a request.
 func Warn(r *resource.Request, findings []error) {
 	for _, f := range findings {
 		text := f.Error()
@@ -84,7 +85,7 @@ func Warn(r *resource.Request, findings []error) {
 	}
 }
 
-// decode reads a body without judging it.
+// decode decodes a body without validating it.
 func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object, gvk schema.GroupVersionKind, findings []error, err error) {
 	if media == negotiate.Protobuf {
 		obj, gvk, err := d.proto(data)
@@ -130,8 +131,8 @@ func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err 
 	var into any = obj
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		unmarshal := wire.Unmarshal
-		if d.Version.Frozen {
-			unmarshal = wire.UnmarshalFrozen
+		if d.Version.RawMembers {
+			unmarshal = wire.UnmarshalRaw
 		}
 		if content, plain := unmarshal(data); plain {
 			u.Object = content
@@ -142,7 +143,7 @@ func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err 
 		if wire.DecodeStrictly(data, obj) {
 			return nil, nil
 		}
-		reflect.ValueOf(obj).Elem().SetZero() // some of it may have been read
+		reflect.ValueOf(obj).Elem().SetZero() // some fields may be set already
 	}
 	if d.strict() {
 		return kjson.UnmarshalStrict(data, into)
@@ -150,8 +151,8 @@ func (d *Decoder) json(data []byte, obj resource.Object) (findings []error, err 
 	return nil, kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 }
 
-// kindOf returns the kind that a body says it is. Of one that could not be
-// decoded it is read apart, because its refusal names it.
+// kindOf returns the kind that a body claims to be. For a body that could not be
+// decoded it is read separately, because the error message names it.
 func kindOf(data []byte, obj resource.Object, decodeErr error) (gvk schema.GroupVersionKind, err error) {
 	var meta metav1.TypeMeta
 	u, custom := obj.(*unstructured.Unstructured)
@@ -180,7 +181,8 @@ func kindOf(data []byte, obj resource.Object, decodeErr error) (gvk schema.Group
 	return gv.WithKind(meta.Kind), err
 }
 
-// stringField returns a field that is a string or absent.
+// stringField returns a field that is a string or absent; ok is false for any other
+// type.
 func stringField(content map[string]any, name string) (value string, ok bool) {
 	v, present := content[name]
 	if !present {
@@ -228,10 +230,11 @@ func withDefaults(gvk, usual schema.GroupVersionKind) schema.GroupVersionKind {
 	return gvk
 }
 
-// schemeName is what messages call the place where kinds are known.
+// schemeName is the Go file that kube-apiserver's messages name for an unregistered
+// kind.
 const schemeName = "pkg/runtime/scheme.go:111"
 
-// mismatch tells that a body is of another kind.
+// mismatch returns the error for a body of another kind than Kind.
 func (d *Decoder) mismatch(gvk schema.GroupVersionKind) error {
 	if d.Known == nil {
 		return runtime.NewNotRegisteredErrForKind(schemeName, gvk)
@@ -246,13 +249,14 @@ func (d *Decoder) mismatch(gvk schema.GroupVersionKind) error {
 	return d.inconvertible(gvk.Version, gvk)
 }
 
-// inconvertible tells that a kind of another home cannot become the wished one.
+// inconvertible returns the error for a kind that kube-apiserver cannot convert to
+// Kind.
 func (d *Decoder) inconvertible(from string, gvk schema.GroupVersionKind) error {
-	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", from, gvk.Kind, home(d.Kind.Group), d.Kind.Kind)
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", from, gvk.Kind, schemePackage(d.Kind.Group), d.Kind.Kind)
 }
 
-// home is what messages call the place of a group.
-func home(group string) string {
+// schemePackage returns the Go package that kube-apiserver's messages name for a group.
+func schemePackage(group string) string {
 	if group == "" {
 		return "core"
 	}
@@ -260,11 +264,11 @@ func home(group string) string {
 	return name
 }
 
-// Patched refuses a document that a patch has made something else than the kind. One
-// without apiVersion is read as the real server reads it: in its internal form, in which
-// fields have other names. internal tells that.
+// Patched returns an error if a patch changed the kind of a document. kube-apiserver
+// decodes a document without apiVersion as its internal version, whose fields have
+// other names; internal reports this case.
 func (d *Decoder) Patched(data []byte) (internal bool, err error) {
-	gvk, err := kindOf(data, nil, errPatched)
+	gvk, err := kindOf(data, nil, errPatchedKind)
 	if err != nil {
 		return false, err
 	}
@@ -278,29 +282,29 @@ func (d *Decoder) Patched(data []byte) (internal bool, err error) {
 	if internal {
 		if d.Known != nil {
 			if _, known := d.Known(gvk); known {
-				return false, d.inconvertible(home(gvk.Group), gvk)
+				return false, d.inconvertible(schemePackage(gvk.Group), gvk)
 			}
 		}
 		gvk.Version = runtime.APIVersionInternal
 		return false, runtime.NewNotRegisteredErrForKind(schemeName, gvk)
 	}
-	if err := d.mismatch(gvk); !apierrors.IsBadRequest(err) { // that is another version of the same objects
+	if err := d.mismatch(gvk); !apierrors.IsBadRequest(err) { // another served version of the same objects
 		return false, err
 	}
 	return false, nil
 }
 
-// errPatched has kindOf read the kind from the data.
-var errPatched = errors.New("patched")
+// errPatchedKind makes kindOf read the kind from the data.
+var errPatchedKind = errors.New("patched")
 
-// otherVersion is the 400 for a body that could be used at another path.
+// otherVersion is the 400 for a body that belongs to another path.
 func (d *Decoder) otherVersion(gvk schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), d.Kind.GroupVersion()))
 }
 
-// refuse is the 400 for a body that cannot be used.
+// refuse is the 400 for a body that cannot be decoded.
 func (d *Decoder) refuse(gvk schema.GroupVersionKind, err error, data []byte) error {
-	if apierrors.IsBadRequest(err) { // said already
+	if apierrors.IsBadRequest(err) { // it has its message already
 		return err
 	}
 	if gvk.Kind != "" {
@@ -309,7 +313,7 @@ func (d *Decoder) refuse(gvk schema.GroupVersionKind, err error, data []byte) er
 	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", d.Kind.Kind, err, summary(data)))
 }
 
-// summary shows the beginning of a body.
+// summary returns the beginning of a body for an error message.
 func summary(data []byte) string {
 	const most = 30
 	if len(data) == 0 {

@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package body reads what clients send: within a limit, in JSON, YAML or protobuf,
-// as an object of the version that the path names.
+// Package body decodes request bodies: within a size limit, from JSON, YAML or
+// protobuf, into an object of the version that the path names.
 //
-// A [Decoder] finds unknown and duplicate fields and says of each wrong body what is
-// wrong with it, in the words that clients know. Patches are not bodies of a kind:
-// package patch reads them.
+// A [Decoder] reports unknown and duplicate fields and returns kube-apiserver's error
+// message for each malformed body. Patches are not objects of a kind: package patch
+// parses them.
 package body

@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Read returns the body of a request and closes it. More than limit bytes are
-// refused with 413; 0 is no limit. One that does not come in time is a
+// Read returns the body of a request and closes it. A body longer than limit bytes is a
+// 413; 0 means no limit. A body that does not arrive before the read deadline is a
 // [context.DeadlineExceeded].
 func Read(r *http.Request, limit int64) ([]byte, error) {
 	defer func() { _ = r.Body.Close() }()

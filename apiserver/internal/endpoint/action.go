@@ -19,20 +19,20 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// act answers a POST to a subresource that is an action. The uid and the
-// resourceVersion of the body are preconditions.
-func (h *Handler) act(ctx context.Context, w *exchange.Writer, req *Request) error {
+// action answers a POST to a subresource that is an action, such as a Pod's binding.
+// The uid and the resourceVersion of the body are preconditions.
+func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) error {
 	sub := req.Sub
-	in, v := h.described(req)
+	in, v := h.subresourceKind(req)
 	offer := negotiate.Offer{Protobuf: v.Typed()}
 	if _, err := negotiate.Output(req.HTTP, offer); err != nil {
 		return err
 	}
-	body, options, err := h.posted(req, in, v)
+	body, options, err := h.readCreate(req, in, v)
 	if err != nil {
 		return err
 	}
-	if err := registry.SettleNamespace(&req.Request, in, body); err != nil {
+	if err := registry.EnsureNamespace(&req.Request, in, body); err != nil {
 		return err
 	}
 	if body.GetName() != req.Name {

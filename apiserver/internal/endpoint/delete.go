@@ -26,7 +26,7 @@ func (h *Handler) deleteOptions(req *Request) (*metav1.DeleteOptions, error) {
 		return nil, err
 	}
 	if len(data) == 0 {
-		if err := parameters(req, o); err != nil {
+		if err := decodeQuery(req, o); err != nil {
 			return nil, err
 		}
 	} else if err := body.DeleteOptions(req.HTTP.Header.Get("Content-Type"), data, o); err != nil {
@@ -50,7 +50,7 @@ func (h *Handler) delete(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err != nil {
 		return err
 	}
-	advise(req, options)
+	warnOfPropagation(req, options)
 	wr := h.newWrite(req, registry.WriteOptions{DryRun: options.DryRun})
 	rec, gone, err := wr.Delete(ctx, req.Name, options)
 	if err != nil {
@@ -61,25 +61,26 @@ func (h *Handler) delete(ctx context.Context, w *exchange.Writer, req *Request) 
 		code = http.StatusAccepted
 	}
 	if gone && !req.Served.Deletion.ReturnsObject {
-		exchange.SendStatus(w, req.HTTP, code, deleted(req.Served, rec.Value))
+		exchange.SendStatus(w, req.HTTP, code, deletionStatus(req.Served, rec.Value))
 		return nil
 	}
 	return h.answerRecord(ctx, w, req, choice, code, req.Served, req.Version, rec)
 }
 
-// advise warns of a default that surprises.
-func advise(req *Request, o *metav1.DeleteOptions) {
-	if advice := req.Served.Deletion.Advice; advice != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
+// warnOfPropagation warns clients that rely on a default propagation policy that
+// differs from what they may expect.
+func warnOfPropagation(req *Request, o *metav1.DeleteOptions) {
+	if advice := req.Served.Deletion.PropagationWarning; advice != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
 		req.Warn(advice)
 	}
 }
 
-// deleted is the Status of a finished deletion.
-func deleted(in *registry.Served, value []byte) *metav1.Status {
+// deletionStatus is the Status that answers a finished deletion.
+func deletionStatus(in *registry.Served, value []byte) *metav1.Status {
 	return &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
 		Name:  wire.String(value, "metadata", "name"),
 		Group: in.Group,
-		Kind:  in.Plural, // clients have always found the resource here
+		Kind:  in.Plural, // kube-apiserver puts the resource here, not the kind
 		UID:   types.UID(wire.String(value, "metadata", "uid")),
 	}}
 }
@@ -98,7 +99,7 @@ func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Writer, req 
 	if err != nil {
 		return err
 	}
-	advise(req, options)
+	warnOfPropagation(req, options)
 	p, err := h.registry.List(ctx, sel, list)
 	if err != nil {
 		return err

@@ -3,12 +3,12 @@
 
 // Package endpoint answers the verbs of resources over HTTP.
 //
-// A [Handler] takes a request that was let in and whose resource is known, and
-// answers it: it negotiates media types, reads bodies and options, patches, and
-// writes objects, lists, tables and watch events in the form that was asked for.
-// Objects come from the registry, or from the Backend of a resource or subresource;
-// the bytes on the wire do not tell which.
+// A [Handler] answers a request that was authenticated and authorized and whose
+// resource is known: it negotiates media types, decodes bodies and options, applies
+// patches, and writes objects, lists, tables and watch events in the negotiated
+// representation. Objects come from the registry, or from the Backend of a resource or
+// subresource; clients cannot tell the two apart.
 //
-// It decides neither who may ask nor what a stored object must be like: the chain
-// before it and the registry below do.
+// Authorization happens before this package (package apiserver), and validation of
+// stored objects below it (package registry).
 package endpoint

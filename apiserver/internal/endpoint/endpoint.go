@@ -28,24 +28,23 @@ import (
 
 // Handler answers requests for resources. It is safe for concurrent use.
 type Handler struct {
-	registry *registry.Registry
-	options  Options
-	scale    *registry.Served // what Scale objects are read and written as
-	traffic  watch.Traffic
-	moments  moments
-	chunks   chunks
-	buffers  sync.Pool // of *[]byte; one belongs to one watch until it has written
+	registry    *registry.Registry
+	options     Options
+	scale       *registry.Served // the kind that Scale objects are decoded and encoded as
+	traffic     watch.Traffic
+	gatherTimer sharedTimer
+	chunks      chunkCache
+	buffers     sync.Pool // of *[]byte; a watch owns one while it has unwritten frames
 }
 
-// Options of a [Handler]: what the server around it gives. All of them are
-// required; a limit that is 0 does not hold.
+// Options of a [Handler]. All fields are required; a limit of 0 means no limit.
 type Options struct {
 	Registry *registry.Registry
-	// Known reports whether anything of a kind is served, and in which bucket its
-	// objects are.
+	// Known reports whether any version of a kind is served, and the bucket of its
+	// objects.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
 	// Watched returns the metrics of one watch.
-	Watched func(r *resource.Request) Watched
+	Watched func(r *resource.Request) WatchMetrics
 	// Jitter returns a duration in [0, limit).
 	Jitter func(limit time.Duration) time.Duration
 	// Log receives failures that no client sees.
@@ -53,20 +52,20 @@ type Options struct {
 
 	BodyBytes       int64
 	PatchOperations int
-	RequestTimeout  time.Duration // as clients are told that it has passed
+	RequestTimeout  time.Duration // named in the message of a request that timed out
 	MinWatch        time.Duration
 	BookmarkEvery   time.Duration
 }
 
 // Watched are the metrics of one watch.
-type Watched struct {
+type WatchMetrics struct {
 	Events prometheus.Counter
 	Sizes  prometheus.Observer
 }
 
-// sent counts the events that go out together; all watches of a resource share
-// the counters.
-func (w Watched) sent(sizes []int) {
+// observe counts events that were written together. All watches of a resource share the
+// counters.
+func (w WatchMetrics) observe(sizes []int) {
 	w.Events.Add(float64(len(sizes)))
 	for _, size := range sizes {
 		w.Sizes.Observe(float64(size))
@@ -106,13 +105,13 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Writer, req *Request) e
 	return apierrors.NewMethodNotSupported(req.groupResource(), req.Verb)
 }
 
-// pathServed reports whether a backend answers any verb at the path of a request.
+// pathServed reports whether a backend implements any verb for the path of a request.
 func pathServed(req *Request) bool {
 	backend := req.Served.Backend
 	_, lists := backend.(resource.Lister)
-	if req.Target.Name == "" { // the other may have come out of a selector
+	if req.Target.Name == "" { // req.Name may be set from a field selector; the path decides here
 		_, creates := backend.(resource.Creater)
-		return lists || creates && !req.everywhere()
+		return lists || creates && !req.allNamespaces()
 	}
 	_, gets := backend.(resource.Getter)
 	_, updates := backend.(resource.Updater)
@@ -120,21 +119,21 @@ func pathServed(req *Request) bool {
 	return gets || updates || deletes
 }
 
-// everywhere tells that a request about objects in namespaces names none.
-func (r *Request) everywhere() bool { return r.Served.Namespaced && r.Namespace == "" }
+// allNamespaces reports whether a request for a namespaced resource names no namespace.
+func (r *Request) allNamespaces() bool { return r.Served.Namespaced && r.Namespace == "" }
 
 type answerer func(ctx context.Context, w *exchange.Writer, req *Request) error
 
-// verbOf returns the handler of a request, nil when its verb is not served.
+// verbOf returns the handler of a request; nil if its verb is not served.
 func (h *Handler) verbOf(req *Request) answerer {
 	if sub := req.Sub; sub != nil {
 		switch {
 		case sub.Backend != nil && sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
 			return nil
 		case sub.Backend != nil:
-			return h.computed(req, sub.Backend)
+			return h.backendVerb(req, sub.Backend)
 		case sub.Action != nil && req.Verb == "create":
-			return h.act
+			return h.action
 		case sub.Action != nil:
 			return nil
 		case req.Name == "" || sub.Verbs != nil && !slices.Contains(sub.Verbs, req.Verb):
@@ -148,11 +147,11 @@ func (h *Handler) verbOf(req *Request) answerer {
 		}
 		return nil
 	}
-	if req.Version.Typed() && (req.Verb == "create" && (req.Name != "" || req.everywhere()) || req.Verb == "deletecollection" && req.everywhere()) {
+	if req.Version.Typed() && (req.Verb == "create" && (req.Name != "" || req.allNamespaces()) || req.Verb == "deletecollection" && req.allNamespaces()) {
 		return nil
 	}
 	if req.Served.Backend != nil {
-		return h.computed(req, req.Served.Backend)
+		return h.backendVerb(req, req.Served.Backend)
 	}
 	if req.HTTP.Method == http.MethodHead && req.Version.Typed() {
 		return nil
@@ -179,7 +178,7 @@ func (h *Handler) verbOf(req *Request) answerer {
 	case "delete":
 		return h.delete
 	case "deletecollection":
-		if req.Served.Deletion.OneByOne {
+		if req.Served.Deletion.NoDeleteCollection {
 			return nil
 		}
 		return h.deleteCollection
@@ -187,7 +186,8 @@ func (h *Handler) verbOf(req *Request) answerer {
 	return nil
 }
 
-// readBody returns the body of a request, within the limit. It reads once.
+// readBody returns the body of a request, bounded by BodyBytes. It is read once and
+// kept.
 func (h *Handler) readBody(req *Request) (data []byte, err error) {
 	if req.body == nil {
 		req.body, err = body.Read(req.HTTP, h.options.BodyBytes)
@@ -195,32 +195,34 @@ func (h *Handler) readBody(req *Request) (data []byte, err error) {
 	return req.body, err
 }
 
-// decoder of bodies of a version; validation is what the request asks for.
+// decoder returns a decoder of bodies in a version; validation is the fieldValidation
+// option of the request.
 func (h *Handler) decoder(in *registry.Served, v *resource.Version, validation string) *body.Decoder {
 	return &body.Decoder{
-		Kind: in.GroupVersionKind(v.Name), Version: v, FieldValidation: directive(validation), EquivalentVersions: in.EquivalentVersions, Known: h.options.Known,
+		Kind: in.GroupVersionKind(v.Name), Version: v, FieldValidation: effectiveFieldValidation(validation), EquivalentVersions: in.EquivalentVersions, Known: h.options.Known,
 	}
 }
 
-// directive is the effective fieldValidation.
-func directive(asked string) string {
+// effectiveFieldValidation returns the fieldValidation directive that applies: Warn by
+// default.
+func effectiveFieldValidation(asked string) string {
 	if asked == "" {
 		return metav1.FieldValidationWarn
 	}
 	return asked
 }
 
-// writeOptions are what all writes may ask for.
+// writeOptions are the options that all writes have in common.
 func writeOptions(dryRun []string, manager, validation string) registry.WriteOptions {
 	return registry.WriteOptions{DryRun: dryRun, FieldManager: manager, FieldValidation: validation}
 }
 
-// newWrite prepares a write of what a request names.
+// newWrite prepares a write of the object that a request names.
 func (h *Handler) newWrite(req *Request, o registry.WriteOptions) *registry.Write {
 	return h.registry.NewWrite(&req.Request, req.Served, req.Sub, o)
 }
 
-// Status classifies an error.
+// Status returns the Status that answers an error.
 func (h *Handler) Status(req *Request, err error) *metav1.Status {
 	var known apierrors.APIStatus
 	var refused *auth.RefusedError
@@ -249,11 +251,11 @@ func (h *Handler) Status(req *Request, err error) *metav1.Status {
 	return &status
 }
 
-// NoSuchResource is the 404 for a path that nothing serves.
+// NoSuchResource is the 404 for a path that is not served.
 func NoSuchResource() error { return Refusal(http.StatusNotFound, "") }
 
-// Refusal is a refusal that names no object, as the paths of built-in kinds have
-// always answered.
+// Refusal is an error that names no object, as kube-apiserver answers on the paths of
+// built-in kinds.
 func Refusal(code int, message string) error {
 	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
 }

@@ -55,7 +55,7 @@ func (h *Handler) patch(ctx context.Context, w *exchange.Writer, req *Request) e
 		return err
 	}
 	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	p := h.newPatching(wr, options.FieldValidation, data)
+	p := h.newPatcher(wr, options.FieldValidation, data)
 	if req.Sub != nil && req.Sub.Scale != nil {
 		return h.patchScale(ctx, w, req, choice, p, t, options)
 	}
@@ -85,7 +85,7 @@ func mediaType(r *http.Request) string {
 	return strings.TrimSpace(contentType)
 }
 
-// patchTypes are the formats that a resource supports.
+// patchTypes returns the patch formats that a resource supports.
 func (r *Request) patchTypes() []string {
 	out := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if r.Version.StrategicMerge {
@@ -94,8 +94,9 @@ func (r *Request) patchTypes() []string {
 	return append(out, string(types.ApplyYAMLPatchType))
 }
 
-// patching turns the current object into the wished one.
-type patching struct {
+// patcher turns the current object into the desired one. It may run several times, once
+// per conflicting write.
+type patcher struct {
 	h         *Handler
 	wr        *registry.Write
 	kind      schema.GroupVersionKind
@@ -105,24 +106,24 @@ type patching struct {
 	directive string
 	body      []byte
 
-	// Either a patch, or an applied configuration.
+	// Exactly one of patch and applied is set.
 	patch     patch.Patch
 	strategic bool
 	applied   *unstructured.Unstructured
-	findings  []error // of the configuration
+	findings  []error // strict decoding errors of the applied configuration
 	force     bool
 }
 
-// newPatching prepares a patch; validation is what the request asks for.
-func (h *Handler) newPatching(wr *registry.Write, validation string, body []byte) *patching {
-	return &patching{
+// newPatcher prepares a patch; validation is the fieldValidation option of the request.
+func (h *Handler) newPatcher(wr *registry.Write, validation string, body []byte) *patcher {
+	return &patcher{
 		h: h, wr: wr, kind: wr.Served.GroupVersionKind(wr.Version.Name), v: wr.Version, strategy: wr.Strategy, ownership: wr.Ownership,
-		directive: directive(validation), body: body,
+		directive: effectiveFieldValidation(validation), body: body,
 	}
 }
 
 // parse reads the patch.
-func (p *patching) parse(t types.PatchType, options *metav1.PatchOptions) (err error) {
+func (p *patcher) parse(t types.PatchType, options *metav1.PatchOptions) (err error) {
 	if t == types.ApplyYAMLPatchType {
 		return p.parseApplied(options)
 	}
@@ -137,7 +138,7 @@ func (p *patching) parse(t types.PatchType, options *metav1.PatchOptions) (err e
 	return err
 }
 
-func (p *patching) parseApplied(options *metav1.PatchOptions) error {
+func (p *patcher) parseApplied(options *metav1.PatchOptions) error {
 	if p.ownership == nil {
 		return apierrors.NewGenericServerResponse(501, "apply", schema.GroupResource{Group: p.kind.Group, Resource: p.kind.Kind}, "",
 			"this server does not track the fields of this kind, so nothing can be applied to it", 0, false)
@@ -168,15 +169,15 @@ func (p *patching) parseApplied(options *metav1.PatchOptions) error {
 	return nil
 }
 
-// change returns what the patch makes of an object; rec is the record that old
-// was read from, or nil.
+// change returns the object with the patch applied; rec is the record that old was
+// decoded from, or nil.
 //
-// The outcome shares with old what they have in common. That is safe because
-// nothing in it changes when it is brought into shape: it has been, unless it
-// comes from elsewhere than the store.
-func (p *patching) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
+// The result may share memory with old. That is safe because later defaulting and
+// pruning do not change what is valid already, and old is; unless old comes from a
+// backend rather than the store.
+func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.Record) (obj resource.Object, err error) {
 	base := old
-	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) { // then nothing is frozen
+	if old != nil && (rec == nil || !p.wr.Served.AsStored(rec, p.v)) { // its members are decoded, not raw
 		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {
@@ -190,14 +191,14 @@ func (p *patching) change(ctx context.Context, old resource.Object, rec *storage
 	if old == nil && obj.GetUID() != "" {
 		return nil, apierrors.NewConflict(p.wr.Served.GroupResource(), p.wr.Request.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
 	}
-	if err := registry.SettleNamespace(p.wr.Request, p.wr.Served, obj); err != nil {
+	if err := registry.EnsureNamespace(p.wr.Request, p.wr.Served, obj); err != nil {
 		return nil, err
 	}
 	return obj, checkName(p.wr.Request, obj)
 }
 
 // apply merges the applied configuration.
-func (p *patching) apply(old resource.Object) (resource.Object, error) {
+func (p *patcher) apply(old resource.Object) (resource.Object, error) {
 	if old == nil {
 		old = p.v.NewObject()
 		old.GetObjectKind().SetGroupVersionKind(p.kind)
@@ -206,8 +207,8 @@ func (p *patching) apply(old resource.Object) (resource.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok && p.v.Frozen {
-		wire.Freeze(u.Object)
+	if u, ok := obj.(*unstructured.Unstructured); ok && p.v.RawMembers {
+		wire.EncodeMembers(u.Object)
 	}
 	if _, err := p.strategy.Normalize(obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -222,7 +223,7 @@ func (p *patching) apply(old resource.Object) (resource.Object, error) {
 }
 
 // patched applies a patch to the JSON of an object.
-func (p *patching) patched(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
+func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error) {
 	value, doc, err := p.document(ctx, old, rec)
 	if err != nil {
 		return nil, err
@@ -250,8 +251,8 @@ func (p *patching) patched(ctx context.Context, old resource.Object, rec *storag
 	return p.ownership.Update(old, obj, p.wr.Manager)
 }
 
-// document is the object to be patched: as JSON, for messages, and decoded.
-func (p *patching) document(ctx context.Context, old resource.Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
+// document returns the object to be patched: as JSON, for error messages, and decoded.
+func (p *patcher) document(ctx context.Context, old resource.Object, rec *storage.Record) (value []byte, doc map[string]any, err error) {
 	if rec != nil {
 		value, err = p.h.registry.JSON(ctx, p.wr.Served, p.v, rec)
 	} else {
@@ -266,8 +267,9 @@ func (p *patching) document(ctx context.Context, old resource.Object, rec *stora
 	return value, doc, kjson.UnmarshalCaseSensitivePreserveInts(value, &doc)
 }
 
-// decode makes an object of a patched document, and finds its unknown fields.
-func (p *patching) decode(doc map[string]any) (resource.Object, []error, error) {
+// decode turns a patched document into an object and returns its unknown and duplicate
+// fields.
+func (p *patcher) decode(doc map[string]any) (resource.Object, []error, error) {
 	var obj resource.Object
 	var findings []error
 	switch {
@@ -293,7 +295,7 @@ func (p *patching) decode(doc map[string]any) (resource.Object, []error, error) 
 			}
 		}
 		if internal {
-			findings = strange(doc)
+			findings = unknownFields(doc)
 		} else if findings, err = kjson.UnmarshalStrict(raw, obj); err != nil {
 			return nil, nil, err
 		}
@@ -305,8 +307,8 @@ func (p *patching) decode(doc map[string]any) (resource.Object, []error, error) 
 		if metadata, ok := doc["metadata"].(map[string]any); ok {
 			doc["metadata"] = maps.Clone(metadata) // the server writes to it
 		}
-		if p.v.Frozen {
-			wire.Freeze(doc)
+		if p.v.RawMembers {
+			wire.EncodeMembers(doc)
 		}
 		obj = u
 	}
@@ -320,10 +322,9 @@ func (p *patching) decode(doc map[string]any) (resource.Object, []error, error) 
 	return obj, findings, nil
 }
 
-// refuse is the 422 for a patch whose outcome is not an object of the kind.
-// It shows the outcome before it was brought into shape, or a strategic patch
-// itself.
-func (p *patching) refuse(original []byte, err error) error {
+// refuse returns the 422 for a patch whose result is not an object of the kind. The
+// message quotes the result before defaulting, or a strategic merge patch itself.
+func (p *patcher) refuse(original []byte, err error) error {
 	doc := map[string]any{}
 	source := original
 	if p.strategic {
@@ -340,7 +341,7 @@ func (p *patching) refuse(original []byte, err error) error {
 		if patchErr != nil {
 			return patchErr
 		}
-		raw, encodeErr := quote(original, doc, patched)
+		raw, encodeErr := encodeForMessage(original, doc, patched)
 		if encodeErr != nil {
 			return encodeErr
 		}

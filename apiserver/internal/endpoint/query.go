@@ -19,10 +19,10 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 )
 
-// parameters decodes the query of a request into an options object, which stays as it
-// is where there is none.
-func parameters(req *Request, into runtime.Object) error {
-	if !req.asks() {
+// decodeQuery decodes the query of a request into an options object. Without a query it
+// changes nothing.
+func decodeQuery(req *Request, into runtime.Object) error {
+	if !req.hasQuery() {
 		return nil
 	}
 	if err := listscheme.ParameterCodec.DecodeParameters(req.Query(), metav1.SchemeGroupVersion, into); err != nil {
@@ -38,12 +38,13 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// asked decodes and checks the options of a request. Those of no query are valid.
-func asked[O runtime.Object](req *Request, o O, kind string, check func(O) field.ErrorList) error {
-	if !req.asks() {
+// queryOptions decodes and validates the options of a request. The options of an empty
+// query are valid.
+func queryOptions[O runtime.Object](req *Request, o O, kind string, check func(O) field.ErrorList) error {
+	if !req.hasQuery() {
 		return nil
 	}
-	if err := parameters(req, o); err != nil {
+	if err := decodeQuery(req, o); err != nil {
 		return err
 	}
 	return invalidOptions(kind, check(o))
@@ -51,32 +52,32 @@ func asked[O runtime.Object](req *Request, o O, kind string, check func(O) field
 
 func createOptions(req *Request) (*metav1.CreateOptions, error) {
 	o := &metav1.CreateOptions{}
-	err := asked(req, o, "CreateOptions", metavalidation.ValidateCreateOptions)
+	err := queryOptions(req, o, "CreateOptions", metavalidation.ValidateCreateOptions)
 	o.TypeMeta = registry.OptionsKind("CreateOptions")
 	return o, err
 }
 
 func updateOptions(req *Request) (*metav1.UpdateOptions, error) {
 	o := &metav1.UpdateOptions{}
-	err := asked(req, o, "UpdateOptions", metavalidation.ValidateUpdateOptions)
+	err := queryOptions(req, o, "UpdateOptions", metavalidation.ValidateUpdateOptions)
 	o.TypeMeta = registry.OptionsKind("UpdateOptions")
 	return o, err
 }
 
 func patchOptions(req *Request, t types.PatchType) (*metav1.PatchOptions, error) {
 	o := &metav1.PatchOptions{}
-	if err := parameters(req, o); err != nil {
+	if err := decodeQuery(req, o); err != nil {
 		return nil, err
 	}
 	o.TypeMeta = registry.OptionsKind("PatchOptions")
 	return o, invalidOptions("PatchOptions", metavalidation.ValidatePatchOptions(o, t))
 }
 
-// listOptions are the options of a list, a watch or a deletecollection, checked,
-// with what they select.
+// listOptions returns the validated options of a list, watch or deletecollection, and
+// the selection that they describe.
 func (h *Handler) listOptions(req *Request) (*internalversion.ListOptions, *registry.Selection, error) {
 	o := &internalversion.ListOptions{}
-	if err := parameters(req, o); err != nil {
+	if err := decodeQuery(req, o); err != nil {
 		return nil, nil, err
 	}
 	if req.Verb == "watch" {

@@ -31,7 +31,7 @@ func TestNoQueryIsDecodedAsAnEmptyOne(t *testing.T) {
 		if err := listscheme.ParameterCodec.DecodeParameters(url.Values{}, metav1.SchemeGroupVersion, want); err != nil {
 			t.Fatalf("%T: %v", want, err)
 		}
-		if err := parameters(&Request{HTTP: &http.Request{URL: &url.URL{}}}, got); err != nil {
+		if err := decodeQuery(&Request{HTTP: &http.Request{URL: &url.URL{}}}, got); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

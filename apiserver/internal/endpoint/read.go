@@ -20,13 +20,13 @@ func (h *Handler) get(ctx context.Context, w *exchange.Writer, req *Request) err
 	}
 	var options metav1.GetOptions
 	if req.HTTP.URL.RawQuery != "" {
-		if err := parameters(req, &options); err != nil {
+		if err := decodeQuery(req, &options); err != nil {
 			return err
 		}
 	}
 	at, err := registry.ParseRevision(options.ResourceVersion)
 	if err != nil {
-		return err // a 500, as clients have always been told
+		return err // a 500, as kube-apiserver answers
 	}
 	rec, err := h.registry.Get(ctx, req.Served, req.Namespace, req.Name, at)
 	if err != nil {

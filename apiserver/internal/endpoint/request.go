@@ -16,22 +16,22 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// Request is an API request with what the server has found out about it.
+// Request is an API request, parsed and routed.
 type Request struct {
 	resource.Request
-	// HTTP is the request as it came.
+	// HTTP is the request as it was received.
 	HTTP *http.Request
 	// Target of its path.
 	Target exchange.Target
-	// Served is the resource that the path names, and Sub its subresource; nil when
-	// there is none.
+	// Served is the resource that the path names, and Sub its subresource; nil if there
+	// is none.
 	Served *registry.Served
 	Sub    *resource.Subresource
-	values url.Values // of the query; see Query
-	body   []byte     // as read; nil before
+	values url.Values // see Query
+	body   []byte     // nil until readBody
 }
 
-// Query returns the parsed query; it parses once.
+// Query returns the query, parsed on first use.
 func (r *Request) Query() url.Values {
 	if r.values == nil {
 		r.values = r.HTTP.URL.Query()
@@ -39,19 +39,20 @@ func (r *Request) Query() url.Values {
 	return r.values
 }
 
-// asks reports whether there is a query.
-func (r *Request) asks() bool { return r.HTTP.URL.RawQuery != "" }
+// hasQuery reports whether the URL has a query.
+func (r *Request) hasQuery() bool { return r.HTTP.URL.RawQuery != "" }
 
-// Asked returns a parameter of the query that was read; empty when nobody has
-// looked at the query.
-func (r *Request) Asked(name string) string { return r.values.Get(name) }
+// ReadParameter returns a parameter of the query if [Request.Query] was called before,
+// and "" otherwise.
+func (r *Request) ReadParameter(name string) string { return r.values.Get(name) }
 
-// Again returns a request as it came, to be answered anew. Its warnings are kept.
-func (r *Request) Again() *Request {
+// Retry returns a copy of the request as it was received, to be routed and answered
+// again. Its warnings are kept.
+func (r *Request) Retry() *Request {
 	return &Request{Request: resource.Request{Path: r.Path, UserAgent: r.UserAgent, User: r.User, Warnings: r.Warnings}, HTTP: r.HTTP, Target: r.Target, body: r.body}
 }
 
-// LongRunning reports whether a request may take as long as it likes.
+// LongRunning reports whether a request has no time limit: a watch or a connection.
 func (r *Request) LongRunning() bool {
 	if r.Verb == "watch" {
 		return true
@@ -71,11 +72,11 @@ func (r *Request) offer() negotiate.Offer {
 	return negotiate.Offer{Protobuf: r.Version.Typed(), Shapes: true, Stream: r.Verb == "watch"}
 }
 
-// negotiate chooses the form of the answer.
+// negotiate chooses the representation of the answer.
 func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
 	choice, err := negotiate.Output(r.HTTP, offer)
 	if err != nil && r.Version.Typed() {
-		if offer.Stream { // what only objects have, YAML, gets as far as the watch
+		if offer.Stream { // YAML is refused later, with another error, because objects have it and watches do not
 			one := offer
 			one.Stream = false
 			if _, wrong := negotiate.Output(r.HTTP, one); wrong == nil {
@@ -88,7 +89,7 @@ func (r *Request) negotiate(offer negotiate.Offer) (negotiate.Choice, error) {
 	return choice, err
 }
 
-// answerOffer is what a request can be answered with.
+// answerOffer returns the representations in which a request can be answered.
 func (r *Request) answerOffer() negotiate.Offer {
 	offer := r.offer()
 	if r.Sub != nil && r.Sub.Scale != nil {

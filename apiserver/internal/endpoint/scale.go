@@ -21,26 +21,26 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// newScaleKind describes Scale as if it were a resource, for the decoding and
-// encoding of it.
+// newScaleKind describes autoscaling/v1 Scale as a resource, so that it is decoded and
+// encoded like one.
 func newScaleKind(g *registry.Registry) *registry.Served {
 	r := &resource.Resource{
 		Names:    resource.Names{Group: "autoscaling", Plural: "scales", Singular: "scale", Kind: "Scale", ListKind: "ScaleList", Namespaced: true},
-		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &autoscalingv1.Scale{} }, Strategy: anything{}, Printer: scalePrinter{}}},
+		Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &autoscalingv1.Scale{} }, Strategy: noRules{}, Printer: scalePrinter{}}},
 		Storage:  resource.Storage{Version: "v1"},
 	}
 	return g.Serve(r)
 }
 
-// anything is the strategy of kinds whose rules are elsewhere.
-type anything struct{}
+// noRules is the strategy of kinds that another strategy validates.
+type noRules struct{}
 
-func (anything) Normalize(resource.Object) ([]string, error)               { return nil, nil }
-func (anything) Prepare(context.Context, resource.Object, resource.Object) {}
-func (anything) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {
+func (noRules) Normalize(resource.Object) ([]string, error)               { return nil, nil }
+func (noRules) Prepare(context.Context, resource.Object, resource.Object) {}
+func (noRules) Validate(context.Context, resource.Object, resource.Object) field.ErrorList {
 	return nil
 }
-func (anything) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
+func (noRules) Warnings(context.Context, resource.Object, resource.Object) []string { return nil }
 
 type scalePrinter struct{}
 
@@ -60,7 +60,7 @@ func (scalePrinter) Cells(obj resource.Object) ([]any, error) {
 
 func (h *Handler) answerScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, scale *autoscalingv1.Scale) error {
 	v := &h.scale.Versions[0]
-	rec, err := h.registry.Transient(h.scale, v, scale)
+	rec, err := h.registry.TransientRecord(h.scale, v, scale)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 	if err != nil {
 		return err
 	}
-	put, options, err := h.put(req, h.scale, &h.scale.Versions[0])
+	put, options, err := h.readUpdate(req, h.scale, &h.scale.Versions[0])
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 }
 
 // patchScale answers a PATCH of a Scale.
-func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *patching, t types.PatchType, options *metav1.PatchOptions) error {
+func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *patcher, t types.PatchType, options *metav1.PatchOptions) error {
 	v := h.scale.Versions[0]
 	v.StrategicMerge = req.Version.StrategicMerge
 	p.v, p.kind = &v, h.scale.GroupVersionKind("v1")
-	p.strategy, p.ownership = anything{}, req.Sub.Ownership
+	p.strategy, p.ownership = noRules{}, req.Sub.Ownership
 	if err := p.parse(t, options); err != nil {
 		return err
 	}
@@ -101,18 +101,18 @@ func (h *Handler) patchScale(ctx context.Context, w *exchange.Writer, req *Reque
 	})
 }
 
-// unset is the count of a Scale whose object has none.
-const unset = math.MinInt32
+// unsetReplicas marks a Scale whose object has no replica count.
+const unsetReplicas = math.MinInt32
 
-// writeScale carries a change of a Scale over to the object.
+// writeScale applies a change of a Scale to the object that it scales.
 func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, wr *registry.Write, change func(context.Context, *autoscalingv1.Scale) (resource.Object, error)) error {
 	record, _ := req.Sub.Ownership.(resource.ScaleOwnership)
 	rec, _, err := wr.Replace(ctx, func(ctx context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
 		scale, missing := registry.Scale(req.Sub.Scale, old)
 		if missing != nil {
-			// Without a count there is nothing to read, but one can be set.
+			// The object has no replica count to read, but it can be set.
 			scale = registry.BareScale(old)
-			scale.Spec.Replicas = unset
+			scale.Spec.Replicas = unsetReplicas
 		}
 		var err error
 		if record != nil {
@@ -131,10 +131,11 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 		if !ok {
 			return nil, apierrors.NewInternalError(errors.New("admission replaced the Scale by something else"))
 		}
-		if wished.Spec.Replicas == unset {
+		if wished.Spec.Replicas == unsetReplicas {
 			return nil, missing
 		}
-		// The strategy of a custom resource knows its own field by name.
+		// The strategy of a custom resource validates the count under the name of its
+		// own field.
 		if wished.Spec.Replicas < 0 && req.Version.Typed() {
 			return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), wished.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "replicas"), wished.Spec.Replicas, "must be greater than or equal to 0"),
@@ -167,7 +168,7 @@ func (h *Handler) writeScale(ctx context.Context, w *exchange.Writer, req *Reque
 		return err
 	}
 	scale, err := registry.Scale(req.Sub.Scale, obj)
-	if err != nil && !apierrors.IsInternalError(err) { // the version stored may have no such count
+	if err != nil && !apierrors.IsInternalError(err) { // the stored version may have no replica count
 		return err
 	}
 	return h.answerScale(ctx, w, req, choice, scale)

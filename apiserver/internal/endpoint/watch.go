@@ -20,8 +20,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// watch answers with the changes of a collection, until the time is up, the
-// client leaves, the resource is replaced or the server stops.
+// watch sends the changes of a collection until its timeout ends, the client
+// disconnects, the resource is replaced or the server stops.
 func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) error {
 	choice, err := req.negotiate(req.offer())
 	if err != nil {
@@ -33,7 +33,7 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	}
 	after, err := registry.ParseRevision(options.ResourceVersion)
 	if err != nil {
-		return err // a 500, as clients have always been told
+		return err // a 500, as kube-apiserver answers
 	}
 	out := &watchWriter{h: h, w: w, req: req, choice: choice, metrics: h.options.Watched(&req.Request)}
 	if choice.Shape == negotiate.Table {
@@ -41,7 +41,7 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 			out.printer = table.Default()
 		}
 	}
-	run := &watching{h: h, sel: sel, out: out, replaced: req.Served.Gone}
+	run := &watchRun{h: h, sel: sel, out: out, replaced: req.Served.Gone}
 	stream := watch.Options{Matches: sel.Matches, After: after}
 	stream.Initial, stream.InitialEnd = initial(options)
 	if options.AllowWatchBookmarks {
@@ -55,8 +55,8 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	if stream.Initial {
 		at = after
 	}
-	// Errors up to here are answers; from here on they are events.
-	if run.view, err = h.registry.Fresh(ctx, at); err != nil {
+	// Up to here errors are answers; from here on they are ERROR events.
+	if run.view, err = h.registry.ViewAtLeast(ctx, at); err != nil {
 		return err
 	}
 	if !stream.Initial && after == 0 {
@@ -69,17 +69,17 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	if choice.WholeProtobuf() && sel.Everything() {
 		defer req.Served.WatchedAsProto(req.Version)()
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.life(options))
+	ctx, cancel := context.WithTimeout(ctx, h.watchTimeout(options))
 	defer cancel()
 	defer context.AfterFunc(req.Served.Gone, cancel)()
-	if inner, ok := socket(w, req.HTTP); ok {
-		return run.serveSocket(ctx, inner)
+	if inner, ok := webSocketRequest(w, req.HTTP); ok {
+		return run.serveWebSocket(ctx, inner)
 	}
 	return run.serve(ctx)
 }
 
-// initial reports whether a watch begins with the present objects, and whether a
-// bookmark ends them.
+// initial reports whether a watch begins with synthetic ADDED events for the existing
+// objects, and whether a bookmark marks their end.
 func initial(o *internalversion.ListOptions) (objects, end bool) {
 	if o.SendInitialEvents != nil {
 		return *o.SendInitialEvents, *o.SendInitialEvents && o.AllowWatchBookmarks
@@ -87,8 +87,8 @@ func initial(o *internalversion.ListOptions) (objects, end bool) {
 	return o.ResourceVersion == "" || o.ResourceVersion == "0", false
 }
 
-// life is how long a watch lasts.
-func (h *Handler) life(o *internalversion.ListOptions) time.Duration {
+// watchTimeout returns how long a watch lasts.
+func (h *Handler) watchTimeout(o *internalversion.ListOptions) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		return time.Duration(*o.TimeoutSeconds) * time.Second
 	}
@@ -98,9 +98,9 @@ func (h *Handler) life(o *internalversion.ListOptions) time.Duration {
 	return h.options.MinWatch + h.options.Jitter(h.options.MinWatch)
 }
 
-// watching is one watch under way: it drives the protocol's state machine with
+// watchRun is one watch in progress: it drives the state machine of package watch with
 // the store and the clock.
-type watching struct {
+type watchRun struct {
 	h        *Handler
 	sel      *registry.Selection
 	stream   *watch.Stream
@@ -108,26 +108,26 @@ type watching struct {
 	view     storage.View
 	from     storage.Revision
 	replaced context.Context
-	// wait ends when the next bookmark is due, at due.
+	// wait is done when the next bookmark is due, at due.
 	wait   context.Context
 	due    time.Time
 	cancel context.CancelFunc
 	pace   watch.Pace
-	// gathered tells that it has waited for what comes next.
+	// gathered is set while the watch has waited for further events before it sends.
 	gathered bool
 }
 
-// gather lets events come together, if there is much to send. The pauses are short
-// enough for the end of the watch to wait for them.
-func (r *watching) gather(events int) {
+// gather waits for further events if all watches together send many. The pause is
+// shorter than the end of a watch is allowed to take.
+func (r *watchRun) gather(events int) {
 	moment := r.pace.Sent(&r.h.traffic, time.Now(), events)
 	if r.gathered = !moment.IsZero(); r.gathered {
-		<-r.h.moments.at(moment)
+		<-r.h.gatherTimer.C(moment)
 	}
 }
 
-// send sends what changes have become.
-func (r *watching) send(ctx context.Context, frames []watch.Frame) error {
+// send writes the frames of changes.
+func (r *watchRun) send(ctx context.Context, frames []watch.Frame) error {
 	for r.gathered && len(frames) > 0 {
 		n, err := r.out.chunk(ctx, frames)
 		if err != nil {
@@ -146,7 +146,7 @@ func (r *watching) send(ctx context.Context, frames []watch.Frame) error {
 	return nil
 }
 
-func (r *watching) serve(ctx context.Context) error {
+func (r *watchRun) serve(ctx context.Context) error {
 	if err := r.out.open(); err != nil {
 		return nil
 	}
@@ -167,22 +167,22 @@ func (r *watching) serve(ctx context.Context) error {
 			return nil
 		}
 	}
-	r.view = nil // it pins what it shows
+	r.view = nil // the view pins the records of its revision
 	if r.out.flush() != nil {
 		return nil
 	}
 	for {
 		if err := r.next(ctx, cursor); err != nil {
-			r.rest(ctx, cursor)
+			r.drain(ctx, cursor)
 			r.end(ctx, err)
 			return nil
 		}
 	}
 }
 
-// rest sends what was there when the watch was told to end: an event that was
-// committed before the end is never left out because both came at once.
-func (r *watching) rest(ctx context.Context, cursor storage.Cursor) {
+// drain sends the events that were committed before the watch was told to end: none of
+// them is left out because the end was noticed first.
+func (r *watchRun) drain(ctx context.Context, cursor storage.Cursor) {
 	batch, err := cursor.Poll()
 	if err != nil || len(batch.Events) == 0 {
 		return
@@ -192,21 +192,22 @@ func (r *watching) rest(ctx context.Context, cursor storage.Cursor) {
 			return
 		}
 	}
-	_ = r.out.flush() // the end of the watch says the rest
+	_ = r.out.flush() // an error of the connection ends the watch anyway
 }
 
-// next waits for changes, or for a bookmark to be due, and sends them.
-func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
+// next waits for changes or for a bookmark to be due, and sends them.
+func (r *watchRun) next(ctx context.Context, cursor storage.Cursor) error {
 	batch, err := cursor.Next(r.untilDue(ctx))
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// The bookmark names the newest revision, not that of the last event.
+		// The bookmark names the newest revision of the store, which may be newer than
+		// the last event.
 		batch, err = cursor.Poll()
 	}
 	if err != nil {
 		return err
 	}
-	// The cursor does not yield them again: what it has given is sent, whatever
-	// ends the watch meanwhile. Writing to a client that has left fails by itself.
+	// The cursor does not return these events again: they are sent even if the watch is
+	// told to end meanwhile. Writing to a disconnected client fails by itself.
 	sending := context.WithoutCancel(ctx)
 	frames := r.stream.Batch(batch)
 	if err := r.send(sending, frames); err != nil {
@@ -224,8 +225,8 @@ func (r *watching) next(ctx context.Context, cursor storage.Cursor) error {
 	return nil
 }
 
-// untilDue returns a context that ends when a bookmark is due.
-func (r *watching) untilDue(ctx context.Context) context.Context {
+// untilDue returns a context that is done when a bookmark is due.
+func (r *watchRun) untilDue(ctx context.Context) context.Context {
 	due := r.stream.Due()
 	if due.IsZero() {
 		return ctx
@@ -240,15 +241,15 @@ func (r *watching) untilDue(ctx context.Context) context.Context {
 	return r.wait
 }
 
-// end sends the last frame. A watch whose time is up, or that has fallen
-// behind, ends in order: the client resumes where it is. One that asks for what
-// is gone is told so.
-func (r *watching) end(ctx context.Context, err error) {
+// end sends the last frame. A watch that timed out or that fell too far behind ends
+// without an error: the client resumes from its last revision. One whose revision was
+// compacted gets a 410 ERROR event.
+func (r *watchRun) end(ctx context.Context, err error) {
 	var frame watch.Frame
 	var ok bool
 	switch {
 	case errors.Is(err, context.Canceled) && r.replaced.Err() == nil:
-		return // the client has left
+		return // the client has disconnected
 	case errors.Is(err, storage.ErrCompacted):
 		frame, ok = r.stream.Fail(apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", r.from, r.h.registry.Newest(ctx))))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),

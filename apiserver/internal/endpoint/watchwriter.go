@@ -21,28 +21,28 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// watchWriter writes frames in the form that was chosen.
+// watchWriter writes watch frames in the negotiated representation.
 type watchWriter struct {
 	h       *Handler
 	w       *exchange.Writer
 	req     *Request
 	choice  negotiate.Choice
-	metrics Watched
+	metrics WatchMetrics
 	// printer of a watch that is answered with tables.
 	printer resource.Printer
-	// headed tells that the columns of a table have been sent.
+	// headed is set once the column definitions of the table were sent.
 	headed  bool
 	pending bool
-	// buffer are the frames that have not been written, nil when there are none;
-	// sizes are those of their objects.
+	// buffer holds the frames that are not written yet, nil if there are none; sizes
+	// are those of their objects.
 	buffer *[]byte
 	sizes  []int
-	// socket takes the frames in place of w, as messages that end at ends.
+	// socket receives the frames instead of w, as messages that end at ends.
 	socket *websocket.Conn
 	ends   []int
 }
 
-// open sends the headers.
+// open sends the response headers.
 func (o *watchWriter) open() error {
 	if o.socket != nil {
 		return nil
@@ -57,8 +57,8 @@ func (o *watchWriter) open() error {
 	return nil
 }
 
-// flushAt is how much a watch gathers before it writes: what 200 watches get at once
-// when they gather, and less than HTTP/2 sends unasked.
+// flushAt is how many bytes a watch buffers before it writes: about what 200 watches
+// receive in one pause, and less than the initial window of an HTTP/2 stream.
 const flushAt = 60 << 10
 
 func (o *watchWriter) flush() error {
@@ -77,7 +77,7 @@ func (o *watchWriter) flush() error {
 		if o.socket == nil {
 			o.w.Flush()
 		}
-		o.metrics.sent(o.sizes)
+		o.metrics.observe(o.sizes)
 		o.sizes = o.sizes[:0]
 	}
 	return nil
@@ -85,17 +85,17 @@ func (o *watchWriter) flush() error {
 
 func (o *watchWriter) write() error {
 	if o.socket != nil {
-		return o.messages()
+		return o.writeMessages()
 	}
 	_, err := o.w.Write(*o.buffer)
 	return err
 }
 
-// frame appends one frame; an error means that the watch cannot go on.
+// frame buffers one frame; an error means that the watch must end.
 func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
 	object, err := o.object(ctx, &f)
 	if err != nil {
-		// An object that cannot be shown ends the watch, but not silently.
+		// An object that cannot be encoded ends the watch with an ERROR event.
 		f = watch.Frame{Type: watch.Error, Err: err}
 		if object, err = o.object(ctx, &f); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (o *watchWriter) append(t watch.Type, object wire.Rope) {
 
 func (o *watchWriter) appendFrame(b []byte, t watch.Type, object wire.Rope) []byte {
 	if o.choice.Media == negotiate.Protobuf {
-		return wire.AppendEvent(b, string(t), object, o.socket == nil) // a message knows its length
+		return wire.AppendEvent(b, string(t), object, o.socket == nil) // a WebSocket message needs no length prefix
 	}
 	b = append(b, `{"type":"`...)
 	b = append(b, t...)
@@ -149,7 +149,8 @@ func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Rope, er
 	}
 	rec := f.Record
 	if f.Revision != 0 && rec.Stamp > 0 {
-		// It left the selection: its last selected state, at this revision.
+		// The object left the selection: a DELETED event carries its last selected
+		// state at this revision.
 		rec = &storage.Record{
 			Key: rec.Key, Created: rec.Created, Modified: rec.Modified, Stamp: rec.Stamp,
 			Value: wire.Restamp(rec.Value, rec.Stamp, int64(f.Revision)),
@@ -159,20 +160,20 @@ func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Rope, er
 		table, err := o.table(ctx, rec)
 		return wire.Rope{Head: table}, err
 	}
-	return o.h.object1(ctx, o.choice, o.req.Served, o.req.Version, rec)
+	return o.h.encodeObject(ctx, o.choice, o.req.Served, o.req.Version, rec)
 }
 
 func (o *watchWriter) table(ctx context.Context, rec *storage.Record) ([]byte, error) {
-	t, err := o.h.tableOf(ctx, o.req, o.choice, o.req.Served, o.req.Version, []*storage.Record{rec})
+	t, err := o.h.table(ctx, o.req, o.choice, o.req.Served, o.req.Version, []*storage.Record{rec})
 	if err != nil {
 		return nil, err
 	}
 	t.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
-	return o.headless(t)
+	return o.encodeTable(t)
 }
 
-// headless encodes a table; only the first of a watch has the columns.
-func (o *watchWriter) headless(t *metav1.Table) ([]byte, error) {
+// encodeTable encodes a table; only the first one of a watch has column definitions.
+func (o *watchWriter) encodeTable(t *metav1.Table) ([]byte, error) {
 	if o.headed {
 		t.ColumnDefinitions = nil
 	}
@@ -189,7 +190,7 @@ func (o *watchWriter) status(err error) ([]byte, error) {
 	return wire.Envelope("v1", "Status", raw), err
 }
 
-// bookmark is an object of the watched kind with nothing but a revision.
+// bookmark returns an object of the watched kind that has only a resourceVersion.
 func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
 	revision := strconv.FormatInt(int64(f.Revision), 10)
 	in, v := o.req.Served, o.req.Version
@@ -225,7 +226,7 @@ func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.headless(&metav1.Table{
+	return o.encodeTable(&metav1.Table{
 		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(o.choice)},
 		ListMeta:          metav1.ListMeta{ResourceVersion: revision},
 		ColumnDefinitions: o.printer.Columns(),

@@ -21,22 +21,23 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// gzipAbove is the size from which answers are compressed for those who can
-// read it.
+// gzipAbove is the size in bytes from which answers are compressed if the client
+// accepts gzip.
 const gzipAbove = 128 << 10
 
-// Body is an answer made of pieces that others own.
+// Body is an answer that consists of byte slices owned by others, such as cached
+// encodings.
 type Body struct {
 	begin []byte
 	parts [][]byte
 	size  int
-	few   [few][]byte // what parts begins in where there is one object
+	few   [few][]byte // backing array of parts for answers with one object
 }
 
-// few pieces are not worth gathering: a connection takes them one by one.
+// few pieces are written one by one instead of being copied together.
 const few = 2
 
-// NewBody returns an empty body with room for some pieces.
+// NewBody returns an empty body with capacity for some pieces.
 func NewBody(pieces int) *Body {
 	if pieces > few {
 		return &Body{parts: make([][]byte, 0, pieces)}
@@ -46,13 +47,13 @@ func NewBody(pieces int) *Body {
 	return b
 }
 
-// Begin sets what comes before all pieces.
+// Begin sets the first piece, after the others were added.
 func (b *Body) Begin(p []byte) {
 	b.size += len(p) - len(b.begin)
 	b.begin = p
 }
 
-// Len is the number of bytes so far.
+// Len is the size in bytes so far.
 func (b *Body) Len() int { return b.size }
 
 // Add appends a piece.
@@ -71,7 +72,7 @@ func (b *Body) AddRope(r wire.Rope) {
 	}
 }
 
-// AddString appends a text.
+// AddString appends a string.
 func (b *Body) AddString(s string) { b.Add([]byte(s)) }
 
 func (b *Body) bytes() []byte {
@@ -81,16 +82,16 @@ func (b *Body) bytes() []byte {
 	return append(slices.Clone(b.begin), bytes.Join(b.parts, nil)...)
 }
 
-// copyBuffers are for gathering pieces, so that small ones do not reach the
-// connection one by one. They belong to one answer at a time.
+// copyBuffers collect small pieces before they are written to the connection. A buffer
+// belongs to one answer at a time.
 var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 var gzipWriters = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // fails for bad levels only
+	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // fails for an invalid level only
 	return w
 }}
 
-// Send writes an answer, compressed if it is large and the client can read that.
+// Send writes an answer, compressed if it is large and the client accepts that.
 func Send(w *Writer, r *http.Request, code int, contentType string, b *Body) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
@@ -101,7 +102,7 @@ func Send(w *Writer, r *http.Request, code int, contentType string, b *Body) {
 		z := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(z)
 		z.Reset(w)
-		if b.writeTo(z) == nil { // else the client is gone, and nobody is left to tell
+		if b.writeTo(z) == nil { // else the client has disconnected
 			_ = z.Close()
 		}
 		return
@@ -153,7 +154,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// SendJSON writes JSON in the text form that was chosen.
+// SendJSON writes JSON in the negotiated form: compact, indented or as YAML.
 func SendJSON(w *Writer, r *http.Request, code int, choice negotiate.Choice, b *Body) error {
 	switch {
 	case choice.Media == negotiate.YAML:

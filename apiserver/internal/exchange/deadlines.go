@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Stall is how long one write of an answer that lasts may wait for a client that does
-// not read.
-const Stall = 30 * time.Second
+// WriteTimeout bounds one write of a long-running answer while the client does not
+// read.
+const WriteTimeout = 30 * time.Second
 
-// What a request has beyond its time limit: its body until reading fails, and its
-// answer, which may say so, until writing fails.
+// Extra time after the time limit of a request: for its body until reads fail, and for
+// its answer, which may report the timeout, until writes fail.
 const (
 	ReadGrace  = 500 * time.Millisecond
 	WriteGrace = time.Second
 )
 
-// Deadlines ends the reading and writing of one HTTP exchange, so that a client
-// that sends nothing, or reads nothing, cannot keep the request's handler. Its methods
-// are for the goroutine of the handler. Where the server below has no deadlines, as in
-// process, and for nil they do nothing.
+// Deadlines ends the reads and writes of one HTTP exchange, so that a client that sends
+// nothing or reads nothing cannot keep the handler. Its methods must be called by the
+// handler's goroutine. Without deadlines in the server below, as in process, they do
+// nothing; nor do those of nil.
 type Deadlines struct {
 	control *http.ResponseController
-	// none is set when the server below has no deadlines, guarded once writes are
-	// guarded by timer.
+	// none is set if the server below has no deadlines, guarded once timer guards
+	// writes.
 	none, guarded bool
 	timer         *time.Timer
 
@@ -35,14 +35,14 @@ type Deadlines struct {
 	done bool
 }
 
-// NewDeadlines returns the deadlines of an exchange, none of which is set.
+// NewDeadlines returns the deadlines of an exchange; none is set.
 func NewDeadlines(w http.ResponseWriter) *Deadlines {
 	return &Deadlines{control: http.NewResponseController(w)}
 }
 
 // Bound ends reading the body of the request, and writing its answer, soon after limit.
-// Then the body fails with os.ErrDeadlineExceeded; writes fail, and the stream of
-// HTTP/2 is reset, the connection of HTTP/1.1 closed.
+// Reads then fail with os.ErrDeadlineExceeded; writes fail, and the HTTP/2 stream is
+// reset or the HTTP/1.1 connection closed.
 func (d *Deadlines) Bound(r *http.Request, limit time.Duration) {
 	if d == nil {
 		return
@@ -53,7 +53,7 @@ func (d *Deadlines) Bound(r *http.Request, limit time.Duration) {
 	}
 	s, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if ok && s.WriteTimeout > 0 && s.WriteTimeout <= limit+WriteGrace {
-		return // it counts from when the request came
+		return // the limit counts from the arrival of the request
 	}
 	d.set(d.control.SetWriteDeadline, now.Add(limit+WriteGrace))
 }
@@ -64,8 +64,8 @@ func (d *Deadlines) set(deadline func(time.Time) error, at time.Time) {
 	}
 }
 
-// Lift takes both deadlines away, for a request that may last. From then on any one
-// write may take [Stall].
+// Lift removes both deadlines, for a long-running request. From then on each write may
+// take [WriteTimeout].
 func (d *Deadlines) Lift() {
 	if d == nil {
 		return
@@ -80,9 +80,9 @@ func (d *Deadlines) Writing() {
 	switch {
 	case d == nil || !d.guarded:
 	case d.timer == nil:
-		d.timer = time.AfterFunc(Stall, d.cut)
+		d.timer = time.AfterFunc(WriteTimeout, d.cut)
 	default:
-		d.timer.Reset(Stall)
+		d.timer.Reset(WriteTimeout)
 	}
 }
 
@@ -97,13 +97,13 @@ func (d *Deadlines) Written() {
 func (d *Deadlines) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.done { // afterwards the exchange is another's
-		_ = d.control.SetWriteDeadline(time.Unix(1, 0)) // it could be set before
+	if !d.done { // afterwards the connection serves another exchange
+		_ = d.control.SetWriteDeadline(time.Unix(1, 0)) // a deadline could be set before, so this does not fail
 	}
 }
 
-// Done is called when the handler returns. The end of an answer that lasted, which is
-// left to the server to write, has the time of one write.
+// Done must be called when the handler returns. The server writes the end of a
+// long-running answer after that, with the time of one write.
 func (d *Deadlines) Done() {
 	if d == nil {
 		return
@@ -113,6 +113,6 @@ func (d *Deadlines) Done() {
 	d.done = true
 	d.mu.Unlock()
 	if d.guarded {
-		d.set(d.control.SetWriteDeadline, time.Now().Add(Stall))
+		d.set(d.control.SetWriteDeadline, time.Now().Add(WriteTimeout))
 	}
 }

@@ -1,7 +1,6 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exchange is the part of serving that knows HTTP and nothing of
-// resources: what a path names, who may come in while others are under way, and
-// how an answer is written.
+// Package exchange is the part of serving that depends on HTTP but not on resources:
+// parsing paths, limiting the requests in flight, and writing answers.
 package exchange

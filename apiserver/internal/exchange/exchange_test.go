@@ -79,7 +79,7 @@ func TestFieldSelectorsNameObjectsOfListsAndWatches(t *testing.T) {
 		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&labelSelector=a+in+(":            "",
 		"GET /api/v1/pods?fieldSelector=metadata.name%3Da&labelSelector=a&limit=5":         "a",
 		"GET /api/v1/pods?fieldSelector=metadata.name%3Da,x%3D" + strings.Repeat("b", 400): "a",
-		"GET /api/v1/pods?fieldSelector=metadata.name%3Da,x%3D" + strings.Repeat("b", 600): "", // too long to look
+		"GET /api/v1/pods?fieldSelector=metadata.name%3Da,x%3D" + strings.Repeat("b", 600): "", // beyond the limit
 		"DELETE /api/v1/namespaces/n/pods?fieldSelector=metadata.name%3Da":                 "",
 		"GET /api/v1/watch/pods?fieldSelector=metadata.name%3Da":                           "",
 		"GET /api/v1/namespaces/n/pods/b?fieldSelector=metadata.name%3Da":                  "",

@@ -17,18 +17,18 @@ type Limits struct {
 	Watches int
 }
 
-// Passage is what a gate needs to know of a request.
+// Passage describes a request to a gate.
 type Passage struct {
 	User string
-	// Exempt is never turned away for other requests than watches.
+	// Exempt requests are never refused, except watches beyond the limit per user.
 	Exempt bool
-	// Read tells reads from writes.
+	// Read distinguishes reads from writes.
 	Read bool
-	// Long requests do not count as either; Watch is one of them.
+	// Long requests count as neither; Watch is one of them.
 	Long, Watch bool
 }
 
-// Gate counts the requests under way and turns away those beyond the limits.
+// Gate counts the requests in flight and refuses those beyond the limits.
 type Gate struct {
 	limits Limits
 
@@ -46,8 +46,8 @@ func NewGate(l Limits) *Gate {
 	return &Gate{limits: l, watches: map[string]int{}, idle: make(chan struct{})}
 }
 
-// Enter lets a request in and returns what it calls when it leaves. Masters are
-// never turned away, so that an overloaded server can be repaired.
+// Enter admits a request and returns the function to call when it ends. Members of
+// system:masters are never refused, so that an overloaded server can be repaired.
 func (g *Gate) Enter(p Passage) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,7 +96,7 @@ func (g *Gate) leave(uncount func()) {
 	g.settle()
 }
 
-// Drain closes the gate and waits until everybody has left.
+// Drain closes the gate and waits until no request is in flight.
 func (g *Gate) Drain(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {
@@ -123,7 +123,7 @@ func (g *Gate) settle() {
 	}
 }
 
-// Counts returns the requests under way.
+// Counts returns the numbers of requests in flight.
 func (g *Gate) Counts() (reads, writes, long int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

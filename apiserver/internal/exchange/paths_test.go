@@ -15,8 +15,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
-// FuzzTargets holds that a request is about what kube-apiserver says it is about:
-// authorization decides by it.
+// FuzzTargets: a path is parsed to the same target as in kube-apiserver, because
+// authorization depends on it.
 func FuzzTargets(f *testing.F) {
 	for _, path := range []string{
 		"/", "/api", "/api/v1", "/api/v1/", "/apis/apps/v1", "/healthz", "/api/v1/nodes", "/api/v1/nodes/a/proxy/x/y/", "/api/v1/namespaces", "/api/v1/namespaces/a",

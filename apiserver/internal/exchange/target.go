@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Target is a parsed path: what a request is about, before it is known whether
-// anything serves it.
+// Target is a parsed path, before it is known whether the resource is served.
 type Target struct {
 	Resource    bool // in the resource API
 	Group       string
@@ -24,10 +23,10 @@ type Target struct {
 	Namespace   string
 	Name        string
 	Subresource string
-	Rest        string // of the path below the subresource
+	Rest        string // the path below the subresource
 	Watch       bool   // by the deprecated /watch/ prefix
-	Proxy       bool   // by the /proxy/ prefix of long ago, which nothing serves
-	Malformed   bool   // a prefix with nothing behind it
+	Proxy       bool   // the /proxy/ prefix of old versions, which is not served
+	Malformed   bool   // a prefix without a resource
 }
 
 // ParsePath reads a path of the resource API:
@@ -35,8 +34,8 @@ type Target struct {
 //	/api/VERSION/... or /apis/GROUP/VERSION/..., then
 //	[watch/|proxy/][namespaces/NAMESPACE/]PLURAL[/NAME[/SUBRESOURCE[/...]]]
 //
-// Slashes at both ends make no difference. Between two slashes is an empty part
-// like any other, so that authorization and serving never see different names.
+// Slashes at both ends are ignored. Between two slashes is an empty segment like any
+// other, so that authorization and serving never see different names.
 func ParsePath(p string) Target {
 	t := Target{}
 	p = strings.Trim(p, "/")
@@ -86,14 +85,14 @@ func ParsePath(p string) Target {
 	return t
 }
 
-// below takes what follows the name.
+// below sets the part of the path after the name.
 func (t *Target) below(subresource, rest string) {
-	if t.Rest = rest; !t.Proxy { // which has no subresources
+	if t.Rest = rest; !t.Proxy { // the proxy prefix has no subresources
 		t.Subresource = subresource
 	}
 }
 
-// Verb returns what a method does to a target; empty when nothing.
+// Verb returns the API verb of a method on a target; "" if there is none.
 func (t *Target) Verb(method string, query func() url.Values) string {
 	switch {
 	case t.Watch:
@@ -137,10 +136,10 @@ func isWatch(query url.Values) bool {
 	return true
 }
 
-// SelectedName returns the name to which the field selector of a list or watch
-// limits it, so that permissions by name apply; empty for none. As in kube-apiserver,
-// neither collections that are deleted nor watches by the deprecated prefix have one,
-// nor does a list whose options cannot be read.
+// SelectedName returns the name to which the field selector of a list or watch limits
+// it, so that permissions by name apply; "" for none. As in kube-apiserver,
+// deletecollection, watches by the deprecated prefix and lists with invalid options
+// have none.
 func (t *Target) SelectedName(verb string, query func() url.Values) string {
 	if t.Watch || t.Name != "" || verb != "list" && verb != "watch" {
 		return ""
@@ -148,13 +147,13 @@ func (t *Target) SelectedName(verb string, query func() url.Values) string {
 	return selectedName(query())
 }
 
-// mostSelected is the length of the selectors of a request in which a name is looked for.
-// That comes before the request is allowed and costs a hundred times the length; who
-// writes longer ones needs permission for all names.
-const mostSelected = 512
+// maxSelectorLength is the length up to which selectors of a request are searched for a
+// name. This happens before authorization and costs a hundred times the length; a
+// request with longer selectors needs permission for all names.
+const maxSelectorLength = 512
 
 func selectedName(query url.Values) string {
-	if n := len(query.Get("fieldSelector")); n == 0 || n+len(query.Get("labelSelector")) > mostSelected {
+	if n := len(query.Get("fieldSelector")); n == 0 || n+len(query.Get("labelSelector")) > maxSelectorLength {
 		return ""
 	}
 	for _, option := range []string{"limit", "timeoutSeconds"} {

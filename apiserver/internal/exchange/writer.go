@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Writer knows what was sent, and sends the warnings with the headers.
+// Writer records the status code and sends warnings with the headers.
 type Writer struct {
 	http.ResponseWriter
 	// Warnings that go with the headers.
 	Warnings Warnings
-	// Code that was sent; 0 before.
+	// Code that was sent; 0 before the headers.
 	Code int
 	// Deadlines of the exchange; nil for none.
 	Deadlines *Deadlines
@@ -46,10 +46,10 @@ func (w *Writer) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Unwrap gives http.ResponseController the writer beneath.
+// Unwrap returns the underlying writer, for http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Bounds of the warnings of one answer, in runes.
+// Limits of the warnings of one answer, in runes.
 const (
 	maxWarnings = 4096
 	maxWarning  = 256
@@ -58,8 +58,8 @@ const (
 // Warnings are the texts of an answer's warnings.
 type Warnings interface{ Texts() []string }
 
-// sendWarnings puts warnings into headers; when they are too long together, long
-// ones are cut, and when that is not enough, the last ones are left out.
+// sendWarnings adds warnings to headers. If they are too long together, long ones are
+// truncated, and if that does not suffice, the last ones are dropped.
 func sendWarnings(h http.Header, texts []string) {
 	runes := 0
 	for _, text := range texts {
@@ -79,7 +79,7 @@ func sendWarnings(h http.Header, texts []string) {
 	}
 }
 
-// quoteWarning makes an HTTP quoted-string of a text.
+// quoteWarning returns a text as an HTTP quoted-string.
 func quoteWarning(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + 2 + strings.Count(text, `"`) + strings.Count(text, `\`))

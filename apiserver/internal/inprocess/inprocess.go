@@ -1,11 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inprocess joins an HTTP client to an HTTP handler without sockets.
+// Package inprocess connects an HTTP client to an HTTP handler without sockets.
 //
-// Bodies stream, contexts cancel, panics abort the response: a client cannot
-// tell it from a network, except that it is faster. It blocks on channels only,
-// so it can be used inside a testing/synctest bubble.
+// Bodies stream, contexts cancel, and a panic aborts the response, as over a network.
+// It blocks on channels only, so it can be used inside a testing/synctest bubble.
 package inprocess
 
 import (
@@ -25,8 +24,8 @@ type Transport struct {
 	Handler http.Handler
 	// Context prepares the context of a request, for instance with its user.
 	Context func(context.Context) context.Context
-	// Streams tells which requests have answers that come in pieces over time;
-	// they run on a goroutine of their own, the others on the caller's.
+	// Streams reports whether the answer of a request is sent in pieces over time; such
+	// a request runs on a goroutine of its own, others on the caller's.
 	Streams func(*http.Request) bool
 }
 
@@ -59,7 +58,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.response(r, body, int64(len(w.data))), nil
 }
 
-// incoming is the request as a server would have read it.
+// incoming returns the request as a server would have read it.
 func incoming(ctx context.Context, r *http.Request) *http.Request {
 	in := r.WithContext(ctx)
 	in.Header = maps.Clone(r.Header)
@@ -78,8 +77,7 @@ func incoming(ctx context.Context, r *http.Request) *http.Request {
 	return in
 }
 
-// serve runs the handler; the panic with which handlers abort a response comes
-// back as an error.
+// serve runs the handler; a panic with http.ErrAbortHandler is returned as an error.
 func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (_ *http.Request, err error) {
 	defer func() {
 		switch v := recover(); v {
@@ -119,7 +117,7 @@ func (a *answer) response(r *http.Request, body io.ReadCloser, length int64) *ht
 	}
 }
 
-// whole collects a response.
+// whole collects a complete response.
 type whole struct {
 	answer
 	data []byte
@@ -128,7 +126,7 @@ type whole struct {
 func (w *whole) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	if w.data == nil {
-		// Handlers that know the length announce it.
+		// Handlers that know the length set the header.
 		if n, err := strconv.Atoi(w.sent.Get("Content-Length")); err == nil && n > len(p) {
 			w.data = make([]byte, 0, n)
 		}
@@ -139,7 +137,7 @@ func (w *whole) Write(p []byte) (int, error) {
 
 func (w *whole) Flush() { w.WriteHeader(http.StatusOK) }
 
-// reader is a response body at hand.
+// reader is a response body in memory.
 type reader struct{ data []byte }
 
 func (b *reader) Read(p []byte) (int, error) {
@@ -159,7 +157,7 @@ func (b *reader) WriteTo(w io.Writer) (int64, error) {
 
 func (b *reader) Close() error { return nil }
 
-// stream runs the handler beside the caller and returns with the headers.
+// stream runs the handler on another goroutine and returns with the headers.
 func (t *Transport) stream(ctx context.Context, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &piped{
@@ -181,13 +179,13 @@ func (t *Transport) stream(ctx context.Context, r *http.Request) (*http.Response
 	select {
 	case <-w.started:
 		return w.response(r, &pipeReader{w: w, client: r.Context(), cancel: cancel}, -1), nil
-	case <-r.Context().Done(): // not ctx, which ends with the handler too
-		<-w.ended // the handler sees the same end and is on its way out
+	case <-r.Context().Done(): // not ctx, which also ends with the handler
+		<-w.ended // the handler sees the same cancellation and returns
 		return nil, r.Context().Err()
 	}
 }
 
-// maxPending bounds what a stream buffers before its handler has to wait.
+// maxPending bounds what a stream buffers before its handler blocks, in bytes.
 const maxPending = 256 << 10
 
 // piped is a response whose body is read while it is written.
@@ -196,8 +194,8 @@ type piped struct {
 	ctx     context.Context
 	started chan struct{} // closed once code and headers are there
 	ended   chan struct{} // closed after the handler has returned
-	ready   chan struct{} // there may be something to read
-	taken   chan struct{} // something was read
+	ready   chan struct{} // signals that there may be something to read
+	taken   chan struct{} // signals that something was read
 
 	mu      sync.Mutex
 	pending []byte
@@ -256,7 +254,7 @@ type pipeReader struct {
 	client context.Context
 	cancel context.CancelFunc
 	rest   []byte
-	whole  []byte // the buffer that rest is the end of
+	whole  []byte // the buffer that rest is a suffix of
 }
 
 func (b *pipeReader) Read(p []byte) (int, error) {
@@ -281,7 +279,7 @@ func (b *pipeReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill takes what is pending and gives its own buffer back for reuse.
+// fill takes the pending bytes and gives its own buffer back for reuse.
 func (b *pipeReader) fill() (ended bool, err error) {
 	w := b.w
 	w.mu.Lock()

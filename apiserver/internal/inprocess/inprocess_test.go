@@ -78,7 +78,7 @@ func TestStreamsUntilTheClientCloses(t *testing.T) {
 func TestAStreamThatHasEndedAlreadyIsAnswered(t *testing.T) {
 	t.Parallel()
 	c := client(func(http.ResponseWriter, *http.Request) {}, true)
-	for range 5000 { // the handler may be done before its caller looks
+	for range 5000 { // the handler may return before its caller looks
 		resp, err := c.Get("http://steer.invalid/")
 		if err != nil {
 			t.Fatal(err)

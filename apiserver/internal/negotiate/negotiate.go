@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package negotiate chooses the media type of an answer from an Accept header
-// and that of a body from a Content-Type header.
+// Package negotiate chooses the media type of an answer from the Accept header and the
+// media type of a body from the Content-Type header.
 package negotiate
 
 import (
@@ -61,18 +61,18 @@ type Choice struct {
 	Pretty bool
 }
 
-// WholeProtobuf tells that whole objects are shown as protobuf.
+// WholeProtobuf reports whether whole objects are encoded as protobuf.
 func (c Choice) WholeProtobuf() bool { return c.Media == Protobuf && c.Shape == Whole }
 
-// Offer says what an endpoint can answer.
+// Offer is what an endpoint supports.
 type Offer struct {
 	// Protobuf of whole objects; that of metadata always exists.
 	Protobuf bool
 	// Shapes allows tables and metadata.
 	Shapes bool
-	// NoTable takes tables away from the shapes: nobody prints what is only created.
+	// NoTable excludes tables: answers to creations have none.
 	NoTable bool
-	// Stream is a watch, which has no YAML.
+	// Stream is set for watches, which have no YAML.
 	Stream bool
 }
 
@@ -85,7 +85,8 @@ func Output(r *http.Request, offer Offer) (Choice, error) {
 	return chosen(r, header, offer)
 }
 
-// usual is what the headers that programs send choose, which need not be taken apart.
+// usual returns the choice for the exact headers that common clients send, without
+// parsing.
 func usual(header string, offer Offer) (Media, bool) {
 	switch header {
 	case "", "application/json", "application/json, */*":
@@ -96,8 +97,8 @@ func usual(header string, offer Offer) (Media, bool) {
 	return JSON, false
 }
 
-// maxAccept is how much of an Accept header counts, in bytes: it is read of everybody, and
-// parsing it costs fifty times its length.
+// maxAccept bounds the part of an Accept header that is parsed, in bytes: parsing
+// happens before authentication and costs fifty times the length.
 const maxAccept = 4 << 10
 
 func chosen(r *http.Request, header string, offer Offer) (Choice, error) {
@@ -150,8 +151,8 @@ func accept(params map[string]string, media Media, offer Offer) (Choice, bool) {
 	return choice, false
 }
 
-// pretty reports whether a request asks for indentation, or comes from a program
-// that shows the answer to a human.
+// pretty reports whether a request asks for indentation, or comes from a client that
+// shows the answer to a person.
 func pretty(r *http.Request) bool {
 	if r.URL != nil && strings.Contains(r.URL.RawQuery, "pretty") {
 		if values, err := url.ParseQuery(r.URL.RawQuery); err == nil && values.Get("pretty") != "" {
@@ -165,7 +166,7 @@ func pretty(r *http.Request) bool {
 
 // Input returns the encoding of a body. The error is a 415 Status.
 func Input(contentType string, offer Offer) (Media, error) {
-	switch contentType { // as programs spell it
+	switch contentType { // the exact values that clients send
 	case "", JSON.ContentType():
 		return JSON, nil
 	}

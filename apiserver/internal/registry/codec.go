@@ -17,12 +17,12 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// decode reads JSON that this server has written as a version.
+// decode decodes JSON that this server wrote in a version.
 func decode(v *resource.Version, value []byte) (resource.Object, error) {
 	return decodeBy(wire.Unmarshal, v, value)
 }
 
-// decodeBy is decode with a reader of plain JSON for unstructured objects.
+// decodeBy is decode with a decoder of plain JSON for unstructured objects.
 func decodeBy(unmarshal func([]byte) (map[string]any, bool), v *resource.Version, value []byte) (resource.Object, error) {
 	if v.New == nil {
 		content, plain := unmarshal(value)
@@ -38,7 +38,7 @@ func decodeBy(unmarshal func([]byte) (map[string]any, bool), v *resource.Version
 	return obj, wire.Decode(value, obj)
 }
 
-// decodeStored reads a record and tells the version that it is then in.
+// decodeStored decodes a record and returns the version in which it was stored.
 func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.Version, error) {
 	apiVersion := wire.String(rec.Value, "apiVersion")
 	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
@@ -64,24 +64,24 @@ func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.
 	return nil, nil, apierrors.NewInternalError(fmt.Errorf("%s is stored in version %q, which %s no longer has: serve it again, or migrate the object", rec.Key, apiVersion, in.Kind))
 }
 
-// sealed is an object as it goes into the store.
-type sealed struct {
+// encodedObject is an object encoded for the store.
+type encodedObject struct {
 	value []byte
 	stamp int
-	// whole is the object in the version that is stored, if its protobuf is that of
-	// what will be read; see [wire.Encode].
+	// whole is the object in the storage version if its protobuf equals the protobuf of
+	// the decoded JSON; see [wire.Encode].
 	whole resource.Object
 }
 
-// seal encodes an object for the store: in the storage version, with the place
-// for its revision. It takes the object over.
-func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (s sealed, err error) {
+// encodeForStore encodes an object for the store: in the storage version, without the
+// revision, which the store inserts. It may change the object.
+func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (s encodedObject, err error) {
 	obj.SetSelfLink("")
 	if v.Canonicalize != nil {
 		v.Canonicalize(obj)
 	}
 	if v.Name != in.Storage.Version {
-		resource.Thaw(obj)
+		resource.DecodeObject(obj)
 		if obj, err = in.toStorage(ctx, obj); err != nil {
 			return s, err
 		}
@@ -102,13 +102,13 @@ func (g *Registry) seal(ctx context.Context, in *Served, v *resource.Version, ob
 	return s, err
 }
 
-// transientRevision marks records that no store has seen; nothing about them is
-// worth remembering.
+// transientRevision marks records that are not in the store; nothing is cached for
+// them.
 const transientRevision storage.Revision = 1<<63 - 1
 
-// Transient makes a record of an object that is not, or not yet, in the store:
-// the answer of a dry run or a backend.
-func (g *Registry) Transient(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
+// TransientRecord makes a record of an object that is not stored: the answer of a dry
+// run or of a backend.
+func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
 	if v.Canonicalize != nil {
 		v.Canonicalize(obj)
 	}
@@ -120,12 +120,12 @@ func (g *Registry) Transient(in *Served, v *resource.Version, obj resource.Objec
 	return &storage.Record{Value: value, Modified: transientRevision}, nil
 }
 
-// unstored is the answer of a dry run: the object as it would be read if it had been
-// stored, in the version that it would have been stored in.
-func (wr *Write) unstored(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+// dryRunRecord is the answer of a dry run: the object as it would be read after it was
+// stored, in the version in which it would have been stored.
+func (wr *Write) dryRunRecord(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	in, v := wr.Served, wr.Version
 	if v.Name != in.Storage.Version && v.Prune != nil {
-		resource.Thaw(obj)
+		resource.DecodeObject(obj)
 		stored, err := in.toStorage(ctx, obj)
 		if err != nil {
 			return nil, err
@@ -137,10 +137,10 @@ func (wr *Write) unstored(ctx context.Context, obj resource.Object) (*storage.Re
 		obj = read[0]
 		v.Prune(obj)
 	}
-	return wr.g.Transient(in, v, obj)
+	return wr.g.TransientRecord(in, v, obj)
 }
 
-// toStorage brings an object into the storage version.
+// toStorage converts an object to the storage version.
 func (in *Served) toStorage(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	to := in.Version(in.Storage.Version)
 	converted, err := in.convert(ctx, []resource.Object{obj}, to)
@@ -153,7 +153,7 @@ func (in *Served) toStorage(ctx context.Context, obj resource.Object) (resource.
 	return converted[0], nil
 }
 
-// protoMarshaler is what typed objects of Kubernetes implement.
+// protoMarshaler is implemented by the generated protobuf types of Kubernetes.
 type protoMarshaler interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
@@ -177,7 +177,7 @@ func Encode(obj resource.Object) ([]byte, error) {
 	return value, err
 }
 
-// encode is [Encode]; whole is that of [wire.Encode].
+// encode is [Encode]; whole is the result of [wire.Encode].
 func encode(obj resource.Object) (value []byte, whole bool, err error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		value, err = wire.Marshal(u.Object)

@@ -16,8 +16,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// continuation is where the next page of a list begins. Its JSON is a contract
-// with clients that keep tokens over an upgrade.
+// continuation is where the next page of a list begins. Clients may use a token after
+// an upgrade: its JSON must stay compatible.
 type continuation struct {
 	Version string `json:"v"`
 	// Revision at which all pages are read; -1 for the newest.
@@ -27,8 +27,9 @@ type continuation struct {
 
 const continuationVersion = "meta.k8s.io/v1"
 
-// inconsistent asks for the rest of a list at the newest revision.
-const inconsistent = -1
+// newestRevision continues a list at the newest revision, which makes the pages
+// inconsistent.
+const newestRevision = -1
 
 func (c continuation) encode() string {
 	c.Version = continuationVersion
@@ -36,8 +37,8 @@ func (c continuation) encode() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// decodeContinuation reads a token and refuses those that point outside the
-// list they are used for.
+// decodeContinuation decodes a token and refuses one that points outside of the listed
+// collection.
 func decodeContinuation(token string) (c continuation, err error) {
 	bad := func(format string, args ...any) (continuation, error) {
 		return continuation{}, apierrors.NewBadRequest("invalid continue token: continue key is not valid" + fmt.Sprintf(format, args...))
@@ -74,16 +75,16 @@ const (
 		"the time the first chunk was returned and now may show up in the list."
 )
 
-// expiredList is the 410 for a revision that is gone; with a start it carries
-// the token for carrying on regardless.
+// expiredList is the 410 for a compacted revision; with a start it carries the token
+// that continues the list at the newest revision.
 func expiredList(start string) error {
 	if start == "" {
 		return apierrors.NewResourceExpired(tooOldList)
 	}
 	err := apierrors.NewResourceExpired(tooOldContinue)
-	err.ErrStatus.ListMeta.Continue = continuation{Revision: inconsistent, Start: start}.encode()
+	err.ErrStatus.ListMeta.Continue = continuation{Revision: newestRevision, Start: start}.encode()
 	return err
 }
 
-// isExpired reports whether a store no longer reaches back to a revision.
+// isExpired reports whether the store has compacted a revision.
 func isExpired(err error) bool { return errors.Is(err, storage.ErrCompacted) }

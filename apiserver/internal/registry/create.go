@@ -14,8 +14,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Create stores a new object, under another name while a generated one is
-// taken.
+// Create stores a new object. While a generated name is taken, it tries others.
 func (wr *Write) Create(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	obj, err := wr.PrepareCreate(ctx, obj)
 	if err != nil {
@@ -23,7 +22,7 @@ func (wr *Write) Create(ctx context.Context, obj resource.Object) (*storage.Reco
 	}
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	if generated {
-		resource.Thaw(obj)
+		resource.DecodeObject(obj)
 	}
 	for attempt := 1; ; attempt++ {
 		candidate := obj
@@ -37,54 +36,54 @@ func (wr *Write) Create(ctx context.Context, obj resource.Object) (*storage.Reco
 	}
 }
 
-// PrepareCreate does what comes before the object has an identity: ownership
-// and admission.
+// PrepareCreate does what precedes the assignment of name and uid: managedFields and
+// admission.
 func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	wipeSystemFields(obj)
-	if err := SettleNamespace(wr.Request, wr.Served, obj); err != nil {
+	if err := EnsureNamespace(wr.Request, wr.Served, obj); err != nil {
 		return nil, err
 	}
-	dedupOwners(wr.Request, obj, duplicateOwners)
+	dedupOwnerReferences(wr.Request, obj, duplicateOwners)
 	if wr.Request.Name == "" {
 		wr.Request.Name = obj.GetName()
 	}
-	obj, err := wr.Own(wr.Served.nothing(wr.Version), obj)
+	obj, err := wr.UpdateManagedFields(wr.Served.empty(wr.Version), obj)
 	if err != nil {
 		return nil, err
 	}
 	if obj, err = wr.Admit(ctx, obj, nil); err != nil {
 		return nil, err
 	}
-	dedupOwners(wr.Request, obj, duplicateAfter)
+	dedupOwnerReferences(wr.Request, obj, duplicateAfter)
 	return obj, nil
 }
 
-// PrepareAnswer is prepareCreate for what is posted to a subresource: its metadata
-// is for the backend to judge.
+// PrepareAnswer is [Write.PrepareCreate] for an object that is posted to a subresource,
+// whose backend validates the metadata.
 func (wr *Write) PrepareAnswer(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	obj, err := wr.Own(wr.Served.nothing(wr.Version), obj)
+	obj, err := wr.UpdateManagedFields(wr.Served.empty(wr.Version), obj)
 	if err != nil {
 		return nil, err
 	}
 	return wr.Admit(ctx, obj, nil)
 }
 
-// PrepareApplied does what comes before an applied object is created; its
-// ownership is recorded already.
+// PrepareApplied does what precedes the creation of an applied object, whose
+// managedFields are set already.
 func (wr *Write) PrepareApplied(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	obj, err := wr.Admit(ctx, obj, nil)
 	if err != nil {
 		return nil, err
 	}
 	wipeSystemFields(obj)
-	dedupOwners(wr.Request, obj, duplicateAfter)
+	dedupOwnerReferences(wr.Request, obj, duplicateAfter)
 	return obj, nil
 }
 
-// errKeyTaken tells that a create found its key in use.
+// errKeyTaken: the key of a creation exists.
 var errKeyTaken = errors.New("apiserver: the key is in use")
 
-// insert stores an object that does not exist yet. It takes obj over.
+// insert stores an object that does not exist yet. It may change obj.
 func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	g, in := wr.g, wr.Served
 	g.fillSystemFields(obj)
@@ -113,7 +112,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 		if current != nil {
 			return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, current))
 		}
-		return wr.unstored(ctx, obj)
+		return wr.dryRunRecord(ctx, obj)
 	}
 	if revision, err := ParseRevision(obj.GetResourceVersion()); err == nil && revision != 0 {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
@@ -130,7 +129,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	return rec, wr.committed(ctx, resource.Change{Object: shown}, rec)
 }
 
-// exists is the 409 for a name that is taken.
+// exists is the 409 AlreadyExists for a name that is taken.
 func (in *Served) exists(obj resource.Object, current *storage.Record) error {
 	gr := in.GroupResource()
 	err := apierrors.NewAlreadyExists(gr, obj.GetName())

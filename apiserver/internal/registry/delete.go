@@ -20,14 +20,14 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// deletion is one deletion under way.
+// deletion is one deletion in progress.
 type deletion struct {
 	wr      *Write
 	options *metav1.DeleteOptions
 }
 
-// Delete deletes an object, or marks it as deleted. gone is false when it stays
-// for now; rec is its last state.
+// Delete deletes an object, or marks it as deleted. gone is false if the object
+// remains; rec is its last state.
 func (wr *Write) Delete(ctx context.Context, name string, o *metav1.DeleteOptions) (rec *storage.Record, gone bool, err error) {
 	d := &deletion{wr: wr, options: o}
 	key := wr.Served.Key(wr.Request.Namespace, name)
@@ -58,7 +58,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if err := d.preconditions(obj); err != nil {
 		return nil, false, err
 	}
-	old := beforeMark(obj)
+	old := stateBeforeMark(obj)
 	if err := d.admit(ctx, old); err != nil {
 		return nil, false, err
 	}
@@ -75,7 +75,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		}
 		return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
 	case wr.dryRun:
-		rec, err := wr.g.Transient(in, wr.Version, obj)
+		rec, err := wr.g.TransientRecord(in, wr.Version, obj)
 		return rec, m.brief, err
 	}
 	rec, shown, err := wr.put(ctx, current.Key, current, obj)
@@ -85,7 +85,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if !m.brief {
 		return rec, false, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 	}
-	// Watchers see the mark first, as of every object that is deleted gracefully.
+	// Watchers see the deletionTimestamp first, as for every graceful deletion.
 	rec, err = wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
 	if err != nil {
 		return nil, false, err
@@ -93,7 +93,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	return rec, true, wr.committed(ctx, resource.Change{Object: old, Old: old, Deleted: true}, rec)
 }
 
-// preconditions holds the deletion to the object that its sender has seen.
+// preconditions checks the preconditions of the request.
 func (d *deletion) preconditions(obj resource.Object) error {
 	p := d.options.Preconditions
 	if p == nil {
@@ -114,8 +114,8 @@ func (d *deletion) preconditions(obj resource.Object) error {
 	return nil
 }
 
-// preconditionsToMark does the same for kinds that are marked in their own way, which
-// have words of their own.
+// preconditionsToMark does the same for kinds with a Mark function, whose messages
+// differ.
 func (d *deletion) preconditionsToMark(obj resource.Object) error {
 	conflict := func(format string, args ...any) error {
 		return apierrors.NewConflict(d.wr.Served.GroupResource(), obj.GetName(), fmt.Errorf(format, args...))
@@ -136,7 +136,7 @@ func (d *deletion) admit(ctx context.Context, old resource.Object) error {
 		return nil
 	}
 	a := &resource.AdmissionRequest{Request: d.wr.Request, Operation: resource.Delete, Old: old, Options: d.options, DryRun: d.wr.dryRun}
-	if d.wr.Request.Name != old.GetName() { // one of a collection
+	if d.wr.Request.Name != old.GetName() { // an item of deletecollection
 		one := *d.wr.Request
 		one.Name = old.GetName()
 		a.Request = &one
@@ -147,9 +147,9 @@ func (d *deletion) admit(ctx context.Context, old resource.Object) error {
 	return admission.Validate(ctx, a)
 }
 
-// beforeMark returns what an object is before it is marked. Of an unstructured
-// one marking changes no more than members of the metadata.
-func beforeMark(obj resource.Object) resource.Object {
+// stateBeforeMark returns a copy of an object before it is marked. Marking changes
+// members of the metadata only, so an unstructured object is not copied in depth.
+func stateBeforeMark(obj resource.Object) resource.Object {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj.DeepCopyObject().(resource.Object)
@@ -161,29 +161,29 @@ func beforeMark(obj resource.Object) resource.Object {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// marked tells what a deletion makes of an object.
-type marked struct {
-	stays   bool // it is to be stored as changed
-	brief   bool // and to be deleted right after that
-	pending bool // nothing changes: it is already on its way out
+// deletionOutcome is how a deletion changes an object.
+type deletionOutcome struct {
+	stays   bool // it is stored as changed
+	brief   bool // and deleted right after that
+	pending bool // nothing changes: it was marked before
 }
 
-// mark marks an object as deleted, if it cannot go at once.
-func (d *deletion) mark(obj resource.Object) marked {
+// mark marks an object as deleted if it cannot be removed at once.
+func (d *deletion) mark(obj resource.Object) deletionOutcome {
 	rules := &d.wr.Served.Deletion
 	first := obj.GetDeletionTimestamp() == nil
 	seconds, graceful := d.grace(obj)
 	if graceful && seconds < 0 {
-		return marked{pending: true}
+		return deletionOutcome{pending: true}
 	}
 	holds := rules.Holds != nil && rules.Holds(obj)
 	if rules.Mark != nil && !first && holds {
-		return marked{pending: true}
+		return deletionOutcome{pending: true}
 	}
 	obj.SetFinalizers(d.finalizers(obj))
 	free := len(obj.GetFinalizers()) == 0 && !holds && seconds == 0
 	if free && !graceful {
-		return marked{}
+		return deletionOutcome{}
 	}
 	switch {
 	case graceful && !first:
@@ -196,18 +196,18 @@ func (d *deletion) mark(obj resource.Object) marked {
 		if first {
 			rules.Mark(obj)
 		}
-		return marked{stays: true}
+		return deletionOutcome{stays: true}
 	}
 	obj.SetDeletionGracePeriodSeconds(&seconds)
 	if generation := obj.GetGeneration(); first && generation > 0 {
 		obj.SetGeneration(generation + 1)
 	}
-	return marked{stays: true, brief: free}
+	return deletionOutcome{stays: true, brief: free}
 }
 
-// grace returns how long an object is kept, for kinds that are deleted
-// gracefully. Once it is marked the time can only become shorter: -1 means that
-// it does not.
+// grace returns the grace period of an object, for kinds that are deleted gracefully.
+// After the first deletion the period can only become shorter: -1 means that it does
+// not.
 func (d *deletion) grace(obj resource.Object) (seconds int64, graceful bool) {
 	rule := d.wr.Served.Deletion.Grace
 	if rule == nil {
@@ -241,11 +241,11 @@ func (d *deletion) grace(obj resource.Object) (seconds int64, graceful bool) {
 	return seconds, true
 }
 
-// finalizers returns the finalizers of an object with those that the propagation
-// policy asks of the garbage collector.
+// finalizers returns the finalizers of an object with those that the propagation policy
+// adds for the garbage collector.
 func (d *deletion) finalizers(obj resource.Object) []string {
 	has := obj.GetFinalizers()
-	if d.wr.Served.Deletion.Uncollectable {
+	if d.wr.Served.Deletion.NoGarbageCollection {
 		return has
 	}
 	var out []string
@@ -267,8 +267,8 @@ func (d *deletion) finalizers(obj resource.Object) []string {
 	return out
 }
 
-// propagation is what becomes of the dependents: what the request says, or the
-// object's finalizers, or the resource.
+// propagation returns the effective propagation policy: that of the request, else that
+// of the object's finalizers, else that of the resource.
 func (d *deletion) propagation(finalizers []string) metav1.DeletionPropagation {
 	switch o := d.options; {
 	case o.OrphanDependents != nil && *o.OrphanDependents:

@@ -1,15 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry keeps the objects of resources in a store: what a resource
-// has that brings no Backend of its own.
+// Package registry stores the objects of resources that have no Backend of their own.
 //
-// A [Registry] reads and writes records. It finds those that a [Selection] names,
-// at the revision that was asked for; shows them in any served version, in JSON
-// and protobuf, and remembers what that took; and runs each [Write] through the
-// rules of its kind: system fields, ownership, admission, strategy, preconditions,
-// finalizers and graceful deletion, again whenever somebody else was faster.
+// A [Registry] reads and writes records. It lists the records of a [Selection] at a
+// revision, encodes them in any served version as JSON and protobuf, and caches the
+// encodings. Each [Write] follows the rules of its kind: system metadata,
+// managedFields, admission, strategy, preconditions, finalizers and graceful deletion.
+// It is evaluated again after a conflicting write.
 //
-// It knows no HTTP: requests come parsed, records go out as they are, and refusals
-// are Status errors. What answers a verb is package endpoint.
+// The package does not depend on HTTP: requests are parsed, records are returned as
+// they are stored, and errors are API statuses. Package endpoint answers the verbs.
 package registry

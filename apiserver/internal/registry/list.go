@@ -17,16 +17,17 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// freshFor is how long a read waits for a revision that is not there yet.
-const freshFor = 3 * time.Second
+// revisionTimeout is how long a read waits for a revision that the store has not
+// reached yet.
+const revisionTimeout = 3 * time.Second
 
-// Fresh returns the newest view, waiting until it has reached a revision.
-func (g *Registry) Fresh(ctx context.Context, atLeast storage.Revision) (storage.View, error) {
+// ViewAtLeast returns the newest view. It waits until the store has reached a revision.
+func (g *Registry) ViewAtLeast(ctx context.Context, atLeast storage.Revision) (storage.View, error) {
 	view, err := g.store.View(ctx, 0)
 	if err != nil || view.Revision() >= atLeast {
 		return view, err
 	}
-	wait, cancel := context.WithTimeout(ctx, freshFor)
+	wait, cancel := context.WithTimeout(ctx, revisionTimeout)
 	defer cancel()
 	cursor, err := g.store.Watch(storage.Range{}, view.Revision())
 	if err != nil {
@@ -47,7 +48,7 @@ func (g *Registry) Fresh(ctx context.Context, atLeast storage.Revision) (storage
 	}
 }
 
-// Newest is the newest revision, 0 when it cannot be read.
+// Newest returns the newest revision, 0 if it cannot be read.
 func (g *Registry) Newest(ctx context.Context) storage.Revision {
 	view, err := g.store.View(ctx, 0)
 	if err != nil {
@@ -56,10 +57,10 @@ func (g *Registry) Newest(ctx context.Context) storage.Revision {
 	return view.Revision()
 }
 
-// Get reads one object, no older than a revision.
+// Get reads one object at a revision that is not older than atLeast.
 func (g *Registry) Get(ctx context.Context, in *Served, namespace, name string, atLeast storage.Revision) (*storage.Record, error) {
 	if atLeast > 0 {
-		if _, err := g.Fresh(ctx, atLeast); err != nil {
+		if _, err := g.ViewAtLeast(ctx, atLeast); err != nil {
 			return nil, err
 		}
 	}
@@ -73,9 +74,10 @@ func (g *Registry) Get(ctx context.Context, in *Served, namespace, name string, 
 	return rec, nil
 }
 
-// Watch follows what a selection may select, from after a revision on.
+// Watch returns a cursor over the changes of the records that a selection may select,
+// after a revision.
 func (g *Registry) Watch(sel *Selection, after storage.Revision) (storage.Cursor, error) {
-	return g.store.Watch(sel.where(), after)
+	return g.store.Watch(sel.storageRange(), after)
 }
 
 // tooLarge is the 504 for a revision that does not exist yet.
@@ -93,11 +95,11 @@ type Page struct {
 	Revision storage.Revision
 	// Continue is where the next page begins; empty for the last one.
 	Continue string
-	// Remaining counts the objects of further pages; nil when it is not known.
+	// Remaining counts the objects of further pages; nil if it is not known.
 	Remaining *int64
 }
 
-// List reads what a list asks for.
+// List returns the page that the options ask for.
 func (g *Registry) List(ctx context.Context, sel *Selection, options *internalversion.ListOptions) (*Page, error) {
 	view, start, limit, err := g.viewFor(ctx, sel, options)
 	if err != nil {
@@ -131,8 +133,8 @@ func (g *Registry) List(ctx context.Context, sel *Selection, options *internalve
 	return p, nil
 }
 
-// viewFor finds the snapshot that a list is to be read from, where in it to
-// start, and how many to read.
+// viewFor returns the snapshot that a list is read from, the name at which to start,
+// and the number of records to read.
 func (g *Registry) viewFor(ctx context.Context, sel *Selection, o *internalversion.ListOptions) (view storage.View, start string, limit int64, err error) {
 	limit = o.Limit
 	if o.Continue != "" {
@@ -147,7 +149,7 @@ func (g *Registry) viewFor(ctx context.Context, sel *Selection, o *internalversi
 		if token.Revision < 0 {
 			at = 0
 		}
-		view, err = g.exactly(ctx, at, token.Start)
+		view, err = g.viewAt(ctx, at, token.Start)
 		return view, token.Start, limit, err
 	}
 	at, err := ParseRevision(o.ResourceVersion)
@@ -157,18 +159,18 @@ func (g *Registry) viewFor(ctx context.Context, sel *Selection, o *internalversi
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
 		o.ResourceVersionMatch == "" && limit > 0 && at > 0
 	if exact {
-		view, err = g.exactly(ctx, at, "")
+		view, err = g.viewAt(ctx, at, "")
 		return view, "", limit, err
 	}
 	if o.ResourceVersion == "0" {
 		limit = 0 // "any revision" has always been answered in one piece
 	}
-	view, err = g.Fresh(ctx, at)
+	view, err = g.ViewAtLeast(ctx, at)
 	return view, "", limit, err
 }
 
-// exactly returns the view at a revision; start is that of a continued list.
-func (g *Registry) exactly(ctx context.Context, at storage.Revision, start string) (storage.View, error) {
+// viewAt returns the view at a revision; start is that of a continued list.
+func (g *Registry) viewAt(ctx context.Context, at storage.Revision, start string) (storage.View, error) {
 	view, err := g.store.View(ctx, at)
 	switch {
 	case isExpired(err):
@@ -179,7 +181,7 @@ func (g *Registry) exactly(ctx context.Context, at storage.Revision, start strin
 	return view, err
 }
 
-// ParseRevision reads a resourceVersion; empty and "0" are 0.
+// ParseRevision parses a resourceVersion; empty and "0" are 0.
 func ParseRevision(text string) (storage.Revision, error) {
 	if text == "" || text == "0" {
 		return 0, nil

@@ -18,8 +18,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches holds that it is the protobuf that
-// transcoding the record makes, shares its memory, and is not made for nobody.
+// TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches: while a watch reads a kind as
+// protobuf, a write caches the protobuf of its object, equal to that of the stored
+// record and sharing its memory; without a watch it does not.
 func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
 	t.Parallel()
 	g := New(Options{})
@@ -35,7 +36,7 @@ func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
 		owners := &metav1.FieldsV1{}
 		owners.SetRawBytes([]byte(`{"f:spec":{` + strings.Repeat(`"f:long":{},`, 40) + `"f:end":{}}}`))
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "g", FieldsType: "FieldsV1", FieldsV1: owners}}
-		s, err := g.seal(t.Context(), in, v, pod)
+		s, err := g.encodeForStore(t.Context(), in, v, pod)
 		if err != nil || s.whole == nil {
 			t.Fatalf("sealed as %+v: %v", s, err)
 		}

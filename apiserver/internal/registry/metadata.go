@@ -22,7 +22,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// wipeSystemFields removes what only the server sets.
+// wipeSystemFields removes the fields that only the server sets.
 func wipeSystemFields(obj resource.Object) {
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetUID("")
@@ -31,16 +31,16 @@ func wipeSystemFields(obj resource.Object) {
 	obj.SetSelfLink("")
 }
 
-// fillSystemFields makes an object that does not exist yet somebody.
+// fillSystemFields sets uid and creationTimestamp of a new object.
 func (g *Registry) fillSystemFields(obj resource.Object) {
 	obj.SetCreationTimestamp(now())
 	obj.SetUID(g.identity.UID())
 }
 
-// now is the time as objects carry it: in whole seconds.
+// now is the current time in whole seconds, as metadata has it.
 func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
 
-// The lengths of a generated name.
+// Lengths of generated names, in bytes.
 const (
 	maxNameLength   = 63
 	suffixLength    = 5
@@ -55,8 +55,9 @@ func (g *Registry) generateName(prefix string) string {
 	return prefix + g.identity.Suffix(suffixLength)
 }
 
-// SettleNamespace gives an object the namespace of its request.
-func SettleNamespace(req *resource.Request, in *Served, obj resource.Object) error {
+// EnsureNamespace sets the namespace of an object to that of its request, or returns an
+// error if they differ.
+func EnsureNamespace(req *resource.Request, in *Served, obj resource.Object) error {
 	namespace := req.Namespace
 	if !in.Namespaced {
 		namespace = ""
@@ -79,12 +80,14 @@ const (
 	duplicateAfter  = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 )
 
-// DedupOwners removes repeated owner references from what a client sent, with a
+// DedupOwnerReferences removes repeated owner references of a request body, with a
 // warning.
-func DedupOwners(req *resource.Request, obj resource.Object) { dedupOwners(req, obj, duplicateOwners) }
+func DedupOwnerReferences(req *resource.Request, obj resource.Object) {
+	dedupOwnerReferences(req, obj, duplicateOwners)
+}
 
-// dedupOwners removes repeated owner references, with a warning.
-func dedupOwners(req *resource.Request, obj resource.Object, warning string) {
+// dedupOwnerReferences removes repeated owner references, with a warning.
+func dedupOwnerReferences(req *resource.Request, obj resource.Object, warning string) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
 		return
@@ -115,21 +118,20 @@ func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool
 	return false
 }
 
-// validateNew checks an object that is to be created. Where its kind does not look at
-// metadata, nothing is said of it before all else is right.
+// validateNew validates an object that is to be created. A kind without metadata
+// validation has its metadata checked only if there are no other errors.
 //
-// tracked tells that the record of field owners is the server's own work, and not worth
-// the time to check it.
+// tracked is set if the server itself made managedFields; they are then not validated.
 func (in *Served) validateNew(ctx context.Context, by resource.Strategy, obj resource.Object, tracked bool) field.ErrorList {
 	rule, last := in.nameRule(), false
-	if updates, _ := repeats(by); updates == 0 {
-		rule, last = segment, true
+	if updates, _ := errorRepeats(by); updates == 0 {
+		rule, last = pathSegment, true
 	}
 	metadata := func() field.ErrorList {
 		if tracked && in.plainMetadata(obj, nil) {
 			return nil
 		}
-		return apivalidation.ValidateObjectMetaAccessor(recorded(obj, tracked), in.Namespaced, rule, field.NewPath("metadata"))
+		return apivalidation.ValidateObjectMetaAccessor(metadataToValidate(obj, tracked), in.Namespaced, rule, field.NewPath("metadata"))
 	}
 	if last {
 		if errs := by.Validate(ctx, obj, nil); len(errs) > 0 {
@@ -140,15 +142,16 @@ func (in *Served) validateNew(ctx context.Context, by resource.Strategy, obj res
 	return append(metadata(), by.Validate(ctx, obj, nil)...)
 }
 
-// validateChangedMetadata checks the metadata of an update; by says what is repeated.
+// validateChangedMetadata validates the metadata of an update; by decides how often
+// errors are repeated.
 func (in *Served) validateChangedMetadata(by resource.Strategy, obj, old resource.Object, tracked bool) field.ErrorList {
 	if tracked && in.plainMetadata(obj, old) {
 		return nil
 	}
-	path, meta := field.NewPath("metadata"), recorded(obj, tracked)
+	path, meta := field.NewPath("metadata"), metadataToValidate(obj, tracked)
 	update := apivalidation.ValidateObjectMetaAccessorUpdate(meta, old, path)
-	errs := append(apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, segment, path), update...)
-	updates, creations := repeats(by)
+	errs := append(apivalidation.ValidateObjectMetaAccessor(meta, in.Namespaced, pathSegment, path), update...)
+	updates, creations := errorRepeats(by)
 	for range updates {
 		errs = append(errs, update...)
 	}
@@ -167,16 +170,16 @@ type metadataErrorRepeater interface {
 	MetadataErrorRepeats() (update, creation int)
 }
 
-// repeats returns what the strategy asks for. Without it the errors of updates are
-// listed once more.
-func repeats(by resource.Strategy) (update, creation int) {
+// errorRepeats returns the repeats that the strategy asks for; by default the errors of
+// updates are listed once more.
+func errorRepeats(by resource.Strategy) (update, creation int) {
 	if r, ok := by.(metadataErrorRepeater); ok {
 		return r.MetadataErrorRepeats()
 	}
 	return 1, 0
 }
 
-// nameRule is what the names of the resource have to be.
+// nameRule returns the rule for names of the resource.
 func (in *Served) nameRule() apivalidation.ValidateNameFunc {
 	if in.NameRule != nil {
 		return in.NameRule
@@ -184,13 +187,14 @@ func (in *Served) nameRule() apivalidation.ValidateNameFunc {
 	return apivalidation.NameIsDNSSubdomain
 }
 
-// segment is what all names have to be, and prefixes of names that are not new.
-func segment(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+// pathSegment is the rule that all names follow, and generateName prefixes of existing
+// objects.
+func pathSegment(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
-// recorded is the metadata to check.
-func recorded(obj resource.Object, tracked bool) metav1.Object {
+// metadataToValidate returns the metadata to validate.
+func metadataToValidate(obj resource.Object, tracked bool) metav1.Object {
 	if tracked {
-		return unrecorded{obj}
+		return withoutManagedFields{obj}
 	}
 	return obj
 }
@@ -229,12 +233,12 @@ func (in *Served) plainMetadata(obj, old resource.Object) bool {
 	return wire.PlainMetadata(metadata, before, in.Namespaced, name)
 }
 
-// unrecorded is an object without its record of field owners.
-type unrecorded struct{ metav1.Object }
+// withoutManagedFields is an object that shows no managedFields.
+type withoutManagedFields struct{ metav1.Object }
 
-func (unrecorded) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
+func (withoutManagedFields) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
 
-// keepSystemFields carries over what an update cannot change.
+// keepSystemFields copies the fields that an update cannot change.
 func keepSystemFields(obj, old resource.Object) {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())

@@ -19,8 +19,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// AsStored reports whether the bytes of a record are exactly what a reader of
-// version v gets.
+// AsStored reports whether a reader of version v gets the bytes of a record unchanged.
 func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
 	if rec.Modified < in.Storage.Since && in.Backend == nil {
 		return false
@@ -28,9 +27,9 @@ func (in *Served) AsStored(rec *storage.Record, v *resource.Version) bool {
 	return beginsWith(rec.Value, in.Group, v.Name) || wire.String(rec.Value, "apiVersion") == in.APIVersion(v)
 }
 
-// beginsWith reports whether an object plainly begins with its apiVersion, and that
-// it is this one. Custom resources are encoded like this; every reader of a record
-// asks.
+// beginsWith reports whether an encoded object begins with this apiVersion. Custom
+// resources are encoded in this order. It is called for every record that is read, so
+// it does not scan further.
 func beginsWith(value []byte, group, version string) bool {
 	const begin = `{"apiVersion":"`
 	if len(value) < len(begin)+len(group)+len(version)+2 || string(value[:len(begin)]) != begin {
@@ -60,7 +59,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 	})
 }
 
-// Proto returns a record as protobuf of a typed version, in its envelope.
+// Proto returns a record as enveloped protobuf of a typed version.
 func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Rope, error) {
 	return g.forms.rope(rec, v, formProto, func() (enveloped wire.Rope, own int, err error) {
 		if enveloped, own, ok := in.transcode(v, rec); ok {
@@ -76,8 +75,8 @@ func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, r
 	})
 }
 
-// transcode makes protobuf in its envelope of what is stored, if that is all there is
-// to do.
+// transcode converts a stored record to enveloped protobuf without decoding it; ok is
+// false if the record must be decoded or converted.
 func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped wire.Rope, own int, ok bool) {
 	planned := in.plans[v]
 	if planned == nil || !in.AsStored(rec, v) {
@@ -91,17 +90,18 @@ func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped
 	return enveloped, own, ok
 }
 
-// WatchedAsProto tells that somebody watches every object of a typed version as
-// protobuf, until done is called.
+// WatchedAsProto registers a watch that reads every object of a typed version as
+// protobuf, until done is called. Writes then cache the protobuf of their objects.
 func (in *Served) WatchedAsProto(v *resource.Version) (done func()) {
 	watched := in.watched[v]
 	watched.Add(1)
 	return func() { watched.Add(-1) }
 }
 
-// marshal remembers the protobuf of a record that was just written, made of the object
-// that it was written from: half the work of transcoding it. It does nothing unless
-// somebody is about to ask for it. It takes the object over.
+// marshal caches the protobuf of a record that was just written, from the object that
+// it was encoded from, which takes half the time of transcoding the record. It does
+// nothing unless the writer (asked) or a watch will read the protobuf. It may change
+// the object.
 func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object, asked bool) {
 	v := in.Version(in.Storage.Version)
 	if planned := in.plans[v]; planned == nil || !asked && in.watched[v].Load() == 0 || planned() == nil {
@@ -110,11 +110,11 @@ func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object,
 	obj.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
 	raw, err := MarshalProto(obj)
 	if err != nil {
-		return // who asks will be told
+		return // the reader gets the error
 	}
 	var shared [][]byte
 	for _, entry := range obj.GetManagedFields() {
-		const long = 256 // from here on it is worth to share
+		const long = 256 // the size from which sharing memory pays
 		if fields := entry.FieldsV1; fields != nil && len(fields.GetRawBytes()) >= long {
 			if i := wire.Index(rec.Value, fields.GetRawBytes()); i >= 0 {
 				shared = append(shared, rec.Value[i:i+len(fields.GetRawBytes()):i+len(fields.GetRawBytes())])
@@ -167,8 +167,8 @@ func (g *Registry) Object(ctx context.Context, in *Served, v *resource.Version, 
 	return all[0], nil
 }
 
-// Objects decodes records into a version, converting all that were stored in
-// the same other version in one call.
+// Objects decodes records into a version. All that were stored in the same other
+// version are converted in one call.
 func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version, recs []*storage.Record) ([]resource.Object, error) {
 	out := make([]resource.Object, len(recs))
 	foreign := map[*resource.Version][]int{}
@@ -188,7 +188,7 @@ func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version,
 			foreign[stored] = append(foreign[stored], i)
 		}
 	}
-	for i := range in.Versions { // in a fixed order
+	for i := range in.Versions { // in a fixed order, so that errors do not vary
 		positions := foreign[&in.Versions[i]]
 		if len(positions) == 0 {
 			continue
@@ -211,7 +211,7 @@ func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version,
 	return out, nil
 }
 
-// convert brings objects of one version into another.
+// convert converts objects of one version to another.
 func (in *Served) convert(ctx context.Context, objects []resource.Object, to *resource.Version) ([]resource.Object, error) {
 	if in.Convert == nil {
 		out := make([]resource.Object, len(objects))
@@ -232,9 +232,9 @@ func (in *Served) convert(ctx context.Context, objects []resource.Object, to *re
 	return out, nil
 }
 
-// Warm converts all records that need it in one call, so that a conversion over
-// the network does not happen once per item.
-func (g *Registry) Warm(ctx context.Context, in *Served, v *resource.Version, records []*storage.Record) error {
+// ConvertAll converts all records that need it in one call and caches the results, so
+// that a conversion webhook is not called once per item.
+func (g *Registry) ConvertAll(ctx context.Context, in *Served, v *resource.Version, records []*storage.Record) error {
 	if in.Convert == nil {
 		return nil
 	}

@@ -5,8 +5,8 @@ package registry
 
 import "testing"
 
-// TestBeginsWithRecognisesOnlyItsVersion holds that the short cut never takes one
-// version for another, and reads no further than there is.
+// TestBeginsWithRecognisesOnlyItsVersion: the prefix test never takes one version for
+// another and never reads beyond the value.
 func TestBeginsWithRecognisesOnlyItsVersion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Registry keeps the objects of all resources of a server. It is safe for
-// concurrent use.
+// Registry stores the objects of all resources of a server. It is safe for concurrent
+// use.
 type Registry struct {
 	store     storage.Store
 	identity  Identity
@@ -26,7 +26,7 @@ type Registry struct {
 	stopping  context.Context
 }
 
-// Identity makes objects somebody.
+// Identity generates the uid and the generated names of new objects.
 type Identity interface {
 	// UID returns the uid of a new object.
 	UID() types.UID
@@ -41,13 +41,14 @@ type Options struct {
 	Identity Identity
 	// Admission of writes; nil: none.
 	Admission resource.Admission
-	// AuthorizeCreate is asked when a request that may change an object is about
-	// to create it.
+	// AuthorizeCreate is called before a request that may also update an object creates
+	// one.
 	AuthorizeCreate func(ctx context.Context, r *resource.Request) error
-	// CacheBytes bounds the memory for encoded forms other than the stored one.
-	// 0: 64 MiB. Negative: none are kept.
+	// CacheBytes bounds the memory of cached encodings other than the stored one. 0: 64
+	// MiB. Negative: nothing is cached.
 	CacheBytes int64
-	// Stopping ends what a selection reads beside the request that it belongs to.
+	// Stopping is done when the server stops; selections that look up more than the
+	// request cancel with it.
 	Stopping context.Context
 }
 
@@ -64,21 +65,21 @@ type Served struct {
 	*resource.Resource
 	// Admission of requests for it; nil: none.
 	Admission resource.Admission
-	// blank are objects of the versions with nothing but a kind, made when first asked for.
+	// blank returns objects of the versions that have only a kind, made on first use.
 	blank map[*resource.Version]func() resource.Object
-	// plans write what is stored as protobuf; nil for types without a plan.
+	// plans convert stored JSON to protobuf; nil for types that must be decoded.
 	plans map[*resource.Version]func() *transcode.Plan
-	// watched counts who watches every object of a version as protobuf.
+	// watched counts the watches that read every object of a version as protobuf.
 	watched map[*resource.Version]*atomic.Int32
-	// EquivalentVersions are versions of the kind whose bodies are read as well; see
+	// EquivalentVersions are other versions of the kind whose bodies are accepted; see
 	// [resource.Subresource.EquivalentVersions].
 	EquivalentVersions []string
-	// Gone is done once the resource was replaced or removed; nil for what is
-	// served as part of another resource.
+	// Gone is done once the resource was replaced or removed; nil for the kind of a
+	// subresource.
 	Gone context.Context
 }
 
-// Serve prepares what answers requests for a resource take.
+// Serve prepares a resource for requests.
 func (g *Registry) Serve(r *resource.Resource) *Served {
 	in := &Served{
 		Resource: r, Admission: resource.ForResource(g.admission, r),
@@ -96,9 +97,9 @@ func (g *Registry) Serve(r *resource.Resource) *Served {
 	return in
 }
 
-// nothing is what a new object of a version is compared with: one that has nothing but
-// a kind. All requests share it.
-func (in *Served) nothing(v *resource.Version) resource.Object {
+// empty is the object that a new object of a version is compared with: it has only a
+// kind. All requests share it.
+func (in *Served) empty(v *resource.Version) resource.Object {
 	if blank := in.blank[v]; blank != nil {
 		return blank()
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// Scale shows an object as a Scale, with an error as far as it goes.
+// Scale returns the Scale of an object; with an error, as far as it could be read.
 func Scale(scaler resource.Scaler, obj resource.Object) (*autoscalingv1.Scale, error) {
 	spec, status, selector, err := scaler.Replicas(obj)
 	scale := BareScale(obj)
@@ -18,7 +18,7 @@ func Scale(scaler resource.Scaler, obj resource.Object) (*autoscalingv1.Scale, e
 	return scale, err
 }
 
-// BareScale is a Scale with nothing but the identity of its object.
+// BareScale is a Scale with the metadata of its object and no replica counts.
 func BareScale(obj resource.Object) *autoscalingv1.Scale {
 	return &autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},

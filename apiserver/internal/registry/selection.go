@@ -17,17 +17,18 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Selection decides which records a request is about. It reads no more of a
-// record than its selectors name.
+// Selection decides which records a request selects. It reads only the fields of a
+// record that its selectors name.
 type Selection struct {
 	labels labels.Selector
 	fields fields.Requirements
-	// read returns the fields that no stored byte tells, by path.
+	// read are the selected fields that cannot be read from the encoded object, by
+	// path.
 	read map[string]resource.SelectableField
 	in   *Served
 	v    *resource.Version
 	g    *Registry
-	// namespace and name that records must have; empty for any.
+	// namespace and name that records must have; empty: any.
 	namespace, name string
 }
 
@@ -73,11 +74,11 @@ func (g *Registry) Select(req *resource.Request, in *Served, o *internalversion.
 	return sel, nil
 }
 
-// refusedField says that objects cannot be selected by a field.
+// refusedField is the error for a field selector that the kind does not support.
 func refusedField(v *resource.Version, name string) error {
 	switch {
-	case v.FieldRefusal != "":
-		return apierrors.NewBadRequest(fmt.Sprintf(v.FieldRefusal, name))
+	case v.FieldSelectorMessage != "":
+		return apierrors.NewBadRequest(fmt.Sprintf(v.FieldSelectorMessage, name))
 	case v.Typed() && len(v.Selectable) == 0:
 		return apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace"))
 	default:
@@ -92,7 +93,8 @@ func (sel *Selection) Everything() bool {
 	return sel.labels == nil && len(sel.fields) == 0 && sel.name == ""
 }
 
-// key returns the one record that can be selected, if the selection names it.
+// key returns the key of the only record that can be selected, if the selection names
+// it.
 func (sel *Selection) key() (storage.Key, bool) {
 	if sel.name == "" || sel.in.Namespaced && sel.namespace == "" {
 		return storage.Key{}, false
@@ -100,7 +102,7 @@ func (sel *Selection) key() (storage.Key, bool) {
 	return sel.in.Key(sel.namespace, sel.name), true
 }
 
-// prefix of the names of the records.
+// prefix returns the prefix of the names of the selected records.
 func (sel *Selection) prefix() string {
 	if sel.namespace == "" {
 		return ""
@@ -120,7 +122,7 @@ func (sel *Selection) Matches(rec *storage.Record) bool {
 	if len(sel.fields) == 0 {
 		return true
 	}
-	var obj resource.Object // decoded when a field needs it
+	var obj resource.Object // decoded if a field needs it
 	for _, r := range sel.fields {
 		var value string
 		switch r.Field {
@@ -151,15 +153,15 @@ func (sel *Selection) Matches(rec *storage.Record) bool {
 	return true
 }
 
-// where all selected records are.
-func (sel *Selection) where() storage.Range {
+// storageRange is the range of keys that contains all selected records.
+func (sel *Selection) storageRange() storage.Range {
 	if key, ok := sel.key(); ok {
 		return storage.Range{Bucket: key.Bucket, Prefix: key.Name}
 	}
 	return storage.Range{Bucket: sel.in.Storage.Bucket, Prefix: sel.prefix()}
 }
 
-// Candidates yields the records of a view among which the selected ones are.
+// Candidates yields the records of a view that the selection must be matched against.
 func (sel *Selection) Candidates(view storage.View) iter.Seq[*storage.Record] {
 	return func(yield func(*storage.Record) bool) {
 		if key, ok := sel.key(); ok {

@@ -18,13 +18,13 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Revise does to a wished object what precedes its storing: ownership and
-// admission. old is nil when it is about to be created.
-func (wr *Write) Revise(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
+// PrepareUpdate does what precedes the storing of an updated object: managedFields and
+// admission. old is nil if the object is about to be created.
+func (wr *Write) PrepareUpdate(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	if old == nil {
 		return wr.PrepareCreate(ctx, obj)
 	}
-	obj, err := wr.Own(old, obj)
+	obj, err := wr.UpdateManagedFields(old, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +36,13 @@ func (wr *Write) AdmitRevision(ctx context.Context, obj, old resource.Object) (r
 	if err != nil {
 		return nil, err
 	}
-	dedupOwners(wr.Request, obj, duplicateAfter)
+	dedupOwnerReferences(wr.Request, obj, duplicateAfter)
 	return obj, nil
 }
 
-// Replace makes change of the current object and stores the outcome, again on
-// the newer state whenever somebody else wrote in between. change gets nil when
-// there is no object, and must return an object that it does not keep.
+// Replace calls change with the current object and stores the result; after a
+// conflicting write it does so again with the newer state. change gets nil if there is
+// no object, and must return an object that it does not keep.
 func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, old resource.Object, rec *storage.Record) (resource.Object, error)) (rec *storage.Record, created bool, err error) {
 	g, in := wr.g, wr.Served
 	key := in.Key(wr.Request.Namespace, wr.Request.Name)
@@ -68,7 +68,7 @@ func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, o
 	}
 }
 
-// upsert creates the object that a write found missing.
+// upsert creates the object that a write did not find.
 func (wr *Write) upsert(ctx context.Context, change func(context.Context, resource.Object, *storage.Record) (resource.Object, error)) (*storage.Record, error) {
 	if !wr.Creates {
 		return nil, apierrors.NewNotFound(wr.Served.GroupResource(), wr.Request.Name)
@@ -114,10 +114,10 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 		return nil, err
 	}
 	if in.finished(obj, old) {
-		return wr.finish(ctx, current, obj, old)
+		return wr.deleteFinished(ctx, current, obj, old)
 	}
 	if wr.dryRun {
-		return wr.unstored(ctx, obj)
+		return wr.dryRunRecord(ctx, obj)
 	}
 	rec, shown, err := wr.put(ctx, current.Key, current, obj)
 	if err != nil || rec == current {
@@ -126,19 +126,20 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	return rec, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 }
 
-// current decodes the record that is to be replaced, with frozen members if that will do.
+// current decodes the record that is to be replaced, with raw members if the version
+// allows them.
 func (wr *Write) current(ctx context.Context, rec *storage.Record) (resource.Object, error) {
-	if wr.Version.Frozen && (wr.sub == nil || wr.sub.Strategy != nil) && wr.Served.AsStored(rec, wr.Version) {
-		return decodeBy(wire.UnmarshalFrozen, wr.Version, rec.Value)
+	if wr.Version.RawMembers && (wr.sub == nil || wr.sub.Strategy != nil) && wr.Served.AsStored(rec, wr.Version) {
+		return decodeBy(wire.UnmarshalRaw, wr.Version, rec.Value)
 	}
 	return wr.g.Object(ctx, wr.Served, wr.Version, rec)
 }
 
-// CheckRevision holds an update to the version and the identity it was made
-// from.
+// CheckRevision checks that an update has the uid and the resourceVersion of the
+// current object.
 func (wr *Write) CheckRevision(obj, old resource.Object) error {
 	gr := wr.Served.GroupResource()
-	// Of a patch the uid is part of the outcome, and validated like the rest.
+	// The uid of a patched object is validated with the rest of its metadata.
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && wr.Request.Verb == "update" {
 		return apierrors.NewConflict(gr, wr.Request.Name, fmt.Errorf(
 			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
@@ -162,8 +163,8 @@ func (wr *Write) CheckRevision(obj, old resource.Object) error {
 	return nil
 }
 
-// registryKey is the name that other servers have for the key of an object;
-// it is part of messages. Dry runs do not get as far as the storage with its prefix.
+// registryKey is the etcd key of an object in kube-apiserver, which its messages
+// contain. Dry runs report it without the prefix of the storage.
 func (wr *Write) registryKey(obj resource.Object) string {
 	in, key := wr.Served, "/registry/"
 	if wr.dryRun {
@@ -175,8 +176,8 @@ func (wr *Write) registryKey(obj resource.Object) string {
 	return key + in.Plural + "/" + in.Key(obj.GetNamespace(), obj.GetName()).Name
 }
 
-// finished reports whether an update lets go of an object that is marked as
-// deleted.
+// finished reports whether an update removes the last finalizer of an object that is
+// marked as deleted.
 func (in *Served) finished(obj, old resource.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
 		return false
@@ -187,9 +188,9 @@ func (in *Served) finished(obj, old resource.Object) bool {
 	return in.Deletion.Holds == nil || !in.Deletion.Holds(obj)
 }
 
-// finish removes an object whose last finalizer an update has removed. The
-// answer is the object as the update wanted it.
-func (wr *Write) finish(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
+// deleteFinished deletes an object whose last finalizer an update has removed. The
+// answer is the updated object.
+func (wr *Write) deleteFinished(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
 	if !wr.dryRun {
 		rec, err := wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
@@ -199,5 +200,5 @@ func (wr *Write) finish(ctx context.Context, current *storage.Record, obj, old r
 			return nil, err
 		}
 	}
-	return wr.g.Transient(wr.Served, wr.Version, obj)
+	return wr.g.TransientRecord(wr.Served, wr.Version, obj)
 }

@@ -19,43 +19,43 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Write is one create, update or patch of an object under way.
+// Write is one create, update or patch of an object in progress.
 type Write struct {
 	g       *Registry
 	Request *resource.Request
 	Served  *Served
 	Version *resource.Version
 	sub     *resource.Subresource
-	// Strategy and Ownership of the object, or of the subresource written to.
+	// Strategy and Ownership of the object, or of the subresource that is written.
 	Strategy  resource.Strategy
 	Ownership resource.Ownership
-	// Manager is who the changed fields belong to from now on.
+	// Manager is the field manager of the request.
 	Manager string
-	// Creates admits that the object does not exist yet.
+	// Creates allows the write to create an object that does not exist.
 	Creates bool
-	// Protobuf tells that the answer will be protobuf.
+	// Protobuf is set if the answer is protobuf.
 	Protobuf  bool
 	admission resource.Admission
 	dryRun    bool
-	// The options, and as admission sees them for either outcome; nil until it looks.
+	// The options, and the options objects that admission gets for either outcome, made
+	// on first use.
 	options WriteOptions
 	create  *metav1.CreateOptions
 	update  *metav1.UpdateOptions
 }
 
-// WriteOptions are what all writes may ask for.
+// WriteOptions are the options that all writes have in common.
 type WriteOptions struct {
 	DryRun                        []string
 	FieldManager, FieldValidation string
 }
 
-// OptionsKind is what options of a kind say that they are.
+// OptionsKind returns the type meta of an options kind.
 func OptionsKind(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: kind, APIVersion: "meta.k8s.io/v1"}
 }
 
-// NewWrite prepares a write of an object, or of a subresource of it unless sub is
-// nil.
+// NewWrite prepares a write of an object, or of its subresource sub if that is not nil.
 func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subresource, o WriteOptions) *Write {
 	wr := &Write{
 		g: g, Request: r, Served: in, Version: r.Version, sub: sub,
@@ -69,26 +69,27 @@ func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subre
 	return wr
 }
 
-// Own records who set which field.
-func (wr *Write) Own(live, obj resource.Object) (resource.Object, error) {
+// UpdateManagedFields attributes the fields that differ between live and obj to the
+// manager of the request.
+func (wr *Write) UpdateManagedFields(live, obj resource.Object) (resource.Object, error) {
 	if wr.Ownership == nil {
 		return obj, nil
 	}
 	return wr.Ownership.Update(live, obj, wr.Manager)
 }
 
-// Admit runs mutating admission and brings the result back into shape.
+// Admit runs mutating admission and normalizes the result.
 func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	if wr.admission == nil {
 		return obj, nil
 	}
-	a := wr.admitted(obj, old)
-	if !resource.Mutates(wr.admission, a) { // then it is in shape already
+	a := wr.admissionRequest(obj, old)
+	if !resource.Mutates(wr.admission, a) { // the object is normalized already
 		return obj, wr.admission.Admit(ctx, a)
 	}
-	resource.Thaw(obj)
-	resource.Thaw(old)
-	if old != nil { // with which a patched object shares what it has in common
+	resource.DecodeObject(obj)
+	resource.DecodeObject(old)
+	if old != nil { // a patched object shares memory with it
 		obj = obj.DeepCopyObject().(resource.Object)
 		a.Object = obj
 	}
@@ -108,8 +109,7 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	return obj, nil
 }
 
-// createOptions are the options as admission sees them when the object does not exist
-// yet.
+// createOptions returns the options for admission if the object does not exist yet.
 func (wr *Write) createOptions() *metav1.CreateOptions {
 	if o := &wr.options; wr.create == nil {
 		wr.create = &metav1.CreateOptions{
@@ -120,7 +120,7 @@ func (wr *Write) createOptions() *metav1.CreateOptions {
 	return wr.create
 }
 
-// UpdateOptions are the options as admission sees them when the object exists.
+// UpdateOptions returns the options for admission if the object exists.
 func (wr *Write) UpdateOptions() *metav1.UpdateOptions {
 	if o := &wr.options; wr.update == nil {
 		wr.update = &metav1.UpdateOptions{
@@ -131,15 +131,15 @@ func (wr *Write) UpdateOptions() *metav1.UpdateOptions {
 	return wr.update
 }
 
-// admitted is the write as admission sees it.
-func (wr *Write) admitted(obj, old resource.Object) *resource.AdmissionRequest {
+// admissionRequest returns the write as admission gets it.
+func (wr *Write) admissionRequest(obj, old resource.Object) *resource.AdmissionRequest {
 	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, DryRun: wr.dryRun}
 	if old != nil {
 		a.Operation, a.Options = resource.Update, wr.UpdateOptions()
 	} else {
 		a.Options = wr.createOptions()
 	}
-	if a.Name == "" && obj.GetName() != "" { // by now it is generated
+	if a.Name == "" && obj.GetName() != "" { // a generated name
 		named := *wr.Request
 		named.Name = obj.GetName()
 		a.Request = &named
@@ -152,7 +152,7 @@ func (wr *Write) AdmitScale(ctx context.Context, scale, old resource.Object) (re
 	if wr.admission == nil {
 		return scale, nil
 	}
-	a := wr.admitted(scale, old)
+	a := wr.admissionRequest(scale, old)
 	err := wr.admission.Admit(ctx, a)
 	return a.Object, err
 }
@@ -169,41 +169,42 @@ func (wr *Write) Validate(ctx context.Context, obj, old resource.Object) error {
 		}
 		was, err := Scale(wr.sub.Scale, old)
 		if err != nil {
-			was = BareScale(old) // it had no count before
+			was = BareScale(old) // it had no replica count before
 		}
 		obj, old = scale, was
 	}
-	return wr.admission.Validate(ctx, wr.admitted(obj, old))
+	return wr.admission.Validate(ctx, wr.admissionRequest(obj, old))
 }
 
-// committed tells the resource about a change.
+// committed calls the Committed hook of the resource.
 func (wr *Write) committed(ctx context.Context, c resource.Change, rec *storage.Record) error {
 	if wr.Served.Committed == nil {
 		return nil
 	}
 	c.Request, c.Revision = wr.Request, rec.Modified
-	resource.Thaw(c.Old)
+	resource.DecodeObject(c.Old)
 	if c.Object != nil && !c.Deleted {
 		c.Object.SetResourceVersion(strconv.FormatInt(int64(rec.Modified), 10))
 	}
 	return wr.Served.Committed(ctx, c)
 }
 
-// ErrRedefined tells that a resource is no longer what a write was held to. Nothing
-// was stored: the request is to be answered anew.
+// ErrRedefined reports that the definition of a resource changed during a write.
+// Nothing was stored: the request must be answered again.
 var ErrRedefined = errors.New("registry: the definition of the resource has changed")
 
-// put stores an object in place of the current record, nil for none, while the
-// resource is what it was when the write began. It takes obj over; shown is a copy
-// for the resource, if that asks for one. It returns current when nothing changes.
+// put stores an object in place of the current record, nil for none, if the definition
+// of the resource is still the one that the write began with. It may change obj; shown
+// is a copy for the Committed hook, if there is one. It returns current if nothing
+// changes.
 func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Record, obj resource.Object) (rec *storage.Record, shown resource.Object, err error) {
 	in := wr.Served
 	if in.Committed != nil {
-		resource.Thaw(obj)
+		resource.DecodeObject(obj)
 		shown = obj.DeepCopyObject().(resource.Object)
 	}
 	w := storage.Write{Key: key, Expect: storage.Absent}
-	s, err := wr.g.seal(ctx, in, wr.Version, obj)
+	s, err := wr.g.encodeForStore(ctx, in, wr.Version, obj)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,7 +216,7 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 		w.Expect = current.Modified
 	}
 	if d := in.Storage.Definition; d != nil {
-		w.While = d.While()
+		w.While = d.Condition()
 	}
 	rec, err = wr.g.store.Commit(ctx, w)
 	if err == nil && s.whole != nil {
@@ -237,7 +238,8 @@ func sameBytes(rec *storage.Record, value []byte, stamp int) bool {
 		len(rec.Value)-len(value) == len(strconv.FormatInt(int64(rec.Modified), 10))
 }
 
-// GroupKind names the kind in a refusal: the one that the object claims to be.
+// GroupKind returns the kind for an error message: the one that the object claims to
+// be.
 func (in *Served) GroupKind(obj resource.Object) schema.GroupKind {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {

@@ -33,8 +33,8 @@ const (
 	shapeTime
 	shapeQuantity
 	shapeIntOrString
-	shapeRaw     // JSON as it is, in field 1
-	shapeForeign // a type that reads itself from JSON: decoded and marshalled
+	shapeRaw     // raw JSON, in field 1
+	shapeForeign // a json.Unmarshaler: decoded and marshalled
 )
 
 // field is a field of a message.
@@ -42,47 +42,47 @@ type field struct {
 	name   string
 	number int
 	shape  shape
-	// list and mapped tell that there are several values, which for a map have keys.
+	// list and mapped are set for repeated fields; mapped ones have keys.
 	list, mapped bool
-	// tag stands before each value.
+	// tag is written before each value.
 	tag []byte
-	// absent is what is written when the JSON does not have the field; nil: nothing.
+	// absent is written if the JSON does not have the field; nil: nothing.
 	absent  []byte
 	message *message
 	foreign reflect.Type
-	// inner tells that the field is one of a message that JSON does not show: its
-	// fields are among those of the message around it.
+	// inner is set if the field is a message that JSON does not show: its fields are
+	// among those of the enclosing message.
 	inner *message
 }
 
 // message is how the fields of a struct are written.
 type message struct {
-	// fields in the order of protobuf; ranked are the same, and those of inner
-	// messages in the place of these.
+	// fields are in the order of protobuf; ranked are the same with inner messages
+	// replaced by their fields.
 	fields []field
 	ranked []*field
-	// keys are those of the JSON in the order in which Go writes them.
+	// keys are those of the JSON, in the order in which Go writes them.
 	keys []key
-	// ordered tells that both orders are the same, and no message is inner.
+	// ordered is set if both orders are the same and no message is inner.
 	ordered bool
 }
 
-// key is a key of an object in JSON. rank is its place in ranked; -1: protobuf does
-// not have it.
+// key is a key of an object in JSON. rank is its index in ranked; -1: protobuf does not
+// have it.
 type key struct {
 	name string
 	rank int
 	text bool // a string that protobuf does not have
 }
 
-// marshaler is what types of Kubernetes implement.
+// marshaler is implemented by the generated types of Kubernetes.
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// planner works out the plans of a type and of what is below it.
+// planner compiles the plans of a type and of its fields.
 type planner struct{ messages map[reflect.Type]*message }
 
-// plans remembers what reflection says of types: reflect.Type -> *Plan, nil for
-// those that have none. Types are finitely many and an answer never changes.
+// plans caches the plans of types: reflect.Type -> *Plan, nil for those without one.
+// The number of types is bounded and a result never changes.
 var plans sync.Map
 
 // Plan is how objects of a type are written. It is safe for concurrent use.
@@ -91,9 +91,8 @@ type Plan struct {
 	writers sync.Pool
 }
 
-// Of returns the plan for the type of an object, which is a pointer to a struct. It
-// is nil when some part of the type has no form in protobuf, or not one that is known
-// here: the code that Kubernetes generates.
+// Of returns the plan for the type of an object, a pointer to a struct. It is nil if
+// some part of the type has no protobuf, or not the generated one.
 func Of(object any) *Plan {
 	t := reflect.TypeOf(object)
 	if known, ok := plans.Load(t); ok {
@@ -102,7 +101,8 @@ func Of(object any) *Plan {
 	var plan *Plan
 	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && t.Implements(reflect.TypeFor[marshaler]()) {
 		p := planner{map[reflect.Type]*message{}}
-		// A type that marshals itself in another way shows it when it is empty already.
+		// A type with a Marshal of its own is recognised by the bytes of its empty
+		// value.
 		empty, err := reflect.New(t.Elem()).Interface().(marshaler).Marshal()
 		if root, ok := p.message(t.Elem()); ok && err == nil && bytes.Equal(root.absent(), empty) {
 			plan = &Plan{root: root}
@@ -133,7 +133,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		number, tagged := fieldNumber(f)
 		switch {
-		case f.Anonymous && name == "" && !tagged: // TypeMeta, which the envelope carries
+		case f.Anonymous && name == "" && !tagged: // TypeMeta, which the envelope contains
 			for j := range f.Type.NumField() {
 				name, _, _ := strings.Cut(f.Type.Field(j).Tag.Get("json"), ",")
 				keys = append(keys, shown{name: name, text: f.Type.Field(j).Type.Kind() == reflect.String})
@@ -199,7 +199,7 @@ func (p *planner) message(t reflect.Type) (*message, bool) {
 	return m, true
 }
 
-// inner is the message of an embedded struct; none that has embedded ones itself.
+// inner returns the message of an embedded struct; false if that embeds others.
 func (p *planner) inner(t reflect.Type) (*message, bool) {
 	if t.Kind() != reflect.Struct || reads(t) {
 		return nil, false
@@ -216,7 +216,7 @@ func (p *planner) inner(t reflect.Type) (*message, bool) {
 	return m, true
 }
 
-// absent is what a message without fields in the JSON is written as.
+// absent returns the bytes of a message without fields in the JSON.
 func (m *message) absent() (out []byte) {
 	for i := range m.fields {
 		out = append(out, m.fields[i].absent...)
@@ -224,7 +224,7 @@ func (m *message) absent() (out []byte) {
 	return out
 }
 
-// field works out how a field of a type is written.
+// field compiles a field of a type.
 func (p *planner) field(t reflect.Type, number int) (field, bool) {
 	f := field{number: number}
 	optional := false
@@ -253,11 +253,11 @@ func (p *planner) field(t reflect.Type, number int) (field, bool) {
 	return f, true
 }
 
-// value works out how one value is written, and what is written when it is empty.
+// value compiles one value, and returns the bytes of an empty one.
 func (p *planner) value(f *field, t reflect.Type) (empty []byte, ok bool) {
 	number := f.number
 	if f.mapped {
-		number = 2 // of the entry; its tag comes before
+		number = 2 // of the map entry, whose tag comes before
 	}
 	varint, length := tagOf(number, 0), tagOf(number, 2)
 	f.tag = length
@@ -320,7 +320,7 @@ func (p *planner) value(f *field, t reflect.Type) (empty []byte, ok bool) {
 	return append(slices.Clone(varint), 0), true
 }
 
-// reads reports whether a type decodes itself from JSON.
+// reads reports whether a type is a json.Unmarshaler.
 func reads(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
@@ -330,7 +330,7 @@ func marshals(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[marshaler]())
 }
 
-// fieldNumber is the number of a field in protobuf.
+// fieldNumber returns the protobuf number of a field.
 func fieldNumber(f reflect.StructField) (int, bool) {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {
@@ -340,7 +340,7 @@ func fieldNumber(f reflect.StructField) (int, bool) {
 	return n, err == nil && n > 0
 }
 
-// tagOf is what stands before a value of a wire type.
+// tagOf returns the tag of a field with a wire type.
 func tagOf(number, wireType int) []byte {
 	return binary.AppendUvarint(nil, uint64(number)<<3|uint64(wireType))
 }

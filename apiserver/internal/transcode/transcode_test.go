@@ -47,7 +47,7 @@ import (
 
 type object interface{ Marshal() ([]byte, error) }
 
-// kinds are the types of all groups, by their names.
+// kinds are the types of all groups, by name.
 func kinds(t testing.TB) map[string]reflect.Type {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -105,13 +105,13 @@ func filler(seed uint64) *randfill.Filler {
 	)
 }
 
-// written is what a plan makes of JSON.
+// written returns the protobuf that a plan makes of JSON.
 func written(plan *transcode.Plan, value []byte) (content []byte, ok bool) {
 	ok = plan.Write(value, func(c []byte, _ [][]byte) { content = bytes.Clone(c) })
 	return content, ok
 }
 
-// decoded is what decoding and marshalling makes of JSON.
+// decoded returns the protobuf that decoding and marshalling JSON gives.
 func decoded(value []byte, t reflect.Type) ([]byte, error) {
 	into := reflect.New(t).Interface()
 	if err := wire.Decode(value, into); err != nil {
@@ -128,7 +128,7 @@ func TestKindsAreWrittenAsTheirTypesMarshalThem(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		plan := transcode.Of(reflect.New(of[name]).Interface())
 		if plan == nil {
-			// They have embedded types in embedded types, and are few in a cluster.
+			// They embed structs twice, and few objects of these kinds exist.
 			if !strings.Contains(name, "ValidatingAdmissionPolicy") && !strings.Contains(name, "MutatingAdmissionPolicy") {
 				t.Errorf("%s is left to its type", name)
 			}
@@ -141,7 +141,7 @@ func TestKindsAreWrittenAsTheirTypesMarshalThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Here because this is where all kinds are.
+			// Checked here because all kinds are at hand.
 			if ours, _, err := wire.Encode(obj); err != nil || !bytes.Equal(ours, value) {
 				t.Fatalf("%s: is encoded as %.3000s, want %.3000s: %v", name, ours, value, err)
 			}
@@ -166,7 +166,8 @@ func TestKindsAreWrittenAsTheirTypesMarshalThem(t *testing.T) {
 	}
 }
 
-// TestWholeObjectsMarshalAsWhatIsReadOfThem fills objects also with what JSON loses.
+// TestWholeObjectsMarshalAsWhatIsReadOfThem fills objects also with values that JSON
+// does not preserve.
 func TestWholeObjectsMarshalAsWhatIsReadOfThem(t *testing.T) {
 	t.Parallel()
 	of := kinds(t)
@@ -229,8 +230,7 @@ func TestAmountsAreWrittenInTheirUnits(t *testing.T) {
 	}
 }
 
-// FuzzKinds holds that whatever JSON is written of whatever kind, it is written as the
-// type would.
+// FuzzKinds: any JSON of any kind is converted to the protobuf of its decoded type.
 func FuzzKinds(f *testing.F) {
 	of := kinds(f)
 	names := slices.Sorted(maps.Keys(of))
@@ -315,7 +315,7 @@ func TestOwnersOfFieldsAreShared(t *testing.T) {
 	}
 }
 
-// ownForm marshals itself in a way of its own.
+// ownForm has a Marshal method of its own.
 type ownForm struct {
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 }

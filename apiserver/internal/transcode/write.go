@@ -22,13 +22,12 @@ import (
 // maxDepth is how deep messages may be nested.
 const maxDepth = 200
 
-// long is the size from which it is worth to share what is the same in both.
+// long is the size in bytes from which sharing memory pays.
 const long = 256
 
-// Write makes the protobuf of an object in JSON and hands it to take, which does not
-// keep it; shared are long parts of the JSON that it has as they are. false means that
-// something about the JSON is out of the usual, and take was not called: the JSON is
-// to be decoded.
+// Write converts an object in JSON to protobuf and passes it to take, which must not
+// keep it; shared are long parts of the JSON that occur in it unchanged. If it returns
+// false, take was not called and the JSON must be decoded.
 func (p *Plan) Write(value []byte, take func(content []byte, shared [][]byte)) bool {
 	w := p.writers.Get().(*writer)
 	defer p.writers.Put(w)
@@ -49,13 +48,13 @@ func (p *Plan) Write(value []byte, take func(content []byte, shared [][]byte)) b
 	return true
 }
 
-// writer is a place in JSON and what was made of what is before it.
+// writer is a position in the JSON and the protobuf of what precedes it.
 type writer struct {
 	in  []byte
 	at  int
 	out []byte
-	// pieces are the fields of the open messages whose order is another in JSON;
-	// together is where they are put in order.
+	// pieces are the fields of the open messages whose JSON order differs; together is
+	// the buffer in which they are sorted.
 	pieces   []piece
 	together []byte
 	entries  []entry
@@ -90,7 +89,7 @@ func (w *writer) space() {
 	}
 }
 
-// next takes a character if it is the given one, and the space around it.
+// next consumes a character if it is the given one, and the white space around it.
 func (w *writer) next(c byte) bool {
 	w.space()
 	if w.at == len(w.in) || w.in[w.at] != c {
@@ -101,7 +100,7 @@ func (w *writer) next(c byte) bool {
 	return true
 }
 
-// null takes a null.
+// null consumes a null.
 func (w *writer) null() bool {
 	if len(w.in)-w.at < 4 || string(w.in[w.at:w.at+4]) != "null" {
 		return false
@@ -110,7 +109,7 @@ func (w *writer) null() bool {
 	return true
 }
 
-// skip moves behind a value.
+// skip consumes a value.
 func (w *writer) skip() bool {
 	end := wire.Skip(w.in, w.at)
 	if end < 0 {
@@ -120,8 +119,7 @@ func (w *writer) skip() bool {
 	return true
 }
 
-// text takes a string, which shares the memory of the JSON unless something in it is
-// escaped.
+// text consumes a string, which shares the memory of the JSON unless it has escapes.
 func (w *writer) text() ([]byte, bool) {
 	if w.at == len(w.in) || w.in[w.at] != '"' {
 		return nil, false
@@ -149,7 +147,7 @@ func unescape(literal []byte) ([]byte, bool) {
 	return []byte(s), err == nil
 }
 
-// message takes an object and writes its fields.
+// message consumes an object and writes its fields.
 func (w *writer) message(m *message) bool {
 	if w.depth++; w.depth > maxDepth || !w.next('{') {
 		return false
@@ -173,10 +171,10 @@ func (w *writer) message(m *message) bool {
 			if !w.skip() {
 				return false
 			}
-		case w.null(): // as if it were not there
+		case w.null(): // same as absent
 		case m.ordered:
 			if rank <= last {
-				return false // it repeats, or no encoder wrote it
+				return false // a duplicate, or not written by an encoder
 			}
 			w.missing(m, last+1, rank)
 			if last = rank; !w.field(m.ranked[rank]) {
@@ -201,15 +199,14 @@ func (w *writer) message(m *message) bool {
 	return w.order(m, start, first)
 }
 
-// missing writes what stands for fields that the JSON does not have.
+// missing writes the default bytes of absent fields.
 func (w *writer) missing(m *message, from, to int) {
 	for _, f := range m.ranked[from:to] {
 		w.out = append(w.out, f.absent...)
 	}
 }
 
-// find returns the place of a key, which is likely to be the expected one or behind
-// it, or -1.
+// find returns the index of a key, or -1. It is likely to be expected or soon after it.
 func (m *message) find(name []byte, expected int) int {
 	for i := expected; i < len(m.keys); i++ {
 		if m.keys[i].name == string(name) {
@@ -224,14 +221,13 @@ func (m *message) find(name []byte, expected int) int {
 	return -1
 }
 
-// order brings the fields of a message, which are what was written since start, into
-// the order of protobuf.
+// order sorts the fields of a message, written since start, into the order of protobuf.
 func (w *writer) order(m *message, start, first int) bool {
 	pieces := w.pieces[first:]
-	for i := 1; i < len(pieces); i++ { // they are few, and most are in order
+	for i := 1; i < len(pieces); i++ { // few, and mostly sorted
 		for j := i; j > 0 && pieces[j].rank <= pieces[j-1].rank; j-- {
 			if pieces[j].rank == pieces[j-1].rank {
-				return false // it repeats
+				return false // a duplicate
 			}
 			pieces[j], pieces[j-1] = pieces[j-1], pieces[j]
 		}
@@ -266,7 +262,7 @@ func (w *writer) order(m *message, start, first int) bool {
 	return true
 }
 
-// field takes the value of a field, or its values, and writes it.
+// field consumes the value of a field, or its values, and writes them.
 func (w *writer) field(f *field) bool {
 	switch {
 	case f.mapped:
@@ -288,7 +284,7 @@ func (w *writer) field(f *field) bool {
 	}
 }
 
-// entriesOf takes an object with any keys, and writes its entries in their order.
+// entriesOf consumes an object with any keys and writes its entries, sorted.
 func (w *writer) entriesOf(f *field) bool {
 	if !w.next('{') {
 		return false
@@ -325,14 +321,14 @@ func (w *writer) entriesOf(f *field) bool {
 	return w.next('}')
 }
 
-// sort brings the entries of a map into order.
+// sort sorts the entries of a map.
 func (w *writer) sort(start, first int) bool {
 	entries := w.entries[first:]
 	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(keyOf(w.out[a.start:]), keyOf(w.out[b.start:])) })
 	w.together = w.together[:0]
 	for i, e := range entries {
 		if i > 0 && bytes.Equal(keyOf(w.out[e.start:]), keyOf(w.out[entries[i-1].start:])) {
-			return false // it repeats
+			return false // a duplicate
 		}
 		w.together = append(w.together, w.out[e.start:e.end]...)
 	}
@@ -340,10 +336,10 @@ func (w *writer) sort(start, first int) bool {
 	return true
 }
 
-// reserved is the room for the length of what is not written yet.
+// reserved is the room for the length prefix of bytes that are not written yet.
 const reserved = 2
 
-// begin leaves room for a length; what it is the length of follows.
+// begin reserves room for a length prefix.
 func (w *writer) begin() int {
 	w.out = append(w.out, 0, 0)
 	return len(w.out)
@@ -351,7 +347,7 @@ func (w *writer) begin() int {
 
 func (w *writer) end(begin int) { w.out = measure(w.out, begin) }
 
-// measure puts the length of what begins at a place into the room before it, which
+// measure writes the length prefix of the bytes from begin on; the room before them
 // grows or shrinks.
 func measure(out []byte, begin int) []byte {
 	n := len(out) - begin
@@ -373,7 +369,7 @@ func appendBytes(out, content []byte) []byte {
 	return append(binary.AppendUvarint(out, uint64(len(content))), content...)
 }
 
-// value takes one value and writes it with its tag.
+// value consumes one value and writes it with its tag.
 func (w *writer) value(f *field) bool {
 	w.out = append(w.out, f.tag...)
 	switch f.shape {
@@ -448,7 +444,7 @@ func (w *writer) base64() bool {
 	return true
 }
 
-// time takes a moment, of which protobuf has the seconds; null is none.
+// time consumes a time, of which protobuf has the seconds; null is the zero time.
 func (w *writer) time() bool {
 	if w.null() {
 		w.out = append(w.out, 0)
@@ -489,8 +485,8 @@ func (w *writer) quantity() bool {
 	return true
 }
 
-// canonical tells of usual amounts that they are written as they would be: in the
-// largest unit of which they are a whole multiple.
+// canonical reports whether a quantity of common form is written canonically: in the
+// largest unit of which it is a multiple.
 func canonical(amount []byte) bool {
 	n, digits := 0, 0
 	for digits < len(amount) && digits < 10 && amount[digits] >= '0' && amount[digits] <= '9' {
@@ -535,7 +531,7 @@ func appendIntOrString(out []byte, kind byte, n int64, text []byte) []byte {
 	return appendBytes(append(out, 3<<3|2), text)
 }
 
-// raw takes any value: as it is, or through its type.
+// raw consumes any value: verbatim, or through its type.
 func (w *writer) raw(f *field) bool {
 	begin := w.at
 	if !w.skip() {

@@ -18,18 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Plan is how values of a type are written and read. It is safe for concurrent use.
+// Plan encodes and decodes values of a type. It is safe for concurrent use.
 type Plan struct {
 	root *plan
-	size atomic.Int64 // of the last document written, about which the next will have
+	size atomic.Int64 // of the last encoded document: the capacity for the next
 }
 
-// plans remembers what reflection says of types: reflect.Type -> *Plan, nil for
-// those that have none. Types are finitely many and an answer never changes.
+// plans caches the plans of types: reflect.Type -> *Plan, nil for those without one.
+// The number of types is bounded and a result never changes.
 var plans sync.Map
 
-// Of returns the plan for the type of an object, which is a pointer to a struct; nil
-// if JSON shows the type in an unusual way.
+// Of returns the plan for the type of an object, a pointer to a struct; nil if its JSON
+// is unusual.
 func Of(object any) *Plan {
 	t := reflect.TypeOf(object)
 	if known, ok := plans.Load(t); ok {
@@ -50,7 +50,7 @@ func Of(object any) *Plan {
 type kind uint8
 
 const (
-	kindForeign kind = iota // as its type says
+	kindForeign kind = iota // encoded by the type itself
 	kindText
 	kindBool
 	kindInt
@@ -68,17 +68,17 @@ const (
 	kindBinaries   // the same of []byte
 )
 
-// plan is how values of one type are written and read.
+// plan encodes and decodes values of one type.
 type plan struct {
 	kind   kind
-	reads  bool // of what is foreign: that it reads itself
+	reads  bool // for foreign types: it is a json.Unmarshaler
 	size   uintptr
 	typ    reflect.Type
 	of     *plan // what a pointer leads to, or the elements of a list
 	fields []field
 	byName map[string]int
 	blocks []reflect.Type // arrays of 1, 2, 4 ... elements, for lists
-	last   atomic.Int32   // how long the last list was, about which the next will be
+	last   atomic.Int32   // length of the last list: the capacity for the next
 }
 
 // field is a field of a struct.
@@ -91,22 +91,23 @@ type field struct {
 
 func (f *field) name() string { return f.label[1 : len(f.label)-2] }
 
-// omission says when a field is left out.
+// omission is the condition under which a field is omitted.
 type omission uint8
 
 const (
 	never     omission = iota
 	whenEmpty          // false, 0, nil, or without elements
-	whenZero           // as its type says, or all of it
+	whenZero           // IsZero, or the zero value
 )
 
-// maxFields is how many fields of a struct are kept apart.
+// maxFields is the number of fields of a struct up to which duplicates are tracked.
 const maxFields = 128
 
-// longestBlock is the logarithm of the longest array that is made for a list at once.
+// longestBlock is the logarithm of the longest array that is allocated for a list at
+// once.
 const longestBlock = 10
 
-// planner works plans out; types contain themselves.
+// planner compiles plans; types may be recursive.
 type planner struct{ known map[reflect.Type]*plan }
 
 func (c *planner) plan(t reflect.Type) *plan {
@@ -175,7 +176,7 @@ func (c *planner) kindOf(p *plan, t reflect.Type) kind {
 	return kindForeign
 }
 
-// mapping is the kind of a map.
+// mapping returns the kind of a map.
 func mapping(t reflect.Type) kind {
 	if t.Key().Kind() != reflect.String || own(t.Key()) {
 		return kindForeign
@@ -232,7 +233,7 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 			p.byName = map[string]int{}
 		}
 		if _, twice := p.byName[name]; twice {
-			return false // which of them JSON has is another's to know
+			return false // ambiguous names: the library decides
 		}
 		p.byName[name] = len(p.fields)
 		p.fields = append(p.fields, of)
@@ -240,7 +241,7 @@ func (c *planner) addFields(p *plan, t reflect.Type, offset uintptr) bool {
 	return true
 }
 
-// canOmit settles when a field is left out; false if that is out of the usual.
+// canOmit decides when a field is omitted; false if the condition is unusual.
 func (f *field) canOmit(empty bool) bool {
 	switch f.plan.kind {
 	case kindTime:
@@ -270,14 +271,14 @@ func (f *field) canOmit(empty bool) bool {
 	return true
 }
 
-// own reports whether a type has a JSON of its own.
+// own reports whether a type has JSON methods of its own.
 func own(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
 		p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
-// PlainText reports whether JSON has no need to escape anything of a text.
+// PlainText reports whether JSON escapes nothing in a text.
 func PlainText(text string) bool {
 	for i := range len(text) {
 		if !plainByte(text[i]) {

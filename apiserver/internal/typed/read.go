@@ -19,17 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Read reads JSON into an object of the plan's type that is empty, if there is
-// nothing to say about it: no field is unknown or there twice, and nothing is out of
-// the usual. false means that the library is to read or explain it; what the object
-// then is does not matter. Texts of the object share the memory of value, which must
-// not change any more.
+// Read decodes JSON into an empty object of the plan's type if strict decoding would
+// report nothing: no unknown or duplicate field, and nothing unusual. If it returns
+// false, the library must decode it or return the error; the object's contents are then
+// undefined. Strings share the memory of value, which must not be changed any more.
 func (p *Plan) Read(value []byte, object any) bool {
 	return p.readAll(&reader{value: value}, object)
 }
 
-// ReadStored is Read for a document that was written here, of which the type may have
-// some fields only.
+// ReadStored is Read for a document that was encoded here; the type may have only some
+// of its fields.
 func (p *Plan) ReadStored(value []byte, object any) bool {
 	return p.readAll(&reader{value: value, some: true}, object)
 }
@@ -42,7 +41,7 @@ func (p *Plan) readAll(r *reader, object any) bool {
 	return r.at == len(r.value)
 }
 
-// reader is a place in a document.
+// reader is a position in a document.
 type reader struct {
 	value []byte
 	at    int
@@ -60,7 +59,7 @@ func (r *reader) space() {
 	}
 }
 
-// next skips space and takes a character if it is the given one.
+// next skips white space and consumes a character if it is the given one.
 func (r *reader) next(c byte) bool {
 	if r.at < len(r.value) && r.value[r.at] == c {
 		r.at++
@@ -74,7 +73,7 @@ func (r *reader) next(c byte) bool {
 	return false
 }
 
-// peek is the character at the place; 0 at the end.
+// peek returns the current character; 0 at the end.
 func (r *reader) peek() byte {
 	if r.at < len(r.value) {
 		return r.value[r.at]
@@ -90,7 +89,7 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// text reads a string.
+// text consumes a string.
 func (r *reader) text() (string, bool) {
 	if r.peek() != '"' {
 		return "", false
@@ -117,8 +116,8 @@ func (r *reader) text() (string, bool) {
 	return "", false
 }
 
-// unescaped reads a string that is not plain. Halves of characters, which readers
-// take in different ways, are left to the library.
+// unescaped decodes a string with escapes. Unpaired surrogates, which decoders treat
+// differently, are left to the library.
 func unescaped(raw []byte) (string, bool) {
 	var text string
 	if !utf8.Valid(raw) || json.Unmarshal(raw, &text) != nil || strings.ContainsRune(text, utf8.RuneError) {
@@ -127,7 +126,7 @@ func unescaped(raw []byte) (string, bool) {
 	return text, true
 }
 
-// integer reads a whole number of so many bytes.
+// integer consumes an integer of size bytes.
 func (r *reader) integer(size uintptr) (int64, bool) {
 	if c := r.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0, false
@@ -238,13 +237,13 @@ func (r *reader) quantity(into *resource.Quantity) bool {
 	} else {
 		end = r.at
 	}
-	// As the type does it, which copies the text first; nothing of it is kept.
+	// ParseQuantity copies the text first and keeps nothing of it.
 	amount, err := resource.ParseQuantity(strings.TrimSpace(unsafe.String(unsafe.SliceData(r.value[begin:]), end-begin)))
 	*into = amount
 	return err == nil
 }
 
-// raw takes a compact value as it is.
+// raw consumes a compact value and returns it verbatim.
 func (r *reader) raw() ([]byte, bool) {
 	begin := r.at
 	end := skipCompact(r.value, begin, 0)
@@ -267,7 +266,7 @@ func (p *plan) readRaw(r *reader, v unsafe.Pointer) bool {
 	return (*runtime.RawExtension)(v).UnmarshalJSON(raw) == nil
 }
 
-// skip passes over the value of a field that the type does not have, if it may.
+// skip consumes the value of a field that the type does not have, if that is allowed.
 func (r *reader) skip() bool {
 	if !r.some {
 		return false
@@ -279,7 +278,7 @@ func (r *reader) skip() bool {
 	return ok
 }
 
-// readForeign leaves a value to its type, if that reads itself.
+// readForeign decodes a value with the type's own UnmarshalJSON.
 func (p *plan) readForeign(r *reader, v unsafe.Pointer) bool {
 	if !p.reads {
 		return false
@@ -288,7 +287,7 @@ func (p *plan) readForeign(r *reader, v unsafe.Pointer) bool {
 	return ok && reflect.NewAt(p.typ, v).Interface().(json.Unmarshaler).UnmarshalJSON(raw) == nil
 }
 
-// nothing takes a null that leaves a field as it is.
+// nothing consumes a null, which leaves a field unchanged.
 func (p *plan) nothing(r *reader) (is, ok bool) {
 	if r.peek() != 'n' {
 		return false, true
@@ -428,7 +427,7 @@ func (p *plan) readMap(r *reader, v unsafe.Pointer) bool {
 			binaries[key], ok = r.octets()
 		}
 		if !ok || len(texts)+len(quantities)+len(binaries) != n {
-			return false // or the key was there already
+			return false // or a duplicate key
 		}
 		if r.next('}') {
 			return true

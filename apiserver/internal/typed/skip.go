@@ -5,11 +5,11 @@ package typed
 
 import "strings"
 
-// maxDepth is how deep JSON may be nested.
+// maxDepth is the nesting depth up to which JSON is decoded here.
 const maxDepth = 500
 
-// skipCompact returns the end of a value that begins at i and is compact; -1 if it is
-// not, or no JSON.
+// skipCompact returns the end of a compact value that begins at i; -1 if it has white
+// space or is not JSON.
 func skipCompact(raw []byte, i, depth int) int {
 	if i >= len(raw) || depth > maxDepth {
 		return -1
@@ -76,7 +76,7 @@ func skipText(raw []byte, i int) int {
 	return -1
 }
 
-// skipEscape returns the last place of what is escaped.
+// skipEscape returns the last position of an escape sequence.
 func skipEscape(raw []byte, i int) int {
 	switch {
 	case i >= len(raw):

@@ -45,7 +45,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// kinds are the types of all groups, by their names.
+// kinds are the types of all groups, by name.
 func kinds(t testing.TB) map[string]reflect.Type {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -99,8 +99,8 @@ func filler(seed uint64) *randfill.Filler {
 	)
 }
 
-// TestKindsAreWrittenAndReadAsTheLibrariesDo fills objects of all kinds at random,
-// among them such as no document makes.
+// TestKindsAreWrittenAndReadAsTheLibrariesDo fills objects of all kinds at random, also
+// with values that no document decodes to.
 func TestKindsAreWrittenAndReadAsTheLibrariesDo(t *testing.T) {
 	t.Parallel()
 	of := kinds(t)
@@ -144,9 +144,8 @@ func TestKindsAreWrittenAndReadAsTheLibrariesDo(t *testing.T) {
 	t.Logf("%d of %d documents were read by plan", read, all)
 }
 
-// FuzzKinds holds that what is read by plan of a document of whatever kind is what the
-// library reads, which has nothing to say about it, and that it is written as by
-// encoding/json.
+// FuzzKinds: a document of any kind that a plan accepts is decoded as the library
+// decodes it, without strict errors, and encoded as by encoding/json.
 func FuzzKinds(f *testing.F) {
 	of := kinds(f)
 	names := slices.Sorted(maps.Keys(of))
@@ -179,8 +178,8 @@ func FuzzKinds(f *testing.F) {
 	})
 }
 
-// TestUnusualDocumentsAreLeftToTheLibrary holds that what readers take in different
-// ways, or have something to say about, is not read by plan.
+// TestUnusualDocumentsAreLeftToTheLibrary: documents that decoders treat differently,
+// or that have strict errors, are not accepted by a plan.
 func TestUnusualDocumentsAreLeftToTheLibrary(t *testing.T) {
 	t.Parallel()
 	plan := typed.Of(&corev1.Pod{})
@@ -210,8 +209,8 @@ func TestUnusualDocumentsAreLeftToTheLibrary(t *testing.T) {
 	}
 }
 
-// TestStoredDocumentsAreReadInPart holds that of what was written here a type may have
-// some fields.
+// TestStoredDocumentsAreReadInPart: a type may have some of the fields of a stored
+// document.
 func TestStoredDocumentsAreReadInPart(t *testing.T) {
 	t.Parallel()
 	type named struct {
@@ -253,8 +252,7 @@ func TestStoredDocumentsAreReadInPart(t *testing.T) {
 	}
 }
 
-// TestUnusualTypesHaveNoPlan holds that what tags say in an unusual way is left to the
-// libraries.
+// TestUnusualTypesHaveNoPlan: types with unusual tags are left to the libraries.
 func TestUnusualTypesHaveNoPlan(t *testing.T) {
 	t.Parallel()
 	for _, obj := range []any{

@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Write returns an object of the plan's type as encoding/json writes it. whole tells
-// that reading it gives an object that protobuf shows as it shows this one: JSON leaves
-// out what protobuf has of texts that are none, empty bytes, pointers to no time and the
-// like. It is not always told.
+// Write returns an object of the plan's type as encoding/json encodes it. whole reports
+// that decoding the JSON gives an object with the same protobuf: JSON omits empty but
+// non-nil strings, bytes, pointers to zero times and the like, which protobuf has. It
+// may be false although that holds.
 func (p *Plan) Write(object any) (out []byte, whole bool, err error) {
 	w := writer{}
 	out, err = p.root.append(&w, make([]byte, 0, p.size.Load()+64), reflect.ValueOf(object).UnsafePointer())
@@ -32,7 +32,7 @@ func (p *Plan) Write(object any) (out []byte, whole bool, err error) {
 	return out, !w.lossy, nil
 }
 
-// writer is what is noticed about an object while it is written.
+// writer collects properties of an object while it is encoded.
 type writer struct{ lossy bool }
 
 const null = "null"
@@ -89,9 +89,9 @@ func (p *plan) append(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
 	return p.appendForeign(w, out, v)
 }
 
-// appendForeign leaves a value to its type.
+// appendForeign encodes a value with the type's own MarshalJSON.
 func (p *plan) appendForeign(w *writer, out []byte, v unsafe.Pointer) ([]byte, error) {
-	w.lossy = true // as nobody has looked
+	w.lossy = true // not checked
 	raw, err := jsonv1.Marshal(reflect.NewAt(p.typ, v).Interface())
 	return append(out, raw...), err
 }
@@ -109,7 +109,7 @@ func (p *plan) count(v unsafe.Pointer) int64 {
 	return *(*int64)(v)
 }
 
-// omitted reports whether a field is left out.
+// omitted reports whether a field is omitted.
 func (f *field) omitted(v unsafe.Pointer) bool {
 	switch f.plan.kind {
 	case kindText:
@@ -173,7 +173,7 @@ func (p *plan) appendList(w *writer, out []byte, v unsafe.Pointer) (_ []byte, er
 	return append(out, ']'), nil
 }
 
-// appendMap writes a map with its keys in order.
+// appendMap encodes a map with sorted keys.
 func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err error) {
 	if isNil(v) {
 		return append(out, null...), nil
@@ -226,7 +226,7 @@ func (p *plan) appendMap(w *writer, out []byte, v unsafe.Pointer) (_ []byte, err
 	return append(out, '}'), nil
 }
 
-// text leaves what needs escaping to the library.
+// text appends a string; the library escapes it if needed.
 func (w *writer) text(out []byte, text string) ([]byte, error) {
 	if !PlainText(text) {
 		w.lossy = w.lossy || !utf8.ValidString(text)
@@ -236,7 +236,7 @@ func (w *writer) text(out []byte, text string) ([]byte, error) {
 	return append(append(append(out, '"'), text...), '"'), nil
 }
 
-// appendQuantity writes an amount in its canonical form, of which nothing is escaped.
+// appendQuantity appends a quantity in its canonical form, which has nothing to escape.
 func appendQuantity(out []byte, amount *resource.Quantity) []byte {
 	out = append(out, '"')
 	number, suffix := amount.CanonicalizeBytes(out[len(out):])
@@ -247,8 +247,8 @@ func appendOctets(out, octets []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(out, '"'), octets), '"')
 }
 
-// compact reports whether raw JSON is written as it is: it is JSON, without space
-// between its parts or what is escaped on the way.
+// compact reports whether raw JSON is valid, without white space and without characters
+// that encoding/json would escape.
 func compact(raw []byte) bool {
 	end := skipCompact(raw, 0, 0)
 	return end == len(raw)

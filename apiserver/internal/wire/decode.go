@@ -10,33 +10,32 @@ import (
 	"unsafe"
 )
 
-// maxDepth is how deep plain JSON may be nested.
+// maxDepth is the nesting depth up to which plain JSON is decoded here.
 const maxDepth = 500
 
 // Unmarshal decodes a JSON object as sigs.k8s.io/json does into a
 // map[string]any, without reflection and without copying: the strings share the
 // memory of value, which must not change any more.
 //
-// It knows plain JSON only. false means that value is something else, be it
-// malformed, of another type, with fields that repeat, or in an unusual
-// encoding: the library decodes that, or explains what is wrong.
+// It supports plain JSON only. false means that value is malformed, not an object, has
+// duplicate members or uses an unusual encoding: the library decodes it, or returns the
+// error.
 func Unmarshal(value []byte) (object map[string]any, ok bool) {
 	d := decoding{value: value}
 	return d.whole()
 }
 
-// decoding is a place in a text, and the elements of the lists that are open
-// there.
+// decoding is a position in a text, with the elements of the lists that are open there.
 type decoding struct {
 	value []byte
 	at    int
 	open  []any
-	// freezes tells that the members of the whole object stay frozen; inMetadata that
-	// the place is below its metadata.
-	freezes, inMetadata bool
+	// keepRaw leaves the members of the object raw; inMetadata is set while the
+	// position is below its metadata.
+	keepRaw, inMetadata bool
 }
 
-// whole decodes the object that the text is.
+// whole decodes the text, which must be one object.
 func (d *decoding) whole() (map[string]any, bool) {
 	d.space()
 	if d.at == len(d.value) || d.value[d.at] != '{' {
@@ -63,7 +62,7 @@ func (d *decoding) space() {
 	}
 }
 
-// next skips space and takes a character if it is the given one.
+// next skips white space and consumes a character if it is the given one.
 func (d *decoding) next(c byte) bool {
 	d.space()
 	if d.at < len(d.value) && d.value[d.at] == c {
@@ -122,8 +121,8 @@ func (d *decoding) object(depth int) (any, bool) {
 		if depth == 0 {
 			d.inMetadata = name == "metadata"
 		}
-		if d.freezes && (depth == 0 && !thawedByName(name) || depth == 1 && d.inMetadata && name == "managedFields") {
-			member, ok = d.freeze(depth + 1)
+		if d.keepRaw && (depth == 0 && !alwaysDecoded(name) || depth == 1 && d.inMetadata && name == "managedFields") {
+			member, ok = d.rawMember(depth + 1)
 		} else {
 			member, ok = d.element(depth + 1)
 		}
@@ -131,7 +130,7 @@ func (d *decoding) object(depth int) (any, bool) {
 			return nil, false
 		}
 		if out[name] = member; len(out) != fields {
-			return nil, false // the field was there already
+			return nil, false // a duplicate member
 		}
 		if d.next('}') {
 			return out, true
@@ -197,8 +196,8 @@ func (d *decoding) text() (string, bool) {
 	return "", false
 }
 
-// number decodes a number as the library does: one without a decimal point is
-// an integer if it can be.
+// number decodes a number as the library does: as int64 if it has no decimal point and
+// fits, else as float64.
 func (d *decoding) number() (any, bool) {
 	begin := d.at
 	i := begin
@@ -245,13 +244,13 @@ func (d *decoding) number() (any, bool) {
 	return n, err == nil
 }
 
-// UnmarshalYAML decodes a YAML text that happens to be plain JSON, as clients
-// mostly send it, to what a YAML parser would make of it. false means that the
-// parser has to look: at anything that it might read in another way, such as
-// fractions, escapes and characters beyond ASCII.
+// UnmarshalYAML decodes a YAML text that is plain JSON, as most clients send it, to the
+// value that a YAML parser returns. false means that the parser must decode it: the
+// text has something that YAML may read differently, such as fractions, escapes and
+// characters beyond ASCII.
 func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
-	key := 0       // how long a key can be here
-	first := false // whether this line has only spaces so far; no key ends on another line
+	key := 0       // the length of a key that ends here
+	first := false // only spaces on this line so far; no key ends on another line
 	for i, c := range text {
 		switch {
 		case c == ':' && first:
@@ -270,10 +269,11 @@ func UnmarshalYAML(text []byte) (object map[string]any, ok bool) {
 	return object, ok && !fractional(object)
 }
 
-// maxYAMLKey is less than how far a YAML parser looks for the end of a key.
+// maxYAMLKey is less than the length at which a YAML parser stops looking for the end
+// of a key.
 const maxYAMLKey = 1000
 
-// fractional reports whether there is a number that is no integer.
+// fractional reports whether a value contains a number that is not an integer.
 func fractional(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

@@ -3,36 +3,36 @@
 
 package wire
 
-// Differences copies two maps without the members that are equal in both. Nothing in the
-// copies is frozen.
+// Differences copies two maps without the members that are equal in both. The copies
+// have no raw members.
 func Differences(a, b map[string]any) (map[string]any, map[string]any) {
 	outA, outB := map[string]any{}, map[string]any{}
 	for key, valueB := range b {
 		valueA, both := a[key]
 		switch {
 		case !both:
-			outB[key] = ThawValue(valueB)
+			outB[key] = DecodeValue(valueB)
 		case !Equal(valueA, valueB):
 			outA[key], outB[key] = differing(valueA, valueB)
 		}
 	}
 	for key, valueA := range a {
 		if _, both := b[key]; !both {
-			outA[key] = ThawValue(valueA)
+			outA[key] = DecodeValue(valueA)
 		}
 	}
 	return outA, outB
 }
 
-// differing trims two values that are known to differ. Lists stay whole: which
-// of their elements belong together, or come twice, is for the library to find.
+// differing removes the equal parts of two values that are known to differ. Lists stay
+// whole: the library matches their elements.
 func differing(a, b any) (any, any) {
-	if x, ok := a.(Frozen); ok && x.IsObject() {
-		if y, ok := b.(Frozen); ok && y.IsObject() {
-			return pair(frozenDifferences(x, y))
+	if x, ok := a.(RawValue); ok && x.IsObject() {
+		if y, ok := b.(RawValue); ok && y.IsObject() {
+			return pair(rawDifferences(x, y))
 		}
 	}
-	a, b = ThawValue(a), ThawValue(b)
+	a, b = DecodeValue(a), DecodeValue(b)
 	if a, ok := a.(map[string]any); ok {
 		if b, ok := b.(map[string]any); ok {
 			return pair(Differences(a, b))
@@ -41,15 +41,15 @@ func differing(a, b any) (any, any) {
 	return a, b
 }
 
-// frozenDifferences is [Differences] of frozen objects.
-func frozenDifferences(a, b Frozen) (map[string]any, map[string]any) {
+// rawDifferences is [Differences] for raw objects.
+func rawDifferences(a, b RawValue) (map[string]any, map[string]any) {
 	outA, outB := map[string]any{}, map[string]any{}
-	EachMember(a, b, func(name string, x, y Frozen) bool {
+	EachMember(a, b, func(name string, x, y RawValue) bool {
 		switch {
 		case y == "":
-			outA[name] = x.Thaw()
+			outA[name] = x.Decode()
 		case x == "":
-			outB[name] = y.Thaw()
+			outB[name] = y.Decode()
 		case x != y:
 			outA[name], outB[name] = differing(x, y)
 		}
@@ -60,12 +60,12 @@ func frozenDifferences(a, b Frozen) (map[string]any, map[string]any) {
 
 func pair(a, b map[string]any) (any, any) { return a, b }
 
-// EachMember goes through the members of two frozen objects in order, until it is told to
-// stop. Objects, and values, that are not there are empty.
-func EachMember(a, b Frozen, do func(name string, a, b Frozen) bool) bool {
+// EachMember calls do with the members of two raw objects, in order, until it returns
+// false. Objects and members that are absent are "".
+func EachMember(a, b RawValue, do func(name string, a, b RawValue) bool) bool {
 	left, right := membersOf(a), membersOf(b)
 	for left.here || right.here {
-		var x, y Frozen
+		var x, y RawValue
 		name := left.name
 		if !left.here || right.here && right.name < name {
 			name = right.name
@@ -89,15 +89,15 @@ func EachMember(a, b Frozen, do func(name string, a, b Frozen) bool) bool {
 	return true
 }
 
-// members walks over the members of a frozen object.
+// members iterates over the members of a raw object.
 type members struct {
-	reader Reader
+	reader RawReader
 	here   bool
 	name   string
-	value  Frozen
+	value  RawValue
 }
 
-func membersOf(object Frozen) members {
+func membersOf(object RawValue) members {
 	m := members{reader: object.Reader()}
 	if object != "" {
 		m.next()
@@ -111,10 +111,10 @@ func (m *members) next() {
 	}
 }
 
-// ThawValue decodes a value if it is frozen.
-func ThawValue(value any) any {
-	if frozen, ok := value.(Frozen); ok {
-		return frozen.Thaw()
+// DecodeValue decodes a value if it is raw, and returns it unchanged otherwise.
+func DecodeValue(value any) any {
+	if raw, ok := value.(RawValue); ok {
+		return raw.Decode()
 	}
 	return value
 }

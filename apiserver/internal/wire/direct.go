@@ -17,14 +17,14 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// Decode reads JSON that was written from the Go type that it is read into, which is
-// empty, as sigs.k8s.io/json does: in one pass where the type is direct. Texts of what
-// is read may share the memory of value, which must not change any more.
+// Decode decodes JSON that was encoded from the Go type of into, which must be empty,
+// as sigs.k8s.io/json does: in one pass if the type is direct. Strings may share the
+// memory of value, which must not be changed any more.
 func Decode(value []byte, into any) error {
 	if DecodeStrictly(value, into) {
 		return nil
 	}
-	reflect.ValueOf(into).Elem().SetZero() // some of it may have been read
+	reflect.ValueOf(into).Elem().SetZero() // some fields may be set already
 	if !direct(reflect.TypeOf(into)) {
 		return kjson.UnmarshalCaseSensitivePreserveInts(value, into)
 	}
@@ -32,9 +32,9 @@ func Decode(value []byte, into any) error {
 		json.MatchCaseInsensitiveNames(false), jsonv1.MatchCaseSensitiveDelimiter(false), jsonv1.ReportErrorsWithLegacySemantics(false))
 }
 
-// Encode writes a Go value as encoding/json does, with less work. whole tells that
-// protobuf has nothing of the value that it would not have of what is read again; it is
-// not always told.
+// Encode encodes a Go value as encoding/json does, with less work. whole reports that
+// decoding the JSON loses nothing that the protobuf of the value would have; it may be
+// false although that holds.
 func Encode(from any) (value []byte, whole bool, err error) {
 	if plan := typed.Of(from); plan != nil {
 		return plan.Write(from)
@@ -43,22 +43,22 @@ func Encode(from any) (value []byte, whole bool, err error) {
 	return value, false, err
 }
 
-// DecodeStrictly reads JSON that anybody wrote into an empty object, in one pass, if
-// there is nothing to say about it: no field is unknown or there twice, and nothing is
-// out of the usual. false means that the library is to read or explain it; what into
-// is then does not matter. Texts of it share the memory of value, which must not
-// change any more.
+// DecodeStrictly decodes untrusted JSON into an empty object, in one pass, if strict
+// decoding would report nothing: no unknown or duplicate field, and nothing unusual. If
+// it returns false, the library must decode it or return the error; the contents of
+// into are then undefined. Strings share the memory of value, which must not be changed
+// any more.
 func DecodeStrictly(value []byte, into any) bool {
 	plan := typed.Of(into)
 	return plan != nil && plan.Read(value, into)
 }
 
-// directTypes remembers the answers of direct: reflect.Type -> bool. Types are
-// finitely many and an answer never changes.
+// directTypes caches the results of direct: reflect.Type -> bool. The number of types
+// is bounded and a result never changes.
 var directTypes sync.Map
 
-// direct reports whether all readers agree on how a type is read. They differ on
-// interfaces, arrays, and names and options of fields that are out of the usual.
+// direct reports whether all JSON decoders agree on a type. They differ on interfaces,
+// arrays, and unusual names and options of fields.
 func direct(t reflect.Type) bool {
 	if known, ok := directTypes.Load(t); ok {
 		return known.(bool)
@@ -74,7 +74,7 @@ func directBelow(t reflect.Type, seen map[reflect.Type]bool) bool {
 	}
 	seen[t] = true
 	if t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(reflect.TypeFor[stdjson.Unmarshaler]()) {
-		return true // it reads itself
+		return true // it implements json.Unmarshaler
 	}
 	switch t.Kind() {
 	case reflect.String, reflect.Bool, reflect.Float64, reflect.Float32,

@@ -68,8 +68,8 @@ func TestOnePassReadsWhatTheLibraryReads(t *testing.T) {
 	}
 }
 
-// FuzzDecodeStrictly holds that what is taken is what the library reads and has
-// nothing to say about.
+// FuzzDecodeStrictly: input that is accepted decodes as the library decodes it, without
+// strict errors.
 func FuzzDecodeStrictly(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"Pod","metadata":{"name":"a","labels":{"a":"b"}},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"100m","memory":1}},"ports":[{"containerPort":80}],"livenessProbe":{"httpGet":{"port":"http"}}}]}}`,

@@ -11,13 +11,13 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// Marshal encodes decoded JSON: the bytes are those of encoding/json, with keys
-// in order, but without reflection. Members may be frozen.
+// Marshal encodes decoded JSON to the bytes of encoding/json, with sorted keys, but
+// without reflection. Members may be raw.
 func Marshal(value map[string]any) ([]byte, error) {
 	size := 1024
 	for _, member := range value {
-		if frozen, ok := member.(Frozen); ok {
-			size += len(frozen)
+		if text, ok := member.(RawValue); ok {
+			size += len(text)
 		}
 	}
 	return appendValue(make([]byte, 0, size), value)
@@ -33,7 +33,7 @@ func appendValue(out []byte, value any) ([]byte, error) {
 		return appendString(out, v)
 	case int64:
 		return strconv.AppendInt(out, v, 10), nil
-	case Frozen:
+	case RawValue:
 		return append(out, v...), nil
 	case map[string]any:
 		return appendMap(out, v)
@@ -86,11 +86,11 @@ func appendMap(out []byte, v map[string]any) ([]byte, error) {
 
 // AppendText appends the encoding of a string.
 func AppendText(out []byte, text string) []byte {
-	out, _ = appendString(out, text) // which no string makes fail
+	out, _ = appendString(out, text) // cannot fail for a string
 	return out
 }
 
-// AppendName appends the name of a member of an object whose members begin at a place.
+// AppendName appends the name of a member of an object whose members begin at begin.
 func AppendName(out []byte, begin int, name string) []byte {
 	if len(out) > begin {
 		out = append(out, ',')
@@ -98,7 +98,7 @@ func AppendName(out []byte, begin int, name string) []byte {
 	return append(AppendText(out, name), ':')
 }
 
-// appendString leaves what needs escaping to encoding/json.
+// appendString appends a string; encoding/json escapes it if needed.
 func appendString(out []byte, s string) ([]byte, error) {
 	if !typed.PlainText(s) {
 		raw, err := json.Marshal(s)

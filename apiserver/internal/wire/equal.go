@@ -5,16 +5,16 @@ package wire
 
 import "reflect"
 
-// Equal compares JSON values. Objects that share what they have in common are
-// compared in the time that their differences take. Frozen values equal decoded ones.
+// Equal compares JSON values. Subtrees that share memory are not walked. A raw value
+// equals its decoded form.
 func Equal(a, b any) bool {
-	if x, frozen := a.(Frozen); frozen {
-		if y, both := b.(Frozen); both {
+	if x, isRaw := a.(RawValue); isRaw {
+		if y, both := b.(RawValue); both {
 			return x == y
 		}
-		a = x.Thaw()
-	} else if y, frozen := b.(Frozen); frozen {
-		b = y.Thaw()
+		a = x.Decode()
+	} else if y, isRaw := b.(RawValue); isRaw {
+		b = y.Decode()
 	}
 	switch a := a.(type) {
 	case map[string]any:

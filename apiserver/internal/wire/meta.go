@@ -3,18 +3,18 @@
 
 package wire
 
-// Meta is what selection and the server's own bookkeeping need of an object's
-// metadata. Its strings share the memory of the bytes it was read from.
+// Meta is the part of an object's metadata that selection and bookkeeping need. Its
+// strings share the memory of the encoded object.
 type Meta struct {
 	Namespace string
 	Name      string
 	UID       string
 	Labels    Labels
-	// Terminating tells that deletionTimestamp is set.
+	// Terminating reports that deletionTimestamp is set.
 	Terminating bool
 }
 
-// ReadMeta reads the metadata of an object.
+// ReadMeta reads the metadata of an encoded object.
 func ReadMeta(value []byte) Meta {
 	var m Meta
 	start, _, ok := Find(value, "metadata")
@@ -52,11 +52,11 @@ func stringAt(value []byte, at span) string {
 // Label is one label.
 type Label struct{ Key, Value string }
 
-// Labels is a list of labels that selectors can be matched against (it
-// implements labels.Labels). Objects have few, so it is searched linearly.
+// Labels is a list of labels that implements labels.Labels. Objects have few labels, so
+// it is searched linearly.
 type Labels []Label
 
-// Lookup returns the value of a label and whether it is there.
+// Lookup returns the value of a label and whether it exists.
 func (l Labels) Lookup(key string) (string, bool) {
 	for i := range l {
 		if l[i].Key == key {
@@ -66,7 +66,7 @@ func (l Labels) Lookup(key string) (string, bool) {
 	return "", false
 }
 
-// Has reports whether a label is there.
+// Has reports whether a label exists.
 func (l Labels) Has(key string) bool {
 	_, ok := l.Lookup(key)
 	return ok

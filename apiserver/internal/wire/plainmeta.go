@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlainMetadata reports whether the decoded metadata of an object is certainly
-// valid: nothing but a name, a namespace, labels and annotations of the usual
-// form, and what the server sets. before is the metadata that it replaces, nil
-// for a creation. It never refuses: metadata that it does not accept is for the
-// validation of the library, which explains.
+// PlainMetadata reports whether the decoded metadata of an object is certainly valid:
+// it has only a name, a namespace, labels and annotations in their common form, and
+// fields that the server sets. before is the metadata that it replaces, nil for a
+// creation. false does not mean invalid: the library then validates the metadata and
+// returns the errors.
 //
-// name reports whether a name is valid.
+// name validates a name.
 func PlainMetadata(metadata, before map[string]any, namespaced bool, name func(string) bool) bool {
 	if text, ok := metadata["name"].(string); !ok || !name(text) {
 		return false
@@ -108,8 +108,8 @@ func plainLabel(text string) bool {
 	return true
 }
 
-// PlainQualifiedName reports whether a text is certainly a key of labels: a name,
-// perhaps behind a domain and a slash.
+// PlainQualifiedName reports whether a text is certainly a valid label key: a name,
+// optionally after a domain and a slash.
 func PlainQualifiedName(text string) bool {
 	for i := range len(text) {
 		if text[i] == '/' {
@@ -135,8 +135,8 @@ func alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// PlainTypedMetadata is [PlainMetadata] for the metadata of a Go type. Of these owners
-// are usual as well, names that are no more than segments of paths, and prefixes of
+// PlainTypedMetadata is [PlainMetadata] for the metadata of a Go type. It also accepts
+// owner references, names that are path segments, and generateName prefixes of
 // subdomains.
 func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(string) bool) bool {
 	if text := meta.GetName(); text == "" || text == "." || text == ".." || strings.ContainsAny(text, "/%") || !name(text) {
@@ -175,7 +175,7 @@ func PlainTypedMetadata(meta, before metav1.Object, namespaced bool, name func(s
 		meta.GetResourceVersion() != ""
 }
 
-// plainOwners reports whether there is nothing to say about the owners of an object.
+// plainOwners reports whether the owner references of an object are certainly valid.
 func plainOwners(owners []metav1.OwnerReference) bool {
 	controllers := 0
 	for i := range owners {

@@ -15,8 +15,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// FuzzPlainMetadata holds that no metadata is accepted that validation refuses,
-// and that usual metadata is accepted.
+// FuzzPlainMetadata: metadata that validation rejects is never accepted, and common
+// metadata is.
 func FuzzPlainMetadata(f *testing.F) {
 	const was = `{"name":"x","namespace":"ns","uid":"u","resourceVersion":"1","generation":2}`
 	f.Add(`{"name":"web-1.example","namespace":"default","labels":{"app.kubernetes.io/name":"A_b.c","e":""},"annotations":{"x/Y":"any \n"},"generation":3,"resourceVersion":"7"}`, was, true)
@@ -60,7 +60,7 @@ func FuzzPlainMetadata(f *testing.F) {
 	})
 }
 
-// typedMetadata holds the same for Go types.
+// typedMetadata is the same check for Go types.
 func typedMetadata(t *testing.T, text, before string, namespaced bool) {
 	t.Helper()
 	var obj, was metav1.ObjectMeta

@@ -8,17 +8,18 @@ import (
 	"math/bits"
 )
 
-// protoPrefix marks protobuf that says its own type.
+// protoPrefix is the magic number before a runtime.Unknown envelope.
 const protoPrefix = "k8s\x00"
 
-// Envelope wraps the protobuf of an object so that it says its type.
+// Envelope wraps the protobuf of an object in a runtime.Unknown with its type, after
+// the magic number.
 func Envelope(apiVersion, kind string, raw []byte) []byte {
 	open := OpenEnvelope(apiVersion, kind, len(raw), len(raw)+len(EnvelopeEnd))
 	return append(append(open, raw...), EnvelopeEnd...)
 }
 
-// OpenEnvelope returns what stands before the protobuf of an object of a size,
-// with room for so much more. [EnvelopeEnd] follows the object.
+// OpenEnvelope returns the bytes before the protobuf of an object of size bytes, with
+// capacity for room further bytes. [EnvelopeEnd] follows the object.
 func OpenEnvelope(apiVersion, kind string, size, room int) []byte {
 	typeMeta := AppendString(nil, 1, apiVersion)
 	typeMeta = AppendString(typeMeta, 2, kind)
@@ -28,11 +29,11 @@ func OpenEnvelope(apiVersion, kind string, size, room int) []byte {
 	return AppendHead(out, 2, size)
 }
 
-// EnvelopeEnd are contentEncoding and contentType, which are always written,
-// empty.
+// EnvelopeEnd are contentEncoding and contentType, which are always written, empty.
 const EnvelopeEnd = "\x1a\x00\x22\x00"
 
-// Enveloped returns what follows the mark of protobuf that says its own type.
+// Enveloped returns the runtime.Unknown after the magic number; false if data does not
+// begin with it.
 func Enveloped(data []byte) ([]byte, bool) {
 	if len(data) < len(protoPrefix) || string(data[:len(protoPrefix)]) != protoPrefix {
 		return nil, false
@@ -40,8 +41,7 @@ func Enveloped(data []byte) ([]byte, bool) {
 	return data[len(protoPrefix):], true
 }
 
-// AppendHead appends what stands before the value of a length-delimited protobuf
-// field.
+// AppendHead appends the tag and the length of a length-delimited protobuf field.
 func AppendHead(out []byte, field, size int) []byte {
 	out = binary.AppendUvarint(out, uint64(field)<<3|2)
 	return binary.AppendUvarint(out, uint64(size))
@@ -57,7 +57,8 @@ func AppendString(out []byte, field int, value string) []byte {
 	return append(AppendHead(out, field, len(value)), value...)
 }
 
-// contentAt finds the object in what begins with an envelope that [Envelope] made.
+// contentAt returns the position of the object in bytes that begin with an envelope of
+// [Envelope].
 func contentAt(enveloped []byte) (start, size int) {
 	start = len(protoPrefix) + 1
 	for field := 1; ; field++ {
@@ -69,8 +70,8 @@ func contentAt(enveloped []byte) (start, size int) {
 	}
 }
 
-// AppendEvent appends a protobuf watch event around an object in its envelope, with
-// its length in front if it is a frame of a stream.
+// AppendEvent appends a protobuf watch event around an enveloped object, with a length
+// prefix if it is a frame of a stream.
 func AppendEvent(out []byte, eventType string, object Rope, framed bool) []byte {
 	size := object.Len()
 	raw := 1 + sizeOfUvarint(size) + size

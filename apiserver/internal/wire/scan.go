@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire reads and builds API objects as JSON bytes without decoding
-// them. It trusts its input to be JSON that an encoder produced; on anything
-// else its functions find nothing, but never panic.
+// Package wire reads and builds API objects as JSON bytes without decoding them. It
+// expects JSON that an encoder produced; on other input its functions find nothing, but
+// never panic.
 package wire
 
 import (
@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// Find returns the raw value under a path of object keys: what lies in
-// value[start:end]. With no keys it is the whole value.
+// Find returns the raw value under a path of object keys: value[start:end]. Without
+// keys it is the whole value.
 func Find(value []byte, keys ...string) (start, end int, ok bool) {
 	start = skipSpace(value, 0)
 	end = len(value)
@@ -29,7 +29,7 @@ func Find(value []byte, keys ...string) (start, end int, ok bool) {
 	return start, end, start < len(value)
 }
 
-// Raw is Find with the bytes.
+// Raw is [Find], but returns the bytes.
 func Raw(value []byte, keys ...string) []byte {
 	start, end, ok := Find(value, keys...)
 	if !ok {
@@ -48,8 +48,8 @@ func String(value []byte, keys ...string) string {
 	return s
 }
 
-// Scalar returns the string, number or boolean under a path in string form, as
-// field selectors compare it; "" when there is none.
+// Scalar returns the string, number or boolean under a path in string form, as field
+// selectors compare it; "" if there is none.
 func Scalar(value []byte, keys ...string) string {
 	raw := Raw(value, keys...)
 	if len(raw) == 0 {
@@ -67,15 +67,15 @@ func Scalar(value []byte, keys ...string) string {
 
 type span struct{ start, end int }
 
-// fields walks over the fields of an object.
+// fields iterates over the fields of an object.
 type fields struct {
 	value []byte
-	next  int // where the next key begins; -1 at the end
+	next  int // the start of the next key; -1 at the end
 	key   string
 	at    span // of the value of the key
 }
 
-// fieldsOf begins a walk over the object at start.
+// fieldsOf starts an iteration over the object at start.
 func fieldsOf(value []byte, start int) fields {
 	if start >= len(value) || value[start] != '{' {
 		return fields{next: -1}
@@ -83,7 +83,7 @@ func fieldsOf(value []byte, start int) fields {
 	return fields{value: value, next: skipSpace(value, start+1)}
 }
 
-// advance moves to the next field; false at the end, or at what is not JSON.
+// advance moves to the next field; false at the end, or if the input is not JSON.
 func (f *fields) advance() bool {
 	if f.next < 0 || f.next >= len(f.value) || f.value[f.next] != '"' {
 		return false
@@ -178,8 +178,8 @@ func skipText(value []byte, i int) int {
 	return -1
 }
 
-// text returns the string literal at i. Without escapes it shares the memory of
-// value, which its owner promises never to change.
+// text returns the string literal at i. Without escapes it shares the memory of value,
+// which must not be changed.
 func text(value []byte, i int) (s string, end int, ok bool) {
 	end = skipText(value, i)
 	if end < 0 {

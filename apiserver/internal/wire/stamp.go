@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-// ErrNoRevision tells that an object to be stored has no place for its revision.
+// ErrNoRevision: an object to be stored has no metadata.resourceVersion that the store
+// could replace.
 var ErrNoRevision = errors.New("wire: the encoded object has no metadata.resourceVersion")
 
-// Placeholder is the resourceVersion that an object must be encoded with
-// before Open.
+// Placeholder is the resourceVersion that an object must be encoded with before [Open].
 const Placeholder = "0"
 
-// Open takes the placeholder revision out of an encoded object and returns
-// the bytes without it and the offset at which a revision goes in. It reuses
-// the memory of value.
+// Open removes the placeholder revision from an encoded object and returns the bytes
+// without it and the offset at which the store inserts the revision. It reuses the
+// memory of value.
 func Open(value []byte) (opened []byte, stamp int, err error) {
 	stamp, ok := usualStamp(value)
 	end := stamp + len(Placeholder) + 1
@@ -33,11 +33,11 @@ func Open(value []byte) (opened []byte, stamp int, err error) {
 	return append(value[:stamp], value[end-1:]...), stamp, nil
 }
 
-// usualStamp finds the place of the revision in what is written of Go types: nothing
-// but texts is before it in the metadata, and before that.
+// usualStamp finds the offset of the revision in an encoded Go type, where only strings
+// come before it in the metadata.
 func usualStamp(value []byte) (stamp int, ok bool) {
 	const member = `,"resourceVersion":"` + Placeholder + `"`
-	before := bytes.Index(value, []byte(member)) // in no text, whose quotes are escaped
+	before := bytes.Index(value, []byte(member)) // it cannot be inside a string, whose quotes are escaped
 	if before < 0 {
 		return 0, false
 	}
@@ -57,8 +57,8 @@ func usualStamp(value []byte) (stamp int, ok bool) {
 	return before + len(member) - len(Placeholder) - 1, opened == 2
 }
 
-// Restamp returns a copy of an object with another revision: digits beginning
-// at stamp are replaced.
+// Restamp returns a copy of an object with another revision: the digits at stamp are
+// replaced.
 func Restamp(value []byte, stamp int, revision int64) []byte {
 	end := stamp
 	for end < len(value) && value[end] >= '0' && value[end] <= '9' {
@@ -70,9 +70,9 @@ func Restamp(value []byte, stamp int, revision int64) []byte {
 	return append(out, value[end:]...)
 }
 
-// Untyped returns an encoded object without its leading type, as items of typed
-// lists have it; other objects are returned as they are. The result is in two
-// pieces of value, to be written one after the other.
+// Untyped returns an encoded object without its leading type, as items of typed lists
+// have it; other objects are returned unchanged. The result is two slices of value, to
+// be written one after the other.
 func Untyped(value []byte) (open, rest []byte) {
 	if len(value) == 0 {
 		return nil, nil

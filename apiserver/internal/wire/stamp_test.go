@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzUsualStamps holds that the place of a revision that is found in one pass is the one
-// that reading the members finds.
+// FuzzUsualStamps: the one-pass search for the revision finds the same offset as
+// parsing the metadata.
 func FuzzUsualStamps(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"0","labels":{"a":"b"}},"spec":{}}`,
@@ -35,7 +35,8 @@ func FuzzUsualStamps(f *testing.F) {
 	})
 }
 
-// TestWhatIsWrittenOfGoTypesHasAUsualStamp holds that the short cut is taken.
+// TestWhatIsWrittenOfGoTypesHasAUsualStamp: the one-pass search succeeds on encoded Go
+// types.
 func TestWhatIsWrittenOfGoTypesHasAUsualStamp(t *testing.T) {
 	t.Parallel()
 	if _, ok := usualStamp([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"b","resourceVersion":"0","labels":{"a":"b"}},"spec":{}}`)); !ok {

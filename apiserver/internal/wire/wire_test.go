@@ -75,8 +75,8 @@ func TestDropsLeadingTypes(t *testing.T) {
 	}
 }
 
-// FuzzScan holds that no input makes the scanner panic, and that on valid JSON
-// it agrees with the decoder about a top-level string.
+// FuzzScan: no input makes the scanner panic, and on valid JSON it agrees with the
+// decoder about a top-level string.
 func FuzzScan(f *testing.F) {
 	f.Add([]byte(sample), "kind")
 	f.Add([]byte(`{"a":[{"b":"c`), "a")
@@ -96,7 +96,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// FuzzMarshal holds that the encoder gives the bytes of encoding/json.
+// FuzzMarshal: the encoder writes the bytes of encoding/json.
 func FuzzMarshal(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add([]byte(`{"a":[1.5,-0,1e30,null,true,"<é\u2028>"],"":{},"b":[]}`))
@@ -116,8 +116,8 @@ func FuzzMarshal(f *testing.F) {
 	})
 }
 
-// FuzzUnmarshal holds that what the decoder takes, it decodes as the library
-// does, and that it takes what the encoder writes.
+// FuzzUnmarshal: input that the decoder accepts is decoded as the library decodes it,
+// and it accepts what the encoder writes.
 func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{
 		sample, `{"a":[1.5,-0,1e3,1E+2,null,true,false,"<\u00e9\n\u2028",[],{}, [[1]]],"":{},"b":[]}`, ` {"a" : 12345678901234567890 , "b":-9223372036854775808} `,
@@ -145,20 +145,20 @@ func FuzzUnmarshal(f *testing.F) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-library +ours):\n%s", text, diff)
 		}
-		checkFrozen(t, text, want)
+		checkRaw(t, text, want)
 	})
 }
 
-// checkFrozen holds that what is left frozen of a text means the same, is encoded to the
-// same bytes, and is as its form says.
-func checkFrozen(t *testing.T, text []byte, want map[string]any) {
+// checkRaw checks that members left raw decode to the same values, encode to the same
+// bytes, and are canonical.
+func checkRaw(t *testing.T, text []byte, want map[string]any) {
 	t.Helper()
-	got, ok := wire.UnmarshalFrozen(text)
+	got, ok := wire.UnmarshalRaw(text)
 	if !ok {
-		t.Fatalf("%q: is not taken in frozen form", text)
+		t.Fatalf("%q: is not left raw", text)
 	}
-	if diff := cmp.Diff(want, wire.Thawed(got)); diff != "" {
-		t.Fatalf("%q (-decoded +thawed):\n%s", text, diff)
+	if diff := cmp.Diff(want, wire.DecodedMembers(got)); diff != "" {
+		t.Fatalf("%q (-decoded +raw):\n%s", text, diff)
 	}
 	canonical, err := wire.Marshal(want)
 	if err != nil {
@@ -168,27 +168,27 @@ func checkFrozen(t *testing.T, text []byte, want map[string]any) {
 		t.Fatalf("%q: encoded to %s, want %s (%v)", text, encoded, canonical, err)
 	}
 	for name, value := range got {
-		r := wire.Reader{}
-		again, freezes := wire.FreezeValue(want[name])
-		frozen, isFrozen := value.(wire.Frozen)
+		r := wire.RawReader{}
+		again, encodes := wire.EncodeValue(want[name])
+		value2, isRaw := value.(wire.RawValue)
 		switch {
 		case name == "metadata" || name == "apiVersion" || name == "kind":
-			if isFrozen {
-				t.Errorf("%q: %s is frozen", text, name)
+			if isRaw {
+				t.Errorf("%q: %s is raw", text, name)
 			}
-		case isFrozen != freezes || isFrozen && frozen != again:
-			t.Errorf("%q: %s is frozen to %q by itself, to %q when it was decoded", text, name, value, again)
-		case isFrozen:
-			r = frozen.Reader()
-			if diff := cmp.Diff(want[name], read(&r)); diff != "" || !wire.Equal(want[name], frozen) || !wire.Equal(frozen, want[name]) {
+		case isRaw != encodes || isRaw && value2 != again:
+			t.Errorf("%q: %s is left raw as %q, to %q when it was decoded", text, name, value, again)
+		case isRaw:
+			r = value2.Reader()
+			if diff := cmp.Diff(want[name], read(&r)); diff != "" || !wire.Equal(want[name], value2) || !wire.Equal(value2, want[name]) {
 				t.Errorf("%q (-decoded +read):\n%s", text, diff)
 			}
 		}
 	}
 }
 
-// read decodes what a reader is at by all of its ways.
-func read(r *wire.Reader) any {
+// read decodes the current value of a reader with all of its methods.
+func read(r *wire.RawReader) any {
 	switch r.Kind() {
 	case '{':
 		out := map[string]any{}
@@ -205,7 +205,7 @@ func read(r *wire.Reader) any {
 	case '"':
 		return r.Text()
 	case 't', 'f', 'n':
-		return r.Take().Thaw()
+		return r.Take().Decode()
 	}
 	whole, fraction, isFraction := r.Number()
 	if isFraction {
@@ -214,8 +214,8 @@ func read(r *wire.Reader) any {
 	return whole
 }
 
-// FuzzUnmarshalYAML holds that what is taken for plain JSON is what a YAML parser
-// makes of it, without complaints.
+// FuzzUnmarshalYAML: input that is accepted as plain JSON is what a strict YAML parser
+// returns.
 func FuzzUnmarshalYAML(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","metadata":{"name":"x","labels":{"yes":"no","1":"2"}},"spec":{"n":-1,"on":true,"null":null,"l":[],"m":{},"s":"# - ? : ! & * | > %@ a: b"}}`,

@@ -1,15 +1,14 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gotypes describes Go API types as OpenAPI v3 definitions, by
-// reflection and on demand: nothing is generated for a type, embedded or parsed
-// before somebody asks for it.
+// Package gotypes builds OpenAPI v3 definitions of Go API types, by reflection and on
+// demand: nothing is generated, embedded or parsed per type.
 //
-// Most of a definition is in the type itself: JSON tags, patch strategies, and
-// the descriptions that API types carry as SwaggerDoc methods. What only
-// comments say (list types and keys, defaults, enumerations) is in markers.txt,
-// which the command in the folder extract writes for the built-in types of
-// Kubernetes. Types of other packages may bring their own [Markers].
+// Most of a definition is in the type itself: JSON tags, patch strategies, and the
+// descriptions in SwaggerDoc methods. Markers in comments (list types and keys,
+// defaults, enumerations) are in markers.txt, which the command in the folder extract
+// writes for the built-in types of Kubernetes. Types of other packages may have
+// [Markers] of their own.
 package gotypes
 
 //go:generate go run ./extract k8s.io/api/admission/v1 k8s.io/api/admissionregistration/v1 k8s.io/api/apps/v1 k8s.io/api/authentication/v1 k8s.io/api/authorization/v1 k8s.io/api/autoscaling/v1 k8s.io/api/autoscaling/v2 k8s.io/api/batch/v1 k8s.io/api/certificates/v1 k8s.io/api/coordination/v1 k8s.io/api/core/v1 k8s.io/api/discovery/v1 k8s.io/api/events/v1 k8s.io/api/flowcontrol/v1 k8s.io/api/networking/v1 k8s.io/api/node/v1 k8s.io/api/policy/v1 k8s.io/api/rbac/v1 k8s.io/api/resource/v1 k8s.io/api/scheduling/v1 k8s.io/api/storage/v1 k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/util/intstr k8s.io/apimachinery/pkg/api/resource k8s.io/kube-aggregator/pkg/apis/apiregistration/v1
@@ -40,8 +39,8 @@ func Name(t reflect.Type) string {
 	return strings.Join(append(append(host, path[1:]...), t.Name()), ".")
 }
 
-// Definitions returns the definitions of the given struct types, and of all
-// types that they use, by name. The result belongs to the caller.
+// Definitions returns the definitions of the given struct types, and of all types that
+// they use, by name. The caller owns the result.
 func Definitions(markers Markers, types ...reflect.Type) map[string]*spec.Schema {
 	b := builder{markers: markers, definitions: map[string]*spec.Schema{}}
 	for _, t := range types {
@@ -55,8 +54,8 @@ type builder struct {
 	definitions map[string]*spec.Schema
 }
 
-// schema describes a type where it is used: the type itself, or a reference to
-// the definition of a struct.
+// schema returns the schema of a type where it is used: that of the type itself, or a
+// reference to the definition of a struct.
 func (b *builder) schema(t reflect.Type) *spec.Schema {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -85,8 +84,8 @@ func (b *builder) schema(t reflect.Type) *spec.Schema {
 	}
 }
 
-// element describes the elements of a list or map: scalars and objects are never
-// null there, so that they have a default.
+// element returns the schema of elements of a list or map: scalars and objects are
+// never null there, so that they have a default.
 func (b *builder) element(t reflect.Type) *spec.Schema {
 	out := b.schema(t)
 	if t.Kind() != reflect.Pointer {
@@ -98,7 +97,7 @@ func (b *builder) element(t reflect.Type) *spec.Schema {
 	return out
 }
 
-// scalar describes the kinds of Go that JSON knows without structure.
+// scalar returns the schema of scalar kinds.
 func scalar(k reflect.Kind) *spec.Schema {
 	switch k {
 	case reflect.Bool:
@@ -122,12 +121,12 @@ func typed(name, format string) *spec.Schema {
 	return &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{name}, Format: format}}
 }
 
-// zero is the default that a value of the type has on the wire, if any.
+// zero returns the default that a value of the type has in JSON, if any.
 func zero(t reflect.Type) any {
 	switch t.Kind() {
 	case reflect.Struct:
 		if t.Implements(reflect.TypeFor[custom]()) || t == reflect.TypeFor[runtime.RawExtension]() {
-			return nil // not objects on the wire, or any object
+			return nil // not objects in JSON, or any object
 		}
 		return map[string]any{}
 	case reflect.String:
@@ -141,14 +140,15 @@ func zero(t reflect.Type) any {
 	}
 }
 
-// custom is implemented by types whose JSON is not that of a struct, such as
-// times and quantities.
+// custom is implemented by types whose JSON is not that of a struct, such as times and
+// quantities.
 type custom interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
 
-// reference refers to the definition of a struct, which it makes if need be.
+// reference returns a reference to the definition of a struct, which it builds if
+// needed.
 func (b *builder) reference(t reflect.Type) *spec.Schema {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -159,7 +159,7 @@ func (b *builder) reference(t reflect.Type) *spec.Schema {
 			b.definitions[name] = opaque(c)
 		} else {
 			out := typed("object", "")
-			b.definitions[name] = out // before its fields, which may refer to it
+			b.definitions[name] = out // before its fields, because types may be recursive
 			out.Description = docs(t)[""]
 			b.fields(out, t)
 		}
@@ -180,8 +180,8 @@ func opaque(c custom) *spec.Schema {
 	return out
 }
 
-// fields adds the fields of a struct to its definition, those of embedded
-// structs included.
+// fields adds the fields of a struct to its definition, including those of embedded
+// structs.
 func (b *builder) fields(out *spec.Schema, t reflect.Type) {
 	descriptions := docs(t)
 	for i := range t.NumField() {
@@ -212,7 +212,7 @@ func (b *builder) fields(out *spec.Schema, t reflect.Type) {
 	}
 }
 
-// property describes a field.
+// property returns the schema of a field.
 func (b *builder) property(f reflect.StructField, m marker, omitted bool) *spec.Schema {
 	p := b.schema(f.Type)
 	switch {
@@ -228,14 +228,14 @@ func (b *builder) property(f reflect.StructField, m marker, omitted bool) *spec.
 		p.AddExtension("x-kubernetes-patch-merge-key", key)
 	}
 	m.extend(p)
-	if ref := p.Ref.String(); ref != "" { // what stands beside a reference is ignored, unless it is wrapped
+	if ref := p.Ref.String(); ref != "" { // siblings of a $ref are ignored, so it is wrapped
 		p.Ref = spec.Ref{}
 		p.AllOf = []spec.Schema{*spec.RefSchema(ref)}
 	}
 	return p
 }
 
-// docs are the descriptions of a type and, by JSON name, of its fields.
+// docs returns the descriptions of a type and, by JSON name, of its fields.
 func docs(t reflect.Type) map[string]string {
 	if d, ok := reflect.Zero(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
 		return d.SwaggerDoc()

@@ -15,9 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDefinitionsOfTheAppsGroup compares with the definitions that
-// kube-apiserver 1.36.3 publishes for apps/v1, as recorded in testdata without
-// descriptions and unions, which are not described here.
+// TestDefinitionsOfTheAppsGroup compares with the definitions of kube-apiserver 1.36.3
+// for apps/v1, in testdata without descriptions and unions, which are not generated.
 func TestDefinitionsOfTheAppsGroup(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/apps-v1.json")

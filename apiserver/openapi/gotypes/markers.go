@@ -18,26 +18,25 @@ var kubernetes string
 
 var kubernetesMarkers = sync.OnceValue(func() Markers { return ParseMarkers(kubernetes) })
 
-// Kubernetes returns the markers of the built-in types. They are read when first
-// asked for.
+// Kubernetes returns the markers of the built-in types. They are parsed on first use.
 func Kubernetes() Markers { return kubernetesMarkers() }
 
-// Markers are what comments say about types and fields. They are immutable.
+// Markers are the markers in the comments of types and fields. They are immutable.
 type Markers map[string]marker // by "import/path.Type" or "import/path.Type.field"
 
-// marker is what the comment of one type or field says.
+// marker has the markers of one type or field.
 type marker struct {
 	listType, mapType string
 	listKeys          []any
 	enum              []string
 	defaultValue      any
-	// optional and required override what the JSON tag says.
+	// optional and required override the JSON tag.
 	optional, required bool
 }
 
-// ParseMarkers reads the output of the extract command: lines of fields divided
-// by tabs, "package" and an import path, or a name in that package and its
-// markers. What it does not know it leaves out.
+// ParseMarkers parses the output of the extract command: tab-separated lines, "package"
+// and an import path, or a name in that package and its markers. Unknown markers are
+// ignored.
 func ParseMarkers(text string) Markers {
 	out := Markers{}
 	path := ""

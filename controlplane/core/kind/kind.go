@@ -200,16 +200,16 @@ func (k Of[T, P]) Resource() *resource.Resource {
 	}
 	rules := k.rules()
 	version := resource.Version{
-		Name:           k.Version,
-		New:            func() resource.Object { return P(new(T)) },
-		Strategy:       rules,
-		Canonicalize:   rules.settle,
-		Ownership:      k.ownership(gvk, "", "status"),
-		Printer:        table.Default(),
-		Subresources:   k.Subresources,
-		StrategicMerge: true,
-		Deprecation:    k.Deprecation,
-		FieldRefusal:   k.FieldRefusal,
+		Name:                 k.Version,
+		New:                  func() resource.Object { return P(new(T)) },
+		Strategy:             rules,
+		Canonicalize:         rules.settle,
+		Ownership:            k.ownership(gvk, "", "status"),
+		Printer:              table.Default(),
+		Subresources:         k.Subresources,
+		StrategicMerge:       true,
+		Deprecation:          k.Deprecation,
+		FieldSelectorMessage: k.FieldRefusal,
 	}
 	if k.Row != nil {
 		docs := knownColumns()

@@ -51,7 +51,7 @@ func batchKinds() []*resource.Resource {
 			Selectable: []kind.Selectable[job]{
 				{Path: "status.successful", Value: func(j job) string { return fmt.Sprint(j.Status.Succeeded) }},
 			},
-			Deletion: resource.DeletionRules{Propagation: metav1.DeletePropagationOrphan, Advice: orphanAdvice},
+			Deletion: resource.DeletionRules{Propagation: metav1.DeletePropagationOrphan, PropagationWarning: orphanAdvice},
 		}.Resource(),
 		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
 			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: podspec.Family(),

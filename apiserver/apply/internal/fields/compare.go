@@ -11,18 +11,18 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// form tells what a JSON value is.
-type form uint8
+// jsonType is the type of a JSON value.
+type jsonType uint8
 
 const (
-	null form = iota
+	null jsonType = iota
 	scalarForm
 	listForm
 	objectForm
-	otherForm // nothing that is compared here
+	otherType // not compared here
 )
 
-func formOf(value any) form {
+func typeOf(value any) jsonType {
 	switch v := value.(type) {
 	case nil:
 		return null
@@ -36,28 +36,27 @@ func formOf(value any) form {
 		}
 	case string, bool, int64:
 		return scalarForm
-	case wire.Frozen:
-		return formOfFrozen(v)
+	case wire.RawValue:
+		return typeOfRaw(v)
 	}
-	return otherForm
+	return otherType
 }
 
-// Compare returns what a write does that makes an object of another, both of them
-// decoded JSON, members of which may be frozen. false means that it cannot tell, or that a value is not of its
-// type.
+// Compare returns the changes from one object to another, both decoded JSON whose
+// members may be raw. false means that the comparison is left to the library, for
+// example because a value is not of its type.
 func Compare(n *Type, before, after map[string]any) (*Tree, bool) {
 	t := newTree(8)
 	return t, t.members(n, 0, both, before, after)
 }
 
-// compare marks below a branch what differs between two values of a type, of
-// which the write may have removed one (left) or added one (right). false means
-// that it cannot tell, or that a value is not of its type.
+// compare marks below a branch the differences between two values of a type, of which a
+// write may have removed (left) or added (right) one. false as for [Compare].
 func (t *Tree) compare(n *Type, at int32, where side, a, b any) bool {
 	if n == nil {
 		return false
 	}
-	formA, formB := formOf(a), formOf(b)
+	formA, formB := typeOf(a), typeOf(b)
 	form := formA
 	switch {
 	case where == left:
@@ -67,7 +66,7 @@ func (t *Tree) compare(n *Type, at int32, where side, a, b any) bool {
 		form = formB
 		fallthrough
 	case formB == null:
-		if n.sole() == otherForm {
+		if n.sole() == otherType {
 			return false
 		}
 	case formA != formB:
@@ -90,7 +89,7 @@ func (t *Tree) compare(n *Type, at int32, where side, a, b any) bool {
 	return false
 }
 
-// sideOf tells on which side members are of which at least one is there.
+// sideOf returns the sides on which members exist of which at least one does.
 func sideOf(where side, inA, inB bool) side {
 	switch {
 	case where == both && !inA:
@@ -101,7 +100,7 @@ func sideOf(where side, inA, inB bool) side {
 	return where
 }
 
-// leaf marks what has one owner altogether.
+// leaf marks an atomic value.
 func (t *Tree) leaf(at int32, where side, a, b any) bool {
 	if where != both {
 		return t.whole(at, where)
@@ -112,7 +111,7 @@ func (t *Tree) leaf(at int32, where side, a, b any) bool {
 	return true
 }
 
-// whole marks what is on one side only.
+// whole marks a value that exists on one side only.
 func (t *Tree) whole(at int32, where side) bool {
 	switch where {
 	case left:
@@ -125,11 +124,11 @@ func (t *Tree) whole(at int32, where side) bool {
 }
 
 func (t *Tree) compareObjects(n *Type, at int32, where side, a, b any) bool {
-	if x, y, ok := frozenPair(where, a, b); ok {
-		return t.compareFrozenObjects(n, at, where, x, y)
+	if x, y, ok := rawPair(where, a, b); ok {
+		return t.compareRawObjects(n, at, where, x, y)
 	}
-	old, _ := wire.ThawValue(a).(map[string]any)
-	wished, _ := wire.ThawValue(b).(map[string]any)
+	old, _ := wire.DecodeValue(a).(map[string]any)
+	wished, _ := wire.DecodeValue(b).(map[string]any)
 	if n.wholeObject {
 		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
 	}
@@ -148,8 +147,9 @@ func (t *Tree) growField(parent, last int32, name string) int32 {
 	return at
 }
 
-// isRecord reports whether a field is the record itself, which nobody owns.
-func (t *Tree) isRecord(parent int32, name string) bool {
+// isManagedFields reports whether a field is metadata.managedFields, which no manager
+// owns.
+func (t *Tree) isManagedFields(parent int32, name string) bool {
 	return parent != 0 && parent == t.metadata && name == "managedFields"
 }
 
@@ -170,7 +170,7 @@ func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool 
 	slices.Sort(names)
 	last := int32(0)
 	for _, name := range names {
-		if t.isRecord(at, name) {
+		if t.isManagedFields(at, name) {
 			continue
 		}
 		if !typed.PlainText(name) {
@@ -187,11 +187,11 @@ func (t *Tree) members(n *Type, at int32, where side, a, b map[string]any) bool 
 }
 
 func (t *Tree) compareLists(n *Type, at int32, where side, a, b any) bool {
-	if x, y, ok := frozenPair(where, a, b); ok && (n.wholeList || len(x) <= len("[]") && len(y) <= len("[]")) {
-		return (x == "" || n.fitsFrozen(x)) && (y == "" || n.fitsFrozen(y)) && t.leaf(at, where, a, b)
+	if x, y, ok := rawPair(where, a, b); ok && (n.wholeList || len(x) <= len("[]") && len(y) <= len("[]")) {
+		return (x == "" || n.fitsRaw(x)) && (y == "" || n.fitsRaw(y)) && t.leaf(at, where, a, b)
 	}
-	old, _ := wire.ThawValue(a).([]any)
-	wished, _ := wire.ThawValue(b).([]any)
+	old, _ := wire.DecodeValue(a).([]any)
+	wished, _ := wire.DecodeValue(b).([]any)
 	if n.wholeList || len(old) == 0 && len(wished) == 0 {
 		return (old == nil || n.fits(old)) && (wished == nil || n.fits(wished)) && t.leaf(at, where, a, b)
 	}
@@ -247,8 +247,8 @@ type element struct {
 	value any
 }
 
-// elements returns those of a list in the order of their labels. false means that
-// one has no name of its own.
+// elements returns the elements of a list in the order of their labels. false means
+// that one has no unique label.
 func (t *Tree) elements(n *Type, list []any) ([]element, bool) {
 	out := make([]element, len(list))
 	for i, value := range list {
@@ -269,7 +269,7 @@ func (t *Tree) elements(n *Type, list []any) ([]element, bool) {
 	return out, ok
 }
 
-// labelOf names an element of a list.
+// labelOf returns the label of an element of a list.
 func (t *Tree) labelOf(n *Type, value any) (string, bool) {
 	const quote = `\"`
 	var few [96]byte
@@ -304,7 +304,7 @@ func (t *Tree) labelOf(n *Type, value any) (string, bool) {
 		}
 		out = append(append(append(append(out, quote...), name...), quote...), ':')
 		if !scalar(object[name]) {
-			return "", false // absent: it might have a default
+			return "", false // absent: the key may have a default
 		}
 	}
 	out = append(out, '}')

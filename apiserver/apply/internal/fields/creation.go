@@ -17,20 +17,18 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// Creation writes the fields of new objects of a Go type as the record has them,
-// in one pass over the object: what [CompareTyped] finds in comparison with an
-// empty object, without what the type's endpoint resets, and after [Tree.Gains].
-// It is safe for concurrent use.
+// Creation computes the managedFields set of new objects of a Go type in one pass over
+// the object: the result of [CompareTyped] with an empty object, without the fields
+// that the endpoint resets, after [Tree.Gains]. It is safe for concurrent use.
 type Creation struct {
 	Type reflect.Type
 	root *plan
-	// texts are *[]byte, where what is owned is written.
+	// texts are *[]byte, the buffers for sets.
 	texts sync.Pool
 }
 
-// NewCreation works out how objects of a type are gone through, which is that of a
-// struct; nil for what only [CompareTyped] can do. resets are the fields that nobody
-// is to own.
+// NewCreation compiles a Go type, which must be a struct; nil if only [CompareTyped]
+// supports it. resets are the fields that no manager owns.
 func NewCreation(n *Type, t reflect.Type, resets *Tree) *Creation {
 	if n == nil || !n.object || n.wholeObject || t.Kind() != reflect.Struct ||
 		t.NumField() == 0 || t.Field(0).Type != reflect.TypeFor[metav1.TypeMeta]() {
@@ -43,14 +41,14 @@ func NewCreation(n *Type, t reflect.Type, resets *Tree) *Creation {
 	return &Creation{Type: t, root: root, texts: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
-// Fresh reports whether the object of the type that v points to has nothing but a kind.
+// Fresh reports whether the object of the type that v points to has only a kind.
 func (c *Creation) Fresh(v unsafe.Pointer) bool {
 	const kind = unsafe.Sizeof(metav1.TypeMeta{})
 	return zero(unsafe.Add(v, kind), c.root.size-kind)
 }
 
-// Of returns the fields of an object of the type, which v points to; nil if there are
-// none that anybody owns. false means that it cannot tell.
+// Of returns the set of an object of the type, which v points to; nil if no manager
+// owns any of its fields. false means that [CompareTyped] must be used.
 func (c *Creation) Of(v unsafe.Pointer) (*metav1.FieldsV1, bool) {
 	buffer := c.texts.Get().(*[]byte)
 	defer c.texts.Put(buffer)
@@ -64,13 +62,13 @@ func (c *Creation) Of(v unsafe.Pointer) (*metav1.FieldsV1, bool) {
 	return set, true
 }
 
-// sliceHeader is how a slice of any type lies in memory.
+// sliceHeader is the memory layout of a slice.
 type sliceHeader struct {
 	first unsafe.Pointer
 	n     int
 }
 
-// sizeOfMap is the number of members of a map of any type.
+// sizeOfMap is the length of a map of any type.
 func sizeOfMap(v unsafe.Pointer) int { return len(*(*map[string]string)(v)) }
 
 // isNil reports whether a pointer, slice or map is nil.
@@ -85,10 +83,10 @@ func zero(v unsafe.Pointer, size uintptr) bool {
 	return len(memory) <= len(zeros) && memory == zeros[:len(memory)]
 }
 
-// zeros is what values are compared with a piece at a time.
+// zeros is compared with values piece by piece.
 const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// timeless reports whether a time is none.
+// timeless reports whether a time is zero.
 func (p *plan) timeless(v unsafe.Pointer) bool {
 	if p.kind == planMicroTime {
 		return (*metav1.MicroTime)(v).IsZero()
@@ -96,10 +94,10 @@ func (p *plan) timeless(v unsafe.Pointer) bool {
 	return (*metav1.Time)(v).IsZero()
 }
 
-// empty reports whether a value is one that is left out where empty ones are.
+// empty reports whether omitempty omits a value.
 func (p *plan) empty(v unsafe.Pointer) bool {
 	switch p.kind {
-	case planText, planBytes, planList: // a text has its length in the same place
+	case planText, planBytes, planList: // a string has its length at the same offset
 		return (*sliceHeader)(v).n == 0
 	case planTexts, planQuantities, planOctets:
 		return sizeOfMap(v) == 0
@@ -114,7 +112,7 @@ func (p *plan) empty(v unsafe.Pointer) bool {
 
 const leaf = "{}"
 
-// differing writes what of a struct differs from an empty one.
+// differing writes the fields of a struct that differ from an empty one.
 func (p *plan) differing(out []byte, v unsafe.Pointer) ([]byte, bool) {
 	out = append(out, '{')
 	for i := range p.fields {
@@ -133,7 +131,7 @@ func (p *plan) differing(out []byte, v unsafe.Pointer) ([]byte, bool) {
 		case f.plan.kind == planStruct && !f.plan.whole:
 			out, ok = f.plan.differing(out, at)
 			if ok && len(out)-beginning == len(leaf) {
-				out = out[:before] // nothing did
+				out = out[:before] // no field differs
 				continue
 			}
 		default:
@@ -161,12 +159,12 @@ func appendLabel(out []byte, label string) []byte {
 	return append(out, label...)
 }
 
-// replace writes what there is below a field that JSON always has and that is not all
-// zeros; nothing if it is the same in JSON nevertheless.
+// replace writes the set below a field that is always encoded and is not all zeros in
+// memory; nothing if its JSON is that of the zero value.
 func (p *plan) replace(out []byte, v unsafe.Pointer) ([]byte, bool) {
 	switch p.kind {
 	case planText, planBool, planInt:
-		if p.kind == planText && p.empty(v) { // of a document that it was read from
+		if p.kind == planText && p.empty(v) { // a string that is empty but points into a document
 			return out, true
 		}
 		return append(out, leaf...), p.holds
@@ -193,8 +191,8 @@ func (p *plan) replace(out []byte, v unsafe.Pointer) ([]byte, bool) {
 	return out, false
 }
 
-// blank reports whether JSON shows a struct as it shows an empty one; false, false if
-// that cannot be told.
+// blank reports whether a struct has the JSON of an empty one; ok is false if that is
+// not certain.
 func (p *plan) blank(v unsafe.Pointer) (same, ok bool) {
 	for i := range p.fields {
 		f := &p.fields[i]
@@ -250,7 +248,7 @@ func (p *plan) blankFits() bool {
 	return p.object
 }
 
-// write writes what there is below a field that is new, or, unless owned, was null.
+// write writes the set below a field that is new, or, unless owned, was null.
 func (p *plan) write(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
 	switch p.kind {
 	case planText, planBool, planInt, planQuantity:
@@ -278,7 +276,7 @@ func (p *plan) write(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool) {
 	return p.writeMap(out, v, owned)
 }
 
-// open begins the members of a field that has some.
+// open begins the members of a field.
 func open(out []byte, owned bool) []byte {
 	if owned {
 		return append(out, `{".":{}`...)
@@ -310,7 +308,7 @@ func (p *plan) writeStruct(out []byte, v unsafe.Pointer, owned bool) ([]byte, bo
 	return append(out, '}'), true
 }
 
-// keysOf returns those of a map in order; few is where they have room.
+// keysOf returns the sorted keys of a map, in few if they fit.
 func (p *plan) keysOf(v unsafe.Pointer, few []string) []string {
 	switch p.kind {
 	case planTexts:
@@ -375,7 +373,7 @@ func (p *plan) writeList(out []byte, v unsafe.Pointer, owned bool) ([]byte, bool
 			return out, false
 		}
 	}
-	for i := 1; i < len(order); i++ { // they are few, and mostly in order
+	for i := 1; i < len(order); i++ { // few, and mostly sorted
 		for j := i; j > 0; j-- {
 			which := p.compareNames(p.element(header, int(order[j-1])), p.element(header, int(order[j])))
 			if which == 0 {
@@ -405,19 +403,19 @@ func (p *plan) element(header *sliceHeader, i int) unsafe.Pointer {
 	return unsafe.Add(header.first, uintptr(i)*p.of.size)
 }
 
-// named reports whether an element of a list has a name that is written in one way.
+// named reports whether an element of a list has a label with a single spelling.
 func (p *plan) named(v unsafe.Pointer) bool {
 	for i := range p.keys {
 		k := &p.keys[i]
 		at := unsafe.Add(v, k.offset)
 		if k.omits && k.plan.empty(at) || k.plan.kind == planText && !typed.PlainText(*(*string)(at)) {
-			return false // absent: it might have a default
+			return false // absent: the key may have a default
 		}
 	}
 	return true
 }
 
-// compareNames orders elements as the record does.
+// compareNames orders elements as managedFields does.
 func (p *plan) compareNames(a, b unsafe.Pointer) int {
 	for i := range p.keys {
 		k := &p.keys[i]
@@ -446,8 +444,8 @@ func (p *plan) appendName(out []byte, v unsafe.Pointer) []byte {
 	return append(out, `}":`...)
 }
 
-// fits reports whether a value certainly has its type, and contains nothing whose
-// identity depends on values.
+// fits reports whether a value certainly has its type and contains nothing whose label
+// depends on values.
 func (p *plan) fits(v unsafe.Pointer) bool {
 	switch p.kind {
 	case planText, planBool, planInt, planQuantity:

@@ -11,7 +11,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// plainLabel reports whether a label is one that is written in one way only.
+// plainLabel reports whether a label has a single spelling.
 func plainLabel(label string) bool {
 	if len(label) < 2 || label[1] != ':' {
 		return false
@@ -26,20 +26,20 @@ func plainLabel(label string) bool {
 	return false
 }
 
-// maxKeys is the largest number of fields that name the elements of a list.
+// maxKeys is the largest number of keys of an associative list.
 const maxKeys = 4
 
-// key is one field of the name of an element.
+// key is one key of an element's label.
 type key struct {
 	name  string
 	text  string // or
 	count int64
-	// isText tells which of the two it is.
+	// isText distinguishes the two.
 	isText bool
 }
 
-// identity reads the label of an element of a list: the fields that name it, in
-// order, or the element itself.
+// identity parses the label of an element of a list: its keys, in order, or the element
+// itself.
 func identity(label string) (keys [maxKeys]key, n int, ok bool) {
 	const quote = `\"`
 	rest := label[2:]
@@ -90,8 +90,8 @@ func identity(label string) (keys [maxKeys]key, n int, ok bool) {
 	return keys, n, false
 }
 
-// compareLabels orders siblings as the record does: fields by name, then
-// elements by what names them. ok is false if it cannot tell.
+// compareLabels orders siblings as managedFields does: fields by name, then elements by
+// their keys or values. ok is false if the order is not certain.
 func compareLabels(a, b string) (order int, ok bool) {
 	if a[0] != b[0] {
 		return cmp.Compare(strings.IndexByte("fkv", a[0]), strings.IndexByte("fkv", b[0])), true

@@ -11,8 +11,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// Merge returns an object with the fields of a configuration set, sharing what
-// does not change. false means that there is more to it than setting fields.
+// Merge returns an object with the fields of a configuration set, sharing the unchanged
+// parts. false means that the configuration does more than setting fields.
 func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool) {
 	if n == nil || !n.object || n.wholeObject || object == nil || len(configuration) == 0 {
 		return nil, false
@@ -24,11 +24,11 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 			return nil, false
 		}
 		current, has := object[name]
-		if has && formOf(current) == null {
+		if has && typeOf(current) == null {
 			return nil, false
 		}
 		configured, isObject := value.(map[string]any)
-		frozen, isFrozen := current.(wire.Frozen)
+		raw, isRaw := current.(wire.RawValue)
 		switch {
 		case !isObject || field.wholeObject:
 			if !replaces(field, has, current, value) {
@@ -36,12 +36,12 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 			}
 		case !field.object || len(configured) == 0:
 			return nil, false
-		case isFrozen:
-			m := merging{live: frozen.Reader(), out: make([]byte, 0, len(frozen)+128)}
+		case isRaw:
+			m := merging{live: raw.Reader(), out: make([]byte, 0, len(raw)+128)}
 			if !m.object(field, configured) {
 				return nil, false
 			}
-			value = wire.Frozen(unsafe.String(unsafe.SliceData(m.out), len(m.out)))
+			value = wire.RawValue(unsafe.String(unsafe.SliceData(m.out), len(m.out)))
 		default:
 			child, isObject := current.(map[string]any)
 			if has && !isObject {
@@ -63,8 +63,8 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 	return out, true
 }
 
-// replaces reports whether a value that has one owner altogether may take the place of the
-// current one, or of none.
+// replaces reports whether an atomic value may replace the current one, or be added if
+// there is none.
 func replaces(n *Type, has bool, current, value any) bool {
 	if n == nil {
 		return false
@@ -81,13 +81,13 @@ func replaces(n *Type, has bool, current, value any) bool {
 	return n.fits(value) && (!has || n.fits(current))
 }
 
-// merging writes a frozen object with the fields of a configuration set.
+// merging writes a raw object with the fields of a configuration set.
 type merging struct {
-	live wire.Reader
+	live wire.RawReader
 	out  []byte
 }
 
-// object is [Merge] for the value that the reader is at.
+// object is [Merge] for the current value of the reader.
 func (m *merging) object(n *Type, configuration map[string]any) bool {
 	if n == nil || !n.object || n.wholeObject || len(configuration) == 0 || m.live.Kind() != '{' {
 		return false
@@ -128,7 +128,7 @@ func (m *merging) object(n *Type, configuration map[string]any) bool {
 	return true
 }
 
-// set writes a member that there was not.
+// set writes a member that did not exist.
 func (m *merging) set(n *Type, begin int, name string, value any) bool {
 	if inner, isObject := value.(map[string]any); isObject && n != nil && !n.wholeObject {
 		merged, ok := Merge(n, map[string]any{}, inner)
@@ -140,7 +140,7 @@ func (m *merging) set(n *Type, begin int, name string, value any) bool {
 // put writes a member.
 func (m *merging) put(begin int, name string, value any) bool {
 	m.out = wire.AppendName(m.out, begin, name)
-	frozen, ok := wire.FreezeValue(value)
-	m.out = append(m.out, frozen...)
+	raw, ok := wire.EncodeValue(value)
+	m.out = append(m.out, raw...)
 	return ok
 }

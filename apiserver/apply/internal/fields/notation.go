@@ -10,12 +10,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// ReadText reads a set as text. false means that it is not written as this
-// package writes it, or that it is empty.
+// ReadText parses a FieldsV1 text. false means that it is empty or not spelled as this
+// package writes it.
 func ReadText(text string) (*Tree, bool) { return read(text, false) }
 
-// ReadFrozen is [ReadText] of a frozen set, whose labels are in the order of their texts.
-func ReadFrozen(set wire.Frozen) (*Tree, bool) { return read(string(set), true) }
+// ReadRaw is [ReadText] for a raw set, whose labels are sorted as texts.
+func ReadRaw(set wire.RawValue) (*Tree, bool) { return read(string(set), true) }
 
 func read(text string, sort bool) (*Tree, bool) {
 	t := newTree(strings.Count(text, `":{`))
@@ -23,8 +23,8 @@ func read(text string, sort bool) (*Tree, bool) {
 	return t, ok && rest == "" && !t.Empty()
 }
 
-// readObject reads what is below a branch. The order of siblings is settled if sort is
-// set, and otherwise has to be right.
+// readObject parses the set below a branch. With sort the siblings are sorted, without
+// it they must be in order.
 func (t *Tree) readObject(text string, at int32, sort bool) (rest string, ok bool) {
 	if text, ok = strings.CutPrefix(text, "{"); !ok {
 		return "", false
@@ -62,7 +62,7 @@ func (t *Tree) readObject(text string, at int32, sort bool) (rest string, ok boo
 	}
 }
 
-// sort brings the branches below one into order; false if it cannot tell.
+// sort sorts the branches below one; false if the order is not certain.
 func (t *Tree) sort(at int32) bool {
 	var few [32]int32
 	siblings := few[:0]
@@ -83,8 +83,8 @@ func (t *Tree) sort(at int32) bool {
 	return ok
 }
 
-// cutLabel returns the label that a member of an object begins with, and what
-// follows its colon.
+// cutLabel returns the label at the beginning of a member, and the text after its
+// colon.
 func cutLabel(text string) (label, rest string, ok bool) {
 	if text, ok = strings.CutPrefix(text, `"`); !ok {
 		return "", "", false
@@ -101,12 +101,12 @@ func cutLabel(text string) (label, rest string, ok bool) {
 	return "", "", false
 }
 
-// Text writes a set as text.
+// Text returns a set as FieldsV1 text.
 func (t *Tree) Text() string {
 	return string(t.AppendText(make([]byte, 0, 24*len(t.branches))))
 }
 
-// AppendText is [Tree.Text] into a buffer.
+// AppendText appends the FieldsV1 text of a set.
 func (t *Tree) AppendText(out []byte) []byte { return t.appendText(out, 0) }
 
 func (t *Tree) appendText(out []byte, at int32) []byte {

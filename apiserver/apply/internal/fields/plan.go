@@ -17,30 +17,30 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/typed"
 )
 
-// plan says how values of a Go type that a schema describes are gone through.
+// plan is how values of a Go type with a schema are traversed.
 type plan struct {
 	kind planKind
 	size uintptr
-	// holds tells that scalars are of their type, or those that a map has;
-	// holdsText the same of texts, where values may be texts or numbers.
+	// holds is set if scalars, or those of a map, are of their schema type; holdsText
+	// the same for strings where values may be strings or numbers.
 	holds, holdsText bool
-	// nullable tells that null has the form of all other values.
+	// nullable is set if null and the other values have the same type.
 	nullable bool
-	// whole lists, maps and structs have one owner.
+	// whole lists, maps and structs are atomic.
 	whole, object bool
-	// associative lists have elements that keys name.
+	// associative lists have elements identified by keys.
 	associative bool
 	keys        []planField
 	fields      []planField // of a struct, by name
-	of          *plan       // what a pointer leads to, or the elements of a list
+	of          *plan       // of a pointer, or of the elements of a list
 }
 
 // planField is a field of a struct.
 type planField struct {
-	label  string // with the quotes and the colon, or what stands before a key
+	label  string // with quotes and colon, or the prefix of a key
 	offset uintptr
-	omits  bool // JSON does not have it when it is empty
-	// nobodys is a field that nobody owns.
+	omits  bool // omitempty
+	// nobodys is set for fields that no manager owns.
 	nobodys bool
 	plan    *plan
 }
@@ -48,7 +48,7 @@ type planField struct {
 type planKind uint8
 
 const (
-	planUnknown planKind = iota // what only CompareTyped knows
+	planUnknown planKind = iota // only CompareTyped supports it
 	planText
 	planBool
 	planInt
@@ -60,15 +60,15 @@ const (
 	planPointer
 	planList
 	planStruct
-	planTexts      // map[string]string, whatever its types are called
+	planTexts      // map[string]string, under any type name
 	planQuantities // the same of quantities
 	planOctets     // the same of []byte
 )
 
-// nameless stands before an element that is its own name.
+// nameless is the prefix of the label of an element that is identified by its value.
 const nameless = `"v:`
 
-// planner works plans out; types contain themselves.
+// planner compiles plans; types may be recursive.
 type planner struct{ known map[planKey]*plan }
 
 type planKey struct {
@@ -76,7 +76,7 @@ type planKey struct {
 	t reflect.Type
 }
 
-// root is the plan of an object; nil for one of which not even the fields are known.
+// root compiles the plan of an object; nil if not even its fields are known.
 func (c *planner) root(n *Type, t reflect.Type, resets *Tree) *plan {
 	p := &plan{kind: planStruct, size: t.Size(), object: true}
 	if !c.addFields(p, n, t) {
@@ -109,11 +109,11 @@ func (c *planner) root(n *Type, t reflect.Type, resets *Tree) *plan {
 	return p
 }
 
-// fieldName is the name of a field in its label.
+// fieldName returns the name of a field from its label.
 func fieldName(label string) string { return label[len(`"f:`) : len(label)-len(`":`)] }
 
-// ownMetadata is the plan of the metadata of an object, of which nobody owns the
-// record nor what the server sets.
+// ownMetadata returns the plan of the metadata of an object, in which no manager owns
+// managedFields nor the fields that the server sets.
 func ownMetadata(p *plan) *plan {
 	out := *p
 	out.fields = nil
@@ -138,12 +138,12 @@ func (c *planner) plan(n *Type, t reflect.Type) *plan {
 	if n == nil {
 		return p
 	}
-	p.nullable, p.object = n.sole() != otherForm, n.object
+	p.nullable, p.object = n.sole() != otherType, n.object
 	p.kind = c.kindOf(p, n, t)
 	return p
 }
 
-// kindOf finds the kind of a type, and what there is to say about it.
+// kindOf returns the kind of a type, and completes its plan.
 func (c *planner) kindOf(p *plan, n *Type, t reflect.Type) planKind {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -211,7 +211,7 @@ func (c *planner) list(p *plan, n *Type, t reflect.Type) planKind {
 	if t.Elem().Kind() != reflect.Struct || len(n.keys) > maxKeys {
 		return planUnknown
 	}
-	// Of a struct that contains itself the fields are not there yet.
+	// The fields of a recursive struct are not compiled yet.
 	element := &plan{}
 	if !c.addFields(element, n.items, t.Elem()) {
 		return planUnknown
@@ -245,19 +245,19 @@ func mapping(p *plan, n *Type, t reflect.Type) planKind {
 	case t.Elem() == reflect.TypeFor[resource.Quantity]():
 		return planQuantities
 	case t.Elem() == reflect.TypeFor[[]byte]():
-		p.nullable = p.nullable && n.rest.sole() != otherForm
+		p.nullable = p.nullable && n.rest.sole() != otherType
 		return planOctets
 	}
 	return planUnknown
 }
 
-// addFields adds those of a struct, as JSON shows them.
+// addFields adds the fields of a struct that JSON shows.
 func (c *planner) addFields(p *plan, n *Type, t reflect.Type) bool {
 	sample := reflect.New(t).Elem()
 	for _, field := range value.TypeReflectEntryOf(t).OrderedFields() {
 		v := field.GetFrom(sample)
 		if !v.CanAddr() || !v.CanSet() || !typed.PlainText(field.JsonName) {
-			return false // below a pointer, or hidden
+			return false // embedded by pointer, or unexported
 		}
 		f := planField{
 			label: `"f:` + field.JsonName + `":`, offset: v.UnsafeAddr() - sample.UnsafeAddr(),
@@ -271,8 +271,8 @@ func (c *planner) addFields(p *plan, n *Type, t reflect.Type) bool {
 	return true
 }
 
-// omitsEmpty reports whether a field that is left out when it is zero is so exactly when
-// it is empty: zero, or without elements.
+// omitsEmpty reports whether a field that is omitted when it is zero is omitted exactly
+// when it is empty: zero, or without elements.
 func omitsEmpty(field *value.FieldCacheEntry, v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -285,7 +285,7 @@ func omitsEmpty(field *value.FieldCacheEntry, v reflect.Value) bool {
 	return true
 }
 
-// count is a whole number.
+// count returns an integer of any size.
 func (p *plan) count(v unsafe.Pointer) int64 {
 	switch p.size {
 	case 1:
@@ -298,7 +298,7 @@ func (p *plan) count(v unsafe.Pointer) int64 {
 	return *(*int64)(v)
 }
 
-// compare orders two texts or numbers.
+// compare orders two strings or numbers.
 func (p *plan) compare(a, b unsafe.Pointer) int {
 	if p.kind == planText {
 		return strings.Compare(*(*string)(a), *(*string)(b))

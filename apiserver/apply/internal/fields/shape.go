@@ -14,18 +14,18 @@ import (
 // maxShape bounds a shape, in bytes.
 const maxShape = 4 << 10
 
-// Shape is everything about two values that field ownership depends on: which
-// fields there are on either side, and which of them differ, but of values only
-// where they name elements of lists.
+// Shape is everything about two values that field ownership depends on: which fields
+// exist on either side, and which of them differ; values are included only where they
+// identify elements of lists.
 //
-// Two pairs of values with one shape, in the same type, have the same sets of
-// added, removed and modified fields.
+// Two pairs of values of one type with equal shapes have the same sets of added,
+// removed and modified fields.
 type Shape struct{ bytes []byte }
 
 // NewShape returns an empty shape.
 func NewShape() *Shape { return &Shape{bytes: make([]byte, 0, 256)} }
 
-// side of a pair on which a value is.
+// side of a pair on which a value exists.
 type side byte
 
 const (
@@ -34,27 +34,25 @@ const (
 	both  side = '='
 )
 
-// AddFlag appends something else that the outcome depends on.
+// AddFlag appends a flag that the outcome depends on.
 func (s *Shape) AddFlag(set bool) { s.equality(set) }
 
-// AddText appends something else that the outcome depends on.
+// AddText appends a text that the outcome depends on.
 func (s *Shape) AddText(text string) {
 	s.bytes = append(append(s.bytes, text...), 0)
 }
 
-// AddValue appends the shape of one value. false means that it has something
-// about it that shapes do not tell.
+// AddValue appends the shape of one value. false means that the value has something
+// that shapes do not capture.
 func (s *Shape) AddValue(n *Type, value any) bool { return s.add(n, right, nil, value) }
 
-// AddPair appends the shape of what a write changes into what; false as for
-// AddValue.
+// AddPair appends the shape of a change; false as for AddValue.
 func (s *Shape) AddPair(n *Type, before, after any) bool { return s.add(n, both, before, after) }
 
-// Bytes are the same for shapes that are the same.
+// Bytes returns the encoding of the shape; equal shapes have equal bytes.
 func (s *Shape) Bytes() []byte { return s.bytes }
 
-// add appends the shape of a pair, of which one may be missing. false means that
-// the pair has something about it that shapes do not tell.
+// add appends the shape of a pair, of which one may be absent; false as for AddValue.
 func (s *Shape) add(n *Type, where side, a, b any) bool {
 	if n == nil || len(s.bytes) > maxShape {
 		return false
@@ -93,8 +91,8 @@ func (s *Shape) add(n *Type, where side, a, b any) bool {
 	return true
 }
 
-// other returns the second of a pair in the type of the first, which it is when
-// there is no second.
+// other returns the second of a pair as the type of the first; its zero value if there
+// is no second.
 func other[T map[string]any | []any](where side, first T, second any) (T, bool) {
 	if where != both {
 		return first, first != nil
@@ -112,7 +110,7 @@ func (s *Shape) equality(equal bool) bool {
 	return true
 }
 
-// whole appends the shape of values that have one owner altogether.
+// whole appends the shape of atomic values.
 func (s *Shape) whole(n *Type, where side, sizeA, sizeB int, a, b any) bool {
 	if !n.fits(a) || where == both && !n.fits(b) {
 		return false
@@ -164,8 +162,8 @@ func (s *Shape) fields(n *Type, where side, a, b map[string]any) bool {
 	return true
 }
 
-// elements appends lists whose elements have owners of their own: their values
-// name them, so they are part of the shape as they are.
+// elements appends lists of type set: their values identify them and are part of the
+// shape.
 func (s *Shape) elements(items *Type, a, b []any) bool {
 	if !onlyExact(a) || !onlyExact(b) {
 		return false
@@ -182,8 +180,8 @@ func (s *Shape) elements(items *Type, a, b []any) bool {
 	return items != nil
 }
 
-// onlyExact reports whether a value contains neither nulls nor fractions, which
-// may be equal to something that looks different.
+// onlyExact reports whether a value contains neither nulls nor fractions, which may be
+// equal to a value with another spelling.
 func onlyExact(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

@@ -3,32 +3,30 @@
 
 package fields
 
-// Tree is a set of fields as the record keeps it, or what a write does to the
-// fields of an object. The zero index is the root, and siblings are in the order
-// in which the record has them.
+// Tree is a set of fields as managedFields has it, or the changes of a write. The zero
+// index is the root, and siblings are in the order of managedFields.
 //
-// Labels are those of the record ("f:spec") as they are in its JSON text: quotes in
-// them are escaped. Labels that could be written in more than one way are refused by
-// all that makes trees.
+// Labels are those of FieldsV1 ("f:spec") as in its JSON text: quotes in them are
+// escaped. Labels with more than one spelling are refused by all constructors of trees.
 type Tree struct {
 	branches []branch
-	metadata int32 // the branch of the metadata of an object, if it was met
+	metadata int32 // the branch of the metadata of an object, if it was visited
 }
 
-// branch is one field. Indices are 0 for none.
+// branch is one field. 0 is the index for none.
 type branch struct {
 	label       string
 	mark        mark
 	child, next int32
 }
 
-// mark says what a field is in a tree.
+// mark is the role of a field in a tree.
 type mark uint8
 
 const (
-	unmarked mark = iota // only on the way to others
+	unmarked mark = iota // a parent of marked fields only
 	owned                // in a set
-	added                // what a write does
+	added                // by a write
 	modified
 	removed
 )
@@ -40,9 +38,9 @@ func newTree(size int) *Tree {
 	return &Tree{branches: make([]branch, 1, size+1)}
 }
 
-// grow adds a branch behind its last sibling, 0 for the first one.
+// grow adds a branch after its last sibling, 0 for the first one.
 func (t *Tree) grow(parent, last int32, label string) int32 {
-	at := int32(len(t.branches)) //nolint:gosec // a record has few fields
+	at := int32(len(t.branches)) //nolint:gosec // managedFields has few fields
 	t.branches = append(t.branches, branch{label: label})
 	if last == 0 {
 		t.branches[parent].child = at
@@ -55,8 +53,8 @@ func (t *Tree) grow(parent, last int32, label string) int32 {
 // Empty reports whether a tree has no fields.
 func (t *Tree) Empty() bool { return t.branches[0].child == 0 }
 
-// Subtract takes the fields out of a set that have a mark in another tree, and
-// reports whether there were any.
+// Subtract removes the fields of a set that are marked in another tree, and reports
+// whether there were any.
 func (t *Tree) Subtract(other *Tree) (changed, ok bool) { return t.subtractAt(0, other, 0) }
 
 func (t *Tree) subtractAt(at int32, other *Tree, otherAt int32) (changed, ok bool) {
@@ -92,7 +90,7 @@ func (t *Tree) subtractAt(at int32, other *Tree, otherAt int32) (changed, ok boo
 	return changed, true
 }
 
-// cut removes a branch; last is the sibling before it.
+// cut removes a branch; last is its previous sibling.
 func (t *Tree) cut(parent, last, at int32) {
 	if last == 0 {
 		t.branches[parent].child = t.branches[at].next
@@ -101,8 +99,8 @@ func (t *Tree) cut(parent, last, at int32) {
 	}
 }
 
-// Prune removes the fields that a set of names has, with all below them. The set
-// has nothing but fields, no elements of lists.
+// Prune removes the fields in names and everything below them. names has only fields,
+// no elements of lists.
 func (t *Tree) Prune(names *Tree) { t.prune(0, names, 0) }
 
 func (t *Tree) prune(at int32, names *Tree, namesAt int32) {
@@ -123,8 +121,8 @@ func (t *Tree) prune(at int32, names *Tree, namesAt int32) {
 	}
 }
 
-// Gains turns what a write does into the set of fields that it adds and
-// modifies, without those that nobody owns.
+// Gains turns the changes of a write into the set of fields that it adds and modifies,
+// without those that no manager owns.
 func (t *Tree) Gains() {
 	for i := t.branches[0].child; i != 0; i = t.branches[i].next {
 		switch t.branches[i].label {
@@ -163,7 +161,7 @@ func (t *Tree) gainsAt(at int32) {
 	}
 }
 
-// Union adds the fields of another set of the same form; false if it cannot tell.
+// Union adds the fields of another set; false if the order of labels is not certain.
 func (t *Tree) Union(other *Tree) bool {
 	return t.unionAt(0, other, 0)
 }
@@ -199,8 +197,8 @@ func (t *Tree) unionAt(at int32, other *Tree, otherAt int32) (ok bool) {
 	return true
 }
 
-// Fits reports whether a set has no fields below what has one owner altogether by
-// now, and so can be taken as it is.
+// Fits reports whether a set has no fields below values that are atomic in the type,
+// and so needs no conversion.
 func (t *Tree) Fits(n *Type) bool { return t.fits(0, n) }
 
 func (t *Tree) fits(at int32, n *Type) bool {

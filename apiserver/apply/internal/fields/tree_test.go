@@ -13,8 +13,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// randomSet makes a set of fields of what records have: fields, elements of lists
-// by keys, and elements that are their own name.
+// randomSet returns a set like those in managedFields: fields, elements of lists by
+// keys, and elements by value.
 func randomSet(r *rand.Rand) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	for range 1 + r.IntN(12) {
@@ -45,22 +45,22 @@ func textOf(t *testing.T, set *fieldpath.Set) string {
 	return string(data)
 }
 
-// forms reads a set in both forms that records have.
+// forms parses a set from a text and from a raw value.
 func forms(t *testing.T, text string) []*Tree {
 	t.Helper()
 	fromText, ok := ReadText(text)
 	if !ok {
 		t.Fatalf("cannot read %s", text)
 	}
-	frozen, ok := wire.FreezeText([]byte(text))
+	raw, ok := wire.Canonicalize([]byte(text))
 	if !ok {
 		t.Fatalf("cannot freeze %s", text)
 	}
-	fromFrozen, ok := ReadFrozen(frozen)
+	fromRaw, ok := ReadRaw(raw)
 	if !ok {
-		t.Fatalf("cannot read %s", frozen)
+		t.Fatalf("cannot read %s", raw)
 	}
-	return []*Tree{fromText, fromFrozen}
+	return []*Tree{fromText, fromRaw}
 }
 
 func TestSetsAreThoseOfTheLibrary(t *testing.T) {
@@ -93,8 +93,8 @@ func TestSetsAreThoseOfTheLibrary(t *testing.T) {
 	}
 }
 
-// TestTextsThatTheLibraryDoesNotWriteAreRefused: what is not in the one form that
-// the record has is left to the library.
+// TestTextsThatTheLibraryDoesNotWriteAreRefused: a set with another spelling than that
+// of the library is left to the library.
 func TestTextsThatTheLibraryDoesNotWriteAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

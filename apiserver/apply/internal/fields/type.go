@@ -1,17 +1,17 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fields works out which fields of an object a write adds, changes and
-// removes, and keeps sets of fields in the form in which metadata.managedFields
-// has them. It is what updates and applies cost when they go the short way: no
-// schema is walked again and nothing is parsed that does not differ.
+// Package fields computes which fields of an object a write adds, changes and removes,
+// and keeps sets of fields in the encoding of metadata.managedFields. Updates and
+// applies use it to avoid the merge library: it walks no schema twice and parses
+// nothing that does not differ.
 //
-// A [Type] says which maps and lists are one field and which have fields of their
-// own. A [Tree] is a set of fields, or what a write does to those of an object. A
-// [Shape] is all of a change that ownership depends on.
+// A [Type] defines which maps and lists are atomic and which have fields of their own.
+// A [Tree] is a set of fields, or the changes of a write. A [Shape] is everything about
+// a change that ownership depends on.
 //
-// Everything here may answer that it cannot tell (false), and does so whenever
-// the merge library could come to another result: the caller asks that then.
+// All functions may return false, and do so whenever the merge library could come to
+// another result: the caller then uses the library.
 package fields
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// Type is one type of a schema. It is never changed.
+// Type is one type of a schema. It is immutable.
 type Type struct {
-	scalar schema.Scalar // empty: values are no scalars
-	// object is set where values may be objects, list where they may be lists.
+	scalar schema.Scalar // empty: values are not scalars
+	// object is set if values may be objects, list if they may be lists.
 	object, list           bool
-	wholeObject, wholeList bool // they have one owner altogether: atomic
-	// associative lists have elements with owners of their own, which keys name,
-	// in order, or else they themselves.
+	wholeObject, wholeList bool // atomic
+	// associative lists have elements with owners of their own, identified by keys, in
+	// order, or else by their values.
 	associative bool
 	keys        []string
 	fields      map[string]*Type
 	rest, items *Type
 }
 
-// Compile takes a type, and all that it refers to, out of a schema; nil for a type
-// that the schema does not have.
+// Compile compiles a type of a schema and the types that it refers to; nil if the
+// schema does not have it.
 func Compile(s *schema.Schema, ref schema.TypeRef) *Type {
 	return compile(s, ref, map[string]*Type{})
 }
 
-// compile is Compile with the named types done so far, which may refer to
-// themselves.
+// compile is Compile with the named types that are compiled already, because types may
+// be recursive.
 func compile(s *schema.Schema, ref schema.TypeRef, known map[string]*Type) *Type {
 	name := ""
 	if ref.NamedType != nil {
@@ -85,7 +85,7 @@ func compile(s *schema.Schema, ref schema.TypeRef, known map[string]*Type) *Type
 	return n
 }
 
-// field returns the type of a field; nil when it has none.
+// field returns the type of a field; nil if there is none.
 func (n *Type) field(name string) *Type {
 	if f, ok := n.fields[name]; ok {
 		return f
@@ -102,21 +102,21 @@ func (n *Type) holds(value any) bool {
 		return n.scalar == schema.Boolean || n.scalar == schema.Untyped
 	case int64:
 		return n.scalar == schema.Numeric || n.scalar == schema.Untyped
-	case wire.Frozen:
-		return n.holdsFrozen(value)
+	case wire.RawValue:
+		return n.holdsRaw(value)
 	}
 	return false
 }
 
-// fits reports whether a value certainly has the type, and contains nothing whose
-// identity depends on values.
+// fits reports whether a value certainly has the type and contains nothing whose label
+// depends on values.
 func (n *Type) fits(value any) bool {
 	if n == nil {
 		return false
 	}
 	switch v := value.(type) {
-	case wire.Frozen:
-		return n.fitsFrozen(v)
+	case wire.RawValue:
+		return n.fitsRaw(v)
 	case map[string]any:
 		if v == nil || !n.object {
 			return false
@@ -141,9 +141,9 @@ func (n *Type) fits(value any) bool {
 	return n.holds(value)
 }
 
-// sole returns the form that all values of a type have but null; otherForm if
+// sole returns the JSON type of all values of a type other than null; otherType if
 // there are several.
-func (n *Type) sole() form {
+func (n *Type) sole() jsonType {
 	switch {
 	case n.object && !n.list && n.scalar == "":
 		return objectForm
@@ -152,5 +152,5 @@ func (n *Type) sole() form {
 	case n.scalar != "" && !n.object && !n.list:
 		return scalarForm
 	}
-	return otherForm
+	return otherType
 }

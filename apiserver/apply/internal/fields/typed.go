@@ -15,22 +15,22 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// CompareTyped is [Compare] for two structs of one Go type, as their JSON would
-// show them. Only what differs is turned into JSON.
+// CompareTyped is [Compare] for two structs of one Go type, as JSON would show them.
+// Only the parts that differ are converted to JSON.
 func CompareTyped(n *Type, before, after reflect.Value) (*Tree, bool) {
 	t := newTree(16)
 	return t, t.compareTyped(n, 0, before, after)
 }
 
-// compareTyped marks below a branch what differs between two Go values of a
-// type; false is that of compare.
+// compareTyped marks below a branch the differences between two Go values of a type;
+// false as for compare.
 func (t *Tree) compareTyped(n *Type, at int32, a, b reflect.Value) bool {
 	if n == nil || !n.object || n.wholeObject {
 		return false
 	}
 	last := int32(0)
 	for _, field := range value.TypeReflectEntryOf(a.Type()).OrderedFields() {
-		if t.isRecord(at, field.JsonName) {
+		if t.isManagedFields(at, field.JsonName) {
 			continue
 		}
 		valueA, valueB := field.GetFrom(a), field.GetFrom(b)
@@ -65,8 +65,8 @@ func (t *Tree) compareTyped(n *Type, at int32, a, b reflect.Value) bool {
 	return true
 }
 
-// structOf returns the struct that a value is or points to, unless JSON shows it
-// as something else than its fields.
+// structOf returns the struct that a value is or points to, unless its type has a JSON
+// method.
 func structOf(v reflect.Value) (reflect.Value, bool) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -156,7 +156,7 @@ func sameStructs(a, b reflect.Value) bool {
 	return true
 }
 
-// sameConverted is same for types with a JSON of their own.
+// sameConverted is same for types with a JSON method.
 func sameConverted(entry *value.TypeReflectCacheEntry, a, b reflect.Value) bool {
 	if a.CanAddr() && b.CanAddr() {
 		switch x := a.Addr().Interface().(type) {
@@ -181,8 +181,8 @@ func sameConverted(entry *value.TypeReflectCacheEntry, a, b reflect.Value) bool 
 	return err == nil && wire.Equal(x, y)
 }
 
-// plain returns the decoded JSON of a Go value; false for what has none that
-// this package compares.
+// plain returns the decoded JSON of a Go value; false if this package cannot compare
+// it.
 func plain(v reflect.Value) (any, bool) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command extract writes markers.txt: what the comments of API types say about
-// them and reflection cannot see. Arguments are import paths.
+// Command extract writes markers.txt: the markers in the comments of API types, which
+// reflection cannot see. Arguments are import paths.
 package main
 
 import (
@@ -141,8 +141,8 @@ func (x *extraction) add(name string, found []string) {
 	}
 }
 
-// markers returns the markers of a comment that shape a schema. Whether a field
-// is required is only of interest where it differs from what its JSON tag says.
+// markers returns the markers of a comment that affect a schema. Whether a field is
+// required is listed only if it differs from its JSON tag.
 func markers(comment string, required bool) []string {
 	var out []string
 	for line := range strings.Lines(comment) {

@@ -16,20 +16,20 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// entry is one entry of a record on its way through a write.
+// entry is one managedFields entry during a write.
 type entry struct {
 	manager, version, subresource string
 	operation                     metav1.ManagedFieldsOperationType
 	time                          time.Time // in whole seconds; zero: none
-	// The entry before the write, and what it had in frozen form; none for a new one.
+	// The entry before the write, typed or raw; none for a new one.
 	typed       *metav1.ManagedFieldsEntry
-	raw, fields wire.Frozen
-	// set is what it has after the write if that has changed; nil: fields.
+	raw, fields wire.RawValue
+	// set is the entry's set of fields after the write if it has changed; nil: fields.
 	set     *fields.Tree
 	changed bool
 }
 
-// compare orders entries as a record has them.
+// compare orders entries as managedFields has them.
 func (e entry) compare(other entry) int {
 	return cmp.Or(
 		strings.Compare(string(e.operation), string(other.operation)), e.time.Compare(other.time), strings.Compare(e.manager, other.manager),
@@ -37,21 +37,21 @@ func (e entry) compare(other entry) int {
 	)
 }
 
-// read returns the fields of an entry.
+// read parses the fields of an entry.
 func (e *entry) read() (*fields.Tree, bool) {
 	if e.typed != nil {
 		return fields.ReadText(e.typed.FieldsV1.GetRawString())
 	}
-	return fields.ReadFrozen(e.fields)
+	return fields.ReadRaw(e.fields)
 }
 
-// ownTypedRecord returns the record of a typed object before a write, if it is as
-// the server has written it: short, in the version of the endpoint, and not
-// changed by the client.
-func (m *Manager) ownTypedRecord(live, obj Object) ([]entry, bool) {
+// serverTypedEntries returns the managedFields of a typed object before a write, if
+// they are as the server wrote them: few entries, in the version of the endpoint, and
+// not changed by the client.
+func (m *Manager) serverTypedEntries(live, obj Object) ([]entry, bool) {
 	before := live.GetManagedFields()
 	if m.binding.Subresource == "" {
-		if sent := obj.GetManagedFields(); sent != nil && !sameRecord(before, sent) {
+		if sent := obj.GetManagedFields(); sent != nil && !sameManagedFields(before, sent) {
 			return nil, false
 		}
 	}
@@ -76,7 +76,7 @@ func (m *Manager) ownTypedRecord(live, obj Object) ([]entry, bool) {
 	return out, true
 }
 
-// repeats reports whether others are by the same manager in the same way.
+// repeats reports whether one of others has the same manager and operation.
 func (e *entry) repeats(others []entry) bool {
 	for i := range others {
 		if o := &others[i]; o.manager == e.manager && o.operation == e.operation && o.subresource == e.subresource {
@@ -86,9 +86,9 @@ func (e *entry) repeats(others []entry) bool {
 	return e.operation != metav1.ManagedFieldsOperationUpdate && e.operation != metav1.ManagedFieldsOperationApply
 }
 
-// sameRecord compares the records of typed objects.
-func sameRecord(a, b []metav1.ManagedFieldsEntry) bool {
-	if len(a) != len(b) || len(b) == 0 { // one that is there and empty asks for something
+// sameManagedFields compares the managedFields of typed objects.
+func sameManagedFields(a, b []metav1.ManagedFieldsEntry) bool {
+	if len(a) != len(b) || len(b) == 0 { // an empty list that is set asks to reset managedFields
 		return false
 	}
 	for i := range a {
@@ -101,14 +101,14 @@ func sameRecord(a, b []metav1.ManagedFieldsEntry) bool {
 	return true
 }
 
-// ownRecord is ownTypedRecord for unstructured objects.
-func (m *Manager) ownRecord(live, obj *unstructured.Unstructured) ([]entry, bool) {
-	before, has, ok := frozenRecord(live)
+// serverEntries is serverTypedEntries for unstructured objects.
+func (m *Manager) serverEntries(live, obj *unstructured.Unstructured) ([]entry, bool) {
+	before, has, ok := rawManagedFields(live)
 	if !ok {
 		return nil, false
 	}
 	if m.binding.Subresource == "" {
-		sent, alsoHas, ok := frozenRecord(obj)
+		sent, alsoHas, ok := rawManagedFields(obj)
 		if !ok || alsoHas && (sent == "[]" || sent != before) {
 			return nil, false
 		}
@@ -119,9 +119,9 @@ func (m *Manager) ownRecord(live, obj *unstructured.Unstructured) ([]entry, bool
 	return m.entries(before)
 }
 
-// entries reads a record that the server has written: short, in the version of the
-// endpoint, and without repetitions. false means that it is none.
-func (m *Manager) entries(record wire.Frozen) ([]entry, bool) {
+// entries parses managedFields that the server has written: few entries, in the version
+// of the endpoint, and without repetitions. false means that they are not of this form.
+func (m *Manager) entries(record wire.RawValue) ([]entry, bool) {
 	if record[0] != '[' {
 		return nil, false
 	}
@@ -137,9 +137,9 @@ func (m *Manager) entries(record wire.Frozen) ([]entry, bool) {
 	return out, true
 }
 
-// frozenRecord returns the record of an unstructured object, and whether there is one.
-// ok is false when it cannot be told.
-func frozenRecord(obj *unstructured.Unstructured) (record wire.Frozen, has, ok bool) {
+// rawManagedFields returns the managedFields of an unstructured object, and whether
+// they are set. ok is false if they are not of the expected type.
+func rawManagedFields(obj *unstructured.Unstructured) (record wire.RawValue, has, ok bool) {
 	value, has := obj.Object["metadata"]
 	if !has {
 		return "", false, true
@@ -151,12 +151,12 @@ func frozenRecord(obj *unstructured.Unstructured) (record wire.Frozen, has, ok b
 	if value, has = metadata["managedFields"]; !has {
 		return "", false, true
 	}
-	record, ok = wire.FreezeValue(value)
+	record, ok = wire.EncodeValue(value)
 	return record, true, ok
 }
 
-// readEntry reads an entry as the server writes it.
-func readEntry(raw wire.Frozen) (e entry, ok bool) {
+// readEntry parses an entry as the server writes it.
+func readEntry(raw wire.RawValue) (e entry, ok bool) {
 	if !raw.IsObject() {
 		return e, false
 	}
@@ -194,7 +194,7 @@ func readEntry(raw wire.Frozen) (e entry, ok bool) {
 	return e, fieldsType == "FieldsV1" && e.fields.IsObject()
 }
 
-// typedEntries writes a record for a typed object; nil if it is empty.
+// typedEntries returns managedFields for a typed object; nil if there are no entries.
 func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 	if len(record) == 0 {
 		return nil
@@ -218,8 +218,9 @@ func typedEntries(record []entry) []metav1.ManagedFieldsEntry {
 	return out
 }
 
-// frozenEntries writes a record for an unstructured object; false if it has no frozen form.
-func frozenEntries(record []entry) (wire.Frozen, bool) {
+// rawEntries returns managedFields for an unstructured object; false if they have no
+// canonical encoding.
+func rawEntries(record []entry) (wire.RawValue, bool) {
 	size := len("[]")
 	for i := range record {
 		size += 256 + len(record[i].raw)
@@ -251,11 +252,12 @@ func frozenEntries(record []entry) (wire.Frozen, bool) {
 		}
 		out = append(out, '}')
 	}
-	return wire.FreezeText(append(out, ']'))
+	return wire.Canonicalize(append(out, ']'))
 }
 
-// setRecord gives an unstructured object a record; false if it cannot.
-func (m *Manager) setRecord(u *unstructured.Unstructured, record []entry) bool {
+// setManagedFields sets the managedFields of an unstructured object; false if they
+// cannot be encoded.
+func (m *Manager) setManagedFields(u *unstructured.Unstructured, record []entry) bool {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	if len(record) == 0 {
 		delete(metadata, "managedFields")
@@ -265,14 +267,14 @@ func (m *Manager) setRecord(u *unstructured.Unstructured, record []entry) bool {
 		metadata = map[string]any{}
 		u.Object["metadata"] = metadata
 	}
-	frozen, ok := frozenEntries(record)
+	managedFields, ok := rawEntries(record)
 	switch {
 	case !ok:
 		return false
-	case m.binding.Endpoint.Frozen:
-		metadata["managedFields"] = frozen
+	case m.binding.Endpoint.RawMembers:
+		metadata["managedFields"] = managedFields
 	default:
-		metadata["managedFields"] = frozen.Thaw()
+		metadata["managedFields"] = managedFields.Decode()
 	}
 	return true
 }

@@ -11,9 +11,10 @@ import (
 	"slices"
 )
 
-// quote encodes a patched value for a refusal. Members are in the order of their names
-// where something has changed, and elsewhere as raw has them, which was decoded from.
-func quote(raw json.RawMessage, was, is any) (json.RawMessage, error) {
+// encodeForMessage encodes a patched value for an error message. kube-apiserver quotes
+// unchanged parts as the stored JSON has them and encodes changed objects with sorted
+// keys; raw is the JSON that was decoded to was.
+func encodeForMessage(raw json.RawMessage, was, is any) (json.RawMessage, error) {
 	if reflect.DeepEqual(was, is) {
 		return raw, nil
 	}
@@ -29,7 +30,7 @@ func quote(raw json.RawMessage, was, is any) (json.RawMessage, error) {
 		}
 		out := make(map[string]json.RawMessage, len(is))
 		for name, value := range is {
-			member, err := quote(members[name], before[name], value)
+			member, err := encodeForMessage(members[name], before[name], value)
 			if err != nil {
 				return nil, err
 			}
@@ -53,7 +54,7 @@ func quote(raw json.RawMessage, was, is any) (json.RawMessage, error) {
 			}
 			var err error
 			if at < len(before) {
-				out[i], err = quote(elements[at], before[at], value)
+				out[i], err = encodeForMessage(elements[at], before[at], value)
 			} else {
 				out[i], err = json.Marshal(value)
 			}
@@ -66,9 +67,9 @@ func quote(raw json.RawMessage, was, is any) (json.RawMessage, error) {
 	return json.Marshal(is)
 }
 
-// strange are the findings about an object that is read in another form than it is in:
-// it has none of the fields.
-func strange(doc map[string]any) []error {
+// unknownFields returns the strict decoding errors for a document that is decoded as
+// another kind, which has none of its fields.
+func unknownFields(doc map[string]any) []error {
 	var out []error
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
 		if name != "kind" && name != "apiVersion" {

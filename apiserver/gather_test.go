@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// TestWatchesGatherEventsWhileThereAreMany holds that a watch is sent an event at
-// once as long as little is sent and when it comes alone; that under load events
-// come together, but not late; and all of them in order.
+// TestWatchesGatherEventsWhileThereAreMany: a watch is sent an event at once while few
+// are sent, or when it comes alone; under load events are batched, with a bounded delay
+// and in order.
 func TestWatchesGatherEventsWhileThereAreMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestWatchesGatherEventsWhileThereAreMany(t *testing.T) {
 	})
 }
 
-// TestACrowdIsSentWhatAWatchAloneIs holds that watches of all forms that gather at
-// the same time are each sent what one gets that comes later.
+// TestACrowdIsSentWhatAWatchAloneIs: watches in all representations that wake together
+// are each sent the same as a watch on its own.
 func TestACrowdIsSentWhatAWatchAloneIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestACrowdIsSentWhatAWatchAloneIs(t *testing.T) {
 				colour = "red" // it leaves the selection
 			}
 			if i%20 > 12 {
-				note = strings.Repeat("x", 12<<10) // more than goes together
+				note = strings.Repeat("x", 12<<10) // more than one chunk holds
 			}
 			raw(t, rt, http.MethodPatch, widgetsPath+"/w-00000", fmt.Appendf(nil, `{"spec":{"n":%d,"colour":%q,"note":%q}}`, i, colour, note), "Content-Type", "application/merge-patch+json")
 		}

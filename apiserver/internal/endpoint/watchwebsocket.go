@@ -18,9 +18,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 )
 
-// socket returns what a WebSocket can be made of, if a watch asks for one: browsers
-// read no other streams.
-func socket(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, bool) {
+// webSocketRequest reports whether a watch is requested over a WebSocket, as browsers
+// do, and returns the writer that can be upgraded to one.
+func webSocketRequest(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, bool) {
 	if !httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return nil, false
 	}
@@ -36,10 +36,10 @@ func socket(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, bool) 
 	}
 }
 
-// serveSocket sends a watch over a WebSocket, every event as a message of its own,
-// until the watch or the client ends it. What the client says is dropped.
-func (r *watching) serveSocket(ctx context.Context, w http.ResponseWriter) error {
-	r.out.w.Code = http.StatusBadRequest // unless the client knows how to ask
+// serveWebSocket sends a watch over a WebSocket, one message per event, until the watch
+// or the client ends it. Messages of the client are dropped.
+func (r *watchRun) serveWebSocket(ctx context.Context, w http.ResponseWriter) error {
+	r.out.w.Code = http.StatusBadRequest // replaced if the handshake succeeds
 	var err error
 	websocket.Handler(func(ws *websocket.Conn) {
 		r.out.w.Code = http.StatusSwitchingProtocols
@@ -52,19 +52,19 @@ func (r *watching) serveSocket(ctx context.Context, w http.ResponseWriter) error
 		var listening sync.WaitGroup
 		listening.Go(func() {
 			defer cancel()
-			_, _ = io.Copy(io.Discard, ws) // that the client has left is no error
+			_, _ = io.Copy(io.Discard, ws) // a client that closes the connection is not an error
 		})
 		err = r.serve(ctx)
-		_ = ws.SetWriteDeadline(time.Now().Add(exchange.Stall)) // it may be closed already
+		_ = ws.SetWriteDeadline(time.Now().Add(exchange.WriteTimeout)) // it may be closed already
 		_ = ws.Close()
 		listening.Wait()
 	}).ServeHTTP(w, r.out.req.HTTP)
 	return err
 }
 
-// messages sends the frames that have been gathered, one by one.
-func (o *watchWriter) messages() error {
-	if err := o.socket.SetWriteDeadline(time.Now().Add(exchange.Stall)); err != nil {
+// writeMessages sends the buffered frames, one message each.
+func (o *watchWriter) writeMessages() error {
+	if err := o.socket.SetWriteDeadline(time.Now().Add(exchange.WriteTimeout)); err != nil {
 		return err
 	}
 	begin := 0

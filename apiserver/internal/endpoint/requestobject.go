@@ -15,8 +15,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// posted returns the object that a POST sends, and its options.
-func (h *Handler) posted(req *Request, in *registry.Served, v *resource.Version) (resource.Object, *metav1.CreateOptions, error) {
+// readCreate decodes the body and the options of a POST.
+func (h *Handler) readCreate(req *Request, in *registry.Served, v *resource.Version) (resource.Object, *metav1.CreateOptions, error) {
 	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: v.Typed()})
 	if err != nil {
 		return nil, nil, err
@@ -33,8 +33,9 @@ func (h *Handler) posted(req *Request, in *registry.Served, v *resource.Version)
 	return obj, options, err
 }
 
-// put is what a PUT sends.
-type put struct {
+// updateBody is the body of a PUT. It is decoded once per attempt, because a write owns
+// and changes its object.
+type updateBody struct {
 	req   *Request
 	in    *registry.Served
 	d     *body.Decoder
@@ -43,8 +44,8 @@ type put struct {
 	next  resource.Object
 }
 
-// put returns what a PUT sends, and its options.
-func (h *Handler) put(req *Request, in *registry.Served, v *resource.Version) (*put, *metav1.UpdateOptions, error) {
+// readUpdate reads the body and the options of a PUT.
+func (h *Handler) readUpdate(req *Request, in *registry.Served, v *resource.Version) (*updateBody, *metav1.UpdateOptions, error) {
 	data, err := h.readBody(req)
 	if err != nil {
 		return nil, nil, err
@@ -57,14 +58,13 @@ func (h *Handler) put(req *Request, in *registry.Served, v *resource.Version) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &put{req: req, in: in, d: h.decoder(in, v, options.FieldValidation), media: media, data: data}
+	p := &updateBody{req: req, in: in, d: h.decoder(in, v, options.FieldValidation), media: media, data: data}
 	p.next, err = p.decode()
 	return p, options, err
 }
 
-// object returns the object that is sent. The caller owns it: every call returns
-// another one.
-func (p *put) object() (resource.Object, error) {
+// object returns the decoded body. The caller owns it: every call returns another copy.
+func (p *updateBody) object() (resource.Object, error) {
 	if obj := p.next; obj != nil {
 		p.next = nil
 		return obj, nil
@@ -72,22 +72,22 @@ func (p *put) object() (resource.Object, error) {
 	return p.decode()
 }
 
-func (p *put) decode() (resource.Object, error) {
+func (p *updateBody) decode() (resource.Object, error) {
 	obj, err := p.d.Decode(&p.req.Request, p.media, p.data)
 	if err != nil {
 		return nil, err
 	}
-	if err := registry.SettleNamespace(&p.req.Request, p.in, obj); err != nil {
+	if err := registry.EnsureNamespace(&p.req.Request, p.in, obj); err != nil {
 		return nil, err
 	}
 	if err := checkName(&p.req.Request, obj); err != nil {
 		return nil, err
 	}
-	registry.DedupOwners(&p.req.Request, obj)
+	registry.DedupOwnerReferences(&p.req.Request, obj)
 	return obj, nil
 }
 
-// checkName holds an object to the name in the path.
+// checkName refuses an object whose name is not the one in the path.
 func checkName(req *resource.Request, obj resource.Object) error {
 	if obj.GetName() == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", req.Name))

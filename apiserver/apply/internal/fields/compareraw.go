@@ -12,8 +12,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// formOfFrozen is formOf for frozen values.
-func formOfFrozen(value wire.Frozen) form {
+// typeOfRaw is typeOf for raw values.
+func typeOfRaw(value wire.RawValue) jsonType {
 	switch value[0] {
 	case 'n':
 		return null
@@ -25,18 +25,18 @@ func formOfFrozen(value wire.Frozen) form {
 		return scalarForm
 	}
 	if isFraction(value) {
-		return otherForm
+		return otherType
 	}
 	return scalarForm
 }
 
-func isFraction(number wire.Frozen) bool { return strings.ContainsAny(string(number), ".e") }
+func isFraction(number wire.RawValue) bool { return strings.ContainsAny(string(number), ".e") }
 
-// frozenPair returns two values if all of them that are there are frozen; one that is
-// not there is empty.
-func frozenPair(where side, a, b any) (x, y wire.Frozen, ok bool) {
-	x, isX := a.(wire.Frozen)
-	y, isY := b.(wire.Frozen)
+// rawPair returns two values if all of them that exist are raw; one that does not exist
+// is "".
+func rawPair(where side, a, b any) (x, y wire.RawValue, ok bool) {
+	x, isX := a.(wire.RawValue)
+	y, isY := b.(wire.RawValue)
 	switch where {
 	case left:
 		return x, "", isX
@@ -44,18 +44,18 @@ func frozenPair(where side, a, b any) (x, y wire.Frozen, ok bool) {
 		return "", y, isY
 	case both:
 	}
-	// One that is null is like an empty one, which has no text.
-	if isX && formOfFrozen(x) == null {
+	// null is like an absent value, which is ""
+	if isX && typeOfRaw(x) == null {
 		x = ""
 	}
-	if isY && formOfFrozen(y) == null {
+	if isY && typeOfRaw(y) == null {
 		y = ""
 	}
 	return x, y, isX && isY
 }
 
-// holdsFrozen is holds for frozen values.
-func (n *Type) holdsFrozen(value wire.Frozen) bool {
+// holdsRaw is holds for raw values.
+func (n *Type) holdsRaw(value wire.RawValue) bool {
 	want := schema.Numeric
 	switch value[0] {
 	case '"':
@@ -72,14 +72,14 @@ func (n *Type) holdsFrozen(value wire.Frozen) bool {
 	return n.scalar == want || n.scalar == schema.Untyped
 }
 
-// fitsFrozen is fits for frozen values.
-func (n *Type) fitsFrozen(value wire.Frozen) bool {
+// fitsRaw is fits for raw values.
+func (n *Type) fitsRaw(value wire.RawValue) bool {
 	r := value.Reader()
 	return n.takes(&r)
 }
 
-// takes is fitsFrozen for the value that a reader is at, which it takes.
-func (n *Type) takes(r *wire.Reader) bool {
+// takes is fitsRaw for the current value of a reader, which it consumes.
+func (n *Type) takes(r *wire.RawReader) bool {
 	if n == nil {
 		return false
 	}
@@ -105,19 +105,19 @@ func (n *Type) takes(r *wire.Reader) bool {
 		}
 		return true
 	}
-	return n.holdsFrozen(r.Take())
+	return n.holdsRaw(r.Take())
 }
 
-// compareFrozenObjects is compareObjects for frozen ones, empty where there is none.
-func (t *Tree) compareFrozenObjects(n *Type, at int32, where side, a, b wire.Frozen) bool {
+// compareRawObjects is compareObjects for raw values, "" if absent.
+func (t *Tree) compareRawObjects(n *Type, at int32, where side, a, b wire.RawValue) bool {
 	if n.wholeObject {
-		return (a == "" || n.fitsFrozen(a)) && (b == "" || n.fitsFrozen(b)) && t.leaf(at, where, a, b)
+		return (a == "" || n.fitsRaw(a)) && (b == "" || n.fitsRaw(b)) && t.leaf(at, where, a, b)
 	}
 	if len(a) <= len("{}") && len(b) <= len("{}") {
 		return t.leaf(at, where, a, b)
 	}
 	last := int32(0)
-	ok := wire.EachMember(a, b, func(name string, valueA, valueB wire.Frozen) bool {
+	ok := wire.EachMember(a, b, func(name string, valueA, valueB wire.RawValue) bool {
 		if valueA == valueB {
 			return true
 		}

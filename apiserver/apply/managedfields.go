@@ -18,12 +18,11 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// maxManagerName is the longest name of a manager, in bytes.
+// maxManagerName is the longest manager name, in bytes.
 const maxManagerName = 128
 
-// ManagerName returns the name under which a write is recorded: what the client
-// asked for with the fieldManager option, or else its User-Agent up to the first
-// slash, without characters that cannot be printed.
+// ManagerName returns the manager of a write: the fieldManager option, or else the
+// User-Agent up to the first slash, without characters that cannot be printed.
 func ManagerName(option, userAgent string) string {
 	if option != "" {
 		return option
@@ -45,7 +44,7 @@ func ManagerName(option, userAgent string) string {
 	return out.String()
 }
 
-// printable reports whether a text is plain ASCII that can be printed.
+// printable reports whether a text is printable ASCII.
 func printable(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -55,30 +54,29 @@ func printable(text string) bool {
 	return true
 }
 
-// KeepTimes gives obj the record of old if they differ in nothing but the times
-// of the record: a write that changes nothing must not be recorded either, or it
-// would not be recognised as one. It compares everything but resourceVersion and
-// leaves old alone.
+// KeepTimes gives obj the managedFields of old if the objects differ only in the times
+// of managedFields: a write without changes must stay one. It compares everything but
+// resourceVersion and does not change old.
 func KeepTimes(old, obj Object) {
 	was, isUnstructured := old.(*unstructured.Unstructured)
 	is, alsoUnstructured := obj.(*unstructured.Unstructured)
 	if isUnstructured && alsoUnstructured {
-		before, has, known := frozenRecord(was)
-		after, alsoHas, alsoKnown := frozenRecord(is)
+		before, has, known := rawManagedFields(was)
+		after, alsoHas, alsoKnown := rawManagedFields(is)
 		if known && alsoKnown && has && alsoHas {
 			if before != after && sameButTimes(before, after) {
 				keepTimes(was.Object, is.Object)
 			}
 			return
 		}
-		wire.Thaw(was.Object)
-		wire.Thaw(is.Object)
+		wire.DecodeMembers(was.Object)
+		wire.DecodeMembers(is.Object)
 	}
 	keepTimesOfTyped(old, obj)
 }
 
-// sameButTimes compares two records but for their times.
-func sameButTimes(a, b wire.Frozen) bool {
+// sameButTimes compares two raw managedFields except for their times.
+func sameButTimes(a, b wire.RawValue) bool {
 	if a[0] != '[' || b[0] != '[' {
 		return false
 	}
@@ -94,12 +92,12 @@ func sameButTimes(a, b wire.Frozen) bool {
 	}
 }
 
-func sameEntryButTime(a, b wire.Frozen) bool {
+func sameEntryButTime(a, b wire.RawValue) bool {
 	if !a.IsObject() || !b.IsObject() {
 		return false
 	}
 	x, y := a.Reader(), b.Reader()
-	member := func(r *wire.Reader) (name string, value wire.Frozen) {
+	member := func(r *wire.RawReader) (name string, value wire.RawValue) {
 		for {
 			name, ok := r.Member()
 			if !ok {
@@ -122,7 +120,8 @@ func sameEntryButTime(a, b wire.Frozen) bool {
 	}
 }
 
-// keepTimes is KeepTimes for unstructured objects whose records differ in times alone.
+// keepTimes is KeepTimes for unstructured objects whose managedFields differ in times
+// alone.
 func keepTimes(old, obj map[string]any) {
 	for name, value := range obj {
 		if other, ok := old[name]; name != "metadata" && (!ok || !wire.Equal(value, other)) {
@@ -174,9 +173,9 @@ func keepTimesOfTyped(old, obj Object) {
 	obj.SetResourceVersion(revision)
 }
 
-// rawRecord returns the record of an unstructured object, decoded, and whether
-// there is one. ok is false when it cannot be told.
-func rawRecord(obj Object) (entries []any, has, ok bool) {
+// decodedManagedFields returns the managedFields of an unstructured object, decoded,
+// and whether they are set. ok is false if they are not a list.
+func decodedManagedFields(obj Object) (entries []any, has, ok bool) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return nil, false, false
@@ -192,19 +191,19 @@ func rawRecord(obj Object) (entries []any, has, ok bool) {
 	if value, has = metadata["managedFields"]; !has {
 		return nil, false, true
 	}
-	if frozen, ok := value.(wire.Frozen); ok {
-		value = frozen.Thaw()
+	if raw, ok := value.(wire.RawValue); ok {
+		value = raw.Decode()
 	}
 	entries, ok = value.([]any)
 	return entries, true, ok
 }
 
-// Restore puts the record before back if what is in obj now cannot be read, as
-// happens when an outdated mutating webhook has been at it. It returns the
-// warning for the client, empty if the record is fine.
+// Restore sets managedFields back to before if those in obj cannot be parsed, for
+// example because an outdated mutating webhook changed them. It returns the warning for
+// the client, empty if there is nothing to restore.
 func Restore(obj Object, before []metav1.ManagedFieldsEntry) (warning string) {
 	if slices.Equal(obj.GetManagedFields(), before) {
-		return "" // nobody has been at it
+		return "" // not changed
 	}
 	err := managedfields.ValidateManagedFields(obj.GetManagedFields())
 	if err == nil {

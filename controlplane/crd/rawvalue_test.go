@@ -16,9 +16,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// TestStrategyTreatsFrozenObjectsAsThawedOnes sends random objects through the rules in both
+// TestStrategyTreatsRawMembersAsDecodedOnes sends random objects through the rules in both
 // forms.
-func TestStrategyTreatsFrozenObjectsAsThawedOnes(t *testing.T) {
+func TestStrategyTreatsRawMembersAsDecodedOnes(t *testing.T) {
 	t.Parallel()
 	rules, valid, refused := cronTabStrategy(t), 0, 0
 	for seed := range uint64(600) {
@@ -37,10 +37,10 @@ func TestStrategyTreatsFrozenObjectsAsThawedOnes(t *testing.T) {
 				}
 				before := old
 				if form == 1 {
-					resource.FreezeContent(obj.Object)
+					resource.EncodeMembers(obj.Object)
 					if old != nil {
 						before = old.DeepCopy()
-						resource.FreezeContent(before.Object)
+						resource.EncodeMembers(before.Object)
 					}
 				}
 				o := treat(t, &s, obj, before, old != nil && r.IntN(3) == 0)
@@ -50,12 +50,12 @@ func TestStrategyTreatsFrozenObjectsAsThawedOnes(t *testing.T) {
 					continue
 				}
 				valid++
-				resource.Thaw(obj)
+				resource.DecodeObject(obj)
 				old = obj.DeepCopy()
 			}
 		}
 		if diff := cmp.Diff(ways[0], ways[1]); diff != "" {
-			t.Fatalf("seed %d (-thawed +frozen):\n%s", seed, diff)
+			t.Fatalf("seed %d (-decoded +raw):\n%s", seed, diff)
 		}
 	}
 	if valid < 1000 || refused < 500 {
@@ -89,7 +89,7 @@ func treat(t *testing.T, s *strategy, obj, old *unstructured.Unstructured, statu
 	if errs = rules.Validate(ctx, obj, before); len(errs) == 0 {
 		errs = nil
 	}
-	o := outcome{Unknown: unknown, Warnings: rules.Warnings(ctx, obj, before), Object: resource.Thawed(obj.Object)}
+	o := outcome{Unknown: unknown, Warnings: rules.Warnings(ctx, obj, before), Object: resource.DecodedMembers(obj.Object)}
 	for _, err := range errs {
 		o.Errors = append(o.Errors, err.Error())
 	}

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestDifferencesDecideOwnership compares, over random histories, the record
-// made from differences with the one made from whole objects.
+// TestDifferencesDecideOwnership compares, over random histories, the managedFields
+// made from differences with those made from whole objects.
 func TestDifferencesDecideOwnership(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, differencesDecideOwnership) // entries of a record are in order of time
+	synctest.Test(t, differencesDecideOwnership) // entries are ordered by time
 }
 
 func differencesDecideOwnership(t *testing.T) {
@@ -29,7 +29,7 @@ func differencesDecideOwnership(t *testing.T) {
 		live := empty()
 		for step := range 8 {
 			next := randomWidget(r)
-			if step > 0 && r.IntN(3) > 0 { // change a part of what is there
+			if step > 0 && r.IntN(3) > 0 { // change a part of the current object
 				for _, key := range []string{"spec", "status", "metadata"} {
 					if value, ok := live.Object[key]; ok && r.IntN(2) == 0 {
 						next.Object[key] = value

@@ -23,9 +23,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// computed returns the handler of a request that a backend answers; nil when it
-// does not have the verb.
-func (h *Handler) computed(req *Request, backend any) answerer {
+// backendVerb returns the handler of a request that a backend answers; nil if the
+// backend does not implement the verb.
+func (h *Handler) backendVerb(req *Request, backend any) answerer {
 	if c, ok := backend.(resource.Connecter); ok {
 		return func(ctx context.Context, w *exchange.Writer, req *Request) error {
 			return h.connect(ctx, w, req, c)
@@ -33,9 +33,9 @@ func (h *Handler) computed(req *Request, backend any) answerer {
 	}
 	in, v := req.Served, req.Version
 	if req.Sub != nil {
-		in, v = h.described(req)
+		in, v = h.subresourceKind(req)
 	}
-	c := &computing{h: h, in: in, v: v}
+	c := &backendHandler{h: h, in: in, v: v}
 	switch req.Verb {
 	case "get":
 		if b, ok := backend.(resource.Getter); ok {
@@ -65,8 +65,9 @@ func (h *Handler) computed(req *Request, backend any) answerer {
 	return nil
 }
 
-// described is a subresource of its own kind in the form of a resource.
-func (h *Handler) described(req *Request) (*registry.Served, *resource.Version) {
+// subresourceKind describes a subresource with a kind of its own as a resource, so that
+// its bodies are decoded and encoded like those of any resource.
+func (h *Handler) subresourceKind(req *Request) (*registry.Served, *resource.Version) {
 	sub, parent := req.Sub, req.Resource
 	of := &resource.Resource{
 		Names: resource.Names{
@@ -78,22 +79,22 @@ func (h *Handler) described(req *Request) (*registry.Served, *resource.Version) 
 		Backend:  sub.Backend,
 	}
 	if of.Versions[0].Strategy == nil {
-		of.Versions[0].Strategy = anything{}
+		of.Versions[0].Strategy = noRules{}
 	}
 	in := h.registry.Serve(of)
 	in.EquivalentVersions = sub.EquivalentVersions
 	return in, &of.Versions[0]
 }
 
-// computing answers the verbs of a backend: everything around the backend is as
-// with the store.
-type computing struct {
+// backendHandler answers the verbs of a backend. Negotiation, decoding, admission and
+// encoding are the same as for stored resources.
+type backendHandler struct {
 	h  *Handler
 	in *registry.Served
 	v  *resource.Version
 }
 
-func (c *computing) offer() negotiate.Offer {
+func (c *backendHandler) offer() negotiate.Offer {
 	_, gets := c.in.Backend.(resource.Getter)
 	_, lists := c.in.Backend.(resource.Lister)
 	return negotiate.Offer{Protobuf: c.v.Typed(), Shapes: true, NoTable: !gets && !lists}
@@ -113,15 +114,15 @@ func (h *Handler) connect(ctx context.Context, w *exchange.Writer, req *Request,
 	return nil
 }
 
-func (c *computing) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
-	rec, err := c.h.registry.Transient(c.in, c.v, obj)
+func (c *backendHandler) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
+	rec, err := c.h.registry.TransientRecord(c.in, c.v, obj)
 	if err != nil {
 		return err
 	}
 	return c.h.answerRecord(ctx, w, req, choice, code, c.in, c.v, rec)
 }
 
-func (c *computing) get(ctx context.Context, w *exchange.Writer, req *Request, b resource.Getter) error {
+func (c *backendHandler) get(ctx context.Context, w *exchange.Writer, req *Request, b resource.Getter) error {
 	choice, err := negotiate.Output(req.HTTP, c.offer())
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (c *computing) get(ctx context.Context, w *exchange.Writer, req *Request, b
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
 }
 
-func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, b resource.Lister) error {
+func (c *backendHandler) list(ctx context.Context, w *exchange.Writer, req *Request, b resource.Lister) error {
 	choice, err := negotiate.Output(req.HTTP, c.offer())
 	if err != nil {
 		return err
@@ -151,7 +152,7 @@ func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, 
 		p.Revision = storage.Revision(n)
 	}
 	for _, obj := range list.Items {
-		rec, err := c.h.registry.Transient(c.in, c.v, obj)
+		rec, err := c.h.registry.TransientRecord(c.in, c.v, obj)
 		if err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (c *computing) list(ctx context.Context, w *exchange.Writer, req *Request, 
 	return c.h.answerList(ctx, w, req, choice, p)
 }
 
-func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request, b resource.Watcher) error {
+func (c *backendHandler) watch(ctx context.Context, w *exchange.Writer, req *Request, b resource.Watcher) error {
 	choice, err := negotiate.Output(req.HTTP, req.offer())
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request,
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.h.life(options))
+	ctx, cancel := context.WithTimeout(ctx, c.h.watchTimeout(options))
 	defer cancel()
 	defer context.AfterFunc(req.Served.Gone, cancel)()
 	events, err := b.Watch(ctx, &req.Request, options)
@@ -188,7 +189,7 @@ func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request,
 	for event, err := range events {
 		frame := watch.Frame{Type: watch.Type(event.Type)}
 		if err == nil {
-			frame.Record, err = c.h.registry.Transient(c.in, c.v, event.Object)
+			frame.Record, err = c.h.registry.TransientRecord(c.in, c.v, event.Object)
 		}
 		if err != nil {
 			frame = watch.Frame{Type: watch.Error, Err: err}
@@ -205,16 +206,16 @@ func (c *computing) watch(ctx context.Context, w *exchange.Writer, req *Request,
 	return nil
 }
 
-func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request, b resource.Creater) error {
+func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Request, b resource.Creater) error {
 	choice, err := negotiate.Output(req.HTTP, c.offer())
 	if err != nil {
 		return err
 	}
-	obj, options, err := c.h.posted(req, c.in, c.v)
+	obj, options, err := c.h.readCreate(req, c.in, c.v)
 	if err != nil {
 		return err
 	}
-	if err := registry.SettleNamespace(&req.Request, c.in, obj); err != nil {
+	if err := registry.EnsureNamespace(&req.Request, c.in, obj); err != nil {
 		return err
 	}
 	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
@@ -245,19 +246,19 @@ func (c *computing) create(ctx context.Context, w *exchange.Writer, req *Request
 	return c.answer(ctx, w, req, choice, http.StatusCreated, obj)
 }
 
-func (c *computing) write(req *Request, o registry.WriteOptions) *registry.Write {
+func (c *backendHandler) write(req *Request, o registry.WriteOptions) *registry.Write {
 	wr := c.h.newWrite(req, o)
 	wr.Served, wr.Version, wr.Strategy, wr.Ownership = c.in, c.v, c.v.Strategy, c.v.Ownership
 	return wr
 }
 
 // update answers PUT and PATCH.
-func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request, b resource.Updater) error {
+func (c *backendHandler) update(ctx context.Context, w *exchange.Writer, req *Request, b resource.Updater) error {
 	choice, err := negotiate.Output(req.HTTP, c.offer())
 	if err != nil {
 		return err
 	}
-	wished, wr, err := c.wished(req)
+	wished, wr, err := c.desired(req)
 	if err != nil {
 		return err
 	}
@@ -281,10 +282,11 @@ func (c *computing) update(ctx context.Context, w *exchange.Writer, req *Request
 	return c.answer(ctx, w, req, choice, http.StatusOK, obj)
 }
 
-// wished returns what a PUT or a PATCH makes of an object.
-func (c *computing) wished(req *Request) (func(ctx context.Context, old resource.Object) (resource.Object, error), *registry.Write, error) {
+// desired returns the function that turns the current object into the one that a PUT or
+// a PATCH asks for.
+func (c *backendHandler) desired(req *Request) (func(ctx context.Context, old resource.Object) (resource.Object, error), *registry.Write, error) {
 	if req.Verb != "patch" {
-		put, options, err := c.h.put(req, c.in, c.v)
+		put, options, err := c.h.readUpdate(req, c.in, c.v)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -294,7 +296,7 @@ func (c *computing) wished(req *Request) (func(ctx context.Context, old resource
 			if err != nil {
 				return nil, err
 			}
-			return wr.Own(old, obj)
+			return wr.UpdateManagedFields(old, obj)
 		}, wr, nil
 	}
 	data, err := c.h.readBody(req)
@@ -307,7 +309,7 @@ func (c *computing) wished(req *Request) (func(ctx context.Context, old resource
 		return nil, nil, err
 	}
 	wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	p := c.h.newPatching(wr, options.FieldValidation, data)
+	p := c.h.newPatcher(wr, options.FieldValidation, data)
 	if err := p.parse(t, options); err != nil {
 		return nil, nil, err
 	}
@@ -316,7 +318,7 @@ func (c *computing) wished(req *Request) (func(ctx context.Context, old resource
 	}, wr, nil
 }
 
-func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *Request, b resource.Deleter) error {
+func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Request, b resource.Deleter) error {
 	choice, err := negotiate.Output(req.HTTP, c.offer())
 	if err != nil {
 		return err
@@ -336,6 +338,6 @@ func (c *computing) delete(ctx context.Context, w *exchange.Writer, req *Request
 	if err != nil {
 		return fmt.Errorf("encode the deleted object: %w", err)
 	}
-	exchange.SendStatus(w, req.HTTP, http.StatusOK, deleted(c.in, raw))
+	exchange.SendStatus(w, req.HTTP, http.StatusOK, deletionStatus(c.in, raw))
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestABoundedContextIsOneWithADeadline compares the two, whatever ends them and
-// whatever has been asked before.
+// TestABoundedContextIsOneWithADeadline compares the two for every order of endings and
+// calls.
 func TestABoundedContextIsOneWithADeadline(t *testing.T) {
 	t.Parallel()
 	type key struct{}

@@ -27,9 +27,8 @@ var (
 	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// widgetRules are those of a custom resource with a status subresource: spec and
-// status are kept, other fields are unknown; spec.size defaults to 1 and is at
-// most 10.
+// widgetRules is the strategy of a custom resource with a status subresource: spec and
+// status are kept, other fields are unknown; spec.size defaults to 1 and is at most 10.
 type widgetRules struct{ status bool }
 
 func content(obj resource.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
@@ -138,7 +137,7 @@ func widgetResource() *resource.Resource {
 	}
 }
 
-// configRules are those of a built-in kind without any.
+// configRules is the strategy of a built-in kind without rules.
 type configRules struct{}
 
 func (configRules) Normalize(resource.Object) ([]string, error)                         { return nil, nil }

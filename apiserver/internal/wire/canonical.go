@@ -13,61 +13,63 @@ import (
 	"unsafe"
 )
 
-// UnmarshalFrozen is [Unmarshal] that leaves the members of the object frozen.
-func UnmarshalFrozen(value []byte) (object map[string]any, ok bool) {
-	d := decoding{value: value, freezes: true}
+// UnmarshalRaw is [Unmarshal], but leaves the members of the object raw.
+func UnmarshalRaw(value []byte) (object map[string]any, ok bool) {
+	d := decoding{value: value, keepRaw: true}
 	return d.whole()
 }
 
-// freeze takes a member of the object in frozen form, or decoded if it has none.
-func (d *decoding) freeze(depth int) (any, bool) {
-	f := freezing{in: d.value, at: d.at, from: d.at}
+// rawMember consumes a member of the object as a raw value, or decoded if it has no
+// canonical encoding.
+func (d *decoding) rawMember(depth int) (any, bool) {
+	f := canonicalizer{in: d.value, at: d.at, from: d.at}
 	if !f.value(depth) {
 		return d.element(depth)
 	}
-	frozen := f.frozen(d.at)
+	value := f.rawFrom(d.at)
 	d.at = f.at
-	return frozen, true
+	return value, true
 }
 
-// FreezeText freezes a JSON text without space around it, which must not change any more.
-func FreezeText(text []byte) (frozen Frozen, ok bool) {
-	f := freezing{in: text}
+// Canonicalize returns the canonical encoding of a JSON text, which must have no white
+// space around it and must not be changed any more.
+func Canonicalize(text []byte) (value RawValue, ok bool) {
+	f := canonicalizer{in: text}
 	if !f.value(0) || f.at != len(text) {
 		return "", false
 	}
-	return f.frozen(0), true
+	return f.rawFrom(0), true
 }
 
-// freezing writes the canonical text of a value. As long as that is the text itself it
-// writes nothing.
-type freezing struct {
+// canonicalizer writes the canonical encoding of a value. While that equals the text
+// itself, it writes nothing.
+type canonicalizer struct {
 	in   []byte
 	at   int
-	from int    // what follows is not yet written
-	out  []byte // nil: all of the text was canonical up to here
-	// members that are open, of all objects around the place.
+	from int    // the text from here on is not written yet
+	out  []byte // nil: all of the text up to here is canonical
+	// open members of all objects around the position.
 	members []member
 }
 
-// member is a member of an object: its name in the text, and where it is written.
+// member is a member of an object: its name in the text, and its place in the output.
 type member struct {
 	name       string
 	begin, end int
 }
 
-// frozen is the value that has been taken from a place on.
-func (f *freezing) frozen(begin int) Frozen {
+// rawFrom returns the value that was consumed from begin on.
+func (f *canonicalizer) rawFrom(begin int) RawValue {
 	canonical := f.in[begin:f.at]
 	if f.out != nil {
 		f.flush(f.at)
 		canonical = f.out
 	}
-	return Frozen(unsafe.String(unsafe.SliceData(canonical), len(canonical)))
+	return RawValue(unsafe.String(unsafe.SliceData(canonical), len(canonical)))
 }
 
-// flush writes the text up to a place.
-func (f *freezing) flush(end int) {
+// flush writes the text up to end.
+func (f *canonicalizer) flush(end int) {
 	if f.out == nil {
 		f.out = make([]byte, 0, len(f.in)-f.from)
 	}
@@ -75,11 +77,11 @@ func (f *freezing) flush(end int) {
 	f.from = end
 }
 
-// written is how much is written, up to the place.
-func (f *freezing) written() int { return len(f.out) + f.at - f.from }
+// written is the length of the output up to the current position.
+func (f *canonicalizer) written() int { return len(f.out) + f.at - f.from }
 
-// space leaves space out.
-func (f *freezing) space() {
+// space skips white space.
+func (f *canonicalizer) space() {
 	for begin := f.at; f.at < len(f.in); f.at++ {
 		switch f.in[f.at] {
 		case ' ', '\n', '\r', '\t':
@@ -93,8 +95,8 @@ func (f *freezing) space() {
 	}
 }
 
-// next takes a character if it is the given one, and space before it.
-func (f *freezing) next(c byte) bool {
+// next consumes a character if it is the given one, and white space before it.
+func (f *canonicalizer) next(c byte) bool {
 	f.space()
 	if f.at < len(f.in) && f.in[f.at] == c {
 		f.at++
@@ -103,7 +105,7 @@ func (f *freezing) next(c byte) bool {
 	return false
 }
 
-func (f *freezing) value(depth int) bool {
+func (f *canonicalizer) value(depth int) bool {
 	if f.at == len(f.in) || depth > maxDepth {
 		return false
 	}
@@ -124,7 +126,7 @@ func (f *freezing) value(depth int) bool {
 	return f.number()
 }
 
-func (f *freezing) word(word string) bool {
+func (f *canonicalizer) word(word string) bool {
 	if !bytes.HasPrefix(f.in[f.at:], []byte(word)) {
 		return false
 	}
@@ -132,7 +134,7 @@ func (f *freezing) word(word string) bool {
 	return true
 }
 
-func (f *freezing) list(depth int) bool {
+func (f *canonicalizer) list(depth int) bool {
 	f.at++
 	if f.next(']') {
 		return true
@@ -151,7 +153,7 @@ func (f *freezing) list(depth int) bool {
 	}
 }
 
-func (f *freezing) object(depth int) bool {
+func (f *canonicalizer) object(depth int) bool {
 	f.at++
 	if f.next('}') {
 		return true
@@ -185,11 +187,11 @@ func (f *freezing) object(depth int) bool {
 	return ok
 }
 
-// sort brings the members of the object that was taken last into their order. It is
-// false if one is there twice.
-func (f *freezing) sort(members []member) bool {
+// sort sorts the members of the object that was consumed last. It returns false if one
+// is a duplicate.
+func (f *canonicalizer) sort(members []member) bool {
 	begin, text := members[0].begin, f.in[f.from:f.at]
-	// Mostly nothing is written yet: then the text itself is what they are copied from.
+	// Mostly nothing is written yet: then the members are copied from the text itself.
 	first := f.out == nil
 	if first {
 		f.out = append(make([]byte, 0, len(f.in)-f.from), text[:begin]...)
@@ -217,8 +219,8 @@ func (f *freezing) sort(members []member) bool {
 	return true
 }
 
-// name takes the name of a member.
-func (f *freezing) name() (string, bool) {
+// name consumes the name of a member.
+func (f *canonicalizer) name() (string, bool) {
 	begin := f.at + 1
 	for i := begin; i < len(f.in); i++ {
 		if f.in[i] == '"' {
@@ -238,7 +240,7 @@ func (f *freezing) name() (string, bool) {
 	return name, true
 }
 
-// verbatim are the characters that strings have in their encoding as they are.
+// verbatim are the characters that strings contain unescaped.
 var verbatim = func() (is [256]bool) {
 	for c := byte(' '); c <= '~'; c++ {
 		is[c] = !strings.ContainsRune(`"\<>&`, rune(c))
@@ -246,8 +248,8 @@ var verbatim = func() (is [256]bool) {
 	return is
 }()
 
-// text takes a string.
-func (f *freezing) text() bool {
+// text consumes a string.
+func (f *canonicalizer) text() bool {
 	for i := f.at + 1; i < len(f.in); i++ {
 		c := f.in[i]
 		switch {
@@ -273,8 +275,8 @@ func (f *freezing) text() bool {
 	return false
 }
 
-// unusual takes a string that is encoded in another way than here.
-func (f *freezing) unusual() bool {
+// unusual consumes a string that is not encoded canonically.
+func (f *canonicalizer) unusual() bool {
 	d := decoding{value: f.in, at: f.at}
 	decoded, ok := d.text()
 	if !ok {
@@ -284,8 +286,8 @@ func (f *freezing) unusual() bool {
 	return true
 }
 
-// write takes the text up to a place, which is encoded as canonical.
-func (f *freezing) write(canonical []byte, end int) {
+// write replaces the text up to end with its canonical encoding.
+func (f *canonicalizer) write(canonical []byte, end int) {
 	if !bytes.Equal(canonical, f.in[f.at:end]) {
 		f.flush(f.at)
 		f.out, f.from = append(f.out, canonical...), end
@@ -293,8 +295,9 @@ func (f *freezing) write(canonical []byte, end int) {
 	f.at = end
 }
 
-// number takes a number, unless it would be read again as another one.
-func (f *freezing) number() bool {
+// number consumes a number, unless decoding its canonical encoding would give another
+// one.
+func (f *canonicalizer) number() bool {
 	d := decoding{value: f.in, at: f.at}
 	number, ok := d.number()
 	if !ok {
@@ -315,8 +318,8 @@ func (f *freezing) number() bool {
 	return false
 }
 
-// fraction encodes a number. ok tells that it does not look like an integer, as which it
-// might be read again.
+// fraction encodes a number. ok is false if it looks like an integer, which it would be
+// decoded as.
 func fraction(n float64) (encoded []byte, ok bool) {
 	encoded, err := json.Marshal(n)
 	return encoded, err == nil && bytes.ContainsAny(encoded, ".e")

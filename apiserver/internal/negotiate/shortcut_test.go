@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestUsualHeadersMeanWhatTheyAreTakenFor compares the short cut with taking headers apart.
+// TestUsualHeadersMeanWhatTheyAreTakenFor compares the exact-match path with parsing
+// the headers.
 func TestUsualHeadersMeanWhatTheyAreTakenFor(t *testing.T) {
 	t.Parallel()
 	known := 0

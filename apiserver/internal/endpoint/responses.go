@@ -25,24 +25,24 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// answerRecord answers one object in the form that was chosen.
+// answerRecord answers with one object in the negotiated representation.
 func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, in *registry.Served, v *resource.Version, rec *storage.Record) error {
 	b := exchange.NewBody(2)
 	switch choice.Shape {
 	case negotiate.MetadataList:
 		if !v.Typed() {
-			return errors.New("content is not a list") // a 500, as clients have always been told
+			return errors.New("content is not a list") // a 500, as kube-apiserver answers
 		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
 	case negotiate.Table:
-		t, err := h.tableOf(ctx, req, choice, in, v, []*storage.Record{rec})
+		t, err := h.table(ctx, req, choice, in, v, []*storage.Record{rec})
 		if err != nil {
 			return err
 		}
 		t.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
 		return h.answerTable(w, req, choice, code, t)
 	}
-	object, err := h.object1(ctx, choice, in, v, rec)
+	object, err := h.encodeObject(ctx, choice, in, v, rec)
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 	return exchange.SendJSON(w, req.HTTP, code, choice, b)
 }
 
-// object1 returns one object, whole or its metadata, with its type: as JSON or
-// as protobuf in its envelope.
-func (h *Handler) object1(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) (wire.Rope, error) {
+// encodeObject returns one object, or its PartialObjectMetadata, with its type set: as
+// JSON, or as protobuf in its envelope.
+func (h *Handler) encodeObject(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) (wire.Rope, error) {
 	whole := choice.Shape == negotiate.Whole
 	if choice.Media == negotiate.Protobuf {
 		if !whole {
@@ -76,7 +76,7 @@ func metaVersion(choice negotiate.Choice) string {
 	return metav1.GroupName + "/" + choice.MetaVersion
 }
 
-// metadataJSON is the PartialObjectMetadata of an object.
+// metadataJSON returns the PartialObjectMetadata of an encoded object.
 func metadataJSON(choice negotiate.Choice, value []byte) []byte {
 	metadata := wire.Raw(value, "metadata")
 	if metadata == nil {
@@ -91,21 +91,21 @@ func metadataJSON(choice negotiate.Choice, value []byte) []byte {
 	return append(out, '}')
 }
 
-// answerList answers a page of objects in the form that was chosen.
+// answerList answers with a page of objects in the negotiated representation.
 func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *registry.Page) error {
 	in, v := req.Served, req.Version
 	switch choice.Shape {
 	case negotiate.Metadata:
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%s)", in.ListKind))
 	case negotiate.Table:
-		t, err := h.tableOf(ctx, req, choice, in, v, p.Records)
+		t, err := h.table(ctx, req, choice, in, v, p.Records)
 		if err != nil {
 			return err
 		}
-		t.ListMeta = metaOf(p)
+		t.ListMeta = listMeta(p)
 		return h.answerTable(w, req, choice, 200, t)
 	}
-	if err := h.registry.Warm(ctx, in, v, p.Records); err != nil {
+	if err := h.registry.ConvertAll(ctx, in, v, p.Records); err != nil {
 		return err
 	}
 	kind, apiVersion := in.ListKind, in.APIVersion(v)
@@ -139,19 +139,19 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 	}
 	b.AddString("]}")
 	if len(p.Records) == 0 && choice.Shape == negotiate.MetadataList {
-		b = exchange.NewBody(1) // as kube-apiserver has it
+		b = exchange.NewBody(1) // kube-apiserver sends null for no items here
 		b.Add(append(bytes.TrimSuffix(openList(p, kind, apiVersion, false), []byte("[")), "null}"...))
 	}
 	return exchange.SendJSON(w, req.HTTP, 200, choice, b)
 }
 
-// metaOf is the metadata of a page.
-func metaOf(p *registry.Page) metav1.ListMeta {
+// listMeta returns the list metadata of a page.
+func listMeta(p *registry.Page) metav1.ListMeta {
 	return metav1.ListMeta{ResourceVersion: strconv.FormatInt(int64(p.Revision), 10), Continue: p.Continue, RemainingItemCount: p.Remaining}
 }
 
-// openList is the JSON of a list up to its first item. Lists of custom resources
-// have always carried an empty continue.
+// openList returns the JSON of a list up to its first item. Lists of custom resources
+// always have a continue field, empty on the last page, as in kube-apiserver.
 func openList(p *registry.Page, kind, apiVersion string, custom bool) []byte {
 	out := make([]byte, 0, 128)
 	out = append(out, `{"kind":`...)
@@ -174,14 +174,15 @@ func openList(p *registry.Page, kind, apiVersion string, custom bool) []byte {
 }
 
 func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *registry.Page, kind, apiVersion string) error {
-	meta := metaOf(p)
+	meta := listMeta(p)
 	raw, err := meta.Marshal()
 	if err != nil {
 		return err
 	}
-	// The size of the whole comes first; nothing is copied together to know it.
+	// The envelope begins with the size of the content: the pieces are collected first
+	// and written once, without a copy of the whole.
 	b := exchange.NewBody(2*len(p.Records) + 2)
-	heads := wire.AppendBytes(make([]byte, 0, len(raw)+protoHead*(len(p.Records)+1)), 1, raw)
+	heads := wire.AppendBytes(make([]byte, 0, len(raw)+maxItemHead*(len(p.Records)+1)), 1, raw)
 	b.Add(heads)
 	for _, rec := range p.Records {
 		from := len(heads)
@@ -212,13 +213,14 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 	return nil
 }
 
-// protoHead is the most that stands before an item of a list in protobuf.
-const protoHead = 8
+// maxItemHead is the largest size of the tag and length before an item of a protobuf
+// list, in bytes.
+const maxItemHead = 8
 
-// tableOf prints records.
-func (h *Handler) tableOf(ctx context.Context, req *Request, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
+// table builds a Table of records.
+func (h *Handler) table(ctx context.Context, req *Request, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
 	options := &metav1.TableOptions{}
-	if err := parameters(req, options); err != nil {
+	if err := decodeQuery(req, options); err != nil {
 		return nil, err
 	}
 	if errs := metavalidation.ValidateTableOptions(options); len(errs) > 0 {
@@ -268,7 +270,8 @@ func (h *Handler) answerTable(w *exchange.Writer, req *Request, choice negotiate
 	return exchange.SendJSON(w, req.HTTP, code, choice, b)
 }
 
-// tableJSON encodes a table without checking the objects in it again.
+// tableJSON encodes a table. The objects in it are JSON already and are not validated
+// again.
 func tableJSON(t *metav1.Table) ([]byte, error) {
 	head := *t
 	head.Rows = []metav1.TableRow{}

@@ -10,9 +10,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// mergeFrozen is [merge] of a member that is frozen. ok is false for members that have
-// to be decoded for it.
-func mergeFrozen(current wire.Frozen, value any) (merged any, ok bool) {
+// mergeRaw is [merge] for a raw member. ok is false if the member must be decoded.
+func mergeRaw(current wire.RawValue, value any) (merged any, ok bool) {
 	patch, isObject := value.(map[string]any)
 	if !isObject || !current.IsObject() {
 		return nil, false
@@ -21,16 +20,16 @@ func mergeFrozen(current wire.Frozen, value any) (merged any, ok bool) {
 	if !m.object(patch) {
 		return nil, false
 	}
-	return wire.Frozen(unsafe.String(unsafe.SliceData(m.out), len(m.out))), true
+	return wire.RawValue(unsafe.String(unsafe.SliceData(m.out), len(m.out))), true
 }
 
-// merging writes what a merge patch makes of a document.
+// merging writes the result of a merge patch on a raw document.
 type merging struct {
-	doc wire.Reader
+	doc wire.RawReader
 	out []byte
 }
 
-// object merges the object that the document is at.
+// object merges the object that the reader is positioned at.
 func (m *merging) object(patch map[string]any) bool {
 	var few [16]string
 	names := few[:0]
@@ -85,7 +84,7 @@ func (m *merging) put(begin int, name string, value any) bool {
 	if value == nil {
 		return true
 	}
-	frozen, ok := wire.FreezeValue(value)
-	m.out = append(wire.AppendName(m.out, begin, name), frozen...)
+	raw, ok := wire.EncodeValue(value)
+	m.out = append(wire.AppendName(m.out, begin, name), raw...)
 	return ok
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// difference is what remains of one of two objects when all that is equal in
-// both is left out. Who owns what after an update follows from the differences
-// alone, and a write seldom changes much of an object; a status update, for
-// example, keeps the whole spec out of the merge library's sight.
+// difference is one of two objects without the fields that are equal in both. Ownership
+// after an update depends on the differences alone, and most writes change few fields;
+// a status update, for example, keeps the whole spec out of the merge library.
 //
-// It is an API object with the metadata that the record needs: uid and
-// managedFields. Its content shares memory with the object it comes from.
+// It is an API object with the metadata that the library needs: uid and managedFields.
+// Its content shares memory with the object.
 type difference struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -31,7 +30,7 @@ func (d *difference) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// differences returns what differs between two objects of the endpoint's version.
+// differences returns the differences between two objects in the endpoint's version.
 func (b *binding) differences(live, obj Object) (before, after map[string]any, err error) {
 	if before, err = b.content(live); err != nil {
 		return nil, nil, err
@@ -46,7 +45,7 @@ func (b *binding) differences(live, obj Object) (before, after map[string]any, e
 	return before, after, nil
 }
 
-// wrap makes an object of the differences of one.
+// wrap returns the differences of an object as an API object.
 func (b *binding) wrap(content map[string]any, of Object) *difference {
 	d := &difference{content: content}
 	d.SetGroupVersionKind(b.Kind)
@@ -54,20 +53,19 @@ func (b *binding) wrap(content map[string]any, of Object) *difference {
 	return d
 }
 
-// thawed returns an object with nothing frozen in it; it is the same or shares its
-// metadata.
-func thawed(obj Object) Object {
+// decoded returns an object without raw members; it is the same or shares its metadata.
+func decoded(obj Object) Object {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return &unstructured.Unstructured{Object: wire.Thawed(u.Object)}
+		return &unstructured.Unstructured{Object: wire.DecodedMembers(u.Object)}
 	}
 	return obj
 }
 
-// content returns the JSON of an object with nothing frozen in it, without copying where
-// it can.
+// content returns the JSON of an object without raw members, copying as little as
+// possible.
 func (b *binding) content(obj Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return wire.Thawed(u.Object), nil
+		return wire.DecodedMembers(u.Object), nil
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }

@@ -15,36 +15,38 @@ import (
 	"github.com/steer-dev/steer/apiserver/watch"
 )
 
-// keepChunks is how many chunks are kept: those of a moment, if few forms are
-// watched.
-const keepChunks = 8
+// cachedChunks is how many chunks are cached: enough for the watches that wake at one
+// time, if they use few representations.
+const cachedChunks = 8
 
-// chunks are what watches that gather have been sent last: others that wake at the
-// same moment are mostly sent the same. Its zero value is ready; it is safe for
+// chunkCache holds the encoded event sequences that were sent last. Watches of one
+// resource that wake at the same time mostly send the same events in the same
+// representation and share the bytes. Its zero value is ready; it is safe for
 // concurrent use.
-type chunks struct {
+type chunkCache struct {
 	mu   sync.Mutex
-	last [keepChunks]*chunk
+	last [cachedChunks]*chunk
 	next int
 }
 
-// chunk is a piece of a watch. Nobody changes it.
+// chunk is an encoded sequence of watch events. It is immutable.
 type chunk struct {
-	form   form
+	form   representation
 	frames []watch.Frame
 	bytes  []byte
-	sizes  []int // of the objects
+	sizes  []int // of the encoded objects, in bytes
 }
 
-// form is how watches show objects.
-type form struct {
+// representation is how watches encode objects. Two watches share bytes if theirs are
+// equal.
+type representation struct {
 	choice  negotiate.Choice
 	served  *registry.Served
 	version *resource.Version
 }
 
-// find returns the chunk with which frames begin, nil for none.
-func (c *chunks) find(f form, frames []watch.Frame) *chunk {
+// find returns a cached chunk that encodes a prefix of frames, or nil.
+func (c *chunkCache) find(f representation, frames []watch.Frame) *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.last {
@@ -59,20 +61,21 @@ func sameFrame(a, b watch.Frame) bool {
 	return a.Record == b.Record && a.Type == b.Type && a.Revision == b.Revision
 }
 
-func (c *chunks) add(k *chunk) {
+func (c *chunkCache) add(k *chunk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last[c.next%keepChunks] = k
+	c.last[c.next%cachedChunks] = k
 	c.next++
 }
 
-// chunk sends as many of the frames as go together and have been sent, or will be,
-// to others as well, and returns how many. The frames are those of changes.
+// chunk writes the events of one chunk, encoded here or by another watch, and returns
+// how many frames it covers; 0 if they must be written one by one. Frames are those of
+// changes.
 func (o *watchWriter) chunk(ctx context.Context, frames []watch.Frame) (int, error) {
 	if o.socket != nil || o.choice.Shape == negotiate.Table {
-		return 0, nil // messages are apart, and only the first table has columns
+		return 0, nil // WebSocket messages are framed one by one, and only the first table has column definitions
 	}
-	f := form{o.choice, o.req.Served, o.req.Version}
+	f := representation{o.choice, o.req.Served, o.req.Version}
 	k := o.h.chunks.find(f, frames)
 	if k == nil {
 		if k = o.encode(ctx, f, frames); k == nil {
@@ -88,8 +91,8 @@ func (o *watchWriter) chunk(ctx context.Context, frames []watch.Frame) (int, err
 	return len(k.frames), o.flush()
 }
 
-// encode makes a chunk of the first frames; nil if one of them cannot be shown.
-func (o *watchWriter) encode(ctx context.Context, f form, frames []watch.Frame) *chunk {
+// encode makes a chunk of the first frames; nil if one of them cannot be encoded.
+func (o *watchWriter) encode(ctx context.Context, f representation, frames []watch.Frame) *chunk {
 	objects, size := make([]wire.Rope, 0, len(frames)), 0
 	k := &chunk{form: f, sizes: make([]int, 0, len(frames))}
 	for i := range frames {
@@ -97,7 +100,7 @@ func (o *watchWriter) encode(ctx context.Context, f form, frames []watch.Frame) 
 		if err != nil {
 			return nil
 		}
-		const around = 64 // more than what is around an object
+		const around = 64 // an upper bound for the bytes around an object
 		objects, size = append(objects, object), size+object.Len()+around
 		k.sizes = append(k.sizes, object.Len())
 		if size > flushAt {

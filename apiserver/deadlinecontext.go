@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// bounded is [context.WithDeadline] for requests, most of which are answered before
-// anybody waits for their end: it makes a timer, and follows its parent, when it is
-// asked for the channel that tells the end. Of two ends that nobody has looked for it
+// bounded is [context.WithDeadline] for requests, most of which end before anything
+// waits for them: it creates the timer and follows its parent only when Done is called.
+// If both the deadline has passed and the parent is done when it is first looked at, it
 // does not know which came first.
 type bounded struct {
 	context.Context // the parent
@@ -23,7 +23,7 @@ type bounded struct {
 	stopped atomic.Bool
 }
 
-// strict is a context of package context, and what ends it.
+// strict is a context of package context, and its cancel function.
 type strict struct {
 	context.Context
 	cancel context.CancelFunc
@@ -66,8 +66,8 @@ func (c *bounded) Err() error {
 	return s.Err()
 }
 
-// Value implements [context.Context]. Contexts made of this one look in it for what
-// ends them.
+// Value implements [context.Context]. Derived contexts look up their parent's
+// cancellation with it.
 func (c *bounded) Value(key any) any {
 	if s := c.strict.Load(); s != nil {
 		return s.Value(key)
@@ -81,7 +81,7 @@ func (c *bounded) make() *strict {
 	s := c.strict.Load()
 	if s == nil {
 		s = &strict{}
-		if c.stopped.Load() { // whatever the time is
+		if c.stopped.Load() { // also after the deadline
 			s.Context, s.cancel = context.WithCancel(c.Context)
 		} else {
 			s.Context, s.cancel = context.WithDeadline(c.Context, c.deadline)

@@ -18,7 +18,7 @@ func (h *Handler) create(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err != nil {
 		return err
 	}
-	obj, options, err := h.posted(req, req.Served, req.Version)
+	obj, options, err := h.readCreate(req, req.Served, req.Version)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (h *Handler) update(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err != nil {
 		return err
 	}
-	put, options, err := h.put(req, req.Served, req.Version)
+	put, options, err := h.readUpdate(req, req.Served, req.Version)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (h *Handler) update(ctx context.Context, w *exchange.Writer, req *Request) 
 		if err != nil {
 			return nil, err
 		}
-		return wr.Revise(ctx, wished, old)
+		return wr.PrepareUpdate(ctx, wished, old)
 	})
 	if err != nil {
 		return err
