@@ -23,10 +23,10 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-func TestRefusalsNameWhoCannotDoWhat(t *testing.T) {
+func TestRefusalsNameUserVerbAndResource(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	nobody := s.RoundTripper(nil)
+	anonymous := s.RoundTripper(nil)
 	for path, want := range map[string]string{
 		widgetsPath:                    `widgets.example.com is forbidden: User "system:anonymous" cannot list resource "widgets" in API group "example.com" in the namespace "default"`,
 		widgetsPath + "/x/status":      `widgets.example.com "x" is forbidden: User "system:anonymous" cannot get resource "widgets/status" in API group "example.com" in the namespace "default"`,
@@ -34,19 +34,19 @@ func TestRefusalsNameWhoCannotDoWhat(t *testing.T) {
 		"/metrics":                     `forbidden: User "system:anonymous" cannot get path "/metrics"`,
 		widgetsPath + "?fieldSelector=metadata.name%3Dx": `widgets.example.com "x" is forbidden: User "system:anonymous" cannot list resource "widgets" in API group "example.com" in the namespace "default"`,
 	} {
-		got := send(t, nobody, http.MethodGet, path, "")
+		got := send(t, anonymous, http.MethodGet, path, "")
 		if status := got.status(t); got.code != 403 || status.Message != want || status.Reason != metav1.StatusReasonForbidden {
 			t.Errorf("%s: %d %q, want %q", path, got.code, status.Message, want)
 		}
 	}
 	for _, path := range []string{"/version", "/healthz", "/readyz", "/livez", "/apis"} {
-		if got := send(t, nobody, http.MethodGet, path, ""); got.code != 200 {
-			t.Errorf("%s is not open to everybody: %d %s", path, got.code, got.body)
+		if got := send(t, anonymous, http.MethodGet, path, ""); got.code != 200 {
+			t.Errorf("%s is not readable without credentials: %d %s", path, got.code, got.body)
 		}
 	}
 }
 
-func TestImpersonationNeedsPermissionAndThenCounts(t *testing.T) {
+func TestImpersonationIsAuthorizedAndSetsTheUser(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	as := []string{"Impersonate-User", "jane", "Impersonate-Group", "dev"}
@@ -223,10 +223,10 @@ func TestMetricsCountRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsAreCountedByWhatTellsThemApart: requests with another verb, scope, code
+// TestMetricsSeparateRequestsByVerbScopeCodeAndDryRun: requests with another verb, scope, code
 // or dryRun are counted separately, the series of a replaced resource continue, and
 // unknown methods share one series.
-func TestRequestsAreCountedByWhatTellsThemApart(t *testing.T) {
+func TestMetricsSeparateRequestsByVerbScopeCodeAndDryRun(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	rt := s.RoundTripper(admin)

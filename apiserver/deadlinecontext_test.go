@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestABoundedContextIsOneWithADeadline compares the two for every order of endings and
+// TestBoundedContextBehavesLikeOneWithADeadline compares the two for every order of endings and
 // calls.
-func TestABoundedContextIsOneWithADeadline(t *testing.T) {
+func TestBoundedContextBehavesLikeOneWithADeadline(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	mine := errors.New("the parent's reason")

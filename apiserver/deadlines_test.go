@@ -183,20 +183,20 @@ func (p *piped) frames(out *strings.Builder, method, path, body string, listens 
 	}
 }
 
-// TestDeadlinesFreeTheSlotsOfClientsThatDoNotGoOn: the slot of a request whose client
+// TestDeadlinesFreeTheSlotsOfStalledClients: the slot of a request whose client
 // stalls is taken until the request times out, and free then.
-func TestDeadlinesFreeTheSlotsOfClientsThatDoNotGoOn(t *testing.T) {
+func TestDeadlinesFreeTheSlotsOfStalledClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		http2, listens     bool
 		method, path, body string
 	}{
 		"HTTP/1.1, half a body":        {false, true, http.MethodPost, widgetsPath, `{"apiVersion":`},
-		"HTTP/1.1, nobody reads":       {false, false, http.MethodGet, widgetsPath, ""},
+		"HTTP/1.1, stalled reader":     {false, false, http.MethodGet, widgetsPath, ""},
 		"HTTP/1.1, an earlier timeout": {false, true, http.MethodPost, widgetsPath + "?timeout=10s", `{"apiVersion":`},
 		"HTTP/2, half a body":          {true, true, http.MethodPost, widgetsPath, `{"apiVersion":`},
 		"HTTP/2, no window":            {true, true, http.MethodGet, widgetsPath, ""},
-		"HTTP/2, nobody reads":         {true, false, http.MethodGet, widgetsPath, ""},
+		"HTTP/2, stalled reader":       {true, false, http.MethodGet, widgetsPath, ""},
 		"HTTP/2, an earlier timeout":   {true, true, http.MethodPost, widgetsPath + "?timeout=10s", `{"apiVersion":`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,9 +90,9 @@ func TestWatchesGatherEventsWhileThereAreMany(t *testing.T) {
 	})
 }
 
-// TestACrowdIsSentWhatAWatchAloneIs: watches in all representations that wake together
+// TestWatchesThatWakeTogetherAreSentWhatOneAloneIs: watches in all representations that wake together
 // are each sent the same as a watch on its own.
-func TestACrowdIsSentWhatAWatchAloneIs(t *testing.T) {
+func TestWatchesThatWakeTogetherAreSentWhatOneAloneIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const writes, watches = 150, 4

@@ -217,8 +217,8 @@ func (l *liveMetrics) Describe(ch chan<- *prometheus.Desc) {
 }
 
 func (l *liveMetrics) descriptions() (inflight, long, objects *prometheus.Desc) {
-	return prometheus.NewDesc("apiserver_current_inflight_requests", "Requests under way, watches and connections excluded.", []string{"request_kind"}, nil),
-		prometheus.NewDesc("apiserver_longrunning_requests", "Watches and connections under way.", nil, nil),
+	return prometheus.NewDesc("apiserver_current_inflight_requests", "Requests in flight, watches and connections excluded.", []string{"request_kind"}, nil),
+		prometheus.NewDesc("apiserver_longrunning_requests", "Watches and connections in flight.", nil, nil),
 		prometheus.NewDesc("apiserver_resource_objects", "Stored objects by resource.", []string{"group", "resource"}, nil)
 }
 

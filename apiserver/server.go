@@ -66,7 +66,7 @@ type installed struct {
 }
 
 // New returns a server without resources. It starts nothing; to end the
-// requests under way, call Stop.
+// requests in flight, call Stop.
 func New(options Options) (*Server, error) {
 	if options.Store == nil {
 		return nil, errors.New("apiserver: Options.Store is required: give it a store, for example storage.NewMemory(storage.MemoryOptions{})")

@@ -233,7 +233,7 @@ func TestObjectsAreServedInEveryVersion(t *testing.T) {
 	}
 }
 
-func TestPagesShowOneMoment(t *testing.T) {
+func TestPagesOfAListShowOneRevision(t *testing.T) {
 	t.Parallel()
 	var store *storage.Memory
 	s := newServer(t, func(o *apiserver.Options) { store = o.Store.(*storage.Memory) })

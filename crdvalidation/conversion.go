@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// isReview tells the versions of ConversionReview that a server speaks.
+// isReview reports whether the server supports a version of ConversionReview.
 func isReview(version string) bool { return version == "v1" || version == "v1beta1" }
 
-// conversion checks how objects get from one version to another.
+// conversion validates how objects are converted between versions.
 func (c *checker) conversion(conv *apiextensions.CustomResourceConversion, at *field.Path) {
 	if conv == nil {
 		return
@@ -72,7 +72,7 @@ func (c *checker) reviews(versions []string, at *field.Path) {
 	}
 }
 
-// distrusts reports whether a webhook has a CA bundle, and one without certificates.
+// distrusts reports whether a webhook has a CA bundle without certificates.
 func distrusts(conv *apiextensions.CustomResourceConversion) bool {
 	return conv != nil && conv.WebhookClientConfig != nil && len(conv.WebhookClientConfig.CABundle) > 0 &&
 		len(CABundle(nil, conv.WebhookClientConfig.CABundle)) > 0

@@ -14,7 +14,7 @@ func isList(s *apiextensions.JSONSchemaProps, kind string) bool {
 	return s.XListType != nil && *s.XListType == kind
 }
 
-// extensions checks the keywords that Kubernetes adds to JSON schema, but rules.
+// extensions validates the keywords that Kubernetes adds to JSON schema, except rules.
 func (w *schemaWalk) extensions(s *apiextensions.JSONSchemaProps, at *field.Path) {
 	if keep := s.XPreserveUnknownFields; keep != nil && !*keep {
 		w.invalid(at.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined")
@@ -29,7 +29,8 @@ func (w *schemaWalk) extensions(s *apiextensions.JSONSchemaProps, at *field.Path
 		if s.Type != "array" {
 			w.wrongType(s, at, "must be array if x-kubernetes-list-type is specified")
 		} else if keyword := granularItem(s); keyword != "" && !w.forgive.granular {
-			// The value shown is that of the list type, also where the map type is meant.
+			// The value in the error is that of the list type, also if the map type is
+			// wrong.
 			w.invalid(at.Child("items", keyword), s.Items.Schema.XListType, "must be atomic as item of a list with x-kubernetes-list-type=set")
 		}
 		supported(w.checker, at.Child("x-kubernetes-list-type"), *s.XListType, "atomic", "set", "map")
@@ -40,7 +41,7 @@ func (w *schemaWalk) extensions(s *apiextensions.JSONSchemaProps, at *field.Path
 	}
 }
 
-// wrongType says that a type is missing, or another one than it has to be.
+// wrongType adds the error for a type that is missing or not the required one.
 func (w *schemaWalk) wrongType(s *apiextensions.JSONSchemaProps, at *field.Path, detail string) {
 	if s.Type == "" {
 		w.required(at.Child("type"), detail)
@@ -49,14 +50,14 @@ func (w *schemaWalk) wrongType(s *apiextensions.JSONSchemaProps, at *field.Path,
 	w.invalid(at.Child("type"), s.Type, detail)
 }
 
-// granularItem returns the keyword that lets the elements of a set be merged, or
-// "" if they are whole.
+// granularItem returns the keyword that makes the elements of a set mergeable, or "" if
+// they are atomic.
 func granularItem(s *apiextensions.JSONSchemaProps) string {
 	if !isList(s, "set") || s.Items == nil || s.Items.Schema == nil {
 		return ""
 	}
 	switch item := s.Items.Schema; {
-	case item.Type == "array" && item.XListType != nil && *item.XListType != "atomic": // which it is by default
+	case item.Type == "array" && item.XListType != nil && *item.XListType != "atomic": // the default
 		return "x-kubernetes-list-type"
 	case item.Type == "object" && (item.XMapType == nil || *item.XMapType != "atomic"):
 		return "x-kubernetes-map-type"
@@ -64,7 +65,7 @@ func granularItem(s *apiextensions.JSONSchemaProps) string {
 	return ""
 }
 
-// listMap checks lists whose elements are told apart by keys.
+// listMap validates lists whose elements are identified by keys.
 func (w *schemaWalk) listMap(s *apiextensions.JSONSchemaProps, at *field.Path) {
 	listType, listKeys := at.Child("x-kubernetes-list-type"), at.Child("x-kubernetes-list-map-keys")
 	if !isList(s, "map") {
@@ -102,7 +103,7 @@ func (w *schemaWalk) listMap(s *apiextensions.JSONSchemaProps, at *field.Path) {
 	}
 }
 
-// looseKeys says where elements of sets and maps may lack what tells them apart.
+// looseKeys returns errors where elements of sets and maps may lack their keys.
 func looseKeys(s *apiextensions.JSONSchemaProps, at *field.Path) (errs field.ErrorList) {
 	if !isList(s, "set") && !isList(s, "map") || s.Items == nil || s.Items.Schema == nil {
 		return nil

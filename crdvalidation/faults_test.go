@@ -35,13 +35,13 @@ var (
 	corpus  = flag.String("corpus", "", "another directory with definitions, as YAML or JSON")
 )
 
-// folders of this repository that hold definitions.
+// folders of this repository that contain definitions.
 var folders = []string{
 	"testdata", "../oracle/testdata", "../examples", "../generate/testdata", "../bench/envtest", "../controller/testdata", "../cmd/steer/testdata",
 }
 
-// definitions reads every definition in the files of some folders: documents of
-// YAML, and sections of archives.
+// definitions returns every definition in the files of some folders: YAML documents,
+// and sections of archives.
 func definitions(tb testing.TB) []*v1.CustomResourceDefinition {
 	tb.Helper()
 	var out []*v1.CustomResourceDefinition
@@ -77,8 +77,8 @@ func definitions(tb testing.TB) []*v1.CustomResourceDefinition {
 	return out
 }
 
-// texts splits a file into what may be objects. A request of a conversation has
-// its body after an empty line.
+// texts splits a file into possible objects. A request of a conversation has its body
+// after an empty line.
 func texts(data []byte) (out [][]byte) {
 	sections := [][]byte{data}
 	for _, f := range txtar.Parse(data).Files {
@@ -96,7 +96,7 @@ func texts(data []byte) (out [][]byte) {
 	return out
 }
 
-// internal is the form that is checked.
+// internal returns the internal form of a definition.
 func internal(tb testing.TB, crd *v1.CustomResourceDefinition) *apiextensions.CustomResourceDefinition {
 	tb.Helper()
 	c := crd.DeepCopy()
@@ -108,7 +108,7 @@ func internal(tb testing.TB, crd *v1.CustomResourceDefinition) *apiextensions.Cu
 	return out
 }
 
-// checks is one way to find out what is wrong.
+// checks is one implementation of the validation.
 type checks struct {
 	create func(context.Context, *apiextensions.CustomResourceDefinition) field.ErrorList
 	update func(ctx context.Context, crd, old *apiextensions.CustomResourceDefinition) field.ErrorList
@@ -122,8 +122,8 @@ var (
 	theirs = checks{library.ValidateCustomResourceDefinition, library.ValidateCustomResourceDefinitionUpdate, libraryStatus}
 )
 
-// libraryStatus is the library's validation of a status, which takes a context from
-// v0.37 on.
+// libraryStatus is the library's validation of a status, which takes a context since
+// v0.37.
 func libraryStatus(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
 	switch validate := any(library.ValidateUpdateCustomResourceDefinitionStatus).(type) {
 	case func(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList:
@@ -135,7 +135,7 @@ func libraryStatus(crd, old *apiextensions.CustomResourceDefinition) field.Error
 	}
 }
 
-// find gives all the answers on a definition, alone and in the place of another.
+// find returns all errors of a definition, as a creation and as an update of another.
 func (c checks) find(crd, old *apiextensions.CustomResourceDefinition) (faults [3]field.ErrorList, panicked any) {
 	defer func() { panicked = recover() }()
 	ctx := context.Background()
@@ -146,14 +146,14 @@ func (c checks) find(crd, old *apiextensions.CustomResourceDefinition) (faults [
 }
 
 var (
-	// typeName is made anew for every compilation.
+	// typeName has a number that varies between compilations.
 	typeName = regexp.MustCompile(`selfType\d+`)
-	// unordered are places in what the library keeps in maps.
+	// unordered are paths in fields that the library keeps in maps.
 	unordered = regexp.MustCompile(`(properties|definitions|dependencies|storedVersions)\[`)
 )
 
-// comparableFaults leaves out what is not for definitions to say, and what differs from
-// run to run.
+// comparableFaults removes errors that definitions do not validate, and values that
+// vary between runs.
 func comparableFaults(errs field.ErrorList) (out []field.Error) {
 	for _, e := range errs {
 		if strings.HasPrefix(e.Field, "metadata.") && !strings.HasPrefix(e.Field, "metadata.annotations[") && !strings.HasPrefix(e.Detail, "must be spec.names.plural") {
@@ -162,18 +162,18 @@ func comparableFaults(errs field.ErrorList) (out []field.Error) {
 		c := *e
 		c.Detail = typeName.ReplaceAllString(c.Detail, "selfType")
 		if v := reflect.ValueOf(c.BadValue); v.Kind() == reflect.Pointer && !v.IsNil() {
-			c.BadValue = v.Elem().Interface() // which is what is shown
+			c.BadValue = v.Elem().Interface() // the value in the message
 		}
 		if strings.HasPrefix(c.Detail, "contributed to estimated rule cost total") {
-			c.Field = "" // which ones are named when more cost the same is chance
+			c.Field = "" // the library picks random fields among those with equal cost
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-// differ tells how two lists of errors differ, beside the order of what the
-// library keeps in maps.
+// differ describes how two lists of errors differ, except for the order of fields that
+// the library keeps in maps.
 func differ(got, want field.ErrorList) string {
 	a, b := comparableFaults(got), comparableFaults(want)
 	ordered := func(list []field.Error) []field.Error {
@@ -211,7 +211,7 @@ func compare(t *testing.T, what string, crd, old *v1.CustomResourceDefinition) (
 		return 0, true
 	}
 	if broken != nil {
-		return 0, true // the library fails on this one
+		return 0, true // the library panics on this one
 	}
 	for i, request := range []string{"create", "update", "update of the status"} {
 		if d := differ(got[i], want[i]); d != "" {
@@ -227,7 +227,7 @@ func text(crd *v1.CustomResourceDefinition) []byte {
 	return data
 }
 
-func TestFaultsAreThoseThatKubernetesFinds(t *testing.T) {
+func TestErrorsAgreeWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	for i, crd := range definitions(t) {
 		compare(t, fmt.Sprintf("definition %d, %s", i, crd.Name), crd, crd)
@@ -240,19 +240,19 @@ func TestFaultsAreThoseThatKubernetesFinds(t *testing.T) {
 	}
 }
 
-func TestFaultsOfBrokenDefinitionsAreThoseThatKubernetesFinds(t *testing.T) {
+func TestErrorsOfBrokenDefinitionsAgreeWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	all := definitions(t)
 	wrong, lost := 0, 0
 	for i := range *mutants {
 		random := rand.New(rand.NewPCG(*seed+uint64(i), 0))
 		m := mutator{random}
-		from := all[0] // which is the one with everything
+		from := all[0] // the largest definition
 		if random.IntN(2) == 0 {
 			from = all[random.IntN(len(all))]
 		}
-		// One fault hides another, and most of them hide all that rules may have: a few
-		// at a time show more than many.
+		// One error hides others, and most errors hide those of rules: a few changes at
+		// a time find more than many.
 		old := m.mutate(from, random.IntN(3))
 		now := m.mutate(old, 1+random.IntN(3))
 		settle(old, random.IntN(8))
@@ -274,8 +274,7 @@ func TestFaultsOfBrokenDefinitionsAreThoseThatKubernetesFinds(t *testing.T) {
 	}
 }
 
-// settle gives a definition the status that it could have, or one that it could
-// not.
+// settle sets a status that the definition may have, or one that it may not.
 func settle(crd *v1.CustomResourceDefinition, variant int) {
 	crd.ResourceVersion = "1"
 	established := v1.ConditionTrue

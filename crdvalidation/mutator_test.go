@@ -13,10 +13,10 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// mutator breaks definitions, mostly in ways that somebody has thought of.
+// mutator breaks definitions, mostly with mistakes that authors make.
 type mutator struct{ *rand.Rand }
 
-// mutate returns a copy with n changes that still can be read.
+// mutate returns a copy with n changes that can still be decoded.
 func (m mutator) mutate(crd *v1.CustomResourceDefinition, n int) *v1.CustomResourceDefinition {
 	out := crd.DeepCopy()
 	for range n {
@@ -34,17 +34,17 @@ func (m mutator) mutate(crd *v1.CustomResourceDefinition, n int) *v1.CustomResou
 	return out
 }
 
-// place is an object in the tree, and what it is an object of.
+// place is an object in the tree, with its kind.
 type place struct {
 	object map[string]any
 	kind   string
 }
 
-// change does one thing to a definition.
+// change makes one change to a definition.
 func (m mutator) change(tree map[string]any) {
 	places := collect(nil, tree, "definition")
 	at := places[m.IntN(len(places))]
-	if m.IntN(2) == 0 { // so that what there is little of has its turn
+	if m.IntN(2) == 0 { // so that rare kinds are chosen too
 		kind := slices.Compact(slices.Sorted(func(yield func(string) bool) {
 			for _, p := range places {
 				if !yield(p.kind) {
@@ -62,7 +62,7 @@ func (m mutator) change(tree map[string]any) {
 	switch {
 	case len(present) > 0 && m.IntN(5) == 0:
 		delete(at.object, present[m.IntN(len(present))])
-	case len(present) > 0 && m.IntN(8) == 0: // what stands somewhere else
+	case len(present) > 0 && m.IntN(8) == 0: // a value from another place
 		other := places[m.IntN(len(places))]
 		if other.kind == at.kind {
 			for k, v := range clone(other.object) {
@@ -94,7 +94,7 @@ func clone[T any](v T) T {
 	return out
 }
 
-// collect finds the objects in a definition.
+// collect returns the objects in a definition.
 func collect(out []place, v any, kind string) []place {
 	switch v := v.(type) {
 	case []any:
@@ -112,7 +112,7 @@ func collect(out []place, v any, kind string) []place {
 	return out
 }
 
-// inside says what kind of object a key of another leads to, if to any.
+// inside returns the kind of object that a key leads to, or "".
 func inside(kind, key string) string {
 	switch kind {
 	case "properties":
@@ -139,7 +139,7 @@ func inside(kind, key string) string {
 	return key
 }
 
-// nodes are schemas that come as new properties.
+// nodes are schemas for new properties.
 var nodes = []any{
 	map[string]any{"type": "string"},
 	map[string]any{"type": "string", "default": "x"},
@@ -157,7 +157,7 @@ var nodes = []any{
 
 var numbers = []any{0, 1, 2, 5, 100, 100000, -1}
 
-// rules are cheap, dear, wrong, or about the past.
+// rules are cheap, expensive, invalid, or use oldSelf.
 var rules = []any{
 	"true", "self == oldSelf", "self.size() > 0", "self.all(x, self.all(y, self.all(z, x == y && y == z)))", "self.missing == 1",
 	"has(self.name)", "self.heat > 1", "self >= 0", "self.startsWith('a')", "self.map(k, self[k])", "", "  ", "1 +", "'text'", "a\nb", "true\n&& true",
@@ -195,7 +195,7 @@ func fields(n int) (out []any) {
 
 var urls = []any{nil, "https://example.com/x", "http://example.com", "https://u:p@example.com/?q=1#f", "https://", ":bad", "x"}
 
-// clients are webhooks at URLs, and such as nobody can reach.
+// clients are webhooks at URLs, including unreachable ones.
 func clients() []any {
 	out := []any{nil, map[string]any{}, map[string]any{"url": "https://example.com/x", "caBundle": "bm8gY2VydGlmaWNhdGU="}}
 	for _, u := range urls {
@@ -204,7 +204,7 @@ func clients() []any {
 	return out
 }
 
-// vocabulary has, for every kind of object, the keys and values that are tried.
+// vocabulary has, for every kind of object, the keys and values to try.
 var vocabulary = map[string]map[string][]any{
 	"definition": {"spec": {map[string]any{}}},
 	"metadata": {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What columns can be, as it is told to who has something else.
+// The types and formats of columns, in error messages.
 const (
 	columnTypes   = "boolean,date,integer,number,string"
 	columnFormats = "byte,date,date-time,double,float,int32,int64,password"
@@ -20,14 +20,14 @@ const (
 
 func among(list, value string) bool { return slices.Contains(strings.Split(list, ","), value) }
 
-// label checks a DNS label, which may be empty only where something else says so.
+// label validates a DNS label; if an empty one is an error, it is reported elsewhere.
 func (c *checker) label(at *field.Path, value string) {
 	if errs := utilvalidation.IsDNS1035Label(value); len(errs) > 0 {
 		c.invalid(at, value, strings.Join(errs, ","))
 	}
 }
 
-// names checks names that are requested or accepted.
+// names validates names that are requested or accepted.
 func (c *checker) names(names *apiextensions.CustomResourceDefinitionNames, at *field.Path) {
 	if names.Plural != "" {
 		c.label(at.Child("plural"), names.Plural)
@@ -57,7 +57,7 @@ func (c *checker) kind(at *field.Path, kind string) {
 	}
 }
 
-// columns checks what tables show.
+// columns validates additionalPrinterColumns.
 func (c *checker) columns(columns []apiextensions.CustomResourceColumnDefinition, in *field.Path) {
 	const types, formats = "must be one of " + columnTypes, "must be one of " + columnFormats
 	for i := range columns {
@@ -77,7 +77,7 @@ func (c *checker) columns(columns []apiextensions.CustomResourceColumnDefinition
 	}
 }
 
-// subresources checks the paths of scale.
+// subresources validates the paths of scale.
 func (c *checker) subresources(s *apiextensions.CustomResourceSubresources, at *field.Path) {
 	if s == nil || s.Scale == nil {
 		return

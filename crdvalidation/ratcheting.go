@@ -16,20 +16,20 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// forgiveness is what an update may have wrong, because the definition that it
-// replaces had it wrong. The zero value forgives nothing.
+// forgiveness lists the errors that an update may have because the old definition has
+// them. The zero value allows none.
 type forgiveness struct {
-	// old is the spec before, if there was one.
+	// old is the old spec, if there is one.
 	old *apiextensions.CustomResourceDefinitionSpec
-	// established definitions keep scope and kind.
+	// established definitions cannot change scope and kind.
 	established bool
-	// reviews: no version of ConversionReview has to be known.
+	// reviews: no version of ConversionReview must be supported.
 	reviews bool
-	// missing schemas, of versions that are not served or prune nothing.
+	// missing schemas, of versions that are not served or do not prune.
 	missing bool
 	// types that JSON does not have.
 	types bool
-	// unstructured schemas, where nothing else asks for structural ones.
+	// unstructured schemas, if nothing else requires structural ones.
 	unstructured bool
 	// unpruned defaults.
 	unpruned bool
@@ -39,15 +39,15 @@ type forgiveness struct {
 	keys bool
 	// caBundle without certificates.
 	caBundle bool
-	// crowded are versions with more selectable fields than there may be, "" is the
-	// top.
+	// crowded are versions with too many selectable fields; "" is the top level.
 	crowded sets.Set[string]
-	// unchanged are versions whose schema is as it was: their rules may cost more.
+	// unchanged are versions with an unchanged schema: their rules may exceed the cost
+	// limit.
 	unchanged sets.Set[string]
 	known     expressions
 }
 
-// forgivenessOf works out what an update of old is forgiven.
+// forgivenessOf returns the errors that an update of old may have.
 func forgivenessOf(crd, old *apiextensions.CustomResourceDefinition) forgiveness {
 	f := forgiveness{
 		old:         &old.Spec,
@@ -70,7 +70,7 @@ func forgivenessOf(crd, old *apiextensions.CustomResourceDefinition) forgiveness
 	return f
 }
 
-// compare finds the versions that are as they were.
+// compare finds the unchanged versions.
 func (f *forgiveness) compare(crd, old *apiextensions.CustomResourceDefinition) {
 	crowded := func(now, before []apiextensions.SelectableField) bool {
 		return len(before) > maxSelectable && equality.Semantic.DeepEqual(now, before)
@@ -85,7 +85,7 @@ func (f *forgiveness) compare(crd, old *apiextensions.CustomResourceDefinition) 
 		if err == nil && gone == nil && equality.Semantic.DeepEqual(now, before) {
 			f.unchanged.Insert(v.Name)
 		}
-		// Of versions with one name the last one counts.
+		// Of versions with one name the last one is used.
 		for j := range slices.Backward(old.Spec.Versions) {
 			if o := &old.Spec.Versions[j]; o.Name == v.Name {
 				if crowded(v.SelectableFields, o.SelectableFields) {
@@ -97,7 +97,7 @@ func (f *forgiveness) compare(crd, old *apiextensions.CustomResourceDefinition) 
 	}
 }
 
-// see notes what is wrong in a node of an old schema, and its rules.
+// see records the errors in a node of an old schema, and its rules.
 func (f *forgiveness) see(s *apiextensions.JSONSchemaProps) {
 	f.types = f.types || s.Type != "" && !slices.Contains(jsonTypes(), s.Type)
 	f.granular = f.granular || granularItem(s) != ""
@@ -140,8 +140,8 @@ func hasUnprunedDefaults(s *apiextensions.JSONSchemaProps) bool {
 	return defaulting.PruneDefaults(pruned) == nil && !reflect.DeepEqual(ss, pruned)
 }
 
-// expressions are those that were stored before: they may use what new ones may
-// not use any more.
+// expressions are those that were stored before: they may use functions that new ones
+// may not.
 type expressions struct{ rules, messages sets.Set[string] }
 
 // RuleEnv is the environment that a rule is compiled in.

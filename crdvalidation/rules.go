@@ -20,7 +20,7 @@ import (
 
 func hasLineBreak(s string) bool { return strings.ContainsAny(s, "\n\r") }
 
-// ruleTexts checks what rules say, but for their expressions.
+// ruleTexts validates the fields of rules other than their expressions.
 func (w *schemaWalk) ruleTexts(s *apiextensions.JSONSchemaProps, in *field.Path) {
 	for i := range s.XValidations {
 		r, at := &s.XValidations[i], in.Child("x-kubernetes-validations").Index(i)
@@ -48,7 +48,7 @@ func (w *schemaWalk) ruleTexts(s *apiextensions.JSONSchemaProps, in *field.Path)
 	}
 }
 
-// fieldPath checks the path of the field that a rule blames.
+// fieldPath validates the fieldPath of a rule.
 func (w *schemaWalk) fieldPath(s *apiextensions.JSONSchemaProps, path string, at *field.Path) {
 	if strings.TrimSpace(path) == "" {
 		w.invalid(at, path, "must be non-empty if specified")
@@ -58,14 +58,14 @@ func (w *schemaWalk) fieldPath(s *apiextensions.JSONSchemaProps, path string, at
 	}
 	ss, err := schema.NewStructural(s)
 	if err != nil {
-		return // and that is said elsewhere
+		return // it is reported elsewhere
 	}
 	if _, _, err := cel.ValidFieldPath(path, ss); err != nil {
 		w.invalid(at, path, "must be a valid path")
 	}
 }
 
-// rules compiles the rules of a node, and estimates what they cost.
+// rules compiles the rules of a node, and estimates their cost.
 func (w *schemaWalk) rules(s *apiextensions.JSONSchemaProps, in *field.Path, p position) {
 	at := in.Child("x-kubernetes-validations")
 	fail := func(err *field.Error) { w.ruleErrs = append(w.ruleErrs, err) }
@@ -109,13 +109,13 @@ func (w *schemaWalk) rules(s *apiextensions.JSONSchemaProps, in *field.Path, p p
 	}
 }
 
-// Costs are in the units of CEL.
+// Costs are in units of CEL.
 const (
 	maxRuleCost  = 10_000_000
 	maxTotalCost = 100_000_000
-	// notable is the least cost that is worth naming when the total is too high.
+	// notable is the least cost that is listed if the total is too high.
 	notable = maxTotalCost / 100
-	// culprits is how many rules are named at most.
+	// culprits is how many rules are listed at most.
 	culprits = 4
 )
 
@@ -130,7 +130,8 @@ type ruleCost struct {
 	cost uint64
 }
 
-// cost counts an expression, and returns what is wrong with its cost alone.
+// cost adds the cost of an expression, and returns an error if it alone exceeds the
+// limit.
 func (w *schemaWalk) cost(at *field.Path, what string, cost uint64) *field.Error {
 	w.costs.add(at, cost)
 	if cost <= maxRuleCost || w.costly {
@@ -152,7 +153,7 @@ func (c *costs) add(at *field.Path, cost uint64) {
 	c.worst = c.worst[:min(len(c.worst), culprits)]
 }
 
-// total checks what all rules of a schema cost together.
+// total validates the cost of all rules of a schema together.
 func (c *checker) total(all *costs, at *field.Path) {
 	if all.sum <= maxTotalCost {
 		return
@@ -163,8 +164,8 @@ func (c *checker) total(all *costs, at *field.Path) {
 	c.forbidden(at, overBudget("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema", all.sum, maxTotalCost))
 }
 
-// overBudget says by how much. Far above it the figure means nothing; just above
-// it, 1.0 would look like no excess.
+// overBudget formats by how much a limit is exceeded. Far above it the factor is
+// capped; just above it, a factor of 1.0 would look like no excess.
 func overBudget(what string, cost, limit uint64) string {
 	const far, near = 100, 1.5
 	times := float64(cost) / float64(limit)

@@ -16,26 +16,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// jsonTypes are the types that values have.
+// jsonTypes are the valid types.
 func jsonTypes() []string {
 	return []string{"array", "boolean", "integer", "number", "object", "string"}
 }
 
-// rootFields is what the root of a schema may have beside a status subresource,
-// as Kubernetes names it.
+// rootFields are the fields that the root of a schema with a status subresource may
+// have, as kube-apiserver lists them.
 const rootFields = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]"
 
-// schemaRules is what holds for a schema because of what is around it.
+// schemaRules are the rules that apply to a schema because of its context.
 type schemaRules struct {
-	// structural schemas are asked for.
+	// structural schemas are required.
 	structural bool
-	// status is a subresource.
+	// status subresource is enabled.
 	status bool
-	// costly rules are forgiven one by one; their sum is not.
+	// costly: rules may exceed the limit one by one, but not in total.
 	costly bool
 }
 
-// validation checks a schema and its rules.
+// validation validates a schema and its rules.
 func (c *checker) validation(v *apiextensions.CustomResourceValidation, rules schemaRules, in *field.Path) {
 	if !hasSchema(v) {
 		return
@@ -56,7 +56,7 @@ func (c *checker) validation(v *apiextensions.CustomResourceValidation, rules sc
 	w := schemaWalk{checker: c, costly: rules.costly}
 	w.node(s, at, position{root: true, scope: typed})
 	c.errs = append(c.errs, w.ruleErrs...)
-	// What keeps a schema from being structural has mostly been said in a better way.
+	// The errors above mostly describe better why a schema is not structural.
 	if unfit != nil && len(c.errs) == sound {
 		c.invalid(at, "", unfit.Error())
 	}
@@ -65,8 +65,8 @@ func (c *checker) validation(v *apiextensions.CustomResourceValidation, rules sc
 	}
 }
 
-// rootBesideStatus checks that nothing is said at the root that a check of the
-// status alone would miss. Of what is wrong it says the first.
+// rootBesideStatus refuses keywords at the root that a validation of the status alone
+// would miss. It reports the first.
 func (c *checker) rootBesideStatus(s *apiextensions.JSONSchemaProps, in *field.Path) {
 	rest := *s
 	rest.Description, rest.Type, rest.Format, rest.Title = "", "", "", ""
@@ -86,8 +86,8 @@ func (c *checker) rootBesideStatus(s *apiextensions.JSONSchemaProps, in *field.P
 	}
 }
 
-// structure checks what structural schemas have to be, and their defaults. It
-// returns the scope of rules, if all is well, or what kept it from looking.
+// structure validates structural schemas and their defaults. It returns the scope of
+// rules if the schema is valid, or the error that prevented the validation.
 func (c *checker) structure(s *apiextensions.JSONSchemaProps, at *field.Path) (*scope, error) {
 	ss, err := schema.NewStructural(s)
 	if err != nil {
@@ -108,8 +108,7 @@ func (c *checker) structure(s *apiextensions.JSONSchemaProps, at *field.Path) (*
 	return rootScope(s), nil
 }
 
-// schemaWalk is one way through a schema. What is wrong with rules is said after
-// what is wrong with the schema.
+// schemaWalk is one traversal of a schema. Errors of rules follow those of the schema.
 type schemaWalk struct {
 	*checker
 	costly   bool
@@ -117,21 +116,21 @@ type schemaWalk struct {
 	costs    costs
 }
 
-// position is what the place of a node says about it.
+// position is the context of a node.
 type position struct {
 	root bool
-	// noDefaults says why there may be no default, or is empty.
+	// noDefaults is the reason why defaults are not allowed, or empty.
 	noDefaults string
 	// meta: the node is inside apiVersion, kind or metadata of an object.
 	meta bool
-	// loose is the outermost node above in which the parts of an object before and
-	// after an update cannot be told to be the same.
+	// loose is the outermost ancestor whose values before and after an update cannot be
+	// correlated.
 	loose *field.Path
-	// scope of rules; nil where none are looked at.
+	// scope of rules; nil where rules are not validated.
 	scope *scope
 }
 
-// below is the position of a child, which is no root and has no rules unless it
+// below returns the position of a child, which is no root and has no rules unless it
 // gets a scope.
 func (p position) below() position {
 	p.root, p.scope = false, nil
@@ -145,7 +144,7 @@ func (p position) looseIn(at *field.Path) position {
 	return p
 }
 
-// node checks a schema with all that is in it.
+// node validates a schema and all schemas in it.
 func (w *schemaWalk) node(s *apiextensions.JSONSchemaProps, at *field.Path, p position) {
 	if s == nil {
 		return
@@ -155,13 +154,13 @@ func (w *schemaWalk) node(s *apiextensions.JSONSchemaProps, at *field.Path, p po
 	w.children(s, at, p)
 	w.extensions(s, at)
 	w.ruleTexts(s, at)
-	// Rules over a schema that is wrong give errors that nobody can act upon.
+	// Rules of an invalid schema would give misleading errors.
 	if len(s.XValidations) > 0 && len(w.errs) == before && p.scope != nil {
 		w.rules(s, at, p)
 	}
 }
 
-// keywords checks those that this dialect of JSON schema does not have.
+// keywords validates those that structural schemas do not have.
 func (w *schemaWalk) keywords(s *apiextensions.JSONSchemaProps, at *field.Path, p position) {
 	if s.Type != "" && !w.forgive.types {
 		supported(w.checker, at.Child("type"), s.Type, jsonTypes()...)
@@ -194,7 +193,7 @@ func (w *schemaWalk) keywords(s *apiextensions.JSONSchemaProps, at *field.Path, 
 	}
 }
 
-// children checks the schemas in a schema.
+// children validates the schemas in a schema.
 func (w *schemaWalk) children(s *apiextensions.JSONSchemaProps, at *field.Path, p position) {
 	below := p.below()
 	if more := s.AdditionalProperties; more != nil {
@@ -203,7 +202,7 @@ func (w *schemaWalk) children(s *apiextensions.JSONSchemaProps, at *field.Path, 
 		}
 		child := below
 		if p.meta {
-			// Without a value nobody could tell what of a default is pruned.
+			// The values of unknown properties have no schema to prune a default by.
 			child.noDefaults = "inside additionalProperties applying to object metadata"
 		}
 		child.scope = p.scope.values(more.Schema)
@@ -244,8 +243,8 @@ func (w *schemaWalk) children(s *apiextensions.JSONSchemaProps, at *field.Path, 
 	}
 }
 
-// items checks the schemas of a list's elements. Only those of a map have an
-// identity that an update keeps.
+// items validates the schemas of a list's elements. Only those of a map can be
+// correlated on updates.
 func (w *schemaWalk) items(s *apiextensions.JSONSchemaProps, at *field.Path, p position) {
 	child := p.below()
 	if !isList(s, "map") {
@@ -259,5 +258,5 @@ func (w *schemaWalk) items(s *apiextensions.JSONSchemaProps, at *field.Path, p p
 	}
 }
 
-// isMeta tells the properties that every object has.
+// isMeta reports whether every object has a property.
 func isMeta(name string) bool { return name == "metadata" || name == "kind" || name == "apiVersion" }

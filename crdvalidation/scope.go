@@ -15,16 +15,16 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// scope is what rules at a node of a schema know: the types of the values there,
-// and how many there can be in an object. A nil scope has no rules.
+// scope is the context of rules at a node of a schema: the types of the values, and how
+// many of them an object can have. A nil scope has no rules.
 type scope struct {
-	node *apiextensions.JSONSchemaProps // nil where the schema says just yes or no
+	node *apiextensions.JSONSchemaProps // nil where the schema is a boolean
 	in   *scope
-	// ruled: there are rules here or above, so that types are worked out.
+	// ruled is set if there are rules here or above, so that types are needed.
 	ruled bool
-	// part takes the types of this node out of those of the node above.
+	// part returns the types of this node from those of its parent.
 	part func(*typing) *typing
-	// count is how many values there are at most, if bounded.
+	// the maximum number of values, if bounded
 	count   uint64
 	bounded bool
 
@@ -32,7 +32,7 @@ type scope struct {
 	err   error
 }
 
-// typing has the types of a node, for CEL.
+// typing has the CEL types of a node.
 type typing struct {
 	schema *schema.Structural
 	decl   *apiservercel.DeclType
@@ -42,7 +42,7 @@ func rootScope(s *apiextensions.JSONSchemaProps) *scope {
 	return &scope{node: s, ruled: len(s.XValidations) > 0, count: 1, bounded: true}
 }
 
-// property is the scope of a property.
+// property returns the scope of a property.
 func (s *scope) property(node *apiextensions.JSONSchemaProps, name string) *scope {
 	return s.child(node, func(t *typing) *typing {
 		escaped, ok := apiservercel.Escape(name)
@@ -58,7 +58,7 @@ func (s *scope) property(node *apiextensions.JSONSchemaProps, name string) *scop
 	})
 }
 
-// items is the scope of elements.
+// items returns the scope of elements.
 func (s *scope) items(node *apiextensions.JSONSchemaProps) *scope {
 	return s.child(node, func(t *typing) *typing {
 		if t.schema.Items == nil {
@@ -68,7 +68,7 @@ func (s *scope) items(node *apiextensions.JSONSchemaProps) *scope {
 	})
 }
 
-// values is the scope of additional properties.
+// values returns the scope of additional properties.
 func (s *scope) values(node *apiextensions.JSONSchemaProps) *scope {
 	return s.child(node, func(t *typing) *typing {
 		if t.schema.AdditionalProperties == nil {
@@ -89,9 +89,8 @@ func (s *scope) child(node *apiextensions.JSONSchemaProps, part func(*typing) *t
 	return c
 }
 
-// types returns the types of a node in or under which there are rules. Working
-// them out goes over all that is below, so that the types of the node above are
-// used where they are known.
+// types returns the types of a node with rules at or below it. They are computed for
+// the whole subtree, so those of the parent are reused if known.
 func (s *scope) types() (*typing, error) {
 	if s.typed != nil || s.err != nil {
 		return s.typed, s.err
@@ -122,8 +121,8 @@ func typingOf(node *apiextensions.JSONSchemaProps, isObject bool) (*typing, erro
 	return &typing{ss, decl}, nil
 }
 
-// times is what a rule costs in the whole object. Where nothing bounds how often it
-// runs, the size of a request does.
+// times returns the cost of a rule for the whole object. If nothing bounds how often it
+// runs, the size limit of a request does.
 func (s *scope) times(r *cel.CompilationResult) uint64 {
 	if s.bounded {
 		return multiply(r.MaxCost, s.count)
@@ -131,7 +130,7 @@ func (s *scope) times(r *cel.CompilationResult) uint64 {
 	return multiply(r.MaxCost, r.MaxCardinality)
 }
 
-// children is how many values of a schema's children there are per value of it.
+// children returns how many values the children of a schema have per value of it.
 func children(s *apiextensions.JSONSchemaProps) (most uint64, bounded bool) {
 	var limit *int64
 	switch {

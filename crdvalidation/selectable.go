@@ -13,18 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxSelectable is how many fields of a version may be selected by.
+// maxSelectable is the maximum number of selectable fields of a version.
 const maxSelectable = 8
 
-// selectable checks the fields that lists and watches can select by. The version
-// is "" for what all have in common.
+// selectable validates selectableFields. The version is "" for the fields of all
+// versions.
 func (c *checker) selectable(fields []apiextensions.SelectableField, in *apiextensions.CustomResourceValidation, version string, above *field.Path) {
 	s, err := schema.NewStructural(in.OpenAPIV3Schema)
 	if err != nil {
 		c.invalid(above.Child("schema.openAPIV3Schema"), "", err.Error())
 	}
 	if s == nil {
-		s = &schema.Structural{} // in which no path leads anywhere
+		s = &schema.Structural{} // no path is valid in it
 	}
 	list, distinct := above.Child("selectableFields"), sets.New[string]()
 	for i := range fields {
@@ -54,7 +54,7 @@ func (c *checker) selectable(fields []apiextensions.SelectableField, in *apiexte
 	}
 }
 
-// isScalar reports whether values of a schema can be compared with a selector.
+// isScalar reports whether field selectors can match values of a schema.
 func isScalar(s *schema.Structural) bool {
 	return s != nil && (s.Type == "string" || s.Type == "boolean" || s.Type == "integer")
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// spec checks all that the author of a definition writes.
+// spec validates the spec of a definition.
 func (c *checker) spec(spec *apiextensions.CustomResourceDefinitionSpec) {
 	at := field.NewPath("spec")
 	c.group(spec.Group, at.Child("group"))
@@ -45,7 +45,7 @@ func (c *checker) spec(spec *apiextensions.CustomResourceDefinitionSpec) {
 	c.conversion(spec.Conversion, at.Child("conversion"))
 }
 
-// features are what schemas use that asks for structural ones.
+// features are features of schemas that require structural ones.
 type features struct{ defaults, extensions bool }
 
 func featuresOf(spec *apiextensions.CustomResourceDefinitionSpec) features {
@@ -70,8 +70,8 @@ func (c *checker) group(group string, at *field.Path) {
 	}
 }
 
-// missingSchemas asks for a schema per version, or, where some were missing
-// before, for those without which everything would be pruned.
+// missingSchemas requires a schema per version, or, if some were missing before, for
+// versions that would prune everything without one.
 func (c *checker) missingSchemas(spec *apiextensions.CustomResourceDefinitionSpec, at *field.Path) {
 	if hasSchema(spec.Validation) || c.forgive.missing && preserves(spec) {
 		return
@@ -88,7 +88,7 @@ func (c *checker) missingSchemas(spec *apiextensions.CustomResourceDefinitionSpe
 	}
 }
 
-// versions checks what each version has of its own, and the list of them.
+// versions validates the fields of each version, and the list of them.
 func (c *checker) versions(spec *apiextensions.CustomResourceDefinitionSpec, mustBeStructural bool, at *field.Path) {
 	list := at.Child("versions")
 	seen := map[string]bool{}
@@ -132,7 +132,7 @@ func (c *checker) version(v *apiextensions.CustomResourceDefinitionVersion, rule
 	c.selectable(v.SelectableFields, v.Schema, v.Name, at)
 }
 
-// common checks what all versions have in common.
+// common validates the fields that all versions have in common.
 func (c *checker) common(spec *apiextensions.CustomResourceDefinitionSpec, mustBeStructural bool, at *field.Path) {
 	status := hasStatus(spec.Subresources) || slices.ContainsFunc(spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool {
 		return hasStatus(v.Subresources)
@@ -152,7 +152,7 @@ func (c *checker) common(spec *apiextensions.CustomResourceDefinitionSpec, mustB
 	c.selectable(spec.SelectableFields, spec.Validation, "", at)
 }
 
-// subresourcesOf are those of a version.
+// subresourcesOf returns the subresources of a version.
 func subresourcesOf(spec *apiextensions.CustomResourceDefinitionSpec, version string) *apiextensions.CustomResourceSubresources {
 	if !apiextensions.HasPerVersionSubresources(spec.Versions) {
 		return spec.Subresources
@@ -167,7 +167,7 @@ func subresourcesOf(spec *apiextensions.CustomResourceDefinitionSpec, version st
 
 func hasStatus(s *apiextensions.CustomResourceSubresources) bool { return s != nil && s.Status != nil }
 
-// deprecationProblems says what is wrong with the warning of a version.
+// deprecationProblems validates the deprecation warning of a version.
 func deprecationProblems(v *apiextensions.CustomResourceDefinitionVersion) (problems []string) {
 	const longest = 256 // bytes
 	if v.DeprecationWarning == nil {
@@ -183,7 +183,7 @@ func deprecationProblems(v *apiextensions.CustomResourceDefinitionVersion) (prob
 	if text == "" {
 		problems = append(problems, "must not be an empty string")
 	}
-	// What is not printable includes what controls.
+	// Control characters are not printable.
 	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
 		problems = append(problems, fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i))
 	}
@@ -193,7 +193,7 @@ func deprecationProblems(v *apiextensions.CustomResourceDefinitionVersion) (prob
 	return problems
 }
 
-// immutable checks what an update may not change.
+// immutable validates the fields that an update cannot change.
 func (c *checker) immutable(spec *apiextensions.CustomResourceDefinitionSpec) {
 	old := c.forgive.old
 	if old == nil {

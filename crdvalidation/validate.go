@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate checks a new definition, in the internal form that its conversion
-// from v1 makes. The context ends the evaluation of rules on defaults.
+// Validate validates a new definition, in the internal form that its conversion from v1
+// makes. The context bounds the evaluation of rules on defaults.
 func Validate(ctx context.Context, crd *apiextensions.CustomResourceDefinition) field.ErrorList {
 	c := checker{ctx: ctx, forgive: forgiveness{caBundle: true}}
 	c.name(crd)
@@ -25,7 +25,7 @@ func Validate(ctx context.Context, crd *apiextensions.CustomResourceDefinition) 
 	return c.errs
 }
 
-// ValidateUpdate checks a definition that replaces another.
+// ValidateUpdate validates a definition that replaces another.
 func ValidateUpdate(ctx context.Context, crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
 	c := checker{ctx: ctx, forgive: forgivenessOf(crd, old)}
 	c.definition(crd)
@@ -36,14 +36,14 @@ func ValidateUpdate(ctx context.Context, crd, old *apiextensions.CustomResourceD
 	return c.errs
 }
 
-// ValidateStatusUpdate checks what an update of the status subresource may write.
+// ValidateStatusUpdate validates an update of the status subresource.
 func ValidateStatusUpdate(crd *apiextensions.CustomResourceDefinition) field.ErrorList {
 	var c checker
 	c.status(&crd.Status)
 	return c.errs
 }
 
-// checker collects what is wrong with one definition.
+// checker collects the errors of one definition.
 type checker struct {
 	ctx     context.Context
 	errs    field.ErrorList
@@ -62,7 +62,7 @@ func (c *checker) forbidden(at *field.Path, detail string) {
 	c.errs = append(c.errs, field.Forbidden(at, detail))
 }
 
-// oneOf requires a value out of a few.
+// oneOf requires one of the accepted values.
 func (c *checker) oneOf(at *field.Path, value string, accepted ...string) {
 	if value == "" {
 		c.required(at, "")
@@ -71,14 +71,14 @@ func (c *checker) oneOf(at *field.Path, value string, accepted ...string) {
 	supported(c, at, value, accepted...)
 }
 
-// supported checks a value against those that there are.
+// supported requires one of the supported values.
 func supported[S ~string](c *checker, at *field.Path, value S, values ...S) {
 	if !slices.Contains(values, value) {
 		c.errs = append(c.errs, field.NotSupported(at, value, values))
 	}
 }
 
-// name checks the part of the name that follows from the spec.
+// name validates the name, which follows from the spec.
 func (c *checker) name(crd *apiextensions.CustomResourceDefinition) {
 	want := crd.Spec.Names.Plural + "." + crd.Spec.Group
 	at := field.NewPath("metadata")
@@ -89,7 +89,7 @@ func (c *checker) name(crd *apiextensions.CustomResourceDefinition) {
 	}
 }
 
-// definition checks what new and changed definitions have in common.
+// definition validates what new and changed definitions have in common.
 func (c *checker) definition(crd *apiextensions.CustomResourceDefinition) {
 	c.spec(&crd.Spec)
 	c.immutable(&crd.Spec)
@@ -101,14 +101,14 @@ func (c *checker) status(status *apiextensions.CustomResourceDefinitionStatus) {
 	c.names(&status.AcceptedNames, field.NewPath("status", "acceptedNames"))
 }
 
-// storedVersions checks that no version goes while objects may be stored in it.
+// storedVersions requires that no stored version is removed from the spec.
 func (c *checker) storedVersions(stored []string, versions []apiextensions.CustomResourceDefinitionVersion) {
 	at := field.NewPath("status", "storedVersions")
 	if len(stored) == 0 {
 		c.invalid(at, stored, "must have at least one stored version")
 		return
 	}
-	left := map[string]int{} // versions without a place in the spec, and where they are named last
+	left := map[string]int{} // versions that are not in the spec, and their last index
 	for i, v := range stored {
 		left[v] = i
 	}
@@ -126,8 +126,8 @@ func (c *checker) storedVersions(stored []string, versions []apiextensions.Custo
 	}
 }
 
-// approval checks the annotation that definitions in groups of the Kubernetes
-// community carry. What an update leaves as it was passes.
+// approval validates the annotation of definitions in groups of the Kubernetes
+// community. An unchanged value is valid.
 func (c *checker) approval(crd, old *apiextensions.CustomResourceDefinition) {
 	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
 		return
@@ -155,7 +155,7 @@ func (c *checker) preservation(crd *apiextensions.CustomResourceDefinition) {
 	}
 }
 
-// preserves reports whether objects keep fields that no schema names.
+// preserves reports whether objects keep fields that are not in the schema.
 func preserves(spec *apiextensions.CustomResourceDefinitionSpec) bool {
 	return spec.PreserveUnknownFields != nil && *spec.PreserveUnknownFields
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 )
 
-// schemas yields the schema at the top and those of the versions.
+// schemas yields the top-level schema and those of the versions.
 func schemas(spec *apiextensions.CustomResourceDefinitionSpec) iter.Seq[*apiextensions.JSONSchemaProps] {
 	return func(yield func(*apiextensions.JSONSchemaProps) bool) {
 		if hasSchema(spec.Validation) && !yield(spec.Validation.OpenAPIV3Schema) {

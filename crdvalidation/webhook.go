@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Service is the Service that serves a webhook, of any kind.
+// Service is the Service of a webhook, of any kind.
 type Service struct {
 	Name, Namespace string
 	// Path of the URL, nil for none.
@@ -21,7 +21,7 @@ type Service struct {
 	Port int32
 }
 
-// CABundle checks that a bundle, if it is not empty, holds certificates.
+// CABundle validates that a bundle, if it is not empty, has certificates.
 func CABundle(at *field.Path, bundle []byte) field.ErrorList {
 	if _, err := transport.TLSConfigFor(&transport.Config{TLS: transport.TLSConfig{CAData: bundle}}); err != nil {
 		return field.ErrorList{field.Invalid(at, bundle, err.Error())}
@@ -29,7 +29,7 @@ func CABundle(at *field.Path, bundle []byte) field.ErrorList {
 	return nil
 }
 
-// WebhookURL checks the URL that a webhook is called at.
+// WebhookURL validates the URL of a webhook.
 func WebhookURL(at *field.Path, address string) (errs field.ErrorList) {
 	const form = "; desired format: https://host[/path]"
 	u, err := url.Parse(address)
@@ -55,10 +55,9 @@ func WebhookURL(at *field.Path, address string) (errs field.ErrorList) {
 	return errs
 }
 
-// WebhookService checks the Service that a webhook is called through.
+// WebhookService validates the Service of a webhook.
 //
-// Kubernetes says of the name what it means of the namespace, and the other way
-// round; so does this.
+// kube-apiserver swaps the messages for the name and the namespace; so does this.
 func WebhookService(at *field.Path, s Service) (errs field.ErrorList) {
 	if s.Namespace == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
@@ -77,8 +76,8 @@ func WebhookService(at *field.Path, s Service) (errs field.ErrorList) {
 	return errs
 }
 
-// pathProblems says what is wrong with the path of a Service's webhook: it is made
-// of segments that look like domain names.
+// pathProblems validates the path of a webhook's Service: its segments must be DNS
+// subdomains.
 func pathProblems(path string) (problems []string) {
 	const empty = "segment[%d] may not be empty"
 	switch path {
@@ -90,7 +89,7 @@ func pathProblems(path string) (problems []string) {
 	if path[0] != '/' {
 		problems = append(problems, "must start with a '/'")
 	}
-	// The first byte goes, whatever it is.
+	// The first byte is skipped, whatever it is.
 	for i, segment := range strings.Split(strings.TrimSuffix(path[1:], "/"), "/") {
 		if segment == "" {
 			problems = append(problems, fmt.Sprintf(empty, i))

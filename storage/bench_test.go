@@ -39,8 +39,8 @@ func withObjects(b *testing.B, n int) *storage.Memory {
 
 var sizes = []int{1000, 100000}
 
-// A get right after a write, the worst case for a copy-on-write tree, compared
-// with the write alone.
+// BenchmarkWriteAndGet compares a write followed by a get, the worst case for a
+// copy-on-write tree, with the write alone.
 func BenchmarkWriteAndGet(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -122,7 +122,7 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// What the store itself spends on one event of one watcher.
+// BenchmarkWatch measures the store's share of the cost of one event for one watcher.
 func BenchmarkWatch(b *testing.B) {
 	for _, watchers := range []int{1, 200, 5000} {
 		b.Run(fmt.Sprint(watchers), func(b *testing.B) {
@@ -159,7 +159,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// Forking a plane's built-in objects.
+// BenchmarkFork forks a store with the built-in objects of a control plane.
 func BenchmarkFork(b *testing.B) {
 	template := withObjects(b, 200)
 	for b.Loop() {
@@ -167,7 +167,8 @@ func BenchmarkFork(b *testing.B) {
 	}
 }
 
-// Live heap of 100,000 objects, all written twice, compared with their JSON.
+// BenchmarkMemory measures the live heap of 100,000 objects, all written twice,
+// compared with their JSON.
 func BenchmarkMemory(b *testing.B) {
 	const n = 100000
 	for b.Loop() {

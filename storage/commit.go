@@ -35,9 +35,9 @@ type Journal interface {
 	Close() error
 }
 
-// NewJournaled returns a store whose writes are durable in a journal. The past
-// yields what the journal has kept beyond the revision of o.From, in order; it
-// becomes the history.
+// NewJournaled returns a store whose writes are durable in a journal. past yields the
+// changes in the journal beyond the revision of o.From, in order; they become the
+// history.
 func NewJournaled(j Journal, past iter.Seq2[Change, error], o MemoryOptions) (*Memory, error) {
 	m := NewMemory(o)
 	for c, err := range past {
@@ -58,27 +58,27 @@ func NewJournaled(j Journal, past iter.Seq2[Change, error], o MemoryOptions) (*M
 // maxGroup bounds the bytes of one group of writes.
 const maxGroup = 4 << 20
 
-// commits is the ordered path of a store with a journal: writes that arrive
-// while a group is being made durable form the next group. There is no
-// goroutine for it: the writer at the head of the queue leads the group for all
-// who wait, then hands the lead to the next one.
+// commits is the ordered path of a store with a journal: writes that arrive while a
+// group is being made durable form the next group. It needs no goroutine: the writer at
+// the head of the queue leads the group for all waiting writers, then hands the lead to
+// the next one.
 type commits struct {
 	journal Journal
 
 	mu      sync.Mutex
 	waiting []*commit
-	leading bool // somebody leads a group
+	leading bool // a writer leads a group
 	closed  bool
 	idle    chan struct{} // closed when the last lead ends after closed
 	closing sync.Once
 	err     error // of closing
 }
 
-// commit is one write on its way. Its state is guarded by commits.mu.
+// commit is one write in progress. Its state is guarded by commits.mu.
 type commit struct {
 	write  Write
 	state  commitState
-	signal chan struct{} // told once when waiting ends
+	signal chan struct{} // signalled once when waiting ends
 	record *Record
 	err    error
 }
@@ -90,13 +90,13 @@ const (
 	commitWaiting commitState = iota
 	// commitLeading: out of the queue, at the head of the group it leads.
 	commitLeading
-	// commitFollowing: in a group that somebody leads.
+	// commitFollowing: in a group that another writer leads.
 	commitFollowing
 	// commitDone: record and err are set.
 	commitDone
 )
 
-// commit carries one write through the ordered path.
+// commit passes one write through the ordered path.
 func (cs *commits) commit(ctx context.Context, m *Memory, w Write) (*Record, error) {
 	c := &commit{write: w}
 	cs.mu.Lock()
@@ -122,8 +122,8 @@ func (cs *commits) commit(ctx context.Context, m *Memory, w Write) (*Record, err
 	return c.record, c.err
 }
 
-// wait returns when the write is done or has to lead, or fails when ctx ends
-// before. A write that is withdrawn from the queue has no effect.
+// wait returns when the write is done or has to lead, or fails if ctx ends before. A
+// write that is withdrawn from the queue has no effect.
 func (cs *commits) wait(ctx context.Context, c *commit) error {
 	select {
 	case <-c.signal:
@@ -144,7 +144,7 @@ func (cs *commits) wait(ctx context.Context, c *commit) error {
 	case commitFollowing:
 		return ctx.Err()
 	}
-	return nil // leading or done: it is ours to finish
+	return nil // leading or done: this writer finishes it
 }
 
 // lead commits a group that begins with c and hands the lead on.
@@ -183,11 +183,10 @@ func (cs *commits) lead(m *Memory, c *commit) {
 	}
 }
 
-// size is about how much of a group a write takes.
+// size is approximately how many bytes of a group a write takes.
 func (w *Write) size() int { return len(w.Key.Bucket) + len(w.Key.Name) + len(w.Value) }
 
-// close lets the writes that wait finish, closes the journal and then calls
-// shut.
+// close lets the waiting writes finish, closes the journal and then calls shut.
 func (cs *commits) close(shut func()) error {
 	cs.closing.Do(func() {
 		cs.mu.Lock()
@@ -206,9 +205,9 @@ func (cs *commits) close(shut func()) error {
 	return cs.err
 }
 
-// commitGroup evaluates writes one after the other, each on the outcome of
-// those before it, makes them durable together and applies them. One group is
-// under way at a time; nothing of it shows before it is durable.
+// commitGroup evaluates writes one after the other, each on the outcome of those before
+// it, makes them durable together and applies them. One group is in progress at a time;
+// none of its writes is visible before it is durable.
 func (m *Memory) commitGroup(group []*commit) {
 	now := time.Now()
 	events, err := m.evaluate(group)
@@ -243,7 +242,7 @@ func (m *Memory) commitGroup(group []*commit) {
 	}
 }
 
-// evaluate computes the events of a group and sets the outcomes of its members.
+// evaluate computes the events of a group and sets the outcomes of its writes.
 func (m *Memory) evaluate(group []*commit) ([]Event, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -252,7 +251,7 @@ func (m *Memory) evaluate(group []*commit) ([]Event, error) {
 	}
 	var (
 		events  = make([]Event, 0, len(group))
-		pending map[Key]*Record // what the group has done so far
+		pending map[Key]*Record // the outcomes of the group so far
 	)
 	latest := func(key Key) *Record {
 		if rec, ok := pending[key]; ok {

@@ -13,11 +13,11 @@ import (
 const (
 	// maxBatch bounds the events of one batch.
 	maxBatch = 512
-	// usualBatch is up to how many there is room at once.
+	// usualBatch is the initial capacity of a batch.
 	usualBatch = 64
 )
 
-// cursor is a revision in the history of a [Memory] store.
+// cursor is a reader's position in the history of a [Memory] store.
 type cursor struct {
 	store  *Memory
 	prefix string
@@ -27,8 +27,8 @@ type cursor struct {
 
 	// seen is the revision up to which everything has been delivered.
 	seen Revision
-	// settled tells that the cursor once was near the newest revision. One that
-	// begins far behind is given the chance to catch up.
+	// settled is set once the cursor was near the newest revision. One that begins far
+	// behind may catch up first.
 	settled bool
 
 	closing sync.Once
@@ -48,7 +48,8 @@ func (c *cursor) Next(ctx context.Context) (Batch, error) {
 		}
 		select {
 		case <-wake.fired:
-			// Nothing of the topic happened before, so there is no need to look.
+			// The topic had no event before this one, so the cursor has seen everything
+			// below it.
 			c.seen = max(c.seen, wake.at-1)
 		case <-c.closed:
 		case <-ctx.Done():
@@ -62,8 +63,8 @@ func (c *cursor) Poll() (Batch, error) {
 	return b, err
 }
 
-// collect returns the next events and, if there are none and arm is set, what
-// the next one fires.
+// collect returns the next events and, if there are none and arm is set, a wakeup for
+// the next one.
 func (c *cursor) collect(arm bool) (Batch, *wake, error) {
 	m := c.store
 	m.mu.RLock()
@@ -111,8 +112,8 @@ func (c *cursor) unread() []Event {
 	return events
 }
 
-// lagging reports whether the cursor has lost events of its topic, or is about to
-// lose those that it has not read.
+// lagging returns [ErrLagged] if the cursor has lost events of its topic, or is about
+// to lose unread ones.
 func (c *cursor) lagging(unread []Event) error {
 	if c.seen < c.topic.dropped {
 		return fmt.Errorf("read on after revision %d: %w: %w", c.seen, ErrLagged, ErrCompacted)

@@ -12,27 +12,27 @@ import (
 var (
 	// ErrConflict is matched by every [*ConflictError].
 	ErrConflict = errors.New("storage: the key is not in the expected state")
-	// ErrUnmet: the condition of a write does not hold; look again at what it was
-	// made from.
+	// ErrUnmet: the condition of a write does not hold; read again what the write was
+	// computed from.
 	ErrUnmet = errors.New("storage: the condition of the write does not hold")
-	// ErrCompacted: the asked revision is below the kept history; read the
-	// newest state instead.
+	// ErrCompacted: the requested revision is below the kept history; read the newest
+	// state instead.
 	ErrCompacted = errors.New("storage: the revision has been compacted")
-	// ErrFuture: the asked revision has not been assigned yet.
+	// ErrFuture: the requested revision has not been assigned yet.
 	ErrFuture = errors.New("storage: the revision lies in the future")
 	// ErrLagged: a cursor fell too far behind; watch again from its last revision.
 	ErrLagged = errors.New("storage: the watcher is too far behind")
 	// ErrClosed: the store or cursor has been closed.
 	ErrClosed = errors.New("storage: closed")
-	// ErrInvalid: the write is malformed, whatever the state of the store.
+	// ErrInvalid: the write is malformed in every state of the store.
 	ErrInvalid = errors.New("storage: invalid write")
-	// ErrFull: there is no space for the log. Nothing of the write was kept;
-	// writes succeed again once space has been freed.
+	// ErrFull: there is no space for the log. Nothing of the write was kept; writes
+	// succeed again once space has been freed.
 	ErrFull = errors.New("storage: no space left for the log; free some and write again")
 	// ErrCorrupt is matched by every [*CorruptError].
 	ErrCorrupt = errors.New("storage: corrupt data")
-	// ErrPoisoned: the log failed once; the store acknowledges nothing any more
-	// and must be reopened, which recovers all that was acknowledged.
+	// ErrPoisoned: the log has failed; the store acknowledges no further writes and
+	// must be reopened, which recovers all acknowledged ones.
 	ErrPoisoned = errors.New("storage: the log has failed; restart to recover what was acknowledged")
 )
 
@@ -61,14 +61,13 @@ func (e *ConflictError) Error() string {
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// CorruptError reports data that cannot be what was written. Nothing is ever
-// repaired by guessing: what to do is to bring back a copy.
+// CorruptError reports damaged data. Nothing is repaired automatically: restore a copy.
 type CorruptError struct {
 	// File is the damaged file; empty for a stream.
 	File string
 	// Offset is where the damage begins, in bytes.
 	Offset int64
-	// Reason says what is wrong.
+	// Reason describes the damage.
 	Reason string
 }
 

@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// What a kept event costs beside the values that it alone keeps alive.
+// Memory of a kept event, without the values that only it keeps alive, in bytes.
 const (
 	entryCost  = 64
 	recordCost = 160
 )
 
-// How views at old revisions are found: a root is kept every rootSpacing
-// revisions (or a quarter of the records, if that is more, so that the roots of
-// a full history share most of their nodes), and so are the last recentViews
-// views that were computed, for readers that page through one.
+// How views at old revisions are found: a root is kept every rootSpacing revisions (or
+// a quarter of the number of records, if that is more, so that the roots of a full
+// history share most of their nodes), and so are the last recentViews views that were
+// computed, for readers that page through one.
 const (
 	rootSpacing = 4096
 	recentViews = 4
 )
 
-// history keeps the newest events of a store within an age and a size. It has
-// one entry per revision; every bucket has an index of the revisions that
-// touched it. All methods need the store's lock; those that change, the
-// exclusive one.
+// history keeps the newest events of a store within an age and a size. It has one entry
+// per revision; every bucket has an index of the revisions that changed it. All methods
+// need the store's lock; those that change, the exclusive one.
 type history struct {
 	maxAge   time.Duration
 	maxBytes int
@@ -36,13 +35,13 @@ type history struct {
 	entries ring[entry]
 	base    Revision
 	bytes   int
-	// The entries (lag, newest] fill three quarters of the bounds. A reader
-	// whose next event is at or below lag is about to lose it.
+	// The entries (lag, newest] fill three quarters of the bounds. A reader whose next
+	// event is at or below lag is about to lose it.
 	lag      Revision
 	lagBytes int
 
-	// floor is where the history begins for everybody: the revision the store
-	// began with or was compacted to.
+	// floor is the lowest revision at which any reader can start: the one that the
+	// store began with or was compacted to.
 	floor Revision
 	feeds map[string]*feed
 	all   topics
@@ -58,7 +57,7 @@ type entry struct {
 	at time.Duration // since the Unix epoch
 }
 
-// cost is what forgetting the entry frees: the version it replaced and, for a
+// cost is the memory that dropping the entry frees: the version it replaced and, for a
 // deletion, the final one.
 func (e *entry) cost() int {
 	n := entryCost
@@ -71,16 +70,16 @@ func (e *entry) cost() int {
 	return n
 }
 
-// feed is what the history knows of one bucket.
+// feed is the history of one bucket.
 type feed struct {
-	// revisions holds the kept revisions that touched the bucket.
+	// revisions are the kept revisions that changed the bucket.
 	revisions ring[Revision]
-	// dropped is the newest one that is not kept any more.
+	// dropped is the newest such revision that is not kept any more.
 	dropped Revision
 	topics  topics
 }
 
-// newest returns the newest revision that touched the bucket, 0 for none.
+// newest returns the newest revision that changed the bucket, 0 for none.
 func (f *feed) newest() Revision {
 	if n := f.revisions.len(); n > 0 {
 		return *f.revisions.at(n - 1)
@@ -96,7 +95,7 @@ func (h *history) newest() Revision { return h.base + Revision(h.entries.len()) 
 
 func (h *history) entry(rev Revision) *entry { return h.entries.at(int(rev - h.base - 1)) }
 
-// append adds the event of the next revision and wakes those who wait for it.
+// append adds the event of the next revision and wakes the cursors that wait for it.
 func (h *history) append(e Event, at time.Time) {
 	ent := entry{Event: e, at: time.Duration(at.UnixNano())}
 	h.entries.push(ent)
@@ -115,7 +114,7 @@ func (h *history) append(e Event, at time.Time) {
 	h.trim(at)
 }
 
-// trim forgets what is beyond the bounds.
+// trim drops the entries beyond the bounds.
 func (h *history) trim(now time.Time) {
 	at := time.Duration(now.UnixNano())
 	for h.base < h.newest() && (h.bytes > h.maxBytes || at-h.entry(h.base+1).at > h.maxAge) {
@@ -127,7 +126,7 @@ func (h *history) trim(now time.Time) {
 	}
 }
 
-// drop forgets the oldest entry.
+// drop drops the oldest entry.
 func (h *history) drop() {
 	e := h.entries.pop()
 	cost := e.cost()
@@ -153,7 +152,7 @@ func (h *history) drop() {
 	h.recent = slices.DeleteFunc(h.recent, func(v *view) bool { return v.revision < h.base })
 }
 
-// compact forgets everything at and below a revision that has been assigned.
+// compact drops all entries at and below an assigned revision.
 func (h *history) compact(below Revision) {
 	for h.base < below {
 		h.drop()
@@ -173,8 +172,7 @@ func (h *history) feed(bucket string) *feed {
 	return f
 }
 
-// reach returns the oldest revision after which nothing of the range has been
-// forgotten.
+// reach returns the oldest revision after which all events of the range are kept.
 func (h *history) reach(f *feed) Revision {
 	if f == nil {
 		return h.base
@@ -201,7 +199,7 @@ func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
 	}
 }
 
-// count returns how many events next yields, or most if there are more.
+// count returns how many events next yields, at most most.
 func (h *history) count(f *feed, above Revision, most int) int {
 	if f == nil {
 		return min(int(h.newest()-max(above, h.base)), most)
@@ -224,8 +222,8 @@ func (h *history) wantsRoot(rev Revision, r *records) bool {
 	return rev-last >= rootSpacing && rev-last >= Revision(r.size/4)
 }
 
-// rootAbove returns the nearest kept view at or above a revision, newest being
-// the furthest, and the events to take back from it.
+// rootAbove returns the nearest kept view at or above a revision, at most newest, and
+// the events to undo from it.
 func (h *history) rootAbove(at Revision, newest *view) (*view, []Event) {
 	root := newest
 	for _, views := range [][]*view{h.roots, h.recent} {
@@ -242,7 +240,7 @@ func (h *history) rootAbove(at Revision, newest *view) (*view, []Event) {
 	return root, undo
 }
 
-// remember keeps a view that was computed.
+// remember caches a view that was computed.
 func (h *history) remember(v *view) {
 	if v.revision < h.base {
 		return
@@ -253,7 +251,7 @@ func (h *history) remember(v *view) {
 	h.recent = append(h.recent, v)
 }
 
-// wakeAll wakes every cursor that waits.
+// wakeAll wakes every waiting cursor.
 func (h *history) wakeAll() {
 	h.all.wakeAll()
 	for _, f := range h.feeds {

@@ -16,7 +16,7 @@ import (
 	"github.com/steer-dev/steer/storage/storagetest"
 )
 
-// gate is a journal whose appends wait until the test lets them through.
+// gate is a journal whose appends block until the test releases them.
 type gate struct {
 	groups  chan []storage.Change
 	outcome chan error
@@ -45,7 +45,7 @@ func journaled(t testing.TB, j storage.Journal, past ...storage.Change) *storage
 	return s
 }
 
-// noJournal forgets.
+// noJournal keeps nothing.
 type noJournal struct{}
 
 func (noJournal) Append([]storage.Change) error { return nil }
@@ -68,7 +68,7 @@ func gated(t *testing.T, test func(t *testing.T, g *gate, s *storage.Memory)) {
 	})
 }
 
-// commitLater begins a write and returns where its outcome arrives.
+// commitLater starts a write and returns a channel with its outcome.
 func commitLater(ctx context.Context, s storage.Store, w storage.Write) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -117,7 +117,7 @@ func TestWritesThatWaitShareTheNextGroup(t *testing.T) {
 		for i := range 5 {
 			outcomes = append(outcomes, commitLater(context.Background(), s, create(fmt.Sprint(i))))
 		}
-		// Evaluated on what the group does before it, not on what is visible.
+		// Evaluated on the earlier writes of the group, not on the visible state.
 		twice := commitLater(context.Background(), s, create("3"))
 		g.outcome <- nil
 		group := <-g.groups
@@ -279,7 +279,7 @@ func TestCloseWaitsForTheWritesUnderWay(t *testing.T) {
 	})
 }
 
-func TestAPastThatDoesNotFollowIsRefused(t *testing.T) {
+func TestJournalThatDoesNotFollowTheSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
 	put := storage.Change{Revision: 1, Key: storage.Key{Bucket: "b", Name: "a"}, Value: []byte("v")}
 	skips, orphan := put, storage.Change{Revision: 1, Key: put.Key}

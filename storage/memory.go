@@ -18,21 +18,21 @@ import (
 // MemoryOptions configures a [Memory] store. The zero value is an empty store
 // with the default history.
 type MemoryOptions struct {
-	// From is the state and revision to begin with; nil is empty at revision 0.
-	// A view of a Memory store, or one that [Load] returned, is taken over in
-	// constant time; any other one is copied.
+	// From is the initial state and revision; nil is empty at revision 0. A view of a
+	// Memory store, or one that [Load] returned, is used in constant time; any other
+	// one is copied.
 	From View
 	// HistoryAge bounds how long events stay readable. 0 means 5 minutes.
 	HistoryAge time.Duration
-	// HistoryBytes bounds what the history keeps alive beside the newest
-	// versions, in bytes. 0 means 64 MiB.
+	// HistoryBytes bounds the memory that only the history keeps alive, in bytes. 0
+	// means 64 MiB.
 	HistoryBytes int
 }
 
-// Memory is a [Store] that keeps everything in memory, and the core of those
-// that add a [Journal] to it. It has no goroutine and no timer: the history is
-// trimmed by whoever writes or opens old revisions next, and an idle store costs
-// a few hundred bytes beside its records.
+// Memory is a [Store] in memory, and the core of stores that add a [Journal] to it. It
+// has no goroutine and no timer: the history is trimmed by the next call that writes or
+// opens an old revision, and an idle store costs a few hundred bytes in addition to its
+// records.
 //
 // The state is a copy-on-write tree per bucket, so that a [View] or a fork takes
 // constant time and shares all records. Events form one history, indexed by
@@ -45,13 +45,13 @@ type Memory struct {
 	// latest is the view at the newest revision, if one has been opened.
 	latest atomic.Pointer[view]
 
-	// mu guards everything below. The state between two writes is read shared;
-	// whoever applies a write, or copies the tree, holds it exclusively.
+	// mu guards everything below. Reads of the current state share it; applying a
+	// write, or copying the tree, takes it exclusively.
 	mu       sync.RWMutex
 	revision Revision
 	records  *records
 	history  history
-	failed   error // why nothing is acknowledged any more
+	failed   error // why no further write is acknowledged
 	trouble  error // why the last write was refused, although the next may succeed
 	closed   bool
 }
@@ -142,7 +142,8 @@ func (m *Memory) newest() *view {
 	return v
 }
 
-// reachable reports whether a revision has been assigned and is not below oldest.
+// reachable returns an error unless a revision has been assigned and is not below
+// oldest.
 func (m *Memory) reachable(at, oldest Revision) error {
 	switch {
 	case at < oldest:
@@ -180,7 +181,7 @@ func (m *Memory) Commit(ctx context.Context, w Write) (*Record, error) {
 	return e.Record, nil
 }
 
-// on refuses the write whose condition does not hold in the state that get reads.
+// on returns an error unless the condition holds in the state that get reads.
 func (c *Condition) on(get func(Key) *Record) error {
 	if *c == (Condition{}) {
 		return nil
@@ -209,7 +210,7 @@ func (m *Memory) apply(e Event, at time.Time) {
 	}
 }
 
-// check refuses writes that no state would accept.
+// check returns an error for a write that no state would accept.
 func (w *Write) check() error {
 	switch {
 	case w.Key.Bucket == "" || w.Key.Name == "":
@@ -228,8 +229,8 @@ func (w *Write) check() error {
 	return nil
 }
 
-// on computes what the write does to the current version of its key at a
-// revision, or the conflict with it.
+// on computes the event of the write on the current version of its key, or the conflict
+// with it.
 func (w *Write) on(current *Record, rev Revision) (Event, error) {
 	holds := true
 	switch {
@@ -252,7 +253,7 @@ func change(current *Record, c Change) Event {
 	if current != nil {
 		rec.Key, rec.Created = current.Key, current.Created
 	} else {
-		// The caller's strings may be parts of something large.
+		// The caller's strings may share memory with a large one.
 		rec.Key.Name = strings.Clone(c.Key.Name)
 	}
 	if c.Value == nil {
@@ -276,8 +277,8 @@ func stamped(value []byte, offset int, rev Revision) bool {
 	return offset == 0 || offset+digits(rev) <= len(value)
 }
 
-// stamp returns value with the old bytes at an offset replaced by the digits of
-// a revision; offset 0 returns it as it is.
+// stamp returns value with old bytes at an offset replaced by the digits of a revision;
+// with offset 0 it returns value unchanged.
 func stamp(value []byte, offset, old int, rev Revision) []byte {
 	if offset == 0 || value == nil {
 		return value

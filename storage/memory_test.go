@@ -29,7 +29,7 @@ func TestMemoryAgreesWithTheModel(t *testing.T) {
 	storagetest.Model(t, openMemory, storagetest.ModelOptions{})
 }
 
-func TestMemoryThatForgetsAgreesWithTheModel(t *testing.T) {
+func TestMemoryWithATightHistoryAgreesWithTheModel(t *testing.T) {
 	t.Parallel()
 	open := func(*testing.T) storage.Store {
 		return storage.NewMemory(storage.MemoryOptions{HistoryBytes: 8 << 10})
@@ -42,7 +42,7 @@ func TestMemoryIsLinearizable(t *testing.T) {
 	storagetest.Linearize(t, openMemory)
 }
 
-// put writes a value whatever the state of the key.
+// put writes a value in any state of the key.
 func put(t testing.TB, s storage.Store, bucket, name, value string) storage.Revision {
 	t.Helper()
 	rec, err := s.Commit(context.Background(), storage.Write{
@@ -64,7 +64,7 @@ func watch(t testing.TB, s storage.Store, r storage.Range, after storage.Revisio
 	return c
 }
 
-func TestHistoryIsForgottenByAge(t *testing.T) {
+func TestHistoryIsBoundedByAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := storage.NewMemory(storage.MemoryOptions{})
@@ -82,11 +82,11 @@ func TestHistoryIsForgottenByAge(t *testing.T) {
 		if _, err := s.Watch(storage.Range{Bucket: "b"}, old); !errors.Is(err, storage.ErrCompacted) {
 			t.Fatalf("watch: got error %v, want ErrCompacted", err)
 		}
-		watch(t, s, storage.Range{Bucket: "quiet"}, old) // nothing of it has been forgotten
+		watch(t, s, storage.Range{Bucket: "quiet"}, old) // nothing of this bucket was dropped
 	})
 }
 
-func TestHistoryIsForgottenByBytes(t *testing.T) {
+func TestHistoryIsBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	s := storage.NewMemory(storage.MemoryOptions{HistoryBytes: 1 << 20})
 	defer s.Close()
@@ -105,7 +105,7 @@ func TestHistoryIsForgottenByBytes(t *testing.T) {
 	}
 }
 
-func TestCursorIsGivenUpWhileItCanStillResume(t *testing.T) {
+func TestCursorFailsWhileItCanStillResume(t *testing.T) {
 	t.Parallel()
 	s := storage.NewMemory(storage.MemoryOptions{HistoryBytes: 1 << 20})
 	defer s.Close()
@@ -121,7 +121,7 @@ func TestCursorIsGivenUpWhileItCanStillResume(t *testing.T) {
 	if _, err := c.Poll(); !errors.Is(err, storage.ErrLagged) {
 		t.Fatalf("got error %v, want ErrLagged", err)
 	}
-	// The one that resumes begins as far behind, and is allowed to catch up.
+	// A new cursor begins as far behind, and may catch up.
 	if b, err := watch(t, s, r, 0).Poll(); err != nil || len(b.Events) != 90 {
 		t.Fatalf("resume: got %d events, %v", len(b.Events), err)
 	}

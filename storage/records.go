@@ -13,17 +13,16 @@ import (
 )
 
 // records is the state of a store: a copy-on-write tree of buckets, each a
-// copy-on-write tree of records by name. Copying it takes constant time and
-// shares everything; a later change of either copy clones only the path to
-// what it changes.
+// copy-on-write tree of records by name. Copying it takes constant time and shares
+// everything; a later change of either copy clones only the path to the changed record.
 //
 // A records value has one writer; copies that are no longer written may be read
-// by anyone.
+// concurrently.
 type records struct {
 	buckets btree.Map[string, *bucket]
 	size    int // number of records
-	// epoch marks the buckets that belong to this value alone. It is replaced
-	// by copy, which gives up the ownership of all of them at once.
+	// epoch marks the buckets that this value owns. copy replaces it, which gives up
+	// the ownership of all of them at once.
 	epoch *epoch
 }
 
@@ -33,8 +32,8 @@ type epoch struct{ _ byte }
 type bucket struct {
 	name  string
 	epoch *epoch
-	// copying serialises the first changes of this bucket by several owners of
-	// copies: taking a copy marks the tree that is copied.
+	// copying serialises the first changes of this bucket by several copies: taking a
+	// copy of the tree writes to it.
 	copying sync.Mutex
 	byName  btree.Map[string, *Record]
 }
@@ -54,14 +53,14 @@ func (r *records) get(k Key) *Record {
 	return rec
 }
 
-// put makes rec the version of its key.
+// put sets the version of a key.
 func (r *records) put(rec *Record) {
 	if _, replaced := r.writable(rec.Key.Bucket).byName.Set(rec.Key.Name, rec); !replaced {
 		r.size++
 	}
 }
 
-// remove removes a key that exists.
+// remove removes an existing key.
 func (r *records) remove(k Key) {
 	b := r.writable(k.Bucket)
 	b.byName.Delete(k.Name)
@@ -71,7 +70,7 @@ func (r *records) remove(k Key) {
 	}
 }
 
-// undo takes back an event that was the last one of its key.
+// undo reverts the last event of its key.
 func (r *records) undo(e Event) {
 	if e.Previous == nil {
 		r.remove(e.Record.Key)
@@ -111,7 +110,7 @@ func (r *records) ascend(name, prefix, start string) iter.Seq[*Record] {
 	}
 }
 
-// count counts what ascend would yield.
+// count returns how many records ascend would yield.
 func (r *records) count(name, prefix, start string) int {
 	b, ok := r.buckets.Get(name)
 	if !ok {
@@ -127,7 +126,7 @@ func (r *records) count(name, prefix, start string) int {
 	return max(0, to-from)
 }
 
-// rank counts the names below name.
+// rank returns how many names are below name.
 func (b *bucket) rank(name string) int {
 	return sort.Search(b.byName.Len(), func(i int) bool {
 		at, _, _ := b.byName.GetAt(i)
@@ -135,8 +134,8 @@ func (b *bucket) rank(name string) int {
 	})
 }
 
-// after returns the lowest string above all that begin with prefix, or "" when
-// there is none.
+// after returns the lowest string above all strings with prefix, or "" if there is
+// none.
 func after(prefix string) string {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
@@ -146,11 +145,11 @@ func after(prefix string) string {
 	return ""
 }
 
-// view is a View on records that nobody writes any more.
+// view is a View on records that are no longer written.
 type view struct {
 	revision Revision
 	records  *records
-	// copying serialises the copies that are taken of records.
+	// copying serialises copies of records.
 	copying sync.Mutex
 }
 
@@ -177,7 +176,7 @@ func (v *view) Buckets() iter.Seq[string] {
 	}
 }
 
-// thaw returns a copy of the state of any view that may be written.
+// writableRecords returns a writable copy of the state of any view.
 func writableRecords(from View) *records {
 	if v, ok := from.(*view); ok {
 		v.copying.Lock()

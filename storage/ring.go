@@ -3,9 +3,9 @@
 
 package storage
 
-// ring is a queue that reuses its space and gives it back when it shrinks.
+// ring is a queue that reuses its memory and releases it when it shrinks.
 type ring[T any] struct {
-	items []T // a power of two long, or nil
+	items []T // the length is a power of two, or nil
 	head  int
 	n     int
 }

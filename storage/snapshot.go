@@ -17,9 +17,9 @@ import (
 // snapshotFrame is the size at which a frame of a snapshot is closed.
 const snapshotFrame = 128 << 10
 
-// Save writes a view as a snapshot: a stream with a format version and checksums
-// that [Load] reads back, records and revision alike. Equal views give equal
-// bytes. It holds no lock while it writes.
+// Save writes a view as a snapshot: a stream with a format version and checksums that
+// [Load] reads, records and revision. Equal views give equal bytes. It holds no lock
+// while it writes.
 func Save(ctx context.Context, w io.Writer, v View) error {
 	h := frame.Header{Kind: frame.Snapshot, First: uint64(v.Revision())}
 	s := &saver{ctx: ctx, w: w, header: h}
@@ -44,7 +44,7 @@ type saver struct {
 	w      io.Writer
 	header frame.Header
 	buf    []byte
-	start  int // of the frame under way in buf
+	start  int // of the current frame in buf
 	frames uint64
 }
 
@@ -61,7 +61,7 @@ func (s *saver) add(rec *Record) error {
 	return s.flush()
 }
 
-// flush writes the frame under way and begins the next.
+// flush writes the current frame and begins the next.
 func (s *saver) flush() error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (s *saver) flush() error {
 	return nil
 }
 
-// end writes what is left and the mark of the end, which proves on reading that
-// nothing is missing.
+// end writes the last frame and the end mark, which shows a reader that nothing is
+// missing.
 func (s *saver) end() error {
 	if len(s.buf) > s.start+len(frame.Begin(nil)) {
 		if err := s.flush(); err != nil {
@@ -89,9 +89,9 @@ func (s *saver) end() error {
 	return s.flush()
 }
 
-// Load reads a snapshot into memory. The view can be read, or be the state that
-// a store begins with ([MemoryOptions].From). It fails with a [*CorruptError]
-// when the stream is incomplete, damaged, or of a newer format.
+// Load reads a snapshot into memory. The view can be read, or be the initial state of a
+// store ([MemoryOptions].From). It fails with a [*CorruptError] if the stream is
+// incomplete, damaged, or of a newer format.
 func Load(r io.Reader) (View, error) {
 	fr, err := frame.NewReader(bufio.NewReaderSize(r, 64<<10), frame.Snapshot)
 	if bad, ok := errors.AsType[frame.HeaderError](err); ok {
@@ -128,8 +128,8 @@ func Load(r io.Reader) (View, error) {
 
 var errRecord = errors.New("a record contradicts itself")
 
-// loadRecord reads one record; bucket is that of the record before, whose
-// string is shared.
+// loadRecord reads one record; bucket is that of the previous record, whose string is
+// shared.
 func loadRecord(f *frame.Fields, bucket string, newest Revision) (*Record, error) {
 	if b := f.Bytes(); string(b) != bucket {
 		bucket = string(b)

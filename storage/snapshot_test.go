@@ -48,7 +48,7 @@ func newest(t testing.TB, s storage.Viewer) storage.View {
 	return v
 }
 
-// dump lists a view.
+// dump lists the records of a view.
 func dump(v storage.View) []string {
 	lines := []string{fmt.Sprint("revision ", v.Revision())}
 	for b := range v.Buckets() {

@@ -10,39 +10,39 @@ import (
 	"sync"
 )
 
-// topics are the places where cursors wait, by the part of the names that they
-// ask for, up to its last slash. A write wakes the topics of its name, not
-// those of other namespaces.
+// topics are the groups of waiting cursors, by the prefix of names that they follow, up
+// to its last slash. A write wakes the topics of its name, not those of other
+// namespaces.
 type topics struct {
 	byPrefix map[string]*topic
-	// choosy are the topics of one cursor each, which chooses what rouses it.
+	// choosy are topics with a WakeOn filter, of one cursor each.
 	choosy []*topic
 }
 
-// topic is where the cursors of one prefix wait.
+// topic is the group of waiting cursors of one prefix.
 type topic struct {
 	prefix  string
 	cursors int
-	// last is the newest revision that concerns the topic, dropped the newest one
-	// that is not kept any more.
+	// last is the newest revision of an event of the topic, dropped the newest one that
+	// is not kept any more.
 	last, dropped Revision
 
 	// wakeOn is [Range.WakeOn].
 	wakeOn func(Event) bool
 
-	// arming guards wake among readers, who hold the store's lock shared.
+	// arming guards wake among readers, who share the store's lock.
 	arming sync.Mutex
 	wake   *wake
 }
 
-// wake is closed by the first event after it was made, at that revision: who
-// waited for it has missed nothing before.
+// wake is fired by the first event of the topic after its creation; at is the revision
+// of that event: the waiting cursors have missed none before it.
 type wake struct {
 	fired chan struct{}
 	at    Revision
 }
 
-// join returns the topic of a prefix for one more cursor.
+// join adds a cursor to the topic of a prefix.
 func (ts *topics) join(prefix string, wakeOn func(Event) bool, last, dropped Revision) *topic {
 	if wakeOn != nil {
 		t := &topic{prefix: prefix, wakeOn: wakeOn, cursors: 1, last: last, dropped: dropped}
@@ -73,7 +73,7 @@ func (ts *topics) leave(t *topic) {
 	}
 }
 
-// of yields the topics that a name concerns.
+// of yields the topics that follow a name.
 func (ts *topics) of(name string) iter.Seq[*topic] {
 	return func(yield func(*topic) bool) {
 		for _, t := range ts.choosy {
@@ -97,7 +97,7 @@ func (ts *topics) of(name string) iter.Seq[*topic] {
 	}
 }
 
-// publish wakes who waits for an event, unless it is one to pass over.
+// publish wakes the cursors of the topic, unless WakeOn passes the event over.
 func (t *topic) publish(e Event) {
 	if t.wakeOn != nil && t.wake != nil && !t.wakeOn(e) {
 		return
@@ -123,7 +123,7 @@ func (ts *topics) wakeAll() {
 	}
 }
 
-// arm returns what the next event of the topic closes.
+// arm returns a wake that the next event of the topic closes.
 func (t *topic) arm() *wake {
 	t.arming.Lock()
 	defer t.arming.Unlock()
@@ -133,8 +133,8 @@ func (t *topic) arm() *wake {
 	return t.wake
 }
 
-// disarm ends the waiting of a cursor that chooses, and reports whether it was still
-// under way: then all that happened meanwhile was passed over.
+// disarm ends the waiting of a cursor with a filter, and reports whether it was still
+// waiting: then all events meanwhile were passed over.
 func (t *topic) disarm() bool {
 	if t.wakeOn == nil {
 		return false

@@ -225,7 +225,7 @@ func TestRefusedConfigurations(t *testing.T) {
 	}
 }
 
-func TestObjectsThatDoNotFitAreStoredWithoutRecord(t *testing.T) {
+func TestObjectsThatDoNotFitTheSchemaHaveNoManagedFields(t *testing.T) {
 	t.Parallel()
 	m, _ := endpoints(t)
 	obj := mustUpdate(t, m, empty(), widget(t, `spec: many`), "a")
@@ -296,7 +296,7 @@ func TestUpdatersBeyondTenAreFolded(t *testing.T) {
 	}
 }
 
-func TestUntrackedObjectsGetARecordAtTheirFirstApply(t *testing.T) {
+func TestUntrackedObjectsGetManagedFieldsAtTheirFirstApply(t *testing.T) {
 	t.Parallel()
 	m, _ := endpoints(t)
 	live := stored(widget(t, `spec: {colour: red}`))
@@ -401,7 +401,7 @@ func TestManagerNames(t *testing.T) {
 	}
 }
 
-func TestRecordsThatCannotBeReadAreRestored(t *testing.T) {
+func TestManagedFieldsThatCannotBeParsedAreRestored(t *testing.T) {
 	t.Parallel()
 	obj := widget(t, "")
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x", Operation: "Nonsense"}})

@@ -98,10 +98,10 @@ func objectFiller(seed int64) *randfill.Filler {
 	)
 }
 
-// TestRecordsOfCreationsAreThoseOfComparisons fills objects of all kinds at random and
+// TestManagedFieldsOfCreationsAgreeWithComparisons fills objects of all kinds at random and
 // compares the fields that the single pass attributes with those that a comparison with
 // an empty object finds.
-func TestRecordsOfCreationsAreThoseOfComparisons(t *testing.T) {
+func TestManagedFieldsOfCreationsAgreeWithComparisons(t *testing.T) {
 	t.Parallel()
 	all, shorter := 0, 0
 	kinds := builtInKinds(t)

@@ -16,9 +16,9 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
 
-// TestRecordsAreThoseOfTheLibrary applies random writes and compares each outcome,
+// TestManagedFieldsAgreeWithTheLibrary applies random writes and compares each outcome,
 // times included, with that of the library, which has no shortcuts.
-func TestRecordsAreThoseOfTheLibrary(t *testing.T) {
+func TestManagedFieldsAgreeWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, rememberedOutcomes)
 }

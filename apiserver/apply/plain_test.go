@@ -43,10 +43,10 @@ func builtIn(kind schema.GroupVersionKind, fresh func() Object) (main, status *M
 		New(Endpoint{Kind: kind, Types: types, New: fresh, Resets: resets("spec"), Subresource: "status"})
 }
 
-// TestRecordsOfTypedObjectsAreThoseOfTheLibrary changes random fields of Pods and
+// TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary changes random fields of Pods and
 // Deployments under several managers and compares all managedFields with those of the
 // library.
-func TestRecordsOfTypedObjectsAreThoseOfTheLibrary(t *testing.T) {
+func TestManagedFieldsOfTypedObjectsAgreeWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range map[schema.GroupVersionKind]func() Object{
 		corev1.SchemeGroupVersion.WithKind("Pod"):        func() Object { return &corev1.Pod{} },

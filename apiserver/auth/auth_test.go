@@ -70,7 +70,7 @@ func TestCertificatesNameUserAndGroups(t *testing.T) {
 	}
 }
 
-func TestRememberedCertificatesEndWhenTheyEnd(t *testing.T) {
+func TestCachedCertificatesExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		authority, key := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}, nil, nil)
@@ -92,9 +92,9 @@ func TestRememberedCertificatesEndWhenTheyEnd(t *testing.T) {
 	})
 }
 
-// TestWhatIsRememberedIsTheWholeChain: a certificate that is valid with an intermediate
+// TestCertificateCacheKeysTheWholeChain: a certificate that is valid with an intermediate
 // certificate is neither valid alone nor with another one.
-func TestWhatIsRememberedIsTheWholeChain(t *testing.T) {
+func TestCertificateCacheKeysTheWholeChain(t *testing.T) {
 	t.Parallel()
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}
 	authority, key := certificate(t, ca, nil, nil)
@@ -254,7 +254,7 @@ func TestImpersonationModes(t *testing.T) {
 	}
 }
 
-func TestRefusalIsThatOfTheModeThatServedLast(t *testing.T) {
+func TestImpersonationRefusalIsThatOfTheLastMode(t *testing.T) {
 	t.Parallel()
 	i := &auth.Impersonator{Authorizer: permissions{"impersonate /users/ /jane": true}}
 	a := &auth.Attributes{User: &auth.User{Name: "me"}, Verb: "list", ResourceRequest: true, Resource: "pods"}

@@ -83,7 +83,7 @@ func TestWebSocketsCarryTheirTokenAsASubprotocol(t *testing.T) {
 		"alone":              {"websocket", token, "", "", true},
 		"twice":              {"websocket", token + "," + token + ",x", "", "", true},
 		"damaged":            {"websocket", protocol + "!,x", "", "", true},
-		"of nobody":          {"websocket", protocol + "eA,x", "", "", true},
+		"of no known user":   {"websocket", protocol + "eA,x", "", "", true},
 		"not in a WebSocket": {"", token + ",x", "", token + ",x", false},
 		"none":               {"websocket", "x", "", "x", false},
 	} {

@@ -30,8 +30,8 @@ type Mutator interface {
 
 // Mutates reports whether an admission may change the object of a request.
 func Mutates(a Admission, r *AdmissionRequest) bool {
-	m, tells := a.(Mutator)
-	return !tells || m.Mutates(r)
+	m, ok := a.(Mutator)
+	return !ok || m.Mutates(r)
 }
 
 // Operation is what a write does to an object.

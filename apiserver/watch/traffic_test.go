@@ -21,9 +21,9 @@ func busy(perSecond int) (*watch.Traffic, time.Time) {
 	return traffic, now
 }
 
-// TestPausesFollowWhatIsSent: a watch pauses only while many events are sent, longer
+// TestPauseGrowsWithTheTraffic: a watch pauses only while many events are sent, longer
 // the more there are, up to a bound, and not for long after.
-func TestPausesFollowWhatIsSent(t *testing.T) {
+func TestPauseGrowsWithTheTraffic(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		perSecond int
@@ -51,9 +51,9 @@ func TestPausesFollowWhatIsSent(t *testing.T) {
 	}
 }
 
-// TestWatchesPauseUntilTheSameMoment: watches that send at different times send again
+// TestWatchesPauseUntilTheSameTime: watches that send at different times send again
 // together, at times that sending does not delay.
-func TestWatchesPauseUntilTheSameMoment(t *testing.T) {
+func TestWatchesPauseUntilTheSameTime(t *testing.T) {
 	t.Parallel()
 	traffic, now := busy(6_000)
 	var moments []time.Time
@@ -73,9 +73,9 @@ func TestWatchesPauseUntilTheSameMoment(t *testing.T) {
 	}
 }
 
-// TestSendingThatTakesLongIsNotPartOfThePause: a server that sends for most of a pause
+// TestPauseExcludesSlowSending: a server that sends for most of a pause
 // still waits for one.
-func TestSendingThatTakesLongIsNotPartOfThePause(t *testing.T) {
+func TestPauseExcludesSlowSending(t *testing.T) {
 	t.Parallel()
 	traffic, now := busy(6_000)
 	first := new(watch.Pace).Sent(traffic, now, 1)
@@ -85,10 +85,10 @@ func TestSendingThatTakesLongIsNotPartOfThePause(t *testing.T) {
 	}
 }
 
-// TestAWatchThatWaitsForOneEventWaitsNoMore: changes that follow from one another are
+// TestPaceStopsWaitingForSingleEvents: changes that follow from one another are
 // delayed a few times a second, not each of them; and a watch that gathers several
 // events goes on gathering.
-func TestAWatchThatWaitsForOneEventWaitsNoMore(t *testing.T) {
+func TestPaceStopsWaitingForSingleEvents(t *testing.T) {
 	t.Parallel()
 	traffic, begin := busy(50_000)
 	var others, chain, stream watch.Pace

@@ -108,7 +108,7 @@ func TestBookmarksComeWhenDueAndAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestNothingFollowsTheEnd(t *testing.T) {
+func TestStreamEmitsNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	s := watch.New(watch.Options{After: 1, Bookmarks: time.Minute})
 	for range s.Start(noTime, 1, nil) {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// SyncData flushes the contents but not the times of a file, with fdatasync: on a
-// file whose space is allocated already, this saves writing its inode.
+// SyncData flushes the contents but not the times of a file, with fdatasync: for a file
+// with allocated space this does not write its inode.
 func SyncData(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// SyncDir makes the names in a directory durable. File systems that cannot flush a
-// directory say that the call is invalid or unsupported: there is nothing to wait
-// for then.
+// SyncDir makes the names in a directory durable. File systems that cannot sync a
+// directory return an error for an invalid or unsupported call; it is ignored.
 func SyncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

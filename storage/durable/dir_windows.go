@@ -3,5 +3,5 @@
 
 package durable
 
-// SyncDir does nothing: NTFS journals its names itself.
+// SyncDir does nothing: NTFS journals names itself.
 func SyncDir(string) error { return nil }

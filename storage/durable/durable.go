@@ -1,9 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package durable makes files and directories that are there after a loss of power
-// once a call has returned, names included. It is small because the log of a store,
-// the keys of a control plane and the files of the command line share nothing else.
+// Package durable creates files and directories that survive a loss of power once a
+// call has returned, names included. It is a package of its own because the log of a
+// store, the keys of a control plane and the files of the command line share it and
+// nothing else.
 package durable
 
 import (
@@ -15,8 +16,8 @@ import (
 	"path/filepath"
 )
 
-// MkdirAll makes a directory and its parents, durably. One that exists is made
-// durable as well: the process that made it may have been killed before it was.
+// MkdirAll creates a directory and its parents, durably. One that exists is made
+// durable as well: the process that created it may have been killed before.
 func MkdirAll(path string, mode fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), mode, SyncDir)
 }
@@ -28,7 +29,7 @@ func mkdirAll(path string, mode fs.FileMode, sync func(string) error) error {
 	case err == nil && !info.IsDir():
 		return &fs.PathError{Op: "mkdir", Path: path, Err: errors.New("a file has this name")}
 	case err == nil:
-		// Whoever may not read the parent has not made the directory.
+		// A process that cannot read the parent has not created the directory.
 		if err := sync(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
@@ -45,8 +46,8 @@ func mkdirAll(path string, mode fs.FileMode, sync func(string) error) error {
 	return sync(parent)
 }
 
-// WriteFile writes a file as [Replace] does. A file that has the contents already
-// keeps its time.
+// WriteFile writes a file as [Replace] does. A file that has the contents already keeps
+// its modification time.
 func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
 		return errors.Join(os.Chmod(path, mode), SyncDir(filepath.Dir(path)))
@@ -57,10 +58,10 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	})
 }
 
-// Replace writes a file so that readers, and whoever comes after a crash, see the
-// old one or the new one and never a part. When it returns, the new one is
-// durable. When write fails, the old one stays. A crash may leave a file whose
-// name begins with a dot and that of the file, and is of no use.
+// Replace writes a file so that readers, also after a crash, see the old one or the new
+// one and never a part. When it returns, the new one is durable. If write fails, the
+// old one stays. A crash may leave a temporary file whose name begins with a dot and
+// that of the file.
 func Replace(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
@@ -69,7 +70,7 @@ func Replace(path string, mode fs.FileMode, write func(io.Writer) error) (err er
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(temp.Name()) // the first error is the one to report
+			_ = os.Remove(temp.Name()) // the first error is reported
 		}
 	}()
 	err = errors.Join(write(temp), temp.Chmod(mode))

@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// Every name on the way is flushed in the directory that has it, before the next
-// one is made in it.
+// Every new directory is synced in its parent before the next one is created in it.
 func TestMkdirAllFlushesEveryNameThatItMakes(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

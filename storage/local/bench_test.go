@@ -40,8 +40,8 @@ func bare(b *testing.B, dir string, n int) time.Duration {
 	return time.Since(began) / time.Duration(n)
 }
 
-// Durable creates of 2 KB by some writers, compared with one writer that appends
-// as much to a file and calls fdatasync. The two take turns.
+// BenchmarkCommit compares durable creates of 2 KB by several writers with one writer
+// that appends as much to a file and calls fdatasync. The two take turns.
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(writers), func(b *testing.B) {
@@ -78,7 +78,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// Opening a store with 16 MiB of log, and one with a checkpoint of as much.
+// BenchmarkOpen opens a store with 16 MiB of log, and one with a checkpoint of that
+// size.
 func BenchmarkOpen(b *testing.B) {
 	for _, checkpoint := range []bool{false, true} {
 		b.Run(fmt.Sprint("checkpoint ", checkpoint), func(b *testing.B) {

@@ -37,7 +37,7 @@ func (c *checkpoints) wantsRotation() bool {
 	return c.rotate
 }
 
-// add tells of a new segment.
+// add records a new segment.
 func (c *checkpoints) add(f file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *checkpoints) add(f file) {
 	c.rotate = false
 }
 
-// grow counts what was logged and begins a checkpoint when it is due.
+// grow counts logged bytes and starts a checkpoint when it is due.
 func (c *checkpoints) grow(l *log, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,15 +57,15 @@ func (c *checkpoints) grow(l *log, n int64) {
 	c.running, c.cancel = true, cancel
 	c.done.Go(func() {
 		defer cancel()
-		_ = l.checkpoint(ctx) // reported
+		_ = l.checkpoint(ctx) // the error is reported by OnCheckpoint
 		c.mu.Lock()
 		c.running = false
 		c.mu.Unlock()
 	})
 }
 
-// stop ends the checkpoint in the background, waits for any other and lets none
-// begin any more.
+// stop cancels the checkpoint in the background, waits for any other and prevents
+// further ones.
 func (c *checkpoints) stop() {
 	c.mu.Lock()
 	c.stopped = true
@@ -78,7 +78,7 @@ func (c *checkpoints) stop() {
 	defer c.writing.Unlock()
 }
 
-// checkpoint writes the newest state and removes what that replaces.
+// checkpoint writes the newest state and removes the files that it replaces.
 func (l *log) checkpoint(ctx context.Context) error {
 	c := &l.checkpoints
 	c.writing.Lock()
@@ -86,7 +86,7 @@ func (l *log) checkpoint(ctx context.Context) error {
 	began := time.Now()
 	c.mu.Lock()
 	stopped, logged := c.stopped, c.logged
-	// Segments are removed whole, so the one under way ends here.
+	// Segments are removed as a whole, so the current one ends here.
 	c.rotate = true
 	c.mu.Unlock()
 	if stopped {
@@ -102,7 +102,7 @@ func (l *log) checkpoint(ctx context.Context) error {
 		info.Err = c.prune(l.dir, uint64(v.Revision()))
 	}
 	c.mu.Lock()
-	c.logged -= logged // a failed one is tried again after as much
+	c.logged -= logged // a failed one is retried after as many bytes
 	if info.Err == nil {
 		c.size = info.Bytes
 	}
@@ -151,7 +151,7 @@ func writeCheckpoint(ctx context.Context, dir vfs.Dir, v storage.View) (int64, e
 	return counter.n, err
 }
 
-// countingWriter counts what passes.
+// countingWriter counts written bytes.
 type countingWriter struct {
 	w io.Writer
 	n int64

@@ -32,11 +32,11 @@ func crashRounds(t *testing.T) int {
 	return 600
 }
 
-// Every round is a life of a store in several sessions on a hostile file system:
-// with an error of the disk at a random operation, without space for a while, or on
-// a full disk that copies on write. Each session ends at a random operation: in a
-// crash of the machine, in a crash of the process, or cleanly. What the next one
-// finds is checked against what was acknowledged and seen.
+// Every round opens a store in several sessions on a hostile file system: with a disk
+// error at a random operation, without space for a while, or on a full disk that copies
+// on write. Each session ends at a random operation: in a crash of the machine, in a
+// crash of the process, or cleanly. The state that the next session finds is compared
+// with what was acknowledged and read.
 func TestNothingAcknowledgedIsLostInCrashes(t *testing.T) {
 	t.Parallel()
 	const parallel = 4
@@ -54,7 +54,7 @@ func TestNothingAcknowledgedIsLostInCrashes(t *testing.T) {
 	}
 }
 
-// life is what the test knows of a store.
+// life is the test's knowledge of a store.
 type life struct {
 	*testing.T
 	seed, session int
@@ -63,8 +63,8 @@ type life struct {
 
 	mu       sync.Mutex
 	acked    map[storage.Key]outcome // the newest acknowledged write of each key
-	inFlight map[storage.Key]string  // writes of which the outcome is unknown
-	newest   storage.Revision        // the newest revision that anybody was shown
+	inFlight map[storage.Key]string  // writes with an unknown outcome
+	newest   storage.Revision        // the newest revision that a reader has seen
 	writes   atomic.Int64
 }
 
@@ -80,8 +80,8 @@ func (l *life) failf(format string, args ...any) {
 
 var errCrashed = errors.New("the machine has crashed")
 
-// live opens the store, checks it, works until the end comes, and leaves the
-// directory as that left it.
+// live opens the store, checks it, writes until the session ends, and leaves the
+// directory in that state.
 func (l *life) live() {
 	ops, at, end := 0, l.rng.IntN(120), 20+l.rng.IntN(200)
 	fault, ending := diskFault(l.rng.IntN(6)), sessionEnd(min(l.rng.IntN(4), int(endPowerLoss)))
@@ -106,7 +106,7 @@ func (l *life) live() {
 	if err == nil {
 		l.check(s)
 		l.work(s)
-		s.Close() // may fail, as the machine has crashed
+		s.Close() // may fail after a crash of the machine
 	} else if !errors.Is(err, errCrashed) && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) {
 		l.failf("open: %v", err)
 	}
@@ -119,7 +119,7 @@ func (l *life) live() {
 	}
 }
 
-// diskFault is what goes wrong in a session.
+// diskFault is the fault of a session.
 type diskFault int
 
 const (
@@ -140,8 +140,8 @@ const (
 	endPowerLoss
 )
 
-// watchSyncs injects faults, and fails the test when a file whose flush has failed
-// is written or flushed again.
+// watchSyncs injects faults, and fails the test if a file whose sync failed is written
+// or synced again.
 func (l *life) watchSyncs(fault func(vfs.Op) error) {
 	lost := map[string]bool{}
 	l.dir.Inject = func(op vfs.Op, name string) error {
@@ -159,8 +159,7 @@ func (l *life) watchSyncs(fault func(vfs.Op) error) {
 	}
 }
 
-// check compares what recovery found with what is known, and makes that the new
-// knowledge.
+// check compares the recovered state with the known one, and makes it the new one.
 func (l *life) check(s *Store) {
 	v, err := s.View(context.Background(), 0)
 	if err != nil {
@@ -190,12 +189,12 @@ func (l *life) check(s *Store) {
 	l.newest = v.Revision()
 }
 
-// checkHistory checks that the history that was recovered leads to the state.
+// checkHistory checks that the recovered history leads to the state.
 func (l *life) checkHistory(s *Store, v storage.View) {
 	for after := v.Revision(); after >= 0; after-- {
 		c, err := s.Watch(storage.Range{}, after)
 		if err != nil {
-			return // compacted: what is kept was checked
+			return // compacted: the kept part was checked
 		}
 		b, err := c.Poll()
 		c.Close()
@@ -211,12 +210,12 @@ func crashKey(i int) storage.Key {
 	return storage.Key{Bucket: fmt.Sprint("b", i%2), Name: fmt.Sprint("ns/", i)}
 }
 
-// stamped returns the value as it is stored.
+// stamped returns a value as it is stored.
 func (l *life) stamped(value string, rev storage.Revision) string {
 	return strings.Replace(value, "rv=", fmt.Sprintf("rv=%d", rev), 1)
 }
 
-// work writes with some writers, a watcher and checkpoints until it fails.
+// work writes with several writers, a watcher and checkpoints until it fails.
 func (l *life) work(s *Store) {
 	writers := 1 + l.rng.IntN(4)
 	var wg sync.WaitGroup
@@ -246,7 +245,7 @@ func (l *life) work(s *Store) {
 	}
 }
 
-// write makes one write and reports whether there may be another.
+// write makes one write and reports whether another may follow.
 func (l *life) write(s *Store, rng *rand.Rand, k storage.Key) bool {
 	w := storage.Write{Key: k, Expect: storage.AnyRevision}
 	value := ""
@@ -270,7 +269,7 @@ func (l *life) write(s *Store, rng *rand.Rand, k storage.Key) bool {
 		return true
 	case errors.Is(err, storage.ErrFull):
 		if rng.IntN(3) == 0 {
-			l.dir.SetDisk(vfs.Disk{}) // somebody has made room
+			l.dir.SetDisk(vfs.Disk{}) // space is freed
 		}
 		return true // nothing was kept
 	case errors.Is(err, storage.ErrPoisoned):

@@ -61,7 +61,7 @@ func dump(t testing.TB, s storage.Store) string {
 	return b.String()
 }
 
-func TestFilesAreTheirOwnersAlone(t *testing.T) {
+func TestFilesAreReadableByTheirOwnerOnly(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a", "data")
 	s := openIn(t, dir)

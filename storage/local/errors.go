@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// ErrNotEmpty: a snapshot is restored into new directories only.
+// ErrNotEmpty: a snapshot can only be restored into a new directory.
 var ErrNotEmpty = errors.New("the directory has a store already; choose an empty one")
 
 // InUseError reports that another process has the store open.
@@ -20,11 +20,11 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by another process; stop it or choose another directory", e.Dir)
 }
 
-// FormatError reports a data directory that this program cannot read.
+// FormatError reports a data directory with an unsupported format.
 type FormatError struct {
-	// Found is the version of the directory, 0 when it names none.
+	// Found is the version of the directory, 0 if it has none.
 	Found int
-	// Known is the newest version that this program knows.
+	// Known is the newest version that this program supports.
 	Known int
 }
 

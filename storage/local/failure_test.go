@@ -41,7 +41,7 @@ func tryPut(s storage.Store, name string) error {
 	return err
 }
 
-// names lists the bucket that put fills.
+// names lists the names in the test's bucket.
 func names(t testing.TB, s storage.Store) []string {
 	t.Helper()
 	v, err := s.View(context.Background(), 0)
@@ -55,7 +55,7 @@ func names(t testing.TB, s storage.Store) []string {
 	return out
 }
 
-// logs lists the segments of a directory.
+// logs lists the segments in a directory.
 func logs(t testing.TB, dir vfs.Dir) []string {
 	t.Helper()
 	all, err := dir.List()
@@ -65,7 +65,7 @@ func logs(t testing.TB, dir vfs.Dir) []string {
 	return slices.DeleteFunc(all, func(n string) bool { return !strings.HasSuffix(n, logSuffix) })
 }
 
-// frameEnds returns where the frames of the only segment end.
+// frameEnds returns the ends of the frames in the only segment.
 func frameEnds(t testing.TB, dir *vfs.Crash) []int {
 	t.Helper()
 	data := dir.Contents(logs(t, dir)[0])
@@ -82,7 +82,7 @@ func frameEnds(t testing.TB, dir *vfs.Crash) []int {
 	}
 }
 
-// three returns a directory with three writes, closed or left by a kill.
+// three returns a directory with three writes, closed or killed.
 func three(t testing.TB, closed bool) *vfs.Crash {
 	t.Helper()
 	dir := vfs.NewCrash()
@@ -102,9 +102,9 @@ func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []bool{false, true} {
 		ends := frameEnds(t, three(t, closed))
-		last := ends[2] // the third write is the end of what a kill left
+		last := ends[2] // the third write is the last in a killed segment
 		if closed {
-			last = ends[3] // here the mark follows it
+			last = ends[3] // here the end mark follows it
 		}
 		for at := frame.HeaderSize; at < last; at++ {
 			dir := three(t, closed)
@@ -147,7 +147,7 @@ func TestATornEndIsDropped(t *testing.T) {
 func TestMissingSegmentsAreNoticed(t *testing.T) {
 	t.Parallel()
 	dir := vfs.NewCrash()
-	for _, name := range []string{"a", "b", "c"} { // a segment each
+	for _, name := range []string{"a", "b", "c"} { // one segment each
 		s := mustOpen(t, dir)
 		put(t, s, name)
 		s.Close()
@@ -222,7 +222,7 @@ func TestAFailedWriteOrSyncPoisonsUntilReopened(t *testing.T) {
 		if !slices.Contains(found, "a") || slices.Contains(found, "c") {
 			t.Fatalf("%s: recovered %v", op, found)
 		}
-		// What was found must stay, although the disk never confirmed it.
+		// The write that was found must stay, although the disk never confirmed it.
 		s = mustOpen(t, dir.PowerLoss(rand.New(rand.NewPCG(2, 2))))
 		if got := names(t, s); !slices.Equal(got, found) {
 			t.Fatalf("%s: after a loss of power %v, before %v", op, got, found)
@@ -230,10 +230,10 @@ func TestAFailedWriteOrSyncPoisonsUntilReopened(t *testing.T) {
 	}
 }
 
-// A kill in the middle of a recovery leaves a segment whose name is not durable.
-// Who opens the store then and only reads must make it so, or shows what a loss of
-// power takes back.
-func TestWhatARecoveryShowsSurvivesAPowerLoss(t *testing.T) {
+// A kill during recovery leaves a segment whose name is not durable. A process that
+// opens the store then and only reads must make it durable, or else shows data that a
+// loss of power removes.
+func TestRecoveredWritesSurviveAPowerLoss(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		dir := vfs.NewCrash()
@@ -399,7 +399,7 @@ func FuzzOpen(f *testing.F) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		// What was accepted once is accepted again, and the same.
+		// What was accepted once is accepted again, with the same contents.
 		s = mustOpen(t, dir)
 		if again := names(t, s); !slices.Equal(found, again) {
 			t.Fatalf("found %v, then %v", found, again)

@@ -16,8 +16,8 @@ import (
 	"github.com/steer-dev/steer/storage/internal/vfs"
 )
 
-// stepFaults are what may go wrong at a step: an error as of one operation, and
-// for how many operations it lasts.
+// stepFaults are the faults at a step: an error from one operation on, and for how many
+// operations it lasts.
 var stepFaults = []struct {
 	name  string
 	err   error
@@ -31,10 +31,10 @@ var stepFaults = []struct {
 	{"crash", errCrashed, 1 << 30},
 }
 
-// One short life of a store, from the empty directory through checkpoints and
-// restarts, with every fault at every operation on the file system, and every end
-// after it. A write that fails leaves a torn frame: a half of it is done, and of
-// that a loss of power leaves any blocks.
+// One short life of a store, from the empty directory through checkpoints and restarts,
+// with every fault at every file system operation, and every end after it. A write that
+// fails leaves a torn frame: half of it is written, and a loss of power keeps any
+// blocks of that.
 func TestEveryFaultAtEveryStepIsSurvived(t *testing.T) {
 	t.Parallel()
 	steps := faultAt(t, 1<<30, 0, 0)
@@ -53,7 +53,7 @@ func TestEveryFaultAtEveryStepIsSurvived(t *testing.T) {
 	}
 }
 
-// faultAt lives that life with a fault at an operation, and returns the number of
+// faultAt runs that life with a fault at an operation, and returns the number of
 // operations. The end is a clean one, a kill, or a loss of power.
 func faultAt(t *testing.T, at, kind, end int) int {
 	t.Helper()
@@ -85,7 +85,7 @@ func faultAt(t *testing.T, at, kind, end int) int {
 	default:
 		l.dir = l.dir.PowerLoss(l.rng)
 	}
-	// What is there now is all there, and is there to stay.
+	// The recovered state is complete and stays.
 	for range 2 {
 		s, err := open(l.dir, Options{CheckpointBytes: -1})
 		if err != nil {
@@ -98,8 +98,8 @@ func faultAt(t *testing.T, at, kind, end int) int {
 	return ops
 }
 
-// script is a session of writes and checkpoints. It reports whether another one
-// may follow.
+// script is a session of writes and checkpoints. It reports whether another one may
+// follow.
 func (l *life) script(crashed func() bool) bool {
 	s, err := open(l.dir, Options{CheckpointBytes: -1})
 	if err != nil {
@@ -111,7 +111,7 @@ func (l *life) script(crashed func() bool) bool {
 	l.check(s)
 	l.put(s, crashKey(0), "rv=;1")
 	_ = s.Checkpoint(context.Background()) // may fail
-	// This one begins a segment and does not fit into its first zeros.
+	// This one begins a segment and is larger than its first zeros.
 	l.put(s, crashKey(1), "rv=;2"+strings.Repeat("x", 2*minAhead))
 	_ = s.Checkpoint(&meanwhile{context.Background(), func() { l.put(s, crashKey(2), "rv=;3") }})
 	l.put(s, crashKey(3), "rv=;4")
@@ -121,7 +121,7 @@ func (l *life) script(crashed func() bool) bool {
 	return !crashed()
 }
 
-// put makes one write, a deletion if there is no value, and notes what is known of it.
+// put makes one write, a deletion if there is no value, and records its outcome.
 func (l *life) put(s *Store, k storage.Key, value string) {
 	w := storage.Write{Key: k, Expect: storage.AnyRevision}
 	if value != "" {
@@ -133,10 +133,10 @@ func (l *life) put(s *Store, k storage.Key, value string) {
 	case err == nil:
 		l.newest = max(l.newest, rec.Modified)
 		l.acked[k] = outcome{rec.Modified, l.stamped(value, rec.Modified)}
-	case errors.Is(err, storage.ErrConflict): // a deletion of what an earlier fault has kept away
+	case errors.Is(err, storage.ErrConflict): // a deletion of a key whose creation failed earlier
 	case errors.Is(err, storage.ErrFull):
 	case errors.Is(err, storage.ErrPoisoned):
-		if !errors.Is(before, storage.ErrPoisoned) { // later ones have not been tried
+		if !errors.Is(before, storage.ErrPoisoned) { // further writes are not attempted
 			l.inFlight[k] = value
 		}
 	default:
@@ -147,8 +147,8 @@ func (l *life) put(s *Store, k storage.Key, value string) {
 	}
 }
 
-// A flush that fails is not tried again, and nothing is acknowledged after it.
-func TestNoFlushIsTriedTwice(t *testing.T) {
+// A sync that fails is not retried, and nothing is acknowledged after it.
+func TestFailedSyncsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
 		dir := vfs.NewCrash()

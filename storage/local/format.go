@@ -18,14 +18,14 @@ import (
 	"github.com/steer-dev/steer/storage/internal/vfs"
 )
 
-// formatVersion is the version of the layout that this program writes. A change
-// that an older program would misread raises it, gives checkFormat a step from
-// the version before, and adds a golden directory to testdata.
+// formatVersion is the version of the layout that this program writes. A change that an
+// older program would misread increments it, adds a migration step to checkFormat, and
+// adds a golden directory to testdata.
 const formatVersion = 1
 
 const formatName = "FORMAT"
 
-// checkFormat refuses a directory of a newer format, and makes a new one ready.
+// checkFormat refuses a directory of a newer format, and initialises a new one.
 func checkFormat(dir vfs.Dir) error {
 	f, err := dir.Open(formatName, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +63,8 @@ func writeFormat(dir vfs.Dir) error {
 	})
 }
 
-// replace writes a file so that after a crash either the old or the new one is
-// there, and the new one once it returns.
+// replace writes a file so that after a crash either the old or the new one exists, and
+// the new one once it returns.
 func replace(dir vfs.Dir, name string, write func(io.Writer) error) error {
 	tmp := name + tmpSuffix
 	f, err := dir.Open(tmp, true)
@@ -82,7 +82,7 @@ func replace(dir vfs.Dir, name string, write func(io.Writer) error) error {
 		err = dir.Rename(tmp, name)
 	}
 	if err != nil {
-		_ = dir.Remove(tmp) // the next start does
+		_ = dir.Remove(tmp) // the next start removes it
 		return err
 	}
 	return dir.Sync()
@@ -103,15 +103,15 @@ type file struct {
 	revision uint64
 }
 
-// files are those of a data directory, oldest first.
+// files are those in a data directory, oldest first.
 type files struct {
 	snapshots, segments []file
-	leftovers           []string // of what a crash interrupted
+	leftovers           []string // of interrupted operations
 }
 
 func (f *files) empty() bool { return len(f.snapshots)+len(f.segments) == 0 }
 
-// survey finds the files of a store in a directory.
+// survey lists the files of a store in a directory.
 func survey(dir vfs.Dir) (*files, error) {
 	names, err := dir.List()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/steer-dev/steer/storage/internal/vfs"
 )
 
-// meanwhile is a context that is looked at between the parts of a checkpoint.
+// meanwhile is a context that calls a function when Err is checked between the parts of
+// a checkpoint.
 type meanwhile struct {
 	context.Context
 	do func()
@@ -28,7 +29,8 @@ func (m *meanwhile) Err() error {
 	return nil
 }
 
-// full makes room for a new segment, but not for the write that it is for.
+// fillAtNewSegment leaves space for a new segment, but not for the write that it is
+// for.
 func fillAtNewSegment(t *testing.T, s *Store, dir *vfs.Crash) {
 	t.Helper()
 	dir.SetDisk(vfs.Disk{Bounded: true, Free: minAhead})
@@ -39,8 +41,8 @@ func fillAtNewSegment(t *testing.T, s *Store, dir *vfs.Crash) {
 	dir.SetDisk(vfs.Disk{})
 }
 
-// A segment that holds nothing yet is the next one as well: it must not be
-// counted twice, or the checkpoint removes it as what it has replaced.
+// An empty segment is also the next one: it must not be counted twice, or the
+// checkpoint removes it as replaced.
 func TestACheckpointKeepsASegmentThatBeganOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, reopened := range []bool{false, true} {
@@ -68,9 +70,9 @@ func TestACheckpointKeepsASegmentThatBeganOnAFullDisk(t *testing.T) {
 	}
 }
 
-// On such file systems a write may find no space where zeros were written
-// before. The outcome of a frame that was begun is unknown then, so that nothing
-// more is acknowledged until the store is opened again.
+// On such file systems a write may find no space where zeros were written before. The
+// outcome of a started frame is then unknown, so the store acknowledges nothing until
+// it is reopened.
 func TestAFullDiskThatCopiesOnWriteIsSurvived(t *testing.T) {
 	t.Parallel()
 	for free := 0; free < 6*minAhead; free += 777 {

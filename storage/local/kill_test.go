@@ -19,7 +19,7 @@ import (
 	"github.com/steer-dev/steer/storage/local"
 )
 
-// victimDir names the data directory to a process that is to be killed.
+// victimDir names the data directory for a process that will be killed.
 const victimDir = "STEER_VICTIM_DIR"
 
 func TestMain(m *testing.M) {
@@ -35,9 +35,8 @@ func TestMain(m *testing.M) {
 
 const victimWriters = 8
 
-// victim writes and watches until it is killed, and tells of every
-// acknowledgement and event. The n-th write of a writer has the value n; every
-// seventh is a deletion.
+// victim writes and watches until it is killed, and prints every acknowledgement and
+// event. The n-th write of a writer has the value n; every seventh is a deletion.
 func victim(dir, life string) error {
 	s, err := local.Open(dir, local.Options{CheckpointBytes: 256 << 10})
 	if err != nil {
@@ -107,7 +106,7 @@ func TestNothingAcknowledgedIsLostInKills(t *testing.T) {
 	var shown storage.Revision
 	for life := range kills {
 		shown = max(shown, runVictim(t, dir, fmt.Sprint(life), 1+rng.IntN(1500), acked))
-		// Every other time, the next victim recovers what this one left.
+		// Every other time, the next process recovers what this one left.
 		if rng.IntN(2) == 0 || life == kills-1 {
 			s := openIn(t, dir)
 			v, err := s.View(context.Background(), 0)
@@ -126,8 +125,8 @@ func TestNothingAcknowledgedIsLostInKills(t *testing.T) {
 	t.Logf("%d kills, %d revisions", kills, shown)
 }
 
-// checkVictim checks that the newest write of a key is the one that was last
-// acknowledged, or the one after.
+// checkVictim checks that the newest write of a key is the last acknowledged one, or
+// the one after it.
 func checkVictim(t *testing.T, v storage.View, k storage.Key, acked int) {
 	t.Helper()
 	rec := v.Get(k)
@@ -143,8 +142,8 @@ func checkVictim(t *testing.T, v storage.View, k storage.Key, acked int) {
 	}
 }
 
-// runVictim starts a process and kills it after it has said some lines. It
-// returns the newest revision that was shown.
+// runVictim starts a process and kills it after a number of lines. It returns the
+// newest revision that it printed.
 func runVictim(t *testing.T, dir, life string, lines int, acked map[storage.Key]int) (shown storage.Revision) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

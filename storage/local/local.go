@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local is the durable store of one machine: the memory store of package
-// storage with a log on disk. [Open] gives a storage.Store whose acknowledged
-// writes survive the death of the process and the loss of power, and whose
-// readers never see a write that would not.
+// Package local is the durable store for one machine: the memory store of package
+// storage with a log on disk. [Open] returns a storage.Store whose acknowledged writes
+// survive the end of the process and the loss of power, and whose readers never see a
+// write that would not.
 //
 // # The data directory
 //
@@ -14,33 +14,32 @@
 //	<revision>.log            the log segment that begins with that revision
 //	*.tmp                     being written; worth nothing after a crash
 //
-// A write is one change in a frame of the newest segment; all writes that wait
-// while a frame is being made durable share the next one, so that one flush
-// pays for many (see storage.Journal). When the log has outgrown the last
-// checkpoint, a goroutine writes the next one from a view while writes go on,
-// and removes what it replaces. There is no other goroutine.
+// A write is one change in a frame of the newest segment; all writes that arrive while
+// a frame is being made durable share the next one, so that they share one sync (see
+// storage.Journal). When the log is larger than the last checkpoint, a goroutine writes
+// the next one from a view while writes continue, and removes the files that it
+// replaces. There is no other goroutine.
 //
 // # Recovery
 //
-// Opening reads the newest checkpoint and the segments after it; their changes
-// become the history again, so that watches resume where they were. Every frame
-// has a checksum, every segment says with which revision it begins, and a clean
-// [Store.Close] ends it with a mark. So a torn end, which a crash leaves and
-// nobody was promised, is told from damage in the middle: the former is dropped,
-// the latter refused with an error that names the file and the offset. What a
-// crash left in the newest segment is written anew before it is served, because
-// after a failed fsync the page cache may show what the disk does not have.
+// Opening reads the newest checkpoint and the segments after it; their changes become
+// the history again, so that watches resume. Every frame has a checksum, every segment
+// names its first revision, and a clean [Store.Close] ends it with a mark. So a torn
+// end, which a crash leaves and which was never acknowledged, is distinguished from
+// damage in the middle: the former is dropped, the latter refused with an error that
+// names the file and the offset. The newest segment after a crash is rewritten before
+// it is served, because after a failed fsync the page cache may show data that the disk
+// does not have.
 //
 // # Failure
 //
-// A write to the log or an fsync that fails poisons the store: it acknowledges
-// nothing any more, Health says why, reads and watches go on. Opening it again
-// recovers everything that was acknowledged. A full disk is no failure of this
-// kind: space is claimed before it is needed, so the write is refused as a whole
-// with storage.ErrFull, and the next one succeeds once there is space. Where a file
-// system copies on write, claiming reserves nothing, and a frame may find the disk
-// full after it was begun: that poisons the store, and the way back is to make room
-// and open it again.
+// A write to the log or an fsync that fails poisons the store: it acknowledges no
+// further writes, Health returns the cause, reads and watches continue. Reopening
+// recovers all acknowledged writes. A full disk is no such failure: space is reserved
+// before it is needed, so the write is refused as a whole with storage.ErrFull, and the
+// next one succeeds once there is space. On a file system that copies on write,
+// reserving has no effect, and a started frame may find the disk full: that poisons the
+// store; free space and reopen it.
 package local
 
 import (
@@ -57,21 +56,20 @@ import (
 	"github.com/steer-dev/steer/storage/internal/vfs"
 )
 
-// Options configures a [Store]. The zero value is good.
+// Options configures a [Store]. The zero value is the default.
 type Options struct {
 	// HistoryAge and HistoryBytes are those of storage.MemoryOptions.
 	HistoryAge   time.Duration
 	HistoryBytes int
-	// CheckpointBytes is the size of the log at which a checkpoint is written; a
-	// log smaller than the last checkpoint is not worth a new one either. 0 means
-	// 16 MiB, -1 only [Store.Checkpoint].
+	// CheckpointBytes is the size of the log at which a checkpoint is written, unless
+	// the last checkpoint was larger. 0 means 16 MiB, -1 only [Store.Checkpoint].
 	CheckpointBytes int64
-	// OnCheckpoint, if set, is told of every checkpoint that ended, also of one
-	// that failed: the log is kept then, and the next one tries again.
+	// OnCheckpoint, if set, is called after every checkpoint, also after one that
+	// failed: the log is then kept, and the next one tries again.
 	OnCheckpoint func(Checkpoint)
 }
 
-// Checkpoint tells of one.
+// Checkpoint describes a finished checkpoint.
 type Checkpoint struct {
 	Revision storage.Revision
 	Bytes    int64
@@ -86,10 +84,10 @@ type Store struct {
 	release io.Closer // of the lock
 }
 
-// Open opens the store in a directory, which is made if it does not exist, with
-// mode 0700. It fails with an [*InUseError] when another process has it open, a
-// [*FormatError] when a newer program wrote it, and a *storage.CorruptError when
-// it is damaged.
+// Open opens the store in a directory, which is created with mode 0700 if it does not
+// exist. It fails with an [*InUseError] if another process has it open, a
+// [*FormatError] if a newer program wrote it, and a *storage.CorruptError if it is
+// damaged.
 func Open(dir string, o Options) (*Store, error) {
 	lock, err := claim(dir)
 	if err != nil {
@@ -104,7 +102,7 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// claim makes the directory and locks it.
+// claim creates and locks the directory.
 func claim(dir string) (io.Closer, error) {
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: choose a directory that this user can write to", err)
@@ -119,7 +117,7 @@ func claim(dir string) (io.Closer, error) {
 	return lock, nil
 }
 
-// open opens the store in a directory that is this process's own.
+// open opens the store in a locked directory.
 func open(dir vfs.Dir, o Options) (*Store, error) {
 	if err := checkFormat(dir); err != nil {
 		return nil, full(err)
@@ -151,12 +149,12 @@ func open(dir vfs.Dir, o Options) (*Store, error) {
 	return &Store{Memory: memory, log: l}, nil
 }
 
-// Checkpoint writes a checkpoint of the newest state now and removes what it
-// replaces. It waits for one that is under way first.
+// Checkpoint writes a checkpoint of the newest state and removes the files that it
+// replaces. It waits for one that is in progress first.
 func (s *Store) Checkpoint(ctx context.Context) error { return s.log.checkpoint(ctx) }
 
-// Close waits for the writes and the checkpoint under way, ends the log and
-// releases the directory. It is idempotent.
+// Close waits for the writes and the checkpoint in progress, ends the log and releases
+// the directory. It is idempotent.
 func (s *Store) Close() error {
 	err := s.Memory.Close()
 	if s.release != nil {
@@ -165,9 +163,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Restore makes a new data directory from a snapshot that storage.Save wrote.
-// It refuses a directory that has a store already, and leaves nothing that Open
-// accepts when it fails.
+// Restore creates a data directory from a snapshot that storage.Save wrote. It refuses
+// a directory that has a store, and leaves nothing that Open accepts if it fails.
 func Restore(dir string, r io.Reader) error {
 	lock, err := claim(dir)
 	if err != nil {
@@ -192,7 +189,7 @@ func restore(dir vfs.Dir, v storage.View) error {
 	if !found.empty() {
 		return ErrNotEmpty
 	}
-	// The format is written last: without it, nobody takes this for a store.
+	// The format is written last: without it, the directory is not a store.
 	if _, err := writeCheckpoint(context.Background(), dir, v); err != nil {
 		return full(err)
 	}

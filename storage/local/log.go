@@ -17,12 +17,12 @@ import (
 const (
 	// segmentBytes is the size at which the log goes on in a new segment.
 	segmentBytes = 16 << 20
-	// A segment is filled with zeros ahead of its frames: flushing a write into
-	// space that has been written before needs no change of the inode, which
-	// halves the latency. The steps double up to maxAhead.
+	// A segment is filled with zeros ahead of its frames: syncing a write into space
+	// that has been written before changes no metadata of the file, which halves the
+	// latency. The steps double up to maxAhead.
 	minAhead = 16 << 10
 	maxAhead = 1 << 20
-	// keepBuffer bounds the buffer that is kept between groups.
+	// keepBuffer bounds the buffer that is reused between groups.
 	keepBuffer = 256 << 10
 )
 
@@ -47,11 +47,11 @@ type segment struct {
 	file   vfs.File
 	name   string
 	header frame.Header
-	size   int64 // of what was written
+	size   int64 // of the written part
 	ahead  int64 // end of the space that was zeroed
 }
 
-// begin takes over from recovery. The next write begins a new segment.
+// begin continues after recovery. The next write begins a new segment.
 func (l *log) begin(m *storage.Memory, found *files, r *recovery) {
 	l.memory = m
 	l.last = r.last
@@ -92,8 +92,8 @@ func (l *log) append(changes []storage.Change) error {
 	return nil
 }
 
-// full classifies the failure of a step that leaves things as they were: for
-// want of space, it can be tried again.
+// full converts the error of a step that has no effect if it fails: for lack of space,
+// it can be retried.
 func full(err error) error {
 	if vfs.IsFull(err) {
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
@@ -101,9 +101,9 @@ func full(err error) error {
 	return err
 }
 
-// rotate begins a segment. It is durable, with its name, before a frame is
-// written to it. A segment that holds nothing is never followed by another, which
-// would have its name. Without space, all is as before.
+// rotate begins a segment. It is durable, with its name, before a frame is written to
+// it. An empty segment is never followed by another, which would have its name. Without
+// space, rotate has no effect.
 func (l *log) rotate(first uint64) error {
 	var salt [8]byte
 	rand.Read(salt[:]) // never fails
@@ -118,11 +118,11 @@ func (l *log) rotate(first uint64) error {
 	s.file = f
 	err = full(s.begin())
 	if err == nil {
-		err = l.dir.Sync() // nobody knows which names a failed one has lost
+		err = l.dir.Sync() // after a failed sync it is unknown which names are lost
 	}
 	if err != nil {
 		f.Close()
-		_ = l.dir.Remove(s.name) // recovery does
+		_ = l.dir.Remove(s.name) // recovery does it otherwise
 		return err
 	}
 	if l.active != nil {
@@ -133,7 +133,7 @@ func (l *log) rotate(first uint64) error {
 	return nil
 }
 
-// empty reports whether there is no frame.
+// empty reports whether the segment has no frames.
 func (s *segment) empty() bool { return s.size == frame.HeaderSize }
 
 // begin writes the header and the first zeros.
@@ -150,7 +150,7 @@ func (s *segment) begin() error {
 	return nil
 }
 
-// reserve zeroes the space for n more bytes, so that writing them cannot find
+// reserve fills the space for n more bytes with zeros, so that writing them cannot find
 // the disk full.
 func (s *segment) reserve(n int64) error {
 	for s.size+n > s.ahead {
@@ -163,8 +163,8 @@ func (s *segment) reserve(n int64) error {
 	return nil
 }
 
-// write appends a frame durably. What a failure leaves of it nobody knows, and a
-// second flush would say nothing of what the first one has dropped: there is none.
+// write appends a frame durably. After a failure the state of the file is unknown, and
+// a second sync would not report what the first one has dropped: there is none.
 func (s *segment) write(b []byte) error {
 	_, err := s.file.WriteAt(b, s.size)
 	if err == nil {
@@ -180,8 +180,8 @@ func (s *segment) write(b []byte) error {
 	return nil
 }
 
-// Close implements storage.Journal: it ends the segment with a mark, which
-// proves when it is read that nothing is missing.
+// Close implements storage.Journal: it ends the segment with a mark, which shows a
+// reader that nothing is missing.
 func (l *log) Close() error {
 	l.checkpoints.stop()
 	if l.active == nil {
@@ -190,7 +190,7 @@ func (l *log) Close() error {
 	defer l.active.file.Close()
 	mark, err := l.active.header.End(frame.Begin(nil), 0, l.last)
 	if err != nil || l.failed || l.active.reserve(int64(len(mark))) != nil {
-		return nil // recovery copes without the mark
+		return nil // recovery does not need the mark
 	}
 	if err := l.active.write(mark); err != nil {
 		return fmt.Errorf("end the log: %w", err)

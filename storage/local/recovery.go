@@ -16,8 +16,7 @@ import (
 	"github.com/steer-dev/steer/storage/internal/vfs"
 )
 
-// recovery reads the segments beyond a snapshot and sees to it that what it
-// yielded is durable.
+// recovery reads the segments after a snapshot and makes what it read durable.
 type recovery struct {
 	dir   vfs.Dir
 	found *files
@@ -25,9 +24,9 @@ type recovery struct {
 	last uint64
 	// bytes counts the log that was read.
 	bytes int64
-	// tail is what the newest segment needs.
+	// tail is the condition of the newest segment.
 	tail tailState
-	// good is the end of its last whole frame, end the revision of that.
+	// good is the end of its last whole frame, end the revision of that frame.
 	good int64
 	end  uint64
 }
@@ -40,16 +39,16 @@ const (
 	_ tailState = iota
 	// tailClean: it was closed.
 	tailClean
-	// tailTorn: the process died; what is there must be made durable.
+	// tailTorn: the process was killed; the contents must be made durable.
 	tailTorn
-	// tailEmpty: it holds nothing; the next segment will have its name.
+	// tailEmpty: it has no frames; the next segment has its name.
 	tailEmpty
 )
 
-// changes yields what the segments hold beyond the snapshot.
+// changes yields the changes after the snapshot.
 func (r *recovery) changes() iter.Seq2[storage.Change, error] {
 	return func(yield func(storage.Change, error) bool) {
-		// Segments that a snapshot replaced may be left of a crash.
+		// A crash may leave segments that a snapshot has replaced.
 		segments := r.found.segments
 		for len(segments) > 1 && segments[1].revision <= r.last+1 {
 			segments = segments[1:]
@@ -91,7 +90,7 @@ func (r *recovery) segment(s file, newest bool, yield func(storage.Change) bool)
 		return corrupt(0, fmt.Sprintf("it begins with revision %d", fr.First))
 	}
 	if bad, ok := errors.AsType[frame.HeaderError](err); ok {
-		// Frames follow a header only after it is durable.
+		// Frames are written only after the header is durable.
 		blank, err := blankAfter(f, frame.HeaderSize)
 		if err == nil && (!blank || !newest) {
 			err = corrupt(0, bad.Error())
@@ -140,12 +139,12 @@ func (r *recovery) segment(s file, newest bool, yield func(storage.Change) bool)
 	}
 }
 
-// torn decides on a segment without an end mark: of an older segment, the next
-// one says where it ended; of the newest, what is not followed by a whole frame
-// was never acknowledged.
+// torn handles a segment without an end mark: for an older segment, the next one
+// determines its end; in the newest, bytes that are not followed by a whole frame were
+// never acknowledged.
 func (r *recovery) torn(f vfs.File, h frame.Header, s file, newest bool) error {
 	if !newest {
-		return nil // a gap shows at the next segment
+		return nil // a gap is detected at the next segment
 	}
 	rest, err := io.ReadAll(io.NewSectionReader(f, r.good, 1<<62-r.good))
 	if err != nil {
@@ -164,14 +163,13 @@ func (r *recovery) torn(f vfs.File, h frame.Header, s file, newest bool) error {
 	return nil
 }
 
-// blankAfter reports whether a file has nothing but zeros after an offset.
+// blankAfter reports whether a file has only zeros after an offset.
 func blankAfter(f vfs.File, offset int64) (bool, error) {
 	rest, err := io.ReadAll(io.NewSectionReader(f, offset, 1<<62-offset))
 	return len(bytes.Trim(rest, "\x00")) == 0, err
 }
 
-// finish makes what was recovered durable, names included, and removes what is of
-// no use.
+// finish makes what was recovered durable, names included, and removes leftovers.
 func (r *recovery) finish() error {
 	for _, name := range r.found.leftovers {
 		if err := r.dir.Remove(name); err != nil {
@@ -195,8 +193,8 @@ func (r *recovery) finish() error {
 	return r.dir.Sync()
 }
 
-// rewrite replaces the newest segment by a copy of its whole frames with an end
-// mark: a file of which every byte has been written and synced by this process.
+// rewrite replaces the newest segment with a copy of its whole frames and an end mark:
+// a file of which every byte has been written and synced by this process.
 func (r *recovery) rewrite(s file) error {
 	f, err := r.dir.Open(s.name, false)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/steer-dev/steer/storage/local"
 )
 
-// A real disk runs full. .ci/disks names a small one in STEER_SMALL_DISK.
+// On a real disk that runs full. .ci/disks names a small one in STEER_SMALL_DISK.
 func TestASmallDiskIsSurvived(t *testing.T) {
 	disk := os.Getenv("STEER_SMALL_DISK")
 	if disk == "" {
@@ -57,7 +57,7 @@ func TestASmallDiskIsSurvived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept = max(kept, min(kept+1, v.Count("b", "", ""))) // its outcome was unknown
+		kept = max(kept, min(kept+1, v.Count("b", "", ""))) // its outcome is unknown
 	}
 	for range 10 {
 		if err := write(s, kept); err != nil {
@@ -71,7 +71,7 @@ func TestASmallDiskIsSurvived(t *testing.T) {
 	checkSmall(t, openIn(t, data), kept)
 }
 
-// fillDisk leaves less than a MiB.
+// fillDisk leaves less than 1 MiB.
 func fillDisk(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Create(file)

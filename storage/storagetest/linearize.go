@@ -19,9 +19,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Linearize lets concurrent clients read, create, change and delete a few keys
-// and proves with a checker that the outcomes are those of some order of the
-// operations in which each took effect between its call and its return.
+// Linearize runs concurrent clients that read, create, change and delete a few keys and
+// checks that the outcomes are those of some order of the operations in which each took
+// effect between its call and its return.
 func Linearize(t *testing.T, open Open) {
 	const clients, each = 8, 150
 	s := open(t)
@@ -71,8 +71,8 @@ const (
 	remove
 )
 
-// request is an operation on one key; response what came of it: the revision at
-// which the key was found or left, 0 when it did not exist.
+// request is an operation on one key; response is its result: the revision at which the
+// key was found or left, 0 if it did not exist.
 type request struct {
 	kind   operation
 	name   string
@@ -118,14 +118,14 @@ func (in request) perform(s storage.Store) response {
 	return response{modified: rec.Modified}
 }
 
-// life is the model's state of one key: the revision of its newest version or
-// deletion, and whether it exists.
+// life is the model's state of one key: the revision of its newest version or deletion,
+// and whether it exists.
 type life struct {
 	revision storage.Revision
 	exists   bool
 }
 
-// found is what a reader sees.
+// found is the result of a read.
 func (l life) found() storage.Revision {
 	if l.exists {
 		return l.revision
@@ -133,7 +133,7 @@ func (l life) found() storage.Revision {
 	return 0
 }
 
-// oneKey is the model of a key on its own.
+// oneKey is the model of a single key.
 func oneKey() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {

@@ -27,17 +27,17 @@ type ModelOptions struct {
 	Steps int
 	// Seed makes a run repeatable: run i uses Seed+i. A failure names its seed.
 	Seed uint64
-	// Forgets tells that the store bounds its history so tightly that it may
-	// forget any part of it at any time.
+	// Forgets is set if the bounds of the store's history are so tight that it may drop
+	// any part of it at any time.
 	Forgets bool
-	// Reopen closes a store and opens it again on the same data, where the
-	// store can do so. The history before it may be gone.
+	// Reopen closes a store and opens it again on the same data, if the store supports
+	// that. The history before it may be gone.
 	Reopen func(t *testing.T, s storage.Store) storage.Store
 }
 
-// Model plays random operations against a store and a naive reference: a list
-// of all events and a map per revision. Reads at old revisions and cursors from
-// any revision must agree with it.
+// Model runs random operations against a store and a naive model: a list of all events
+// and a map per revision. Reads at old revisions and cursors from any revision must
+// agree with it.
 func Model(t *testing.T, open Open, o ModelOptions) {
 	if o.Runs == 0 {
 		o.Runs = 20
@@ -64,7 +64,7 @@ func Model(t *testing.T, open Open, o ModelOptions) {
 	}
 }
 
-// model is the reference beside the store.
+// model is the naive model, with the store under test.
 type model struct {
 	*testing.T
 	o     ModelOptions
@@ -80,7 +80,7 @@ type model struct {
 	cursors          []*follower
 }
 
-// follower is a cursor and what the model knows of it.
+// follower is a cursor and its expected state.
 type follower struct {
 	storage.Cursor
 	r    storage.Range
@@ -119,7 +119,7 @@ func (m *model) key() storage.Key {
 	return key([]string{"a", "b"}[m.rng.IntN(2)], fmt.Sprintf("ns%d/%d", m.rng.IntN(3), m.rng.IntN(6)))
 }
 
-// revision returns one that exists, mostly a recent one.
+// revision returns a random assigned revision, mostly a recent one.
 func (m *model) revision() storage.Revision {
 	back := m.rng.IntN(30)
 	if m.rng.IntN(4) == 0 {
@@ -139,7 +139,7 @@ func (m *model) write() {
 	case 0:
 		w.Expect = m.revision()
 	case 1:
-		w.Expect = current.Modified // Absent when it does not exist
+		w.Expect = current.Modified // Absent if it does not exist
 	}
 	if w.Value == nil && w.Expect == storage.Absent {
 		w.Expect = storage.AnyRevision
@@ -166,7 +166,7 @@ func (m *model) write() {
 	}
 }
 
-// expect computes what a write must do.
+// expect computes the outcome of a write.
 func (m *model) expect(w storage.Write, current seen, exists bool) (happened, map[storage.Key]seen) {
 	rev := m.newest() + 1
 	next := maps.Clone(m.states[m.newest()])
@@ -197,8 +197,8 @@ func (m *model) view() {
 	m.compare(v, at)
 }
 
-// allowed reports whether a read at a revision succeeded, and fails where it had
-// to succeed or had to fail.
+// allowed reports whether a read at a revision succeeded, and fails the test if it must
+// have succeeded or failed.
 func (m *model) allowed(what string, at storage.Revision, err error) bool {
 	m.Helper()
 	switch {
@@ -266,10 +266,10 @@ func (m *model) drop(f *follower) {
 	m.cursors = slices.DeleteFunc(m.cursors, func(o *follower) bool { return o == f })
 }
 
-// poll reads one batch and compares it with the events of the reference.
+// poll reads one batch and compares it with the events of the model.
 func (m *model) poll(f *follower) {
 	b, err := f.Poll()
-	// A cursor may outlive a compaction when it missed nothing by it.
+	// A cursor may survive a compaction if it had seen all events.
 	if (err != nil || f.seen >= m.compacted) && !m.allowed("poll", f.seen, err) {
 		m.drop(f)
 		return
@@ -304,7 +304,7 @@ func (m *model) reopen() {
 	}
 	m.store = m.o.Reopen(m.T, m.store)
 	m.cursors = nil
-	// What was forgotten may be known again, and the other way round.
+	// Dropped history may be readable again, and the other way round.
 	m.compacted, m.reach = 0, m.newest()
 	m.compare(m.open(0), m.newest())
 }

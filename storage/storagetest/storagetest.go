@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storagetest proves that a store keeps the contract of package
-// storage. [Run] has one subtest per sentence of it, [Model] plays random
-// histories against a naive reference, and [Linearize] checks that concurrent
-// operations on single keys look as if they had happened one after the other.
+// Package storagetest is the conformance suite of package storage. [Run] has one
+// subtest per sentence of the contract, [Model] runs random histories against a naive
+// model, and [Linearize] checks that concurrent operations on single keys are
+// linearizable.
 //
 //	func TestStore(t *testing.T) {
 //		open := func(t *testing.T) storage.Store { ... }
@@ -48,7 +48,7 @@ type check struct {
 	prove    func(t *tester)
 }
 
-// tester is a store whose failures fail the test.
+// tester is a store whose errors fail the test.
 type tester struct {
 	*testing.T
 	storage.Store
@@ -56,7 +56,7 @@ type tester struct {
 
 func key(bucket, name string) storage.Key { return storage.Key{Bucket: bucket, Name: name} }
 
-// put writes a value whatever the state of the key.
+// put writes a value in any state of the key.
 func (t *tester) put(bucket, name, value string) *storage.Record {
 	t.Helper()
 	return t.commit(storage.Write{Key: key(bucket, name), Value: []byte(value), Expect: storage.AnyRevision})
@@ -148,7 +148,7 @@ func names(v storage.View, bucket, prefix, start string) []string {
 	return out
 }
 
-// drain polls until nothing comes any more.
+// drain polls until there are no further events.
 func (t *tester) drain(c storage.Cursor) ([]storage.Event, storage.Revision) {
 	t.Helper()
 	var events []storage.Event

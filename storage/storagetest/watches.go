@@ -303,7 +303,7 @@ func keeping() []check {
 			}
 			t.equal("1", string(v.Get(key("b", "a")).Value))
 		}},
-		{"a healthy store says so", func(t *tester) {
+		{"a healthy store reports no error", func(t *tester) {
 			if err := t.Health(); err != nil {
 				t.Fatal(err)
 			}
@@ -369,7 +369,7 @@ func forks() []check {
 	}
 }
 
-// fork fills the store and forks it, if it can be forked.
+// fork fills the store and forks it, if it supports that.
 func (t *tester) fork(prove func(f *tester)) {
 	forker, ok := t.Store.(storage.Forker)
 	if !ok {
@@ -383,7 +383,7 @@ func (t *tester) fork(prove func(f *tester)) {
 	prove(f)
 }
 
-// told is a context that tells when somebody begins to wait for its end.
+// told is a context that signals when Done is called.
 type told struct {
 	context.Context
 	waits func()

@@ -67,7 +67,7 @@ func writes() []check {
 				t.Error("an unmet condition looks like a conflict of the key, which is repeated")
 			}
 			w.Key, w.While.At = w.While.Key, t.put("defs", "d", "3").Modified
-			t.commit(w) // on the key itself it is as good as Expect
+			t.commit(w) // on the key itself it is equivalent to Expect
 			t.equal(storage.Revision(8), t.view(0).Revision())
 		}},
 		{"a refused write changes nothing and takes no revision", func(t *tester) {
@@ -148,13 +148,13 @@ func values() []check {
 			}
 			t.equal(1, builds)
 			if t.view(0).Get(key("b", "n")) != rec {
-				t.Fatal("the record lost its identity")
+				t.Fatal("the same version has two records")
 			}
 		}},
 	}
 }
 
-// conflict fails unless the write conflicts with the version found.
+// conflict fails unless the write conflicts with the given version.
 func (t *tester) conflict(w storage.Write, found *seen) {
 	t.Helper()
 	_, err := t.Commit(context.Background(), w)

@@ -135,7 +135,7 @@ func TestGateDrains(t *testing.T) {
 	})
 }
 
-func TestLargeAnswersAreCompressedForThoseWhoAsk(t *testing.T) {
+func TestLargeAnswersAreCompressedIfTheClientAcceptsGzip(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		size   int

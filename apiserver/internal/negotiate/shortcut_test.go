@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestUsualHeadersMeanWhatTheyAreTakenFor compares the exact-match path with parsing
+// TestAcceptShortcutAgreesWithParsing compares the exact-match path with parsing
 // the headers.
-func TestUsualHeadersMeanWhatTheyAreTakenFor(t *testing.T) {
+func TestAcceptShortcutAgreesWithParsing(t *testing.T) {
 	t.Parallel()
 	known := 0
 	for _, header := range []string{

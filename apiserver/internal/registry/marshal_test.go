@@ -18,10 +18,10 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches: while a watch reads a kind as
+// TestWritesCacheProtobufWhileAWatchReadsIt: while a watch reads a kind as
 // protobuf, a write caches the protobuf of its object, equal to that of the stored
 // record and sharing its memory; without a watch it does not.
-func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
+func TestWritesCacheProtobufWhileAWatchReadsIt(t *testing.T) {
 	t.Parallel()
 	g := New(Options{})
 	in := g.Serve(&resource.Resource{
@@ -38,7 +38,7 @@ func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "g", FieldsType: "FieldsV1", FieldsV1: owners}}
 		s, err := g.encodeForStore(t.Context(), in, v, pod)
 		if err != nil || s.whole == nil {
-			t.Fatalf("sealed as %+v: %v", s, err)
+			t.Fatalf("encoded as %+v: %v", s, err)
 		}
 		value := append(append(bytes.Clone(s.value[:s.stamp]), "42"...), s.value[s.stamp:]...)
 		rec := &storage.Record{Value: value, Stamp: s.stamp, Modified: 42}
@@ -46,16 +46,16 @@ func TestProtobufIsMadeOfWhatIsWrittenWhenSomebodyWatches(t *testing.T) {
 		return rec, project(rec)
 	}
 	if _, p := write(false); p.forms != nil {
-		t.Error("protobuf is made although there is no watch")
+		t.Error("protobuf is cached although no watch reads it")
 	}
 	_, earlier := write(true)
 	if earlier.forms == nil {
-		t.Error("protobuf is not made although it is asked for")
+		t.Error("protobuf is not cached although the writer reads it")
 	}
 	done := in.WatchedAsProto(v)
 	rec, p := write(false)
 	if p.forms == nil {
-		t.Fatal("protobuf is not made although there is a watch")
+		t.Fatal("protobuf is not cached although a watch reads it")
 	}
 	want, own, ok := in.transcode(v, rec)
 	got, err := g.Proto(context.Background(), in, v, rec)

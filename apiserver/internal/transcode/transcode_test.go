@@ -215,7 +215,7 @@ func TestWholeObjectsMarshalAsWhatIsReadOfThem(t *testing.T) {
 	}
 }
 
-func TestAmountsAreWrittenInTheirUnits(t *testing.T) {
+func TestQuantitiesAreWrittenInTheirUnits(t *testing.T) {
 	t.Parallel()
 	plan := transcode.Of(&corev1.LimitRange{})
 	for _, n := range []string{"0", "1", "10", "100", "1000", "1024", "1500", "2048", "123456", "100000", "999999999", "01", "1.5", "-1", "1e3", "1234567890123"} {
@@ -322,7 +322,7 @@ type ownForm struct {
 
 func (o *ownForm) Marshal() ([]byte, error) { return []byte(o.Name), nil }
 
-func TestTypesWithAFormOfTheirOwnHaveNoPlan(t *testing.T) {
+func TestTypesWithAMarshalMethodHaveNoPlan(t *testing.T) {
 	t.Parallel()
 	if transcode.Of(&ownForm{}) != nil {
 		t.Error("a type that marshals itself in another way has a plan")

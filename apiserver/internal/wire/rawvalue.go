@@ -25,7 +25,7 @@ import (
 // form. Code that needs maps calls [DecodeMembers] first.
 type RawValue string
 
-// Thaw decodes the value.
+// Decode returns the decoded value.
 func (f RawValue) Decode() any {
 	d := decoding{value: unsafe.Slice(unsafe.StringData(string(f)), len(f))}
 	value, _ := d.element(0)

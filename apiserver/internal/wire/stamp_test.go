@@ -35,9 +35,9 @@ func FuzzUsualStamps(f *testing.F) {
 	})
 }
 
-// TestWhatIsWrittenOfGoTypesHasAUsualStamp: the one-pass search succeeds on encoded Go
+// TestEncodedGoTypesHaveAUsualStamp: the one-pass search succeeds on encoded Go
 // types.
-func TestWhatIsWrittenOfGoTypesHasAUsualStamp(t *testing.T) {
+func TestEncodedGoTypesHaveAUsualStamp(t *testing.T) {
 	t.Parallel()
 	if _, ok := usualStamp([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"b","resourceVersion":"0","labels":{"a":"b"}},"spec":{}}`)); !ok {
 		t.Error("a Pod is left to reading its members")

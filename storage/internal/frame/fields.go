@@ -8,7 +8,7 @@ import (
 	"errors"
 )
 
-// ErrFields: a payload whose checksum is right does not hold what it should.
+// ErrFields: a payload with a correct checksum is malformed.
 var ErrFields = errors.New("the contents do not follow the format")
 
 // AppendBytes appends the length of p and p.
@@ -17,8 +17,7 @@ func AppendBytes[T string | []byte](b []byte, p T) []byte {
 	return append(b, p...)
 }
 
-// Fields takes a payload apart. After a failure, which Err reports, all fields
-// are zero.
+// Fields decodes a payload. After a failure, which Err reports, all fields are zero.
 type Fields struct {
 	rest   []byte
 	failed bool
@@ -52,7 +51,7 @@ func (f *Fields) Number() uint64 {
 	return v
 }
 
-// Bytes reads what AppendBytes appended; it is a part of the payload.
+// Bytes reads what AppendBytes appended; the result shares the memory of the payload.
 func (f *Fields) Bytes() []byte {
 	n := f.Number()
 	if n > uint64(len(f.rest)) || f.failed {

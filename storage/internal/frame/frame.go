@@ -1,17 +1,17 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frame is the shape of the files that a store writes: a header and
+// Package frame is the format of the files that a store writes: a header and
 // checksummed frames, numbered in ascending order.
 //
 //	file    = header *frame
 //	header  = magic(8) version(4) 0(4) first(8) salt(8) crc(4) 0(4)
 //	frame   = length(4) crc(4) number(8) payload(length) padding to 8 bytes
 //
-// All numbers are little-endian. The checksums are CRC-32C; that of a frame
-// covers the salt of its file, so that a frame is never taken for one of another
-// file, whatever the values in it say. A frame without payload ends the file on
-// purpose; a header of zeros is space that was never written.
+// All numbers are little-endian. The checksums are CRC-32C; that of a frame covers the
+// salt of its file, so that a frame is never taken for one of another file, whatever
+// values it contains. A frame without payload marks the end of a complete file; a
+// header of zeros is space that was never written.
 package frame
 
 import (
@@ -28,8 +28,7 @@ const (
 	HeaderSize = 40
 	frameSize  = 16
 	align      = 8
-	// MaxPayload bounds a frame, and what a damaged length can make a reader
-	// allocate.
+	// MaxPayload bounds a frame, and what a reader allocates for a damaged length.
 	MaxPayload = 64 << 20
 )
 
@@ -42,18 +41,17 @@ const (
 	Snapshot Kind = "steersnp"
 )
 
-// version is the version of the format above.
+// version is the version of the format.
 const version = 1
 
-// castagnoli is the polynomial of all sums. The library builds its tables once, and
-// not before a store with files asks for them.
+// castagnoli returns the table of the CRC-32C polynomial. The library builds it on
+// first use.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // Header begins a file.
 type Header struct {
 	Kind Kind
-	// First is the number of the first revision in a log, or the revision of a
-	// snapshot.
+	// First is the first revision in a log, or the revision of a snapshot.
 	First uint64
 	// Salt is random.
 	Salt uint64
@@ -71,7 +69,7 @@ func (h Header) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, 0)
 }
 
-// HeaderError says why something is no header of a file.
+// HeaderError is the reason why a file has no valid header.
 type HeaderError string
 
 func (e HeaderError) Error() string { return string(e) }
@@ -105,11 +103,11 @@ func ParseHeader(b []byte, kind Kind) (Header, error) {
 	return h, nil
 }
 
-// Begin appends the place of a frame's header. The payload follows, then End.
+// Begin appends room for a frame's header. The payload follows, then End.
 func Begin(b []byte) []byte { return append(b, make([]byte, frameSize)...) }
 
-// TooLargeError is the length of a payload of more than [MaxPayload] bytes, which
-// could be written but not be read again.
+// TooLargeError is the length of a payload of more than [MaxPayload] bytes, which could
+// be written but not be read again.
 type TooLargeError int
 
 func (e TooLargeError) Error() string {
@@ -117,7 +115,7 @@ func (e TooLargeError) Error() string {
 }
 
 // End completes the frame that Begin started at an offset. It fails with a
-// [TooLargeError]. A frame without payload is the mark that ends a file.
+// [TooLargeError]. A frame without payload marks the end of a file.
 func (h Header) End(b []byte, start int, number uint64) ([]byte, error) {
 	length := len(b) - start - frameSize
 	if length > MaxPayload {
@@ -129,7 +127,7 @@ func (h Header) End(b []byte, start int, number uint64) ([]byte, error) {
 	return append(b, make([]byte, padded(length)-length)...), nil
 }
 
-// padded rounds a length up.
+// padded rounds a length up to the alignment.
 func padded(length int) int { return (length + align - 1) &^ (align - 1) }
 
 func (h Header) checksum(head, payload []byte) uint32 {
@@ -140,18 +138,18 @@ func (h Header) checksum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:], castagnoli()), castagnoli(), payload)
 }
 
-// whole reports whether a frame is as it was written.
+// whole reports whether a frame is complete and undamaged.
 func (h Header) whole(head, payload, padding []byte) bool {
 	return h.checksum(head, payload) == binary.LittleEndian.Uint32(head[4:]) && blank(padding)
 }
 
-// Errors of [Reader.Next] beside those of reading.
+// Errors of [Reader.Next] in addition to those of reading.
 var (
-	// ErrEnd: the file was ended on purpose.
+	// ErrEnd: the file ends with an end mark.
 	ErrEnd = errors.New("end of file mark")
 	// ErrBlank: the file ends, or continues with zeros.
 	ErrBlank = errors.New("nothing was written here")
-	// ErrBad: what follows is no frame.
+	// ErrBad: the bytes are not a valid frame.
 	ErrBad = errors.New("the checksum is wrong")
 )
 
@@ -165,7 +163,7 @@ type Reader struct {
 	payload []byte
 }
 
-// NewReader reads the header of a file. Beside errors of reading, it fails as
+// NewReader reads the header of a file. In addition to errors of reading, it fails as
 // [ParseHeader] does.
 func NewReader(r io.Reader, kind Kind) (*Reader, error) {
 	b := make([]byte, HeaderSize)
@@ -215,7 +213,7 @@ func (r *Reader) Next() (number uint64, payload []byte, err error) {
 // blank reports whether b is all zeros.
 func blank(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
-// fill reads n bytes, allocating no more than twice what there is.
+// fill reads n bytes, allocating at most twice the bytes that the file has.
 func (r *Reader) fill(n int) error {
 	r.payload = r.payload[:0]
 	for len(r.payload) < n {
@@ -233,9 +231,8 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
-// Find returns the offset of the first whole frame in b with a number above
-// some other, or -1. It is how damage in the middle of a file is told from a
-// torn end.
+// Find returns the offset of the first whole frame in b with a number above another, or
+// -1. It distinguishes damage in the middle of a file from a torn end.
 func (h Header) Find(b []byte, above uint64) int {
 	for at := 0; at+frameSize <= len(b); at += align {
 		head, rest := b[at:at+frameSize], b[at+frameSize:]

@@ -15,7 +15,7 @@ import (
 
 var header = frame.Header{Kind: frame.Log, First: 7, Salt: 0x1234567890}
 
-// file returns a file of some payloads, numbered from 1, and where they begin.
+// file returns a file of payloads, numbered from 1, and their offsets.
 func file(h frame.Header, payloads ...string) (b []byte, offsets []int) {
 	b = h.Append(nil)
 	for i, p := range payloads {
@@ -51,9 +51,8 @@ func TestFramesComeBackInOrder(t *testing.T) {
 	}
 }
 
-// What is larger would be written, acknowledged, and taken for damage when it is
-// read.
-func TestFramesThatNobodyWouldReadAreRefused(t *testing.T) {
+// A larger frame would be written, acknowledged, and taken for damage when it is read.
+func TestFramesLargerThanReadersAcceptAreRefused(t *testing.T) {
 	t.Parallel()
 	largest := frame.Begin(header.Append(nil))
 	largest = append(largest, make([]byte, frame.MaxPayload)...)
@@ -74,7 +73,7 @@ func TestFramesThatNobodyWouldReadAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheEndsOfAFileAreToldApart(t *testing.T) {
+func TestReaderDistinguishesTheEndsOfAFile(t *testing.T) {
 	t.Parallel()
 	b, _ := file(header, "a")
 	for name, tt := range map[string]struct {
@@ -139,7 +138,7 @@ func TestHeadersAreChecked(t *testing.T) {
 	}
 }
 
-func TestFieldsFailOnceAndForAll(t *testing.T) {
+func TestFieldsStayFailed(t *testing.T) {
 	t.Parallel()
 	b := frame.AppendBytes(frame.AppendBytes(nil, "name"), []byte{})
 	for n := range b {

@@ -13,13 +13,12 @@ import (
 	"syscall"
 )
 
-// Crash is a directory in memory that knows what would survive a crash. It is
-// as hostile as the contract of a file system allows: of what was not synced,
-// any part may be there, in any order; files may lose their names and keep the
-// old ones; writes are torn.
+// Crash is a directory in memory that simulates crashes, as hostile as the contract of
+// a file system allows: any part of unsynced changes may survive, in any order; files
+// may lose their names and keep old ones; writes are torn.
 type Crash struct {
-	// Inject, if set, is asked before every operation; an error that it returns
-	// is the outcome. A write that fails may have been done in part.
+	// Inject, if set, is called before every operation; an error that it returns is the
+	// outcome. A write that fails may have been done in part.
 	Inject func(op Op, name string) error
 
 	mu      sync.Mutex
@@ -30,30 +29,30 @@ type Crash struct {
 	pending []map[string]*inode // nil removes
 }
 
-// Disk is what a [Crash] has room for. The zero value has room for everything.
+// Disk limits the space of a [Crash]. The zero value has unlimited space.
 type Disk struct {
 	// Free is the space that is left, in bytes, if Bounded.
 	Free    int
 	Bounded bool
-	// CopyOnWrite says that changes of what is there need space as well, and
-	// return none before the directory is synced.
+	// CopyOnWrite makes overwriting existing data need space as well, which is returned
+	// when the directory is synced.
 	CopyOnWrite bool
 }
 
-// SetDisk replaces what there is room for.
+// SetDisk replaces the limits of the space.
 func (d *Crash) SetDisk(disk Disk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.disk = disk
 }
 
-// claim takes the space for writing n bytes over a file that has some, and
-// returns for how many of them there is any.
+// claim takes the space for writing n bytes at an offset of a file of some length, and
+// returns how many of them fit.
 func (k *Disk) claim(offset, n, length int) (int, error) {
 	if !k.Bounded {
 		return n, nil
 	}
-	there := min(n, max(0, length-offset)) // in place
+	there := min(n, max(0, length-offset)) // overwritten in place
 	if k.CopyOnWrite {
 		there = 0
 	}
@@ -81,8 +80,8 @@ const (
 	OpSync    Op = "sync"
 )
 
-// inode is a file. What is durable of it is what is there without the pending
-// writes, unless a failed Sync made the two differ for good.
+// inode is a file. Its durable contents are those without the pending writes, unless a
+// failed Sync made the two differ permanently.
 type inode struct {
 	data    []byte
 	pending []write // since the last Sync
@@ -93,7 +92,7 @@ type inode struct {
 type write struct {
 	offset int
 	data   []byte
-	// What was there before: replaced bytes and the length of the file.
+	// The previous state: replaced bytes and the length of the file.
 	replaced []byte
 	length   int
 }
@@ -107,7 +106,7 @@ func (n *inode) write(p []byte, offset int) {
 	n.pending = append(n.pending, w)
 }
 
-// synced returns what is durable.
+// synced returns the durable contents.
 func (n *inode) synced() []byte {
 	if n.differs {
 		return slices.Clone(n.durable)
@@ -129,15 +128,15 @@ func (n *inode) sync() {
 	n.pending = nil
 }
 
-// failSync forgets what was to be synced, as the kernel does: its cache shows
-// what the disk does not have, and a later Sync succeeds without writing it.
+// failSync drops the pending writes, as the kernel does: its cache shows data that the
+// disk does not have, and a later Sync succeeds without writing them.
 func (n *inode) failSync() {
 	n.durable, n.differs = n.synced(), true
 	n.pending = nil
 }
 
-// survive returns what is left of a file after a loss of power: what is durable,
-// and pieces of the pending writes.
+// survive returns the contents of a file after a loss of power: the durable part, and
+// pieces of the pending writes.
 func (n *inode) survive(rng *rand.Rand, luck float64) []byte {
 	data := n.synced()
 	piece := []int{1, 8, 512, 4096}[rng.IntN(4)]
@@ -205,7 +204,7 @@ func (d *Crash) Open(name string, create bool) (File, error) {
 	case n == nil && !create:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	case create:
-		// Emptying a file is as good as a new one: either may be found later.
+		// Truncating a file is like a new one: either may survive.
 		n = &inode{}
 		d.change(map[string]*inode{name: n})
 	}
@@ -275,8 +274,8 @@ func (d *Crash) Sync() error {
 	return nil
 }
 
-// Kill returns the directory as it is found after the process was killed: what
-// was written is there, and still not durable.
+// Kill returns the directory after the process was killed: all writes are there, but
+// still not durable.
 func (d *Crash) Kill() *Crash {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -304,8 +303,8 @@ func copyChanges(changes []map[string]*inode, copies map[*inode]*inode) []map[st
 	return out
 }
 
-// PowerLoss returns the directory as it may be found after the machine lost
-// power: all that was synced, and what rng says of the rest.
+// PowerLoss returns the directory as it may be after a loss of power: everything
+// synced, and a part of the rest chosen by rng.
 func (d *Crash) PowerLoss(rng *rand.Rand) *Crash {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -336,7 +335,7 @@ func (d *Crash) Corrupt(name string, offset int, b byte) {
 	n.data[offset] ^= b
 }
 
-// Contents returns a copy of what a file holds.
+// Contents returns a copy of a file's contents.
 func (d *Crash) Contents(name string) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that is being started has copies of all files until it runs its
-// program, the lock's among them.
+// A process that is being started has copies of all open files until it executes its
+// program, including that of the lock.
 func TestAReleasedLockIsFreeAlthoughAChildHasItsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "LOCK")

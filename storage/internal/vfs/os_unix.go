@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock takes the lock file at path for this process, without waiting, and
-// returns what releases it. It fails with [ErrLocked] when another one has it.
+// Lock takes the lock file at path for this process, without waiting, and returns a
+// closer that releases it. It fails with [ErrLocked] if another process has it.
 func Lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -30,16 +30,16 @@ func Lock(path string) (io.Closer, error) {
 	return &lock{f}, nil
 }
 
-// lock is a lock file that is held.
+// lock is a held lock file.
 type lock struct{ *os.File }
 
-// Close releases the lock itself: closing the file would leave it with a child
-// that is being started and has a copy of it.
+// Close releases the lock explicitly: closing the file alone would leave it to a child
+// process that is being started and has a copy.
 func (l *lock) Close() error {
 	return errors.Join(unix.Flock(int(l.Fd()), unix.LOCK_UN), l.File.Close())
 }
 
-// IsFull reports whether an operation has failed for want of space.
+// IsFull reports whether an operation failed for lack of space.
 func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

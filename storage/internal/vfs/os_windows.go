@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Lock takes the lock file at path for this process, without waiting, and
-// returns what releases it. It fails with [ErrLocked] when another one has it.
+// Lock takes the lock file at path for this process, without waiting, and returns a
+// closer that releases it. It fails with [ErrLocked] if another process has it.
 func Lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -29,7 +29,7 @@ func Lock(path string) (io.Closer, error) {
 	return f, nil
 }
 
-// IsFull reports whether an operation has failed for want of space.
+// IsFull reports whether an operation failed for lack of space.
 func IsFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)

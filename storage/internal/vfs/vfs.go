@@ -1,12 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vfs is the file system as the durable log sees it: one directory of
-// flat files. [OS] is the real one; [Crash] lives in memory and can lose power.
+// Package vfs is the file system that the durable log uses: one directory of flat
+// files. [OS] is the real one; [Crash] is in memory and simulates crashes.
 //
-// Nothing here is durable before it is asked to be: contents of a file after
-// [File.Sync], names in the directory after [Dir.Sync]. A sync that failed is not
-// to be tried again: the cache may show as written what the disk does not have.
+// Nothing is durable before it is synced: contents of a file after [File.Sync], names
+// in the directory after [Dir.Sync]. A failed sync must not be retried: the cache may
+// show data that the disk does not have.
 package vfs
 
 import "io"
@@ -14,8 +14,8 @@ import "io"
 // Dir is a directory. Names have no separators. Its methods may be called
 // concurrently.
 type Dir interface {
-	// Open opens a file for reading and writing. With create, it makes an empty
-	// file, or empties the one that exists.
+	// Open opens a file for reading and writing. With create, it creates an empty file,
+	// or truncates the one that exists.
 	Open(name string, create bool) (File, error)
 	// Rename gives a file a new name, replacing the file of that name.
 	Rename(from, to string) error
@@ -32,6 +32,6 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Sync makes the contents durable, and what is needed to read them back.
+	// Sync makes the contents durable, and the metadata needed to read them.
 	Sync() error
 }

@@ -32,7 +32,7 @@ func write(t *testing.T, d vfs.Dir, name, text string, sync bool) vfs.File {
 	return f
 }
 
-// read returns the contents of a file, or "-" when it does not exist.
+// read returns the contents of a file, or "-" if it does not exist.
 func read(t *testing.T, d vfs.Dir, name string) string {
 	t.Helper()
 	f, err := d.Open(name, false)
@@ -50,7 +50,7 @@ func read(t *testing.T, d vfs.Dir, name string) string {
 	return string(text)
 }
 
-// Both directories do the same when nothing fails.
+// Both directories behave the same while nothing fails.
 func TestDirectoriesAgree(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]vfs.Dir{"os": vfs.OS(t.TempDir()), "crash": vfs.NewCrash()} {
@@ -140,7 +140,7 @@ func TestAKillKeepsEverythingButNotDurably(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedSyncDroppedIsShownButNeverWritten(t *testing.T) {
+func TestCrashShowsButNeverWritesWhatAFailedSyncDropped(t *testing.T) {
 	t.Parallel()
 	d := vfs.NewCrash()
 	f := write(t, d, "a", "old", true)

@@ -261,8 +261,8 @@ func (t *Tree) elements(n *Type, list []any) ([]element, bool) {
 	ok := true
 	if len(out) > 1 {
 		slices.SortFunc(out, func(a, b element) int {
-			order, tells := compareLabels(a.label, b.label)
-			ok = ok && tells && order != 0
+			order, known := compareLabels(a.label, b.label)
+			ok = ok && known && order != 0
 			return order
 		})
 	}

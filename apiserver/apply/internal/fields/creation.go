@@ -144,7 +144,7 @@ func (p *plan) differing(out []byte, v unsafe.Pointer) ([]byte, bool) {
 		if !ok {
 			return out, false
 		}
-		if f.nobodys {
+		if f.unowned {
 			out = out[:before]
 		}
 	}

@@ -71,8 +71,8 @@ func (t *Tree) sort(at int32) bool {
 	}
 	ok := true
 	slices.SortFunc(siblings, func(a, b int32) int {
-		order, tells := compareLabels(t.branches[a].label, t.branches[b].label)
-		ok = ok && tells && order != 0
+		order, known := compareLabels(t.branches[a].label, t.branches[b].label)
+		ok = ok && known && order != 0
 		return order
 	})
 	next := int32(0)

@@ -40,8 +40,8 @@ type planField struct {
 	label  string // with quotes and colon, or the prefix of a key
 	offset uintptr
 	omits  bool // omitempty
-	// nobodys is set for fields that no manager owns.
-	nobodys bool
+	// unowned is set for fields that no manager owns.
+	unowned bool
 	plan    *plan
 }
 
@@ -100,7 +100,7 @@ func (c *planner) root(n *Type, t reflect.Type, resets *Tree) *plan {
 				if b.mark != owned {
 					return nil
 				}
-				f.nobodys = true
+				f.unowned = true
 			}
 		}
 		kept = append(kept, f)
@@ -122,7 +122,7 @@ func ownMetadata(p *plan) *plan {
 		case "managedFields":
 			continue
 		case "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "resourceVersion":
-			f.nobodys = true
+			f.unowned = true
 		}
 		out.fields = append(out.fields, f)
 	}

@@ -54,7 +54,7 @@ func forms(t *testing.T, text string) []*Tree {
 	}
 	raw, ok := wire.Canonicalize([]byte(text))
 	if !ok {
-		t.Fatalf("cannot freeze %s", text)
+		t.Fatalf("cannot canonicalize %s", text)
 	}
 	fromRaw, ok := ReadRaw(raw)
 	if !ok {
