@@ -93,7 +93,7 @@ func (o *watchWriter) chunk(ctx context.Context, frames []watch.Frame) (int, err
 
 // encode makes a chunk of the first frames; nil if one of them cannot be encoded.
 func (o *watchWriter) encode(ctx context.Context, f representation, frames []watch.Frame) *chunk {
-	objects, size := make([]wire.Rope, 0, len(frames)), 0
+	objects, size := make([]wire.Pieces, 0, len(frames)), 0
 	k := &chunk{form: f, sizes: make([]int, 0, len(frames))}
 	for i := range frames {
 		object, err := o.object(ctx, &frames[i])

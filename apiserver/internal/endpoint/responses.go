@@ -46,7 +46,7 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 	if err != nil {
 		return err
 	}
-	b.AddRope(object)
+	b.AddPieces(object)
 	if choice.Media == negotiate.Protobuf {
 		exchange.Send(w, req.HTTP, code, choice.Media.ContentType(), b)
 		return nil
@@ -56,20 +56,20 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 
 // encodeObject returns one object, or its PartialObjectMetadata, with its type set: as
 // JSON, or as protobuf in its envelope.
-func (h *Handler) encodeObject(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) (wire.Rope, error) {
+func (h *Handler) encodeObject(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
 	whole := choice.Shape == negotiate.Whole
 	if choice.Media == negotiate.Protobuf {
 		if !whole {
 			raw, err := h.registry.MetadataProto(ctx, in, v, rec)
-			return wire.Rope{Head: wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw)}, err
+			return wire.Pieces{Head: wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw)}, err
 		}
 		return h.registry.Proto(ctx, in, v, rec)
 	}
 	value, err := h.registry.JSON(ctx, in, v, rec)
 	if err != nil || whole {
-		return wire.Rope{Head: value}, err
+		return wire.Pieces{Head: value}, err
 	}
-	return wire.Rope{Head: metadataJSON(choice, value)}, nil
+	return wire.Pieces{Head: metadataJSON(choice, value)}, nil
 }
 
 func metaVersion(choice negotiate.Choice) string {

@@ -112,7 +112,7 @@ func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
 	return nil
 }
 
-func (o *watchWriter) append(t watch.Type, object wire.Rope) {
+func (o *watchWriter) append(t watch.Type, object wire.Pieces) {
 	o.pending = true
 	if o.buffer == nil {
 		o.buffer, _ = o.h.buffers.Get().(*[]byte)
@@ -126,7 +126,7 @@ func (o *watchWriter) append(t watch.Type, object wire.Rope) {
 	}
 }
 
-func (o *watchWriter) appendFrame(b []byte, t watch.Type, object wire.Rope) []byte {
+func (o *watchWriter) appendFrame(b []byte, t watch.Type, object wire.Pieces) []byte {
 	if o.choice.Media == negotiate.Protobuf {
 		return wire.AppendEvent(b, string(t), object, o.socket == nil) // a WebSocket message needs no length prefix
 	}
@@ -138,14 +138,14 @@ func (o *watchWriter) appendFrame(b []byte, t watch.Type, object wire.Rope) []by
 }
 
 // object returns the encoded object of a frame.
-func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Rope, error) {
+func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Pieces, error) {
 	switch f.Type {
 	case watch.Error:
 		status, err := o.status(f.Err)
-		return wire.Rope{Head: status}, err
+		return wire.Pieces{Head: status}, err
 	case watch.Bookmark:
 		bookmark, err := o.bookmark(f)
-		return wire.Rope{Head: bookmark}, err
+		return wire.Pieces{Head: bookmark}, err
 	}
 	rec := f.Record
 	if f.Revision != 0 && rec.Stamp > 0 {
@@ -158,7 +158,7 @@ func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Rope, er
 	}
 	if o.choice.Shape == negotiate.Table {
 		table, err := o.table(ctx, rec)
-		return wire.Rope{Head: table}, err
+		return wire.Pieces{Head: table}, err
 	}
 	return o.h.encodeObject(ctx, o.choice, o.req.Served, o.req.Version, rec)
 }

@@ -64,8 +64,8 @@ func (b *Body) Add(p []byte) {
 	}
 }
 
-// AddRope appends the pieces of a rope.
-func (b *Body) AddRope(r wire.Rope) {
+// AddPieces appends the pieces of an encoded object.
+func (b *Body) AddPieces(r wire.Pieces) {
 	b.Add(r.Head)
 	for _, p := range r.Rest {
 		b.Add(p)

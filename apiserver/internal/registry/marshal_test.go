@@ -45,16 +45,16 @@ func TestWritesCacheProtobufWhileAWatchReadsIt(t *testing.T) {
 		g.marshal(in, rec, s.whole, asked)
 		return rec, project(rec)
 	}
-	if _, p := write(false); p.forms != nil {
+	if _, p := write(false); p.encodings != nil {
 		t.Error("protobuf is cached although no watch reads it")
 	}
 	_, earlier := write(true)
-	if earlier.forms == nil {
+	if earlier.encodings == nil {
 		t.Error("protobuf is not cached although the writer reads it")
 	}
 	done := in.WatchedAsProto(v)
 	rec, p := write(false)
-	if p.forms == nil {
+	if p.encodings == nil {
 		t.Fatal("protobuf is not cached although a watch reads it")
 	}
 	want, own, ok := in.transcode(v, rec)
@@ -62,8 +62,8 @@ func TestWritesCacheProtobufWhileAWatchReadsIt(t *testing.T) {
 	if err != nil || !ok || !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) || len(got.Rest) != len(want.Rest) {
 		t.Errorf("got %q, want %q: %v, %v", got.AppendTo(nil), want.AppendTo(nil), ok, err)
 	}
-	if used := g.forms.used; used != 2*int64(own+formCost) {
-		t.Errorf("two forms of %d bytes of their own count as %d", own, used)
+	if used := g.encodings.used; used != 2*int64(own+encodingCost) {
+		t.Errorf("two encodings of %d own bytes count as %d", own, used)
 	}
 	runtime.KeepAlive(earlier)
 	if len(got.Rest) == 0 || &got.Rest[0][0] != &rec.Value[wire.Index(rec.Value, got.Rest[0])] {

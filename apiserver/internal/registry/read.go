@@ -50,7 +50,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 	if in.AsStored(rec, v) {
 		return rec.Value, nil
 	}
-	return g.forms.bytes(rec, v, formJSON, func() ([]byte, error) {
+	return g.encodings.bytes(rec, v, encodedJSON, func() ([]byte, error) {
 		obj, err := g.Object(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
@@ -60,14 +60,14 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 }
 
 // Proto returns a record as enveloped protobuf of a typed version.
-func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Rope, error) {
-	return g.forms.rope(rec, v, formProto, func() (enveloped wire.Rope, own int, err error) {
+func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
+	return g.encodings.pieces(rec, v, encodedProto, func() (enveloped wire.Pieces, own int, err error) {
 		if enveloped, own, ok := in.transcode(v, rec); ok {
 			return enveloped, own, nil
 		}
 		obj, err := g.Object(ctx, in, v, rec)
 		if err != nil {
-			return wire.Rope{}, 0, err
+			return wire.Pieces{}, 0, err
 		}
 		raw, err := MarshalProto(obj)
 		enveloped, own = wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, nil)
@@ -77,10 +77,10 @@ func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, r
 
 // transcode converts a stored record to enveloped protobuf without decoding it; ok is
 // false if the record must be decoded or converted.
-func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped wire.Rope, own int, ok bool) {
+func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped wire.Pieces, own int, ok bool) {
 	planned := in.plans[v]
 	if planned == nil || !in.AsStored(rec, v) {
-		return wire.Rope{}, 0, false
+		return wire.Pieces{}, 0, false
 	}
 	if plan := planned(); plan != nil {
 		ok = plan.Write(rec.Value, func(content []byte, shared [][]byte) {
@@ -122,13 +122,13 @@ func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object,
 		}
 	}
 	enveloped, own := wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, shared)
-	g.forms.keep(rec, v, formProto, enveloped, own)
+	g.encodings.keep(rec, v, encodedProto, enveloped, own)
 }
 
 // MetadataProto returns the metadata of a record as protobuf of a
 // PartialObjectMetadata, without envelope.
 func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
-	return g.forms.bytes(rec, v, formMetadataProto, func() ([]byte, error) {
+	return g.encodings.bytes(rec, v, encodedMetadataProto, func() ([]byte, error) {
 		value, err := g.JSON(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
@@ -240,7 +240,7 @@ func (g *Registry) ConvertAll(ctx context.Context, in *Served, v *resource.Versi
 	}
 	var cold []*storage.Record
 	for _, rec := range records {
-		if !in.AsStored(rec, v) && project(rec).find(v, formJSON) == nil {
+		if !in.AsStored(rec, v) && project(rec).find(v, encodedJSON) == nil {
 			cold = append(cold, rec)
 		}
 	}
@@ -252,7 +252,7 @@ func (g *Registry) ConvertAll(ctx context.Context, in *Served, v *resource.Versi
 		return err
 	}
 	for i, obj := range objects {
-		if _, err := g.forms.bytes(cold[i], v, formJSON, func() ([]byte, error) { return Encode(obj) }); err != nil {
+		if _, err := g.encodings.bytes(cold[i], v, encodedJSON, func() ([]byte, error) { return Encode(obj) }); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ type Registry struct {
 	identity  Identity
 	admission resource.Admission
 	authorize func(ctx context.Context, r *resource.Request) error
-	forms     *forms
+	encodings *encodingCache
 	stopping  context.Context
 }
 
@@ -56,7 +56,7 @@ type Options struct {
 func New(o Options) *Registry {
 	return &Registry{
 		store: o.Store, identity: o.Identity, admission: o.Admission, authorize: o.AuthorizeCreate,
-		forms: newForms(o.CacheBytes), stopping: o.Stopping,
+		encodings: newEncodingCache(o.CacheBytes), stopping: o.Stopping,
 	}
 }
 

@@ -72,7 +72,7 @@ func contentAt(enveloped []byte) (start, size int) {
 
 // AppendEvent appends a protobuf watch event around an enveloped object, with a length
 // prefix if it is a frame of a stream.
-func AppendEvent(out []byte, eventType string, object Rope, framed bool) []byte {
+func AppendEvent(out []byte, eventType string, object Pieces, framed bool) []byte {
 	size := object.Len()
 	raw := 1 + sizeOfUvarint(size) + size
 	if framed {

@@ -247,15 +247,15 @@ func TestEventsSayTheirLengths(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 100, 127, 128, 16_000, 16_383, 16_384, 3 << 20} {
 		object := wire.Envelope("v1", "Thing", bytes.Repeat([]byte{7}, size))
-		rope := wire.Rope{Head: object}
-		if length, _ := wire.Content(rope); length != size {
+		pieces := wire.Pieces{Head: object}
+		if length, _ := wire.Content(pieces); length != size {
 			t.Errorf("the content of %d bytes has %d", size, length)
 		}
-		frame := wire.AppendEvent(nil, "ADDED", rope, true)
+		frame := wire.AppendEvent(nil, "ADDED", pieces, true)
 		if length := binary.BigEndian.Uint32(frame); int(length) != len(frame)-4 {
 			t.Errorf("a frame of %d bytes says %d", len(frame)-4, length)
 		}
-		if bare := wire.AppendEvent(nil, "ADDED", rope, false); !bytes.Equal(bare, frame[4:]) {
+		if bare := wire.AppendEvent(nil, "ADDED", pieces, false); !bytes.Equal(bare, frame[4:]) {
 			t.Error("a message differs from its frame")
 		}
 		var event metav1.WatchEvent
@@ -271,12 +271,12 @@ func TestEnvelopesShareMemory(t *testing.T) {
 	for _, raw := range []string{"a" + string(first) + "b" + string(second) + "c", string(first) + string(second), string(second) + string(first), "", "x", string(second)} {
 		plain := wire.Envelope("v1", "Thing", []byte(raw))
 		for _, shared := range [][][]byte{nil, {first}, {first, second}, {absent, second}, {second, first}} {
-			rope, own := wire.EnvelopeSharing("v1", "Thing", []byte(raw), shared)
-			if got := rope.AppendTo(nil); !bytes.Equal(got, plain) || rope.Len() != len(plain) {
+			object, own := wire.EnvelopeSharing("v1", "Thing", []byte(raw), shared)
+			if got := object.AppendTo(nil); !bytes.Equal(got, plain) || object.Len() != len(plain) {
 				t.Fatalf("%q shared is %q, want %q", raw, got, plain)
 			}
 			foreign := 0
-			for _, p := range rope.Rest {
+			for _, p := range object.Rest {
 				for _, s := range shared {
 					if len(p) > 0 && &p[0] == &s[0] {
 						foreign += len(p)
@@ -286,7 +286,7 @@ func TestEnvelopesShareMemory(t *testing.T) {
 			if own != len(plain)-foreign {
 				t.Errorf("%d bytes of %d are said not to be shared, %d are", own, len(plain), foreign)
 			}
-			size, pieces := wire.Content(rope)
+			size, pieces := wire.Content(object)
 			var content []byte
 			for p := range pieces {
 				content = append(content, p...)

@@ -5,15 +5,15 @@ package wire
 
 import "bytes"
 
-// Rope is an encoded object in pieces, so that what is the same in two encodings of an
-// object is in memory once. Nobody changes the pieces.
-type Rope struct {
+// Pieces is an encoded object in several byte slices, so that what two encodings of an
+// object have in common is in memory once. The slices are immutable.
+type Pieces struct {
 	Head []byte
 	Rest [][]byte
 }
 
-// Len is the number of bytes.
-func (r Rope) Len() int {
+// Len returns the number of bytes.
+func (r Pieces) Len() int {
 	n := len(r.Head)
 	for _, p := range r.Rest {
 		n += len(p)
@@ -22,7 +22,7 @@ func (r Rope) Len() int {
 }
 
 // AppendTo appends the bytes.
-func (r Rope) AppendTo(out []byte) []byte {
+func (r Pieces) AppendTo(out []byte) []byte {
 	out = append(out, r.Head...)
 	for _, p := range r.Rest {
 		out = append(out, p...)
@@ -30,10 +30,10 @@ func (r Rope) AppendTo(out []byte) []byte {
 	return out
 }
 
-// EnvelopeSharing is [Envelope] with the memory of long parts of raw, which are shared
-// in their order; own is how much memory is not shared. Parts that are not there are
-// left out.
-func EnvelopeSharing(apiVersion, kind string, raw []byte, shared [][]byte) (enveloped Rope, own int) {
+// EnvelopeSharing is [Envelope], but shares the memory of long parts of raw, which are
+// given in their order; own is how much memory is not shared. Parts that raw does not
+// contain are skipped.
+func EnvelopeSharing(apiVersion, kind string, raw []byte, shared [][]byte) (enveloped Pieces, own int) {
 	room := len(raw) + len(EnvelopeEnd)
 	places, from := make([]int, len(shared)), 0
 	for n, s := range shared {
@@ -71,9 +71,9 @@ func EnvelopeSharing(apiVersion, kind string, raw []byte, shared [][]byte) (enve
 	return enveloped, len(out)
 }
 
-// Index is [bytes.Index] for long parts, which their beginnings mostly tell apart.
+// Index is [bytes.Index] for long parts that mostly differ at the beginning.
 func Index(value, part []byte) int {
-	const short = 32 // which is looked for without a hash
+	const short = 32 // short enough for a search without hashing
 	begin := part[:min(len(part), short)]
 	for at := 0; ; at++ {
 		i := bytes.Index(value[at:], begin)
@@ -86,9 +86,9 @@ func Index(value, part []byte) int {
 	}
 }
 
-// Content walks over the pieces of the object in an envelope that [Envelope] or
-// [EnvelopeSharing] made; size is theirs together.
-func Content(enveloped Rope) (size int, pieces func(yield func([]byte) bool)) {
+// Content returns the pieces of the object in an envelope of [Envelope] or
+// [EnvelopeSharing]; size is their total length.
+func Content(enveloped Pieces) (size int, pieces func(yield func([]byte) bool)) {
 	start, size := contentAt(enveloped.Head)
 	return size, func(yield func([]byte) bool) {
 		piece, left := enveloped.Head[start:], size

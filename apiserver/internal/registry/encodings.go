@@ -1,0 +1,197 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"slices"
+	"sync"
+	"weak"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// projection is what is computed from one record: its metadata, and its encodings other
+// than the stored one. The record holds it, so it is freed with the record, once
+// neither the store nor a reader holds that.
+type projection struct {
+	once sync.Once // reads meta on first use
+	meta wire.Meta
+
+	mu        sync.Mutex
+	encodings *encoding // a list, the newest first
+}
+
+// encoding is one cached encoding. The version also identifies the schema: every
+// installation of a resource has versions of its own.
+type encoding struct {
+	version *resource.Version
+	kind    encodingKind
+	pieces  wire.Pieces
+
+	of   *projection
+	next *encoding
+}
+
+// encodingCost is the approximate memory of a cache entry besides its bytes.
+const encodingCost = 192
+
+type encodingKind uint8
+
+const (
+	encodedJSON encodingKind = iota
+	encodedProto
+	encodedMetadataProto
+)
+
+// project returns the projection of a record.
+func project(rec *storage.Record) *projection {
+	return rec.Derive(func(*storage.Record) any { return &projection{} }).(*projection)
+}
+
+// Meta returns the metadata of a record. It is shared and must not be changed.
+func Meta(rec *storage.Record) *wire.Meta {
+	p := project(rec)
+	p.once.Do(func() { p.meta = wire.ReadMeta(rec.Value) })
+	return &p.meta
+}
+
+// encodingCache bounds the memory of cached encodings: the oldest are evicted first. It
+// refers to them weakly, so that an encoding keeps neither a revision that the store
+// has dropped nor the value that both share.
+type encodingCache struct {
+	limit int64
+
+	mu    sync.Mutex
+	queue []remembered // the oldest first
+	used  int64        // the sum of its sizes
+	sweep int          // the length of the queue at which it is swept
+}
+
+type remembered struct {
+	encoding weak.Pointer[encoding]
+	size     int64
+}
+
+// minSweep is the length up to which the queue is not swept.
+const minSweep = 64
+
+func newEncodingCache(limit int64) *encodingCache {
+	switch {
+	case limit == 0:
+		limit = 64 << 20
+	case limit < 0:
+		limit = 0
+	}
+	return &encodingCache{limit: limit, sweep: minSweep}
+}
+
+// bytes is [encodingCache.pieces] for encodings of one piece.
+func (f *encodingCache) bytes(rec *storage.Record, v *resource.Version, kind encodingKind, build func() ([]byte, error)) ([]byte, error) {
+	r, err := f.pieces(rec, v, kind, func() (wire.Pieces, int, error) {
+		b, err := build()
+		return wire.Pieces{Head: b}, len(b), err
+	})
+	return r.Head, err
+}
+
+// pieces returns an encoding of a record, made by build if it is not cached. build also
+// returns how many bytes are not shared with the record.
+func (f *encodingCache) pieces(rec *storage.Record, v *resource.Version, kind encodingKind, build func() (wire.Pieces, int, error)) (wire.Pieces, error) {
+	if f.limit == 0 || rec.Modified == transientRevision {
+		r, _, err := build()
+		return r, err
+	}
+	p := project(rec)
+	if known := p.find(v, kind); known != nil {
+		return known.pieces, nil
+	}
+	// Without the lock, because build may call a conversion webhook.
+	r, own, err := build()
+	if err != nil {
+		return wire.Pieces{}, err
+	}
+	f.add(p, v, kind, r, own)
+	return r, nil
+}
+
+// keep caches an encoding of a record before the first request for it.
+func (f *encodingCache) keep(rec *storage.Record, v *resource.Version, kind encodingKind, r wire.Pieces, own int) {
+	if f.limit > 0 {
+		f.add(project(rec), v, kind, r, own)
+	}
+}
+
+// add caches an encoding unless a concurrent caller has done so.
+func (f *encodingCache) add(p *projection, v *resource.Version, kind encodingKind, r wire.Pieces, own int) {
+	added := &encoding{version: v, kind: kind, pieces: r, of: p}
+	if p.add(added) {
+		f.remember(remembered{weak.Make(added), int64(own) + encodingCost})
+	}
+}
+
+func (f *encodingCache) remember(r remembered) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = append(f.queue, r)
+	f.used += r.size
+	if len(f.queue) >= f.sweep {
+		f.queue = slices.DeleteFunc(f.queue, func(r remembered) bool {
+			gone := r.encoding.Value() == nil
+			if gone {
+				f.used -= r.size
+			}
+			return gone
+		})
+		f.sweep = max(minSweep, 2*len(f.queue))
+	}
+	for f.used > f.limit && len(f.queue) > 0 {
+		oldest := f.queue[0]
+		f.queue = f.queue[1:]
+		f.used -= oldest.size
+		if e := oldest.encoding.Value(); e != nil {
+			e.of.remove(e)
+		}
+	}
+}
+
+func (p *projection) find(v *resource.Version, kind encodingKind) *encoding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.search(v, kind)
+}
+
+// search is find without the lock, which the caller holds.
+func (p *projection) search(v *resource.Version, kind encodingKind) *encoding {
+	for f := p.encodings; f != nil; f = f.next {
+		if f.version == v && f.kind == kind {
+			return f
+		}
+	}
+	return nil
+}
+
+// add adds an encoding unless there is one of that version and kind, and reports
+// whether it did.
+func (p *projection) add(f *encoding) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.search(f.version, f.kind) != nil {
+		return false
+	}
+	f.next, p.encodings = p.encodings, f
+	return true
+}
+
+func (p *projection) remove(f *encoding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := &p.encodings; *at != nil; at = &(*at).next {
+		if *at == f {
+			*at = f.next
+			return
+		}
+	}
+}
