@@ -23,7 +23,7 @@ const (
 // Deadlines ends the reads and writes of one HTTP exchange, so that a client that sends
 // nothing or reads nothing cannot keep the handler. Its methods must be called by the
 // handler's goroutine. Without deadlines in the server below, as in process, they do
-// nothing; nor do those of nil.
+// nothing; a nil *Deadlines does nothing either.
 type Deadlines struct {
 	control *http.ResponseController
 	// none is set if the server below has no deadlines, guarded once timer guards
