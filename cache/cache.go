@@ -71,6 +71,7 @@ type Cache struct {
 	told      map[form.Place]bool // undeclared reads that have been logged
 	views     []*Cache
 	parent    *Cache // of a view; else nil
+	number    int    // of a view among those of its parent, from 1; else 0
 }
 
 var (

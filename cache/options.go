@@ -135,4 +135,10 @@ type Metrics interface {
 }
 
 // MetricKind labels a metric.
-type MetricKind struct{ Group, Version, Resource string }
+type MetricKind struct {
+	Group, Version, Resource string
+	// Informer distinguishes the informers of one resource: empty for whole objects
+	// in their Go type, "metadata" and "unstructured" for the other forms, and
+	// "view-1", "view-1-metadata" and so on for those of the first [Cache.View].
+	Informer string
+}

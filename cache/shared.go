@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -389,5 +390,15 @@ func (s *shared) status() Status {
 
 func (s *shared) metricKind() MetricKind {
 	gvr := s.sources[0].collection.GVK
-	return MetricKind{Group: gvr.Group, Version: gvr.Version, Resource: s.resourceName()}
+	var names []string
+	if n := s.cache.number; n > 0 {
+		names = append(names, fmt.Sprint("view-", n))
+	}
+	switch s.place.Form {
+	case form.Metadata:
+		names = append(names, "metadata")
+	case form.Untyped:
+		names = append(names, "unstructured")
+	}
+	return MetricKind{Group: gvr.Group, Version: gvr.Version, Resource: s.resourceName(), Informer: strings.Join(names, "-")}
 }

@@ -37,6 +37,7 @@ func (c *Cache) View(kinds ...KindOptions) (*Cache, error) {
 	if c.ended {
 		return nil, fmt.Errorf("make view of cache: %w", ErrStopped)
 	}
+	v.number = len(c.views) + 1
 	if c.ctx != nil {
 		if err := v.Start(c.ctx); err != nil {
 			return nil, err

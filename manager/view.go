@@ -29,6 +29,11 @@ var _ controller.Manager = (*View)(nil)
 //	slim, err := m.View(cache.KindOptions{Object: &corev1.Secret{}, Transform: dropData})
 //	err = controller.Add(slim, &Reconciler{Client: slim.Client()})
 //
+// A view costs a watch and a copy of its kinds. It may be made before the manager
+// starts or while it runs, lives as long as the manager, and reads see the writes of
+// all its clients. In the metrics of informers its name is that of the resource with
+// "-view-1", "-view-2" and so on, in the order in which views are made.
+//
 // Metadata alone needs no View: it is held beside the whole objects, or shared with
 // them, by the form that is asked for; see [controller.OwnsKind].
 func (m *Manager) View(kinds ...cache.KindOptions) (*View, error) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -126,4 +127,55 @@ func TestAViewSeesTheWritesOfTheOthers(t *testing.T) {
 	}
 	read(env.Manager.Client(), ofView)
 	read(view.Client(), ofView) // a kind that the view has in common with the manager
+}
+
+func TestInformersOfOneKindAreMeasuredApart(t *testing.T) {
+	t.Parallel()
+	env := steertest.New(t, steertest.Options{
+		Scheme: coreScheme(t),
+		Setup: func(_ context.Context, m *manager.Manager) error {
+			kind := cache.KindOptions{Object: &corev1.ConfigMap{}}
+			first, err := m.View(kind)
+			if err != nil {
+				return err
+			}
+			second, err := m.View(kind)
+			if err != nil {
+				return err
+			}
+			metadata := client.NewMetadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			for _, c := range []*cache.Cache{m.Cache(), first.Cache(), second.Cache()} {
+				for _, obj := range []client.Object{metadata, &corev1.ConfigMap{}} {
+					if _, err := c.Informer(obj); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	})
+	env.Settled()
+	families, err := env.Manager.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, family := range families {
+		if family.GetName() != "informer_store_resource_version" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "name" {
+					names = append(names, label.GetValue())
+				}
+			}
+		}
+	}
+	want := []string{
+		"configmaps", "configmaps-metadata", "configmaps-view-1", "configmaps-view-1-metadata", "configmaps-view-2", "configmaps-view-2-metadata",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("informers in the metrics (-want +got):\n%s", diff)
+	}
 }

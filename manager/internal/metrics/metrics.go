@@ -137,23 +137,30 @@ func (m *Metrics) Attempt(a wire.Attempt) {
 	}
 }
 
-// The metrics are a cache.Metrics; the informer's name is its resource.
 var _ cache.Metrics = (*Metrics)(nil)
+
+// informerName is the resource, and what distinguishes the informer from others of it.
+func informerName(k cache.MetricKind) string {
+	if k.Informer == "" {
+		return k.Resource
+	}
+	return k.Resource + "-" + k.Informer
+}
 
 // QueuedItems implements cache.Metrics.
 func (m *Metrics) QueuedItems(k cache.MetricKind, n int) {
-	m.queued.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Set(float64(n))
+	m.queued.WithLabelValues(informerName(k), k.Group, k.Version, k.Resource).Set(float64(n))
 }
 
 // StoreResourceVersion implements cache.Metrics.
 func (m *Metrics) StoreResourceVersion(k cache.MetricKind, revision uint64) {
 	const digits = 1e15 // a float64 holds 15 digits exactly
-	m.revision.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Set(float64(revision % uint64(digits)))
+	m.revision.WithLabelValues(informerName(k), k.Group, k.Version, k.Resource).Set(float64(revision % uint64(digits)))
 }
 
 // Processed implements cache.Metrics.
 func (m *Metrics) Processed(k cache.MetricKind, _ int, took time.Duration) {
-	m.processing.WithLabelValues(k.Resource, k.Group, k.Version, k.Resource).Observe(took.Seconds())
+	m.processing.WithLabelValues(informerName(k), k.Group, k.Version, k.Resource).Observe(took.Seconds())
 }
 
 // UndeclaredRead implements cache.Metrics.
