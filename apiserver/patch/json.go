@@ -23,6 +23,7 @@ type jsonPatch struct {
 	findings
 	operations []operation
 	maxCopy    int
+	maxShift   int
 }
 
 // operation is one operation of a JSON patch; Path and From are nil if absent.
@@ -34,7 +35,7 @@ type operation struct {
 }
 
 func parseJSON(body []byte, o Options) (Patch, error) {
-	p := &jsonPatch{maxCopy: o.MaxCopyBytes}
+	p := &jsonPatch{maxCopy: o.MaxCopyBytes, maxShift: maxShift}
 	if p.maxCopy == 0 {
 		p.maxCopy = DefaultMaxCopyBytes
 	}
@@ -61,7 +62,7 @@ func parseJSON(body []byte, o Options) (Patch, error) {
 }
 
 func (p *jsonPatch) Apply(doc map[string]any) (map[string]any, error) {
-	d := document{root: runtime.DeepCopyJSON(wire.DecodedMembers(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: maxShift}
+	d := document{root: runtime.DeepCopyJSON(wire.DecodedMembers(doc)), copyLeft: p.maxCopy, maxCopy: p.maxCopy, shiftLeft: p.maxShift}
 	for i := range p.operations {
 		if err := d.apply(&p.operations[i]); err != nil {
 			if errors.Is(err, errShift) {

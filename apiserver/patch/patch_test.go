@@ -177,30 +177,28 @@ func TestMovesOfALargeSubtreeCostNoMoreThanReadingItOnce(t *testing.T) {
 
 func TestJSONPatchBoundsTheElementsThatItShifts(t *testing.T) {
 	t.Parallel()
-	apply := func(length, operations int, operation string) error {
+	const length, operations = 1000, 100
+	for operation, shifted := range map[string]int{ // by each operation at most
+		`{"op":"add","path":"/list/0","value":1}`:         length + operations,
+		`{"op":"add","path":"/list/-","value":1}`:         0,
+		`{"op":"remove","path":"/list/0"}`:                length,
+		`{"op":"copy","from":"/list/0","path":"/list/0"}`: length + operations,
+		`{"op":"move","from":"/list/0","path":"/list/-"}`: length,
+	} {
 		p, err := Parse(jsonType, []byte("["+strings.Repeat(operation+",", operations-1)+operation+"]"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		list := make([]any, length)
-		_, err = p.Apply(map[string]any{"list": list})
-		return err
-	}
-	if err := apply(20_000, DefaultMaxOperations, `{"op":"add","path":"/list/0","value":1}`); err != nil {
-		t.Errorf("10,000 inserts at the front of a list of 20,000: %v", err)
-	}
-	const long = 1 << 20
-	if err := apply(long, DefaultMaxOperations, `{"op":"add","path":"/list/-","value":1}`); err != nil {
-		t.Errorf("10,000 elements at the end of a long list: %v", err)
-	}
-	for _, operation := range []string{
-		`{"op":"add","path":"/list/0","value":1}`,
-		`{"op":"remove","path":"/list/0"}`,
-		`{"op":"copy","from":"/list/0","path":"/list/0"}`,
-		`{"op":"move","from":"/list/0","path":"/list/-"}`,
-	} {
-		if err := apply(long, maxShift/long+1, operation); !apierrors.IsRequestEntityTooLargeError(err) || !strings.Contains(err.Error(), "add to the end") {
-			t.Errorf("%s on a long list: %v", operation, err)
+		apply := func(most int) error {
+			p.(*jsonPatch).maxShift = most
+			_, err := p.Apply(map[string]any{"list": make([]any, length)})
+			return err
+		}
+		if err := apply(shifted * operations); err != nil {
+			t.Errorf("%s within the bound: %v", operation, err)
+		}
+		if err := apply(shifted * operations / 2); shifted > 0 && (!apierrors.IsRequestEntityTooLargeError(err) || !strings.Contains(err.Error(), "add to the end")) {
+			t.Errorf("%s beyond the bound: %v", operation, err)
 		}
 	}
 }
