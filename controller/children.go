@@ -48,7 +48,8 @@ const goneCheck = 2 * time.Second
 // desired any more are deleted. Which ones there are is written in an annotation
 // of the owner before they are created, and only what is written there is ever
 // deleted. Watch them with [Owns]: then children are found again by their owner
-// reference when somebody removed that annotation, as kubectl replace does.
+// reference after a write, such as kubectl replace, that removed that annotation or
+// brought an older one back.
 type Children[T client.Object] struct {
 	// Name distinguishes the sets of one controller. Empty means the name of T's
 	// Go type; two sets of one type need names. A set that is renamed, or whose

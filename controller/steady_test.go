@@ -186,6 +186,47 @@ func TestALostInventoryIsFoundAgain(t *testing.T) {
 	}
 }
 
+// TestAnOlderInventoryIsCompleted brings an inventory back as kubectl replace does
+// with a file from before, while the operator runs and while it does not.
+func TestAnOlderInventoryIsCompleted(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]bool{"while it runs": false, "while it is away": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := newPlane(t)
+			run := func() func() {
+				return start(t, env, func(m controller.Manager) error {
+					return controller.Add(m, pages(controller.Children[*corev1.ConfigMap]{}), controller.Owns[*corev1.ConfigMap]())
+				})
+			}
+			kill := run()
+			create(t, env, withPages("one"))
+			older := steertest.Wait(env, "default/a", func(w *Web) bool { return w.Status.ObservedGeneration == 1 }).Annotations
+			w := steertest.Wait(env, "default/a", func(*Web) bool { return true })
+			w.Spec.Pages = []string{"one", "two"}
+			if err := env.Client.Update(env.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			w = steertest.Wait(env, "default/a", func(w *Web) bool { return w.Status.ObservedGeneration == 2 })
+			if away {
+				kill()
+			}
+			w.Annotations, w.Spec.Pages = older, []string{"one"}
+			if err := env.Client.Update(env.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			if away {
+				run()
+			}
+			steertest.WaitGone[*corev1.ConfigMap](env, "default/two")
+			w = steertest.Wait(env, "default/a", func(w *Web) bool { return w.Status.ObservedGeneration == 3 })
+			if got := w.Annotations[annotation]; got != `["/v1/ConfigMap/default/one"]` {
+				t.Errorf("inventory %s", got)
+			}
+		})
+	}
+}
+
 func TestChildrenOfLegacyManagersAreFoundByTheirOwner(t *testing.T) {
 	t.Parallel()
 	env := newPlane(t)

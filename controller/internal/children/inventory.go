@@ -6,6 +6,7 @@ package children
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -176,6 +177,13 @@ func (inv *Inventory) encode() (map[string]any, error) {
 		annotations[InventoryAnnotation+inv.set] = text
 	}
 	return annotations, nil
+}
+
+// textOf is the annotation as it is on an object.
+func (inv *Inventory) textOf(owner client.Object) inventoryText {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(owner.GetAnnotations()[InventoryAnnotation+inv.set]))
+	return inventoryText{inv.set, h.Sum64()}
 }
 
 func (inv *Inventory) text() (string, error) {

@@ -57,11 +57,36 @@ func (e *WaitingError) Error() string { return e.What }
 
 // Applied remembers, for one owner, how its children deviated from their bodies
 // after they were applied: so that a webhook which decides otherwise each time
-// does not make every reconcile apply again. The zero value is empty; it is safe
-// for concurrent use.
+// does not make every reconcile apply again. It also remembers which inventories
+// are complete. The zero value is empty; it is safe for concurrent use.
 type Applied struct {
-	mu    sync.Mutex
-	byRef map[Ref]answer
+	mu       sync.Mutex
+	byRef    map[Ref]answer
+	complete []inventoryText
+}
+
+// inventoryText is the annotation of a set, by its hash.
+type inventoryText struct {
+	set  string
+	hash uint64
+}
+
+// isComplete reports whether an inventory is known to list all children of its set.
+func (a *Applied) isComplete(t inventoryText) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Contains(a.complete, t)
+}
+
+// completed notes the inventory of a set that lists all of its children.
+func (a *Applied) completed(t inventoryText) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.IndexFunc(a.complete, func(other inventoryText) bool { return other.set == t.set }); i >= 0 {
+		a.complete[i] = t
+		return
+	}
+	a.complete = append(a.complete, t)
 }
 
 type answer struct {
@@ -314,13 +339,15 @@ func (s *Set) owns(live client.Object) bool {
 }
 
 // Recover puts into the inventory what is missing there because the annotation got
-// lost: the children of the given kinds that name the owner and this set. Children
-// that are not marked with a set yet, because a former version of the operator
-// wrote them, are known by their field managers; a set with a name of its own
-// leaves those alone, as they may be of another set. wanted are the children that
-// are desired.
+// lost, or an older one was written back: the children of the given kinds that name
+// the owner and this set. It looks for them unless the inventory is as this process
+// has left it. Where there is none, children that are not marked with a set yet,
+// because a former version of the operator wrote them, are known by their field
+// managers; a set with a name of its own leaves those alone, as they may be of another
+// set. wanted are the children that are desired.
 func (s *Set) Recover(kinds []client.Object, wanted map[Ref]bool) error {
-	if s.Inventory.found {
+	read := s.Inventory.textOf(s.Owner)
+	if s.Memory.isComplete(read) {
 		return nil
 	}
 	others, err := s.Inventory.others(s.Owner)
@@ -344,6 +371,9 @@ func (s *Set) Recover(kinds []client.Object, wanted map[Ref]bool) error {
 				s.Inventory.add(ref.Ref)
 			}
 		}
+	}
+	if !s.Inventory.changed { // else once it is stored
+		s.Memory.completed(read)
 	}
 	return nil
 }
@@ -409,7 +439,7 @@ func (s *Set) claims(child found) (bool, error) {
 	if child.set != "" {
 		return child.set == s.FullName || slices.Contains(s.Formerly, child.set), nil
 	}
-	if !s.Whole {
+	if !s.Whole || s.Inventory.found {
 		return false, nil
 	}
 	live := client.NewMetadata(child.GVK)
@@ -448,6 +478,7 @@ func (s *Set) Store() error {
 		return fmt.Errorf("children %s: write the inventory: %w", s.Name, err)
 	}
 	s.Inventory.changed = false
+	s.Memory.completed(s.Inventory.textOf(written))
 	take := func(obj client.Object) {
 		obj.SetResourceVersion(written.ResourceVersion)
 		obj.SetAnnotations(written.Annotations)
