@@ -25,7 +25,7 @@ func TestIngressValidation(t *testing.T) {
 	t.Parallel()
 	ingresses().Create(t, []kindtest.Case{
 		{"neither rules nor backend", "spec: {}", "spec: Invalid value: null: either `defaultBackend` or `rules` must be specified"},
-		{"backend of two kinds", "spec.defaultBackend.resource: {kind: K, name: n}", `spec.defaultBackend: Invalid value: "": cannot set both resource and service backends`},
+		{"backend of two kinds", "spec.defaultBackend.resource: {kind: K, name: params}", `spec.defaultBackend: Invalid value: "": cannot set both resource and service backends`},
 		{"backend of no kind", "spec.defaultBackend: {}", `spec.defaultBackend: Invalid value: "": resource or service backend is required`},
 		{"backend resource without a name", "spec.defaultBackend: {resource: {kind: K, name: ''}}", "spec.defaultBackend.resource.name: Required value"},
 		{"service without a name", "spec.defaultBackend.service.name: ''", "spec.defaultBackend.service.name: Required value"},
@@ -88,7 +88,7 @@ func TestIngressRow(t *testing.T) {
 	t.Parallel()
 	ingresses().Row(t, []kindtest.Case{
 		{"without an address", "", "i | c | example.com |  | 80, 443 | <unknown>"},
-		{"of every host", "spec: {defaultBackend: {resource: {kind: K, name: n}}}\nstatus.loadBalancer.ingress: [{ip: 10.0.0.1}, {hostname: a.com}]", "i | <none> | * | 10.0.0.1,a.com | 80 | <unknown>"},
+		{"of every host", "spec: {defaultBackend: {resource: {kind: K, name: params}}}\nstatus.loadBalancer.ingress: [{ip: 10.0.0.1}, {hostname: a.com}]", "i | <none> | * | 10.0.0.1,a.com | 80 | <unknown>"},
 	})
 }
 
@@ -97,7 +97,7 @@ func ingressClasses() kindtest.Kind {
 metadata: {name: c}
 spec:
   controller: example.com/ingress
-  parameters: {apiGroup: example.com, kind: K, name: n}`}
+  parameters: {apiGroup: example.com, kind: K, name: params}`}
 }
 
 func TestIngressClassValidation(t *testing.T) {
@@ -113,7 +113,7 @@ func TestIngressClassValidation(t *testing.T) {
 	ingressClasses().Update(t, []kindtest.Case{{"controller", "spec.controller: example.com/other", `spec.controller: Invalid value: "example.com/other": field is immutable`}})
 	ingressClasses().Defaults(t, []kindtest.Case{{"scope", "", "spec.parameters.scope: Cluster"}})
 	ingressClasses().Row(t, []kindtest.Case{
-		{"default class", "metadata.annotations: {ingressclass.kubernetes.io/is-default-class: 'true'}", "c (default) | example.com/ingress | K.example.com/false | <unknown>"},
+		{"default class", "metadata.annotations: {ingressclass.kubernetes.io/is-default-class: 'true'}", "c (default) | example.com/ingress | K.example.com/params | <unknown>"},
 		{"no parameters", "spec.parameters: null", "c | example.com/ingress | <none> | <unknown>"},
 	})
 }

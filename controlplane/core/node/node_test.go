@@ -11,7 +11,7 @@ import (
 
 func nodes() kindtest.Kind {
 	return kindtest.Kind{Resources: Resources(), APIVersion: "v1", Kind: "Node", Valid: `
-metadata: {name: n}
+metadata: {name: node1}
 spec:
   podCIDR: 10.0.0.0/24
   providerID: cloud://n
@@ -51,7 +51,7 @@ func TestNodeUpdateValidation(t *testing.T) {
 	status := nodes()
 	status.Subresource = "status"
 	status.Update(t, []kindtest.Case{
-		{"address twice", "status.addresses: [{type: Hostname, address: n}, {type: Hostname, address: n}]", `status.addresses[1]: Duplicate value: {"Type":"Hostname","Address":"false"}`},
+		{"address twice", "status.addresses: [{type: Hostname, address: node1}, {type: Hostname, address: node1}]", `status.addresses[1]: Duplicate value: {"Type":"Hostname","Address":"node1"}`},
 		{"negative allocatable", "status.allocatable: {cpu: -1}", `status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0`},
 	})
 }
@@ -68,12 +68,12 @@ func TestNodeDefaults(t *testing.T) {
 func TestNodeRow(t *testing.T) {
 	t.Parallel()
 	nodes().Row(t, []kindtest.Case{
-		{"new", "", "false | Unknown | <none> | <unknown> |  | <none> | <none> | <unknown> | <unknown> | <unknown>"},
+		{"new", "", "node1 | Unknown | <none> | <unknown> |  | <none> | <none> | <unknown> | <unknown> | <unknown>"},
 		{"cordoned", `metadata.labels: {node-role.kubernetes.io/worker: '', kubernetes.io/role: master}
 spec.unschedulable: true
 status.conditions: [{type: Ready, status: 'True'}]
 status.addresses: [{type: InternalIP, address: 10.0.0.1}]
-status.nodeInfo: {kubeletVersion: v1.36.3}`, "false | Ready,SchedulingDisabled | master,worker | <unknown> | v1.36.3 | 10.0.0.1 | <none> | <unknown> | <unknown> | <unknown>"},
+status.nodeInfo: {kubeletVersion: v1.36.3}`, "node1 | Ready,SchedulingDisabled | master,worker | <unknown> | v1.36.3 | 10.0.0.1 | <none> | <unknown> | <unknown> | <unknown>"},
 	})
 }
 
