@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +42,7 @@ func (t *served) ordered() []*installed {
 		all = append(all, in)
 	}
 	slices.SortFunc(all, func(a, b *installed) int {
-		return strings.Compare(a.Group+"\x00"+a.Plural, b.Group+"\x00"+b.Plural)
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Plural, b.Plural))
 	})
 	return all
 }

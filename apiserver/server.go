@@ -53,6 +53,8 @@ type served struct {
 	handlers  map[string]http.Handler
 	// delegated are the group versions that other servers serve, by path.
 	delegated map[string]Delegated
+	// generation counts the changes of resources.
+	generation uint64
 	// discovery and openapi return the documents of the resources.
 	discovery func() *discovery.Documents
 	openapi   func() *openapi.Documents
@@ -109,6 +111,30 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
+// Bindings are the options of a server that may need the server itself to be made: an
+// admission plugin that sends requests, for example. A nil field leaves the option of
+// the same name as it is.
+type Bindings struct {
+	Authenticator auth.Authenticator
+	Admission     resource.Admission
+	Checks        []Check
+}
+
+// Bind sets options of a new server. It is called before the first resource is installed
+// and before the first request, and not concurrently with anything else.
+func (s *Server) Bind(b Bindings) {
+	if b.Authenticator != nil {
+		s.options.Authenticator = b.Authenticator
+	}
+	if b.Admission != nil {
+		s.registry.SetAdmission(b.Admission)
+	}
+	if b.Checks != nil {
+		s.options.Checks = b.Checks
+		s.mountBuiltins()
+	}
+}
+
 // Install adds resources, or replaces those of the same group and plural name, whose
 // watches then end. The next request sees all of them. If one is invalid, none is
 // installed.
@@ -126,6 +152,7 @@ func (s *Server) Install(resources ...*resource.Resource) error {
 			}
 			t.resources[r.GroupResource()] = s.installed(r)
 		}
+		t.generation++
 		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
 	for _, old := range replaced {
@@ -148,6 +175,7 @@ func (s *Server) Remove(group, plural string) {
 		gr := schema.GroupResource{Group: group, Resource: plural}
 		removed = t.resources[gr]
 		delete(t.resources, gr)
+		t.generation++
 		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
 	if removed != nil {
@@ -172,7 +200,7 @@ func (s *Server) change(edit func(*served)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.table.Load()
-	next := &served{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), delegated: old.delegated, discovery: old.discovery, openapi: old.openapi}
+	next := &served{resources: maps.Clone(old.resources), handlers: maps.Clone(old.handlers), delegated: old.delegated, generation: old.generation, discovery: old.discovery, openapi: old.openapi}
 	edit(next)
 	s.table.Store(next)
 }
@@ -206,6 +234,12 @@ func (s *Server) Resources() []*resource.Resource {
 	}
 	return all
 }
+
+// Generation returns a number that changes whenever [Server.Resources] does.
+func (s *Server) Generation() uint64 { return s.table.Load().generation }
+
+// Serves reports whether a resource is served.
+func (s *Server) Serves(gr schema.GroupResource) bool { return s.table.Load().resources[gr] != nil }
 
 // Handler returns the HTTP handler of the server. It authenticates requests.
 func (s *Server) Handler() http.Handler {

@@ -60,6 +60,10 @@ func New(o Options) *Registry {
 	}
 }
 
+// SetAdmission replaces [Options.Admission] for what is served from now on. It is not
+// called concurrently with anything else.
+func (g *Registry) SetAdmission(a resource.Admission) { g.admission = a }
+
 // Served is a resource while it is served.
 type Served struct {
 	*resource.Resource
