@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -20,6 +21,45 @@ import (
 
 // usualIssuer is who issues the tokens of ServiceAccounts in most clusters.
 const usualIssuer = "https://kubernetes.default.svc.cluster.local"
+
+// tokens returns the tokens of ServiceAccounts.
+func (p *Plane) tokens() *serviceaccount.Tokens {
+	o := &p.options.Authentication
+	return serviceaccount.NewTokens(serviceaccount.Options{
+		Store: p.store, Issuers: o.issuers(), Audiences: o.Audiences,
+		MaxLife: o.MaxTokenLife, ExactLife: o.ExactTokenLife, NewID: p.options.Entropy.UID, Send: p.send,
+		Keys: func() (*serviceaccount.Keys, error) {
+			keys, err := p.keys()
+			if err != nil {
+				return nil, err
+			}
+			return &keys.Accounts, nil
+		},
+	})
+}
+
+// issuers of the tokens of ServiceAccounts.
+func (o *Authentication) issuers() []string {
+	if len(o.Issuers) == 0 {
+		return []string{usualIssuer}
+	}
+	return o.Issuers
+}
+
+// keySetURL is where others find the keys that verify tokens of ServiceAccounts.
+func (p *Plane) keySetURL() string {
+	o := &p.options.Authentication
+	return cmp.Or(o.KeySetURL, strings.TrimSuffix(cmp.Or(p.URL(), o.issuers()[0]), "/")+serviceaccount.KeySetPath)
+}
+
+// roots returns the certificate of the plane's authority, in PEM.
+func (p *Plane) roots() ([]byte, error) {
+	keys, err := p.keys()
+	if err != nil {
+		return nil, err
+	}
+	return keys.CertificatePEM(), nil
+}
 
 // authenticator finds the users of requests from the network: by what a proxy
 // says, by certificates of the plane's authority, by token, or nobody in

@@ -63,6 +63,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// withDefaults returns the options with what every plane needs.
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Entropy == nil {
+		o.Entropy = apiserver.RandomEntropy()
+	}
+	return o
+}
+
 // Authentication says who users are, besides the holders of certificates of the
 // plane's own authority. The zero value knows the ServiceAccounts, and everybody
 // else as system:anonymous.

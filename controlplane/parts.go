@@ -6,39 +6,190 @@ package controlplane
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/netip"
 	"slices"
-	"strings"
 
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/certificates"
+	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/core/autoscaling"
+	"github.com/steer-dev/steer/controlplane/core/device"
+	"github.com/steer-dev/steer/controlplane/core/flow"
+	"github.com/steer-dev/steer/controlplane/core/node"
+	"github.com/steer-dev/steer/controlplane/core/pod"
+	"github.com/steer-dev/steer/controlplane/core/podspec"
 	"github.com/steer-dev/steer/controlplane/core/registration"
 	"github.com/steer-dev/steer/controlplane/core/service"
+	"github.com/steer-dev/steer/controlplane/crd"
+	"github.com/steer-dev/steer/controlplane/crd/cleanup"
+	"github.com/steer-dev/steer/controlplane/disruption"
+	"github.com/steer-dev/steer/controlplane/expiry"
+	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
+	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/protection"
+	"github.com/steer-dev/steer/controlplane/quota"
+	"github.com/steer-dev/steer/controlplane/rbac"
+	"github.com/steer-dev/steer/controlplane/serviceaccount"
+	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
 
+// parts returns all parts of the plane, those that [Options.Disable] names as well, and
+// the authenticator of its server, which verifies the tokens of one of them.
+func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error) {
+	o, server := &p.options, p.server
+	d := part.Deps{
+		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send,
+		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.progress.checks(),
+	}
+	tokens := p.tokens()
+	authentication := newAuthenticator(p.keys, o.Authentication, tokens)
+	definitions := crd.New(crd.Options{
+		Server: server, Store: p.store, Schemas: sharedSchemas(), Transport: server.RoundTripper(identity(step.APIServer)),
+	})
+	allocator := service.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
+	p.self = &kubernetesservice.Server{
+		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
+		Service: kubernetesservice.Service{Range: allocator.Range(), Listen: o.Listen},
+	}
+	if o.has(service.RangeControllerName) {
+		p.self.RangeFinalizer = service.RangeFinalizer
+	}
+	quotaPlugin, quotaController := quota.Parts(d)
+
+	list := slices.Concat(
+		p.kinds(d, authentication),
+		p.plugins(d),
+		part.List{ // what kube-apiserver does beside its plugins, between those that change objects and the last one
+			allocator.Part(),
+			{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}},
+			definitions.TerminationPart(),
+			{Name: "Options.Admission", Admission: p.givenAdmission()},
+			rbac.EscalationPart(d, roles),
+			quotaPlugin,
+		},
+		p.own(d, definitions, tokens),
+		part.List{
+			part.Controller(gc.New(d.Catalog, step.LifeOf)),
+			part.Controller(namespace.New(d.Catalog, step.LifeOf)),
+			part.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
+			part.ServerController(expiry.New()),
+			part.Controller(protection.New(step.LifeOf)),
+			part.Controller(disruption.New(d.Catalog)),
+			part.Controller(autoscaling.NewController(d.Catalog)),
+			part.Controller(service.NewRangeController()),
+			quotaController,
+			part.Controller(rbac.NewAggregator()),
+			part.ServerController(apiservice.NewController()),
+			part.ServerController(flow.NewController()),
+			part.Controller(registration.NewPolicyController(server.Resources)),
+			part.Controller(certificates.NewSigner(p.authority)),
+			part.Controller(certificates.NewCleaner()),
+			serviceaccount.NewDefaultAccounts().Part(d),
+			serviceaccount.NewRootCAs(p.roots).Part(d),
+			part.Controller(serviceaccount.NewTokenSecrets(tokens, p.roots)),
+		},
+	)
+	if o.Workloads != nil {
+		simulated, err := workloads.New(*o.Workloads)
+		if err != nil {
+			return nil, nil, fmt.Errorf("controlplane: %w", err)
+		}
+		list = append(list, part.ServerController(simulated))
+	}
+	return list, authentication, nil
+}
+
+// kinds are the built-in kinds, but for those of the parts that do more than serve them.
+func (p *Plane) kinds(d part.Deps, authentication *authenticator) part.List {
+	pods := pod.Subresources{
+		Store: d.Store, Send: p.sendFor, Authorizer: d.Authorizer,
+		Kubelets: kubelet.New(p.options.Kubelets, (&kubeletCertificate{keys: p.keys}).get),
+	}
+	return part.List{
+		{Name: "kinds", Resources: core.Resources()},
+		{Name: "reviews", Resources: core.Reviews(d.Authorizer, authentication)},
+		certificates.Part(),
+		pods.Part(),
+		device.Access{Authorizer: d.Authorizer, Store: d.Store}.Part(),
+		registration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
+		p.options.components(d.Store).Part(),
+	}
+}
+
+// plugins are the admission plugins of kube-apiserver that a plane has, in the order of
+// kube-apiserver, but for those that follow [Options.Admission].
+func (p *Plane) plugins(d part.Deps) part.List {
+	accounts := serviceaccount.Plugin(d, p.options.has(serviceaccount.AccountsControllerName))
+	return slices.Concat(part.List{namespace.Plugin(d)}, admission.Plugins(d).
+		After("LimitRanger", accounts).
+		After("RuntimeClass", certificates.Plugins(d)...))
+}
+
+// own are the parts of an API server beside kinds and admission, in the order of the
+// health reports of kube-apiserver. What that has beyond them is not listed: its own
+// certificate, leases and peers, the repair of addresses and the enforcement of flow
+// control.
+func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceaccount.Tokens) part.List {
+	is := d.Progress
+	return part.List{
+		{
+			Name: "server",
+			Health: slices.Concat(
+				part.Hooks(is.Booted, "start-apiserver-admission-initializer", "generic-apiserver-start-informers"),
+				part.Hooks(is.Running, "priority-and-fairness-config-consumer"),
+				part.Hooks(is.Booted, "storage-object-count-tracker-hook"),
+			),
+			Handlers: map[string]http.Handler{SnapshotPath: http.HandlerFunc(p.serveSnapshot)},
+		},
+		definitions.Part(is),
+		namespace.SystemPart(d),
+		kubernetesservice.TrustPart(d),
+		{Name: "store", Health: part.Hooks(d.Store.Health, "storage-readiness")},
+		tokens.Part(d, p.keySetURL),
+		rbac.BootPart(d, p.options.Workloads != nil),
+		node.SystemPriorityClasses(d),
+		flow.BootPart(d),
+		p.self.Part(d),
+		apiservice.Part(d),
+	}
+}
+
+// givenAdmission is that of the options, nil if there is none.
+func (p *Plane) givenAdmission() resource.Admission {
+	if p.options.Admission == nil {
+		return nil
+	}
+	return thawing{p.options.Admission}
+}
+
 // Plugins returns the names of the admission plugins that a plane has and
 // [Options.Disable] can leave out, as --disable-admission-plugins of
-// kube-apiserver names them.
-func Plugins() []string {
-	return slices.Concat([]string{"NamespaceLifecycle", "ServiceAccount"}, admission.Names(),
-		[]string{certificates.ApprovalPlugin, certificates.SigningPlugin, certificates.SubjectPlugin, "ResourceQuota"})
-}
+// kube-apiserver names them, in the order in which they are called.
+func Plugins() []string { return allParts().PluginNames() }
 
 // Controllers returns the names of the controllers that a plane has and
 // [Options.Disable] can leave out, as --controllers of kube-controller-manager
 // names them. A plane without them is what kube-apiserver is by itself. Nothing
 // makes ServiceAccounts then, so that one where Pods are created also wants to be
 // without the plugin ServiceAccount.
-func Controllers() []string {
-	return []string{
-		"garbage-collector-controller", "namespace-controller", "persistentvolumeclaim-protection-controller", "disruption-controller", autoscaling.ControllerName, "resourcequota-controller", service.RangeControllerName,
-		"clusterrole-aggregation-controller", registration.PolicyControllerName,
-		"serviceaccount-controller", "root-ca-certificate-publisher-controller", "serviceaccount-token-controller",
-		"certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller",
+func Controllers() []string { return allParts().ControllerNames() }
+
+// allParts are those of a plane that is not going to serve.
+func allParts() part.List {
+	p := &Plane{store: storage.NewMemory(storage.MemoryOptions{}), options: Options{}.withDefaults()}
+	list, _, err := p.declare()
+	if err != nil {
+		panic(err) // the zero options are valid
 	}
+	return list
 }
 
 // Why a part of a control plane does not run in this one.
@@ -59,20 +210,5 @@ func (o *Options) components(store storage.Store) kubernetesservice.Components {
 	return c
 }
 
-// checkDisabled refuses names of what there is not.
-func (o *Options) checkDisabled() error {
-	for _, name := range o.Disable {
-		if all := slices.Concat(Plugins(), Controllers()); !slices.Contains(all, name) {
-			return fmt.Errorf("controlplane: Options.Disable: there is no %q; there are %s", name, strings.Join(all, ", "))
-		}
-	}
-	return nil
-}
-
 // has reports whether a part is not left out.
 func (o *Options) has(name string) bool { return !slices.Contains(o.Disable, name) }
-
-// controllers returns those that are not left out, in order.
-func (o *Options) controllers(all ...step.Controller) []step.Controller {
-	return slices.DeleteFunc(all, func(c step.Controller) bool { return !o.has(c.Name()) })
-}

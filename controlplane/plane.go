@@ -8,42 +8,23 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
-	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/certificates"
-	"github.com/steer-dev/steer/controlplane/core"
-	"github.com/steer-dev/steer/controlplane/core/autoscaling"
-	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/flow"
-	"github.com/steer-dev/steer/controlplane/core/pod"
-	"github.com/steer-dev/steer/controlplane/core/registration"
-	"github.com/steer-dev/steer/controlplane/core/service"
 	"github.com/steer-dev/steer/controlplane/crd"
-	"github.com/steer-dev/steer/controlplane/crd/cleanup"
-	"github.com/steer-dev/steer/controlplane/disruption"
-	"github.com/steer-dev/steer/controlplane/expiry"
-	"github.com/steer-dev/steer/controlplane/gc"
 	"github.com/steer-dev/steer/controlplane/internal/step"
-	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
-	"github.com/steer-dev/steer/controlplane/namespace"
-	"github.com/steer-dev/steer/controlplane/protection"
-	"github.com/steer-dev/steer/controlplane/quota"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/rbac"
-	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -58,7 +39,7 @@ type Plane struct {
 	runner     *step.Runner
 	self       *kubernetesservice.Server
 	keys       func() (*Keys, error)
-	kubelets   *kubelet.Proxy
+	list       part.List
 
 	progress progress
 
@@ -91,13 +72,7 @@ var sharedSchemas = sync.OnceValue(crd.NewSchemas)
 // New opens the store and returns a plane that serves in process. It has no
 // goroutine of its own until it is started.
 func New(o Options) (*Plane, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Entropy == nil {
-		o.Entropy = apiserver.RandomEntropy()
-	}
-	return build(&Plane{options: o, store: o.Store})
+	return build(&Plane{options: o.withDefaults(), store: o.Store})
 }
 
 // build completes a plane that has its options, and its store and keys if those
@@ -143,97 +118,50 @@ func (p *Plane) authority() (*certificates.Authority, error) {
 // assemble puts the parts of the plane together over its store.
 func (p *Plane) assemble() error {
 	o := &p.options
-	if err := o.checkDisabled(); err != nil {
+	all, authentication, err := p.declare()
+	if err != nil {
 		return err
 	}
-	if p.keys == nil {
-		p.keys = o.openKeys()
+	if p.list, err = all.Without(o.Disable...); err != nil {
+		return fmt.Errorf("controlplane: Options.Disable: %w", err)
 	}
-	accounts := newAccounts(p)
-	authentication := newAuthenticator(p.keys, o.Authentication, accounts.tokens)
-	allocator := service.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
-	p.self = &kubernetesservice.Server{
-		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
-		Service: kubernetesservice.Service{Range: allocator.Range(), Listen: o.Listen},
-	}
-	if o.has(service.RangeControllerName) {
-		p.self.RangeFinalizer = service.RangeFinalizer
-	}
-	roles := rbac.New(p.store)
-	if p.authorizer = o.Authorizer; p.authorizer == nil {
-		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
-	}
-	p.kubelets = kubelet.New(o.Kubelets, (&kubeletCertificate{keys: p.keys}).get)
-	pods := pod.Subresources{Store: p.store, Send: p.sendFor, Authorizer: p.authorizer, Kubelets: p.kubelets}
-	served := &catalog{}
-	parameters := registration.Parameters{Authorizer: p.authorizer, Store: p.store, Plural: served.plural}
-	devices := device.Access{Authorizer: p.authorizer, Store: p.store}
-	builtin := append(accounts.resources(pods.Into(p.self.Keep(allocator.Services(parameters.Guard(devices.Guard(builtinResources())))))), core.Reviews(p.authorizer, authentication)...)
-	builtin = append(builtin, pods.Bindings(), o.components(p.store).Resource())
-	refusal := &lateAdmission{}
-	charges := &quota.Ledger{}
-	escalation := rbac.Escalation{Roles: roles, Authorizer: p.authorizer}
-	admission := p.admissions(accounts.admission, allocator, refusal, escalation, charges)
-	server, err := apiserver.New(apiserver.Options{
-		Store: p.store, Authenticator: authentication, Authorizer: p.authorizer, Admission: admission,
-		Classify: flow.NewClassifier(p.store).Classify,
-		Entropy:  o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
-		Checks: p.checks(),
-	})
-	if err != nil {
-		return fmt.Errorf("controlplane: make the server: %w", err)
-	}
-	p.server = server
-	server.Handle(SnapshotPath, http.HandlerFunc(p.serveSnapshot))
-	accounts.publish(server)
-	definitions := crd.New(crd.Options{
-		Server: server, Store: p.store, Schemas: sharedSchemas(),
-		Transport: server.RoundTripper(identity(step.APIServer)),
-		Builtin:   servedBy(builtin),
-	})
-	refusal.Definitions = definitions
-	aggregation := &apiservice.Aggregation{Store: p.store, Server: server}
-	builtin = append(builtin, definitions.Resource(), aggregation.Resource())
-	served.builtin, served.definitions = builtin, definitions
-	if err := server.Install(builtin...); err != nil {
+	p.server.Bind(apiserver.Bindings{Authenticator: authentication, Admission: p.list.Admission(), Checks: p.list.Health()})
+	if err := p.list.Install(p.server); err != nil {
 		return fmt.Errorf("controlplane: serve the built-in kinds: %w", err)
 	}
 	ctx := context.Background()
-	if err := definitions.Load(ctx); err != nil {
+	if err := p.boot(ctx); err != nil {
 		return err
 	}
-	if err := p.ensureObjects(ctx, builtin, accounts.keepers); err != nil {
+	if err := p.list.Load(ctx); err != nil {
 		return err
 	}
-	if err := aggregation.Load(ctx); err != nil {
-		return err
-	}
-	controllers := o.controllers(gc.New(served, step.LifeOf), namespace.New(served, step.LifeOf), cleanup.New(served, step.LifeOf), expiry.New(),
-		protection.New(step.LifeOf), disruption.New(served), autoscaling.NewController(served), service.NewRangeController(), quota.NewController(served, charges), rbac.NewAggregator(),
-		apiservice.NewController(), flow.NewController(), registration.NewPolicyController(served.resources), certificates.NewSigner(p.authority), certificates.NewCleaner())
-	controllers = append(controllers, accounts.controllers...)
-	if o.Workloads != nil {
-		simulated, err := workloads.New(*o.Workloads)
-		if err != nil {
-			return fmt.Errorf("controlplane: %w", err)
-		}
-		controllers = append(controllers, simulated)
-	}
-	p.runner = step.NewRunner(p.store, p.send, o.Log, controllers...)
+	p.runner = step.NewRunner(p.store, p.send, o.Log, p.list.Controllers()...)
 	p.progress.announced.Store(o.Listen == "")
 	p.progress.booted.Store(true)
 	return nil
 }
 
-// lateAdmission is filled in once the server that it is part of exists.
-type lateAdmission struct{ *crd.Definitions }
-
-func servedBy(builtin []*resource.Resource) func(schema.GroupResource) bool {
-	served := map[schema.GroupResource]bool{}
-	for _, r := range builtin {
-		served[r.GroupResource()] = true
+// declare makes the server of the plane, and the parts over it. The server does not know
+// them yet.
+func (p *Plane) declare() (part.List, *authenticator, error) {
+	o := &p.options
+	if p.keys == nil {
+		p.keys = o.openKeys()
 	}
-	return func(gr schema.GroupResource) bool { return served[gr] }
+	roles := rbac.New(p.store)
+	if p.authorizer = o.Authorizer; p.authorizer == nil {
+		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
+	}
+	server, err := apiserver.New(apiserver.Options{
+		Store: p.store, Authorizer: p.authorizer, Classify: flow.NewClassifier(p.store).Classify,
+		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("controlplane: make the server: %w", err)
+	}
+	p.server = server
+	return p.parts(roles)
 }
 
 // Start listens, if asked to, and runs the built-in controllers. It returns when
@@ -315,7 +243,7 @@ func (p *Plane) Stop(ctx context.Context) error {
 		p.cancel()
 		<-p.loop
 	}
-	p.kubelets.Close()
+	p.list.Close()
 	p.stepping.Lock()
 	p.runner.Close()
 	p.stepping.Unlock()

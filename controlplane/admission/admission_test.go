@@ -20,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -32,7 +33,11 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	store := storage.NewMemory(storage.MemoryOptions{})
-	return &cluster{t: t, store: store, chain: admission.Chain(store)}
+	return &cluster{t: t, store: store, chain: chainOver(store)}
+}
+
+func chainOver(store storage.Store) resource.Admissions {
+	return admission.Plugins(part.Deps{Store: store}).Admission().(resource.Admissions)
 }
 
 // has stores an object.
@@ -324,7 +329,7 @@ func TestPodResourcesAreThoseOfTheLargestPhase(t *testing.T) {
 // and those of the others no more than the links that have to do with them.
 func TestChainSkipsOtherResources(t *testing.T) {
 	t.Parallel()
-	chain := admission.Chain(storage.NewMemory(storage.MemoryOptions{}))
+	chain := chainOver(storage.NewMemory(storage.MemoryOptions{}))
 	for name, want := range map[string]int{"configmaps": 0, "ingresses": 0, "ingresses.networking.k8s.io": 1, "persistentvolumeclaims": 4, "bindings": 1} {
 		links, _ := resource.ForResource(chain, of(name)).(resource.Admissions)
 		if len(links) != want {

@@ -13,5 +13,5 @@
 // type switch.
 //
 // The order of a chain matters: a LimitRange is applied before a quota counts.
-// The fields of [Chain] are in the order of Kubernetes.
+// [Plugins] are in the order of kube-apiserver.
 package admission

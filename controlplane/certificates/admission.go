@@ -13,62 +13,63 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/part"
 )
 
-// Names of the admission plugins.
-const (
-	ApprovalPlugin = "CertificateApproval"
-	SigningPlugin  = "CertificateSigning"
-	SubjectPlugin  = "CertificateSubjectRestriction"
-)
-
-// Admission is the three plugins for requests: who approves must have the
-// permission to approve for their signer, who answers the permission to sign for
-// it, and certificates of system:masters are refused.
-type Admission struct {
-	// Authorizer is asked for the permissions.
-	Authorizer auth.Authorizer
-	// Disable lists the plugins to leave out.
-	Disable []string
+// Plugins returns the admission plugins for CertificateSigningRequests, in the order of
+// kube-apiserver: a user who approves must have the permission to approve for the signer,
+// one who signs the permission to sign for it, and certificates of system:masters are
+// refused.
+func Plugins(d part.Deps) part.List {
+	p := permission{authorizer: d.Authorizer}
+	return part.List{
+		part.Plugin("CertificateApproval", approval{permission: p}, plural+"."+certificatesv1.GroupName),
+		part.Plugin("CertificateSigning", signing{permission: p}, plural+"."+certificatesv1.GroupName),
+		part.Plugin("CertificateSubjectRestriction", subject{}, plural+"."+certificatesv1.GroupName),
+	}
 }
 
-var (
-	_ resource.Admission = Admission{}
-	_ resource.Mutator   = Admission{}
-)
-
-// Admit implements [resource.Admission]: requests stay as they are.
-func (Admission) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
-
-// Mutates implements [resource.Mutator].
-func (Admission) Mutates(*resource.AdmissionRequest) bool { return false }
+// approval requires the permission to approve.
+type approval struct {
+	validates
+	permission
+}
 
 // Validate implements [resource.Admission].
-func (a Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
-	obj, ok := r.Object.(request)
-	if !ok {
+func (a approval) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
+	if r.Operation != resource.Update || r.Subresource != "approval" {
 		return nil
 	}
-	switch {
-	case r.Operation == resource.Create && r.Subresource == "" && a.on(SubjectPlugin):
-		return restrictSubject(r, obj)
-	case r.Operation == resource.Update && r.Subresource == "approval" && a.on(ApprovalPlugin):
-		return a.may(ctx, r, "approve")
-	case r.Operation == resource.Update && r.Subresource == "status" && a.on(SigningPlugin):
-		if old, ok := r.Old.(request); ok && slices.Equal(old.Status.Certificate, obj.Status.Certificate) && slices.Equal(old.Status.Conditions, obj.Status.Conditions) {
-			return nil
-		}
-		return a.may(ctx, r, "sign")
-	}
-	return nil
+	return a.require(ctx, r, "approve")
 }
 
-func (a Admission) on(plugin string) bool { return !slices.Contains(a.Disable, plugin) }
+// signing requires the permission to sign of users who write the certificate or a
+// condition.
+type signing struct {
+	validates
+	permission
+}
 
-// restrictSubject refuses requests for certificates of masters: their power
-// cannot be taken back.
-func restrictSubject(r *resource.AdmissionRequest, obj request) error {
-	if obj.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+// Validate implements [resource.Admission].
+func (s signing) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
+	if r.Operation != resource.Update || r.Subresource != "status" {
+		return nil
+	}
+	now, old := r.Object.(request), r.Old.(request)
+	if slices.Equal(old.Status.Certificate, now.Status.Certificate) && slices.Equal(old.Status.Conditions, now.Status.Conditions) {
+		return nil
+	}
+	return s.require(ctx, r, "sign")
+}
+
+// subject refuses requests for certificates of system:masters: their permissions cannot be
+// taken back.
+type subject struct{ validates }
+
+// Validate implements [resource.Admission].
+func (subject) Validate(_ context.Context, r *resource.AdmissionRequest) error {
+	obj, ok := r.Object.(request)
+	if !ok || r.Operation != resource.Create || r.Subresource != "" || obj.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return nil
 	}
 	csr, err := parse(obj.Spec.Request)
@@ -81,13 +82,25 @@ func restrictSubject(r *resource.AdmissionRequest, obj request) error {
 	return nil
 }
 
-// may refuses users without the permission for a verb on the signer of the
+// validates is the half of an admission plugin that leaves requests as they are.
+type validates struct{}
+
+// Admit implements [resource.Admission].
+func (validates) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
+
+// Mutates implements [resource.Mutator].
+func (validates) Mutates(*resource.AdmissionRequest) bool { return false }
+
+// permission looks after who may do what for a signer.
+type permission struct{ authorizer auth.Authorizer }
+
+// require refuses users without the permission for a verb on the signer of the
 // request, or on all of its domain.
-func (a Admission) may(ctx context.Context, r *resource.AdmissionRequest, verb string) error {
-	signer := r.Old.(request).Spec.SignerName
+func (p permission) require(ctx context.Context, r *resource.AdmissionRequest, verb string) error {
+	signer := r.Old.(request).Spec.SignerName // an update of a request has an old one
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
-		decision, _, err := a.Authorizer.Authorize(ctx, &auth.Attributes{
+		decision, _, err := p.authorizer.Authorize(ctx, &auth.Attributes{
 			User: r.User, Verb: verb, ResourceRequest: true,
 			Group: certificatesv1.GroupName, Version: "*", Resource: "signers", Name: name,
 		})

@@ -25,6 +25,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -273,15 +274,18 @@ func TestAdmissionRequiresPermissionForTheSigner(t *testing.T) {
 		{permitted{"approve", "example.com/*"}, "approval", old, nil, true},
 		{permitted{"approve", "example.com/b"}, "approval", old, nil, false},
 		{permitted{"sign", "example.com/a"}, "approval", old, nil, false},
-		{permitted{}, "approval", old, []string{ApprovalPlugin}, true},
+		{permitted{}, "approval", old, []string{"CertificateApproval"}, true},
 		{permitted{"sign", "example.com/a"}, "status", signed, nil, true},
 		{permitted{"approve", "example.com/a"}, "status", signed, nil, false},
 		{permitted{}, "status", old, nil, true},
 		{permitted{}, "", old, nil, true},
 	} {
-		a := Admission{Authorizer: c.may, Disable: c.disable}
-		err := a.Validate(t.Context(), &resource.AdmissionRequest{
-			Request:   &resource.Request{User: &auth.User{Name: "ann"}, Subresource: c.subresource, Name: "r", Resource: Resource()},
+		plugins, err := Plugins(part.Deps{Authorizer: c.may}).Without(c.disable...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = plugins.Admission().Validate(t.Context(), &resource.AdmissionRequest{
+			Request:   &resource.Request{User: &auth.User{Name: "ann"}, Subresource: c.subresource, Name: "r", Resource: shared()},
 			Operation: resource.Update, Object: c.now, Old: old,
 		})
 		if (err == nil) != c.allowed {

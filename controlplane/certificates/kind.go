@@ -17,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // request is the kind of this package.
@@ -28,8 +29,10 @@ const (
 	bucket = certificatesv1.GroupName + "/" + plural
 )
 
-// Resource returns CertificateSigningRequests; planes share the value.
-func Resource() *resource.Resource { return shared() }
+// Part returns CertificateSigningRequests; planes share the value.
+func Part() part.Part {
+	return part.Part{Name: "certificate signing requests", Resources: []*resource.Resource{shared()}}
+}
 
 var shared = sync.OnceValue(func() *resource.Resource {
 	k := kind.Of[certificatesv1.CertificateSigningRequest, request]{

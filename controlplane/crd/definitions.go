@@ -4,7 +4,6 @@
 package crd
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -28,9 +27,10 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Options of [New]. All but Builtin are required.
+// Options of [New]. All are required.
 type Options struct {
-	// Server that custom resources are installed into.
+	// Server that custom resources are installed into. A definition of what the server
+	// has already is stored, but not served.
 	Server *apiserver.Server
 	// Store of the server.
 	Store storage.Store
@@ -38,9 +38,6 @@ type Options struct {
 	Transport http.RoundTripper
 	// Schemas compiles and remembers schemas.
 	Schemas *Schemas
-	// Builtin tells the resources that definitions cannot take over: those stay
-	// stored, but what is built in is served. nil: none.
-	Builtin func(schema.GroupResource) bool
 }
 
 // Definitions serves custom resource definitions and their objects.
@@ -49,7 +46,6 @@ type Definitions struct {
 
 	mu      sync.RWMutex
 	entries map[string]*entry // by name of the definition
-	changes uint64
 }
 
 // entry is one stored definition.
@@ -121,27 +117,6 @@ func (d *Definitions) Load(ctx context.Context) error {
 		errs = append(errs, d.syncLocked(rec.Key.Name, rec))
 	}
 	return errors.Join(errs...)
-}
-
-// Resources returns the custom resources that are served, by bucket.
-func (d *Definitions) Resources() []*resource.Resource {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	var out []*resource.Resource
-	for _, e := range d.entries {
-		if e.resource != nil {
-			out = append(out, e.resource)
-		}
-	}
-	slices.SortFunc(out, func(a, b *resource.Resource) int { return cmp.Compare(a.Storage.Bucket, b.Storage.Bucket) })
-	return out
-}
-
-// Generation changes whenever what is served does.
-func (d *Definitions) Generation() uint64 {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.changes
 }
 
 // takenBeside returns the names that the other definitions of a group have.
@@ -267,7 +242,7 @@ func (d *Definitions) syncLocked(name string, rec *storage.Record) error {
 // install serves a definition as it is now, unless that is what is served.
 func (d *Definitions) install(e *entry) error {
 	crd := e.crd
-	if !apihelpers.IsCRDConditionTrue(crd, v1.Established) || d.builtin(crd) || d.clashes(e) {
+	if !apihelpers.IsCRDConditionTrue(crd, v1.Established) || d.builtin(e) || d.clashes(e) {
 		d.uninstall(e)
 		return nil
 	}
@@ -295,7 +270,6 @@ func (d *Definitions) install(e *entry) error {
 		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
 	}
 	e.serving, e.resource, e.stored = serving, served, under
-	d.changes++
 	return nil
 }
 
@@ -305,11 +279,12 @@ func (d *Definitions) uninstall(e *entry) {
 	}
 	d.options.Server.Remove(e.resource.Group, e.resource.Plural)
 	e.resource, e.serving, e.stored = nil, digest{}, nil
-	d.changes++
 }
 
-func (d *Definitions) builtin(crd *v1.CustomResourceDefinition) bool {
-	return d.options.Builtin != nil && d.options.Builtin(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+// builtin reports whether the server has the resource of a definition otherwise.
+func (d *Definitions) builtin(e *entry) bool {
+	spec := &e.crd.Spec
+	return e.resource == nil && d.options.Server.Serves(schema.GroupResource{Group: spec.Group, Resource: spec.Names.Plural})
 }
 
 // resettle makes a definition ask again for the names that it wants.

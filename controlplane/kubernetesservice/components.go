@@ -14,6 +14,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/controlplane/core/kind"
+	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // Components are the parts of a control plane, by the names that they have in a
@@ -24,8 +25,12 @@ type Components struct {
 	Store func() error
 }
 
-// Resource returns the resource that shows the parts.
-func (c Components) Resource() *resource.Resource {
+// Part returns the resource that shows the components.
+func (c Components) Part() part.Part {
+	return part.Part{Name: "component statuses", Resources: []*resource.Resource{c.resource()}}
+}
+
+func (c Components) resource() *resource.Resource {
 	k := kind.Of[corev1.ComponentStatus, *corev1.ComponentStatus]{Version: "v1", Plural: "componentstatuses", Cluster: true}
 	return &resource.Resource{
 		Names: resource.Names{

@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -45,35 +46,39 @@ type Server struct {
 	mending   sync.Mutex
 }
 
-// Keep returns the resources with those of the Service, its Endpoints, its
-// EndpointSlice and its range of addresses changed such that theirs are there again
+// Part makes the Service when a server starts. It adds to the kinds of the Service, its
+// Endpoints, its EndpointSlice and its range of addresses that theirs are there again
 // when the request returns that has deleted or changed them. Of the Service and the
 // range only the deletion counts, as in Kubernetes.
-func (s *Server) Keep(resources []*resource.Resource) []*resource.Resource {
-	out := slices.Clone(resources)
-	for i, r := range out {
-		if !slices.Contains([]string{serviceKey().Bucket, endpointsKey().Bucket, sliceKey().Bucket, rangeKey().Bucket}, r.Storage.Bucket) {
-			continue
-		}
-		kept := *r
-		kept.Committed = func(ctx context.Context, change resource.Change) error {
-			if r.Committed != nil {
-				if err := r.Committed(ctx, change); err != nil {
-					return err
-				}
-			}
-			within := namespace
-			if !r.Namespaced {
-				within = ""
-			}
-			if o := change.Object; o.GetName() != name || o.GetNamespace() != within || change.Old == nil && !change.Deleted {
-				return nil
-			}
-			return s.mend(ctx)
-		}
-		out[i] = &kept
+func (s *Server) Part(d part.Deps) part.Part {
+	kept := func(resource, namespace string) part.Extension {
+		return part.Extension{Resource: resource, Committed: s.keep(namespace)}
 	}
-	return out
+	return part.Part{
+		Name: "kubernetes service",
+		Extend: []part.Extension{
+			kept("services", namespace), kept("endpoints", namespace),
+			kept("endpointslices.discovery.k8s.io", namespace), kept("servicecidrs.networking.k8s.io", ""),
+		},
+		Boot: func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
+			return s.missing(view, now), nil, nil
+		},
+		Health: slices.Concat(
+			part.Hooks(d.Progress.Announced, "bootstrap-controller"),
+			part.Hooks(d.Progress.Booted, "start-kubernetes-service-cidr-controller"),
+		),
+	}
+}
+
+// keep returns what follows the changes of a kind with an object of the Service in a
+// namespace, which is empty for a cluster-scoped one.
+func (s *Server) keep(namespace string) func(context.Context, resource.Change) error {
+	return func(ctx context.Context, change resource.Change) error {
+		if o := change.Object; o.GetName() != name || o.GetNamespace() != namespace || change.Old == nil && !change.Deleted {
+			return nil
+		}
+		return s.mend(ctx)
+	}
 }
 
 // mend creates the objects that are missing and replaces those with other content.

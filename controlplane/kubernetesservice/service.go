@@ -120,8 +120,8 @@ func (s *Server) ranges(now time.Time) step.Creation {
 	return c
 }
 
-// First returns the creations of what first returns, as far as it is not there.
-func (s *Server) First(view storage.View, now time.Time) []storage.Write {
+// missing returns the creations of what first returns, as far as it is not there.
+func (s *Server) missing(view storage.View, now time.Time) []storage.Write {
 	var writes []storage.Write
 	for _, c := range s.first(now) {
 		if view.Get(c.Key) == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -33,6 +34,11 @@ type Trust struct {
 	// its certificates, in PEM.
 	Proxy   *auth.FrontProxy
 	ProxyCA []byte
+}
+
+// TrustPart tells whether [Server.Publish] has returned.
+func TrustPart(d part.Deps) part.Part {
+	return part.Part{Name: "cluster authentication", Health: part.Hooks(d.Progress.Announced, "start-cluster-authentication-info-controller")}
 }
 
 // Publish writes the ConfigMaps of the server. What is in them of earlier servers

@@ -21,6 +21,9 @@ import (
 // namespaces is the bucket of Namespaces.
 const namespaces = "namespaces"
 
+// AccountsControllerName is the name of the controller of [NewDefaultAccounts].
+const AccountsControllerName = "serviceaccount-controller"
+
 // RootCAName is the ConfigMap by which Pods come to the certificate of the API
 // server's authority.
 const RootCAName = "kube-root-ca.crt"
@@ -60,7 +63,7 @@ var (
 
 // NewDefaultAccounts returns the controller of the ServiceAccount "default".
 func NewDefaultAccounts() *Keeper {
-	return newKeeper("serviceaccount-controller", step.KubeSystem+"service-account-controller",
+	return newKeeper(AccountsControllerName, step.KubeSystem+"service-account-controller",
 		step.Resource{Bucket: accounts, Version: "v1", Plural: accounts, Kind: "ServiceAccount", Namespaced: true}, DefaultName,
 		func() (string, error) { return "", nil }, "", "")
 }

@@ -40,21 +40,6 @@ const (
 	yearLong = 365 * 24 * time.Hour
 )
 
-// Resources returns the resources with the subresource token added to
-// ServiceAccounts. The others are as they were.
-func (t *Tokens) Resources(resources []*resource.Resource) []*resource.Resource {
-	out := slices.Clone(resources)
-	for i, r := range out {
-		if r.Group != "" || r.Plural != accounts {
-			continue
-		}
-		token := requestKind()
-		token.Backend = requests{t}
-		out[i] = r.Changed(func(v *resource.Version) { v.Subresources = append(v.Subresources, token) })
-	}
-	return out
-}
-
 // requestKind is what is posted to the subresource; planes share it.
 var requestKind = sync.OnceValue(func() resource.Subresource {
 	k := kind.Of[authenticationv1.TokenRequest, *authenticationv1.TokenRequest]{

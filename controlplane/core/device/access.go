@@ -20,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -34,27 +35,15 @@ type Access struct {
 	Store storage.Viewer
 }
 
-// Guard returns resources of which claims and templates of claims are guarded.
-func (a Access) Guard(all []*resource.Resource) []*resource.Resource {
-	for i, r := range all {
-		if r.Group != resourcev1.GroupName {
-			continue
-		}
-		switch r.Plural {
-		case claims:
-			all[i] = r.Changed(func(v *resource.Version) {
-				v.Strategy = guard{v.Strategy, a.claim}
-				for k := range v.Subresources {
-					if s := &v.Subresources[k]; s.Name == "status" {
-						s.Strategy = guard{s.Strategy, a.status}
-					}
-				}
-			})
-		case templates:
-			all[i] = r.Changed(func(v *resource.Version) { v.Strategy = guard{v.Strategy, a.template} })
-		}
+// Part adds the checks to claims and templates of claims.
+func (a Access) Part() part.Part {
+	checked := func(check func(ctx context.Context, f *valid.Field, obj, old resource.Object)) func(resource.Strategy) resource.Strategy {
+		return func(s resource.Strategy) resource.Strategy { return guard{s, check} }
 	}
-	return all
+	return part.Part{Name: "access to devices", Extend: []part.Extension{
+		{Resource: claims + "." + resourcev1.GroupName, Strategy: checked(a.claim), Status: checked(a.status)},
+		{Resource: templates + "." + resourcev1.GroupName, Strategy: checked(a.template)},
+	}}
 }
 
 // guard adds a check to the rules of a kind.

@@ -17,24 +17,24 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/kind"
 )
 
-// Bindings returns the resource by which Pods are bound without the path of the
+// bindings returns the resource by which Pods are bound without the path of the
 // Pod. It does what the subresource binding of the Pod does that has the name.
-func (s Subresources) Bindings() *resource.Resource {
+func (s Subresources) bindings() *resource.Resource {
 	k := kind.Of[corev1.Binding, *corev1.Binding]{Version: "v1", Plural: "bindings"}
 	return &resource.Resource{
 		Names: resource.Names{Plural: "bindings", Singular: "binding", Kind: "Binding", ListKind: "BindingList", Namespaced: true},
 		Versions: []resource.Version{{
 			Name: "v1", New: func() resource.Object { return &corev1.Binding{} }, Strategy: k.Strategy(),
 		}},
-		Backend: bindings{s},
+		Backend: binder{s},
 	}
 }
 
-// bindings is the backend of [Subresources.Bindings].
-type bindings struct{ Subresources }
+// binder is the backend of bindings.
+type binder struct{ Subresources }
 
 // Create implements resource.Creater.
-func (b bindings) Create(ctx context.Context, r *resource.Request, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
+func (b binder) Create(ctx context.Context, r *resource.Request, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
 	name := obj.GetName()
 	if name == "" {
 		return nil, apierrors.NewBadRequest("Name parameter required.")

@@ -23,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/kubelet"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -38,32 +39,23 @@ type Subresources struct {
 	Kubelets *kubelet.Proxy
 }
 
-// Into returns the resources with those of Pods, Services and nodes changed such
-// that they have their subresources. The others are as they were.
-func (s Subresources) Into(resources []*resource.Resource) []*resource.Resource {
-	out := slices.Clone(resources)
-	for i, r := range out {
-		if r.Group != "" {
-			continue
-		}
-		var more []resource.Subresource
-		switch r.Plural {
-		case "pods":
-			more = append(s.connections("pods", "PodAttachOptions", "PodExecOptions", "PodPortForwardOptions", "PodProxyOptions"),
-				resource.Subresource{
-					Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), EquivalentVersions: []string{"v1beta1"},
-					New: func() resource.Object { return &policyv1.Eviction{} },
-				})
-		case "services":
-			more = s.connections("services", "ServiceProxyOptions")
-		case "nodes":
-			more = s.connections("nodes", "NodeProxyOptions")
-		default:
-			continue
-		}
-		out[i] = r.Changed(func(v *resource.Version) { v.Subresources = append(v.Subresources, more...) })
+// Part returns the subresources, and the resource by which Pods are bound without the path
+// of the Pod.
+func (s Subresources) Part() part.Part {
+	evict := resource.Subresource{
+		Name: "eviction", Backend: eviction{s}, Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), EquivalentVersions: []string{"v1beta1"},
+		New: func() resource.Object { return &policyv1.Eviction{} },
 	}
-	return out
+	return part.Part{
+		Name:      "connections, evictions and bindings of pods",
+		Resources: []*resource.Resource{s.bindings()},
+		Extend: []part.Extension{
+			{Resource: "pods", Subresources: append(s.connections("pods", "PodAttachOptions", "PodExecOptions", "PodPortForwardOptions", "PodProxyOptions"), evict)},
+			{Resource: "services", Subresources: s.connections("services", "ServiceProxyOptions")},
+			{Resource: "nodes", Subresources: s.connections("nodes", "NodeProxyOptions")},
+		},
+		Close: s.Kubelets.Close,
+	}
 }
 
 // load reads an object; nil if there is none.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -25,19 +27,22 @@ type Parameters struct {
 	Authorizer auth.Authorizer
 	// Store that policies are kept in.
 	Store storage.Store
-	// Plural returns the name in paths of a kind, and whether it is served.
-	Plural func(apiVersion, kind string) (string, bool)
+	// Catalog of what the server serves.
+	Catalog step.Catalog
 }
 
-// Guard returns resources of which those with parameters are guarded.
-func (p Parameters) Guard(all []*resource.Resource) []*resource.Resource {
-	for i, r := range all {
-		if r.Group != v1.GroupName {
-			continue
-		}
-		all[i] = r.Changed(func(v *resource.Version) { v.Strategy = guard{Strategy: v.Strategy, parameters: p} })
+// Part adds the check to policies and their bindings.
+func (p Parameters) Part() part.Part {
+	out := part.Part{Name: "parameters of admission policies"}
+	for _, plural := range []string{
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+	} {
+		out.Extend = append(out.Extend, part.Extension{
+			Resource: plural + "." + v1.GroupName,
+			Strategy: func(s resource.Strategy) resource.Strategy { return guard{Strategy: s, parameters: p} },
+		})
 	}
-	return all
+	return out
 }
 
 // guard adds to the rules of a kind whether its author may read the parameters.
@@ -159,11 +164,11 @@ func (p Parameters) read(k *v1.ParamKind) (*auth.Attributes, string) {
 		return a, "parse"
 	}
 	a.Group, a.Version = gv.Group, gv.Version
-	plural, served := p.Plural(k.APIVersion, k.Kind)
+	r, served := p.Catalog.Kind(k.APIVersion, k.Kind)
 	if !served {
 		return a, "resolve"
 	}
-	a.Resource = plural
+	a.Resource = r.Plural
 	return a, ""
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -25,7 +25,7 @@ import (
 // concurrent use.
 //
 // What is in use, and which ranges there are, it reads from the store, once, and
-// follows through the resources that [ServiceAllocator.Services] returns. An
+// follows through what [ServiceAllocator.Part] adds to resources. An
 // IPAddress stands for each address of a Service when its write returns. An address that was given
 // to a Service is not given to another for a minute, stored or not: by then the
 // write has happened or will not happen any more.
@@ -78,22 +78,17 @@ func NewServiceAllocator(store AllocatorStore, ips netip.Prefix, newID func() ty
 // Range returns the range of cluster IPs.
 func (a *ServiceAllocator) Range() netip.Prefix { return a.ips }
 
-// Services returns the resources with those of Services, IPAddresses and
-// ServiceCIDRs changed such that the allocator learns of every change. The others
-// are as they were.
-func (a *ServiceAllocator) Services(resources []*resource.Resource) []*resource.Resource {
-	out := slices.Clone(resources)
-	for i, r := range out {
-		learn := map[string]func(context.Context, resource.Change) error{
-			"services": a.committed, "ipaddresses": a.addressesCommitted, "servicecidrs": a.rangesCommitted,
-		}[r.Plural]
-		if learn != nil && (r.Group == "" || r.Group == networkingv1.GroupName) {
-			watched := *r
-			watched.Committed = learn
-			out[i] = &watched
-		}
+// Part returns the allocator as an admission of Services that learns of every change of
+// Services, IPAddresses and ServiceCIDRs.
+func (a *ServiceAllocator) Part() part.Part {
+	return part.Part{
+		Name: "addresses of services", Admission: a, For: []string{"services"},
+		Extend: []part.Extension{
+			{Resource: "services", Committed: a.committed},
+			{Resource: "ipaddresses." + networkingv1.GroupName, Committed: a.addressesCommitted},
+			{Resource: "servicecidrs." + networkingv1.GroupName, Committed: a.rangesCommitted},
+		},
 	}
-	return out
 }
 
 func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change) error {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package part
 
 import (
 	"cmp"
@@ -11,22 +11,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/controlplane/certificates"
-	"github.com/steer-dev/steer/controlplane/core"
-	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
 
-// builtinResources returns the built-in kinds.
-func builtinResources() []*resource.Resource {
-	return append(core.Resources(), certificates.Resource())
-}
-
-// catalog tells the built-in controllers what the plane serves.
+// catalog is what a server serves, as controllers need to know it.
 type catalog struct {
-	builtin     []*resource.Resource
-	definitions *crd.Definitions
+	server *apiserver.Server
 
 	mu         sync.Mutex
 	generation uint64
@@ -40,18 +32,13 @@ type resources struct {
 	sorted   []step.Resource
 }
 
-var _ step.Catalog = (*catalog)(nil)
+// NewCatalog returns the catalog of a server.
+func NewCatalog(server *apiserver.Server) step.Catalog { return &catalog{server: server} }
 
 // Kind implements [step.Catalog].
 func (c *catalog) Kind(apiVersion, kind string) (step.Resource, bool) {
 	r, ok := c.current().byKind[schema.FromAPIVersionAndKind(apiVersion, kind)]
 	return r, ok
-}
-
-// plural returns the name in paths of a kind, and whether it is served.
-func (c *catalog) plural(apiVersion, kind string) (string, bool) {
-	r, ok := c.Kind(apiVersion, kind)
-	return r.Plural, ok
 }
 
 // Bucket implements [step.Catalog].
@@ -60,26 +47,21 @@ func (c *catalog) Bucket(name string) (step.Resource, bool) {
 	return r, ok
 }
 
-// resources returns all that the plane serves itself.
-func (c *catalog) resources() []*resource.Resource {
-	return slices.Concat(c.builtin, c.definitions.Resources())
-}
-
 // Resources implements [step.Catalog].
 func (c *catalog) Resources() iter.Seq[step.Resource] { return slices.Values(c.current().sorted) }
 
 // Generation implements [step.Catalog].
-func (c *catalog) Generation() uint64 { return c.definitions.Generation() }
+func (c *catalog) Generation() uint64 { return c.server.Generation() }
 
 func (c *catalog) current() *resources {
-	now := c.definitions.Generation()
+	now := c.server.Generation()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known != nil && c.generation == now {
 		return c.known
 	}
 	k := &resources{byKind: map[schema.GroupVersionKind]step.Resource{}, byBucket: map[string]step.Resource{}}
-	for _, r := range c.resources() {
+	for _, r := range c.server.Resources() {
 		k.add(r)
 	}
 	slices.SortFunc(k.sorted, func(a, b step.Resource) int { return cmp.Compare(a.Bucket, b.Bucket) })

@@ -1,0 +1,36 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice
+
+import (
+	"slices"
+	"time"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Part returns APIServices, and makes those of what the server has when it starts.
+func Part(d part.Deps) part.Part {
+	a := &Aggregation{Store: d.Store, Server: d.Server}
+	return part.Part{
+		Name:      "api services",
+		Resources: []*resource.Resource{a.Resource()},
+		Boot: func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
+			writes, restore := Boot(view, d.Server.Resources(), d.Entropy.UID, now)
+			return writes, restore, nil
+		},
+		Load: a.Load,
+		Health: slices.Concat(
+			part.Hooks(d.Progress.Booted, "start-kube-aggregator-informers"),
+			part.Hooks(d.Progress.Running, "apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",
+				"apiservice-registration-controller", "apiservice-discovery-controller", "kube-apiserver-autoregistration"),
+			[]apiserver.Check{{Name: "autoregister-completion", Run: d.Progress.Booted}},
+			part.Hooks(d.Progress.Booted, "apiservice-openapi-controller", "apiservice-openapiv3-controller"),
+		),
+	}
+}

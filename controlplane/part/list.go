@@ -1,0 +1,217 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package part
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// List is what a control plane consists of. Its order is that of the admission chain, of
+// the turns of controllers, of health reports, and of extensions of one resource.
+type List []Part
+
+// After returns the list with parts inserted after the one of a name, which it has to have:
+// anything else is a mistake in the program, and panics.
+func (l List) After(name string, parts ...Part) List {
+	i := slices.IndexFunc(l, func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		panic("part: there is no part " + name + " to insert others after")
+	}
+	return slices.Insert(slices.Clone(l), i+1, parts...)
+}
+
+// PluginNames returns the names of the admission plugins that can be left out, in order.
+func (l List) PluginNames() []string {
+	return l.names(func(p *Part) bool { return p.Optional && p.Admission != nil })
+}
+
+// ControllerNames returns the names of the controllers that can be left out, in order.
+func (l List) ControllerNames() []string {
+	return l.names(func(p *Part) bool { return p.Optional && p.Controller != nil })
+}
+
+func (l List) names(wanted func(*Part) bool) []string {
+	var out []string
+	for i := range l {
+		if wanted(&l[i]) {
+			out = append(out, l[i].Name)
+		}
+	}
+	return out
+}
+
+// Without returns the list without the optional parts of the given names. It refuses the
+// names of others.
+func (l List) Without(names ...string) (List, error) {
+	optional := l.names(func(p *Part) bool { return p.Optional })
+	for _, name := range names {
+		if !slices.Contains(optional, name) {
+			return nil, fmt.Errorf("there is no %q to leave out; there are %s", name, strings.Join(optional, ", "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(l), func(p Part) bool { return slices.Contains(names, p.Name) }), nil
+}
+
+// Admission returns the chain of all plugins, nil if there are none.
+func (l List) Admission() resource.Admission {
+	var chain resource.Admissions
+	for i := range l {
+		switch p := &l[i]; {
+		case p.Admission == nil:
+		case len(p.For) > 0:
+			chain = append(chain, resource.Restrict(p.Admission, p.For...))
+		default:
+			chain = append(chain, p.Admission)
+		}
+	}
+	if len(chain) == 0 {
+		return nil
+	}
+	return chain
+}
+
+// Controllers returns all controllers, in the order of their turns.
+func (l List) Controllers() []step.Controller {
+	var out []step.Controller
+	for i := range l {
+		if c := l[i].Controller; c != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Health returns the health checks of all parts.
+func (l List) Health() []apiserver.Check {
+	var out []apiserver.Check
+	for i := range l {
+		out = append(out, l[i].Health...)
+	}
+	return out
+}
+
+// Resources returns the resources of all parts, extended. It refuses two of one name, and
+// extensions of what no part has.
+func (l List) Resources() ([]*resource.Resource, error) {
+	var out []*resource.Resource
+	at := map[schema.GroupResource]int{}
+	for i := range l {
+		for _, r := range l[i].Resources {
+			if _, twice := at[r.GroupResource()]; twice {
+				return nil, fmt.Errorf("part %q: another part has the resource %s", l[i].Name, r.GroupResource())
+			}
+			at[r.GroupResource()] = len(out)
+			out = append(out, r)
+		}
+	}
+	for i := range l {
+		for k := range l[i].Extend {
+			e := &l[i].Extend[k]
+			found, ok := at[schema.ParseGroupResource(e.Resource)]
+			if !ok {
+				return nil, fmt.Errorf("part %q extends %s, which no part has", l[i].Name, e.Resource)
+			}
+			out[found] = e.apply(out[found])
+		}
+	}
+	return out, nil
+}
+
+// apply returns an extended copy of a resource.
+func (e *Extension) apply(r *resource.Resource) *resource.Resource {
+	out := *r
+	if e.Subresources != nil || e.Strategy != nil || e.Status != nil {
+		out = *r.Changed(e.change)
+	}
+	if e.Committed != nil {
+		out.Committed = e.Committed
+		if before := r.Committed; before != nil {
+			out.Committed = func(ctx context.Context, change resource.Change) error {
+				if err := before(ctx, change); err != nil {
+					return err
+				}
+				return e.Committed(ctx, change)
+			}
+		}
+	}
+	return &out
+}
+
+func (e *Extension) change(v *resource.Version) {
+	v.Subresources = append(v.Subresources, e.Subresources...)
+	if e.Strategy != nil {
+		v.Strategy = e.Strategy(v.Strategy)
+	}
+	if e.Status == nil {
+		return
+	}
+	for i := range v.Subresources {
+		if s := &v.Subresources[i]; s.Name == "status" {
+			s.Strategy = e.Status(s.Strategy)
+		}
+	}
+}
+
+// Install serves the resources and the handlers of all parts.
+func (l List) Install(server *apiserver.Server) error {
+	resources, err := l.Resources()
+	if err != nil {
+		return err
+	}
+	for i := range l {
+		for path, h := range l[i].Handlers {
+			server.Handle(path, h)
+		}
+	}
+	return server.Install(resources...)
+}
+
+// Boot returns what all parts miss in a view of the store; see [Part.Boot].
+func (l List) Boot(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
+	var writes []storage.Write
+	var requests []step.Request
+	for i := range l {
+		if l[i].Boot == nil {
+			continue
+		}
+		w, r, err := l[i].Boot(view, now)
+		if err != nil {
+			return nil, nil, fmt.Errorf("part %q: %w", l[i].Name, err)
+		}
+		writes, requests = append(writes, w...), append(requests, r...)
+	}
+	return writes, requests, nil
+}
+
+// Load lets all parts read what they keep in memory.
+func (l List) Load(ctx context.Context) error {
+	var errs []error
+	for i := range l {
+		if l[i].Load != nil {
+			errs = append(errs, l[i].Load(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends what parts have opened.
+func (l List) Close() {
+	for i := range l {
+		if l[i].Close != nil {
+			l[i].Close()
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package part has the form in which the packages of a control plane say what they add
+// to it: resources, admission plugins, controllers, health checks, first objects.
+//
+// A [Part] is made over [Deps], which are complete: the server exists before its parts,
+// so that a part may send requests to it. A [List] is what a control plane consists of.
+// Whoever assembles one makes the server, then the parts, and then binds them to the
+// server:
+//
+//	server, err := apiserver.New(...)
+//	parts := part.List{...}                    // each made with Deps{Server: server, ...}
+//	server.Bind(apiserver.Bindings{Admission: parts.Admission(), Checks: parts.Health()})
+//	err = parts.Install(server)
+//	writes, requests, err := parts.Boot(view, time.Now())
+//	err = parts.Load(ctx)
+package part
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Deps are what parts are made of. All of them are safe for concurrent use.
+type Deps struct {
+	// Store that holds the objects.
+	Store storage.Store
+	// Server that the parts are going to be installed in.
+	Server *apiserver.Server
+	// Catalog of what the server serves.
+	Catalog step.Catalog
+	// Send carries out a request to the server, under the user that it names.
+	Send step.Sender
+	// Authorizer of the server.
+	Authorizer auth.Authorizer
+	// Entropy of the server.
+	Entropy apiserver.Entropy
+	// Progress of the control plane, for health checks.
+	Progress Progress
+}
+
+// Progress is how far a control plane has come. Each function returns nil, or why a check
+// fails.
+type Progress struct {
+	// Booted: the objects of [Part.Boot] are stored, and [Part.Load] has returned.
+	Booted func() error
+	// Announced: the address of the listener, if there is one, and the ways to
+	// authenticate are stored.
+	Announced func() error
+	// Running: it has booted, and its controllers have not failed.
+	Running func() error
+}
+
+// Part is one piece of a control plane. Only Name is required; a field that is not set
+// adds nothing.
+type Part struct {
+	// Name is that of the admission plugin or of the controller, as kube-apiserver and
+	// kube-controller-manager have it; otherwise it says in lower case what the part
+	// holds. Each part of a list has its own.
+	Name string
+	// Optional parts can be left out; see [List.Without].
+	Optional bool
+
+	// Resources that the part serves.
+	Resources []*resource.Resource
+	// Extend adds to resources of other parts, or to its own.
+	Extend []Extension
+	// Handlers serve paths outside the resource API.
+	Handlers map[string]http.Handler
+
+	// Admission of writes, and the resources that it handles, by the names that
+	// CustomResourceDefinitions have: "pods", "deployments.apps". Without For it handles
+	// all.
+	Admission resource.Admission
+	For       []string
+
+	// Controller of the part.
+	Controller step.Controller
+	// Health checks of the part.
+	Health []apiserver.Check
+
+	// Boot returns what is missing in a view of the store: writes of new objects, and
+	// requests that mend others. It runs when a control plane starts, after all resources
+	// are installed, and before any request.
+	Boot func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error)
+	// Load reads from the store what the part keeps in memory. It runs once, after the
+	// Boot of all parts.
+	Load func(context.Context) error
+	// Close ends what the part has opened.
+	Close func()
+}
+
+// Extension is what a part adds to a resource, in every version of it.
+type Extension struct {
+	// Resource is named as in [Part.For].
+	Resource string
+	// Subresources are added to those that it has.
+	Subresources []resource.Subresource
+	// Strategy returns the strategy that replaces the one of the resource, Status the
+	// one that replaces that of its subresource "status". nil: it stays.
+	Strategy, Status func(resource.Strategy) resource.Strategy
+	// Committed runs after that of the resource, and after those of the parts before
+	// this one; see [resource.Resource].
+	Committed func(ctx context.Context, change resource.Change) error
+}
+
+// Controller is the part of a controller that can be left out.
+func Controller(c step.Controller) Part {
+	return Part{Name: c.Name(), Optional: true, Controller: c}
+}
+
+// ServerController is the part of a controller that is an API server's own, or takes the
+// place of something that an API server does, and cannot be left out.
+func ServerController(c step.Controller) Part { return Part{Name: c.Name(), Controller: c} }
+
+// Plugin is the part of an admission plugin that can be left out.
+func Plugin(name string, a resource.Admission, resources ...string) Part {
+	return Part{Name: name, Optional: true, Admission: a, For: resources}
+}
+
+// Hooks are health checks by the names that kube-apiserver has for the hooks of its start.
+func Hooks(run func() error, names ...string) []apiserver.Check {
+	var out []apiserver.Check
+	for _, name := range names {
+		out = append(out, apiserver.Check{Name: "poststarthook/" + name, Run: run})
+	}
+	return out
+}

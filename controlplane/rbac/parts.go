@@ -1,0 +1,37 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"time"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/storage"
+)
+
+// BootPart makes the roles and bindings of a fresh cluster, and gives back to them what has
+// been taken from them. nodes is [Beginning.Nodes].
+func BootPart(d part.Deps, nodes bool) part.Part {
+	return part.Part{
+		Name:   "roles of a fresh cluster",
+		Health: part.Hooks(d.Progress.Booted, "rbac/bootstrap-roles"),
+		Boot: func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
+			writes, restore := Boot(view, Beginning{UID: d.Entropy.UID, Now: now, Nodes: nodes})
+			return writes, restore, nil
+		},
+	}
+}
+
+// EscalationPart keeps users from handing out more than they have. roles are those in
+// force.
+func EscalationPart(d part.Deps, roles *Authorizer) part.Part {
+	return part.Part{
+		Name: "escalation of privileges", Admission: Escalation{Roles: roles, Authorizer: d.Authorizer},
+		For: []string{
+			"roles.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
+			"rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
+		},
+	}
+}

@@ -1,0 +1,83 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceaccount
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Part returns the subresource token of ServiceAccounts, and the documents by which others
+// verify tokens. keySet returns the URL at which others find the keys.
+func (t *Tokens) Part(d part.Deps, keySet func() string) part.Part {
+	configuration, keys := t.Configuration(keySet), t.KeySet()
+	return part.Part{
+		Name:   "tokens of service accounts",
+		Extend: []part.Extension{{Resource: accounts, Subresources: []resource.Subresource{t.subresource()}}},
+		Handlers: map[string]http.Handler{
+			ConfigurationPath: configuration, ConfigurationPath + "/": configuration,
+			KeySetPath: keys, KeySetPath + "/": keys,
+		},
+		Health: part.Hooks(d.Progress.Booted, "start-legacy-token-tracking-controller"),
+	}
+}
+
+// Plugin returns the admission plugin ServiceAccount. kept tells that a controller makes
+// the ServiceAccount "default" of new namespaces.
+func Plugin(d part.Deps, kept bool) part.Part {
+	a := Admission{Store: d.Store, Suffix: d.Entropy.Suffix, Known: &Known{}}
+	if kept {
+		a.Patience = Settling
+	}
+	return part.Plugin("ServiceAccount", a, "pods")
+}
+
+// Part returns the controller. What it keeps is also there when the creation of a
+// namespace returns, and in the namespaces that every cluster has when the server starts.
+//
+// A request that is not carried out does not fail the creation of the namespace: the
+// controller sends it again.
+func (k *Keeper) Part(d part.Deps) part.Part {
+	out := part.Controller(k)
+	out.Extend = []part.Extension{{Resource: namespaces, Committed: func(ctx context.Context, change resource.Change) error {
+		ns, ok := change.Object.(*corev1.Namespace)
+		if !ok || change.Old != nil || change.Deleted {
+			return nil
+		}
+		if request, err := k.Request(ns.Name); err == nil {
+			_ = d.Send(ctx, request) // the controller sends it again
+		}
+		return nil
+	}}}
+	out.Boot = func(view storage.View, now time.Time) (writes []storage.Write, _ []step.Request, _ error) {
+		for _, name := range namespace.System() {
+			if view.Get(storage.Key{Bucket: namespaces, Name: name}) != nil {
+				continue // the controller looks after what it has
+			}
+			c, err := k.Creation(name, d.Entropy.UID(), now)
+			if err != nil {
+				return nil, nil, err
+			}
+			writes = append(writes, c.Write())
+		}
+		return writes, nil, nil
+	}
+	return out
+}
+
+// subresource returns the subresource token.
+func (t *Tokens) subresource() resource.Subresource {
+	token := requestKind()
+	token.Backend = requests{t}
+	return token
+}
