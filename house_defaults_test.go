@@ -95,10 +95,10 @@ func writeFlags(t *testing.T, out io.Writer) {
 }
 
 // writeControllerOptions lists the functions of package controller that make an
-// Option or a RequestOption.
+// option of Add or AddRequests.
 func writeControllerOptions(t *testing.T, out io.Writer) {
 	t.Helper()
-	fmt.Fprint(out, "\n## `controller.Add` and `controller.AddRequests`\n\n`AddRequests` takes those of type `RequestOption`, `Add` takes all.\n\n| option | type | |\n|---|---|---|\n")
+	fmt.Fprint(out, "\n## `controller.Add` and `controller.AddRequests`\n\n`Add` takes all of them; the typed ones are for requests of type `Request` there. `AddRequests` takes those of type `RequestOption`, and those of type `SourceOption[K]` and `TypedOption[K]` in `controller.Typed`.\n\n| option | type | |\n|---|---|---|\n")
 	found := 0
 	for _, f := range filesOf(t, "controller") {
 		for _, decl := range f.syntax.Decls {
@@ -106,15 +106,15 @@ func writeControllerOptions(t *testing.T, out io.Writer) {
 			if !ok || fn.Recv != nil || !fn.Name.IsExported() || fn.Type.Results == nil || len(fn.Type.Results.List) != 1 {
 				continue
 			}
-			result, ok := fn.Type.Results.List[0].Type.(*ast.Ident)
-			if !ok || result.Name != "Option" && result.Name != "RequestOption" {
+			result := source(t, fn.Type.Results.List[0].Type)
+			if !strings.HasSuffix(strings.TrimSuffix(result, "[K]"), "Option") && result != "ObjectSource" || result == "[]TypedOption[K]" {
 				continue
 			}
 			if fn.Doc == nil {
 				t.Errorf("%s: controller.%s says nothing of itself", f.path, fn.Name.Name)
 			}
 			found++
-			fmt.Fprintf(out, "| `%s%s` | `%s` | %s |\n", fn.Name.Name, strings.TrimPrefix(source(t, &ast.FuncType{Params: fn.Type.Params}), "func"), result.Name, cell(fn.Doc.Text()))
+			fmt.Fprintf(out, "| `%s%s` | `%s` | %s |\n", fn.Name.Name, strings.TrimPrefix(source(t, &ast.FuncType{Params: fn.Type.Params}), "func"), result, cell(fn.Doc.Text()))
 		}
 	}
 	if found == 0 {

@@ -30,7 +30,11 @@ type Object interface {
 // the parameter of Reconcile. Every mistake that can be known by now is an error.
 // For reconcilers of requests see [AddRequests].
 func Add[T Object](m Manager, r Reconciler[T], options ...Option) error {
-	s, deps, err := settle(m, options)
+	s := &settings[Request]{}
+	for _, option := range options {
+		option.apply(s)
+	}
+	deps, err := depsOf(m)
 	if err == nil {
 		reconcile := func(ctx context.Context, obj client.Object) (Result, error) { return r.Reconcile(ctx, any(obj).(T)) }
 		var e engine
@@ -42,12 +46,23 @@ func Add[T Object](m Manager, r Reconciler[T], options ...Option) error {
 }
 
 // AddRequests makes a manager run a reconciler of requests: [Request], or any other
-// comparable type that is no object. The reconciler reads for itself, and the options
-// Watches and From say where its requests come from. The name is as for [Name].
-func AddRequests[K comparable](m Manager, name string, r Reconciler[K], options ...RequestOption) error {
-	s, deps, err := settle(m, options)
+// comparable type that is no object. The reconciler reads for itself. The typed
+// options [Watches] and [From], at least one of them, say where its requests come
+// from; those of another type of requests than the reconciler's do not compile. The
+// name is as for [Name].
+//
+//	controller.AddRequests(m, "tenants", r, controller.Typed(controller.From(source)), controller.Concurrency(2))
+func AddRequests[K comparable](m Manager, name string, r Reconciler[K], typed []TypedOption[K], options ...RequestOption) error {
+	s := &settings[K]{}
+	for _, option := range typed {
+		option.apply(s)
+	}
+	for _, option := range options {
+		option.set(&s.common)
+	}
+	s.name = name
+	deps, err := depsOf(m)
 	if err == nil {
-		s.name = name
 		var e engine
 		if e, err = buildRequests(deps, s, r); err == nil {
 			return addEngine(m, e)
@@ -72,33 +87,28 @@ func addEngine(m Manager, e engine) error {
 	return nil
 }
 
-// settle gathers what the options set, and what the manager shares.
-func settle[O Option](m Manager, options []O) (*settings, Deps, error) {
-	s, deps := &settings{}, m.Deps()
-	for _, option := range options {
-		option.apply(s)
-	}
+// depsOf returns what the manager shares.
+func depsOf(m Manager) (Deps, error) {
+	deps := m.Deps()
 	if deps.Client == nil || deps.Informers == nil {
-		return nil, deps, errors.New("the manager has no client or no informers")
+		return deps, errors.New("the manager has no client or no informers")
 	}
 	if deps.Log == nil {
 		deps.Log = slog.Default()
 	}
-	return s, deps, nil
+	return deps, nil
 }
 
 // buildRequests makes a controller of requests.
-func buildRequests[K comparable](deps Deps, s *settings, r Reconciler[K]) (engine, error) {
+func buildRequests[K comparable](deps Deps, s *settings[K], r Reconciler[K]) (engine, error) {
 	of := reflect.TypeFor[K]()
 	switch {
 	case of.Implements(reflect.TypeFor[client.Object]()):
 		return nil, fmt.Errorf("a %v is an object and no request: use controller.Add", of)
 	case s.name == "":
 		return nil, fmt.Errorf("a reconciler of %v has no kind to be named after: give AddRequests a name", of)
-	case s.ofObjects:
-		return nil, errors.New("Priority without sources, or of Owns or References, is about the events of objects, and requests have none: pass it Watches or From")
 	case len(s.sources) == 0:
-		return nil, errors.New("nothing would ever request anything: add Watches or From")
+		return nil, errors.New("nothing would ever request anything: pass AddRequests a controller.Typed with Watches or From")
 	}
 	sh := &shared{name: s.name, owner: s.owner(deps), deps: deps, log: deps.Log.With("controller", s.name)}
 	describe := func(key K) (trace.Object, string) {
@@ -112,33 +122,25 @@ func buildRequests[K comparable](deps Deps, s *settings, r Reconciler[K]) (engin
 }
 
 // owner of the fields that the controller writes.
-func (s *settings) owner(deps Deps) string { return cmp.Or(s.fieldOwner, deps.FieldOwner, s.name) }
+func (s *common) owner(deps Deps) string { return cmp.Or(s.fieldOwner, deps.FieldOwner, s.name) }
 
 // newController makes the engine, with the sources of the settings after the
 // given ones.
 func newController[K comparable](
-	sh *shared, s *settings, sources []Source[K],
+	sh *shared, s *settings[K], sources []Source[K],
 	process func(*attempt, K) (Result, error), describe func(K) (trace.Object, string),
 ) (*controller[K], error) {
 	c := &controller[K]{
 		shared: sh, concurrency: max(s.concurrency, 1), timeout: s.timeout, everywhere: s.everywhere,
 		sources: sources, process: process, describe: describe, working: make(chan struct{}),
 	}
-	for i, open := range s.sources {
-		made, err := open(sh, sh.deps)
-		if err == nil {
-			source, ok := made.(Source[K])
-			if ok {
-				c.sources = append(c.sources, prioritize(source, s.priorities[i]))
-				continue
-			}
-			err = fmt.Errorf("a source makes other requests (%T) than the reconciler takes (%v)", made, reflect.TypeFor[K]())
-			if stopper, ok := made.(interface{ Stop() }); ok {
-				stopper.Stop()
-			}
+	for _, o := range s.sources {
+		source, err := o.open(sh, sh.deps)
+		if err != nil {
+			c.stopSources()
+			return nil, err
 		}
-		c.stopSources()
-		return nil, err
+		c.sources = append(c.sources, prioritize(source, o.priority))
 	}
 	options := queue.Options[K]{Backoff: s.backoff, MaxRetries: s.maxRetries}
 	if err := limit(&options, s); err != nil {
@@ -167,7 +169,7 @@ func (f forward) Waited(d time.Duration) { (*f.to).Waited(d) }
 func (f forward) Worked(d time.Duration) { (*f.to).Worked(d) }
 
 // buildObjects makes the controller of a kind.
-func buildObjects(deps Deps, s *settings, of reflect.Type, reconcile func(context.Context, client.Object) (Result, error)) (engine, error) {
+func buildObjects(deps Deps, s *settings[Request], of reflect.Type, reconcile func(context.Context, client.Object) (Result, error)) (engine, error) {
 	if of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("Reconcile takes a %v: take a pointer to a Go type of a kind", of)
 	}
@@ -210,7 +212,7 @@ func buildObjects(deps Deps, s *settings, of reflect.Type, reconcile func(contex
 }
 
 // check refuses options that do not fit objects of a type.
-func (s *settings) check(of reflect.Type) error {
+func (s *settings[K]) check(of reflect.Type) error {
 	seen := map[string]bool{}
 	for _, f := range s.finalizers {
 		if f.of != of {

@@ -32,6 +32,7 @@ type attempt struct {
 
 	once sync.Once
 	log  *slog.Logger
+	lazy slog.Logger // log, as logr finds it
 
 	mu sync.Mutex
 	// current is the object that the reconciler works on, before is the server's
@@ -43,6 +44,14 @@ type attempt struct {
 
 type attemptKey struct{}
 
+// newAttempt makes an attempt whose context is one of ctx.
+func newAttempt(ctx context.Context, sh *shared, object trace.Object, request string) *attempt {
+	a := &attempt{stopping: ctx, shared: sh, object: object, request: request}
+	a.lazy = *slog.New((*attemptLog)(a))
+	a.Context = logr.NewContextWithSlogLogger(ctx, &a.lazy)
+	return a
+}
+
 // Value implements context.Context.
 func (a *attempt) Value(key any) any {
 	switch key {
@@ -50,8 +59,6 @@ func (a *attempt) Value(key any) any {
 		return a
 	case trace.Key():
 		return &a.record
-	case logrKey():
-		return a.logger()
 	}
 	return a.Context.Value(key)
 }
@@ -61,7 +68,7 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// logger makes the log of the attempt when somebody first wants it.
+// logger returns the log of the attempt, which is made at the first call.
 func (a *attempt) logger() *slog.Logger {
 	a.once.Do(func() {
 		log := a.shared.log
@@ -183,26 +190,27 @@ func verbOf(v client.Verb) trace.Verb {
 
 type logKey struct{}
 
-// logrKey is the context key under which logr looks for a logger, so that
-// logr.FromContext and what is built on it find the log of an attempt although
-// nobody has put it there.
-var logrKey = sync.OnceValue(func() any {
-	var seen keySpy
-	_ = logr.FromContextAsSlogLogger(&seen) // asks for the key; there is no logger
-	return seen.key
-})
+// attemptLog is the [slog.Handler] under which logr finds the log of an attempt. The
+// log is made when the first line is written.
+type attemptLog attempt
 
-// keySpy is a context that notes which key it is asked for.
-type keySpy struct {
-	context.Context
-	key any
+func (l *attemptLog) handler() slog.Handler { return (*attempt)(l).logger().Handler() }
+
+// Enabled implements slog.Handler.
+func (l *attemptLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.handler().Enabled(ctx, level)
 }
 
-// Value implements context.Context.
-func (s *keySpy) Value(key any) any {
-	s.key = key
-	return nil
+// Handle implements slog.Handler.
+func (l *attemptLog) Handle(ctx context.Context, r slog.Record) error {
+	return l.handler().Handle(ctx, r)
 }
+
+// WithAttrs implements slog.Handler.
+func (l *attemptLog) WithAttrs(attrs []slog.Attr) slog.Handler { return l.handler().WithAttrs(attrs) }
+
+// WithGroup implements slog.Handler.
+func (l *attemptLog) WithGroup(name string) slog.Handler { return l.handler().WithGroup(name) }
 
 // Log returns the log of the reconcile that ctx belongs to: its lines carry the
 // controller, the object and the reconcile's id. Elsewhere it is slog.Default().

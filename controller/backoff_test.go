@@ -85,7 +85,7 @@ func TestWritesOfFinalizersAndInventoriesLeaveTheBackoffAlone(t *testing.T) {
 			t.Errorf("%d attempts, not 3", attempts)
 		}
 	}, controller.RateLimit(500*time.Millisecond, time.Minute),
-		controller.Finalizer("example.com/hold", func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil }))
+		controller.Finalizer("example.com/hold", func(context.Context, *Web) (controller.FinalizerResult, error) { return controller.Finalized(), nil }))
 }
 
 func TestAStatusWhoseAnswerIsLostLeavesTheBackoffAlone(t *testing.T) {

@@ -84,7 +84,7 @@ func BenchmarkEmptyReconcile(b *testing.B) {
 			err := controller.AddRequests(m, "bench", controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
 				done <- struct{}{}
 				return controller.Done(), nil
-			}), controller.From[controller.Request](source))
+			}), controller.Typed(controller.From[controller.Request](source)))
 			if err != nil {
 				b.Fatal(err)
 			}

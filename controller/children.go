@@ -119,17 +119,16 @@ func (c Children[T]) Apply(ctx context.Context, owner client.Object, desired []T
 	return errors.Join(append(errs, set.Store())...)
 }
 
-// Delete deletes all children of the set and returns [Done] once none is left,
-// so that a finalizer can end with it; until then it comes back every two
-// seconds, since children without an owner reference do not tell of their end.
+// Delete deletes all children of the set and is [Finalized] once none is left,
+// so that a finalizer can end with it; until then it comes back every two seconds, since children without an owner reference do not tell of their end.
 // Children with one need it only when their order or their end matters.
-func (c Children[T]) Delete(ctx context.Context, owner client.Object) (Result, error) {
+func (c Children[T]) Delete(ctx context.Context, owner client.Object) (FinalizerResult, error) {
 	set, err := c.open(ctx, owner)
 	if err != nil {
-		return Result{}, err
+		return FinalizerResult{}, err
 	}
 	if err := set.Recover(c.kinds(ctx), nil); err != nil {
-		return Result{}, err
+		return FinalizerResult{}, err
 	}
 	var errs []error
 	for _, ref := range set.Inventory.Beyond(nil) {
@@ -142,12 +141,12 @@ func (c Children[T]) Delete(ctx context.Context, owner client.Object) (Result, e
 		}
 	}
 	if err := errors.Join(append(errs, set.Store())...); err != nil {
-		return Result{}, err
+		return FinalizerResult{}, err
 	}
 	if !set.Inventory.Empty() {
-		return After(goneCheck), nil
+		return FinalizeAfter(goneCheck), nil
 	}
-	return Done(), nil
+	return Finalized(), nil
 }
 
 func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.Set, error) {

@@ -279,7 +279,7 @@ func TestAFinalizerDeletesChildrenWithoutOwnerReference(t *testing.T) {
 		if !m.gone("a") || !apierrors.IsNotFound(m.Get(t.Context(), key, &far)) {
 			t.Error("something is left over", m.records())
 		}
-	}, controller.Finalizer("example.com/children", func(ctx context.Context, w *Web) (controller.Result, error) {
+	}, controller.Finalizer("example.com/children", func(ctx context.Context, w *Web) (controller.FinalizerResult, error) {
 		return elsewhere.Delete(ctx, w)
 	}))
 }
@@ -311,4 +311,69 @@ func TestChildrenRefuseMisuse(t *testing.T) {
 			t.Error(m.log())
 		}
 	})
+}
+
+// TestChildrenWorkInAnAttemptWithoutAManager is how code with children is tested alone.
+func TestChildrenWorkInAnAttemptWithoutAManager(t *testing.T) {
+	t.Parallel()
+	server := newServer(addWeb, corev1.AddToScheme)
+	w := web("a")
+	if err := server.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := controller.NewAttempt(t.Context(), controller.Deps{Client: server}, "webs", w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set controller.Children[*corev1.ConfigMap]
+	page := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"page": name}}
+	}
+	apply := func(want ...string) {
+		t.Helper()
+		var desired []*corev1.ConfigMap
+		for _, name := range want {
+			desired = append(desired, page(name))
+		}
+		if err := set.Apply(ctx, w, desired); err != nil {
+			t.Fatal(err)
+		}
+		var list corev1.ConfigMapList
+		if err := server.List(ctx, &list); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range list.Items {
+			got = append(got, list.Items[i].Name)
+			if !metav1.IsControlledBy(&list.Items[i], w) {
+				t.Errorf("%s is not owned by the object of the attempt", list.Items[i].Name)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	apply("one", "two")
+	apply("two")
+	if err := set.Apply(ctx, web("other"), nil); err == nil || !strings.Contains(err.Error(), "the object that is being reconciled") {
+		t.Errorf("another owner: %v", err)
+	}
+	for range 2 {
+		if result, err := set.Delete(ctx, w); err != nil {
+			t.Fatal(err)
+		} else if result.Done() {
+			return
+		}
+	}
+	t.Error("the children are not gone after two deletions")
+}
+
+func TestNewAttemptNeedsAClient(t *testing.T) {
+	t.Parallel()
+	if _, err := controller.NewAttempt(t.Context(), controller.Deps{}, "webs", web("a")); err == nil || !strings.Contains(err.Error(), "Deps.Client is required") {
+		t.Errorf("without a client: %v", err)
+	}
+	if _, err := controller.NewAttempt(t.Context(), controller.Deps{Client: newServer(addWeb)}, "pods", &corev1.Pod{}); !client.IsUnregistered(err) {
+		t.Errorf("an object of no scheme: %v", err)
+	}
 }

@@ -241,7 +241,7 @@ func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	object, request := c.describe(item.Key)
 	times := c.soon.begin(item.Key)
 	began := time.Now()
-	a := &attempt{Context: ctx, stopping: ctx, shared: c.shared, object: object, request: request}
+	a := newAttempt(ctx, c.shared, object, request)
 	c.shared.deps.Trace.Begin(&a.record, trace.Start{
 		Controller: c.shared.name, Object: object, Request: request, Began: began,
 		Waited: item.Waited, Retries: item.Failures, Causes: item.Causes,

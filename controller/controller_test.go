@@ -75,7 +75,7 @@ func TestRequestReconcilersTakeAnyComparableType(t *testing.T) {
 		err := controller.AddRequests(m, "shards", controller.Func[shard](func(ctx context.Context, s shard) (controller.Result, error) {
 			got = append(got, s)
 			return controller.Result{}, nil
-		}),
+		}), controller.Typed(
 			controller.From(controller.Channel(signals)),
 			controller.From(controller.Poll(time.Minute, func(context.Context) ([]shard, error) {
 				polls++
@@ -84,7 +84,7 @@ func TestRequestReconcilersTakeAnyComparableType(t *testing.T) {
 				}
 				return []shard{{100 + polls}}, nil
 			})),
-			controller.Watches(controller.Map(func(_ context.Context, c *corev1.ConfigMap) []shard { return []shard{{len(c.Data)}} })))
+			controller.Watches(controller.Map(func(_ context.Context, c *corev1.ConfigMap) []shard { return []shard{{len(c.Data)}} }))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,10 +376,10 @@ func TestStoppingEndsARunningReconcile(t *testing.T) {
 func TestAddRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	objects := controller.Func[*Web](func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil })
-	requests := func(name string, options ...controller.RequestOption) error {
-		return controller.AddRequests(newFake(), name, controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) { return controller.Done(), nil }), options...)
+	requests := func(name string, sources ...controller.TypedOption[controller.Request]) error {
+		return controller.AddRequests(newFake(), name, controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) { return controller.Done(), nil }), sources)
 	}
-	cleanup := func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil }
+	cleanup := func(context.Context, *Web) (controller.FinalizerResult, error) { return controller.Finalized(), nil }
 	unknown := controller.Func[*corev1.Pod](func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Done(), nil })
 	add := func(options ...controller.Option) error { return controller.Add(newFake(), objects, options...) }
 	for want, err := range map[string]error{
@@ -391,15 +391,11 @@ func TestAddRefusesWhatCannotWork(t *testing.T) {
 		"add corev1.AddToScheme(scheme)":               controller.Add(newFake(), unknown),
 		"give AddRequests a name":                      requests("", controller.Watches(controller.Self[*Web]())),
 		"nothing would ever request":                   requests("x"),
-		"is an object and no request":                  controller.AddRequests(newFake(), "x", objects, controller.Watches(controller.Self[*Web]())),
-		"or of Owns or References":                     requests("x", controller.Priority(1, controller.Owns[*corev1.ConfigMap]())),
-		"a source makes other requests":                add(controller.From(controller.Channel(make(chan int)))),
+		"is an object and no request":                  controller.AddRequests(newFake(), "x", objects, nil),
 		"contradicts":                                  add(controller.OfKind(metav1.SchemeGroupVersion.WithKind("Other"))),
 		"does not say which kind is meant: use Owns":   add(controller.Owns[*metav1.PartialObjectMetadata]()),
 		"want retries per second above 0":              add(controller.RetryRate(0, 5)),
 		"exclude each other":                           add(controller.RetryRate(1, 5), controller.RateLimiter(queue.Bucket[controller.Request](1, 1))),
-		"does not limit requests of type":              add(controller.RateLimiter(queue.Bucket[string](1, 1))),
-		"Priority without sources":                     requests("x", controller.Priority(1), controller.Watches(controller.Self[*Web]())),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -224,12 +224,12 @@ func ExampleAddRequests() {
 	})
 	operate(func(m *manager.Manager) error {
 		return controller.AddRequests(m, "tenants", reconcile,
-			controller.Watches(controller.Map(func(_ context.Context, c *corev1.ConfigMap) []string {
+			controller.Typed(controller.Watches(controller.Map(func(_ context.Context, c *corev1.ConfigMap) []string {
 				if tenant := c.Labels["tenant"]; tenant != "" {
 					return []string{tenant}
 				}
 				return nil
-			})))
+			}))))
 	}, func(*steertest.Env) {
 		fmt.Println(<-seen)
 	}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Labels: map[string]string{"tenant": "acme"}}})
@@ -244,7 +244,7 @@ func ExampleChannel() {
 		return controller.Done(), nil
 	})
 	operate(func(m *manager.Manager) error {
-		return controller.AddRequests(m, "orders", reconcile, controller.From(controller.Channel(orders)))
+		return controller.AddRequests(m, "orders", reconcile, controller.Typed(controller.From(controller.Channel(orders))))
 	}, func(*steertest.Env) {
 		orders <- "order-17"
 		fmt.Println(<-seen)
@@ -261,9 +261,9 @@ func ExamplePoll() {
 	})
 	operate(func(m *manager.Manager) error {
 		return controller.AddRequests(m, "buckets", reconcile,
-			controller.From(controller.Poll(time.Hour, func(context.Context) ([]string, error) {
+			controller.Typed(controller.From(controller.Poll(time.Hour, func(context.Context) ([]string, error) {
 				return []string{"photos"}, nil
-			})))
+			}))))
 	}, func(*steertest.Env) {
 		fmt.Println(<-seen)
 	})
@@ -279,7 +279,7 @@ func ExampleLabel() {
 	})
 	operate(func(m *manager.Manager) error {
 		return controller.AddRequests(m, "shops", reconcile,
-			controller.Watches(controller.Label[*corev1.ConfigMap]("example.com/shop")))
+			controller.Typed(controller.Watches(controller.Label[*corev1.ConfigMap]("example.com/shop"))))
 	}, func(*steertest.Env) {
 		fmt.Println(seen)
 	}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Labels: map[string]string{"example.com/shop": "acme"}}})

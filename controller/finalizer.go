@@ -21,7 +21,7 @@ import (
 type finalizer struct {
 	name string
 	of   reflect.Type
-	call func(ctx context.Context, obj client.Object) (Result, error)
+	call func(ctx context.Context, obj client.Object) (FinalizerResult, error)
 }
 
 // finalize runs the finalizers of an object that is being deleted, one after
@@ -32,14 +32,18 @@ func (o *objects) finalize(a *attempt, obj, original client.Object) (Result, err
 			continue
 		}
 		last := len(obj.GetFinalizers()) == 1
-		result, err := o.call(a, obj, original, f.call, func(result Result) ending {
-			if last && result == Done() {
+		var cleanup FinalizerResult
+		_, err := o.call(a, obj, original, func(ctx context.Context, obj client.Object) (_ Result, err error) {
+			cleanup, err = f.call(ctx, obj)
+			return Done(), err
+		}, func(Result) ending {
+			if last && cleanup.Done() {
 				return unread
 			}
 			return unobserved
 		})
-		if err != nil || result != Done() {
-			return result, err
+		if err != nil || !cleanup.Done() {
+			return cleanup.next, err
 		}
 		if !last { // its status may just have been written: the new revision is the one to expect
 			if err := o.shared.deps.Client.Get(a, client.ObjectKeyFromObject(obj), obj); err != nil {

@@ -31,10 +31,10 @@ func (m *fake) gone(name string) bool {
 
 func TestAFinalizerHoldsTheObjectUntilItIsDone(t *testing.T) {
 	t.Parallel()
-	results := []controller.Result{{}, controller.After(time.Minute), controller.Done()}
+	results := []controller.FinalizerResult{{}, controller.FinalizeAfter(time.Minute), controller.Finalized()}
 	var at []time.Duration
 	var start time.Time
-	cleanup := func(_ context.Context, w *Web) (controller.Result, error) {
+	cleanup := func(_ context.Context, w *Web) (controller.FinalizerResult, error) {
 		at = append(at, time.Since(start))
 		w.Status.Note = "cleaning"
 		result := results[0]
@@ -96,11 +96,11 @@ func TestAFailingCleanupKeepsTheObject(t *testing.T) {
 			if !m.gone("a") || n != 2 {
 				t.Errorf("gone: %v after %d attempts", m.gone("a"), n)
 			}
-		}, controller.Finalizer("example.com/cleanup", func(context.Context, *Web) (controller.Result, error) {
+		}, controller.Finalizer("example.com/cleanup", func(context.Context, *Web) (controller.FinalizerResult, error) {
 			if n++; n == 1 {
-				return controller.Done(), errors.New("the bucket is not empty")
+				return controller.Finalized(), errors.New("the bucket is not empty")
 			}
-			return controller.Done(), nil
+			return controller.Finalized(), nil
 		}))
 }
 
@@ -108,10 +108,10 @@ func TestSeveralFinalizersRunInOrder(t *testing.T) {
 	t.Parallel()
 	var order []string
 	step := func(name string) controller.Option {
-		return controller.Finalizer("example.com/"+name, func(_ context.Context, w *Web) (controller.Result, error) {
+		return controller.Finalizer("example.com/"+name, func(_ context.Context, w *Web) (controller.FinalizerResult, error) {
 			order = append(order, name)
 			w.Status.Note += name
-			return controller.Done(), nil
+			return controller.Finalized(), nil
 		})
 	}
 	run(t, func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil },
@@ -140,8 +140,8 @@ func TestFinalizersOfOthersAreLeftAlone(t *testing.T) {
 			if diff := cmp.Diff([]string{"example.com/theirs"}, m.web(t, "a").Finalizers); diff != "" {
 				t.Error(diff)
 			}
-		}, controller.Finalizer("example.com/mine", func(context.Context, *Web) (controller.Result, error) {
-			return controller.Done(), nil
+		}, controller.Finalizer("example.com/mine", func(context.Context, *Web) (controller.FinalizerResult, error) {
+			return controller.Finalized(), nil
 		}))
 }
 
@@ -180,7 +180,7 @@ func TestAFinalizerConflictIsRetried(t *testing.T) {
 			return nil
 		}
 		err := controller.Add(m, controller.Func[*Web](func(context.Context, *Web) (controller.Result, error) { return controller.Wait(), nil }),
-			controller.Finalizer("example.com/cleanup", func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil }))
+			controller.Finalizer("example.com/cleanup", func(context.Context, *Web) (controller.FinalizerResult, error) { return controller.Finalized(), nil }))
 		if err != nil {
 			t.Fatal(err)
 		}

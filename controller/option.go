@@ -17,52 +17,104 @@ import (
 )
 
 // Option adjusts a controller of objects; see [Add].
-type Option interface{ apply(s *settings) }
+type Option interface{ apply(s *settings[Request]) }
 
 // RequestOption is an [Option] that fits a controller of requests as well; see
 // [AddRequests]. What is about objects (finalizers, owners, predicates of the
 // reconciled kind) is none.
 type RequestOption interface {
 	Option
-	requests()
+	set(c *common)
 }
 
 // objectOption is an Option, anyOption a RequestOption.
 type (
-	objectOption func(*settings)
-	anyOption    func(*settings)
+	objectOption func(*settings[Request])
+	anyOption    func(*common)
 )
 
-func (o objectOption) apply(s *settings) { o(s) }
-func (o anyOption) apply(s *settings)    { o(s) }
-func (anyOption) requests()              {}
+func (o objectOption) apply(s *settings[Request]) { o(s) }
+func (o anyOption) apply(s *settings[Request])    { o(&s.common) }
+func (o anyOption) set(c *common)                 { o(c) }
 
-// settings are what options set. The zero value is the default.
-type settings struct {
+// TypedOption is an option of a reconciler of requests of type K: a source of
+// requests, or the limiter of retries. Those of K = [Request] are an [Option].
+type TypedOption[K comparable] interface {
+	apply(s *settings[K])
+	typed(K)
+}
+
+// Typed is the list of typed options that [AddRequests] takes.
+func Typed[K comparable](options ...TypedOption[K]) []TypedOption[K] { return options }
+
+// SourceOption is a source of requests of type K; see [Watches] and [From].
+type SourceOption[K comparable] struct {
+	open     func(sh *shared, deps Deps) (Source[K], error)
+	priority int
+}
+
+func (o SourceOption[K]) apply(s *settings[K]) { s.sources = append(s.sources, o) }
+func (o SourceOption[K]) typed(K)              {}
+
+// Priority makes the requests of the source run before those of lower priority; see
+// the function [Priority].
+func (o SourceOption[K]) Priority(n int) SourceOption[K] {
+	o.priority = n
+	return o
+}
+
+// ObjectSource is a source of requests of a controller of objects; see [Owns],
+// [OwnsKind] and [References].
+type ObjectSource struct{ source SourceOption[Request] }
+
+func (o ObjectSource) apply(s *settings[Request]) { o.source.apply(s) }
+
+// Priority makes the requests of the source run before those of lower priority; see
+// the function [Priority].
+func (o ObjectSource) Priority(n int) ObjectSource {
+	o.source.priority = n
+	return o
+}
+
+func objectSource(open func(sh *shared, deps Deps) (Source[Request], error)) ObjectSource {
+	return ObjectSource{SourceOption[Request]{open: open}}
+}
+
+// limiterOption is the TypedOption of RateLimiter.
+type limiterOption[K comparable] struct{ limiter queue.Limiter[K] }
+
+func (o limiterOption[K]) apply(s *settings[K]) { s.limiter = o.limiter }
+func (o limiterOption[K]) typed(K)              {}
+
+// common are the settings of all controllers. The zero value is the default.
+type common struct {
 	name        string
-	gvk         schema.GroupVersionKind
 	concurrency int
 	timeout     time.Duration
 	backoff     queue.Backoff
 	maxRetries  int
 	fieldOwner  string
-	// rate and burst of all retries together; limiter is a queue.Limiter[K].
-	rate    float64
-	burst   int
-	limiter any
-	// priority of the reconciled kind's own events, and of sources, by their index.
-	priority   int
-	priorities map[int]int
-	// ofObjects: a priority is that of events which only objects have.
-	ofObjects  bool
+	// rate and burst of all retries together.
+	rate       float64
+	burst      int
 	everywhere bool
+}
+
+// settings are what options set. The zero value is the default; those after limiter
+// are of controllers of objects.
+type settings[K comparable] struct {
+	common
+	sources []SourceOption[K]
+	limiter queue.Limiter[K]
+
+	gvk        schema.GroupVersionKind
+	priority   int // of the reconciled kind's own events
 	silent     bool
 	paused     string
 	onGone     func(context.Context, Request) error
 	finalizers []finalizer
 	retired    []string
 	where      []predicateOf
-	sources    []sourceMaker
 }
 
 // predicateOf is a predicate that is typed where it is made.
@@ -71,110 +123,88 @@ type predicateOf struct {
 	keep Predicate[client.Object]
 }
 
-// sourceMaker makes a Source[K] for the K of the controller; it returns any
-// because an option cannot know K.
-type sourceMaker func(s *shared, deps Deps) (source any, err error)
-
 // Name names the controller, in logs, metrics and as field manager. It must be
 // unique in its manager. Without it the name is that of the kind, in lower case.
-func Name(name string) Option { return objectOption(func(s *settings) { s.name = name }) }
+func Name(name string) Option { return objectOption(func(s *settings[Request]) { s.name = name }) }
 
 // OfKind says which kind a reconciler of unstructured or metadata-only objects
 // reconciles.
 func OfKind(gvk schema.GroupVersionKind) Option {
-	return objectOption(func(s *settings) { s.gvk = gvk })
+	return objectOption(func(s *settings[Request]) { s.gvk = gvk })
 }
 
 // Concurrency is how many objects are reconciled at once; 1 without it.
-func Concurrency(n int) RequestOption { return anyOption(func(s *settings) { s.concurrency = n }) }
+func Concurrency(n int) RequestOption { return anyOption(func(s *common) { s.concurrency = n }) }
 
 // Timeout bounds every call of the reconciler; its context ends then. There is
 // no bound without it.
-func Timeout(d time.Duration) RequestOption { return anyOption(func(s *settings) { s.timeout = d }) }
+func Timeout(d time.Duration) RequestOption { return anyOption(func(s *common) { s.timeout = d }) }
 
 // RateLimit sets the back-off of failures: base after the first, doubled up to
 // limit. Without it, and for zeros, 5 ms and 5 minutes.
 func RateLimit(base, limit time.Duration) RequestOption {
-	return anyOption(func(s *settings) { s.backoff = queue.Exponential(base, limit) })
+	return anyOption(func(s *common) { s.backoff = queue.Exponential(base, limit) })
 }
 
 // RetryRate bounds the retries of all objects together: perSecond of them, and a
 // burst at once. It comes beside [RateLimit]: a retry waits for the longer of the two.
 func RetryRate(perSecond float64, burst int) RequestOption {
-	return anyOption(func(s *settings) { s.rate, s.burst = perSecond, burst })
+	return anyOption(func(s *common) { s.rate, s.burst = perSecond, burst })
 }
 
 // RateLimiter sets how long retries wait, in place of the back-off of [RateLimit];
 // with both, the longer one counts. K is [Request], or the type of the reconciler's
 // requests. Rate limiters of client-go's workqueue fit.
-func RateLimiter[K comparable](limiter queue.Limiter[K]) RequestOption {
-	return anyOption(func(s *settings) { s.limiter = limiter })
+func RateLimiter[K comparable](limiter queue.Limiter[K]) TypedOption[K] {
+	return limiterOption[K]{limiter}
 }
 
-// Priority makes requests run before those of lower priority: those of the given
-// sources (Owns, Watches, From), or without any those that events of the reconciled kind
-// make. It is 0 without it, and is added to queue.LowPriority for what was there at
-// the start. One point outweighs 100 ms of waiting, so that nothing starves.
-func Priority(n int, sources ...Option) RequestOption {
-	return anyOption(func(s *settings) {
-		if len(sources) == 0 {
-			s.priority, s.ofObjects = n, true
-			return
-		}
-		first := len(s.sources)
-		for _, source := range sources {
-			_, fits := source.(RequestOption)
-			s.ofObjects = s.ofObjects || !fits
-			source.apply(s)
-		}
-		if s.priorities == nil {
-			s.priorities = map[int]int{}
-		}
-		for i := first; i < len(s.sources); i++ {
-			s.priorities[i] += n
-		}
-	})
-}
+// Priority makes the requests that events of the reconciled kind make run before
+// those of lower priority; the method Priority of a source (Owns, Watches, From) does
+// it for those of the source. It is 0 without it, and is added to queue.LowPriority for
+// what was there at the start. One point outweighs 100 ms of waiting, so that nothing
+// starves.
+func Priority(n int) Option { return objectOption(func(s *settings[Request]) { s.priority = n }) }
 
 // FieldOwner owns the fields that the controller writes, in place of the
 // controller's name: that of a former operator, whose fields are taken over.
 func FieldOwner(name string) RequestOption {
-	return anyOption(func(s *settings) { s.fieldOwner = name })
+	return anyOption(func(s *common) { s.fieldOwner = name })
 }
 
 // MaxRetries gives an object up after n retries in a row failed, until something
 // changes. Without it retries never end.
-func MaxRetries(n int) RequestOption { return anyOption(func(s *settings) { s.maxRetries = n }) }
+func MaxRetries(n int) RequestOption { return anyOption(func(s *common) { s.maxRetries = n }) }
 
 // OnEveryReplica runs the controller without leader election, for work that
 // every replica of the operator does for itself.
-func OnEveryReplica() RequestOption { return anyOption(func(s *settings) { s.everywhere = true }) }
+func OnEveryReplica() RequestOption { return anyOption(func(s *common) { s.everywhere = true }) }
 
 // Paused leaves objects alone while they carry the annotation with the value
 // "true", which a user sets to work on one by hand: they are neither reconciled nor
 // cleaned up, so that one which is deleted stays until it is resumed. OnGone is
 // called all the same.
 func Paused(annotation string) Option {
-	return objectOption(func(s *settings) { s.paused = annotation })
+	return objectOption(func(s *settings[Request]) { s.paused = annotation })
 }
 
 // NoConditionEvents turns the events off that are emitted when an object becomes
 // ready, ceases to be, or stalls: for controllers that emit their own.
-func NoConditionEvents() Option { return objectOption(func(s *settings) { s.silent = true }) }
+func NoConditionEvents() Option { return objectOption(func(s *settings[Request]) { s.silent = true }) }
 
 // OnGone is called instead of Reconcile when the object of a request does not
 // exist any more, to forget what is remembered of it. It cannot rely on being
 // called: the operator may not run when an object goes. Use Finalizer for
 // cleanup that must happen.
 func OnGone(fn func(ctx context.Context, req Request) error) Option {
-	return objectOption(func(s *settings) { s.onGone = fn })
+	return objectOption(func(s *settings[Request]) { s.onGone = fn })
 }
 
 // Where filters the events of the reconciled kind itself. An event is dropped
 // unless all predicates keep it.
 func Where[T client.Object](predicates ...Predicate[T]) Option {
 	keep := untyped(All(predicates...))
-	return objectOption(func(s *settings) { s.where = append(s.where, predicateOf{reflect.TypeFor[T](), keep}) })
+	return objectOption(func(s *settings[Request]) { s.where = append(s.where, predicateOf{reflect.TypeFor[T](), keep}) })
 }
 
 // untyped makes a typed predicate fit a source whose type is not known.
@@ -186,31 +216,27 @@ func untyped[T client.Object](p Predicate[T]) Predicate[client.Object] {
 }
 
 // Owns watches a kind of children and requests their controlling owner.
-func Owns[T client.Object](predicates ...Predicate[T]) Option {
+func Owns[T client.Object](predicates ...Predicate[T]) ObjectSource {
 	keep := untyped(All(predicates...))
-	return objectOption(func(s *settings) {
-		s.sources = append(s.sources, func(shared *shared, deps Deps) (any, error) {
-			obj, err := newObject[T]()
-			if err != nil {
-				return nil, err
-			}
-			shared.needScope = true
-			shared.owned = append(shared.owned, obj)
-			return Kind(deps.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope), keep)
-		})
+	return objectSource(func(sh *shared, deps Deps) (Source[Request], error) {
+		obj, err := newObject[T]()
+		if err != nil {
+			return nil, err
+		}
+		sh.needScope = true
+		sh.owned = append(sh.owned, obj)
+		return Kind(deps.Informers, client.Object(obj), owner(sh.gvk.GroupKind(), &sh.scope), keep)
 	})
 }
 
 // OwnsKind is Owns for a kind without a Go type: the children are held as
 // metadata only.
-func OwnsKind(gvk schema.GroupVersionKind) Option {
-	return objectOption(func(s *settings) {
-		s.sources = append(s.sources, func(shared *shared, deps Deps) (any, error) {
-			obj := client.NewMetadata(gvk)
-			shared.needScope = true
-			shared.owned = append(shared.owned, obj)
-			return Kind(deps.Informers, client.Object(obj), owner(shared.gvk.GroupKind(), &shared.scope))
-		})
+func OwnsKind(gvk schema.GroupVersionKind) ObjectSource {
+	return objectSource(func(sh *shared, deps Deps) (Source[Request], error) {
+		obj := client.NewMetadata(gvk)
+		sh.needScope = true
+		sh.owned = append(sh.owned, obj)
+		return Kind(deps.Informers, client.Object(obj), owner(sh.gvk.GroupKind(), &sh.scope))
 	})
 }
 
@@ -218,37 +244,33 @@ func OwnsKind(gvk schema.GroupVersionKind) Option {
 // events:
 //
 //	controller.Watches(controller.Map(r.requestsForSecret))
-func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ...Predicate[T]) RequestOption {
-	return anyOption(func(s *settings) {
-		s.sources = append(s.sources, func(_ *shared, deps Deps) (any, error) {
-			obj, err := newObject[T]()
-			if err != nil {
-				return nil, err
-			}
-			return Kind(deps.Informers, obj, handler, predicates...)
-		})
-	})
+func Watches[T client.Object, K comparable](handler Handler[T, K], predicates ...Predicate[T]) SourceOption[K] {
+	return SourceOption[K]{open: func(_ *shared, deps Deps) (Source[K], error) {
+		obj, err := newObject[T]()
+		if err != nil {
+			return nil, err
+		}
+		return Kind(deps.Informers, obj, handler, predicates...)
+	}}
 }
 
 // From takes requests from a source: [Channel], [Poll], a [Kind] of another
 // cluster, or one of your own.
-func From[K comparable](source Source[K]) RequestOption {
-	return anyOption(func(s *settings) {
-		s.sources = append(s.sources, func(*shared, Deps) (any, error) { return source, nil })
-	})
+func From[K comparable](source Source[K]) SourceOption[K] {
+	return SourceOption[K]{open: func(*shared, Deps) (Source[K], error) { return source, nil }}
 }
 
 // Finalizer makes the controller hold back the deletion of its objects until fn
 // has cleaned up. The name is put on every object before it is first
 // reconciled. Once the object is being deleted, fn is called instead of
-// Reconcile, until it returns [Done]; then the name is taken off. Several
+// Reconcile, until it returns [Finalized]; then the name is taken off. Several
 // finalizers run one after the other, in the order of the options. What fn
 // changes in the status is written as for Reconcile.
-func Finalizer[T client.Object](name string, fn func(ctx context.Context, obj T) (Result, error)) Option {
-	return objectOption(func(s *settings) {
+func Finalizer[T client.Object](name string, fn func(ctx context.Context, obj T) (FinalizerResult, error)) Option {
+	return objectOption(func(s *settings[Request]) {
 		s.finalizers = append(s.finalizers, finalizer{
 			name: name, of: reflect.TypeFor[T](),
-			call: func(ctx context.Context, obj client.Object) (Result, error) { return fn(ctx, obj.(T)) },
+			call: func(ctx context.Context, obj client.Object) (FinalizerResult, error) { return fn(ctx, obj.(T)) },
 		})
 	})
 }
@@ -256,7 +278,7 @@ func Finalizer[T client.Object](name string, fn func(ctx context.Context, obj T)
 // RetiredFinalizer takes a finalizer that former versions of the operator used
 // off every object that has it, without any cleanup.
 func RetiredFinalizer(name string) Option {
-	return objectOption(func(s *settings) { s.retired = append(s.retired, name) })
+	return objectOption(func(s *settings[Request]) { s.retired = append(s.retired, name) })
 }
 
 // newObject makes an empty object of a Go type.

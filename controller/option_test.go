@@ -28,12 +28,14 @@ func TestOptionsOfObjectsDoNotCompileForRequests(t *testing.T) {
 		"References": {controller.References[*corev1.Secret, *Web], false},
 		"Finalizer":  {controller.Finalizer[*Web], false}, "RetiredFinalizer": {controller.RetiredFinalizer, false},
 
-		"Watches": {controller.Watches[*Web, request], true}, "From": {controller.From[request], true},
 		"Concurrency": {controller.Concurrency, true}, "Timeout": {controller.Timeout, true},
 		"RateLimit": {controller.RateLimit, true}, "RetryRate": {controller.RetryRate, true},
-		"RateLimiter": {controller.RateLimiter[request], true}, "MaxRetries": {controller.MaxRetries, true},
+		"MaxRetries": {controller.MaxRetries, true},
 		"FieldOwner": {controller.FieldOwner, true}, "OnEveryReplica": {controller.OnEveryReplica, true},
-		"Priority": {controller.Priority, true},
+		"Priority": {controller.Priority, false},
+
+		"Watches": {controller.Watches[*Web, request], false}, "From": {controller.From[request], false},
+		"RateLimiter": {controller.RateLimiter[request], false},
 	} {
 		declared := reflect.TypeOf(c.option).Out(0)
 		if !declared.AssignableTo(reflect.TypeFor[controller.Option]()) {
@@ -42,5 +44,32 @@ func TestOptionsOfObjectsDoNotCompileForRequests(t *testing.T) {
 		if got := declared.AssignableTo(reflect.TypeFor[controller.RequestOption]()); got != c.requests {
 			t.Errorf("%s returns a %v: fits controller.AddRequests: %v, want %v", name, declared, got, c.requests)
 		}
+	}
+}
+
+// TestOptionsOfOtherRequestsDoNotCompile looks at what the typed options are declared
+// as: those of one type of requests fit no reconciler of another.
+func TestOptionsOfOtherRequestsDoNotCompile(t *testing.T) {
+	t.Parallel()
+	type request = controller.Request
+	takes := func(option, taker reflect.Type) bool { return option.AssignableTo(taker) }
+	objects, requests, texts := reflect.TypeFor[controller.Option](), reflect.TypeFor[controller.TypedOption[request]](), reflect.TypeFor[controller.TypedOption[string]]()
+	for name, c := range map[string]struct {
+		of, ofString any
+	}{
+		"Watches":     {controller.Watches[*Web, request], controller.Watches[*Web, string]},
+		"From":        {controller.From[request], controller.From[string]},
+		"RateLimiter": {controller.RateLimiter[request], controller.RateLimiter[string]},
+	} {
+		of, ofString := reflect.TypeOf(c.of).Out(0), reflect.TypeOf(c.ofString).Out(0)
+		if !takes(of, objects) || !takes(of, requests) || !takes(ofString, texts) {
+			t.Errorf("%s does not fit the reconcilers of its own requests", name)
+		}
+		if takes(of, texts) || takes(ofString, objects) || takes(ofString, requests) {
+			t.Errorf("%s fits reconcilers of other requests", name)
+		}
+	}
+	if owns := reflect.TypeOf(controller.Owns[*Web]).Out(0); takes(owns, requests) {
+		t.Error("Owns fits AddRequests, which has no owners")
 	}
 }

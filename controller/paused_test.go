@@ -48,7 +48,7 @@ func TestAPausedObjectIsLeftAloneUntilItIsResumed(t *testing.T) {
 		if !m.gone("a") {
 			t.Error("a resumed object was not cleaned up")
 		}
-	}, controller.Paused(annotation), controller.Finalizer("example.com/hold", func(context.Context, *Web) (controller.Result, error) {
-		return controller.Done(), nil
+	}, controller.Paused(annotation), controller.Finalizer("example.com/hold", func(context.Context, *Web) (controller.FinalizerResult, error) {
+		return controller.Finalized(), nil
 	}))
 }

@@ -47,7 +47,7 @@ func TestOnAControlPlaneChildrenStatusAndFinalizersWork(t *testing.T) {
 	env := newPlane(t)
 	start(t, env, func(m controller.Manager) error {
 		return controller.Add(m, pages(set), controller.Owns[*corev1.ConfigMap](),
-			controller.Finalizer("example.com/cleanup", func(ctx context.Context, w *Web) (controller.Result, error) {
+			controller.Finalizer("example.com/cleanup", func(ctx context.Context, w *Web) (controller.FinalizerResult, error) {
 				select {
 				case cleaned <- w.Name:
 				default: // called again until the children are gone

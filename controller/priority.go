@@ -34,19 +34,14 @@ func (p prioritized[K]) Start(ctx context.Context, enqueue func(K, queue.AddOpti
 }
 
 // limit sets the rate limiter of a queue.
-func limit[K comparable](options *queue.Options[K], s *settings) error {
+func limit[K comparable](options *queue.Options[K], s *settings[K]) error {
 	switch {
 	case s.rate < 0 || s.burst < 0 || s.rate == 0 && s.burst > 0:
 		return fmt.Errorf("RetryRate(%v, %d): want retries per second above 0 and a burst", s.rate, s.burst)
 	case s.limiter != nil && s.rate > 0:
 		return errors.New("RetryRate and RateLimiter exclude each other: bound the rate in the limiter")
 	case s.limiter != nil:
-		limiter, ok := s.limiter.(queue.Limiter[K])
-		if !ok {
-			var key K
-			return fmt.Errorf("the RateLimiter is a %T, which does not limit requests of type %T", s.limiter, key)
-		}
-		options.Limiter = limiter
+		options.Limiter = s.limiter
 		if options.Backoff == nil {
 			options.Backoff = func(int) time.Duration { return 0 }
 		}

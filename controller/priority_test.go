@@ -47,7 +47,7 @@ func TestPriorityOrdersTheEventsOfAControllerAndItsWatches(t *testing.T) {
 		}),
 			controller.Where(controller.GenerationChanged[*Web]), // not the events of its own status
 			controller.Priority(10),
-			controller.Priority(-10, controller.Watches(byName)),
+			controller.Watches(byName).Priority(-10),
 			controller.From(controller.Channel(signals)),
 			controller.OnGone(func(_ context.Context, r controller.Request) error {
 				order = append(order, r.Name)

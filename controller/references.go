@@ -29,26 +29,24 @@ import (
 // object, or cluster-scoped. It is called once per version of an object, must be
 // fast and must depend on the object alone. The index of who names what is kept by
 // the controller: no index of the cache has to be declared.
-func References[R, T client.Object](names func(obj T) []client.ObjectKey) Option {
-	return objectOption(func(s *settings) {
-		s.sources = append(s.sources, func(sh *shared, deps Deps) (any, error) {
-			if got := reflect.TypeFor[T](); reflect.TypeOf(sh.example) != got {
-				return nil, fmt.Errorf("References[%v]: the function takes a %v, which Reconcile does not", reflect.TypeFor[R](), got)
-			}
-			obj, err := newObject[R]()
-			if err != nil {
-				return nil, err
-			}
-			r := &references[T]{names: names, users: map[client.ObjectKey]map[Request]bool{}, used: map[Request][]client.ObjectKey{}}
-			if r.Source, err = Kind(deps.Informers, obj, Map(func(_ context.Context, obj R) []Request { return r.of(obj) })); err != nil {
-				return nil, err
-			}
-			if r.objects, err = deps.Informers.Informer(sh.example); err != nil {
-				r.Source.Stop()
-				return nil, err
-			}
-			return Source[Request](r), nil
-		})
+func References[R, T client.Object](names func(obj T) []client.ObjectKey) ObjectSource {
+	return objectSource(func(sh *shared, deps Deps) (Source[Request], error) {
+		if got := reflect.TypeFor[T](); reflect.TypeOf(sh.example) != got {
+			return nil, fmt.Errorf("References[%v]: the function takes a %v, which Reconcile does not", reflect.TypeFor[R](), got)
+		}
+		obj, err := newObject[R]()
+		if err != nil {
+			return nil, err
+		}
+		r := &references[T]{names: names, users: map[client.ObjectKey]map[Request]bool{}, used: map[Request][]client.ObjectKey{}}
+		if r.Source, err = Kind(deps.Informers, obj, Map(func(_ context.Context, obj R) []Request { return r.of(obj) })); err != nil {
+			return nil, err
+		}
+		if r.objects, err = deps.Informers.Informer(sh.example); err != nil {
+			r.Source.Stop()
+			return nil, err
+		}
+		return r, nil
 	})
 }
 

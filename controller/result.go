@@ -11,9 +11,7 @@ import (
 // Result says how an attempt ended when there was no error. Results are
 // comparable values.
 //
-// The zero Result makes no statement. From Reconcile it counts as Done. From the
-// function of a finalizer it means that the cleanup is not finished: only Done
-// lets the object go.
+// The zero Result is Done.
 type Result struct {
 	kind  resultKind
 	after time.Duration
@@ -22,8 +20,7 @@ type Result struct {
 type resultKind uint8
 
 const (
-	resultUnsaid resultKind = iota
-	resultDone
+	resultDone resultKind = iota
 	resultAfter
 	resultWait
 	resultRetry
@@ -32,7 +29,7 @@ const (
 // Done: there is nothing to do until something changes. What the controller writes
 // itself, the status of this attempt, finalizers and inventories, is no such
 // change: to be called again after a step was noted in the status, return After(0).
-func Done() Result { return Result{kind: resultDone} }
+func Done() Result { return Result{} }
 
 // After: done for now, come back after d at the latest; at once when d is not
 // positive. An event that comes before settles it.
@@ -53,8 +50,6 @@ func (r Result) Delay() (time.Duration, bool) { return r.after, r.kind == result
 // String names the constructor.
 func (r Result) String() string {
 	switch r.kind {
-	case resultDone:
-		return "Done()"
 	case resultAfter:
 		return fmt.Sprintf("After(%v)", r.after)
 	case resultWait:
@@ -62,10 +57,46 @@ func (r Result) String() string {
 	case resultRetry:
 		return "Retry()"
 	}
-	return "Result{}"
+	return "Done()"
 }
 
-// finished tells that a reconcile did all there was to do.
-func (r Result) finished() bool {
-	return r.kind == resultUnsaid || r.kind == resultDone || r.kind == resultAfter
+// finished reports whether a reconcile did all there was to do.
+func (r Result) finished() bool { return r.kind == resultDone || r.kind == resultAfter }
+
+// FinalizerResult says how far the cleanup of a finalizer is when there was no
+// error. Values are comparable.
+//
+// The zero FinalizerResult means that the cleanup is not finished: the function of
+// the finalizer is called again after the next event. Only [Finalized] removes the
+// finalizer.
+type FinalizerResult struct {
+	finalized bool
+	next      Result // of a cleanup that is not finished, when it is not the next event
+}
+
+// Finalized: the cleanup is finished; the finalizer is removed from the object.
+func Finalized() FinalizerResult { return FinalizerResult{finalized: true} }
+
+// FinalizeAfter: the cleanup is not finished; its function is called again after d at
+// the latest, and at once when d is not positive.
+func FinalizeAfter(d time.Duration) FinalizerResult { return FinalizerResult{next: After(d)} }
+
+// FinalizeRetry: the cleanup is not finished; its function is called again with the
+// back-off of failures.
+func FinalizeRetry() FinalizerResult { return FinalizerResult{next: Retry()} }
+
+// Done reports whether the cleanup is finished.
+func (r FinalizerResult) Done() bool { return r.finalized }
+
+// String names the constructor.
+func (r FinalizerResult) String() string {
+	switch {
+	case r.finalized:
+		return "Finalized()"
+	case r.next.kind == resultAfter:
+		return fmt.Sprintf("FinalizeAfter(%v)", r.next.after)
+	case r.next.kind == resultRetry:
+		return "FinalizeRetry()"
+	}
+	return "FinalizerResult{}"
 }

@@ -28,7 +28,7 @@ type Sequence []Step
 type Step struct {
 	// apply returns the first child that is not ready, "" when all are.
 	apply  func(ctx context.Context, owner client.Object) (waiting string, err error)
-	delete func(ctx context.Context, owner client.Object) (Result, error)
+	delete func(ctx context.Context, owner client.Object) (FinalizerResult, error)
 }
 
 // NewStep makes a step of a set and what is desired in it. ready is called with each
@@ -80,13 +80,13 @@ func (s Sequence) Apply(ctx context.Context, owner client.Object) (p Progress, e
 	return p, nil
 }
 
-// Delete deletes the children of the steps, the last step's first, and returns
-// [Done] once none is left, so that a finalizer can end with it.
-func (s Sequence) Delete(ctx context.Context, owner client.Object) (Result, error) {
+// Delete deletes the children of the steps, the last step's first, and is
+// [Finalized] once none is left, so that a finalizer can end with it.
+func (s Sequence) Delete(ctx context.Context, owner client.Object) (FinalizerResult, error) {
 	for i := len(s) - 1; i >= 0; i-- {
-		if result, err := s[i].delete(ctx, owner); err != nil || result != Done() {
+		if result, err := s[i].delete(ctx, owner); err != nil || !result.Done() {
 			return result, err
 		}
 	}
-	return Done(), nil
+	return Finalized(), nil
 }

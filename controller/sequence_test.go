@@ -94,7 +94,7 @@ func TestStepsWaitForThoseBeforeAndAreDeletedInReverse(t *testing.T) {
 		if !m.gone("a") {
 			t.Error("the owner is still there")
 		}
-	}, controller.Owns[*corev1.ConfigMap](), controller.Finalizer("example.com/order", func(ctx context.Context, w *Web) (controller.Result, error) {
+	}, controller.Owns[*corev1.ConfigMap](), controller.Finalizer("example.com/order", func(ctx context.Context, w *Web) (controller.FinalizerResult, error) {
 		return inOrder().Delete(ctx, w)
 	}))
 }

@@ -85,7 +85,7 @@ func settings(l *ledger) func(m controller.Manager) error {
 			}
 			return controller.Done(), err
 		}), controller.Owns[*corev1.ConfigMap](), controller.Owns[*corev1.Secret](), controller.Concurrency(4),
-			controller.Finalizer("example.com/hold", func(context.Context, *Web) (controller.Result, error) { return controller.Done(), nil }))
+			controller.Finalizer("example.com/hold", func(context.Context, *Web) (controller.FinalizerResult, error) { return controller.Finalized(), nil }))
 	}
 }
 

@@ -26,10 +26,10 @@ func TestWatchesComeAndGoWhileTheControllerRuns(t *testing.T) {
 		return controller.AddRequests(m, "requests", controller.Func[controller.Request](func(_ context.Context, r controller.Request) (controller.Result, error) {
 			turns <- r.Name
 			return controller.Done(), nil
-		}), controller.From(&watches), controller.Watches(controller.Map(func(_ context.Context, w *Web) []controller.Request {
+		}), controller.Typed(controller.From(&watches), controller.Watches(controller.Map(func(_ context.Context, w *Web) []controller.Request {
 			seen <- w.Name
 			return nil
-		})))
+		}))))
 	})
 	add := func() error {
 		return watches.Add("maps", func() (controller.Source[controller.Request], error) {

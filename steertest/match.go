@@ -4,7 +4,6 @@
 package steertest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,19 +11,19 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/controller"
 )
 
-// Matcher tells what an object lacks, in words for who reads the failure of a
-// test; nil means nothing.
+// Matcher returns what an object lacks, for the failure message of a test, and nil
+// for an object that matches.
 type Matcher func(obj client.Object) error
 
 // Expect returns the object of a key, "namespace/name" or "name", as soon as it
-// exists and all matchers are content:
+// exists and all matchers match:
 //
 //	steertest.Expect[*v1.Fleet](env, "default/web", steertest.Ready,
 //		steertest.Field(func(f *v1.Fleet) int32 { return f.Status.Ready }, 3))
@@ -49,30 +48,21 @@ func Expect[T client.Object](e *Env, key string, matchers ...Matcher) T {
 	return obj
 }
 
-// Ready is content when the condition Ready is True and speaks of the newest
-// generation.
-func Ready(obj client.Object) error { return Condition("Ready", metav1.ConditionTrue)(obj) }
+// Ready matches an object whose condition [controller.ReadyCondition] is True and
+// observes the newest generation: what controller.SetReady sets.
+func Ready(obj client.Object) error {
+	return Condition(controller.ReadyCondition, metav1.ConditionTrue)(obj)
+}
 
-// Condition is content when a condition in the status has a status and, if
-// reasons are given, one of those, and speaks of the newest generation where it
-// says of which one it speaks. An absent condition is content with the status
-// "".
+// Condition matches an object with a condition of a status and, if reasons are
+// given, one of those, that observes the newest generation unless its
+// observedGeneration is 0. The status "" matches when the condition is absent.
 func Condition(conditionType string, status metav1.ConditionStatus, reasons ...string) Matcher {
 	return func(obj client.Object) error {
-		data, err := json.Marshal(obj)
-		if err != nil {
-			return err
-		}
-		var o struct {
-			Status struct {
-				Conditions []metav1.Condition `json:"conditions"`
-			} `json:"status"`
-		}
-		if err := json.Unmarshal(data, &o); err != nil {
-			return fmt.Errorf("read the conditions: %w", err)
-		}
-		c := meta.FindStatusCondition(o.Status.Conditions, conditionType)
+		c, err := await.Condition(obj, conditionType)
 		switch {
+		case err != nil:
+			return err
 		case c == nil && status == "":
 			return nil
 		case c == nil:
@@ -87,7 +77,7 @@ func Condition(conditionType string, status metav1.ConditionStatus, reasons ...s
 	}
 }
 
-// Field is content when what get reads from the object equals want. A field that
+// Field matches an object from which get reads want. A field that
 // cannot be read yet, because it is behind a nil pointer, is different.
 func Field[T client.Object, V any](get func(T) V, want V) Matcher {
 	return func(obj client.Object) (err error) {

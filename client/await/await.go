@@ -63,21 +63,27 @@ func Ready[T client.Object](obj T) bool {
 	if Gone(obj) {
 		return false
 	}
+	ready, err := Condition(obj, "Ready")
+	return err == nil && ready != nil && ready.Status == metav1.ConditionTrue &&
+		(ready.ObservedGeneration == 0 || ready.ObservedGeneration == obj.GetGeneration())
+}
+
+// Condition returns a condition in the status of an object of any Go type, nil when
+// it is absent.
+func Condition(obj client.Object, conditionType string) (*metav1.Condition, error) {
 	data, err := json.Marshal(obj)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	var o struct {
 		Status struct {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	if json.Unmarshal(data, &o) != nil {
-		return false
+	if err := json.Unmarshal(data, &o); err != nil {
+		return nil, fmt.Errorf("read the conditions: %w", err)
 	}
-	ready := meta.FindStatusCondition(o.Status.Conditions, "Ready")
-	return ready != nil && ready.Status == metav1.ConditionTrue &&
-		(ready.ObservedGeneration == 0 || ready.ObservedGeneration == obj.GetGeneration())
+	return meta.FindStatusCondition(o.Status.Conditions, conditionType), nil
 }
 
 // List waits until condition holds for a list, and returns it. When ctx ends

@@ -95,10 +95,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, ct *v1.CronTab) (controller.
 
 // Cleanup suspends what still runs, so that no Pod outlives its CronTab; the
 // Jobs themselves are collected with it.
-func (r *Reconciler) Cleanup(ctx context.Context, ct *v1.CronTab) (controller.Result, error) {
+func (r *Reconciler) Cleanup(ctx context.Context, ct *v1.CronTab) (controller.FinalizerResult, error) {
 	runs, err := r.runs(ctx, ct)
 	if err != nil {
-		return controller.Result{}, err
+		return controller.FinalizerResult{}, err
 	}
 	for _, run := range runs {
 		if run.finished {
@@ -107,10 +107,10 @@ func (r *Reconciler) Cleanup(ctx context.Context, ct *v1.CronTab) (controller.Re
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ct.Namespace, Name: run.name}}
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))
 		if err := client.IgnoreNotFound(r.client.Patch(ctx, job, patch)); err != nil {
-			return controller.Result{}, fmt.Errorf("suspend job %s: %w", run.name, err)
+			return controller.FinalizerResult{}, fmt.Errorf("suspend job %s: %w", run.name, err)
 		}
 	}
-	return controller.Done(), nil
+	return controller.Finalized(), nil
 }
 
 // run is one Job, as far as the operator cares.

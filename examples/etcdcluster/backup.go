@@ -106,21 +106,21 @@ func (r *Reconciler) snapshot(ctx context.Context, c *v1.EtcdCluster, speaker st
 
 // Cleanup takes a last snapshot before a cluster that has backups goes. A
 // cluster that cannot give one does not stay for it.
-func (r *Reconciler) Cleanup(ctx context.Context, c *v1.EtcdCluster) (controller.Result, error) {
+func (r *Reconciler) Cleanup(ctx context.Context, c *v1.EtcdCluster) (controller.FinalizerResult, error) {
 	if c.Spec.Backup == nil {
-		return controller.Done(), nil
+		return controller.Finalized(), nil
 	}
 	v, err := r.observe(ctx, c)
 	if err != nil {
-		return controller.Result{}, err
+		return controller.FinalizerResult{}, err
 	}
 	speaker, ok := v.speaker()
 	if !ok {
 		controller.Emit(ctx, controller.UserEvent{Warning: true, Reason: "NoLastBackup", Action: "Backup", Note: "the cluster goes without a last snapshot: it has no quorum"})
-		return controller.Done(), nil
+		return controller.Finalized(), nil
 	}
 	if err := r.snapshot(ctx, c, speaker); err != nil {
-		return controller.Result{}, err
+		return controller.FinalizerResult{}, err
 	}
-	return controller.Done(), nil
+	return controller.Finalized(), nil
 }

@@ -133,7 +133,7 @@ func reconcile(ctx context.Context, config *rest.Config, recorder trace.Options,
 	err = controller.AddRequests(m, "probe", controller.Func[controller.Request](func(context.Context, controller.Request) (controller.Result, error) {
 		reconciled()
 		return controller.Done(), nil
-	}), controller.From[controller.Request](from))
+	}), controller.Typed(controller.From[controller.Request](from)))
 	if err != nil {
 		return nil, err
 	}
