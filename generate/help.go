@@ -21,16 +21,11 @@ const CompatibleVersion = crd.ToolVersion
 // MarkerHelp prints the markers of the request's generators, or of all: 1 a line
 // each, 2 with their arguments, 3 with the arguments' help, 4 as JSON.
 func (r *Request) MarkerHelp(w io.Writer, level int) error {
-	asked := names()
-	if len(r.generators) > 0 {
-		asked = nil
-		for _, g := range r.generators {
-			asked = append(asked, g.name)
-		}
-	}
 	var defs []*markers.Definition
-	for _, name := range asked {
-		defs = append(defs, markersOf(name)...)
+	for _, k := range kinds() {
+		if len(r.generators) == 0 || r.has(k.name) {
+			defs = append(defs, k.markers()...)
+		}
 	}
 	return printHelp(w, markers.NewRegistry(defs...).All(), level)
 }

@@ -23,14 +23,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/steer-dev/steer/generate/apply"
-	"github.com/steer-dev/steer/generate/client"
-	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/markers"
-	"github.com/steer-dev/steer/generate/object"
-	"github.com/steer-dev/steer/generate/rbac"
-	"github.com/steer-dev/steer/generate/schemapatch"
-	"github.com/steer-dev/steer/generate/webhook"
 )
 
 // Mode is whose habits are followed.
@@ -96,26 +89,6 @@ type artifactPlaces struct {
 	Code   string `marker:",optional" help:"The directory for Go code; default: beside the package it belongs to."`
 }
 
-// factories make a generator of its parsed options.
-func factories() map[string]*markers.Definition {
-	all := map[string]*markers.Definition{}
-	for _, def := range []*markers.Definition{
-		markers.Define[crd.Options]("crd", markers.Package, markers.Help{Summary: "CustomResourceDefinitions."}),
-		markers.Define[object.Options]("object", markers.Package, markers.Help{Summary: "DeepCopy, DeepCopyInto and DeepCopyObject methods."}),
-		markers.Define[schemapatch.Options]("schemapatch", markers.Package, markers.Help{Summary: "Put schemas into definitions that are written by hand."}),
-		markers.Define[apply.Options]("applyconfiguration", markers.Package, markers.Help{Summary: "Apply configurations, for server-side apply."}),
-		markers.Define[client.Options]("client", markers.Package, markers.Help{Summary: "Typed clients and fakes (not of controller-gen)."}),
-		markers.Define[client.Options]("lister", markers.Package, markers.Help{Summary: "Listers (not of controller-gen)."}),
-		markers.Define[client.Options]("informer", markers.Package, markers.Help{Summary: "Informers (not of controller-gen)."}),
-		markers.Define[client.Options]("register", markers.Package, markers.Help{Summary: "Registration with a scheme (not of controller-gen)."}),
-		markers.Define[rbac.Options]("rbac", markers.Package, markers.Help{Summary: "ClusterRoles and Roles."}),
-		markers.Define[webhook.Options]("webhook", markers.Package, markers.Help{Summary: "Mutating and validating webhook configurations."}),
-	} {
-		all[def.Name] = def
-	}
-	return all
-}
-
 // options is the registry of everything that may stand on the command line.
 func options() *markers.Registry {
 	defs := []*markers.Definition{
@@ -130,9 +103,9 @@ func options() *markers.Registry {
 		)
 	}
 	outputs("output:")
-	for name, def := range factories() {
-		defs = append(defs, def)
-		outputs("output:" + name + ":")
+	for _, k := range kinds() {
+		defs = append(defs, k.option)
+		outputs("output:" + k.name + ":")
 	}
 	return markers.NewRegistry(defs...)
 }
@@ -200,7 +173,11 @@ func (r *Request) take(name string, value any) error {
 	if slices.ContainsFunc(r.generators, func(g named) bool { return g.name == name }) {
 		return fmt.Errorf("generator %q is given twice", name)
 	}
-	r.generators = append(r.generators, named{name, newGenerator(name, value, r.Mode)})
+	k, known := kindOf(name)
+	if !known {
+		return fmt.Errorf("there is no generator %q", name)
+	}
+	r.generators = append(r.generators, named{name, k.make(value, r.Mode)})
 	return nil
 }
 

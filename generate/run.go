@@ -202,7 +202,7 @@ func sourceError(problems []load.Problem) *SourceError {
 // leave says where files can lie that no generator would make any more.
 func (r *Request) leave(result *Result, p *load.Program, ran []named) {
 	if len(r.generators) == 0 { // what ran was found out, and may have been more before
-		ran = append(slices.Clone(ran), usual()...)
+		ran = append(slices.Clone(ran), leaving()...)
 	}
 	for _, g := range ran {
 		at := r.placeOf(g.name)
@@ -214,7 +214,7 @@ func (r *Request) leave(result *Result, p *load.Program, ran []named) {
 			result.leftovers = append(result.leftovers, leftover{filepath.Join(r.absolute(at.config), name), left})
 		}
 		dirs := []string{r.absolute(at.config)}
-		if g.name == "object" || g.name == "register" {
+		if k, _ := kindOf(g.name); k.inPackages {
 			if dirs = nil; at.kind == directory || at.code != "" {
 				dirs = []string{r.absolute(cmp.Or(at.code, at.config))}
 			} else {
@@ -276,11 +276,12 @@ func concise(problems []load.Problem) []load.Problem {
 // the markers decide.
 func (r *Request) collector(generators []named) *markers.Collector {
 	var all, active []*markers.Definition
-	for _, name := range names() {
-		all = append(all, markersOf(name)...)
+	for _, k := range kinds() {
+		all = append(all, k.markers()...)
 	}
 	for _, g := range generators {
-		active = append(active, markersOf(g.name)...)
+		k, _ := kindOf(g.name)
+		active = append(active, k.markers()...)
 	}
 	if len(generators) == 0 {
 		active = all
