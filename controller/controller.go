@@ -142,7 +142,7 @@ func (c *controller[K]) Idle(ctx context.Context) error {
 // sync, reconciles until ctx ends, and returns when the last worker has.
 func (c *controller[K]) Start(ctx context.Context) error {
 	if c.started.Swap(true) {
-		return fmt.Errorf("controller %s has been started before: it runs once", c.shared.name)
+		return fmt.Errorf("start controller %s: %w", c.shared.name, ErrStarted)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -57,29 +57,32 @@ type references[T client.Object] struct {
 	objects         cache.Informer
 	names           func(T) []client.ObjectKey
 
-	mu           sync.Mutex
-	registration cache.Registration
-	users        map[client.ObjectKey]map[Request]bool
-	used         map[Request][]client.ObjectKey
+	life         lifecycle
+	registration cache.Registration // under the mu of life
+
+	mu    sync.Mutex
+	users map[client.ObjectKey]map[Request]bool
+	used  map[Request][]client.ObjectKey
 }
 
 // Start implements Source. The objects are indexed before what they name is seen.
 func (r *references[T]) Start(ctx context.Context, enqueue func(Request, queue.AddOptions)) error {
-	registration := r.objects.AddHandler(func(e cache.Event) {
-		obj, ok := e.Object.(T)
-		if !ok || e.Resync {
-			return
-		}
-		var keys []client.ObjectKey
-		if e.Type != cache.Deleted {
-			keys = r.names(obj)
-		}
-		r.index(obj, keys)
+	return r.life.start(func() error {
+		r.registration = r.objects.AddHandler(r.handle)
+		return r.Source.Start(ctx, enqueue)
 	})
-	r.mu.Lock()
-	r.registration = registration
-	r.mu.Unlock()
-	return r.Source.Start(ctx, enqueue)
+}
+
+func (r *references[T]) handle(e cache.Event) {
+	obj, ok := e.Object.(T)
+	if !ok || e.Resync {
+		return
+	}
+	var keys []client.ObjectKey
+	if e.Type != cache.Deleted {
+		keys = r.names(obj)
+	}
+	r.index(obj, keys)
 }
 
 // index replaces what an object names.
@@ -134,11 +137,9 @@ func (r *references[T]) WaitForSync(ctx context.Context) error {
 
 // Stop implements Source.
 func (r *references[T]) Stop() {
-	r.mu.Lock()
-	registration := r.registration
-	r.mu.Unlock()
-	if registration != nil {
-		registration.Remove()
+	if r.life.stop() {
+		r.registration.Remove() // no start changes it any more
+		r.registration.Wait()
 	}
 	r.objects.Close()
 	r.Source.Stop()

@@ -17,8 +17,8 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
-// Source feeds requests to a controller. A source belongs to one controller and
-// is started once.
+// Source feeds requests to a controller. A source belongs to one controller: a second
+// Start is [ErrStarted], and a Start after Stop [ErrStopped].
 type Source[K comparable] interface {
 	// Start begins to call enqueue and returns. It must not wait for the other
 	// side. ctx ends with the controller.
@@ -63,16 +63,15 @@ type kindSource[T client.Object, K comparable] struct {
 	differ    trace.Differ
 	own       *ownWrites // nil for kinds that the controller does not reconcile
 
-	mu           sync.Mutex
-	registration cache.Registration
+	lifecycle
+	registration cache.Registration // under its mu
 }
 
 func (s *kindSource[T, K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
-	r := s.informer.AddHandler(func(e cache.Event) { s.handle(ctx, e, enqueue) })
-	s.mu.Lock()
-	s.registration = r
-	s.mu.Unlock()
-	return nil
+	return s.start(func() error {
+		s.registration = s.informer.AddHandler(func(e cache.Event) { s.handle(ctx, e, enqueue) })
+		return nil
+	})
 }
 
 func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue func(K, queue.AddOptions)) {
@@ -108,16 +107,16 @@ func (s *kindSource[T, K]) WaitForSync(ctx context.Context) error {
 	s.mu.Lock()
 	r := s.registration
 	s.mu.Unlock()
+	if r == nil {
+		return errNotStarted
+	}
 	return r.WaitForSync(ctx)
 }
 
 func (s *kindSource[T, K]) Stop() {
-	s.mu.Lock()
-	r := s.registration
-	s.mu.Unlock()
-	if r != nil {
-		r.Remove()
-		r.Wait()
+	if s.stop() {
+		s.registration.Remove() // no start changes it any more
+		s.registration.Wait()
 	}
 	s.informer.Close()
 }
@@ -167,28 +166,24 @@ func Poll[K comparable](interval time.Duration, fn func(ctx context.Context) ([]
 type loop[K comparable] struct {
 	run func(ctx context.Context, enqueue func(K, queue.AddOptions))
 
-	mu     sync.Mutex
-	cancel context.CancelFunc
+	lifecycle
+	cancel context.CancelFunc // under its mu
 	done   sync.WaitGroup
 }
 
 func (l *loop[K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	l.mu.Lock()
-	l.cancel = cancel
-	l.mu.Unlock()
-	l.done.Go(func() { l.run(ctx, enqueue) })
-	return nil
+	return l.start(func() error {
+		ctx, l.cancel = context.WithCancel(ctx)
+		l.done.Go(func() { l.run(ctx, enqueue) })
+		return nil
+	})
 }
 
 func (l *loop[K]) WaitForSync(context.Context) error { return nil }
 
 func (l *loop[K]) Stop() {
-	l.mu.Lock()
-	cancel := l.cancel
-	l.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	if l.stop() {
+		l.cancel() // no start changes it any more
 	}
 	l.done.Wait()
 }

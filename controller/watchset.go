@@ -5,7 +5,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -31,16 +30,13 @@ type WatchSet[K comparable] struct {
 	byName  map[string]Source[K]
 }
 
-// errStopped is an Add to a set whose controller has ended.
-var errStopped = errors.New("the controller of the set has ended")
-
 // Add opens a source and starts it, at once when the controller runs. It does
 // nothing when the set has one of the name.
 func (w *WatchSet[K]) Add(name string, open func() (Source[K], error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
-		return fmt.Errorf("add watch %s: %w", name, errStopped)
+		return fmt.Errorf("add watch %s: %w", name, ErrStopped)
 	}
 	if w.byName[name] != nil {
 		return nil
@@ -91,6 +87,12 @@ func (w *WatchSet[K]) Names() []string {
 func (w *WatchSet[K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	switch {
+	case w.stopped:
+		return ErrStopped
+	case w.ctx != nil:
+		return ErrStarted
+	}
 	w.ctx, w.enqueue = ctx, enqueue
 	for name, source := range w.byName {
 		if err := source.Start(ctx, enqueue); err != nil {

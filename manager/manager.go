@@ -55,6 +55,7 @@ type Manager struct {
 	parts   [2][]controller.Runnable // by whether the leader alone runs them
 	live    [2]*launched             // nil until they run
 	started bool
+	ended   bool // what is added now would never run
 }
 
 // New makes a manager of the cluster that cfg names. Nothing is sent and
@@ -187,7 +188,7 @@ func (m *Manager) Ready(ctx context.Context) error {
 
 // Start runs everything until ctx ends or a part fails, and returns when the
 // last part has returned. It returns nil when ctx ended it; otherwise what
-// failed. A manager starts once.
+// failed. A second Start is [ErrStarted].
 //
 // The order is: servers, caches until they are synced, the sender of events,
 // runnables that do not need leadership, leader election, the others. At the end
@@ -198,19 +199,28 @@ func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.started {
 		m.mu.Unlock()
-		return errors.New("manager: started twice; make a new one")
+		return ErrStarted
 	}
 	m.started = true
 	m.mu.Unlock()
 
 	// Parts fail into run: the first failure ends all of them.
 	run, fail := context.WithCancelCause(ctx)
+	defer m.end()
+	defer context.AfterFunc(run, m.end)()
 	defer fail(nil)
 	err := m.run(run, fail)
 	if ctx.Err() != nil {
 		return err // it was told to end
 	}
 	return errors.Join(context.Cause(run), err)
+}
+
+// end refuses what is added from now on.
+func (m *Manager) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = true
 }
 
 // run is Start without the reason of the end.

@@ -128,8 +128,10 @@ var (
 	ErrNotLeader = errors.New("manager: this process does not lead any more; the write was not sent")
 	// ErrLostLease ends Start when the leadership was lost. Restart the process.
 	ErrLostLease = errors.New("manager: the leader lease was lost; restart to take part again")
-	// ErrStopping refuses what is added to a manager that is stopping.
-	ErrStopping = errors.New("manager: stopping")
+	// ErrStarted is a second Start.
+	ErrStarted = errors.New("manager: it has been started before, and is started once: make another one")
+	// ErrStopping is an Add to a manager that is stopping or has stopped.
+	ErrStopping = errors.New("manager: it is stopping or has stopped")
 	// ErrStopTimeout ends Start when a runnable did not return in time.
 	ErrStopTimeout = errors.New("manager: a runnable did not return within the stop grace")
 )

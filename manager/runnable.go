@@ -37,10 +37,14 @@ const (
 // Add implements controller.Manager: r runs from the sync of the caches to the
 // end, and only while this process leads unless it is a
 // controller.LeaderElected that says otherwise. A running manager starts it at
-// once. An error that it returns stops the whole manager.
+// once, and one that is stopping or has stopped refuses it with [ErrStopping]. An
+// error that it returns stops the whole manager.
 func (m *Manager) Add(r controller.Runnable) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ended {
+		return fmt.Errorf("manager: add %T: %w", r, ErrStopping)
+	}
 	if named, ok := r.(controller.Named); ok {
 		name := named.Name()
 		if m.names[name] {
