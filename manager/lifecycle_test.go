@@ -5,12 +5,15 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/internal/lifecycletest"
 	"github.com/steer-dev/steer/manager"
@@ -49,4 +52,29 @@ func TestManagerKeepsTheLifecycle(t *testing.T) {
 			Use: func(context.Context) error { return m.Add(idle) }, ErrStopped: manager.ErrStopping,
 		}
 	})
+}
+
+// TestManagerThatEndsBeforeItsCachesSyncRefusesRunnables is about a manager that has
+// never run what it was given.
+func TestManagerThatEndsBeforeItsCachesSyncRefusesRunnables(t *testing.T) {
+	t.Parallel()
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{Name: "test", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Cache().Informer(&corev1.ConfigMap{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(manager.RunnableFunc(func(context.Context) error { return nil })); !errors.Is(err, manager.ErrStopping) {
+		t.Errorf("a runnable that will never run is taken: %v", err)
+	}
 }
