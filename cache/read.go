@@ -186,9 +186,6 @@ func (c *Cache) informerFor(ctx context.Context, p form.Place, namespace string,
 		}
 		return nil, c.undeclared(ctx, p, missing, asked)
 	}
-	if s.isSynced() {
-		return s, nil
-	}
 	return s, s.waitForSync(ctx)
 }
 

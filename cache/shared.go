@@ -318,8 +318,14 @@ func (s *shared) isSynced() bool {
 	}
 }
 
-// waitForSync waits; the error of an early end tells what is wrong.
+// waitForSync waits until s can answer reads. The error of an early end says what to
+// do; after Stop it is ErrStopped, whatever was synced before.
 func (s *shared) waitForSync(ctx context.Context) error {
+	select {
+	case <-s.cache.stopped:
+		return fmt.Errorf("cache of %s: %w", s.place.GVK.Kind, ErrStopped)
+	default:
+	}
 	if s.isSynced() {
 		return nil
 	}

@@ -71,6 +71,7 @@ func RunStarted(t *testing.T, open func(t *testing.T) Started) {
 	scenario(t, "StoppedTwice", func(ctx context.Context, t *testing.T) {
 		p := open(t)
 		check(t, "Start", p.Start(ctx), nil)
+		p.use(ctx, t, "Use", nil)
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() { check(t, "Stop", p.Stop(), nil) })

@@ -1,0 +1,26 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/internal/lifecycletest"
+)
+
+func TestPlaneKeepsTheLifecycle(t *testing.T) {
+	t.Parallel()
+	lifecycletest.RunStarted(t, func(t *testing.T) lifecycletest.Started {
+		plane, err := controlplane.New(controlplane.Options{})
+		if err != nil {
+			t.Error(err)
+		}
+		return lifecycletest.Started{
+			Start: plane.Start, Stop: func() error { return plane.Stop(context.Background()) },
+			ErrStopped: controlplane.ErrStopped, Outlives: true,
+		}
+	})
+}
