@@ -34,9 +34,9 @@ func (p *Plane) boot(ctx context.Context) error {
 	return nil
 }
 
-// commitAll stores new objects; those that somebody else was faster with stay as
-// they are. A store that waits for a disk gets all of them at once, so that one
-// flush does for all; one in memory in their order.
+// commitAll stores new objects; those that exist by now stay as they are. A store that
+// waits for a disk gets all of them at once, so that one flush does for all; one in memory
+// gets them in their order.
 func (p *Plane) commitAll(ctx context.Context, writes []storage.Write) error {
 	commit := func(w storage.Write) error {
 		_, err := p.store.Commit(ctx, w)

@@ -67,7 +67,9 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 	list := slices.Concat(
 		p.kinds(d, authentication),
 		p.plugins(d),
-		part.List{ // what kube-apiserver does beside its plugins, between those that change objects and the last one
+		// What kube-apiserver does in the kinds themselves comes after the plugins that change
+		// objects, and ResourceQuota last: it charges for what all others admit.
+		part.List{
 			allocator.Part(),
 			{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}},
 			definitions.TerminationPart(),
@@ -107,7 +109,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 	return list, authentication, nil
 }
 
-// kinds are the built-in kinds, but for those of the parts that do more than serve them.
+// kinds are the built-in kinds, without those of the parts in [Plane.own].
 func (p *Plane) kinds(d part.Deps, authentication *authenticator) part.List {
 	pods := pod.Subresources{
 		Store: d.Store, Send: p.sendFor, Authorizer: d.Authorizer,
@@ -124,8 +126,8 @@ func (p *Plane) kinds(d part.Deps, authentication *authenticator) part.List {
 	}
 }
 
-// plugins are the admission plugins of kube-apiserver that a plane has, in the order of
-// kube-apiserver, but for those that follow [Options.Admission].
+// plugins are the admission plugins before [Options.Admission], in the order of
+// kube-apiserver.
 func (p *Plane) plugins(d part.Deps) part.List {
 	accounts := serviceaccount.Plugin(d, p.options.has(serviceaccount.AccountsControllerName))
 	return slices.Concat(part.List{namespace.Plugin(d)}, admission.Plugins(d).

@@ -36,7 +36,7 @@ type Trust struct {
 	ProxyCA []byte
 }
 
-// TrustPart tells whether [Server.Publish] has returned.
+// TrustPart is the health check that reports whether [Server.Publish] has returned.
 func TrustPart(d part.Deps) part.Part {
 	return part.Part{Name: "cluster authentication", Health: part.Hooks(d.Progress.Announced, "start-cluster-authentication-info-controller")}
 }

@@ -23,8 +23,8 @@ import (
 // the turns of controllers, of health reports, and of extensions of one resource.
 type List []Part
 
-// After returns the list with parts inserted after the one of a name, which it has to have:
-// anything else is a mistake in the program, and panics.
+// After returns the list with parts inserted after the one with the given name. It panics
+// if there is none.
 func (l List) After(name string, parts ...Part) List {
 	i := slices.IndexFunc(l, func(p Part) bool { return p.Name == name })
 	if i < 0 {
@@ -53,8 +53,8 @@ func (l List) names(wanted func(*Part) bool) []string {
 	return out
 }
 
-// Without returns the list without the optional parts of the given names. It refuses the
-// names of others.
+// Without returns the list without the optional parts of the given names. Any other name
+// is an error.
 func (l List) Without(names ...string) (List, error) {
 	optional := l.names(func(p *Part) bool { return p.Optional })
 	for _, name := range names {
@@ -103,8 +103,8 @@ func (l List) Health() []apiserver.Check {
 	return out
 }
 
-// Resources returns the resources of all parts, extended. It refuses two of one name, and
-// extensions of what no part has.
+// Resources returns the resources of all parts, extended. Two resources of one name are an
+// error, and so is an extension of a resource that no part has.
 func (l List) Resources() ([]*resource.Resource, error) {
 	var out []*resource.Resource
 	at := map[schema.GroupResource]int{}
@@ -179,7 +179,7 @@ func (l List) Install(server *apiserver.Server) error {
 	return server.Install(resources...)
 }
 
-// Boot returns what all parts miss in a view of the store; see [Part.Boot].
+// Boot returns the writes and requests of [Part.Boot] of all parts.
 func (l List) Boot(view storage.View, now time.Time) ([]storage.Write, []step.Request, error) {
 	var writes []storage.Write
 	var requests []step.Request
@@ -196,7 +196,7 @@ func (l List) Boot(view storage.View, now time.Time) ([]storage.Write, []step.Re
 	return writes, requests, nil
 }
 
-// Load lets all parts read what they keep in memory.
+// Load runs [Part.Load] of all parts.
 func (l List) Load(ctx context.Context) error {
 	var errs []error
 	for i := range l {
@@ -207,7 +207,7 @@ func (l List) Load(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close ends what parts have opened.
+// Close runs [Part.Close] of all parts.
 func (l List) Close() {
 	for i := range l {
 		if l[i].Close != nil {

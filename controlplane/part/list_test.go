@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// rules is a strategy by the name of whoever made it.
+// rules is a strategy that names the parts that made it.
 type rules struct{ by string }
 
 func (rules) Normalize(resource.Object) ([]string, error)               { return nil, nil }

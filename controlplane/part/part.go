@@ -1,13 +1,12 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package part has the form in which the packages of a control plane say what they add
-// to it: resources, admission plugins, controllers, health checks, first objects.
+// Package part describes what a control plane consists of: resources, admission plugins,
+// controllers, health checks, first objects.
 //
 // A [Part] is made over [Deps], which are complete: the server exists before its parts,
-// so that a part may send requests to it. A [List] is what a control plane consists of.
-// Whoever assembles one makes the server, then the parts, and then binds them to the
-// server:
+// so that a part may send requests to it. A [List] of parts is a control plane, once it is
+// bound to the server:
 //
 //	server, err := apiserver.New(...)
 //	parts := part.List{...}                    // each made with Deps{Server: server, ...}
@@ -55,7 +54,7 @@ type Progress struct {
 	// Announced: the address of the listener, if there is one, and the ways to
 	// authenticate are stored.
 	Announced func() error
-	// Running: it has booted, and its controllers have not failed.
+	// Running: the control plane has booted, and its controllers have not failed.
 	Running func() error
 }
 
@@ -88,8 +87,8 @@ type Part struct {
 	Health []apiserver.Check
 
 	// Boot returns what is missing in a view of the store: writes of new objects, and
-	// requests that mend others. It runs when a control plane starts, after all resources
-	// are installed, and before any request.
+	// requests that restore changed ones. It runs when a control plane starts, after all
+	// resources are installed and before any request is answered.
 	Boot func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error)
 	// Load reads from the store what the part keeps in memory. It runs once, after the
 	// Boot of all parts.
