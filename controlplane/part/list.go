@@ -62,6 +62,9 @@ func (l List) Without(names ...string) (List, error) {
 			return nil, fmt.Errorf("there is no %q to leave out; there are %s", name, strings.Join(optional, ", "))
 		}
 	}
+	if len(names) == 0 {
+		return l, nil
+	}
 	return slices.DeleteFunc(slices.Clone(l), func(p Part) bool { return slices.Contains(names, p.Name) }), nil
 }
 
