@@ -60,6 +60,10 @@ type AdmissionRequest struct {
 	Options any
 	// DryRun reports that nothing will be stored.
 	DryRun bool
+	// Finish calls back when the outcome of the write is known, and that of each
+	// attempt where it is retried on a newer state. It is nil where nothing is stored by
+	// the server itself: for dry runs, deletions, connections, and resources with a backend.
+	Finish *Finish
 }
 
 // Admissions is a chain: all members admit in order, then all members validate.

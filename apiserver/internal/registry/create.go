@@ -16,6 +16,10 @@ import (
 
 // Create stores a new object. While a generated name is taken, it tries others.
 func (wr *Write) Create(ctx context.Context, obj resource.Object) (*storage.Record, error) {
+	return wr.attempt(func() (*storage.Record, error) { return wr.createNew(ctx, obj) })
+}
+
+func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	obj, err := wr.PrepareCreate(ctx, obj)
 	if err != nil {
 		return nil, err

@@ -52,12 +52,12 @@ func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, o
 			return nil, false, err
 		}
 		if current == nil {
-			rec, err = wr.upsert(ctx, change)
+			rec, err = wr.attempt(func() (*storage.Record, error) { return wr.upsert(ctx, change) })
 			if !errors.Is(err, errKeyTaken) {
 				return rec, err == nil, err
 			}
 		} else {
-			rec, err = wr.replaceAt(ctx, current, change)
+			rec, err = wr.attempt(func() (*storage.Record, error) { return wr.replaceAt(ctx, current, change) })
 			if !errors.Is(err, storage.ErrConflict) {
 				return rec, false, err
 			}
@@ -192,7 +192,7 @@ func (in *Served) finished(obj, old resource.Object) bool {
 // answer is the updated object.
 func (wr *Write) deleteFinished(ctx context.Context, current *storage.Record, obj, old resource.Object) (*storage.Record, error) {
 	if !wr.dryRun {
-		rec, err := wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
+		rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
 			return nil, err
 		}

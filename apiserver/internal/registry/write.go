@@ -37,6 +37,11 @@ type Write struct {
 	Protobuf  bool
 	admission resource.Admission
 	dryRun    bool
+	// ending has what waits for the outcome of the attempt under way; follows reports
+	// whether that is going to be told.
+	ending  resource.Finish
+	follows bool
+	outcome resource.Outcome
 	// The options, and the options objects that admission gets for either outcome, made
 	// on first use.
 	options WriteOptions
@@ -139,6 +144,9 @@ func (wr *Write) admissionRequest(obj, old resource.Object) *resource.AdmissionR
 	} else {
 		a.Options = wr.createOptions()
 	}
+	if wr.follows && !wr.dryRun {
+		a.Finish = &wr.ending
+	}
 	if a.Name == "" && obj.GetName() != "" { // a generated name
 		named := *wr.Request
 		named.Name = obj.GetName()
@@ -218,7 +226,7 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 	if d := in.Storage.Definition; d != nil {
 		w.While = d.Condition()
 	}
-	rec, err = wr.g.store.Commit(ctx, w)
+	rec, err = wr.commit(ctx, w)
 	if err == nil && s.whole != nil {
 		wr.g.marshal(in, rec, s.whole, wr.Protobuf && wr.Version.Name == in.Storage.Version)
 	}
@@ -226,6 +234,32 @@ func (wr *Write) put(ctx context.Context, key storage.Key, current *storage.Reco
 		err = fmt.Errorf("%w: %w", ErrRedefined, err)
 	}
 	return rec, shown, err
+}
+
+// commit writes to the store and notes the outcome.
+func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	rec, err := wr.g.store.Commit(ctx, w)
+	switch {
+	case err == nil:
+		wr.outcome = resource.Stored
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrUnmet), errors.Is(err, storage.ErrInvalid), errors.Is(err, storage.ErrFull):
+	default:
+		wr.outcome = resource.Unknown
+	}
+	return rec, err
+}
+
+// attempt carries out one attempt at a write, and tells those who wait for its outcome.
+func (wr *Write) attempt(do func() (*storage.Record, error)) (*storage.Record, error) {
+	wr.follows, wr.outcome = true, resource.NotStored
+	defer func() {
+		wr.follows = false
+		wr.ending.Run(wr.outcome)
+	}()
+	return do()
 }
 
 // sameBytes reports whether a value differs from a stored one in nothing but the

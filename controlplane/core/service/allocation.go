@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -173,18 +172,17 @@ func (t *taking) infer(f *valid.Field, own corev1.IPFamily) {
 	}
 }
 
-// free reports whether nobody holds an address or port, but the Service itself, or who
-// began to make it and did not come to an end.
+// free reports whether nothing holds an address or port, but the Service itself, or
+// an earlier write of the Service whose outcome is unknown.
 func (t *taking) free(held any) bool {
 	h, inUse := t.a.used[held]
-	stored := h.since.IsZero()
 	switch {
 	case slices.Contains(t.taken, held):
 		return false
-	case !inUse || !stored && time.Since(h.since) > allocationPatience:
+	case !inUse:
 		return true
 	}
-	return h.key == t.key && (t.old != nil || !stored)
+	return h.by == nil && h.key == t.key && (t.old != nil || h.doubtful)
 }
 
 // addresses takes those of a Service that is new or was of a type without; that of

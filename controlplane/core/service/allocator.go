@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -26,9 +25,8 @@ import (
 //
 // What is in use, and which ranges there are, it reads from the store, once, and
 // follows through what [ServiceAllocator.Part] adds to resources. An
-// IPAddress stands for each address of a Service when its write returns. An address that was given
-// to a Service is not given to another for a minute, stored or not: by then the
-// write has happened or will not happen any more.
+// IPAddress stands for each address of a Service when its write returns. What was given
+// to a Service is given back when its write is known not to happen, and not before.
 type ServiceAllocator struct {
 	store AllocatorStore
 	ips   netip.Prefix
@@ -40,23 +38,29 @@ type ServiceAllocator struct {
 	more map[string][]netip.Prefix
 	// used are the addresses and node ports in use, by Service.
 	used map[any]holder
+	// doubts is how many of those are held by writes whose outcome is unknown.
+	doubts int
 }
 
-// holder is who holds an address or port: a stored Service, or since when one is
-// being written.
+// holder is who holds an address or port.
 type holder struct {
-	key   string
-	since time.Time // zero: stored
+	// key of the Service.
+	key string
+	// by is the write that is under way; nil: none is.
+	by *taking
+	// doubtful tells that the outcome of a write is unknown which would have stored
+	// the Service with it. The state of the store after revision at shows what became
+	// of it; 0: that is not known yet.
+	doubtful bool
+	at       storage.Revision
 }
 
-// The range of node ports, and for how long one that is given out waits for its
-// Service to be stored.
+// The range of node ports.
 const (
 	firstNodePort, lastNodePort = 30000, 32767
 	// staticNodePorts are at the beginning of the range, for who asks for one by number, as
 	// long as others are free. See KEP-3668.
-	staticNodePorts    = 86
-	allocationPatience = time.Minute
+	staticNodePorts = 86
 )
 
 // AllocatorStore is what a [ServiceAllocator] needs of a store.
@@ -100,17 +104,22 @@ func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change
 	if change.Deleted {
 		old, s = s, nil
 	}
-	// An address is free for others once nothing stands for it any more.
-	if err := a.publish(ctx, s, old); err != nil {
+	if s != nil {
+		a.mu.Lock()
+		a.take(s)
+		a.mu.Unlock()
+	}
+	// The Service is stored, whatever becomes of its client.
+	if err := a.publish(context.WithoutCancel(ctx), s, old); err != nil {
 		return err
+	}
+	if old == nil {
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if old != nil {
-		a.drop(old)
-	}
+	a.drop(old) // an address is free for others once nothing stands for it any more
 	if s != nil {
-		a.drop(s)
 		a.take(s)
 	}
 	return nil
@@ -119,15 +128,30 @@ func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change
 // take and drop note what a stored Service holds; the lock is held.
 func (a *ServiceAllocator) take(s *corev1.Service) {
 	for _, held := range heldBy(s) {
-		a.used[held] = holder{key: s.Namespace + "/" + s.Name}
+		a.set(held, holder{key: s.Namespace + "/" + s.Name})
 	}
 }
 
 func (a *ServiceAllocator) drop(s *corev1.Service) {
 	for _, held := range heldBy(s) {
-		if a.used[held].key == s.Namespace+"/"+s.Name {
-			delete(a.used, held)
+		if h := a.used[held]; h.key == s.Namespace+"/"+s.Name {
+			a.set(held, holder{})
 		}
+	}
+}
+
+// set notes who holds an address or port; nobody for the zero holder. The lock is held.
+func (a *ServiceAllocator) set(held any, h holder) {
+	if a.used[held].doubtful {
+		a.doubts--
+	}
+	if h.doubtful {
+		a.doubts++
+	}
+	if h == (holder{}) {
+		delete(a.used, held)
+	} else {
+		a.used[held] = h
 	}
 }
 
@@ -168,12 +192,15 @@ func (a *ServiceAllocator) Admit(ctx context.Context, r *resource.AdmissionReque
 	if !ok || r.Subresource != "" || r.Operation != resource.Create && r.Operation != resource.Update {
 		return nil
 	}
+	if err := a.decide(ctx); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(ctx); err != nil {
 		return err
 	}
-	t := taking{a: a, service: s, key: s.Namespace + "/" + s.Name, dryRun: r.DryRun}
+	t := &taking{a: a, service: s, key: s.Namespace + "/" + s.Name, dryRun: r.DryRun}
 	if t.old, _ = r.Old.(*corev1.Service); t.old != nil {
 		keepAllocated(s, t.old)
 		alignAddresses(&s.Spec, &t.old.Spec)
@@ -183,11 +210,18 @@ func (a *ServiceAllocator) Admit(ctx context.Context, r *resource.AdmissionReque
 	if err := t.all(); err != nil {
 		return err
 	}
-	if !r.DryRun {
-		for _, held := range t.taken {
-			a.used[held] = holder{key: t.key, since: time.Now()}
-		}
+	if r.DryRun || len(t.taken) == 0 {
+		return nil
 	}
+	for _, held := range t.taken {
+		h, inUse := a.used[held]
+		if inUse && !h.doubtful {
+			continue // the stored Service has it, for another purpose
+		}
+		h.key, h.by = t.key, t
+		a.set(held, h)
+	}
+	r.Finish.Add(t.finish)
 	return nil
 }
 

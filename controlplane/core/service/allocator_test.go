@@ -160,3 +160,17 @@ func TestAllocatorRefusesWhenTheRangeIsFull(t *testing.T) {
 		t.Errorf("error %v, want a full range", err)
 	}
 }
+
+func TestServicesWithGeneratedNamesDoNotShareAddresses(t *testing.T) {
+	t.Parallel()
+	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
+	first, second := service("", corev1.ServiceTypeNodePort), service("", corev1.ServiceTypeNodePort)
+	for _, s := range []*corev1.Service{first, second} {
+		if err := admit(a, s, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first.Spec.ClusterIP == second.Spec.ClusterIP || first.Spec.Ports[0].NodePort == second.Spec.Ports[0].NodePort {
+		t.Errorf("both have %s and %d", first.Spec.ClusterIP, first.Spec.Ports[0].NodePort)
+	}
+}

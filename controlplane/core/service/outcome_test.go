@@ -1,0 +1,202 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage"
+)
+
+// cluster is a control plane whose admission and store fail Services as their names say:
+// "refused", "held" in admission until the request ends, "full" in the store, and "lost",
+// which the store does not answer before the request ends.
+type cluster struct {
+	storage.Store
+	t     *testing.T
+	plane *controlplane.Plane
+	// reached gets a value when a request is held.
+	reached chan struct{}
+
+	mu sync.Mutex
+	// late are the writes that the store has not answered.
+	late []storage.Write
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{Store: storage.NewMemory(storage.MemoryOptions{}), t: t, reached: make(chan struct{}, 1)}
+	plane, err := controlplane.New(controlplane.Options{Store: c, Admission: c, ManualControllers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	c.plane = plane
+	return c
+}
+
+func (c *cluster) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
+
+func (c *cluster) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
+	switch r.Name {
+	case "refused":
+		return errors.New("refused by a test")
+	case "held":
+		c.reached <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (c *cluster) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+	if w.Key.Bucket == "services" {
+		switch w.Key.Name {
+		case "default/full":
+			return nil, storage.ErrFull
+		case "default/lost":
+			c.mu.Lock()
+			c.late = append(c.late, w)
+			c.mu.Unlock()
+			c.reached <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}
+	return c.Store.Commit(ctx, w)
+}
+
+// create posts a Service with a port, and 10.0.0.5 if it has an address of its own, and returns how that ended.
+func (c *cluster) create(ctx context.Context, name string) string {
+	c.t.Helper()
+	return c.post(ctx, "/api/v1/namespaces/default/services", fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":%q},"spec":{"type":"NodePort","clusterIP":"10.0.0.5","ports":[{"port":80,"nodePort":30100}]}}`, name))
+}
+
+func (c *cluster) post(ctx context.Context, path, body string) string {
+	c.t.Helper()
+	config := c.plane.RESTConfig()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, config.Host+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := config.Transport.RoundTrip(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	if response.StatusCode >= 300 {
+		return response.Status + " " + string(answer)
+	}
+	return "created"
+}
+
+// createAndLeave posts a Service whose client goes away once the request is held.
+func (c *cluster) createAndLeave(name string) {
+	c.t.Helper()
+	ctx, leave := context.WithCancel(c.t.Context())
+	defer leave()
+	ended := make(chan string, 1)
+	go func() { ended <- c.create(ctx, name) }()
+	select {
+	case <-c.reached:
+	case answer := <-ended:
+		c.t.Fatalf("create %s: %s before it was held", name, answer)
+	}
+	leave()
+	if answer := <-ended; answer == "created" {
+		c.t.Errorf("%s was created", name)
+	}
+}
+
+func (c *cluster) wants(name, want string) {
+	c.t.Helper()
+	if got := c.create(c.t.Context(), name); !strings.Contains(got, want) {
+		c.t.Errorf("create %s: %s; want %q", name, got, want)
+	}
+}
+
+// touch writes something else to the store.
+func (c *cluster) touch() {
+	c.t.Helper()
+	if got := c.post(c.t.Context(), "/api/v1/namespaces/default/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`); got != "created" {
+		c.t.Fatal(got)
+	}
+}
+
+const allocated = "provided IP is already allocated"
+
+func TestAllocatorGivesBackWhatRefusedCreationsTook(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.wants("refused", "refused by a test")
+	c.wants("next", "created")
+	c.wants("other", allocated)
+}
+
+func TestAllocatorGivesBackWhatCreationsTookWhoseClientsWentAway(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.createAndLeave("held")
+	c.wants("next", "created")
+}
+
+func TestAllocatorGivesBackWhatCreationsTookThatTheStoreRefused(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.wants("full", "space")
+	c.wants("next", "created")
+}
+
+func TestAllocatorKeepsWhatIsTakenWhileTheOutcomeIsUnknown(t *testing.T) {
+	t.Parallel()
+	t.Run("not stored", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		c.createAndLeave("lost")
+		c.wants("next", allocated)
+		c.touch() // the store is past the write
+		c.wants("next", "created")
+	})
+	t.Run("not stored, and tried again", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		c.createAndLeave("lost")
+		c.createAndLeave("lost")
+		c.wants("next", allocated)
+		c.touch()
+		c.wants("next", "created")
+	})
+	t.Run("stored", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		c.createAndLeave("lost")
+		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
+			t.Fatal(err)
+		}
+		c.touch()
+		c.wants("next", allocated)
+		if rec, err := c.Get(t.Context(), storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: "10.0.0.5"}); err != nil || rec == nil {
+			t.Errorf("no IPAddress stands for the address: %v", err)
+		}
+	})
+}
