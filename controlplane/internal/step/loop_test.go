@@ -50,11 +50,16 @@ func newHoldUp(t *testing.T, buckets ...string) *holdUp {
 		controllers = append(controllers, h.sweepers[bucket])
 	}
 	h.runner = step.NewRunner(h.store, h.send, slog.New(slog.DiscardHandler), controllers...)
-	ctx, cancel := context.WithCancel(t.Context())
+	return h
+}
+
+// start begins to run; what was put before is one step of each controller.
+func (h *holdUp) start() {
+	ctx, cancel := context.WithCancel(h.Context())
 	h.cancel = cancel
 	go func() { h.run <- h.runner.Run(ctx) }()
-	t.Cleanup(h.stop)
-	return h
+	h.Cleanup(h.stop)
+	synctest.Wait()
 }
 
 func (h *holdUp) stop() {
@@ -129,6 +134,7 @@ func TestRunnerGoesOnWhileARequestOfAnotherControllerHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHoldUp(t, "a", "b", "c")
+		h.start()
 		release := h.hold("stuck")
 		h.put("b", "stuck")
 		for round := range 10 {
@@ -163,7 +169,7 @@ func TestRunnerSendsForOtherObjectsWhileOneHangs(t *testing.T) {
 			release = append(release, h.hold(fmt.Sprintf("held-%02d", i)))
 			h.put("a", fmt.Sprintf("held-%02d", i), fmt.Sprintf("free-%02d", i))
 		}
-		synctest.Wait()
+		h.start()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if h.now != 5 || h.left("a") >= 2*held-1 {
@@ -185,6 +191,7 @@ func TestRunnerKeepsOneOrderWhileRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHoldUp(t, "b", "a")
 		h.takes = time.Millisecond
+		h.start()
 		h.put("a", "a3")
 		synctest.Wait() // what comes now waits until that request is answered
 		h.put("a", "a2", "a1")
@@ -208,6 +215,7 @@ func TestRunnerStopsWithTheContextOfRequestsThatHang(t *testing.T) {
 			h.put("a", fmt.Sprint("a", i))
 			h.put("b", fmt.Sprint("b", i))
 		}
+		h.start()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if h.now != 10 {
@@ -229,6 +237,7 @@ func TestRunnerBacksOffForTheControllerThatFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHoldUp(t, "a", "b")
 		h.refused["a1"] = 5
+		h.start()
 		start := time.Now()
 		h.put("a", "a1")
 		synctest.Wait()
