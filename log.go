@@ -128,7 +128,7 @@ func (l *logging) logger() *slog.Logger {
 }
 
 // libraries is the lowest level of what libraries log (client-go, by klog): their
-// debug lines are for who asks for them by a number.
+// debug lines are shown only at the given verbosity.
 func (l *logging) libraries() slog.Level {
 	level, _ := l.minimum()
 	if _, err := strconv.Atoi(l.level); err == nil {

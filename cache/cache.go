@@ -22,7 +22,7 @@
 // why and what to do.
 //
 // The cache works without controllers: Informer and Lister are the shared
-// informer factory and the typed listers of client-go in another coat.
+// informer factory and the typed listers of client-go under other names.
 package cache
 
 import (

@@ -48,7 +48,7 @@ type File struct {
 	Data      []byte
 }
 
-// SourceError lists what is wrong with the sources. Nothing is written then.
+// SourceError lists the problems of the sources. Nothing is written then.
 type SourceError struct {
 	Problems []load.Problem
 	// Unresolved are the packages that the sources import and the module does not

@@ -37,7 +37,8 @@ type guard struct {
 	answers map[question]answer
 }
 
-// question is who asks for what; the token itself is not kept.
+// question is what the API server is asked: may the holder of a token use a verb on a
+// path. Only the hash of the token is kept.
 type question struct {
 	token      [sha256.Size]byte
 	verb, path string

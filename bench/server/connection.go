@@ -78,7 +78,7 @@ func dial(ctx context.Context, base string, secure *tls.Config) (*connection, er
 	c.encoder = hpack.NewEncoder(&c.headers)
 	c.decoder = hpack.NewDecoder(4096, func(f hpack.HeaderField) {
 		if f.Name == ":status" {
-			c.status, _ = strconv.Atoi(f.Value) // 0 is refused by who asks
+			c.status, _ = strconv.Atoi(f.Value) // the caller refuses 0
 		}
 	})
 	_, err = c.out.WriteString(http2.ClientPreface)

@@ -49,9 +49,9 @@ const (
 	// redialAfter is how long after the end of a connection to etcd a new one is
 	// tried.
 	redialAfter = 100 * time.Millisecond
-	// unaskedFor is how long an etcd waits for its first connection. Whoever
-	// started it asks at once, or has been killed.
-	unaskedFor = time.Minute
+	// firstConnection is how long an etcd waits for its first connection. envtest
+	// connects at once, or has been killed.
+	firstConnection = time.Minute
 )
 
 // Flags of etcd and kube-apiserver that have no effect here.
@@ -203,8 +203,8 @@ func serveHealthOn(ctx context.Context, listeners ...net.Listener) error {
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(l) }()
 	}
-	unasked := time.NewTimer(unaskedFor)
-	defer unasked.Stop()
+	unused := time.NewTimer(firstConnection)
+	defer unused.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -213,9 +213,9 @@ func serveHealthOn(ctx context.Context, listeners ...net.Listener) error {
 			return errors.Join(err, server.Close())
 		case <-asked:
 			asked = nil
-			unasked.Stop()
-		case <-unasked.C:
-			return errors.Join(errors.New("nobody has asked for the health of this etcd: whoever started it has gone"), server.Close())
+			unused.Stop()
+		case <-unused.C:
+			return errors.Join(errors.New("no request for the health of this etcd arrived: the process that started it has ended"), server.Close())
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// settle brings the conditions of a namespace to what is left in it, and tells
+// settle brings the conditions of a namespace to what is left in it, and reports
 // whether any changed.
 func settle(ns *corev1.Namespace, left []content, failures map[string]string, now time.Time) bool {
 	var remaining, waiting []string

@@ -152,7 +152,7 @@ func (g *Generator) Need(p *load.Program) {
 	}
 }
 
-// Generate makes the definitions. What is wrong with the source is recorded in
+// Generate makes the definitions. Problems of the source are recorded in
 // the program.
 func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	for _, v := range g.Options.CRDVersions {

@@ -44,7 +44,7 @@ func (p *Program) FieldMarkers(decl *TypeDecl, field *ast.Field) markers.Set {
 	return p.Markers(decl.File).Fields[field]
 }
 
-// MarkerProblems returns what is wrong with the markers of the roots: those the
+// MarkerProblems returns the problems of the markers of the roots: those the
 // grammar refuses and, if strict, those that nothing would ever have read.
 func (p *Program) MarkerProblems(strict bool) []Problem {
 	for _, pkg := range p.Roots {

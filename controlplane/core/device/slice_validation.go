@@ -246,8 +246,8 @@ func checkTaint(f *valid.Field, t *resourcev1.DeviceTaint) {
 	valid.RequiredOf(f, "effect", t.Effect, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone)
 }
 
-// checkNamed checks a map of which the keys are names that may have a domain. What is
-// wrong with a key is said of the map.
+// checkNamed checks a map of which the keys are names that may have a domain. Errors of
+// a key have the path of the map.
 func checkNamed[T any](in *valid.Field, name string, m map[resourcev1.QualifiedName]T, check func(at *valid.Field, v *T)) {
 	f := in.Child(name)
 	for _, key := range slices.Sorted(maps.Keys(m)) {

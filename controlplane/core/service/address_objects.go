@@ -59,7 +59,7 @@ func (a *ServiceAllocator) takeAddress(obj *networkingv1.IPAddress) {
 const manager = "ipallocator.k8s.io"
 
 // publish sees to it that there are the IPAddresses of a Service as it is now, and
-// not those that it had alone before. They are written past the server, as nobody
+// not those that it had alone before. They are written past the server, as no client
 // has asked for them.
 func (a *ServiceAllocator) publish(ctx context.Context, now, before *corev1.Service) error {
 	view, err := a.store.View(ctx, 0)

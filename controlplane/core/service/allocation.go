@@ -17,8 +17,8 @@ import (
 )
 
 // taking is one allocation under way: families, addresses and ports, one after the other.
-// What is wrong with one is said before the next is looked at, and before all other rules.
-// A dry run shows addresses and ports that could not be, as the real server does.
+// Errors of one are reported before the next is looked at, and before all other rules.
+// A dry run shows addresses and ports that could not be, as kube-apiserver does.
 type taking struct {
 	a            *ServiceAllocator
 	service, old *corev1.Service // old is nil for a creation
@@ -266,7 +266,7 @@ func (t *taking) freeAddress(p netip.Prefix, from, before netip.Addr) (netip.Add
 }
 
 // chosenFrom is the address of a range from which on the server chooses. Those below, a
-// sixteenth of the range, but 16 to 256, are for who asks for one by name, as long as
+// sixteenth of the range, but 16 to 256, are for callers that name one, as long as
 // others are free. See KEP-3070.
 func chosenFrom(p netip.Prefix) netip.Addr {
 	const fewest, most = 16, 256

@@ -58,7 +58,7 @@ type holder struct {
 // The range of node ports.
 const (
 	firstNodePort, lastNodePort = 30000, 32767
-	// staticNodePorts are at the beginning of the range, for who asks for one by number, as
+	// staticNodePorts are at the beginning of the range, for callers that name one, as
 	// long as others are free. See KEP-3668.
 	staticNodePorts = 86
 )

@@ -48,7 +48,7 @@ func TestAllocatorGivesDistinctAddresses(t *testing.T) {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
 	if first.Spec.Ports[0].NodePort != 0 || second.Spec.Ports[0].NodePort != 30086 {
-		t.Errorf("node ports %d and %d, want none and the first above those for who asks", first.Spec.Ports[0].NodePort, second.Spec.Ports[0].NodePort)
+		t.Errorf("node ports %d and %d, want none and the first above the static range", first.Spec.Ports[0].NodePort, second.Spec.Ports[0].NodePort)
 	}
 
 	taken := service("c", corev1.ServiceTypeClusterIP)

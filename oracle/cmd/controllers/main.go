@@ -5,7 +5,7 @@
 // kube-controller-manager that make workloads, Services and Nodes behave, and the
 // one that checks the types in admission policies, until its standard input ends.
 // Its first line of output is JSON: url and token. No
-// scheduler and no kubelet run: who asks plays their part.
+// scheduler and no kubelet run: the caller plays their part.
 package main
 
 import (

@@ -169,7 +169,7 @@ func plainAnswer(answer wiretest.Answer, group string) string {
 	return onPurpose.ReplaceAllString(text, "")
 }
 
-// typeNumber is how a rule's type is called, by chance, in what is wrong with the rule.
+// typeNumber is the number of a rule's type in error messages; it differs between runs.
 var typeNumber = regexp.MustCompile(`selfType\d+`)
 
 // shrink leaves out the requests without which the last one is still answered as

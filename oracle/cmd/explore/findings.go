@@ -43,8 +43,8 @@ func (f *findings) add(kind string, r *request, want, got string) {
 	f.sorts[sort] = append(f.sorts[sort], finding{r, want, got})
 }
 
-// unordered reports whether answers differ in nothing but the order of what is wrong with
-// the entries of maps, which kube-apiserver goes through in any order.
+// unordered reports whether answers differ only in the order of the errors of map entries,
+// which kube-apiserver iterates in any order.
 func unordered(want, got string) bool {
 	if w, g := untyped.FindString(want), untyped.FindString(got); w != "" && w == g {
 		return true // it goes through fields in any order, up to the first that it does not know

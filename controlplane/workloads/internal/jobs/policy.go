@@ -183,8 +183,8 @@ func (r *run) succeeds() *batchv1.JobCondition {
 	return nil
 }
 
-// annotateFailures notes on a new Pod how often its index has failed, and tells
-// from when on it may be made.
+// annotateFailures notes on a new Pod how often its index has failed, and returns
+// the time from which on it may be created.
 func (r *run) annotateFailures(pod *corev1.Pod, index int) time.Time {
 	var last *cluster.Object
 	for _, p := range r.pods {

@@ -17,7 +17,7 @@ import (
 // evictor is how the controller that evicts Pods calls itself.
 const evictor = "taint-eviction-controller"
 
-// Evict deletes a Pod once it does not tolerate the taints of its node any more, and tells
+// Evict deletes a Pod once it does not tolerate the taints of its node any more, and reports
 // whether it does so now. A time that has begun to run is not changed by other taints; it
 // ends when the node has none.
 func (c *Controllers) Evict(t *cluster.Turn, p *cluster.Object) bool {

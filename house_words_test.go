@@ -1,0 +1,106 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steer_test
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// privateNames were exported once. The terms of Kubernetes that replaced them stand in
+// docs/glossary.md, or need no entry there.
+func privateNames() []string {
+	return []string{
+		"Rouse", "Touched", "Whatever", "Concerning", "Confine", "Repeater", "Alike", "Unserved",
+		"Everywhere", "Measured", "VersionChanged", "Incumbent", "Peers", "RealServer",
+	}
+}
+
+// privatePhrases are kept out of comments, messages and pages, with what to write
+// in their place.
+func privatePhrases() map[string]string {
+	return map[string]string{
+		"what is wrong with":     "validates, the errors of",
+		"who asks":               "the caller",
+		"nobody has asked for":   "no request for",
+		"makes objects somebody": "an owner",
+		"tells whether":          "reports whether",
+		"the incumbent":          "controller-runtime, kube-apiserver or upstream",
+		"real server":            "kube-apiserver",
+		"the reference server":   "kube-apiserver",
+		"in another coat":        "under another name",
+		"as nobody plans":        "at random",
+	}
+}
+
+func TestWordsOfExportedNamesAreThoseOfKubernetes(t *testing.T) {
+	t.Parallel()
+	for _, f := range goFiles(t) {
+		if f.generated() {
+			continue
+		}
+		for _, id := range declaredNames(f.syntax) {
+			if slices.Contains(privateNames(), id) {
+				t.Errorf("%s declares %s: use the term of Kubernetes or Go", f.path, id)
+			}
+		}
+	}
+}
+
+// declaredNames are the names of functions, methods, types, values, fields and
+// interface methods that a file declares.
+func declaredNames(file *ast.File) (names []string) {
+	add := func(ids ...*ast.Ident) {
+		for _, id := range ids {
+			names = append(names, id.Name)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			add(n.Name)
+		case *ast.TypeSpec:
+			add(n.Name)
+		case *ast.StructType:
+			for _, field := range n.Fields.List {
+				add(field.Names...)
+			}
+		case *ast.InterfaceType:
+			for _, method := range n.Methods.List {
+				add(method.Names...)
+			}
+		case *ast.GenDecl:
+			for _, spec := range n.Specs {
+				if value, ok := spec.(*ast.ValueSpec); ok && n.Tok != token.IMPORT {
+					add(value.Names...)
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// TestWordsOfCommentsAndPagesArePlain reads every Go file and page but the changelog,
+// the dated designs and this file.
+func TestWordsOfCommentsAndPagesArePlain(t *testing.T) {
+	t.Parallel()
+	lineBreak := regexp.MustCompile(`\s*\n\s*(?://\s*)?`)
+	for _, p := range tree(t) {
+		if !strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, ".md") || strings.Contains("/"+p, "/testdata/") ||
+			p == "CHANGELOG.md" || p == "house_words_test.go" || strings.HasPrefix(p, "docs/designs/") {
+			continue
+		}
+		text := strings.ToLower(lineBreak.ReplaceAllString(readPaper(t, p), " "))
+		for phrase, plain := range privatePhrases() {
+			if i := strings.Index(text, phrase); i >= 0 {
+				t.Errorf("%s says %q (...%s...): write plainly, such as %q", p, phrase, text[max(i-40, 0):min(i+len(phrase)+40, len(text))], plain)
+			}
+		}
+	}
+}
