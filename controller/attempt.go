@@ -86,7 +86,7 @@ func (a *attempt) logger() *slog.Logger {
 }
 
 // work makes obj the object of the attempt. original is what it is a copy of,
-// nil if nobody else has that: then the attempt makes a copy of its own.
+// nil if it is not shared: then the attempt makes a copy of its own.
 func (a *attempt) work(obj, original client.Object) {
 	// A finalizer may have been written meanwhile.
 	shares := original != nil && original.GetResourceVersion() == obj.GetResourceVersion()

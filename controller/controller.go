@@ -102,16 +102,16 @@ var (
 // Name implements Named.
 func (c *controller[K]) Name() string { return c.shared.name }
 
-// Example implements Measured.
+// Example implements ControllerInfo.
 func (c *controller[K]) Example() client.Object { return c.shared.example }
 
 // NeedLeaderElection implements LeaderElected.
 func (c *controller[K]) NeedLeaderElection() bool { return !c.everywhere }
 
-// Concurrency implements Measured.
+// Concurrency implements ControllerInfo.
 func (c *controller[K]) Concurrency() int { return c.concurrency }
 
-// Stats implements Measured.
+// Stats implements ControllerInfo.
 func (c *controller[K]) Stats() queue.Stats { return c.queue.Stats() }
 
 // Idle waits until the workers have started and nothing is left for them to do:
@@ -126,8 +126,8 @@ func (c *controller[K]) Idle(ctx context.Context) error {
 		if err := c.queue.Idle(ctx); err != nil {
 			return fmt.Errorf("controller %s: %w", c.shared.name, err)
 		}
-		// Whoever comes back is in here until its attempt begins, and the queue is
-		// not idle from then on: between the two questions nobody gets lost.
+		// A request that comes back is in here until its attempt begins, and the queue
+		// is not idle from then on: between the two checks no request is missed.
 		idle, err := c.soon.idle(ctx)
 		if err != nil {
 			return fmt.Errorf("controller %s: %w", c.shared.name, err)
@@ -278,7 +278,7 @@ func (c *controller[K]) attempt(a *attempt, key K, timedOut *bool) (result Resul
 	return c.process(a, key)
 }
 
-// settle tells the queue, and whoever reads the log, how an attempt ended.
+// settle passes the end of an attempt to the queue and to the log.
 func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item[K], result Result, err error, timedOut bool) (trace.Outcome, time.Duration) {
 	if err == nil {
 		return c.settleResult(item, result)

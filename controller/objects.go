@@ -82,7 +82,7 @@ func (o *objects) process(a *attempt, key Request) (Result, error) {
 	})
 }
 
-// read gets the object, and what it is a copy of unless nobody else has that.
+// read gets the object, and the shared object that it is a copy of, if there is one.
 func (o *objects) read(ctx context.Context, key Request, obj client.Object) (original client.Object, err error) {
 	if cached, ok := o.shared.deps.Client.(cache.OriginalReader); ok {
 		return cached.GetOriginal(ctx, key.NamespacedName, obj)
@@ -99,7 +99,7 @@ const (
 	// observed: finished, or never to be; the status is written with the observed
 	// generation.
 	observed
-	// unread: the object goes, nobody will read its status.
+	// unread: the object goes, and its status with it.
 	unread
 )
 
@@ -120,7 +120,7 @@ func (o *objects) call(a *attempt, obj, original client.Object, fn func(context.
 	case fields == "" && IsTerminal(err):
 		ended = observed // a verdict on this generation: nothing more will be tried
 	}
-	if ended == unread || a.stopping.Err() != nil { // nobody reads it, or nothing can be written any more
+	if ended == unread || a.stopping.Err() != nil { // it is not read, or nothing can be written any more
 		return result, err
 	}
 	ctx, cancel := a.beyondDeadline()

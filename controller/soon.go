@@ -20,7 +20,7 @@ const soonLimit = time.Second
 type soon[K comparable] struct {
 	mu      sync.Mutex
 	waiting map[K]comeback
-	empty   chan struct{} // closed when nothing waits; nil while nobody asks
+	empty   chan struct{} // closed when nothing waits; nil while no caller waits
 }
 
 type comeback struct {

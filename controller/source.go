@@ -92,7 +92,7 @@ func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue fu
 	}
 	send := func() {
 		s.handler(ctx, event, func(k K) {
-			order.Cause.Changed = e.Changed(s.differ.Changed) // only now is it known that somebody cares
+			order.Cause.Changed = e.Changed(s.differ.Changed) // only now is it known that there is a request
 			enqueue(k, order)
 		})
 	}

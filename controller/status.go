@@ -161,7 +161,7 @@ const (
 	ReadyCondition = "Ready"
 	// ReconcilingCondition is True while work goes on; it is absent otherwise.
 	ReconcilingCondition = "Reconciling"
-	// StalledCondition is True when only a change by somebody can help; it is
+	// StalledCondition is True when only a change by a user can help; it is
 	// absent otherwise.
 	StalledCondition = "Stalled"
 )
@@ -192,7 +192,7 @@ func SetReconciling(obj client.Object, conditions *[]metav1.Condition, reason, m
 	set(obj, conditions, ReconcilingCondition, metav1.ConditionTrue, reason, message)
 }
 
-// SetStalled sets Ready to False and Stalled to True: somebody has to change
+// SetStalled sets Ready to False and Stalled to True: a user has to change
 // something.
 func SetStalled(obj client.Object, conditions *[]metav1.Condition, reason, message string) {
 	meta.RemoveStatusCondition(conditions, ReconcilingCondition)

@@ -21,7 +21,7 @@ import (
 //	})
 //
 // A [Kind] that is removed gives its informer back: the watch and its cache go when
-// nobody else has them. It is safe for concurrent use. The zero value is ready.
+// they have no other user. It is safe for concurrent use. The zero value is ready.
 type WatchSet[K comparable] struct {
 	mu      sync.Mutex
 	ctx     context.Context // of Start; nil before

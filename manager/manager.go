@@ -152,7 +152,7 @@ func (m *Manager) Scheme() *runtime.Scheme { return m.opts.Scheme }
 // Log of the operator.
 func (m *Manager) Log() *slog.Logger { return m.opts.Log }
 
-// Base implements controller.Manager.
+// Deps implements controller.Manager.
 func (m *Manager) Deps() controller.Deps {
 	metrics := func(c controller.ControllerInfo) (controller.Instruments, error) { return m.measure(c, m.cache) }
 	return controller.Deps{
