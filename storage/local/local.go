@@ -49,6 +49,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/steer-dev/steer/storage"
@@ -82,6 +83,8 @@ type Store struct {
 	*storage.Memory
 	log     *log
 	release io.Closer // of the lock
+
+	released sync.Once
 }
 
 // Open opens the store in a directory, which is created with mode 0700 if it does not
@@ -158,7 +161,7 @@ func (s *Store) Checkpoint(ctx context.Context) error { return s.log.checkpoint(
 func (s *Store) Close() error {
 	err := s.Memory.Close()
 	if s.release != nil {
-		s.release.Close()
+		s.released.Do(func() { s.release.Close() }) // once: the descriptor of the lock may be another file's by now
 	}
 	return err
 }
