@@ -118,7 +118,7 @@ func (l *look) groups(family discoveryv1.AddressType) map[string]*group {
 			continue
 		}
 		if l.Index.Node(p.Node) == nil && !l.s.Spec.PublishNotReadyAddresses {
-			continue // without its slice it cannot be checked
+			continue // without its node the Pod may be gone
 		}
 		ports := l.ports(p)
 		key := keyOf(ports)
