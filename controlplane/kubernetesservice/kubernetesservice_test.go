@@ -1,0 +1,202 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetesservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
+	"github.com/steer-dev/steer/storage"
+)
+
+// serving returns a server whose requests are kept instead of sent.
+func serving() (*Server, *[]step.Request) {
+	var sent []step.Request
+	return &Server{
+		Store:   storage.NewMemory(storage.MemoryOptions{}),
+		NewUID:  func() types.UID { return "uid" },
+		Send:    func(_ context.Context, r step.Request) error { sent = append(sent, r); return nil },
+		Service: Service{Range: netip.MustParsePrefix("10.0.0.0/24"), Listen: "127.0.0.1:6443"},
+	}, &sent
+}
+
+func stored[T any](t *testing.T, s *Server, key storage.Key) *T {
+	t.Helper()
+	rec := steptest.View(t, s.Store).Get(key)
+	if rec == nil {
+		t.Fatalf("there is no %s %s", key.Bucket, key.Name)
+	}
+	obj := new(T)
+	if err := json.Unmarshal(rec.Value, obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// begin stores the objects of an empty store.
+func begin(t *testing.T, s *Server) {
+	t.Helper()
+	for _, write := range s.First(steptest.View(t, s.Store), time.Now()) {
+		if _, err := s.Store.Commit(t.Context(), write); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestServerFirstCreatesTheServiceWithItsRange(t *testing.T) {
+	t.Parallel()
+	s, _ := serving()
+	begin(t, s)
+	service := stored[corev1.Service](t, s, serviceKey())
+	if service.Spec.ClusterIP != "10.0.0.1" || service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.IntVal != 6443 ||
+		service.Labels["component"] != "apiserver" || service.ManagedFields[0].Manager != "kube-apiserver" {
+		t.Errorf("the Service is %+v", service)
+	}
+	r := stored[networkingv1.ServiceCIDR](t, s, rangeKey())
+	if r.Spec.CIDRs[0] != "10.0.0.0/24" || r.Status.Conditions[0].Type != "Ready" || len(r.Finalizers) > 0 {
+		t.Errorf("the ServiceCIDR is %+v", r)
+	}
+	ip := stored[networkingv1.IPAddress](t, s, storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: "10.0.0.1"})
+	if ip.Spec.ParentRef.Name != "kubernetes" {
+		t.Errorf("the IPAddress is %+v", ip)
+	}
+	if writes := s.First(steptest.View(t, s.Store), time.Now()); len(writes) > 0 {
+		t.Errorf("a second start creates %d objects", len(writes))
+	}
+}
+
+func TestServerFirstSetsTheFinalizerOfTheRangeController(t *testing.T) {
+	t.Parallel()
+	s, _ := serving()
+	s.RangeFinalizer = "networking.k8s.io/service-cidr-finalizer"
+	begin(t, s)
+	r := stored[networkingv1.ServiceCIDR](t, s, rangeKey())
+	if len(r.Finalizers) != 1 || r.Finalizers[0] != s.RangeFinalizer || r.Status.Conditions[0].Message != "Kubernetes Service CIDR is ready" {
+		t.Errorf("the ServiceCIDR is %+v", r)
+	}
+}
+
+func TestServerAnnounceWritesEndpointsAndPort(t *testing.T) {
+	t.Parallel()
+	s, sent := serving()
+	begin(t, s)
+	at := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7443}
+	if err := s.Announce(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	e := stored[corev1.Endpoints](t, s, endpointsKey()) //nolint:staticcheck // clients still read it
+	if e.Subsets[0].Addresses[0].IP != "192.0.2.1" || e.Subsets[0].Ports[0].Port != 7443 || e.Labels["endpointslice.kubernetes.io/skip-mirror"] != "true" {
+		t.Errorf("the Endpoints are %+v", e)
+	}
+	slice := stored[discoveryv1.EndpointSlice](t, s, sliceKey())
+	if slice.AddressType != "IPv4" || slice.Endpoints[0].Addresses[0] != "192.0.2.1" || *slice.Ports[0].Port != 7443 {
+		t.Errorf("the slice is %+v", slice)
+	}
+	if len(*sent) != 1 || (*sent)[0].Method != "PATCH" || !strings.Contains(string((*sent)[0].Body), `"value":7443`) {
+		t.Errorf("sent is %v, want a patch of the port", *sent)
+	}
+	before := steptest.View(t, s.Store).Revision()
+	*sent = nil
+	at.Port = 6443 // the port of the Service
+	s.Service.Listen = ""
+	if err := s.Announce(t.Context(), at); err != nil || len(*sent) > 0 {
+		t.Errorf("for the port that the Service has: %v, sent %v", err, *sent)
+	}
+	if slice := stored[discoveryv1.EndpointSlice](t, s, sliceKey()); slice.Generation != 2 || steptest.View(t, s.Store).Revision() == before {
+		t.Errorf("the changed slice has generation %d, want 2", slice.Generation)
+	}
+}
+
+func TestServerKeepRestoresDeletedObjects(t *testing.T) {
+	t.Parallel()
+	s, _ := serving()
+	begin(t, s)
+	called := false
+	kept := s.Keep([]*resource.Resource{
+		{Names: resource.Names{Namespaced: true}, Storage: resource.Storage{Bucket: "services"}, Committed: func(context.Context, resource.Change) error { called = true; return nil }},
+		{Storage: resource.Storage{Bucket: "configmaps"}},
+	})
+	if kept[1].Committed != nil {
+		t.Error("another resource is changed")
+	}
+	service := stored[corev1.Service](t, s, serviceKey())
+	steptest.Put(t, s.Store, serviceKey(), nil)
+	change := func(name string) {
+		t.Helper()
+		obj := service.DeepCopy()
+		obj.Name = name
+		if err := kept[0].Committed(t.Context(), resource.Change{Object: obj, Deleted: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("other")
+	if steptest.View(t, s.Store).Get(serviceKey()) != nil {
+		t.Error("the deletion of another Service restores it")
+	}
+	change("kubernetes")
+	if again := stored[corev1.Service](t, s, serviceKey()); again.Spec.ClusterIP != service.Spec.ClusterIP || !called {
+		t.Errorf("the Service is %+v, the function of the resource was called: %v", again.Spec, called)
+	}
+}
+
+func TestServerPublishWritesTheAuthorities(t *testing.T) {
+	t.Parallel()
+	s, _ := serving()
+	if err := s.Publish(t.Context(), Trust{ClientCA: []byte("ca")}); err != nil {
+		t.Fatal(err)
+	}
+	trust := stored[corev1.ConfigMap](t, s, storage.Key{Bucket: "configmaps", Name: "kube-system/" + TrustName})
+	if trust.Data["client-ca-file"] != "ca" || len(trust.Data) != 1 {
+		t.Errorf("without a front proxy the data is %v", trust.Data)
+	}
+	key := storage.Key{Bucket: "configmaps", Name: "kube-system/" + trackingName}
+	if _, err := time.Parse(time.DateOnly, stored[corev1.ConfigMap](t, s, key).Data["since"]); err != nil {
+		t.Error(err)
+	}
+	before := steptest.View(t, s.Store).Get(key).Modified
+	if err := s.Publish(t.Context(), Trust{}); err != nil {
+		t.Fatal(err)
+	}
+	if after := steptest.View(t, s.Store).Get(key).Modified; after != before {
+		t.Error("a second start writes the time again")
+	}
+}
+
+func TestComponentsReportHealth(t *testing.T) {
+	t.Parallel()
+	backend := Components{Scheduler: errors.New("disabled"), Store: func() error { return nil }}.Resource().Backend
+	list, err := backend.(resource.Lister).List(t.Context(), &resource.Request{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, item := range list.Items {
+		c := item.(*corev1.ComponentStatus)
+		got[c.Name] = string(c.Conditions[0].Status) + " " + c.Conditions[0].Message
+	}
+	want := map[string]string{"controller-manager": "True ok", "scheduler": "False disabled", "etcd-0": "True ok"}
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s: %q, want %q", name, got[name], text)
+		}
+	}
+	if _, err := backend.(resource.Getter).Get(t.Context(), &resource.Request{Name: "moon"}); !apierrors.IsNotFound(err) {
+		t.Errorf("an unknown component: %v", err)
+	}
+}
