@@ -52,14 +52,14 @@ func stored[T any](t *testing.T, s *Server, key storage.Key) *T {
 // begin stores the objects of an empty store.
 func begin(t *testing.T, s *Server) {
 	t.Helper()
-	for _, write := range s.First(steptest.View(t, s.Store), time.Now()) {
+	for _, write := range s.missing(steptest.View(t, s.Store), time.Now()) {
 		if _, err := s.Store.Commit(t.Context(), write); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestServerFirstCreatesTheServiceWithItsRange(t *testing.T) {
+func TestServerBootCreatesTheServiceWithItsRange(t *testing.T) {
 	t.Parallel()
 	s, _ := serving()
 	begin(t, s)
@@ -76,12 +76,12 @@ func TestServerFirstCreatesTheServiceWithItsRange(t *testing.T) {
 	if ip.Spec.ParentRef.Name != "kubernetes" {
 		t.Errorf("the IPAddress is %+v", ip)
 	}
-	if writes := s.First(steptest.View(t, s.Store), time.Now()); len(writes) > 0 {
+	if writes := s.missing(steptest.View(t, s.Store), time.Now()); len(writes) > 0 {
 		t.Errorf("a second start creates %d objects", len(writes))
 	}
 }
 
-func TestServerFirstSetsTheFinalizerOfTheRangeController(t *testing.T) {
+func TestServerBootSetsTheFinalizerOfTheRangeController(t *testing.T) {
 	t.Parallel()
 	s, _ := serving()
 	s.RangeFinalizer = "networking.k8s.io/service-cidr-finalizer"
@@ -127,21 +127,14 @@ func TestServerKeepRestoresDeletedObjects(t *testing.T) {
 	t.Parallel()
 	s, _ := serving()
 	begin(t, s)
-	called := false
-	kept := s.Keep([]*resource.Resource{
-		{Names: resource.Names{Namespaced: true}, Storage: resource.Storage{Bucket: "services"}, Committed: func(context.Context, resource.Change) error { called = true; return nil }},
-		{Storage: resource.Storage{Bucket: "configmaps"}},
-	})
-	if kept[1].Committed != nil {
-		t.Error("another resource is changed")
-	}
+	committed := s.keep(namespace)
 	service := stored[corev1.Service](t, s, serviceKey())
 	steptest.Put(t, s.Store, serviceKey(), nil)
 	change := func(name string) {
 		t.Helper()
 		obj := service.DeepCopy()
 		obj.Name = name
-		if err := kept[0].Committed(t.Context(), resource.Change{Object: obj, Deleted: true}); err != nil {
+		if err := committed(t.Context(), resource.Change{Object: obj, Deleted: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,8 +143,8 @@ func TestServerKeepRestoresDeletedObjects(t *testing.T) {
 		t.Error("the deletion of another Service restores it")
 	}
 	change("kubernetes")
-	if again := stored[corev1.Service](t, s, serviceKey()); again.Spec.ClusterIP != service.Spec.ClusterIP || !called {
-		t.Errorf("the Service is %+v, the function of the resource was called: %v", again.Spec, called)
+	if again := stored[corev1.Service](t, s, serviceKey()); again.Spec.ClusterIP != service.Spec.ClusterIP {
+		t.Errorf("the Service is %+v", again.Spec)
 	}
 }
 
@@ -180,7 +173,7 @@ func TestServerPublishWritesTheAuthorities(t *testing.T) {
 
 func TestComponentsReportHealth(t *testing.T) {
 	t.Parallel()
-	backend := Components{Scheduler: errors.New("disabled"), Store: func() error { return nil }}.Resource().Backend
+	backend := Components{Scheduler: errors.New("disabled"), Store: func() error { return nil }}.Part().Resources[0].Backend
 	list, err := backend.(resource.Lister).List(t.Context(), &resource.Request{}, nil)
 	if err != nil {
 		t.Fatal(err)
