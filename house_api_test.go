@@ -104,7 +104,7 @@ func exportedByType(t *testing.T, s *ast.TypeSpec) []string {
 	t.Helper()
 	head := "type " + s.Name.Name
 	var members *ast.FieldList
-	kind := ""
+	var kind string
 	switch typ := s.Type.(type) {
 	case *ast.StructType:
 		members, kind = typ.Fields, "struct"

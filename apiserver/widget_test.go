@@ -21,13 +21,7 @@ var (
 	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-type (
-	widgetRules = testserver.WidgetRules
-	widgetScale = testserver.WidgetScale
-	configRules = testserver.ConfigRules
-)
-
-func widgetVersion(name string) resource.Version { return testserver.WidgetVersion(name) }
+type widgetRules = testserver.WidgetRules
 
 func widgetResource() *resource.Resource { return testserver.Widgets() }
 

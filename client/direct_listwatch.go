@@ -112,8 +112,8 @@ func (d *direct) ServerMinor(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var version struct{ Major, Minor string }
-	if json.Unmarshal(resp.Body, &version) != nil || version.Major != "1" {
-		return 0, nil
+	if err := json.Unmarshal(resp.Body, &version); err != nil || version.Major != "1" {
+		return 0, nil //nolint:nilerr // it answers, but is not Kubernetes: no minor
 	}
 	minor, _ := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	return minor, nil

@@ -341,12 +341,12 @@ func ExampleResult() {
 	fmt.Println(controller.Done())
 	fmt.Println(controller.After(time.Minute))
 	fmt.Println(controller.Retry())
-	fmt.Println(controller.Done() == controller.Done())
+	fmt.Println(controller.After(0) == controller.Done())
 	// Output:
 	// Done()
 	// After(1m0s)
 	// Retry()
-	// true
+	// false
 }
 
 // Conditions carry the generation that they are about, and the time of the last

@@ -173,8 +173,9 @@ type loop[K comparable] struct {
 
 func (l *loop[K]) Start(ctx context.Context, enqueue func(K, queue.AddOptions)) error {
 	return l.start(func() error {
-		ctx, l.cancel = context.WithCancel(ctx)
-		l.done.Go(func() { l.run(ctx, enqueue) })
+		running, cancel := context.WithCancel(ctx)
+		l.cancel = cancel
+		l.done.Go(func() { l.run(running, enqueue) })
 		return nil
 	})
 }

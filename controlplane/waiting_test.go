@@ -57,6 +57,7 @@ func TestControllersGoOnWhileTheWriteOfOneHangs(t *testing.T) {
 		api.must("POST", configMaps, configMap("child", ownedBy(owner, false)))
 		api.must("DELETE", configMaps+"/owner", "")
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if held != 1 {
 			t.Fatalf("%d requests of the collector are under way, want one", held)
 		}

@@ -72,9 +72,9 @@ type kind struct {
 }
 
 // define makes a kind with options of type O.
-func define[O any](k kind, summary string, make func(O, Mode) generator) kind {
+func define[O any](k kind, summary string, build func(O, Mode) generator) kind {
 	k.option = markers.Define[O](k.name, markers.Package, markers.Help{Summary: summary})
-	k.make = func(options any, mode Mode) generator { return make(options.(O), mode) }
+	k.make = func(options any, mode Mode) generator { return build(options.(O), mode) }
 	return k
 }
 
