@@ -11,9 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/storage"
 )
@@ -142,6 +145,104 @@ func TestQuotaChargeHoldsUntilItsObjectIsStored(t *testing.T) {
 	api.must("DELETE", secrets+"/slow", "")
 	settle()
 	api.must("POST", secrets, "{apiVersion: v1, kind: Secret, metadata: {name: fast}}")
+}
+
+// TestQuotaIsNotChargedForWritesThatDoNotHappen: of twelve creations at once, which charge the
+// quota in each other's way, three are stored.
+func TestQuotaIsNotChargedForWritesThatDoNotHappen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		plane, err := controlplane.New(controlplane.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := plane.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := plane.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		api := apiOf(t, plane.RESTConfig())
+		const secrets = "/api/v1/namespaces/default/secrets"
+		api.must("POST", quotas, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {secrets: 3}}}")
+		if _, err := plane.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 12 {
+			all.Go(func() {
+				api.do("POST", secrets, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: s%d}}", i))
+			})
+		}
+		all.Wait()
+		if _, err := plane.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		used, _, _ := unstructured.NestedString(api.must("GET", quotas+"/q", "").Object, "status", "used", "secrets")
+		equal(t, "used", "3", used)
+		api.must("DELETE", secrets+"/"+api.names(secrets)[0], "")
+		if _, err := plane.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		used, _, _ = unstructured.NestedString(api.must("GET", quotas+"/q", "").Object, "status", "used", "secrets")
+		equal(t, "used after a deletion", "2", used)
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
+// TestQuotaChargesWhileAnAdmissionWritesIntoTheNamespace: what is asked about the status of a
+// quota, as a webhook is, and about a Pod creates Pods in the same namespace before it answers.
+func TestQuotaChargesWhileAnAdmissionWritesIntoTheNamespace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var api *api
+		const pods = "/api/v1/namespaces/default/pods"
+		pod := func(name string) string {
+			return "{apiVersion: v1, kind: Pod, metadata: {name: " + name + "}, spec: {containers: [{name: c, image: c}]}}"
+		}
+		var once [2]bool
+		inner := func(i int, name string) {
+			if !once[i] {
+				once[i] = true
+				api.must("POST", pods, pod(name))
+			}
+		}
+		plane, err := controlplane.New(controlplane.Options{ManualControllers: true, Disable: []string{"ServiceAccount"}, Admission: admitting(func(_ context.Context, r *resource.AdmissionRequest) error {
+			switch {
+			case api == nil || r.Operation == resource.Delete:
+			case r.Resource.Plural == "resourcequotas" && r.Subresource == "status" && r.User.Name == "system:apiserver":
+				inner(0, "of-quota")
+			case r.Resource.Plural == "pods" && r.Name == "outer":
+				inner(1, "of-pod")
+			}
+			return nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := plane.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		api = apiOf(t, plane.RESTConfig())
+		api.must("POST", quotas, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 10}}}")
+		if _, err := plane.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		api.must("POST", pods, pod("outer"))
+		if d := time.Since(began); d > time.Second || !once[0] || !once[1] {
+			t.Errorf("the creation took %v; admission wrote: %v", d, once)
+		}
+		used, _, _ := unstructured.NestedString(api.must("GET", quotas+"/q", "").Object, "status", "used", "pods")
+		equal(t, "used", "3", used)
+	})
 }
 
 // mostAtOnce returns how many objects a bucket held at most at any revision.

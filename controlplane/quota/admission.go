@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,10 +31,10 @@ type Admission struct {
 	send   step.Sender
 	ledger *Ledger
 
-	// locks let one write of a namespace at a time charge its quotas; two
-	// namespaces share one at times.
+	// turns order the requests of a namespace that met one another; two namespaces
+	// share one at times.
 	seed  maphash.Seed
-	locks [64]sync.Mutex
+	turns [64]chan struct{}
 	// none is when, of all the writes to quotas, the last one was made after which
 	// there were none, plus one; 0: that is not known.
 	none atomic.Int64
@@ -46,7 +45,11 @@ var _ resource.Admission = (*Admission)(nil)
 // NewAdmission returns the admission for the quotas in a store. It writes their
 // status through send, and notes its charges for a controller in the ledger.
 func NewAdmission(store storage.Viewer, send step.Sender, ledger *Ledger) *Admission {
-	return &Admission{store: store, send: send, ledger: ledger, seed: maphash.MakeSeed()}
+	a := &Admission{store: store, send: send, ledger: ledger, seed: maphash.MakeSeed()}
+	for i := range a.turns {
+		a.turns[i] = make(chan struct{}, 1)
+	}
+	return a
 }
 
 // Mutates implements [resource.Mutator]: objects stay as they are.
@@ -72,9 +75,6 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 	if m == nil {
 		return nil
 	}
-	lock := &a.locks[maphash.String(a.seed, r.Namespace)%uint64(len(a.locks))]
-	lock.Lock()
-	defer lock.Unlock()
 	return a.charge(ctx, r, m)
 }
 
@@ -116,14 +116,38 @@ func charged(r *resource.AdmissionRequest) bool {
 	return false
 }
 
-// attempts at writing the status of a quota that others write at the same time.
-const attempts = 20
+const (
+	// attempts at writing the status of a quota while no other request changes it.
+	attempts = 3
+	// turn is how long a request waits for others that charge the same quotas. They
+	// may need as long as an admission webhook, which may be waiting for this request.
+	turn = 50 * time.Millisecond
+)
 
-// charge checks the quotas of a namespace and writes what they are charged.
+// await waits for the turn of a request that has met another one, for a while. Nothing
+// depends on it: the revision of a quota decides which of two requests has charged it.
+func (a *Admission) await(ctx context.Context, namespace string) (end func()) {
+	turns := a.turns[maphash.String(a.seed, namespace)%uint64(len(a.turns))]
+	timer := time.NewTimer(turn)
+	defer timer.Stop()
+	select {
+	case turns <- struct{}{}:
+		return func() { <-turns }
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return func() {}
+}
+
+// charge checks the quotas of a namespace and writes what they are charged. It holds no
+// lock meanwhile: where another request was first, it looks again.
 func (a *Admission) charge(ctx context.Context, r *resource.AdmissionRequest, m *meter) error {
 	done := map[string]bool{} // by name of the quota
-	var last error
-	for range attempts {
+	end := func() {}
+	defer func() { end() }()
+	noted := false
+	var failed string // the version of a quota that could not be written last
+	for failures := 0; ; {
 		view, err := a.store.View(ctx, 0)
 		if err != nil {
 			return apierrors.NewInternalError(err)
@@ -137,23 +161,37 @@ func (a *Admission) charge(ctx context.Context, r *resource.AdmissionRequest, m 
 		if r.DryRun || taken {
 			return nil
 		}
-		last = nil
-		for _, c := range charges {
-			quota := storage.Key{Bucket: bucket, Name: c.quota.Namespace + "/" + c.quota.Name}
-			a.ledger.note(object, quota, c.amounts, view.Revision(), time.Now())
-			if last = a.write(ctx, c, quota); last != nil {
-				break // somebody else may have written it: look again
-			}
-			done[c.quota.Name] = true
+		if len(charges) > 0 && !noted {
+			noted = true
+			r.Finish.Add(a.ledger.begin(object, time.Now()))
 		}
-		if last == nil || ctx.Err() != nil {
-			break
+		missed, err := a.writeAll(ctx, charges, object, view.Revision(), done)
+		if err == nil {
+			return nil
 		}
+		if version := missed.Name + "/" + missed.ResourceVersion; version != failed {
+			failed, failures = version, 0
+		}
+		if failures++; failures == attempts || ctx.Err() != nil {
+			return apierrors.NewInternalError(fmt.Errorf("charge the quotas of namespace %s: %w", r.Namespace, err))
+		}
+		end()
+		end = a.await(ctx, r.Namespace)
 	}
-	if last != nil {
-		return apierrors.NewInternalError(fmt.Errorf("charge the quotas of namespace %s: %w", r.Namespace, last))
+}
+
+// writeAll writes charges and notes those that it has written in done. It returns the first quota
+// that could not be written.
+func (a *Admission) writeAll(ctx context.Context, charges []dueCharge, object storage.Key, at storage.Revision, done map[string]bool) (*corev1.ResourceQuota, error) {
+	for _, c := range charges {
+		quota := storage.Key{Bucket: bucket, Name: c.quota.Namespace + "/" + c.quota.Name}
+		a.ledger.note(object, quota, c.amounts, at, time.Now())
+		if err := a.write(ctx, c, quota); err != nil {
+			return c.quota, err
+		}
+		done[c.quota.Name] = true
 	}
-	return nil
+	return nil, nil //nolint:nilnil // no quota, as none is missed
 }
 
 // dueCharge is a quota, with the status that it is going to have, and what that

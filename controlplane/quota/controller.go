@@ -40,6 +40,7 @@ type sample struct {
 var (
 	_ step.Controller = (*Controller)(nil)
 	_ step.Waker      = (*Controller)(nil)
+	_ step.Signaller  = (*Controller)(nil)
 )
 
 // NewController returns a controller that has seen nothing. The ledger is the
@@ -53,6 +54,10 @@ func NewController(catalog step.Catalog, ledger *Ledger) *Controller {
 func (c *Controller) forget() {
 	c.quotas, c.due, c.seen = map[string]step.KeySet{}, map[string]bool{}, map[storage.Key]sample{}
 }
+
+// OnSignal implements [step.Signaller]: charges of writes that have not happened are
+// taken back at once.
+func (c *Controller) OnSignal(signal func()) { c.ledger.signal = signal }
 
 // Name implements [step.Controller].
 func (*Controller) Name() string { return "resourcequota-controller" }

@@ -10,18 +10,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
-// patience is how long a charge waits for its object to be stored: longer than
-// any request takes.
+// patience is how long a charge waits for the object of a write whose outcome is not
+// known: longer than any request takes.
 const patience = time.Minute
 
 // Ledger holds what was charged for objects that are not stored yet. The zero
 // value is empty; it is safe for concurrent use.
 type Ledger struct {
+	// signal has the controller look at the charges. It is set before the first one; nil
+	// is not called.
+	signal func()
 	// pending is the number of charges, so that nobody takes the lock for none.
 	pending atomic.Int64
 
@@ -40,28 +44,65 @@ type charge struct {
 	amounts map[storage.Key]corev1.ResourceList
 	at      storage.Revision // of the store when it was made: the object comes later
 	made    time.Time
+	// writes is the number of writes that rely on it.
+	writes int
 }
 
 // open reports whether anything is charged that is not settled.
 func (l *Ledger) open() bool { return l.pending.Load() > 0 }
+
+// begin is called before the first note of a write. What it returns is called with the
+// outcome of the write.
+func (l *Ledger) begin(object storage.Key, now time.Time) func(resource.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.of(object, now)
+	c.writes++
+	return func(o resource.Outcome) { l.finish(c, o) }
+}
+
+// finish takes back what was charged for a write that has not happened, unless another
+// write of the object relies on it.
+func (l *Ledger) finish(c *charge, o resource.Outcome) {
+	if o != resource.NotStored {
+		return // it is settled with the object, or ends with patience
+	}
+	l.mu.Lock()
+	c.writes--
+	last := c.writes == 0
+	if last {
+		c.made = time.Time{}
+	}
+	l.mu.Unlock()
+	if last && l.signal != nil {
+		l.signal()
+	}
+}
+
+// of returns the charge of an object, a new one if there is none. The lock is held.
+func (l *Ledger) of(object storage.Key, now time.Time) *charge {
+	if l.charges == nil {
+		l.charges, l.full = map[storage.Key]*charge{}, firstFull
+	}
+	c := l.charges[object]
+	if c == nil {
+		if len(l.charges) >= l.full {
+			l.drop(now)
+			l.full = max(firstFull, 2*len(l.charges))
+		}
+		c = &charge{amounts: map[storage.Key]corev1.ResourceList{}, made: now}
+		l.charges[object] = c
+		l.pending.Store(int64(len(l.charges)))
+	}
+	return c
+}
 
 // note remembers a charge. What was charged before for an object of the same key
 // can no longer be for an object of its own; of both, the larger amounts count.
 func (l *Ledger) note(object, quota storage.Key, amounts corev1.ResourceList, at storage.Revision, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.charges == nil {
-		l.charges, l.full = map[storage.Key]*charge{}, firstFull
-	}
-	if len(l.charges) >= l.full {
-		l.drop(now)
-		l.full = max(firstFull, 2*len(l.charges))
-	}
-	c := l.charges[object]
-	if c == nil {
-		c = &charge{amounts: map[storage.Key]corev1.ResourceList{}}
-		l.charges[object] = c
-	}
+	c := l.of(object, now)
 	c.at, c.made = at, now
 	has := c.amounts[quota].DeepCopy()
 	if has == nil {
@@ -73,7 +114,6 @@ func (l *Ledger) note(object, quota storage.Key, amounts corev1.ResourceList, at
 		}
 	}
 	c.amounts[quota] = has
-	l.pending.Store(int64(len(l.charges)))
 }
 
 // settle forgets the charge for an object that was written at a revision.

@@ -327,6 +327,27 @@ func TestLedgerDropsUnsettledChargesInTime(t *testing.T) {
 	}
 }
 
+func TestLedgerTakesBackChargesOfWritesThatDidNotHappen(t *testing.T) {
+	t.Parallel()
+	signals := 0
+	l := &Ledger{signal: func() { signals++ }}
+	object, q := key("pods", "a"), key(bucket, "q")
+	one, other := l.begin(object, start), l.begin(object, start)
+	l.note(object, q, amounts("pods", "1"), 10, start)
+	one(resource.NotStored)
+	if expired := l.expire(start); len(expired) != 0 || signals != 0 {
+		t.Errorf("%v expired, %d signals: the other write relies on the charge", expired, signals)
+	}
+	other(resource.NotStored)
+	if expired := l.expire(start); len(expired) != 1 || signals != 1 || l.open() {
+		t.Errorf("%v expired, %d signals, open: %v", expired, signals, l.open())
+	}
+	l.begin(object, start)(resource.Unknown)
+	if expired := l.expire(start); len(expired) != 0 || !l.open() {
+		t.Errorf("%v expired: the write may have happened", expired)
+	}
+}
+
 func TestQuotaControllerRepeatsRefusedStatusWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -139,11 +139,8 @@ func (r *Runner) wait(ctx context.Context) {
 	}
 	ctx, wake := context.WithCancel(ctx)
 	defer wake()
-	r.begin(wake, idle)
-	for _, m := range r.controllers {
-		if m.sending.ended() { // before it could end this waiting
-			return
-		}
+	if !r.begin(wake, idle) {
+		return
 	}
 	batch, err := r.cursor.Next(ctx)
 	if err != nil {
@@ -152,25 +149,32 @@ func (r *Runner) wait(ctx context.Context) {
 	r.observe(batch)
 }
 
-// begin notes what ends a waiting, and whether nothing is left to do.
-func (r *Runner) begin(wake func(), idle bool) {
+// begin notes what ends a waiting, and whether nothing is left to do. It returns false
+// if there is a reason to look again already.
+func (r *Runner) begin(wake func(), idle bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.signal {
+		r.signal = false
+		return false
+	}
 	r.wake = wake
 	if !idle {
-		return
+		return true
 	}
 	r.idleAt = r.at
 	if r.rested != nil {
 		close(r.rested)
 		r.rested = nil
 	}
+	return true
 }
 
-// endWait makes Run look again.
+// endWait makes Run look again: now if it waits, else before it waits the next time.
 func (r *Runner) endWait() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.signal = true
 	if r.wake != nil {
 		r.wake()
 	}

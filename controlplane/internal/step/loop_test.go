@@ -264,3 +264,35 @@ func TestRunnerBacksOffForTheControllerThatFailsAlone(t *testing.T) {
 		}
 	})
 }
+
+// signalled is a sweeper that is stepped on a signal.
+type signalled struct {
+	sweeper
+	signal func()
+	steps  int
+}
+
+func (s *signalled) OnSignal(signal func()) { s.signal = signal }
+
+func (s *signalled) Step(view storage.View, now time.Time) []step.Request {
+	if s.steps++; s.steps == 2 {
+		s.signal() // while the runner does not wait
+	}
+	return s.sweeper.Step(view, now)
+}
+
+func TestRunStepsControllersOnSignal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHoldUp(t)
+		c := &signalled{sweeper: sweeper{bucket: "a"}}
+		h.runner = step.NewRunner(h.store, h.send, slog.New(slog.DiscardHandler), c)
+		h.start()
+		before := c.steps
+		c.signal()
+		synctest.Wait()
+		if got := c.steps - before; got != 2 {
+			t.Errorf("%d steps after a signal and one in between, want 2", got)
+		}
+	})
+}

@@ -37,6 +37,7 @@ type Runner struct {
 	idleAt storage.Revision // up to which nothing is left to do
 	rested chan struct{}    // closed when idleAt moves; nil while nobody waits
 	wake   func()           // ends the waiting that began last; nil before the first one
+	signal bool             // whether the next waiting ends at once
 }
 
 // NewRunner returns a runner that has seen nothing yet.
@@ -44,6 +45,9 @@ func NewRunner(store storage.Store, send Sender, log *slog.Logger, controllers .
 	r := &Runner{store: store, send: send, log: log}
 	for _, c := range controllers {
 		r.controllers = append(r.controllers, &member{Controller: c})
+		if s, ok := c.(Signaller); ok {
+			s.OnSignal(r.endWait)
+		}
 	}
 	return r
 }

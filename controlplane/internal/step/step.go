@@ -64,6 +64,14 @@ type Waker interface {
 	Wake() time.Time
 }
 
+// Signaller is a Controller that may have something to do because of what happens in this
+// process: nothing is written, and [Waker] could not know the time.
+type Signaller interface {
+	// OnSignal is called once, before anything else. signal has Step called soon; it
+	// may be called at any time, from any goroutine, and does not block.
+	OnSignal(signal func())
+}
+
 // Subject is what a request is about, for the controller that asked for it.
 type Subject struct {
 	// Key of the object whose state called for the request.
