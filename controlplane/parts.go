@@ -169,7 +169,7 @@ func (p *Plane) givenAdmission() resource.Admission {
 	if p.options.Admission == nil {
 		return nil
 	}
-	return thawing{p.options.Admission}
+	return decoding{p.options.Admission}
 }
 
 // Plugins returns the names of the admission plugins that a plane has and

@@ -7,7 +7,7 @@
 //   - a key that is added many times before it runs, runs once;
 //   - a key never runs twice at once: added while it runs, it runs again after;
 //   - no key is lost, and none starves: waiting counts as much as priority;
-//   - a key can come later ([Order].After), the earliest add wins;
+//   - a key can come later ([AddOptions].After), the earliest add wins;
 //   - failures back off per key ([Queue.Retry]) until they are forgotten
 //     ([Queue.Forget]) or given up;
 //   - every run knows its causes and how long the key waited.
@@ -75,7 +75,7 @@ type Options[K comparable] struct {
 	Observer Observer
 }
 
-// Order describes one add.
+// AddOptions describe one add.
 type AddOptions struct {
 	// After is how long to wait; 0 means run as soon as a worker is free.
 	After time.Duration

@@ -76,8 +76,8 @@ func Resources() []*resource.Resource {
 			Group: group, Version: "v1", Plural: "resourceslices", Cluster: true, Unconditional: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: defaultSlice, Prepare: prepareSlice, Validate: validateSlice, Warnings: warnOfSlice,
-			FieldRefusal: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s",
-			Columns:      kind.Columns("Name", "Node", "Driver", "Pool", "Age"),
+			FieldSelectorMessage: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s",
+			Columns:              kind.Columns("Name", "Node", "Driver", "Pool", "Age"),
 			Row: func(s slice) []any {
 				return []any{s.Name, kind.Value(s.Spec.NodeName), s.Spec.Driver, s.Spec.Pool.Name, kind.Age(s)}
 			},

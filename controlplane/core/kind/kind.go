@@ -91,10 +91,10 @@ type Of[T any, P Object[T]] struct {
 	// Columns and Row of the table; nil: name and age.
 	Columns []metav1.TableColumnDefinition
 	Row     func(P) []any
-	// Selectable fields besides name and namespace; FieldRefusal is that of
+	// Selectable fields besides name and namespace; FieldSelectorMessage is that of
 	// [resource.Version].
-	Selectable   []Selectable[P]
-	FieldRefusal string
+	Selectable           []Selectable[P]
+	FieldSelectorMessage string
 
 	// Unconditional admits updates without a resourceVersion, Creates admits a
 	// PUT that creates.
@@ -209,7 +209,7 @@ func (k Of[T, P]) Resource() *resource.Resource {
 		Subresources:         k.Subresources,
 		StrategicMerge:       true,
 		Deprecation:          k.Deprecation,
-		FieldSelectorMessage: k.FieldRefusal,
+		FieldSelectorMessage: k.FieldSelectorMessage,
 	}
 	if k.Row != nil {
 		docs := knownColumns()
