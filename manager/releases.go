@@ -73,6 +73,9 @@ func (r *releases) run(ctx context.Context, c client.Client, o Election) {
 // follow reads a watch to its end.
 func (r *releases) follow(stream watch.Interface) {
 	for event := range stream.ResultChan() {
+		if event.Type == watch.Bookmark { // a Lease with nothing but its revision
+			continue
+		}
 		lease, ok := event.Object.(*coordinationv1.Lease)
 		if !ok || event.Type != watch.Deleted && recordOf(lease).Holder != "" {
 			continue
