@@ -57,7 +57,7 @@ type Options struct {
 	BookmarkEvery   time.Duration
 }
 
-// Watched are the metrics of one watch.
+// WatchMetrics are the metrics of one watch.
 type WatchMetrics struct {
 	Events prometheus.Counter
 	Sizes  prometheus.Observer

@@ -217,14 +217,23 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 // list, in bytes.
 const maxItemHead = 8
 
-// table builds a Table of records.
-func (h *Handler) table(ctx context.Context, req *Request, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
+// tableOptions returns the options of a request for a Table.
+func tableOptions(req *Request) (*metav1.TableOptions, error) {
 	options := &metav1.TableOptions{}
 	if err := decodeQuery(req, options); err != nil {
 		return nil, err
 	}
 	if errs := metavalidation.ValidateTableOptions(options); len(errs) > 0 {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
+	}
+	return options, nil
+}
+
+// table builds a Table of records.
+func (h *Handler) table(ctx context.Context, req *Request, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
+	options, err := tableOptions(req)
+	if err != nil {
+		return nil, err
 	}
 	printer := v.Printer
 	if printer == nil {

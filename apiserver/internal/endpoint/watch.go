@@ -37,6 +37,9 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	}
 	out := &watchWriter{h: h, w: w, req: req, choice: choice, metrics: h.options.Watched(&req.Request)}
 	if choice.Shape == negotiate.Table {
+		if _, err := tableOptions(req); err != nil {
+			return err
+		}
 		if out.printer = req.Version.Printer; out.printer == nil {
 			out.printer = table.Default()
 		}

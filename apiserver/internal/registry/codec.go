@@ -159,6 +159,7 @@ type protoMarshaler interface {
 	Unmarshal([]byte) error
 }
 
+// MarshalProto returns an object as protobuf, without an envelope.
 func MarshalProto(obj resource.Object) ([]byte, error) {
 	m, ok := obj.(protoMarshaler)
 	if !ok {

@@ -31,6 +31,7 @@ func (wr *Write) PrepareUpdate(ctx context.Context, obj, old resource.Object) (r
 	return wr.AdmitRevision(ctx, obj, old)
 }
 
+// AdmitRevision runs mutating admission on an update whose managedFields are set already.
 func (wr *Write) AdmitRevision(ctx context.Context, obj, old resource.Object) (resource.Object, error) {
 	obj, err := wr.Admit(ctx, obj, old)
 	if err != nil {
