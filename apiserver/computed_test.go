@@ -94,6 +94,10 @@ func TestBackendsServeWhatTheyImplement(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d %s", step.method, step.path, got.code, got.body, step.code, step.want)
 		}
 	}
+	const tables = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	if got := send(t, rt, http.MethodGet, path+"?watch=true&includeObject=Everything", "", "Accept", tables); got.code != http.StatusBadRequest {
+		t.Errorf("a watch of tables with an invalid includeObject: %d %s", got.code, got.body)
+	}
 	found := send(t, rt, http.MethodGet, "/apis/example.com/v1", "").body
 	if want := `"verbs":["get","list","patch","update","watch"]`; !strings.Contains(found, want) {
 		t.Errorf("discovery lacks %s: %s", want, found)

@@ -18,7 +18,6 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
 )
@@ -172,16 +171,16 @@ func (c *backendHandler) watch(ctx context.Context, w *exchange.Writer, req *Req
 	if err != nil {
 		return err
 	}
+	out, err := c.h.newWatchWriter(w, req, choice)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.h.watchTimeout(options))
 	defer cancel()
 	defer context.AfterFunc(req.Served.Gone, cancel)()
 	events, err := b.Watch(ctx, &req.Request, options)
 	if err != nil {
 		return err
-	}
-	out := &watchWriter{h: c.h, w: w, req: req, choice: choice, printer: c.v.Printer, metrics: c.h.options.Watched(&req.Request)}
-	if out.printer == nil {
-		out.printer = table.Default()
 	}
 	if err := out.open(); err != nil {
 		return nil

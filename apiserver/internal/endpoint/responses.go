@@ -35,7 +35,11 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
 	case negotiate.Table:
-		t, err := h.table(ctx, req, choice, in, v, []*storage.Record{rec})
+		form, err := newTableForm(req, v)
+		if err != nil {
+			return err
+		}
+		t, err := h.table(ctx, form, choice, in, v, []*storage.Record{rec})
 		if err != nil {
 			return err
 		}
@@ -98,7 +102,11 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 	case negotiate.Metadata:
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%s)", in.ListKind))
 	case negotiate.Table:
-		t, err := h.table(ctx, req, choice, in, v, p.Records)
+		form, err := newTableForm(req, v)
+		if err != nil {
+			return err
+		}
+		t, err := h.table(ctx, form, choice, in, v, p.Records)
 		if err != nil {
 			return err
 		}
@@ -217,31 +225,33 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 // list, in bytes.
 const maxItemHead = 8
 
-// tableOptions returns the options of a request for a Table.
-func tableOptions(req *Request) (*metav1.TableOptions, error) {
+// tableForm is how the Tables of a request are made.
+type tableForm struct {
+	printer resource.Printer
+	include metav1.IncludeObjectPolicy
+}
+
+// newTableForm returns the form of Tables of a version that a request asks for.
+func newTableForm(req *Request, v *resource.Version) (tableForm, error) {
 	options := &metav1.TableOptions{}
 	if err := decodeQuery(req, options); err != nil {
-		return nil, err
+		return tableForm{}, err
 	}
 	if errs := metavalidation.ValidateTableOptions(options); len(errs) > 0 {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
+		return tableForm{}, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
 	}
-	return options, nil
+	form := tableForm{printer: v.Printer, include: options.IncludeObject}
+	if form.printer == nil {
+		form.printer = table.Default()
+	}
+	return form, nil
 }
 
 // table builds a Table of records.
-func (h *Handler) table(ctx context.Context, req *Request, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
-	options, err := tableOptions(req)
-	if err != nil {
-		return nil, err
-	}
-	printer := v.Printer
-	if printer == nil {
-		printer = table.Default()
-	}
+func (h *Handler) table(ctx context.Context, form tableForm, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
 	t := &metav1.Table{
 		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(choice)},
-		ColumnDefinitions: printer.Columns(),
+		ColumnDefinitions: form.printer.Columns(),
 		Rows:              make([]metav1.TableRow, 0, len(records)),
 	}
 	objects, err := h.registry.Objects(ctx, in, v, records)
@@ -249,17 +259,17 @@ func (h *Handler) table(ctx context.Context, req *Request, choice negotiate.Choi
 		return nil, err
 	}
 	for i, obj := range objects {
-		cells, err := printer.Cells(obj)
+		cells, err := form.printer.Cells(obj)
 		if err != nil {
 			return nil, err
 		}
 		row := metav1.TableRow{Cells: cells}
-		if options.IncludeObject != metav1.IncludeNone {
+		if form.include != metav1.IncludeNone {
 			value, err := h.registry.JSON(ctx, in, v, records[i])
 			if err != nil {
 				return nil, err
 			}
-			if options.IncludeObject != metav1.IncludeObject {
+			if form.include != metav1.IncludeObject {
 				value = metadataJSON(choice, value)
 			}
 			row.Object = runtime.RawExtension{Raw: value}

@@ -13,9 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
-	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
-	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
 )
@@ -35,14 +33,9 @@ func (h *Handler) watch(ctx context.Context, w *exchange.Writer, req *Request) e
 	if err != nil {
 		return err // a 500, as kube-apiserver answers
 	}
-	out := &watchWriter{h: h, w: w, req: req, choice: choice, metrics: h.options.Watched(&req.Request)}
-	if choice.Shape == negotiate.Table {
-		if _, err := tableOptions(req); err != nil {
-			return err
-		}
-		if out.printer = req.Version.Printer; out.printer == nil {
-			out.printer = table.Default()
-		}
+	out, err := h.newWatchWriter(w, req, choice)
+	if err != nil {
+		return err
 	}
 	run := &watchRun{h: h, sel: sel, out: out, replaced: req.Served.Gone}
 	stream := watch.Options{Matches: sel.Matches, After: after}

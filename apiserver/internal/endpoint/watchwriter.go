@@ -28,8 +28,8 @@ type watchWriter struct {
 	req     *Request
 	choice  negotiate.Choice
 	metrics WatchMetrics
-	// printer of a watch that is answered with tables.
-	printer resource.Printer
+	// form of a watch that is answered with tables.
+	form tableForm
 	// headed is set once the column definitions of the table were sent.
 	headed  bool
 	pending bool
@@ -40,6 +40,17 @@ type watchWriter struct {
 	// socket receives the frames instead of w, as messages that end at ends.
 	socket *websocket.Conn
 	ends   []int
+}
+
+// newWatchWriter returns a writer of the watch that req asks for. Nothing is sent yet.
+func (h *Handler) newWatchWriter(w *exchange.Writer, req *Request, choice negotiate.Choice) (*watchWriter, error) {
+	out := &watchWriter{h: h, w: w, req: req, choice: choice, metrics: h.options.Watched(&req.Request)}
+	if choice.Shape != negotiate.Table {
+		return out, nil
+	}
+	var err error
+	out.form, err = newTableForm(req, req.Version)
+	return out, err
 }
 
 // open sends the response headers.
@@ -164,7 +175,7 @@ func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Pieces, 
 }
 
 func (o *watchWriter) table(ctx context.Context, rec *storage.Record) ([]byte, error) {
-	t, err := o.h.table(ctx, o.req, o.choice, o.req.Served, o.req.Version, []*storage.Record{rec})
+	t, err := o.h.table(ctx, o.form, o.choice, o.req.Served, o.req.Version, []*storage.Record{rec})
 	if err != nil {
 		return nil, err
 	}
@@ -222,14 +233,14 @@ func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
 	}
 	empty := v.NewObject()
 	empty.SetResourceVersion(revision)
-	cells, err := o.printer.Cells(empty)
+	cells, err := o.form.printer.Cells(empty)
 	if err != nil {
 		return nil, err
 	}
 	return o.encodeTable(&metav1.Table{
 		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(o.choice)},
 		ListMeta:          metav1.ListMeta{ResourceVersion: revision},
-		ColumnDefinitions: o.printer.Columns(),
+		ColumnDefinitions: o.form.printer.Columns(),
 		Rows:              []metav1.TableRow{{Cells: cells, Object: runtime.RawExtension{Raw: raw}}},
 	})
 }
