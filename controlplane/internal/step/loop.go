@@ -60,6 +60,9 @@ func (r *Runner) Run(ctx context.Context) error {
 // round steps every controller that waits for nothing, and reports whether one of them
 // asked for a request.
 func (r *Runner) round(ctx context.Context) (acted bool, err error) {
+	r.mu.Lock()
+	r.signal = false // this round is the look that it asked for
+	r.mu.Unlock()
 	r.collect() // before what was written is observed: the next step is to see it
 	view, err := r.view(ctx)
 	if err != nil {
@@ -155,7 +158,6 @@ func (r *Runner) begin(wake func(), idle bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.signal {
-		r.signal = false
 		return false
 	}
 	r.wake = wake
