@@ -41,7 +41,13 @@ func apiOf(tb testing.TB, config *rest.Config) *api {
 // newPlane returns a plane in memory whose controllers act when told to.
 func newPlane(tb testing.TB) (*controlplane.Plane, *api) {
 	tb.Helper()
-	plane, err := controlplane.New(controlplane.Options{ManualControllers: true})
+	return planeOf(tb, controlplane.Options{ManualControllers: true})
+}
+
+// planeOf returns a plane with options, which is stopped at the end of the test.
+func planeOf(tb testing.TB, o controlplane.Options) (*controlplane.Plane, *api) {
+	tb.Helper()
+	plane, err := controlplane.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -152,19 +152,10 @@ func TestQuotaChargeHoldsUntilItsObjectIsStored(t *testing.T) {
 func TestQuotaIsNotChargedForWritesThatDoNotHappen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		plane, err := controlplane.New(controlplane.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := plane.Stop(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}()
+		plane, api := planeOf(t, controlplane.Options{})
 		if err := plane.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		api := apiOf(t, plane.RESTConfig())
 		const secrets = "/api/v1/namespaces/default/secrets"
 		api.must("POST", quotas, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {secrets: 3}}}")
 		if _, err := plane.Idle(t.Context()); err != nil {
@@ -212,7 +203,8 @@ func TestQuotaChargesWhileAnAdmissionWritesIntoTheNamespace(t *testing.T) {
 				api.must("POST", pods, pod(name))
 			}
 		}
-		plane, err := controlplane.New(controlplane.Options{ManualControllers: true, Disable: []string{"ServiceAccount"}, Admission: admitting(func(_ context.Context, r *resource.AdmissionRequest) error {
+		var plane *controlplane.Plane
+		plane, api = planeOf(t, controlplane.Options{ManualControllers: true, Disable: []string{"ServiceAccount"}, Admission: admitting(func(_ context.Context, r *resource.AdmissionRequest) error {
 			switch {
 			case api == nil || r.Operation == resource.Delete:
 			case r.Resource.Plural == "resourcequotas" && r.Subresource == "status" && r.User.Name == "system:apiserver":
@@ -222,15 +214,6 @@ func TestQuotaChargesWhileAnAdmissionWritesIntoTheNamespace(t *testing.T) {
 			}
 			return nil
 		})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := plane.Stop(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}()
-		api = apiOf(t, plane.RESTConfig())
 		api.must("POST", quotas, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 10}}}")
 		if _, err := plane.Settle(t.Context()); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func TestControllersGoOnWhileTheWriteOfOneHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		held := 0
-		plane, err := controlplane.New(controlplane.Options{Admission: admitting(func(ctx context.Context, r *resource.AdmissionRequest) error {
+		plane, api := planeOf(t, controlplane.Options{Admission: admitting(func(ctx context.Context, r *resource.AdmissionRequest) error {
 			if !strings.HasSuffix(r.User.Name, ":generic-garbage-collector") {
 				return nil
 			}
@@ -40,19 +40,9 @@ func TestControllersGoOnWhileTheWriteOfOneHangs(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := func() {
-			if err := plane.Stop(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}
-		defer stop()
 		if err := plane.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		api := apiOf(t, plane.RESTConfig())
 		owner := api.must("POST", configMaps, configMap("owner"))
 		api.must("POST", configMaps, configMap("child", ownedBy(owner, false)))
 		api.must("DELETE", configMaps+"/owner", "")
@@ -73,7 +63,9 @@ func TestControllersGoOnWhileTheWriteOfOneHangs(t *testing.T) {
 			t.Error("idle while a request is under way")
 		}
 		began := time.Now()
-		stop()
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
 		if d := time.Since(began); d > 0 {
 			t.Errorf("Stop took %v: it waits for what it has cancelled", d)
 		}
