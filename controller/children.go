@@ -120,7 +120,8 @@ func (c Children[T]) Apply(ctx context.Context, owner client.Object, desired []T
 }
 
 // Delete deletes all children of the set and is [Finalized] once none is left,
-// so that a finalizer can end with it; until then it comes back every two seconds, since children without an owner reference do not tell of their end.
+// so that a finalizer can end with it; until then it comes back every two seconds,
+// since children without an owner reference do not tell of their end.
 // Children with one need it only when their order or their end matters.
 func (c Children[T]) Delete(ctx context.Context, owner client.Object) (FinalizerResult, error) {
 	set, err := c.open(ctx, owner)

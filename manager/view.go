@@ -54,7 +54,7 @@ func (v *View) Client() client.Client { return v.client }
 // Cache of what the controllers of the view read.
 func (v *View) Cache() *cache.Cache { return v.copies }
 
-// Base implements controller.Manager.
+// Deps implements controller.Manager.
 func (v *View) Deps() controller.Deps {
 	deps := v.Manager.Deps()
 	deps.Client, deps.Informers = v.client, v.copies

@@ -67,12 +67,12 @@ type stored struct {
 	at          atomic.Int64 // the last revision that says what is installed
 }
 
-// While implements [resource.Definition].
+// Condition implements [resource.Definition].
 func (s *stored) Condition() storage.Condition {
 	return storage.Condition{Key: s.key, At: storage.Revision(s.at.Load())}
 }
 
-// Follow implements [resource.Definition].
+// WaitSynced implements [resource.Definition].
 func (s *stored) WaitSynced(ctx context.Context) error { return s.definitions.follow(ctx, s.key.Name) }
 
 // New returns definitions that know of nothing yet.
