@@ -6,6 +6,7 @@ package device
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -193,6 +194,11 @@ func newSelector(f *valid.Field, s *resourcev1.DeviceSelector) {
 	checkSelector(f, s, environment.NewExpressions)
 }
 
+// compiling is held while a selector is compiled: the process has one compiler of them, and
+// to check an expression, cel-go adds the names of types that it has found to the
+// environment, without a lock.
+var compiling sync.Mutex
+
 // checkSelector compiles the expression by which devices are selected.
 func checkSelector(f *valid.Field, s *resourcev1.DeviceSelector, in environment.Type) {
 	if s.CEL == nil {
@@ -204,7 +210,9 @@ func checkSelector(f *valid.Field, s *resourcev1.DeviceSelector, in environment.
 		at.TooLong("expression", longestSelector)
 		return
 	}
+	compiling.Lock()
 	result := dracel.GetCompiler(dracel.Features{EnableConsumableCapacity: true}).CompileCELExpression(text, dracel.Options{EnvType: &in})
+	compiling.Unlock()
 	switch err := result.Error; {
 	case err == nil && result.MaxCost > mostCost:
 		at.Forbidden("expression", "too complex, exceeds cost limit")

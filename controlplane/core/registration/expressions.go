@@ -46,8 +46,22 @@ func environments() *environment.EnvSet {
 
 // plain returns the compiler of expressions that use no variables.
 func (c *compilers) plain() admissioncel.Compiler {
-	c.once.Do(func() { c.shared = admissioncel.NewCompiler(environments()) })
+	c.once.Do(func() { c.shared = &serial{compiler: admissioncel.NewCompiler(environments())} })
 	return c.shared
+}
+
+// serial compiles one expression at a time: to check an expression, cel-go adds the names
+// of types that it has found to the environment, without a lock.
+type serial struct {
+	mu       sync.Mutex
+	compiler admissioncel.Compiler
+}
+
+// CompileCELExpression implements [admissioncel.Compiler].
+func (s *serial) CompileCELExpression(e admissioncel.ExpressionAccessor, o admissioncel.OptionalVariableDeclarations, mode environment.Type) admissioncel.CompilationResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compiler.CompileCELExpression(e, o, mode)
 }
 
 // stored tells in which environment an expression is compiled: one that was
