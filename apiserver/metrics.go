@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
+	"github.com/steer-dev/steer/apiserver/internal/watchserver"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -200,9 +201,9 @@ func (m *metrics) counters(r *resource.Resource, s series) counters {
 }
 
 // watch returns the metrics of one watch.
-func (m *metrics) watch(r *resource.Request) endpoint.WatchMetrics {
+func (m *metrics) watch(r *resource.Request) watchserver.Metrics {
 	group, version, plural := r.Resource.Group, r.Version.Name, r.Resource.Plural
-	return endpoint.WatchMetrics{Events: m.events.WithLabelValues(group, version, plural), Sizes: m.sizes.WithLabelValues(group, version, plural)}
+	return watchserver.Metrics{Events: m.events.WithLabelValues(group, version, plural), Sizes: m.sizes.WithLabelValues(group, version, plural)}
 }
 
 // liveMetrics computes metrics from the server's state when they are collected.

@@ -18,7 +18,6 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -167,42 +166,15 @@ func (c *backendHandler) watch(ctx context.Context, w *exchange.Writer, req *Req
 	if err != nil {
 		return err
 	}
-	options, _, err := c.h.listOptions(req)
+	options, sel, err := c.h.listOptions(req)
 	if err != nil {
 		return err
 	}
-	out, err := c.h.newWatchWriter(w, req, choice)
+	watch, err := c.h.newWatch(req, choice, options, sel)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.h.watchTimeout(options))
-	defer cancel()
-	defer context.AfterFunc(req.Served.Gone, cancel)()
-	events, err := b.Watch(ctx, &req.Request, options)
-	if err != nil {
-		return err
-	}
-	if err := out.open(); err != nil {
-		return nil
-	}
-	for event, err := range events {
-		frame := watch.Frame{Type: watch.Type(event.Type)}
-		if err == nil {
-			frame.Record, err = c.h.registry.TransientRecord(c.in, c.v, event.Object)
-		}
-		if err != nil {
-			frame = watch.Frame{Type: watch.Error, Err: err}
-		}
-		if frame.Type == watch.Bookmark {
-			n, _ := strconv.ParseInt(event.Object.GetResourceVersion(), 10, 64)
-			frame = watch.Frame{Type: watch.Bookmark, Revision: storage.Revision(n),
-				InitialEnd: event.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"}
-		}
-		if out.frame(ctx, frame) != nil || out.flush() != nil || err != nil {
-			return nil
-		}
-	}
-	return nil
+	return c.h.watches.ServeBackend(ctx, w, watch, &req.Request, b)
 }
 
 func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Request, b resource.Creater) error {

@@ -10,10 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,19 +20,16 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/body"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/internal/watchserver"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/apiserver/watch"
 )
 
 // Handler answers requests for resources. It is safe for concurrent use.
 type Handler struct {
-	registry    *registry.Registry
-	options     Options
-	scale       *registry.Served // the kind that Scale objects are decoded and encoded as
-	traffic     watch.Traffic
-	gatherTimer sharedTimer
-	chunks      chunkCache
-	buffers     sync.Pool // of *[]byte; a watch owns one while it has unwritten frames
+	registry *registry.Registry
+	options  Options
+	scale    *registry.Served // the kind that Scale objects are decoded and encoded as
+	watches  *watchserver.Server
 }
 
 // Options of a [Handler]. All fields are required; a limit of 0 means no limit.
@@ -44,7 +39,7 @@ type Options struct {
 	// objects.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
 	// Watched returns the metrics of one watch.
-	Watched func(r *resource.Request) WatchMetrics
+	Watched func(r *resource.Request) watchserver.Metrics
 	// Jitter returns a duration in [0, limit).
 	Jitter func(limit time.Duration) time.Duration
 	// Log receives failures that no client sees.
@@ -57,24 +52,12 @@ type Options struct {
 	BookmarkEvery   time.Duration
 }
 
-// WatchMetrics are the metrics of one watch.
-type WatchMetrics struct {
-	Events prometheus.Counter
-	Sizes  prometheus.Observer
-}
-
-// observe counts events that were written together. All watches of a resource share the
-// counters.
-func (w WatchMetrics) observe(sizes []int) {
-	w.Events.Add(float64(len(sizes)))
-	for _, size := range sizes {
-		w.Sizes.Observe(float64(size))
-	}
-}
-
 // New returns a handler.
 func New(o Options) *Handler {
-	return &Handler{registry: o.Registry, options: o, scale: newScaleKind(o.Registry)}
+	return &Handler{
+		registry: o.Registry, options: o, scale: newScaleKind(o.Registry),
+		watches: watchserver.New(watchserver.Options{Registry: o.Registry, Jitter: o.Jitter, MinWatch: o.MinWatch, BookmarkEvery: o.BookmarkEvery}),
+	}
 }
 
 // Serve answers a request whose resource is served.

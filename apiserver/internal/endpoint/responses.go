@@ -6,7 +6,6 @@ package endpoint
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,20 +13,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/apiserver/table"
 	"github.com/steer-dev/steer/storage"
 )
 
 // answerRecord answers with one object in the negotiated representation.
 func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, in *registry.Served, v *resource.Version, rec *storage.Record) error {
-	b := exchange.NewBody(2)
+	r := encode.Representation{Choice: choice, Served: in, Version: v}
 	switch choice.Shape {
 	case negotiate.MetadataList:
 		if !v.Typed() {
@@ -35,21 +33,22 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
 	case negotiate.Table:
-		form, err := newTableForm(req, v)
+		tables, err := newTables(req, v)
 		if err != nil {
 			return err
 		}
-		t, err := h.table(ctx, form, choice, in, v, []*storage.Record{rec})
+		t, err := tables.Records(ctx, h.registry, &r, []*storage.Record{rec})
 		if err != nil {
 			return err
 		}
 		t.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
 		return h.answerTable(w, req, choice, code, t)
 	}
-	object, err := h.encodeObject(ctx, choice, in, v, rec)
+	object, err := r.Object(ctx, h.registry, rec)
 	if err != nil {
 		return err
 	}
+	b := exchange.NewBody(2)
 	b.AddPieces(object)
 	if choice.Media == negotiate.Protobuf {
 		exchange.Send(w, req.HTTP, code, choice.Media.ContentType(), b)
@@ -58,55 +57,19 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 	return exchange.SendJSON(w, req.HTTP, code, choice, b)
 }
 
-// encodeObject returns one object, or its PartialObjectMetadata, with its type set: as
-// JSON, or as protobuf in its envelope.
-func (h *Handler) encodeObject(ctx context.Context, choice negotiate.Choice, in *registry.Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
-	whole := choice.Shape == negotiate.Whole
-	if choice.Media == negotiate.Protobuf {
-		if !whole {
-			raw, err := h.registry.MetadataProto(ctx, in, v, rec)
-			return wire.Pieces{Head: wire.Envelope(metaVersion(choice), "PartialObjectMetadata", raw)}, err
-		}
-		return h.registry.Proto(ctx, in, v, rec)
-	}
-	value, err := h.registry.JSON(ctx, in, v, rec)
-	if err != nil || whole {
-		return wire.Pieces{Head: value}, err
-	}
-	return wire.Pieces{Head: metadataJSON(choice, value)}, nil
-}
-
-func metaVersion(choice negotiate.Choice) string {
-	return metav1.GroupName + "/" + choice.MetaVersion
-}
-
-// metadataJSON returns the PartialObjectMetadata of an encoded object.
-func metadataJSON(choice negotiate.Choice, value []byte) []byte {
-	metadata := wire.Raw(value, "metadata")
-	if metadata == nil {
-		metadata = []byte("{}")
-	}
-	version := metaVersion(choice)
-	out := make([]byte, 0, len(metadata)+len(version)+64)
-	out = append(out, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
-	out = append(out, version...)
-	out = append(out, `","metadata":`...)
-	out = append(out, metadata...)
-	return append(out, '}')
-}
-
 // answerList answers with a page of objects in the negotiated representation.
 func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, p *registry.Page) error {
 	in, v := req.Served, req.Version
+	r := encode.Representation{Choice: choice, Served: in, Version: v}
 	switch choice.Shape {
 	case negotiate.Metadata:
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%s)", in.ListKind))
 	case negotiate.Table:
-		form, err := newTableForm(req, v)
+		tables, err := newTables(req, v)
 		if err != nil {
 			return err
 		}
-		t, err := h.table(ctx, form, choice, in, v, p.Records)
+		t, err := tables.Records(ctx, h.registry, &r, p.Records)
 		if err != nil {
 			return err
 		}
@@ -118,7 +81,7 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 	}
 	kind, apiVersion := in.ListKind, in.APIVersion(v)
 	if choice.Shape == negotiate.MetadataList {
-		kind, apiVersion = "PartialObjectMetadataList", metaVersion(choice)
+		kind, apiVersion = "PartialObjectMetadataList", choice.MetaAPIVersion()
 	}
 	if choice.Media == negotiate.Protobuf {
 		return h.answerProtoList(ctx, w, req, choice, p, kind, apiVersion)
@@ -136,7 +99,7 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		}
 		switch {
 		case choice.Shape == negotiate.MetadataList:
-			b.Add(metadataJSON(choice, value))
+			b.Add(r.Metadata(value))
 		case v.Typed():
 			open, rest := wire.Untyped(value)
 			b.Add(open)
@@ -225,105 +188,24 @@ func (h *Handler) answerProtoList(ctx context.Context, w *exchange.Writer, req *
 // list, in bytes.
 const maxItemHead = 8
 
-// tableForm is how the Tables of a request are made.
-type tableForm struct {
-	printer resource.Printer
-	include metav1.IncludeObjectPolicy
-}
-
-// newTableForm returns the form of Tables of a version that a request asks for.
-func newTableForm(req *Request, v *resource.Version) (tableForm, error) {
+// newTables returns the Tables of a version that a request asks for.
+func newTables(req *Request, v *resource.Version) (encode.Tables, error) {
 	options := &metav1.TableOptions{}
 	if err := decodeQuery(req, options); err != nil {
-		return tableForm{}, err
+		return encode.Tables{}, err
 	}
 	if errs := metavalidation.ValidateTableOptions(options); len(errs) > 0 {
-		return tableForm{}, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
+		return encode.Tables{}, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
 	}
-	form := tableForm{printer: v.Printer, include: options.IncludeObject}
-	if form.printer == nil {
-		form.printer = table.Default()
-	}
-	return form, nil
-}
-
-// table builds a Table of records.
-func (h *Handler) table(ctx context.Context, form tableForm, choice negotiate.Choice, in *registry.Served, v *resource.Version, records []*storage.Record) (*metav1.Table, error) {
-	t := &metav1.Table{
-		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(choice)},
-		ColumnDefinitions: form.printer.Columns(),
-		Rows:              make([]metav1.TableRow, 0, len(records)),
-	}
-	objects, err := h.registry.Objects(ctx, in, v, records)
-	if err != nil {
-		return nil, err
-	}
-	for i, obj := range objects {
-		cells, err := form.printer.Cells(obj)
-		if err != nil {
-			return nil, err
-		}
-		row := metav1.TableRow{Cells: cells}
-		if form.include != metav1.IncludeNone {
-			value, err := h.registry.JSON(ctx, in, v, records[i])
-			if err != nil {
-				return nil, err
-			}
-			if form.include != metav1.IncludeObject {
-				value = metadataJSON(choice, value)
-			}
-			row.Object = runtime.RawExtension{Raw: value}
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t, nil
+	return encode.NewTables(v, options.IncludeObject), nil
 }
 
 func (h *Handler) answerTable(w *exchange.Writer, req *Request, choice negotiate.Choice, code int, t *metav1.Table) error {
-	raw, err := tableJSON(t)
+	raw, err := encode.TableJSON(t)
 	if err != nil {
 		return err
 	}
 	b := exchange.NewBody(2)
 	b.Add(raw)
 	return exchange.SendJSON(w, req.HTTP, code, choice, b)
-}
-
-// tableJSON encodes a table. The objects in it are JSON already and are not validated
-// again.
-func tableJSON(t *metav1.Table) ([]byte, error) {
-	head := *t
-	head.Rows = []metav1.TableRow{}
-	raw, err := json.Marshal(&head)
-	if err != nil {
-		return nil, err
-	}
-	raw = bytes.TrimSuffix(raw, []byte("]}"))
-	for i := range t.Rows {
-		row := &t.Rows[i]
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		cells, err := json.Marshal(row.Cells)
-		if err != nil {
-			return nil, err
-		}
-		raw = append(raw, `{"cells":`...)
-		raw = append(raw, cells...)
-		if len(row.Conditions) > 0 {
-			conditions, err := json.Marshal(row.Conditions)
-			if err != nil {
-				return nil, err
-			}
-			raw = append(raw, `,"conditions":`...)
-			raw = append(raw, conditions...)
-		}
-		raw = append(raw, `,"object":`...)
-		if row.Object.Raw == nil {
-			raw = append(raw, "null"...)
-		}
-		raw = append(raw, row.Object.Raw...)
-		raw = append(raw, '}')
-	}
-	return append(raw, "]}"...), nil
 }

@@ -64,6 +64,9 @@ type Choice struct {
 // WholeProtobuf reports whether whole objects are encoded as protobuf.
 func (c Choice) WholeProtobuf() bool { return c.Media == Protobuf && c.Shape == Whole }
 
+// MetaAPIVersion returns the apiVersion of tables and metadata.
+func (c Choice) MetaAPIVersion() string { return metav1.GroupName + "/" + c.MetaVersion }
+
 // Offer is what an endpoint supports.
 type Offer struct {
 	// Protobuf of whole objects; that of metadata always exists.

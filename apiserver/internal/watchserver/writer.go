@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package endpoint
+package watchserver
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
@@ -21,15 +21,11 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// watchWriter writes watch frames in the negotiated representation.
-type watchWriter struct {
-	h       *Handler
-	w       *exchange.Writer
-	req     *Request
-	choice  negotiate.Choice
-	metrics WatchMetrics
-	// form of a watch that is answered with tables.
-	form tableForm
+// writer writes the frames of one watch in the negotiated representation.
+type writer struct {
+	server *Server
+	w      *exchange.Writer
+	req    *Request
 	// headed is set once the column definitions of the table were sent.
 	headed  bool
 	pending bool
@@ -42,24 +38,13 @@ type watchWriter struct {
 	ends   []int
 }
 
-// newWatchWriter returns a writer of the watch that req asks for. Nothing is sent yet.
-func (h *Handler) newWatchWriter(w *exchange.Writer, req *Request, choice negotiate.Choice) (*watchWriter, error) {
-	out := &watchWriter{h: h, w: w, req: req, choice: choice, metrics: h.options.Watched(&req.Request)}
-	if choice.Shape != negotiate.Table {
-		return out, nil
-	}
-	var err error
-	out.form, err = newTableForm(req, req.Version)
-	return out, err
-}
-
 // open sends the response headers.
-func (o *watchWriter) open() error {
+func (o *writer) open() error {
 	if o.socket != nil {
 		return nil
 	}
-	contentType := o.choice.Media.ContentType()
-	if o.choice.Media == negotiate.Protobuf {
+	contentType := o.req.Choice.Media.ContentType()
+	if o.req.Choice.Media == negotiate.Protobuf {
 		contentType += ";stream=watch"
 	}
 	o.w.Header().Set("Content-Type", contentType)
@@ -72,12 +57,12 @@ func (o *watchWriter) open() error {
 // receive in one pause, and less than the initial window of an HTTP/2 stream.
 const flushAt = 60 << 10
 
-func (o *watchWriter) flush() error {
+func (o *writer) flush() error {
 	if o.buffer != nil {
 		err := o.write()
 		if cap(*o.buffer) <= 2*flushAt {
 			*o.buffer = (*o.buffer)[:0]
-			o.h.buffers.Put(o.buffer)
+			o.server.buffers.Put(o.buffer)
 		}
 		if o.buffer = nil; err != nil {
 			return err
@@ -88,13 +73,13 @@ func (o *watchWriter) flush() error {
 		if o.socket == nil {
 			o.w.Flush()
 		}
-		o.metrics.observe(o.sizes)
+		o.req.Metrics.observe(o.sizes)
 		o.sizes = o.sizes[:0]
 	}
 	return nil
 }
 
-func (o *watchWriter) write() error {
+func (o *writer) write() error {
 	if o.socket != nil {
 		return o.writeMessages()
 	}
@@ -103,7 +88,7 @@ func (o *watchWriter) write() error {
 }
 
 // frame buffers one frame; an error means that the watch must end.
-func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
+func (o *writer) frame(ctx context.Context, f watch.Frame) error {
 	object, err := o.object(ctx, &f)
 	if err != nil {
 		// An object that cannot be encoded ends the watch with an ERROR event.
@@ -123,10 +108,10 @@ func (o *watchWriter) frame(ctx context.Context, f watch.Frame) error {
 	return nil
 }
 
-func (o *watchWriter) append(t watch.Type, object wire.Pieces) {
+func (o *writer) append(t watch.Type, object wire.Pieces) {
 	o.pending = true
 	if o.buffer == nil {
-		o.buffer, _ = o.h.buffers.Get().(*[]byte)
+		o.buffer, _ = o.server.buffers.Get().(*[]byte)
 		if o.buffer == nil {
 			o.buffer = new([]byte)
 		}
@@ -137,8 +122,8 @@ func (o *watchWriter) append(t watch.Type, object wire.Pieces) {
 	}
 }
 
-func (o *watchWriter) appendFrame(b []byte, t watch.Type, object wire.Pieces) []byte {
-	if o.choice.Media == negotiate.Protobuf {
+func (o *writer) appendFrame(b []byte, t watch.Type, object wire.Pieces) []byte {
+	if o.req.Choice.Media == negotiate.Protobuf {
 		return wire.AppendEvent(b, string(t), object, o.socket == nil) // a WebSocket message needs no length prefix
 	}
 	b = append(b, `{"type":"`...)
@@ -149,7 +134,7 @@ func (o *watchWriter) appendFrame(b []byte, t watch.Type, object wire.Pieces) []
 }
 
 // object returns the encoded object of a frame.
-func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Pieces, error) {
+func (o *writer) object(ctx context.Context, f *watch.Frame) (wire.Pieces, error) {
 	switch f.Type {
 	case watch.Error:
 		status, err := o.status(f.Err)
@@ -167,15 +152,15 @@ func (o *watchWriter) object(ctx context.Context, f *watch.Frame) (wire.Pieces, 
 			Value: wire.Restamp(rec.Value, rec.Stamp, int64(f.Revision)),
 		}
 	}
-	if o.choice.Shape == negotiate.Table {
+	if o.req.Choice.Shape == negotiate.Table {
 		table, err := o.table(ctx, rec)
 		return wire.Pieces{Head: table}, err
 	}
-	return o.h.encodeObject(ctx, o.choice, o.req.Served, o.req.Version, rec)
+	return o.req.Object(ctx, o.server.options.Registry, rec)
 }
 
-func (o *watchWriter) table(ctx context.Context, rec *storage.Record) ([]byte, error) {
-	t, err := o.h.table(ctx, o.form, o.choice, o.req.Served, o.req.Version, []*storage.Record{rec})
+func (o *writer) table(ctx context.Context, rec *storage.Record) ([]byte, error) {
+	t, err := o.req.Tables.Records(ctx, o.server.options.Registry, &o.req.Representation, []*storage.Record{rec})
 	if err != nil {
 		return nil, err
 	}
@@ -184,17 +169,17 @@ func (o *watchWriter) table(ctx context.Context, rec *storage.Record) ([]byte, e
 }
 
 // encodeTable encodes a table; only the first one of a watch has column definitions.
-func (o *watchWriter) encodeTable(t *metav1.Table) ([]byte, error) {
+func (o *writer) encodeTable(t *metav1.Table) ([]byte, error) {
 	if o.headed {
 		t.ColumnDefinitions = nil
 	}
 	o.headed = true
-	return tableJSON(t)
+	return encode.TableJSON(t)
 }
 
-func (o *watchWriter) status(err error) ([]byte, error) {
-	status := o.h.Status(o.req, err)
-	if o.choice.Media != negotiate.Protobuf {
+func (o *writer) status(err error) ([]byte, error) {
+	status := o.req.Status(err)
+	if o.req.Choice.Media != negotiate.Protobuf {
 		return json.Marshal(status)
 	}
 	raw, err := status.Marshal()
@@ -202,7 +187,7 @@ func (o *watchWriter) status(err error) ([]byte, error) {
 }
 
 // bookmark returns an object of the watched kind that has only a resourceVersion.
-func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
+func (o *writer) bookmark(f *watch.Frame) ([]byte, error) {
 	revision := strconv.FormatInt(int64(f.Revision), 10)
 	in, v := o.req.Served, o.req.Version
 	var annotations map[string]string
@@ -210,12 +195,12 @@ func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
 		annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	kind, apiVersion := in.Kind, in.APIVersion(v)
-	if o.choice.Shape != negotiate.Whole {
-		kind, apiVersion = "PartialObjectMetadata", metaVersion(o.choice)
+	if o.req.Choice.Shape != negotiate.Whole {
+		kind, apiVersion = "PartialObjectMetadata", o.req.Choice.MetaAPIVersion()
 	}
-	if o.choice.Media == negotiate.Protobuf {
+	if o.req.Choice.Media == negotiate.Protobuf {
 		var obj resource.Object = &metav1.PartialObjectMetadata{}
-		if o.choice.Shape == negotiate.Whole {
+		if o.req.Choice.Shape == negotiate.Whole {
 			obj = v.NewObject()
 		}
 		obj.SetResourceVersion(revision)
@@ -228,19 +213,14 @@ func (o *watchWriter) bookmark(f *watch.Frame) ([]byte, error) {
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: revision, Annotations: annotations},
 	}
 	raw, err := json.Marshal(partial)
-	if err != nil || o.choice.Shape != negotiate.Table {
+	if err != nil || o.req.Choice.Shape != negotiate.Table {
 		return raw, err
 	}
 	empty := v.NewObject()
 	empty.SetResourceVersion(revision)
-	cells, err := o.form.printer.Cells(empty)
+	t, err := o.req.Tables.Row(&o.req.Representation, empty, raw)
 	if err != nil {
 		return nil, err
 	}
-	return o.encodeTable(&metav1.Table{
-		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: metaVersion(o.choice)},
-		ListMeta:          metav1.ListMeta{ResourceVersion: revision},
-		ColumnDefinitions: o.form.printer.Columns(),
-		Rows:              []metav1.TableRow{{Cells: cells, Object: runtime.RawExtension{Raw: raw}}},
-	})
+	return o.encodeTable(t)
 }

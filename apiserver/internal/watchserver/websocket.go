@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package endpoint
+package watchserver
 
 import (
 	"context"
@@ -38,14 +38,14 @@ func webSocketRequest(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 
 // serveWebSocket sends a watch over a WebSocket, one message per event, until the watch
 // or the client ends it. Messages of the client are dropped.
-func (r *watchRun) serveWebSocket(ctx context.Context, w http.ResponseWriter) error {
+func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter) error {
 	r.out.w.Code = http.StatusBadRequest // replaced if the handshake succeeds
 	var err error
 	websocket.Handler(func(ws *websocket.Conn) {
 		r.out.w.Code = http.StatusSwitchingProtocols
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		if ws.PayloadType = websocket.TextFrame; r.out.choice.Media == negotiate.Protobuf {
+		if ws.PayloadType = websocket.TextFrame; r.out.req.Choice.Media == negotiate.Protobuf {
 			ws.PayloadType = websocket.BinaryFrame
 		}
 		r.out.socket = ws
@@ -63,7 +63,7 @@ func (r *watchRun) serveWebSocket(ctx context.Context, w http.ResponseWriter) er
 }
 
 // writeMessages sends the buffered frames, one message each.
-func (o *watchWriter) writeMessages() error {
+func (o *writer) writeMessages() error {
 	if err := o.socket.SetWriteDeadline(time.Now().Add(exchange.WriteTimeout)); err != nil {
 		return err
 	}

@@ -1,17 +1,16 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package endpoint
+package watchserver
 
 import (
 	"context"
 	"slices"
 	"sync"
 
+	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
-	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
-	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/apiserver/watch"
 )
 
@@ -31,26 +30,18 @@ type chunkCache struct {
 
 // chunk is an encoded sequence of watch events. It is immutable.
 type chunk struct {
-	form   representation
+	as     encode.Representation
 	frames []watch.Frame
 	bytes  []byte
 	sizes  []int // of the encoded objects, in bytes
 }
 
-// representation is how watches encode objects. Two watches share bytes if theirs are
-// equal.
-type representation struct {
-	choice  negotiate.Choice
-	served  *registry.Served
-	version *resource.Version
-}
-
 // find returns a cached chunk that encodes a prefix of frames, or nil.
-func (c *chunkCache) find(f representation, frames []watch.Frame) *chunk {
+func (c *chunkCache) find(as encode.Representation, frames []watch.Frame) *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.last {
-		if k != nil && len(k.frames) <= len(frames) && k.form == f && slices.EqualFunc(k.frames, frames[:len(k.frames)], sameFrame) {
+		if k != nil && len(k.frames) <= len(frames) && k.as == as && slices.EqualFunc(k.frames, frames[:len(k.frames)], sameFrame) {
 			return k
 		}
 	}
@@ -71,17 +62,16 @@ func (c *chunkCache) add(k *chunk) {
 // chunk writes the events of one chunk, encoded here or by another watch, and returns
 // how many frames it covers; 0 if they must be written one by one. Frames are those of
 // changes.
-func (o *watchWriter) chunk(ctx context.Context, frames []watch.Frame) (int, error) {
-	if o.socket != nil || o.choice.Shape == negotiate.Table {
+func (o *writer) chunk(ctx context.Context, frames []watch.Frame) (int, error) {
+	if o.socket != nil || o.req.Choice.Shape == negotiate.Table {
 		return 0, nil // WebSocket messages are framed one by one, and only the first table has column definitions
 	}
-	f := representation{o.choice, o.req.Served, o.req.Version}
-	k := o.h.chunks.find(f, frames)
+	k := o.server.chunks.find(o.req.Representation, frames)
 	if k == nil {
-		if k = o.encode(ctx, f, frames); k == nil {
+		if k = o.encode(ctx, frames); k == nil {
 			return 0, nil
 		}
-		o.h.chunks.add(k)
+		o.server.chunks.add(k)
 	}
 	if _, err := o.w.Write(k.bytes); err != nil {
 		return 0, err
@@ -92,9 +82,9 @@ func (o *watchWriter) chunk(ctx context.Context, frames []watch.Frame) (int, err
 }
 
 // encode makes a chunk of the first frames; nil if one of them cannot be encoded.
-func (o *watchWriter) encode(ctx context.Context, f representation, frames []watch.Frame) *chunk {
+func (o *writer) encode(ctx context.Context, frames []watch.Frame) *chunk {
 	objects, size := make([]wire.Pieces, 0, len(frames)), 0
-	k := &chunk{form: f, sizes: make([]int, 0, len(frames))}
+	k := &chunk{as: o.req.Representation, sizes: make([]int, 0, len(frames))}
 	for i := range frames {
 		object, err := o.object(ctx, &frames[i])
 		if err != nil {

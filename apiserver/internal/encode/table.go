@@ -1,0 +1,119 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/steer-dev/steer/apiserver/internal/registry"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/apiserver/table"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Tables makes the Tables of one request.
+type Tables struct {
+	printer resource.Printer
+	include metav1.IncludeObjectPolicy
+}
+
+// NewTables returns Tables of a version, whose rows include what the policy says: the
+// metadata of their objects by default.
+func NewTables(v *resource.Version, include metav1.IncludeObjectPolicy) Tables {
+	t := Tables{printer: v.Printer, include: include}
+	if t.printer == nil {
+		t.printer = table.Default()
+	}
+	return t
+}
+
+// Records returns a Table with a row for each record.
+func (t Tables) Records(ctx context.Context, from *registry.Registry, r *Representation, records []*storage.Record) (*metav1.Table, error) {
+	out := &metav1.Table{
+		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: r.Choice.MetaAPIVersion()},
+		ColumnDefinitions: t.printer.Columns(),
+		Rows:              make([]metav1.TableRow, 0, len(records)),
+	}
+	objects, err := from.Objects(ctx, r.Served, r.Version, records)
+	if err != nil {
+		return nil, err
+	}
+	for i, obj := range objects {
+		cells, err := t.printer.Cells(obj)
+		if err != nil {
+			return nil, err
+		}
+		row := metav1.TableRow{Cells: cells}
+		if t.include != metav1.IncludeNone {
+			value, err := from.JSON(ctx, r.Served, r.Version, records[i])
+			if err != nil {
+				return nil, err
+			}
+			if t.include != metav1.IncludeObject {
+				value = r.Metadata(value)
+			}
+			row.Object = runtime.RawExtension{Raw: value}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, nil
+}
+
+// Row returns a Table of one row: the cells of obj beside an object in JSON.
+func (t Tables) Row(r *Representation, obj resource.Object, object []byte) (*metav1.Table, error) {
+	cells, err := t.printer.Cells(obj)
+	if err != nil {
+		return nil, err
+	}
+	return &metav1.Table{
+		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: r.Choice.MetaAPIVersion()},
+		ListMeta:          metav1.ListMeta{ResourceVersion: obj.GetResourceVersion()},
+		ColumnDefinitions: t.printer.Columns(),
+		Rows:              []metav1.TableRow{{Cells: cells, Object: runtime.RawExtension{Raw: object}}},
+	}, nil
+}
+
+// TableJSON encodes a table. The objects in it are JSON already and are not validated
+// again.
+func TableJSON(t *metav1.Table) ([]byte, error) {
+	head := *t
+	head.Rows = []metav1.TableRow{}
+	raw, err := json.Marshal(&head)
+	if err != nil {
+		return nil, err
+	}
+	raw = bytes.TrimSuffix(raw, []byte("]}"))
+	for i := range t.Rows {
+		row := &t.Rows[i]
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		cells, err := json.Marshal(row.Cells)
+		if err != nil {
+			return nil, err
+		}
+		raw = append(raw, `{"cells":`...)
+		raw = append(raw, cells...)
+		if len(row.Conditions) > 0 {
+			conditions, err := json.Marshal(row.Conditions)
+			if err != nil {
+				return nil, err
+			}
+			raw = append(raw, `,"conditions":`...)
+			raw = append(raw, conditions...)
+		}
+		raw = append(raw, `,"object":`...)
+		if row.Object.Raw == nil {
+			raw = append(raw, "null"...)
+		}
+		raw = append(raw, row.Object.Raw...)
+		raw = append(raw, '}')
+	}
+	return append(raw, "]}"...), nil
+}
