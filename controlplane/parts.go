@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/apiservice"
@@ -43,11 +45,12 @@ import (
 
 // parts returns all parts of the plane, those that [Options.Disable] names as well, and
 // the authenticator of its server, which verifies the tokens of one of them.
-func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error) {
+func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (part.List, *authenticator, error) {
 	o, server := &p.options, p.server
 	d := part.Deps{
 		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send,
 		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.progress.checks(),
+		Metrics: metrics, Log: o.Log,
 	}
 	tokens := p.tokens()
 	authentication := newAuthenticator(p.keys, o.Authentication, tokens)

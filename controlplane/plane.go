@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/apiserver"
@@ -153,15 +154,19 @@ func (p *Plane) declare() (part.List, *authenticator, error) {
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
 	}
+	metrics := o.Metrics
+	if metrics == nil {
+		metrics = prometheus.NewRegistry()
+	}
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authorizer: p.authorizer, Classify: flow.NewClassifier(p.store).Classify,
-		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
+		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: metrics, Log: o.Log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("controlplane: make the server: %w", err)
 	}
 	p.server = server
-	return p.parts(roles)
+	return p.parts(roles, metrics)
 }
 
 // Start listens, if asked to, and runs the built-in controllers. It returns when

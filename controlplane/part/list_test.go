@@ -6,11 +6,13 @@ package part_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver"
@@ -201,5 +203,22 @@ func TestCatalogFollowsTheServer(t *testing.T) {
 	server.Remove("example.com", "gears")
 	if len(slices.Collect(catalog.Resources())) != 0 {
 		t.Error("what was removed is in the catalog")
+	}
+}
+
+func TestDepsMeasureAndLogOnlyWhereThereIsSomethingToReceiveIt(t *testing.T) {
+	t.Parallel()
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "steer_test_total"})
+	var none part.Deps
+	none.Measure(counter)
+	none.Logger().Info("nothing")
+	registry := prometheus.NewRegistry()
+	some := part.Deps{Metrics: registry, Log: slog.New(slog.DiscardHandler)}
+	some.Measure(counter)
+	if families, err := registry.Gather(); err != nil || len(families) != 1 {
+		t.Errorf("%d families, %v", len(families), err)
+	}
+	if some.Logger() != some.Log {
+		t.Error("another logger than the one given")
 	}
 }

@@ -18,8 +18,11 @@ package part
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -44,6 +47,26 @@ type Deps struct {
 	Entropy apiserver.Entropy
 	// Progress of the control plane, for health checks.
 	Progress Progress
+	// Metrics receives what the parts measure, under the names of kube-apiserver; see
+	// [Deps.Measure]. nil: nothing is registered.
+	Metrics prometheus.Registerer
+	// Log receives what no client sees. nil: discarded.
+	Log *slog.Logger
+}
+
+// Measure registers collectors of a part. It panics if one of that name is registered.
+func (d *Deps) Measure(collectors ...prometheus.Collector) {
+	if d.Metrics != nil {
+		d.Metrics.MustRegister(collectors...)
+	}
+}
+
+// Logger returns the log of a part, never nil.
+func (d *Deps) Logger() *slog.Logger {
+	if d.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return d.Log
 }
 
 // Progress is how far a control plane has come. Each function returns nil, or why a check
