@@ -40,9 +40,47 @@
 //	@protobuf                send the body as protobuf
 //	@compact                 drop the server's history first (see [Target.Compact])
 //	@setup                   the answer is of no interest: check only that it is below 400
+//	@settle                  wait until what the request changed is in force (see [Target.Settle])
+//	@sent PATH...            show only these fields of what webhooks were sent (nothing: show none of it)
 //
 // A line "@admission PLUGIN..." before the first request names admission plugins that
-// the conversation needs and that kube-apiserver does not enable by default.
+// the conversation needs and that kube-apiserver does not enable by default. A line
+// "@alone" says that it needs a server of its own.
+//
+// A section with the suffix ".webhook" describes one path of a webhook server, which
+// listens on loopback, with TLS, while the conversation lasts. In requests ${webhook_url} is
+// its URL, ${webhook_ca} the certificate that signed its own, as caBundle, ${webhook_port} its
+// port; ${webhook_expired_url} is the URL of the same server with an expired certificate and
+// ${webhook_other_ca} a certificate that signed neither. They are valid for 127.0.0.1
+// and webhook.default.svc. The section is the review that the server answers, in YAML; apiVersion,
+// kind and uid are those of the request unless written, allowed is true, and a patch is
+// written as a list. The objects of a ConversionReview are converted by the directives below:
+//
+//	-- add-label.webhook --
+//	response:
+//	  patch:
+//	  - {op: add, path: /metadata/labels, value: {a: b}}
+//	-- slow-and-wrong.webhook --
+//	@wait 2s
+//	@status 500
+//	@raw
+//
+//	this is not JSON
+//
+// Directives of a webhook, before an empty line:
+//
+//	@status CODE             answer with this code
+//	@header NAME: VALUE      and this header
+//	@raw                     send the body as written
+//	@wait DURATION           answer late
+//	@hangup                  close the connection without an answer
+//	@concurrent              the server calls it beside others: sort the calls
+//	@rename V FIELD W FIELD  a field of version V is another one of version W
+//	@overwrite FIELD=VALUE   set a field of each converted object (null: remove it)
+//	@lose N                  leave out the last N objects
+//
+// What the server was sent is part of the answer of the request that caused it. A line
+// "@sent PATH..." before the first request holds for all requests without that directive.
 //
 // A PATH is a dotted path of field names; it passes through lists, and [K=V]
 // after a name picks elements. A backslash before a dot makes it part of a

@@ -23,7 +23,7 @@ const shownHeaders = "Content-Type Location Retry-After Warning"
 
 var (
 	uidPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	timePattern   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	timePattern   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 	agePattern    = regexp.MustCompile(`^(\d+(ms|s|m|h|d|y))+$`)
 	hostPort      = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	tokenVolume   = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
@@ -48,6 +48,16 @@ type normaliser struct {
 	// versions are the resource versions of an object by uid, in the order in which
 	// they occurred.
 	versions map[string][]string
+	// hidden are values of this run, replaced by the names of their variables; port is
+	// the port of the webhook server.
+	hidden *strings.Replacer
+	port   string
+}
+
+// hide replaces the address and the certificates of the webhook server.
+func (n *normaliser) hide(s *webhookServer) {
+	n.port = s.port
+	n.hidden = strings.NewReplacer(s.authority, "<ca>", s.stranger, "<other ca>", "svc:"+s.port, "svc:<port>", "localhost:"+s.port, "<localhost>")
 }
 
 func newNormaliser(script *Script) *normaliser {
@@ -188,6 +198,10 @@ func (n *normaliser) walk(value any, key string) any {
 		sortCauses(changed)
 		sortResources(changed)
 		return changed
+	case float64:
+		if n.port != "" && strconv.FormatFloat(typed, 'f', -1, 64) == n.port {
+			return "<port>"
+		}
 	}
 	return value
 }
@@ -307,6 +321,9 @@ func (n *normaliser) managedFields(entries []any) any {
 
 // text replaces the parts of a string that vary between runs.
 func (n *normaliser) text(s string) string {
+	if n.hidden != nil {
+		s = n.hidden.Replace(s)
+	}
 	s = tokenPattern.ReplaceAllStringFunc(s, token)
 	s = uidPattern.ReplaceAllStringFunc(s, func(uid string) string {
 		if strings.Contains(n.source, uid) {

@@ -42,6 +42,10 @@ type Target struct {
 	// StreamWait bounds how long a watch may be silent before it is closed. 0 means 10
 	// seconds.
 	StreamWait time.Duration
+	// Settle is how long the server needs until a change of a webhook configuration, a
+	// policy or a parameter is in force: requests with @settle wait so long. 0: it is in
+	// force when its answer is sent.
+	Settle time.Duration
 }
 
 // Answer is the answer to one request of a script.
@@ -57,7 +61,16 @@ type Answer struct {
 // request could not be sent, its answer is the error, and the run continues. The error
 // of Run is that of a cancelled context.
 func (t *Target) Run(ctx context.Context, script *Script) ([]Answer, error) {
-	r := &runner{target: t, norm: newNormaliser(script), vars: map[string]string{}}
+	r := &runner{target: t, norm: newNormaliser(script), vars: map[string]string{}, sent: &script.sent}
+	if len(script.Webhooks) > 0 {
+		hooks, err := startWebhooks(script, r.expand)
+		if err != nil {
+			return nil, fmt.Errorf("conversation %s: start the webhook server: %w", script.Name, err)
+		}
+		defer hooks.close()
+		r.hooks, r.vars = hooks, hooks.vars()
+		r.norm.hide(hooks)
+	}
 	answers := make([]Answer, 0, len(script.Steps))
 	for _, step := range script.Steps {
 		answer := r.run(ctx, step)
@@ -74,6 +87,9 @@ type runner struct {
 	target *Target
 	norm   *normaliser
 	vars   map[string]string
+	// hooks is nil if the conversation has no webhooks.
+	hooks *webhookServer
+	sent  *sent
 }
 
 func (r *runner) run(ctx context.Context, step *Step) Answer {
@@ -94,7 +110,14 @@ func (r *runner) run(ctx context.Context, step *Step) Answer {
 			r.vars[c.name] = fmt.Sprint(found[len(found)-1])
 		}
 	}
-	text := r.norm.answer(step, reply)
+	text := r.answer(step, reply)
+	if step.settle && r.target.Settle > 0 {
+		select {
+		case <-time.After(r.target.Settle):
+		case <-ctx.Done():
+		}
+		r.calls() // of requests that the server sends by itself
+	}
 	if step.setup {
 		if reply.code < 400 {
 			return Answer{Step: step, Text: "(done)\n"}
@@ -104,6 +127,32 @@ func (r *runner) run(ctx context.Context, step *Step) Answer {
 	return Answer{Step: step, Text: text}
 }
 
+// answer formats a reply and what webhooks were sent before it.
+func (r *runner) answer(step *Step, reply *reply) string {
+	show := cmp.Or(step.sent, r.sent)
+	calls := r.calls()
+	if show.nothing {
+		calls = nil
+	}
+	// What webhooks were sent is older than the answer: its versions come first.
+	for _, call := range calls {
+		r.norm.learn(call.review)
+	}
+	text := r.norm.answer(step, reply)
+	for _, call := range calls {
+		text += fmt.Sprintf("(sent to a webhook) %s\n", r.norm.text(call.line))
+		text += r.norm.document(&Step{keep: show.keep}, call.review)
+	}
+	return text
+}
+
+func (r *runner) calls() []call {
+	if r.hooks == nil {
+		return nil
+	}
+	return r.hooks.take()
+}
+
 // exchangeUntil repeats the request until its condition holds or Patience ends; it
 // returns the last answer.
 func (r *runner) exchangeUntil(ctx context.Context, step *Step) (*reply, error) {
@@ -111,6 +160,7 @@ func (r *runner) exchangeUntil(ctx context.Context, step *Step) (*reply, error) 
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
 	for {
+		r.calls()
 		reply, err := r.exchange(ctx, step)
 		if step.until == nil || err == nil && step.until.holds(reply) || time.Now().After(deadline) {
 			return reply, err

@@ -31,7 +31,14 @@ type Script struct {
 	// Admission lists the admission plugins that the conversation needs and that
 	// kube-apiserver does not enable by default.
 	Admission []string
-	Steps     []*Step
+	// Alone says that the conversation needs a server of its own, because what it
+	// configures concerns requests of other conversations.
+	Alone bool
+	// Webhooks are answered by a server that runs during the conversation.
+	Webhooks []*Webhook
+	Steps    []*Step
+
+	sent sent
 }
 
 // Step is one request of a [Script].
@@ -59,6 +66,22 @@ type Step struct {
 	protobuf bool
 	compact  bool
 	setup    bool
+	settle   bool
+	sent     *sent
+}
+
+// sent selects what is shown of the requests that webhooks received.
+type sent struct {
+	nothing bool
+	keep    []path
+}
+
+func parseSent(text string) *sent {
+	s := &sent{nothing: text == "nothing"}
+	for _, field := range strings.Fields(text) {
+		s.keep = append(s.keep, parsePath(field))
+	}
+	return s
 }
 
 type capture struct {
@@ -103,6 +126,12 @@ func Parse(name string, data []byte) (*Script, error) {
 		if plugins, ok := strings.CutPrefix(line, "@admission "); ok {
 			script.Admission = append(script.Admission, strings.Fields(plugins)...)
 		}
+		if strings.TrimSpace(line) == "@alone" {
+			script.Alone = true
+		}
+		if fields, ok := strings.CutPrefix(line, "@sent "); ok {
+			script.sent = *parseSent(strings.TrimSpace(fields))
+		}
 	}
 	byName := map[string]*Step{}
 	for _, file := range archive.Files {
@@ -113,6 +142,14 @@ func Parse(name string, data []byte) (*Script, error) {
 		}
 		if base, ok := strings.CutSuffix(file.Name, OwnSuffix); ok && byName[base] != nil {
 			byName[base].Own = text
+			continue
+		}
+		if path, ok := strings.CutSuffix(file.Name, WebhookSuffix); ok {
+			hook, err := parseWebhook(path, text)
+			if err != nil {
+				return nil, fmt.Errorf("webhook %q: %w", path, err)
+			}
+			script.Webhooks = append(script.Webhooks, hook)
 			continue
 		}
 		if byName[file.Name] != nil {
@@ -133,6 +170,9 @@ func (s *Script) Format() []byte {
 	archive := &txtar.Archive{Comment: []byte(s.Comment)}
 	add := func(name, text string) {
 		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
+	}
+	for _, hook := range s.Webhooks {
+		add(hook.Path[1:]+WebhookSuffix, hook.source)
 	}
 	for _, step := range s.Steps {
 		add(step.Name, step.source)
@@ -211,6 +251,10 @@ func (s *Step) parseDirective(text string) error {
 		s.compact = true
 	case "setup":
 		s.setup = true
+	case "settle":
+		s.settle = true
+	case "sent":
+		s.sent = parseSent(rest)
 	default:
 		return fmt.Errorf("unknown directive @%s", word)
 	}

@@ -63,9 +63,14 @@ func fakeServer(seed int) http.Handler {
 
 func replay(t *testing.T, handler http.Handler) string {
 	t.Helper()
+	return replayScript(t, conversation, handler)
+}
+
+func replayScript(t *testing.T, text string, handler http.Handler) string {
+	t.Helper()
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	script, err := wiretest.Parse("things", []byte(conversation))
+	script, err := wiretest.Parse("things", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

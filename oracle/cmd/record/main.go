@@ -27,6 +27,10 @@ import (
 	"github.com/steer-dev/steer/oracle/upstream"
 )
 
+// settle is how long kube-apiserver needs until a changed policy is in force, which it
+// looks for every second, or a parameter of a kind that it begins to watch.
+const settle = 3 * time.Second
+
 func main() {
 	dir := flag.String("dir", "testdata", "directory of the conversations")
 	pattern := flag.String("run", "", "only conversations whose name matches")
@@ -54,12 +58,15 @@ func record(ctx context.Context, dir, pattern string, check, verbose bool) error
 	// Those that need other plugins need another server.
 	servers := map[string][]*wiretest.Script{}
 	for _, script := range scripts {
-		plugins := strings.Join(script.Admission, " ")
-		servers[plugins] = append(servers[plugins], script)
+		server := strings.Join(script.Admission, " ")
+		if script.Alone {
+			server += " for " + script.Name
+		}
+		servers[server] = append(servers[server], script)
 	}
 	changed := 0
-	for _, plugins := range slices.Sorted(maps.Keys(servers)) {
-		n, err := converse(ctx, servers[plugins], dir, check, verbose)
+	for _, server := range slices.Sorted(maps.Keys(servers)) {
+		n, err := converse(ctx, servers[server], dir, check, verbose)
 		if err != nil {
 			return err
 		}
@@ -85,7 +92,7 @@ func converse(ctx context.Context, scripts []*wiretest.Script, dir string, check
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	fmt.Printf("kube-apiserver ready after %v\n", server.Started.Round(time.Millisecond))
 
-	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact}
+	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact, Settle: settle}
 	for _, script := range scripts {
 		begin := time.Now()
 		answers, err := target.Run(ctx, script)

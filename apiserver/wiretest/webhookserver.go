@@ -1,0 +1,223 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wiretest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// webhookService is the Service that the certificate of the webhook server is for.
+const webhookService = "webhook.default.svc"
+
+// webhookServer serves the webhooks of one run on loopback and remembers what it was
+// sent.
+type webhookServer struct {
+	hooks  map[string]*Webhook
+	expand func(string) string
+
+	server, expired *httptest.Server
+	port            string
+	// authority and stranger are certificates in PEM, as base64. The servers' own are
+	// signed by authority.
+	authority, stranger string
+
+	mu    sync.Mutex
+	calls []call
+}
+
+// call is one request to the webhook server.
+type call struct {
+	line   string
+	review any
+	sorted bool
+}
+
+// startWebhooks starts a server. The caller must close it. expand replaces variables in
+// answers.
+func startWebhooks(script *Script, expand func(string) string) (*webhookServer, error) {
+	s := &webhookServer{hooks: map[string]*Webhook{}, expand: expand}
+	for _, hook := range script.Webhooks {
+		s.hooks[hook.Path] = hook
+	}
+	now := time.Now()
+	authority, err := newAuthority("webhooks")
+	if err != nil {
+		return nil, err
+	}
+	stranger, err := newAuthority("stranger")
+	if err != nil {
+		return nil, err
+	}
+	current, err := authority.issue(now.Add(-time.Hour), now.Add(24*time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	old, err := authority.issue(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC))
+	if err != nil {
+		return nil, err
+	}
+	s.authority, s.stranger = authority.bundle(), stranger.bundle()
+	s.server, s.expired = s.listen(current), s.listen(old)
+	s.port = strconv.Itoa(s.server.Listener.Addr().(*net.TCPAddr).Port)
+	return s, nil
+}
+
+func (s *webhookServer) listen(certificate tls.Certificate) *httptest.Server {
+	server := httptest.NewUnstartedServer(s)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that refuse the certificate
+	server.StartTLS()
+	return server
+}
+
+func (s *webhookServer) close() {
+	s.server.CloseClientConnections()
+	s.server.Close()
+	s.expired.Close()
+}
+
+// vars are the variables that stand for the server in a conversation.
+func (s *webhookServer) vars() map[string]string {
+	return map[string]string{
+		"webhook_url":         s.server.URL,
+		"webhook_port":        s.port,
+		"webhook_ca":          s.authority,
+		"webhook_expired_url": s.expired.URL,
+		"webhook_other_ca":    s.stranger,
+	}
+}
+
+// take returns the calls since the last one, those without an order sorted.
+func (s *webhookServer) take() []call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls
+	s.calls = nil
+	slices.SortStableFunc(calls, func(a, b call) int {
+		if !a.sorted || !b.sorted {
+			return 0
+		}
+		return strings.Compare(a.line, b.line)
+	})
+	return calls
+}
+
+func (s *webhookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, limit))
+	if err != nil {
+		return // the client is gone
+	}
+	hook := s.hooks[r.URL.Path]
+	review := map[string]any{}
+	if err := json.Unmarshal(body, &review); err != nil {
+		review["undecodable"] = string(body)
+	}
+	s.mu.Lock()
+	s.calls = append(s.calls, call{line: r.Method + " " + r.URL.RequestURI(), review: review, sorted: hook != nil && hook.concurrent})
+	s.mu.Unlock()
+	if hook == nil {
+		http.NotFound(w, r)
+		return
+	}
+	if hook.wait > 0 {
+		select {
+		case <-time.After(hook.wait):
+		case <-r.Context().Done():
+		}
+	}
+	if hook.hangUp {
+		panic(http.ErrAbortHandler)
+	}
+	text := []byte(s.expand(hook.body))
+	if !hook.raw {
+		// The review is decoded once more: conversions change it.
+		sent := map[string]any{}
+		if err = json.Unmarshal(body, &sent); err == nil {
+			text, err = hook.answer(sent, string(text))
+		}
+		if err != nil {
+			http.Error(w, fmt.Sprintf("the section of webhook %s: %v", hook.Path, err), http.StatusInternalServerError)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	for key, values := range hook.header {
+		w.Header().Set(key, s.expand(values[0]))
+	}
+	w.WriteHeader(hook.code)
+	_, _ = w.Write(text) // a client that left is not told
+}
+
+// authority signs the certificates of webhook servers.
+type authority struct {
+	key         *ecdsa.PrivateKey
+	certificate *x509.Certificate
+}
+
+func newAuthority(name string) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:              time.Now().Add(24 * time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}
+	data, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := x509.ParseCertificate(data)
+	return &authority{key: key, certificate: certificate}, err
+}
+
+// bundle is the certificate in PEM, as base64: the form of a caBundle in JSON.
+func (a *authority) bundle() string {
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}))
+}
+
+// issue returns a serving certificate for loopback and for [webhookService].
+func (a *authority) issue(from, until time.Time) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: webhookService},
+		DNSNames:     []string{webhookService},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:    from,
+		NotAfter:     until,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	data, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	return tls.Certificate{Certificate: [][]byte{data}, PrivateKey: key}, err
+}
