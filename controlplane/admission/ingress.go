@@ -15,14 +15,14 @@ import (
 // IngressClass gives new Ingresses that say nothing about a class the default
 // one.
 type IngressClass struct {
-	classes *lister[networkingv1.IngressClass]
+	classes *Lister[networkingv1.IngressClass]
 }
 
 var _ resource.Admission = (*IngressClass)(nil)
 
 // NewIngressClass returns the admission over the classes of a store.
 func NewIngressClass(store storage.Viewer) *IngressClass {
-	return &IngressClass{newLister[networkingv1.IngressClass](store, "networking.k8s.io/ingressclasses")}
+	return &IngressClass{NewLister[networkingv1.IngressClass](store, "networking.k8s.io/ingressclasses")}
 }
 
 // annotatedClass is where Ingresses named their class before they had a field
@@ -49,7 +49,7 @@ func (a *IngressClass) Admit(ctx context.Context, r *resource.AdmissionRequest) 
 	if i == nil {
 		return nil
 	}
-	classes, err := a.classes.all(ctx, "")
+	classes, err := a.classes.All(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -20,13 +20,13 @@ import (
 
 // LimitRanger gives the containers of new Pods the default requests and limits
 // of the LimitRanges in their namespace, and holds Pods and claims to them.
-type LimitRanger struct{ ranges *lister[corev1.LimitRange] }
+type LimitRanger struct{ ranges *Lister[corev1.LimitRange] }
 
 var _ resource.Admission = (*LimitRanger)(nil)
 
 // NewLimitRanger returns the admission over the LimitRanges of a store.
 func NewLimitRanger(store storage.Viewer) *LimitRanger {
-	return &LimitRanger{newLister[corev1.LimitRange](store, "limitranges")}
+	return &LimitRanger{NewLister[corev1.LimitRange](store, "limitranges")}
 }
 
 // LimitAnnotation tells which requests and limits a LimitRange has set.
@@ -43,7 +43,7 @@ func (l *LimitRanger) Admit(ctx context.Context, r *resource.AdmissionRequest) e
 	if pod == nil {
 		return nil
 	}
-	ranges, err := l.ranges.all(ctx, r.Namespace+"/")
+	ranges, err := l.ranges.All(ctx, r.Namespace+"/")
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (l *LimitRanger) Validate(ctx context.Context, r *resource.AdmissionRequest
 	if pod == nil && (claim == nil || r.Old != nil && r.Old.GetDeletionTimestamp() != nil) {
 		return nil
 	}
-	ranges, err := l.ranges.all(ctx, r.Namespace+"/")
+	ranges, err := l.ranges.All(ctx, r.Namespace+"/")
 	if err != nil {
 		return err
 	}

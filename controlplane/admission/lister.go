@@ -12,9 +12,9 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// lister reads the objects of one bucket, and decodes each version once. Results
+// Lister reads the objects of one bucket, and decodes each version once. Results
 // are shared and must not be changed.
-type lister[T any] struct {
+type Lister[T any] struct {
 	store   storage.Viewer
 	bucket  string
 	buckets []string // nothing but bucket
@@ -36,15 +36,25 @@ type version[T any] struct {
 	obj      *T
 }
 
-// mostKnown bounds what a lister keeps; objects that are gone stay until then.
+// mostKnown bounds what a Lister keeps; objects that are gone stay until then.
 const mostKnown = 1024
 
-func newLister[T any](store storage.Viewer, bucket string) *lister[T] {
-	return &lister[T]{store: store, bucket: bucket, buckets: []string{bucket}, known: map[string]version[T]{}, lists: map[string]list[T]{}}
+// NewLister returns a lister of the objects in a bucket, which the store keeps as JSON of T.
+func NewLister[T any](store storage.Viewer, bucket string) *Lister[T] {
+	return &Lister[T]{store: store, bucket: bucket, buckets: []string{bucket}, known: map[string]version[T]{}, lists: map[string]list[T]{}}
 }
 
-// get returns the object of a name, nil if there is none.
-func (s *lister[T]) get(ctx context.Context, name string) (*T, error) {
+// LastModified returns the revision of the last change of any object.
+func (s *Lister[T]) LastModified(ctx context.Context) (storage.Revision, error) {
+	at, err := s.store.LastModified(ctx, s.buckets...)
+	if err != nil {
+		return 0, fmt.Errorf("admission: read %s: %w", s.bucket, err)
+	}
+	return at, nil
+}
+
+// Get returns the object of a name, nil if there is none.
+func (s *Lister[T]) Get(ctx context.Context, name string) (*T, error) {
 	rec, err := s.store.Get(ctx, storage.Key{Bucket: s.bucket, Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
@@ -55,11 +65,11 @@ func (s *lister[T]) get(ctx context.Context, name string) (*T, error) {
 	return s.decode(rec)
 }
 
-// all returns the objects whose names in the bucket have a prefix, by name.
-func (s *lister[T]) all(ctx context.Context, prefix string) ([]*T, error) {
-	touched, err := s.store.LastModified(ctx, s.buckets...)
+// All returns the objects whose names in the bucket have a prefix, by name.
+func (s *Lister[T]) All(ctx context.Context, prefix string) ([]*T, error) {
+	touched, err := s.LastModified(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
+		return nil, err
 	}
 	s.mu.Lock()
 	l, ok := s.lists[prefix]
@@ -88,7 +98,7 @@ func (s *lister[T]) all(ctx context.Context, prefix string) ([]*T, error) {
 	return out, nil
 }
 
-func (s *lister[T]) decode(rec *storage.Record) (*T, error) {
+func (s *Lister[T]) decode(rec *storage.Record) (*T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v, ok := s.known[rec.Key.Name]; ok && v.modified == rec.Modified {

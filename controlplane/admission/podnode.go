@@ -20,13 +20,13 @@ import (
 )
 
 // nodesOf are the nodes of a store.
-func nodesOf(store storage.Viewer) *lister[corev1.Node] {
-	return newLister[corev1.Node](store, "nodes")
+func nodesOf(store storage.Viewer) *Lister[corev1.Node] {
+	return NewLister[corev1.Node](store, "nodes")
 }
 
 // TopologyLabels tells Pods the zone and the region of their node, in labels
 // (KEP-4742).
-type TopologyLabels struct{ nodes *lister[corev1.Node] }
+type TopologyLabels struct{ nodes *Lister[corev1.Node] }
 
 var _ resource.Admission = (*TopologyLabels)(nil)
 
@@ -61,7 +61,7 @@ func (t *TopologyLabels) Admit(ctx context.Context, r *resource.AdmissionRequest
 	if obj == nil {
 		return nil
 	}
-	node, err := t.nodes.get(ctx, name)
+	node, err := t.nodes.Get(ctx, name)
 	if err != nil || node == nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func changedOnNode(r *resource.AdmissionRequest, ways ...string) (p, old *corev1
 }
 
 // resizing is what the admissions of changes on nodes have in common.
-type resizing struct{ nodes *lister[corev1.Node] }
+type resizing struct{ nodes *Lister[corev1.Node] }
 
 // Mutates implements [resource.Mutator]: Pods stay as they are.
 func (resizing) Mutates(*resource.AdmissionRequest) bool { return false }
@@ -106,7 +106,7 @@ func (resizing) Admit(context.Context, *resource.AdmissionRequest) error { retur
 
 // node reads the node of a Pod.
 func (s resizing) node(ctx context.Context, r *resource.AdmissionRequest, name string) (*corev1.Node, error) {
-	node, err := s.nodes.get(ctx, name)
+	node, err := s.nodes.Get(ctx, name)
 	if err == nil && node == nil {
 		err = Forbidden(r, "node %q not found", name)
 	}

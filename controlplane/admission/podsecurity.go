@@ -32,13 +32,13 @@ import (
 // pod-security.kubernetes.io/* of their namespace ask for, and warns of Pods,
 // templates and namespaces where that is asked for. Verdicts and words are those of
 // the library that Kubernetes uses. There is no audit log for its audit mode.
-type PodSecurity struct{ namespaces *lister[corev1.Namespace] }
+type PodSecurity struct{ namespaces *Lister[corev1.Namespace] }
 
 var _ resource.Admission = (*PodSecurity)(nil)
 
 // NewPodSecurity returns the admission over the namespaces of a store.
 func NewPodSecurity(store storage.Viewer) *PodSecurity {
-	return &PodSecurity{newLister[corev1.Namespace](store, "namespaces")}
+	return &PodSecurity{NewLister[corev1.Namespace](store, "namespaces")}
 }
 
 // checks evaluates Pods; planes share it.
@@ -103,7 +103,7 @@ func template(r *resource.AdmissionRequest) *corev1.PodTemplateSpec {
 
 // asked returns what a namespace asks for, nil if it asks for nothing.
 func (a *PodSecurity) asked(ctx context.Context, namespace string) (*api.Policy, error) {
-	ns, err := a.namespaces.get(ctx, namespace)
+	ns, err := a.namespaces.Get(ctx, namespace)
 	if err != nil || ns == nil || !asks(ns) {
 		return nil, err
 	}

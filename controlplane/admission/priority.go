@@ -16,14 +16,14 @@ import (
 // Priority gives new Pods the priority and preemption policy of their class, or
 // of the default class, and sees to it that there is at most one default.
 type Priority struct {
-	classes *lister[schedulingv1.PriorityClass]
+	classes *Lister[schedulingv1.PriorityClass]
 }
 
 var _ resource.Admission = (*Priority)(nil)
 
 // NewPriority returns the admission over the classes of a store.
 func NewPriority(store storage.Viewer) *Priority {
-	return &Priority{newLister[schedulingv1.PriorityClass](store, "scheduling.k8s.io/priorityclasses")}
+	return &Priority{NewLister[schedulingv1.PriorityClass](store, "scheduling.k8s.io/priorityclasses")}
 }
 
 // Mutates implements [resource.Mutator].
@@ -73,7 +73,7 @@ func (p *Priority) classOf(ctx context.Context, r *resource.AdmissionRequest, po
 	name := pod.Spec.PriorityClassName
 	class, err := p.defaultClass(ctx)
 	if name != "" {
-		class, err = p.classes.get(ctx, name)
+		class, err = p.classes.Get(ctx, name)
 	}
 	switch {
 	case err != nil:
@@ -89,7 +89,7 @@ func (p *Priority) classOf(ctx context.Context, r *resource.AdmissionRequest, po
 // defaultClass returns the default class, nil if there is none; of several the
 // one with the lowest value.
 func (p *Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
-	classes, err := p.classes.all(ctx, "")
+	classes, err := p.classes.All(ctx, "")
 	if err != nil {
 		return nil, err
 	}

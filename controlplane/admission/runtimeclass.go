@@ -18,13 +18,13 @@ import (
 
 // RuntimeClass gives new Pods the overhead, the node selector and the
 // tolerations of their runtime class.
-type RuntimeClass struct{ classes *lister[nodev1.RuntimeClass] }
+type RuntimeClass struct{ classes *Lister[nodev1.RuntimeClass] }
 
 var _ resource.Admission = (*RuntimeClass)(nil)
 
 // NewRuntimeClass returns the admission over the classes of a store.
 func NewRuntimeClass(store storage.Viewer) *RuntimeClass {
-	return &RuntimeClass{newLister[nodev1.RuntimeClass](store, "node.k8s.io/runtimeclasses")}
+	return &RuntimeClass{NewLister[nodev1.RuntimeClass](store, "node.k8s.io/runtimeclasses")}
 }
 
 // Mutates implements [resource.Mutator].
@@ -94,7 +94,7 @@ func (a *RuntimeClass) classOf(ctx context.Context, r *resource.AdmissionRequest
 	if pod.Spec.RuntimeClassName == nil {
 		return nil, nil
 	}
-	class, err := a.classes.get(ctx, *pod.Spec.RuntimeClassName)
+	class, err := a.classes.Get(ctx, *pod.Spec.RuntimeClassName)
 	if err == nil && class == nil {
 		err = Forbidden(r, "pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName)
 	}

@@ -61,13 +61,13 @@ func (s StorageProtection) Admit(_ context.Context, r *resource.AdmissionRequest
 func (StorageProtection) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // storageClasses are the storage classes of a store.
-func storageClasses(store storage.Viewer) *lister[storagev1.StorageClass] {
-	return newLister[storagev1.StorageClass](store, "storage.k8s.io/storageclasses")
+func storageClasses(store storage.Viewer) *Lister[storagev1.StorageClass] {
+	return NewLister[storagev1.StorageClass](store, "storage.k8s.io/storageclasses")
 }
 
 // StorageClass gives new claims that say nothing about a class the default one.
 type StorageClass struct {
-	classes *lister[storagev1.StorageClass]
+	classes *Lister[storagev1.StorageClass]
 }
 
 var _ resource.Admission = (*StorageClass)(nil)
@@ -98,7 +98,7 @@ func (s *StorageClass) Admit(ctx context.Context, r *resource.AdmissionRequest) 
 	if c == nil {
 		return nil
 	}
-	classes, err := s.classes.all(ctx, "")
+	classes, err := s.classes.All(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func newest[T any, P interface {
 
 // VolumeResize lets claims grow that are bound and of a class that allows it.
 type VolumeResize struct {
-	classes *lister[storagev1.StorageClass]
+	classes *Lister[storagev1.StorageClass]
 }
 
 var _ resource.Admission = (*VolumeResize)(nil)
@@ -167,7 +167,7 @@ func (v *VolumeResize) Validate(ctx context.Context, r *resource.AdmissionReques
 		return Forbidden(r, "Only bound persistent volume claims can be expanded")
 	}
 	if name := ClassOf(c); name != "" {
-		class, err := v.classes.get(ctx, name)
+		class, err := v.classes.Get(ctx, name)
 		if err != nil {
 			return err
 		}
