@@ -5,8 +5,10 @@ package resource
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -56,7 +58,8 @@ type AdmissionRequest struct {
 	// Old is the current state; nil for Create.
 	Old Object
 	// Options of the request: *metav1.CreateOptions, *metav1.UpdateOptions,
-	// *metav1.PatchOptions or *metav1.DeleteOptions.
+	// *metav1.PatchOptions or *metav1.DeleteOptions; for Connect the options of the
+	// connection, such as *corev1.PodExecOptions.
 	Options any
 	// DryRun reports that nothing will be stored.
 	DryRun bool
@@ -64,6 +67,23 @@ type AdmissionRequest struct {
 	// attempt where it is retried on a newer state. It is nil where nothing is stored by
 	// the server itself: for dry runs, deletions, connections, and resources with a backend.
 	Finish *Finish
+	// Strategy of Object, which normalizes what an admission puts in its place; nil if
+	// there are no rules, as for a Scale.
+	Strategy Strategy
+	// Round of the mutating pass; nil if there is no second one.
+	Round *Round
+}
+
+// Normalize applies the defaults and the schema to an object that is going to be
+// r.Object. An error is a 500.
+func (r *AdmissionRequest) Normalize(obj Object) error {
+	if r.Strategy == nil || obj == nil {
+		return nil
+	}
+	if _, err := r.Strategy.Normalize(obj); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("after admission: %w", err))
+	}
+	return nil
 }
 
 // Admissions is a chain: all members admit in order, then all members validate.
@@ -142,6 +162,61 @@ func (c restricted) concerns(r *Resource) bool {
 	return r != nil && slices.Contains(c.to, r.GroupResource())
 }
 
+// Repeated is a chain whose mutating pass runs a second time if a member asks for it with
+// [Round.Repeat]. Validate runs once.
+type Repeated struct{ Admissions }
+
+// Admit implements [Admission].
+func (c Repeated) Admit(ctx context.Context, r *AdmissionRequest) error {
+	outer := r.Round
+	defer func() { r.Round = outer }()
+	round := Round{}
+	r.Round = &round
+	if err := c.Admissions.Admit(ctx, r); err != nil || !round.repeat {
+		return err
+	}
+	round.second = true
+	return c.Admissions.Admit(ctx, r)
+}
+
+// Round is the state of a mutating pass that may run twice. The methods of nil are those
+// of a pass that runs once.
+type Round struct {
+	repeat, second bool
+	values         map[any]any
+}
+
+// Repeat asks for a second round: the object has changed after other admissions saw it.
+// In the second round it does nothing.
+func (r *Round) Repeat() {
+	if r != nil {
+		r.repeat = true
+	}
+}
+
+// Second reports whether this is the second round.
+func (r *Round) Second() bool { return r != nil && r.second }
+
+// Value returns what an admission has kept for the second round under a key of its own,
+// nil for nothing.
+func (r *Round) Value(key any) any {
+	if r == nil {
+		return nil
+	}
+	return r.values[key]
+}
+
+// SetValue keeps a value for the second round.
+func (r *Round) SetValue(key, value any) {
+	if r == nil {
+		return
+	}
+	if r.values == nil {
+		r.values = map[any]any{}
+	}
+	r.values[key] = value
+}
+
 // ForResource returns the part of an admission that handles requests for a resource;
 // nil if there is none.
 func ForResource(a Admission, r *Resource) Admission {
@@ -151,6 +226,12 @@ func ForResource(a Admission, r *Resource) Admission {
 			return nil
 		}
 		return ForResource(a.Admission, r)
+	case Repeated:
+		links, _ := ForResource(a.Admissions, r).(Admissions)
+		if len(links) == 0 {
+			return nil
+		}
+		return Repeated{links}
 	case Admissions:
 		var links Admissions
 		for _, link := range a {

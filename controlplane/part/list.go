@@ -68,9 +68,11 @@ func (l List) Without(names ...string) (List, error) {
 	return slices.DeleteFunc(slices.Clone(l), func(p Part) bool { return slices.Contains(names, p.Name) }), nil
 }
 
-// Admission returns the chain of all plugins, nil if there are none.
+// Admission returns the chain of all plugins, nil if there are none. Those up to the last
+// one that [Part.Repeats] are a chain of their own, which may run twice.
 func (l List) Admission() resource.Admission {
 	var chain resource.Admissions
+	repeated := 0
 	for i := range l {
 		switch p := &l[i]; {
 		case p.Admission == nil:
@@ -79,9 +81,15 @@ func (l List) Admission() resource.Admission {
 		default:
 			chain = append(chain, p.Admission)
 		}
+		if l[i].Repeats {
+			repeated = len(chain)
+		}
 	}
 	if len(chain) == 0 {
 		return nil
+	}
+	if repeated > 0 {
+		return append(resource.Admissions{resource.Repeated{Admissions: chain[:repeated]}}, chain[repeated:]...)
 	}
 	return chain
 }

@@ -134,6 +134,12 @@ func TestListAdmissionIsAChainInOrder(t *testing.T) {
 			t.Errorf("%s: %s, want %s", plural, got, want)
 		}
 	}
+	repeats := slices.Clone(list)
+	repeats[2].Repeats = true // Gears
+	chain := repeats.Admission().(resource.Admissions)
+	if first, ok := chain[0].(resource.Repeated); !ok || len(first.Admissions) != 3 || len(chain) != 2 {
+		t.Errorf("plugins up to one that repeats are %+v", chain)
+	}
 	if got := list.PluginNames(); !slices.Equal(got, []string{"First", "Second", "Gears", "Last"}) {
 		t.Errorf("the plugins are %q", got)
 	}

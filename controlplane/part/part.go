@@ -103,6 +103,9 @@ type Part struct {
 	// all.
 	Admission resource.Admission
 	For       []string
+	// Repeats reports that the plugin may ask for a second round of the mutating pass of
+	// itself and of all plugins before it, with [resource.Round.Repeat].
+	Repeats bool
 
 	// Controller of the part.
 	Controller step.Controller

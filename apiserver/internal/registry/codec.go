@@ -130,7 +130,7 @@ func (wr *Write) dryRunRecord(ctx context.Context, obj resource.Object) (*storag
 		if err != nil {
 			return nil, err
 		}
-		read, err := in.convert(ctx, []resource.Object{stored}, v)
+		read, err := in.ConvertAll(ctx, []resource.Object{stored}, v.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (wr *Write) dryRunRecord(ctx context.Context, obj resource.Object) (*storag
 // toStorage converts an object to the storage version.
 func (in *Served) toStorage(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	to := in.Version(in.Storage.Version)
-	converted, err := in.convert(ctx, []resource.Object{obj}, to)
+	converted, err := in.ConvertAll(ctx, []resource.Object{obj}, to.Name)
 	if err != nil {
 		return nil, err
 	}

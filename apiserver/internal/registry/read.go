@@ -197,7 +197,7 @@ func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version,
 		for j, p := range positions {
 			batch[j] = out[p]
 		}
-		converted, err := in.convert(ctx, batch, v)
+		converted, err := in.ConvertAll(ctx, batch, v.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -207,27 +207,6 @@ func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version,
 			}
 			out[p] = converted[j]
 		}
-	}
-	return out, nil
-}
-
-// convert converts objects of one version to another.
-func (in *Served) convert(ctx context.Context, objects []resource.Object, to *resource.Version) ([]resource.Object, error) {
-	if in.Convert == nil {
-		out := make([]resource.Object, len(objects))
-		for i, obj := range objects {
-			obj = obj.DeepCopyObject().(resource.Object)
-			obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(to.Name))
-			out[i] = obj
-		}
-		return out, nil
-	}
-	out, err := in.Convert(ctx, objects, to.Name)
-	if err != nil {
-		return nil, err
-	}
-	if len(out) != len(objects) {
-		return nil, apierrors.NewInternalError(fmt.Errorf("convert %s to %s: got %d objects for %d", in.Kind, to.Name, len(out), len(objects)))
 	}
 	return out, nil
 }

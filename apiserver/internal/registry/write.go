@@ -89,18 +89,22 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 		return obj, nil
 	}
 	a := wr.admissionRequest(obj, old)
-	if !resource.Mutates(wr.admission, a) { // the object is normalized already
-		return obj, wr.admission.Admit(ctx, a)
-	}
-	resource.DecodeObject(obj)
-	resource.DecodeObject(old)
-	if old != nil { // a patched object shares memory with it
-		obj = obj.DeepCopyObject().(resource.Object)
-		a.Object = obj
+	mutates := resource.Mutates(wr.admission, a)
+	if mutates {
+		resource.DecodeObject(obj)
+		resource.DecodeObject(old)
+		if old != nil { // a patched object shares memory with it
+			obj = obj.DeepCopyObject().(resource.Object)
+			a.Object = obj
+		}
 	}
 	before := obj.GetManagedFields()
 	if err := wr.admission.Admit(ctx, a); err != nil {
 		return nil, err
+	}
+	// The configuration of an admission may have changed since it was asked.
+	if replaced := a.Object != obj; !mutates && !replaced {
+		return obj, nil // it is normalized already
 	}
 	obj = a.Object
 	if wr.Ownership != nil {
@@ -138,7 +142,7 @@ func (wr *Write) UpdateOptions() *metav1.UpdateOptions {
 
 // admissionRequest returns the write as admission gets it.
 func (wr *Write) admissionRequest(obj, old resource.Object) *resource.AdmissionRequest {
-	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, DryRun: wr.dryRun}
+	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Create, Object: obj, Old: old, DryRun: wr.dryRun, Strategy: wr.Strategy}
 	if old != nil {
 		a.Operation, a.Options = resource.Update, wr.UpdateOptions()
 	} else {
@@ -161,6 +165,7 @@ func (wr *Write) AdmitScale(ctx context.Context, scale, old resource.Object) (re
 		return scale, nil
 	}
 	a := wr.admissionRequest(scale, old)
+	a.Strategy = nil
 	err := wr.admission.Admit(ctx, a)
 	return a.Object, err
 }
