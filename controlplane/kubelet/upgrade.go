@@ -39,14 +39,11 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if !ok {
 		return apierrors.NewBadRequest(t.What + ": this connection cannot be upgraded: use HTTP/1.1, over a socket")
 	}
-	ctx, done, err := p.living(ctx)
-	if err != nil {
-		return err
-	}
+	ctx, done := p.living(ctx)
 	defer done()
 	backend, err := p.dial(ctx, "tcp", t.Host)
 	if err != nil {
-		return p.failed(t, err)
+		return t.failed(err)
 	}
 	defer func() { _ = backend.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = backend.Close() })
@@ -54,7 +51,7 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	reader := bufio.NewReader(backend)
 	response, err := ask(backend, reader, r, t)
 	if err != nil {
-		return p.failed(t, err)
+		return t.failed(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusSwitchingProtocols {

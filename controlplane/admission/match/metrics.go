@@ -1,0 +1,47 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package match
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are those of match conditions, under the names of kube-apiserver.
+type metrics struct {
+	seconds            *prometheus.HistogramVec
+	errors, exclusions *prometheus.CounterVec
+}
+
+func newMetrics() metrics {
+	labels := []string{"name", "kind", "type", "operation"}
+	return metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apiserver_admission_match_condition_evaluation_seconds",
+			Help:    "Time of the evaluation of match conditions in seconds, by name, kind (webhook or policy), type (admit or validating) and operation.",
+			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25},
+		}, labels),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_admission_match_condition_evaluation_errors_total",
+			Help: "Match conditions that could not be evaluated, by name, kind (webhook or policy), type (admit or validating) and operation.",
+		}, labels),
+		exclusions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_admission_match_condition_exclusions_total",
+			Help: "Requests that match conditions excluded, by name, kind (webhook or policy), type (admit or validating) and operation.",
+		}, labels),
+	}
+}
+
+// observe counts one evaluation of conditions.
+func (m *metrics) observe(o *ConditionOptions, operation string, took time.Duration, failures int, excluded bool) {
+	of := []string{o.Name, o.Kind, o.Type, operation}
+	m.seconds.WithLabelValues(of...).Observe(took.Seconds())
+	if failures > 0 {
+		m.errors.WithLabelValues(of...).Add(float64(failures))
+	}
+	if excluded {
+		m.exclusions.WithLabelValues(of...).Inc()
+	}
+}
