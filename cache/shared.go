@@ -145,7 +145,7 @@ func (s *shared) start(ctx context.Context) {
 			Random: random.Float64, Transform: s.options.transform,
 			Report: func(r reflector.Report) { s.report(ctx, i, r) },
 		})
-		s.done.Go(func() { r.Run(ctx) })
+		s.done.Go(func() { _ = r.Run(ctx) }) // its only error is a second Run
 	}
 	s.done.Go(func() { s.run(ctx) })
 }

@@ -58,6 +58,9 @@ func TestSourcesKeepTheLifecycle(t *testing.T) {
 		"Poll": func(*fake) (controller.Source[controller.Request], error) {
 			return controller.Poll(time.Millisecond, func(context.Context) ([]controller.Request, error) { return nil, nil }), nil
 		},
+		"References": func(m *fake) (controller.Source[controller.Request], error) {
+			return controller.References[*corev1.ConfigMap](pageKeys).Open(&Web{}, m.Deps())
+		},
 		"WatchSet": func(m *fake) (controller.Source[controller.Request], error) {
 			set := &controller.WatchSet[controller.Request]{}
 			return set, set.Add("webs", func() (controller.Source[controller.Request], error) { return kind(m) })

@@ -28,7 +28,9 @@ const renewBefore = 30 * 24 * time.Hour
 type listener struct {
 	net    net.Listener
 	server *http.Server
-	done   chan error
+	// served is closed when serving has ended, for the reason err.
+	served chan struct{}
+	err    error
 }
 
 // listen takes the address and begins to serve on it.
@@ -56,19 +58,22 @@ func listen(ctx context.Context, address string, hosts []string, keys *Keys, ser
 		ClientAuth: tls.RequestClientCert,
 		ClientCAs:  keys.pool(),
 	}
-	out := &listener{net: l, server: server, done: make(chan error, 1)}
-	go func() { out.done <- out.server.ServeTLS(l, "", "") }()
+	out := &listener{net: l, server: server, served: make(chan struct{})}
+	go func() {
+		defer close(out.served)
+		out.err = out.server.ServeTLS(l, "", "")
+	}()
 	return out, nil
 }
 
-// close stops serving. Requests get until ctx ends.
+// close stops serving. Requests get until ctx ends. Closing twice is no error.
 func (l *listener) close(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("controlplane: some requests did not end in time: %w", err), l.server.Close())
 	}
-	if served := <-l.done; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
+	if <-l.served; !errors.Is(l.err, http.ErrServerClosed) {
+		err = errors.Join(err, l.err)
 	}
 	return err
 }

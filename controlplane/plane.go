@@ -203,7 +203,7 @@ func (p *Plane) Start(ctx context.Context) error {
 	return nil
 }
 
-func (p *Plane) listen(ctx context.Context) error {
+func (p *Plane) listen(ctx context.Context) (err error) {
 	if err := p.mayListen(ctx, p.options.Listen); err != nil {
 		return err
 	}
@@ -211,12 +211,21 @@ func (p *Plane) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.listener, err = listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.HTTPServer(), p.options.Log); err != nil {
+	l, err := listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.HTTPServer(), p.options.Log)
+	if err != nil {
 		return err
 	}
-	url := p.listener.url()
+	url := l.url()
+	p.listener = l
 	p.address.Store(&url)
-	if err := p.self.Announce(ctx, p.listener.net.Addr().(*net.TCPAddr)); err != nil {
+	defer func() {
+		if err != nil { // the address is free for another Start
+			p.listener = nil
+			p.address.Store(nil)
+			err = errors.Join(err, l.close(ctx))
+		}
+	}()
+	if err := p.self.Announce(ctx, l.net.Addr().(*net.TCPAddr)); err != nil {
 		return err
 	}
 	if err := p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy)); err != nil {

@@ -28,16 +28,17 @@ import (
 // elector keeps one lease: it moves the records that an election.Candidate asks
 // for between the candidate and the API server.
 type elector struct {
-	client client.Client // never fenced
-	opts   Election
-	log    *slog.Logger
+	client  client.Client // never fenced
+	opts    Election
+	log     *slog.Logger
+	started atomic.Bool
 	// candidate is used by the goroutine of run alone.
 	candidate *election.Candidate
 	random    *rand.Rand
 	// lease as the server has it, as far as is known.
 	lease    coordinationv1.Lease
 	SlowPath prometheus.Counter
-	// fence of the client that everybody else writes with.
+	// fence of the client that controllers write with.
 	fence *fence
 	// born is where the steady clock begins.
 	born time.Time
@@ -105,8 +106,12 @@ func (e *elector) noted(err error) {
 
 // run takes part until ctx ends. When the lease is won it calls elected, keeps
 // renewing until the group it returns has ended, and gives the lease up. It
-// returns ErrLostLease when the lease is lost before that.
+// returns ErrLostLease when the lease is lost before that, and ErrStarted when it is
+// called a second time.
 func (e *elector) run(ctx context.Context, elected func() *group) error {
+	if e.started.Swap(true) {
+		return ErrStarted
+	}
 	holder := ""
 	quit := ctx.Done()
 	releases := watchReleases(ctx, e)
@@ -176,7 +181,7 @@ func (e *elector) attempt(ctx context.Context) {
 	defer cancel()
 
 	if e.candidate.State() == election.Leading {
-		// Nobody else should have changed it: there is no need to read it first.
+		// A leader alone writes its lease: there is no need to read it first.
 		next := e.candidate.Observe(began, recordOf(&e.lease))
 		if next == nil {
 			return

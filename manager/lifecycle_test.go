@@ -6,10 +6,13 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/internal/lifecycletest"
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/steertest"
 )
 
 func TestManagerKeepsTheLifecycle(t *testing.T) {
@@ -56,6 +60,42 @@ func TestManagerKeepsTheLifecycle(t *testing.T) {
 
 // TestManagerThatEndsBeforeItsCachesSyncRefusesRunnables is about a manager that has
 // never run what it was given.
+func TestElectorKeepsTheLifecycle(t *testing.T) {
+	t.Parallel()
+	cfg := steertest.New(t, steertest.Options{}).Config
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leases atomic.Int32
+	lifecycletest.RunBlocking(t, func(t *testing.T) lifecycletest.Blocking {
+		m, err := manager.New(cfg, manager.Options{
+			Name: "test", Scheme: scheme, Log: slog.New(slog.DiscardHandler),
+			Election: manager.Election{Enabled: true, Namespace: "default", Lease: fmt.Sprint("lease-", leases.Add(1))},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		elected := make(chan struct{})
+		return lifecycletest.Blocking{
+			Run:        func(ctx context.Context) error { return manager.Elect(ctx, m, func() { close(elected) }) },
+			ErrStarted: manager.ErrStarted,
+			Running: func(ctx context.Context) error {
+				select {
+				case <-elected:
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			},
+			Use: func(ctx context.Context) error {
+				return m.Live().Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}})
+			},
+			ErrStopped: manager.ErrNotLeader,
+		}
+	})
+}
+
 func TestManagerThatEndsBeforeItsCachesSyncRefusesRunnables(t *testing.T) {
 	t.Parallel()
 	scheme, err := client.NewScheme(corev1.AddToScheme)

@@ -32,9 +32,10 @@ type servers struct {
 	certificate *certificate // of a secure metrics server
 	guard       func(http.Handler) http.Handler
 
-	mu      sync.Mutex
-	running []*http.Server
-	serving sync.WaitGroup
+	mu               sync.Mutex
+	started, stopped bool
+	running          []*http.Server
+	serving          sync.WaitGroup
 	// The addresses that are served.
 	health, scraping, debugging net.Addr
 }
@@ -50,8 +51,18 @@ func (m *Manager) prepareServers(c client.Client) (err error) {
 }
 
 // start listens on every configured address and serves. When one address
-// cannot be had, none is served. What is open-ended ends with ctx.
+// cannot be had, none is served. What is open-ended ends with ctx. A second start is
+// ErrStarted, and one after stop ErrStopping.
 func (s *servers) start(ctx context.Context, m *Manager) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stopped:
+		return ErrStopping
+	case s.started:
+		return ErrStarted
+	}
+	s.started = true
 	o := &m.opts
 	for _, server := range []struct {
 		what, address string
@@ -67,7 +78,7 @@ func (s *servers) start(ctx context.Context, m *Manager) error {
 		}
 		at, err := s.serve(server.what, server.address, server.make())
 		if err != nil {
-			s.stop()
+			s.shutdown()
 			return err
 		}
 		*server.at = at
@@ -119,17 +130,16 @@ func (s *servers) metricsServer(m *Manager) *http.Server {
 	return server
 }
 
+// serve listens on an address and serves there. The caller holds mu.
 func (s *servers) serve(what, address string, server *http.Server) (net.Addr, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("manager: %s server: %w; choose another address, or \":0\" for any free port", what, err)
 	}
-	s.mu.Lock()
 	s.running = append(s.running, server)
-	s.mu.Unlock()
 	s.serving.Go(func() {
-		// Serve ends when stop closes the server; there is nobody to tell of a
-		// listener that breaks before, but the probes themselves.
+		// Serve ends when shutdown closes the server. A listener that breaks before
+		// shows in the probes, which then fail.
 		if server.TLSConfig != nil {
 			_ = server.ServeTLS(listener, "", "")
 			return
@@ -139,10 +149,17 @@ func (s *servers) serve(what, address string, server *http.Server) (net.Addr, er
 	return listener.Addr(), nil
 }
 
-// stop lets requests in flight end, for a second, and waits for the servers.
+// stop ends the servers, and returns when they have ended. Stopping twice is no error.
 func (s *servers) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stopped = true
+	s.shutdown()
+}
+
+// shutdown lets requests in flight end, for a second, and waits for the servers. The
+// caller holds mu.
+func (s *servers) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, server := range s.running {

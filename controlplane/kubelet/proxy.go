@@ -41,7 +41,6 @@ const (
 	dialTimeout = 10 * time.Second
 	// answerTimeout is how long a kubelet may take until its answer begins.
 	answerTimeout = 30 * time.Second
-	idleTimeout   = 90 * time.Second
 	// maxErrorBytes are read of an answer that says what is wrong.
 	maxErrorBytes = 10 << 10
 )
@@ -61,23 +60,32 @@ func New(o Options, certificate func() (*tls.Certificate, error)) *Proxy {
 	p := &Proxy{options: o, certificate: certificate}
 	p.running, p.stop = context.WithCancel(context.Background())
 	p.transport = &http.Transport{
-		DialTLSContext: p.dial, ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: idleTimeout,
-		MaxIdleConnsPerHost: 2, DisableCompression: true, // nothing is kept for long
+		DialTLSContext: p.dial, ResponseHeaderTimeout: answerTimeout, DisableCompression: true,
+		DisableKeepAlives: true, // a connection ends with its request, so that none outlives Close
 	}
 	return p
 }
 
-// Close ends all connections. Closing twice is no error.
-func (p *Proxy) Close() {
-	p.stop()
-	p.transport.CloseIdleConnections()
+// Close ends all connections; requests fail with 503 from then on. Closing twice is no
+// error.
+func (p *Proxy) Close() { p.stop() }
+
+// closed is the answer after Close, nil before.
+func (p *Proxy) closed() error {
+	if p.running.Err() == nil {
+		return nil
+	}
+	return apierrors.NewServiceUnavailable("the server is shutting down")
 }
 
-// living returns a context that ends with the proxy as well.
-func (p *Proxy) living(ctx context.Context) (context.Context, func()) {
+// living returns a context that ends with the proxy as well, and fails once it is closed.
+func (p *Proxy) living(ctx context.Context) (context.Context, func(), error) {
+	if err := p.closed(); err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(p.running, cancel)
-	return ctx, func() { stop(); cancel() }
+	return ctx, func() { stop(); cancel() }, nil
 }
 
 // Endpoint is where the kubelet of a node is, as host and port; empty if the node states none.
@@ -156,7 +164,10 @@ func (t *Target) url() string {
 // Logs answers with the text that a kubelet has; flush sends it as it comes. An error is returned
 // before anything was written.
 func (p *Proxy) Logs(ctx context.Context, w http.ResponseWriter, t *Target, flush bool) error {
-	ctx, done := p.living(ctx)
+	ctx, done, err := p.living(ctx)
+	if err != nil {
+		return err
+	}
 	defer done()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url(), http.NoBody)
 	if err != nil {
@@ -165,7 +176,7 @@ func (p *Proxy) Logs(ctx context.Context, w http.ResponseWriter, t *Target, flus
 	// One round trip: redirects are not followed.
 	response, err := p.transport.RoundTrip(request)
 	if err != nil {
-		return t.failed(err)
+		return p.failed(t, err)
 	}
 	defer response.Body.Close()
 	if err := t.check(response); err != nil {
@@ -215,8 +226,11 @@ func (t *Target) check(r *http.Response) error {
 	return apierrors.NewGenericServerResponse(r.StatusCode, "", corev1.Resource(t.What), t.Name, what, 0, r.StatusCode == http.StatusNotFound)
 }
 
-// failed is said where a kubelet does not answer.
-func (t *Target) failed(err error) error {
+// failed is the answer for a kubelet that does not answer.
+func (p *Proxy) failed(t *Target, err error) error {
+	if err := p.closed(); err != nil {
+		return err
+	}
 	if far := (*outOfReachError)(nil); errors.As(err, &far) {
 		return t.bad(fmt.Sprintf("the kubelet of node %s is at %s, and this server may not connect there: allow it with steer up --kubelets, or controlplane.Options.Kubelets", t.Node, far.address))
 	}

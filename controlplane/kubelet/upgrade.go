@@ -39,11 +39,14 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if !ok {
 		return apierrors.NewBadRequest(t.What + ": this connection cannot be upgraded: use HTTP/1.1, over a socket")
 	}
-	ctx, done := p.living(ctx)
+	ctx, done, err := p.living(ctx)
+	if err != nil {
+		return err
+	}
 	defer done()
 	backend, err := p.dial(ctx, "tcp", t.Host)
 	if err != nil {
-		return t.failed(err)
+		return p.failed(t, err)
 	}
 	defer func() { _ = backend.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = backend.Close() })
@@ -51,7 +54,7 @@ func (p *Proxy) Upgrade(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	reader := bufio.NewReader(backend)
 	response, err := ask(backend, reader, r, t)
 	if err != nil {
-		return t.failed(err)
+		return p.failed(t, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusSwitchingProtocols {

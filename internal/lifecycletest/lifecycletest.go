@@ -181,9 +181,21 @@ func RunBlocking(t *testing.T, open func(t *testing.T) Blocking) {
 	})
 	scenario(t, "RunTwice", func(ctx context.Context, t *testing.T) {
 		p := open(t)
-		end := run(ctx, p)
-		again(ctx, t, "Run beside Run", p)
-		check(t, "Run", end(), nil)
+		if p.ErrStarted == nil {
+			return
+		}
+		running, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ended := make(chan error, 2)
+		go func() { ended <- p.Run(running) }()
+		if p.Running != nil {
+			check(t, "Running", p.Running(ctx), nil)
+		}
+		// Without Running either of the two may be the second.
+		go func() { ended <- p.Run(running) }()
+		check(t, "Run beside Run", <-ended, p.ErrStarted)
+		cancel()
+		check(t, "Run", <-ended, nil)
 		again(ctx, t, "Run after the end", p)
 	})
 }

@@ -6,6 +6,7 @@ package otel
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -29,11 +30,15 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 }
 
+// ErrStarted is a second Start of an [Exporter], which would export everything twice.
+var ErrStarted = errors.New("otel: the exporter has been started before, and is started once: make another one")
+
 // Exporter feeds OpenTelemetry from a flight recorder. It is a runnable of a
 // manager and runs in every process, leading or not.
 type Exporter struct {
 	recorder *trace.Recorder
 	tracer   oteltrace.Tracer
+	started  atomic.Bool
 
 	took, waited     metric.Float64Histogram
 	accesses, missed metric.Int64Counter
@@ -62,8 +67,11 @@ func New(recorder *trace.Recorder, o Options) (*Exporter, error) {
 }
 
 // Start exports the reconciles that end from now on, until ctx ends. What was
-// recorded by then is exported first.
+// recorded by then is exported first. A second Start is [ErrStarted].
 func (e *Exporter) Start(ctx context.Context) error {
+	if e.started.Swap(true) {
+		return ErrStarted
+	}
 	for r := range e.recorder.Follow(ctx) {
 		e.export(r)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,10 +67,14 @@ type Report struct {
 	Restarts, Relists int
 }
 
+// ErrStarted is a second Run of a Reflector.
+var ErrStarted = errors.New("it has been started before, and is started once: make another one")
+
 // Reflector runs a Machine.
 type Reflector struct {
-	cfg Config
-	m   Machine
+	cfg     Config
+	m       Machine
+	started atomic.Bool
 }
 
 // New makes a Reflector. Nothing happens before Run.
@@ -77,8 +82,12 @@ func New(cfg Config) *Reflector {
 	return &Reflector{cfg: cfg, m: Machine{PageSize: cfg.PageSize, Random: cfg.Random}}
 }
 
-// Run follows the collection until ctx ends.
-func (r *Reflector) Run(ctx context.Context) {
+// Run follows the collection until ctx ends, or until an error of the source says that
+// another scope covers it, and returns nil. A second Run is [ErrStarted].
+func (r *Reflector) Run(ctx context.Context) error {
+	if r.started.Swap(true) {
+		return ErrStarted
+	}
 	listBegun := false
 	for ctx.Err() == nil {
 		step := r.m.Next()
@@ -91,7 +100,7 @@ func (r *Reflector) Run(ctx context.Context) {
 					r.cfg.Report(Report{State: Watching})
 				}
 				_ = r.push(ctx, store.Delta{Op: store.Covered})
-				return
+				return nil
 			}
 			if err == nil {
 				r.m.WatchList = watchList
@@ -105,14 +114,15 @@ func (r *Reflector) Run(ctx context.Context) {
 			r.watch(ctx, step)
 		case Wait:
 			if step.Gone && r.push(ctx, store.Delta{Op: store.KindGone}) != nil {
-				return
+				return nil
 			}
 			if !sleep(ctx, step.Delay) {
-				return
+				return nil
 			}
 			r.m.Waited()
 		}
 	}
+	return nil
 }
 
 func (r *Reflector) report(delay time.Duration) {
