@@ -46,6 +46,9 @@ type Target struct {
 	// policy or a parameter is in force: requests with @settle wait so long. 0: it is in
 	// force when its answer is sent.
 	Settle time.Duration
+	// Pause is how long the server needs until its caches have seen a write, where that
+	// decides what webhooks are sent. 0: they have seen it when the answer is sent.
+	Pause time.Duration
 }
 
 // Answer is the answer to one request of a script.
@@ -111,13 +114,7 @@ func (r *runner) run(ctx context.Context, step *Step) Answer {
 		}
 	}
 	text := r.answer(step, reply)
-	if step.settle && r.target.Settle > 0 {
-		select {
-		case <-time.After(r.target.Settle):
-		case <-ctx.Done():
-		}
-		r.calls() // of requests that the server sends by itself
-	}
+	r.rest(ctx, step)
 	if step.setup {
 		if reply.code < 400 {
 			return Answer{Step: step, Text: "(done)\n"}
@@ -144,6 +141,24 @@ func (r *runner) answer(step *Step, reply *reply) string {
 		text += r.norm.document(&Step{keep: show.keep}, call.review)
 	}
 	return text
+}
+
+// rest waits as long as the server needs after a request.
+func (r *runner) rest(ctx context.Context, step *Step) {
+	var wait time.Duration
+	switch {
+	case step.settle:
+		wait = r.target.Settle
+	case r.hooks != nil && step.Method != http.MethodGet:
+		wait = r.target.Pause
+	}
+	if wait == 0 {
+		return
+	}
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
 }
 
 func (r *runner) calls() []call {

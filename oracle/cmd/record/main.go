@@ -31,6 +31,10 @@ import (
 // looks for every second, or a parameter of a kind that it begins to watch.
 const settle = 3 * time.Second
 
+// pause is how long its caches need to see a write: a patch of an object that they show as
+// it was is tried twice, and calls webhooks twice.
+const pause = 100 * time.Millisecond
+
 func main() {
 	dir := flag.String("dir", "testdata", "directory of the conversations")
 	pattern := flag.String("run", "", "only conversations whose name matches")
@@ -92,7 +96,7 @@ func converse(ctx context.Context, scripts []*wiretest.Script, dir string, check
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	fmt.Printf("kube-apiserver ready after %v\n", server.Started.Round(time.Millisecond))
 
-	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact, Settle: settle}
+	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact, Settle: settle, Pause: pause}
 	for _, script := range scripts {
 		begin := time.Now()
 		answers, err := target.Run(ctx, script)
