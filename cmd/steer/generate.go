@@ -161,9 +161,7 @@ func (g *generateFlags) once(ctx context.Context, request *generate.Request, std
 	result, err := generate.Run(ctx, request)
 	var wrong *generate.SourceError
 	if errors.As(err, &wrong) {
-		for _, problem := range wrong.Problems {
-			fmt.Fprintln(stderr, relative(problem.String()))
-		}
+		printProblems(stderr, wrong)
 		return result, &exitError{status: 1, message: wrong.Error() + "; nothing was written"}
 	}
 	if err != nil {

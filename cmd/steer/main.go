@@ -22,8 +22,12 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:]))
 }
 
-// run executes the command line and returns the exit status: 0 when it did what
-// was asked, the child's status for commands that run one, 1 otherwise.
+// usageStatus is the exit status for arguments, flags and names that cannot be.
+const usageStatus = 2
+
+// run executes the command line and returns the exit status: 0 for success, the
+// child's status for commands that run one, usageStatus for wrong arguments and flags,
+// 1 otherwise.
 func run(ctx context.Context, args []string) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -80,7 +84,11 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{usageStatus, err.Error()} })
+	groupOf(root,
+		newInitCommand(),
+		newCreateCommand(),
+		newDeleteCommand(),
 		newUpCommand(),
 		newSnapshotCommand(),
 		newDemoCommand(),
@@ -89,4 +97,29 @@ func newRootCommand() *cobra.Command {
 		newVersionCommand(),
 	)
 	return root
+}
+
+// groupOf makes a command one that has subcommands and does nothing itself.
+func groupOf(parent *cobra.Command, children ...*cobra.Command) *cobra.Command {
+	parent.AddCommand(children...)
+	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	parent.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		message := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			message += ": did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return &exitError{usageStatus, message}
+	}
+	return parent
+}
+
+// noArguments refuses arguments that are no flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &exitError{usageStatus, fmt.Sprintf("%s takes flags only, but was given %q", cmd.CommandPath(), args[0])}
 }

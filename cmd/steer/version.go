@@ -23,11 +23,24 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// moduleVersion is the version the binary was built from, "devel" in a checkout.
+// moduleVersion is the version of Steer that the binary was built from, "devel" in a
+// checkout.
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+	if !ok {
 		return "devel"
 	}
-	return info.Main.Version
+	steer := &info.Main
+	for _, dep := range info.Deps { // of another module's tool
+		if dep.Path == steerModule {
+			steer = dep
+		}
+	}
+	if steer.Path != steerModule || steer.Replace != nil || steer.Version == "" || steer.Version == "(devel)" {
+		return "devel"
+	}
+	return steer.Version
 }
+
+// steerModule is the module of this program.
+const steerModule = "github.com/steer-dev/steer"

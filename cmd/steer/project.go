@@ -1,0 +1,182 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/module"
+
+	"github.com/steer-dev/steer/generate"
+	"github.com/steer-dev/steer/scaffold"
+)
+
+func newInitCommand() *cobra.Command {
+	var o scaffold.InitOptions
+	fetch := true
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Start a project in the working directory",
+		Long: `Starts a project: a Go module with an operator that has no controllers yet, and the
+file PROJECT. Add kinds to it with steer create api. The flags are kubebuilder's.
+
+Existing files are not overwritten without --force; a go.mod that is there is kept
+and completed. If the command fails, all files are as they were.`,
+		Example: `  steer init --domain example.com
+  steer init --domain example.com --repo github.com/example/guestbook --license apache2 --owner 'Example Inc.'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Offline = !fetch
+			if o.Checkout == "" {
+				o.Steer, o.Checkout = origin()
+			} else if dir, err := filepath.Abs(o.Checkout); err == nil {
+				o.Checkout = dir
+			}
+			report, err := scaffold.Init(cmd.Context(), o)
+			return conclude(cmd, report, err, "go on with: go tool steer create api --group GROUP --version v1 --kind KIND")
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Domain, "domain", "my.domain", "domain of the API groups")
+	f.StringVar(&o.Repo, "repo", "", "path of the Go module (default: that of go.mod, or DOMAIN/NAME)")
+	f.StringVar(&o.Name, "project-name", "", "name of the project and its operator (default: the name of the folder)")
+	f.StringVar(&o.License, "license", "none", "license in the headers of Go files: apache2 or none")
+	f.StringVar(&o.Owner, "owner", "", "owner that the headers name")
+	f.BoolVar(&o.MultiGroup, "multigroup", false, "give every API group folders of its own")
+	f.BoolVar(&fetch, "fetch-deps", true, "complete go.mod and go.sum, from the network where modules are missing")
+	f.StringVar(&o.Checkout, "replace", "", "folder with Steer's sources to use in place of a release (default: the checkout that this steer was built in, if it was)")
+	f.BoolVar(&o.Force, "force", false, "overwrite existing files")
+	return cmd
+}
+
+func newCreateCommand() *cobra.Command {
+	return groupOf(&cobra.Command{Use: "create", Short: "Add to a project"}, newCreateAPICommand())
+}
+
+func newDeleteCommand() *cobra.Command {
+	return groupOf(&cobra.Command{Use: "delete", Short: "Remove from a project"}, newDeleteAPICommand())
+}
+
+func newCreateAPICommand() *cobra.Command {
+	var o scaffold.APIOptions
+	resource, controller, namespaced, run := true, true, true, true
+	cmd := &cobra.Command{
+		Use:   "api",
+		Short: "Add a kind, or a version of one, with a controller and its test",
+		Long: `Adds a kind to a project of steer init: Go types, a controller, a test of it, a sample.
+The flags are kubebuilder's.
+
+A further version of a kind gets types and a sample; the version that there was stays
+the one that is stored. --resource=false makes a controller only, of a kind of
+k8s.io/api or of one that the project has.`,
+		Example: `  steer create api --group webapp --version v1 --kind Guestbook
+  steer create api --group webapp --version v2 --kind Guestbook
+  steer create api --group apps --version v1 --kind Deployment --resource=false`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.ClusterScoped, o.NoResource, o.NoController, o.NoGenerate = !namespaced, !resource, !controller, !run
+			report, err := scaffold.CreateAPI(cmd.Context(), o)
+			return conclude(cmd, report, err, "")
+		},
+	}
+	f := cmd.Flags()
+	gvkFlags(cmd, &o.GVK)
+	f.StringVar(&o.Plural, "plural", "", "name of the resource (default: the plural of the kind)")
+	f.BoolVar(&namespaced, "namespaced", true, "objects belong to namespaces")
+	f.BoolVar(&resource, "resource", true, "make the types")
+	f.BoolVar(&controller, "controller", true, "make the controller")
+	f.BoolVar(&run, "make", true, "bring generated files, go.mod and go.sum up to date afterwards")
+	f.BoolVar(&o.Force, "force", false, "overwrite existing files")
+	return cmd
+}
+
+func newDeleteAPICommand() *cobra.Command {
+	var o scaffold.DeleteOptions
+	cmd := &cobra.Command{
+		Use:   "api",
+		Short: "Remove a version of a kind, with its controller",
+		Long: `Removes types, controller, test, sample and generated files of a kind. Files with
+contents that git does not have are removed with --force only.`,
+		Example: `  steer delete api --group webapp --version v1 --kind Guestbook --dry-run
+  steer delete api --group webapp --version v1 --kind Guestbook`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := scaffold.DeleteAPI(cmd.Context(), o)
+			return conclude(cmd, report, err, "")
+		},
+	}
+	gvkFlags(cmd, &o.GVK)
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print what would change, and change nothing")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "remove files also where git does not have their contents")
+	return cmd
+}
+
+func gvkFlags(cmd *cobra.Command, gvk *scaffold.GVK) {
+	f := cmd.Flags()
+	f.StringVar(&gvk.Group, "group", "", "API group, without the domain")
+	f.StringVar(&gvk.Version, "version", "", "version of the API, such as v1 or v1alpha1")
+	f.StringVar(&gvk.Kind, "kind", "", "kind, such as Guestbook")
+}
+
+// conclude prints what a command has done, and next, what to do now.
+func conclude(cmd *cobra.Command, report *scaffold.Report, err error, next string) error {
+	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	var wrong *generate.SourceError
+	switch {
+	case errors.As(err, &wrong):
+		printProblems(errs, wrong)
+		return &exitError{status: 1, message: err.Error() + "; all files are as they were"}
+	case errors.Is(err, scaffold.ErrUsage):
+		return &exitError{status: usageStatus, message: err.Error()}
+	case err != nil:
+		return err
+	}
+	if report.Restored > 0 {
+		fmt.Fprintf(errs, "steer: %s restored after an earlier command that was interrupted\n", count(report.Restored, "file"))
+	}
+	for _, list := range []struct {
+		what  string
+		names []string
+	}{{"create", report.Created}, {"change", report.Changed}, {"remove", report.Removed}} {
+		for _, name := range list.names {
+			fmt.Fprintf(out, "%s %s\n", list.what, name)
+		}
+	}
+	for _, note := range report.Notes {
+		fmt.Fprintln(errs, "steer: "+note)
+	}
+	if next != "" {
+		fmt.Fprintln(errs, "steer: "+next)
+	}
+	return nil
+}
+
+// printProblems lists the problems of sources, one a line.
+func printProblems(errs io.Writer, wrong *generate.SourceError) {
+	for _, problem := range wrong.Problems {
+		fmt.Fprintln(errs, relative(problem.String()))
+	}
+}
+
+// origin is the version of Steer that this program was built from, or the folder of
+// the checkout.
+func origin() (version, checkout string) {
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) && !strings.Contains(file, "@") {
+		dir := filepath.Dir(filepath.Dir(filepath.Dir(file)))
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return "", dir
+		}
+	}
+	if v := moduleVersion(); module.CanonicalVersion(v) != "" {
+		return v, ""
+	}
+	return "", ""
+}

@@ -1,0 +1,262 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"context"
+	"path"
+	"strings"
+)
+
+// APIOptions are those of [CreateAPI].
+type APIOptions struct {
+	// Dir is the folder of the project. Default: the working directory.
+	Dir string
+	// GVK of the kind. Required; the group may be empty where the project has a
+	// domain.
+	GVK
+	// Plural is the name of the resource. Default: the plural of the kind.
+	Plural string
+	// ClusterScoped makes objects of the kind belong to no namespace.
+	ClusterScoped bool
+	// NoResource leaves the types out: the kind is one of k8s.io/api, or one that the
+	// project has without a controller.
+	NoResource bool
+	// NoController leaves the controller out. A further version of a kind that has a
+	// controller never gets one of its own.
+	NoController bool
+	// NoGenerate leaves generated files, go.mod and go.sum as they are.
+	NoGenerate bool
+	// Force overwrites existing files.
+	Force bool
+
+	step func()
+}
+
+// CreateAPI adds a kind, or a version of one, to a project: its types, a controller
+// with a test, and a sample.
+func CreateAPI(ctx context.Context, o APIOptions) (*Report, error) {
+	return run(o.Dir, o.Force, o.step, func(c *command) error { return o.run(ctx, c) })
+}
+
+func (o *APIOptions) run(ctx context.Context, c *command) error {
+	p, err := ReadProject(c.dir)
+	if err != nil {
+		return err
+	}
+	r, err := o.resource(p)
+	if err != nil {
+		return err
+	}
+	if !o.NoResource {
+		if err := c.addTypes(p, r); err != nil {
+			return err
+		}
+	}
+	if r.Controller && !o.NoController {
+		if err := c.addController(p, r); err != nil {
+			return err
+		}
+	}
+	if i := p.find(r.GVK()); i >= 0 {
+		r.Webhooks = p.Resources[i].Webhooks
+		p.Resources[i] = r
+	} else {
+		p.Resources = append(p.Resources, r)
+	}
+	if c.pending[ProjectFile], err = p.text(); err != nil {
+		return err
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if o.NoGenerate {
+		c.note("run `go mod tidy && go tool steer generate` for the requirements, the deep copies, the CRD and the role")
+		return nil
+	}
+	if err := c.generate(ctx, false); err != nil {
+		return err
+	}
+	return c.tidy(ctx)
+}
+
+// resource is what PROJECT will say of the kind.
+func (o *APIOptions) resource(p *Project) (Resource, error) {
+	if err := o.check(); err != nil {
+		return Resource{}, err
+	}
+	if err := checkPlural(o.Plural); err != nil {
+		return Resource{}, err
+	}
+	if o.NoResource && o.NoController {
+		return Resource{}, usagef("neither types nor a controller are to be made: leave --resource=false or --controller=false out")
+	}
+	r := Resource{
+		Controller: !o.NoController, Domain: p.Domain, Group: o.Group, Kind: o.Kind, Version: o.Version,
+		Plural: o.Plural, API: &API{CRDVersion: "v1", Namespaced: !o.ClusterScoped},
+	}
+	if r.Plural == pluralOf(r.Kind) {
+		r.Plural = ""
+	}
+	i := p.find(o.GVK)
+	switch {
+	case o.NoResource && i >= 0:
+		if p.Resources[i].Controller && !o.Force {
+			return r, usagef("%s has a controller already; --force writes it anew", o.GVK)
+		}
+		r = p.Resources[i]
+		r.Controller = true
+		return r, nil
+	case o.NoResource:
+		domain, ok := builtinDomain(o.Group)
+		if !ok {
+			return r, usagef("the project has no types of %s, and k8s.io/api has no group %q: leave --resource=false out", o.GVK, o.Group)
+		}
+		r.API, r.Core, r.Domain, r.Path = nil, true, domain, builtinPath(o.Group, o.Version)
+		return r, nil
+	case i >= 0 && !o.Force:
+		return r, usagef("PROJECT has %s already; --force writes its files anew", o.GVK)
+	}
+	if r.apiGroup() == "" {
+		return r, usagef("--group is missing: give one such as webapp")
+	}
+	for _, other := range p.Resources {
+		switch {
+		case other.Core:
+		case other.Group != r.Group && !p.MultiGroup:
+			return r, usagef("the project has the group %q and no folders by group: write `multigroup: true` into PROJECT to add the group %q; what is there stays where it is", other.Group, r.Group)
+		case other.Group == r.Group && other.Kind == r.Kind && other.Version != r.Version && other.Controller:
+			r.Controller = false
+		}
+	}
+	r.Path = path.Join(p.Repo, p.places(r).apiDir())
+	return r, nil
+}
+
+// addTypes adds the types of a kind, their registration and a sample.
+func (c *command) addTypes(p *Project, r Resource) error {
+	at := p.places(r)
+	v := at.values()
+	if err := c.create(at.types(), "types.go", v); err != nil {
+		return err
+	}
+	if err := c.create(at.sample(), "sample.yaml", v); err != nil {
+		return err
+	}
+	if text, err := c.read(at.groupVersion()); err != nil {
+		return err
+	} else if text == nil {
+		if err := c.create(at.groupVersion(), "groupversion.go", v); err != nil {
+			return err
+		}
+	}
+	err := c.edit(at.groupVersion(), func(s *source) error {
+		found, err := s.register(r.Kind, r.Kind+"List")
+		if err == nil && !found {
+			c.note("%s: register &%s{} and &%sList{} with the scheme", at.groupVersion(), r.Kind, r.Kind)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.storeFirstVersion(p, r); err != nil {
+		return err
+	}
+	return c.useScheme(p, r)
+}
+
+// storeFirstVersion marks the version that a kind was stored in so far, when it gets a
+// second one: one of several versions has to be.
+func (c *command) storeFirstVersion(p *Project, r Resource) error {
+	const marker = "+kubebuilder:storageversion"
+	var first string
+	for _, other := range p.Resources {
+		if other.API == nil || other.Group != r.Group || other.Kind != r.Kind || other.Version == r.Version {
+			continue
+		}
+		name := p.places(other).types()
+		text, err := c.read(name)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(text), marker) {
+			return nil
+		}
+		if text != nil && first == "" {
+			first = name
+		}
+	}
+	if first == "" {
+		return nil
+	}
+	return c.edit(first, func(s *source) error {
+		found, err := s.markType(r.Kind, marker)
+		if err == nil && !found {
+			c.note("add // %s to the version of %s that is stored", marker, r.Kind)
+		}
+		return err
+	})
+}
+
+// useScheme makes the operator know the types.
+func (c *command) useScheme(p *Project, r Resource) error {
+	return c.editMain(func(s *source) error {
+		add := r.alias() + ".AddToScheme"
+		found, err := s.addElement("steer.Scheme", add)
+		if err != nil {
+			return err
+		}
+		if !found {
+			c.note("%s: add %s of %s to the scheme of the operator", mainFile, add, r.Path)
+			return nil
+		}
+		return s.importAs(r.alias(), r.Path, p.Repo)
+	})
+}
+
+// editMain changes cmd/main.go, if the project has one.
+func (c *command) editMain(change func(s *source) error) error {
+	text, err := c.read(mainFile)
+	if err != nil {
+		return err
+	}
+	if text == nil {
+		c.note("there is no %s: add the kind to the scheme, and the controller to the setup, of your operator", mainFile)
+		return nil
+	}
+	return c.edit(mainFile, change)
+}
+
+// addController adds a controller of a kind, with its test.
+func (c *command) addController(p *Project, r Resource) error {
+	at := p.places(r)
+	code, test := "controller.go", "controller_test.go"
+	if r.API == nil {
+		code, test = "controller_builtin.go", "controller_builtin_test.go"
+		if err := c.useScheme(p, r); err != nil {
+			return err
+		}
+	}
+	if err := c.create(at.controller(), code, at.values()); err != nil {
+		return err
+	}
+	if err := c.create(at.controllerTest(), test, at.values()); err != nil {
+		return err
+	}
+	return c.editMain(func(s *source) error {
+		_, imported := at.controllerPackage()
+		found, err := s.addSetup(func(m string) string {
+			return "(&" + imported + "." + at.reconciler() + "{}).SetupWithManager(" + m + ")"
+		})
+		if err != nil {
+			return err
+		}
+		if !found {
+			c.note("%s: call SetupWithManager of %s in the setup of the operator", mainFile, at.reconciler())
+			return nil
+		}
+		return s.importAs(imported, path.Join(p.Repo, at.controllerDir()), p.Repo)
+	})
+}

@@ -1,0 +1,226 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// DeleteOptions are those of [DeleteAPI].
+type DeleteOptions struct {
+	// Dir is the folder of the project. Default: the working directory.
+	Dir string
+	// GVK of the kind. Required.
+	GVK
+	// Force removes files also where git does not have their contents.
+	Force bool
+	// DryRun changes nothing: the report says what would be.
+	DryRun bool
+
+	step func()
+}
+
+// errDryRun makes a command restore what it changed.
+var errDryRun = errors.New("scaffold: dry run")
+
+// DeleteAPI removes a version of a kind from a project: its types, its controller and
+// sample, and what was generated of them.
+func DeleteAPI(ctx context.Context, o DeleteOptions) (*Report, error) {
+	var planned Report
+	report, err := run(o.Dir, o.Force, o.step, func(c *command) error {
+		if err := o.deleteAPI(ctx, c); err != nil {
+			return err
+		}
+		if o.DryRun {
+			planned = c.report
+			return errDryRun
+		}
+		return nil
+	})
+	if errors.Is(err, errDryRun) {
+		return &planned, nil
+	}
+	return report, err
+}
+
+func (o *DeleteOptions) deleteAPI(ctx context.Context, c *command) error {
+	p, err := ReadProject(c.dir)
+	if err != nil {
+		return err
+	}
+	i := p.find(o.GVK)
+	switch {
+	case i < 0:
+		return usagef("PROJECT does not have %s: it has %s", o.GVK, p.list())
+	case p.Resources[i].Webhooks != nil:
+		return usagef("%s has webhooks: remove them first with steer delete webhook --group %q --version %s --kind %s", o.GVK, o.Group, o.Version, o.Kind)
+	}
+	r := p.Resources[i]
+	p.Resources = slices.Delete(p.Resources, i, i+1)
+	if r.Controller {
+		if err := c.removeController(p, r); err != nil {
+			return err
+		}
+	}
+	if r.API != nil {
+		if err := c.removeTypes(p, r); err != nil {
+			return err
+		}
+	} else if err := c.dropScheme(p, r); err != nil {
+		return err
+	}
+	if !o.Force {
+		if err := c.checkCommitted(ctx); err != nil {
+			return err
+		}
+	}
+	if c.pending[ProjectFile], err = p.text(); err != nil {
+		return err
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return c.regenerate(ctx, p)
+}
+
+// list names the kinds of a project.
+func (p *Project) list() string {
+	var names []string
+	for _, r := range p.Resources {
+		names = append(names, r.GVK().String())
+	}
+	if len(names) == 0 {
+		return "no kinds"
+	}
+	return strings.Join(names, ", ")
+}
+
+// regenerate removes generated files that nothing asks for any more. Without any kind
+// there is nothing to generate, and all of them go.
+func (c *command) regenerate(ctx context.Context, p *Project) error {
+	if len(p.Resources) > 0 {
+		return c.generate(ctx, true)
+	}
+	for _, pattern := range []string{crdDir + "/*.yaml", "config/rbac/role.yaml"} {
+		paths, err := filepath.Glob(c.path(pattern))
+		if err != nil {
+			return err
+		}
+		for _, found := range paths {
+			name, err := filepath.Rel(c.dir, found)
+			if err != nil {
+				return err
+			}
+			c.pending[filepath.ToSlash(name)] = nil
+		}
+	}
+	return c.flush()
+}
+
+// removeController removes a controller and its test.
+func (c *command) removeController(p *Project, r Resource) error {
+	at := p.places(r)
+	c.remove(at.controller(), at.controllerTest())
+	return c.editMain(func(s *source) error {
+		_, imported := at.controllerPackage()
+		found, err := s.removeSetup(s.setsUp(imported + "." + at.reconciler()))
+		if err != nil {
+			return err
+		}
+		if !found {
+			c.note("%s: remove the call of SetupWithManager of %s", mainFile, at.reconciler())
+		}
+		return s.dropImport(imported, path.Join(p.Repo, at.controllerDir()))
+	})
+}
+
+// removeTypes removes the types of a kind, and the package with the last of them.
+func (c *command) removeTypes(p *Project, r Resource) error {
+	at := p.places(r)
+	c.remove(at.types(), at.sample())
+	left := 0
+	for _, other := range p.Resources {
+		if other.Path == r.Path {
+			left++
+		}
+	}
+	if left == 0 {
+		c.remove(at.groupVersion(), path.Join(at.apiDir(), "zz_generated.deepcopy.go"))
+		return c.dropScheme(p, r)
+	}
+	return c.edit(at.groupVersion(), func(s *source) error {
+		_, err := s.unregister(r.Kind, r.Kind+"List")
+		return err
+	})
+}
+
+// dropScheme makes the operator forget the types of a package that no resource of the
+// project is in any more.
+func (c *command) dropScheme(p *Project, r Resource) error {
+	if slices.ContainsFunc(p.Resources, func(other Resource) bool { return other.Path == r.Path }) {
+		return nil
+	}
+	return c.editMain(func(s *source) error {
+		remove := r.alias() + ".AddToScheme"
+		found, err := s.removeElement("steer.Scheme", remove)
+		if err != nil {
+			return err
+		}
+		if !found {
+			c.note("%s: remove %s from the scheme of the operator", mainFile, remove)
+		}
+		return s.dropImport(r.alias(), r.Path)
+	})
+}
+
+// remove removes files, as far as there are any.
+func (c *command) remove(names ...string) {
+	for _, name := range names {
+		c.pending[name] = nil
+	}
+}
+
+// checkCommitted refuses to remove files whose contents git does not have.
+func (c *command) checkCommitted(ctx context.Context) error {
+	var names []string
+	for name, after := range c.pending {
+		if _, err := os.Stat(c.path(name)); err == nil && after == nil && !strings.HasPrefix(path.Base(name), "zz_generated.") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil
+	}
+	git := exec.CommandContext(ctx, "git", append([]string{"status", "--porcelain", "--ignored", "-z", "--no-renames", "--"}, names...)...)
+	git.Dir = c.dir
+	out, err := git.Output()
+	if err != nil { // no repository, or no git
+		return &ExistError{Paths: names, Reason: "files would be removed that git does not have"}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	// Paths are relative to the repository: the files of the project that are in it.
+	var open []string
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		for _, name := range names {
+			if len(entry) > 3 && (strings.HasSuffix("/"+entry[3:], "/"+name) || strings.HasSuffix(entry, "/") && strings.HasPrefix(name, entry[3:])) {
+				open = append(open, name)
+			}
+		}
+	}
+	if len(open) == 0 {
+		open = names
+	}
+	slices.Sort(open)
+	return &ExistError{Paths: slices.Compact(open), Reason: "files would be removed with contents that git does not have"}
+}

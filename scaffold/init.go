@@ -1,0 +1,222 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/modfile"
+)
+
+// InitOptions are those of [Init].
+type InitOptions struct {
+	// Dir is the folder of the project. Default: the working directory.
+	Dir string
+	// Domain of the API groups, such as example.com. Required.
+	Domain string
+	// Repo is the path of the Go module. Default: that of the go.mod that is there,
+	// otherwise the domain and the project's name.
+	Repo string
+	// Name of the project and of its operator. Default: the name of the folder.
+	Name string
+	// License of the project's Go files: apache2, or none, the default. It is written to
+	// hack/boilerplate.go.txt, from where later files get it.
+	License string
+	// Owner is who the license names. Default: the authors of the project.
+	Owner string
+	// MultiGroup gives every API group folders of its own.
+	MultiGroup bool
+	// Force overwrites existing files.
+	Force bool
+	// Offline leaves out what may need the network: go.mod and go.sum are not
+	// completed.
+	Offline bool
+	// Steer is the version of Steer to require, such as v1.2.0. One of Steer and
+	// Checkout is required.
+	Steer string
+	// Checkout is a folder with Steer's sources to use in place of a version.
+	Checkout string
+
+	step func()
+}
+
+// Init makes a project without kinds.
+func Init(ctx context.Context, o InitOptions) (*Report, error) {
+	return run(o.Dir, o.Force, o.step, func(c *command) error { return o.run(ctx, c) })
+}
+
+func (o *InitOptions) run(ctx context.Context, c *command) error {
+	if text, err := c.read(ProjectFile); err != nil {
+		return err
+	} else if text != nil && !o.Force {
+		return usagef("%s has a file PROJECT already: add to it with steer create api, or begin anew with --force", c.dir)
+	}
+	if err := checkDomain(o.Domain); err != nil {
+		return err
+	}
+	mod, err := c.module()
+	if err != nil {
+		return err
+	}
+	p := &Project{
+		Domain: o.Domain, Layout: []string{leanLayout}, MultiGroup: o.MultiGroup, Version: projectVersion,
+		Name: cmp.Or(o.Name, projectNameOf(c.dir)),
+	}
+	if err := checkProjectName(p.Name); err != nil {
+		return err
+	}
+	p.Repo = cmp.Or(o.Repo, modulePathOf(mod), o.Domain+"/"+p.Name)
+	if err := checkRepo(p.Repo); err != nil {
+		return err
+	}
+	if was := modulePathOf(mod); was != "" && was != p.Repo {
+		return usagef("--repo is %q, but go.mod says module %s: leave --repo out, or change go.mod", p.Repo, was)
+	}
+	if err := o.require(mod, p.Repo); err != nil {
+		return err
+	}
+	if c.pending[modFile], err = mod.Format(); err != nil {
+		return fmt.Errorf("write go.mod: %w", err)
+	}
+	if c.pending[ProjectFile], err = p.text(); err != nil {
+		return err
+	}
+	c.made[ProjectFile] = true
+	if err := o.license(c, p); err != nil {
+		return err
+	}
+	v := values{"name": p.Name}
+	for name, template := range map[string]string{mainFile: "main.go", makeFile: "Makefile"} {
+		if err := c.create(name, template, v); err != nil {
+			return err
+		}
+	}
+	if text, err := c.read(gitIgnore); err != nil {
+		return err
+	} else if text == nil {
+		if err := c.create(gitIgnore, "gitignore", v); err != nil {
+			return err
+		}
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if o.Offline {
+		c.note("run `go mod tidy` to complete go.mod and go.sum")
+		return nil
+	}
+	return c.tidy(ctx)
+}
+
+// license writes the header of Go files.
+func (o *InitOptions) license(c *command, p *Project) error {
+	switch o.License {
+	case "", "none":
+		return nil
+	case "apache2":
+		owner := cmp.Or(o.Owner, "The "+p.Name+" authors")
+		return c.create(headerFile, "boilerplate", values{"year": time.Now().Format("2006"), "owner": owner})
+	}
+	return usagef("--license %q is not known: give apache2 or none, and write another one to %s yourself", o.License, headerFile)
+}
+
+// module is the go.mod of the folder, or an empty one.
+func (c *command) module() (*modfile.File, error) {
+	text, err := c.read(modFile)
+	if err != nil {
+		return nil, err
+	}
+	mod, err := modfile.Parse(c.path(modFile), text, nil)
+	if err != nil {
+		return nil, usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return mod, nil
+}
+
+func modulePathOf(mod *modfile.File) string {
+	if mod.Module == nil {
+		return ""
+	}
+	return mod.Module.Mod.Path
+}
+
+// require makes a go.mod require Steer.
+func (o *InitOptions) require(mod *modfile.File, repo string) error {
+	if err := mod.AddModuleStmt(repo); err != nil {
+		return err
+	}
+	if mod.Go == nil {
+		if err := mod.AddGoStmt(goVersion); err != nil {
+			return err
+		}
+	}
+	if err := mod.AddTool(steerTool); err != nil {
+		return err
+	}
+	version := o.Steer
+	switch {
+	case o.Checkout != "":
+		version = noVersion
+		text, err := os.ReadFile(filepath.Join(o.Checkout, modFile))
+		if err != nil || modfile.ModulePath(text) != steerPath {
+			return usagef("%s is no checkout of Steer: it has no go.mod of module %s", o.Checkout, steerPath)
+		}
+		if err := mod.AddReplace(steerPath, "", o.Checkout, ""); err != nil {
+			return err
+		}
+	case version == "":
+		return usagef("this steer has no version that a module could require: name a checkout of Steer with --replace")
+	}
+	if err := mod.AddRequire(steerPath, version); err != nil {
+		return err
+	}
+	mod.Cleanup()
+	return nil
+}
+
+// tidy completes go.mod and go.sum. The go command works on copies, so that both are
+// replaced with the other files, or not at all.
+func (c *command) tidy(ctx context.Context) error {
+	copied := c.tx.state("tidy.mod")
+	sum := strings.TrimSuffix(copied, ".mod") + ".sum"
+	for from, to := range map[string]string{modFile: copied, sumFile: sum} {
+		text, err := c.read(from)
+		if err != nil {
+			return err
+		}
+		if text != nil {
+			if err := c.tx.create(to, text, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	command := exec.CommandContext(ctx, "go", "mod", "tidy", "-modfile="+copied)
+	command.Dir = c.dir
+	command.Env = append(os.Environ(), "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go mod tidy: %w: %s; --fetch-deps=false of init and --make=false of create leave it to you", err, lastLines(out))
+	}
+	for from, to := range map[string]string{copied: modFile, sum: sumFile} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return fmt.Errorf("go mod tidy: %w", err)
+		}
+		c.pending[to] = text
+	}
+	return c.flush()
+}
+
+// lastLines is the end of what a command printed, in one line.
+func lastLines(out []byte) string {
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-3):], []byte("; ")))
+}

@@ -1,0 +1,140 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// values are what stands in {{name}} in a template.
+type values map[string]string
+
+// fill fills a template in.
+func fill(name string, v values) ([]byte, error) {
+	text, err := templates.ReadFile("templates/" + name + ".tmpl")
+	if err != nil {
+		return nil, err
+	}
+	var pairs []string
+	for key, value := range v {
+		pairs = append(pairs, "{{"+key+"}}", value)
+	}
+	out := strings.NewReplacer(pairs...).Replace(string(text))
+	if i := strings.Index(out, "{{"); i >= 0 {
+		return nil, fmt.Errorf("template %s: no value for %.20q", name, out[i:])
+	}
+	return []byte(out), nil
+}
+
+// Files that every project has; paths are relative to it and have slashes.
+const (
+	mainFile   = "cmd/main.go"
+	crdDir     = "config/crd/bases"
+	sampleDir  = "config/samples"
+	modFile    = "go.mod"
+	sumFile    = "go.sum"
+	steerPath  = "github.com/steer-dev/steer"
+	steerTool  = steerPath + "/cmd/steer"
+	goVersion  = "1.26.0" // that of Steer itself
+	noVersion  = "v0.0.0" // of a Steer that is replaced
+	gitIgnore  = ".gitignore"
+	makeFile   = "Makefile"
+	headerFile = "hack/boilerplate.go.txt"
+)
+
+// places are where the files of a resource are.
+type places struct {
+	p *Project
+	r Resource
+}
+
+func (p *Project) places(r Resource) places { return places{p, r} }
+
+// byGroup is a folder of the group's own, in a project with several groups.
+func (pl places) byGroup(dir string) string {
+	if pl.p.MultiGroup && pl.r.Group != "" {
+		return path.Join(dir, pl.r.Group)
+	}
+	return dir
+}
+
+func (pl places) lower() string { return strings.ToLower(pl.r.Kind) }
+
+// apiDir is the folder of the types: the one of PROJECT, if it says one.
+func (pl places) apiDir() string {
+	if dir, ok := strings.CutPrefix(pl.r.Path, pl.p.Repo+"/"); ok {
+		return dir
+	}
+	return path.Join(pl.byGroup("api"), pl.r.Version)
+}
+
+func (pl places) types() string        { return path.Join(pl.apiDir(), pl.lower()+"_types.go") }
+func (pl places) groupVersion() string { return path.Join(pl.apiDir(), "groupversion_info.go") }
+
+func (pl places) controllerDir() string { return pl.byGroup("internal/controller") }
+
+func (pl places) controller() string {
+	return path.Join(pl.controllerDir(), pl.lower()+"_controller.go")
+}
+
+func (pl places) controllerTest() string {
+	return path.Join(pl.controllerDir(), pl.lower()+"_controller_test.go")
+}
+
+// controllerPackage is the name of the package of controllers, and the one that
+// cmd/main.go imports it under.
+func (pl places) controllerPackage() (name, imported string) {
+	if pl.p.MultiGroup && pl.r.Group != "" {
+		name = goName(pl.r.Group)
+		return name, name + "controller"
+	}
+	return "controller", "controller"
+}
+
+func (pl places) sample() string {
+	name := pl.r.Version + "_" + pl.lower() + ".yaml"
+	if pl.p.MultiGroup && pl.r.Group != "" {
+		name = pl.r.Group + "_" + name
+	}
+	return path.Join(sampleDir, name)
+}
+
+func (pl places) reconciler() string { return pl.r.Kind + "Reconciler" }
+
+// values are those of all templates of a resource.
+func (pl places) values() values {
+	name, _ := pl.controllerPackage()
+	group := pl.r.apiGroup()
+	rbac := group
+	if rbac == "" {
+		rbac = `""`
+	}
+	return values{
+		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.plural(), "version": pl.r.Version,
+		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.alias(), "path": pl.r.Path, "package": name,
+		"reconciler": pl.reconciler(), "sample": pl.sample(), "resourcemarker": pl.resourceMarker(),
+	}
+}
+
+// resourceMarker is the line of the marker for a kind that is not served by the
+// defaults.
+func (pl places) resourceMarker() string {
+	var options []string
+	if pl.r.Plural != "" && pl.r.Plural != pluralOf(pl.r.Kind) {
+		options = append(options, "path="+pl.r.Plural)
+	}
+	if pl.r.API != nil && !pl.r.API.Namespaced {
+		options = append(options, "scope=Cluster")
+	}
+	if len(options) == 0 {
+		return ""
+	}
+	return "// +kubebuilder:resource:" + strings.Join(options, ",") + "\n"
+}

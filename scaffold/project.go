@@ -1,0 +1,238 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ProjectFile is the name of the file that says what a project is made of.
+const ProjectFile = "PROJECT"
+
+const (
+	// projectVersion is the version of the file: kubebuilder's current one.
+	projectVersion = "3"
+	// leanLayout is the layout of the trees that [Init] writes.
+	leanLayout = "lean.steer.dev/v1"
+)
+
+// Project is what PROJECT says. Fields that are not here, and comments, are kept when
+// it is written.
+type Project struct {
+	Domain     string     `yaml:"domain,omitempty"`
+	Layout     []string   `yaml:"layout,omitempty"`
+	MultiGroup bool       `yaml:"multigroup,omitempty"`
+	Name       string     `yaml:"projectName,omitempty"`
+	Repo       string     `yaml:"repo,omitempty"`
+	Resources  []Resource `yaml:"resources,omitempty"`
+	Version    string     `yaml:"version"`
+
+	document yaml.Node // as it was read
+}
+
+// Resource is a kind with what the project has for it.
+type Resource struct {
+	API        *API      `yaml:"api,omitempty"` // nil for a kind of another module
+	Controller bool      `yaml:"controller,omitempty"`
+	Core       bool      `yaml:"core,omitempty"` // of k8s.io/api
+	Domain     string    `yaml:"domain,omitempty"`
+	Group      string    `yaml:"group,omitempty"`
+	Kind       string    `yaml:"kind"`
+	Path       string    `yaml:"path,omitempty"` // import path of the types
+	Plural     string    `yaml:"plural,omitempty"`
+	Version    string    `yaml:"version"`
+	Webhooks   *Webhooks `yaml:"webhooks,omitempty"`
+}
+
+// API is the form in which a kind is served.
+type API struct {
+	CRDVersion string `yaml:"crdVersion,omitempty"`
+	Namespaced bool   `yaml:"namespaced,omitempty"`
+}
+
+// Webhooks are those that a kind has.
+type Webhooks struct {
+	Conversion     bool     `yaml:"conversion,omitempty"`
+	Defaulting     bool     `yaml:"defaulting,omitempty"`
+	Spoke          []string `yaml:"spoke,omitempty"`
+	Validation     bool     `yaml:"validation,omitempty"`
+	WebhookVersion string   `yaml:"webhookVersion,omitempty"`
+}
+
+// GVK names the resource.
+func (r Resource) GVK() GVK { return GVK{Group: r.Group, Version: r.Version, Kind: r.Kind} }
+
+// apiGroup is the group of the resource in requests.
+func (r Resource) apiGroup() string {
+	if r.Core && r.Group == "core" {
+		return ""
+	}
+	return qualified(r.Group, r.Domain)
+}
+
+func (r Resource) plural() string {
+	if r.Plural != "" {
+		return r.Plural
+	}
+	return pluralOf(r.Kind)
+}
+
+// alias is the name under which Go files import the types.
+func (r Resource) alias() string {
+	if r.Group == "" {
+		return goName(r.Domain) + r.Version
+	}
+	return goName(r.Group) + r.Version
+}
+
+// find is the index of a resource, -1 if the project does not have it.
+func (p *Project) find(gvk GVK) int {
+	return slices.IndexFunc(p.Resources, func(r Resource) bool { return r.GVK() == gvk })
+}
+
+// ReadProject reads the PROJECT file of a folder.
+func ReadProject(dir string) (*Project, error) {
+	file := filepath.Join(dir, ProjectFile)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("there is no file PROJECT in %s: run this in the folder of a project, or make one with steer init", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read PROJECT: %w", err)
+	}
+	return parseProject(file, text)
+}
+
+func parseProject(file string, text []byte) (*Project, error) {
+	p := &Project{}
+	if err := yaml.Unmarshal(text, &p.document); err != nil {
+		return nil, usagef("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	var about struct {
+		Version string `yaml:"version"`
+	}
+	if err := p.document.Decode(&about); err != nil || len(p.document.Content) == 0 {
+		return nil, usagef("%s is no project file: it has to be a mapping with the key version", file)
+	}
+	if about.Version != projectVersion {
+		return nil, usagef("%s has version %q, and this steer reads version %q: use a steer that knows it, or kubebuilder to migrate it", file, about.Version, projectVersion)
+	}
+	if err := p.document.Decode(p); err != nil {
+		return nil, usagef("%s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+	}
+	switch {
+	case p.Repo == "":
+		return nil, usagef("%s has no repo: add the path of the module, as in go.mod", file)
+	case !slices.Contains(p.Layout, leanLayout):
+		return nil, usagef("%s has the layout %s: steer create and delete change projects of steer init, which have %s", file, strings.Join(p.Layout, ","), leanLayout)
+	}
+	return p, nil
+}
+
+// text is the content of the file. What the project did not change is as it was read.
+func (p *Project) text() ([]byte, error) {
+	var now yaml.Node
+	if err := now.Encode(p); err != nil {
+		return nil, fmt.Errorf("write PROJECT: %w", err)
+	}
+	if len(p.document.Content) == 0 {
+		p.document = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{&now}}
+	} else {
+		merge(p.document.Content[0], &now, projectKeys())
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(&p.document); err != nil {
+		return nil, fmt.Errorf("write PROJECT: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// projectKeys and resourceKeys are the keys that this package writes: where one is
+// missing in a new mapping, it is removed from the old one.
+func projectKeys() []string {
+	return []string{"domain", "layout", "multigroup", "projectName", "repo", "resources", "version"}
+}
+
+func resourceKeys() []string {
+	return []string{"api", "controller", "core", "domain", "group", "kind", "path", "plural", "version", "webhooks"}
+}
+
+func webhookKeys() []string {
+	return []string{"conversion", "defaulting", "spoke", "validation", "webhookVersion"}
+}
+
+// merge makes a mapping say what another one says of the known keys, and keeps all
+// other keys, the order of keys, and comments.
+func merge(old, now *yaml.Node, known []string) {
+	for _, key := range known {
+		at, value := entry(old, key), entry(now, key)
+		switch {
+		case at < 0 && value < 0:
+		case value < 0:
+			old.Content = slices.Delete(old.Content, at, at+2)
+		case at < 0:
+			next := 0 // keys are sorted, as those of kubebuilder are
+			for next < len(old.Content) && old.Content[next].Value < key {
+				next += 2
+			}
+			old.Content = slices.Insert(old.Content, next, now.Content[value], now.Content[value+1])
+		case key == "resources":
+			mergeResources(old.Content[at+1], now.Content[value+1])
+		case key == "webhooks":
+			merge(old.Content[at+1], now.Content[value+1], webhookKeys())
+		case key != "api": // is never changed
+			comment := old.Content[at+1].LineComment
+			if old.Content[at+1].Value != now.Content[value+1].Value || now.Content[value+1].Kind != yaml.ScalarNode {
+				old.Content[at+1] = now.Content[value+1]
+				old.Content[at+1].LineComment = comment
+			}
+		}
+	}
+}
+
+// mergeResources brings a sequence of resources to what another one says.
+func mergeResources(old, now *yaml.Node) {
+	was := old.Content
+	old.Content = nil
+	for _, resource := range now.Content {
+		i := slices.IndexFunc(was, func(n *yaml.Node) bool { return nameOf(n) == nameOf(resource) })
+		if i >= 0 {
+			merge(was[i], resource, resourceKeys())
+			resource = was[i]
+		}
+		old.Content = append(old.Content, resource)
+	}
+}
+
+// nameOf is the GVK of a resource.
+func nameOf(resource *yaml.Node) (gvk GVK) {
+	for key, to := range map[string]*string{"group": &gvk.Group, "version": &gvk.Version, "kind": &gvk.Kind} {
+		if i := entry(resource, key); i >= 0 {
+			*to = resource.Content[i+1].Value
+		}
+	}
+	return gvk
+}
+
+// entry is the index of a key in a mapping, -1 if it is not there.
+func entry(mapping *yaml.Node, key string) int {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}

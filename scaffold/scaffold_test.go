@@ -1,0 +1,550 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tree is the content of the files below a folder, without .git and the state of an
+// interrupted command.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if d.Name() == ".git" || name == filepath.Join(stateDir, undoDir) {
+				return filepath.SkipDir
+			}
+			if name != "." && name != stateDir {
+				files[filepath.ToSlash(name)+"/"] = ""
+			}
+			return nil
+		}
+		text, err := os.ReadFile(p)
+		files[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// project makes a project without a kind.
+func project(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "guestbook")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), Offline: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func guestbook(version string) GVK { return GVK{Group: "webapp", Version: version, Kind: "Guestbook"} }
+
+func create(t *testing.T, o APIOptions) *Report {
+	t.Helper()
+	report, err := CreateAPI(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// command runs a program in a project.
+func program(t *testing.T, dir string, words ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestProjectPassesItsOwnTests is the way of a new user: everything that is made
+// compiles, and its tests pass, without an edit.
+func TestProjectPassesItsOwnTests(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "guest book") // paths may have blanks
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t)}); err != nil {
+		t.Fatal(err)
+	}
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v1")})
+	own, lines := 0, 0
+	for name, text := range tree(t, dir) {
+		generated := strings.Contains(name, "zz_generated") || strings.HasPrefix(name, "config/crd/") || strings.HasPrefix(name, "config/rbac/")
+		if !strings.HasSuffix(name, "/") && name != sumFile && !generated {
+			own++
+			lines += strings.Count(text, "\n")
+		}
+	}
+	if t.Logf("%d files, %d lines", own, lines); own > 12 || lines > 400 {
+		t.Errorf("an author owns %d files with %d lines, want at most 12 with 400", own, lines)
+	}
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v2")})
+	create(t, APIOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Policy"}, ClusterScoped: true, Plural: "rulebooks"})
+	create(t, APIOptions{Dir: dir, GVK: GVK{"apps", "v1", "Deployment"}, NoResource: true})
+	program(t, dir, "go", "vet", "./...")
+	program(t, dir, "go", "test", "./...")
+	for _, command := range [][]string{{"go", "mod", "tidy", "-diff"}, {"gofmt", "-l", "."}} {
+		if out := program(t, dir, command...); out != "" {
+			t.Errorf("%v: %s", command, out)
+		}
+	}
+}
+
+// TestDeletionsLeaveWhatWasThere adds kinds of all sorts and deletes them again.
+func TestDeletionsLeaveWhatWasThere(t *testing.T) {
+	t.Parallel()
+	for name, multi := range map[string]bool{"one group": false, "several groups": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "guestbook")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), MultiGroup: multi, License: "apache2"}); err != nil {
+				t.Fatal(err)
+			}
+			delete := func(gvk GVK) {
+				t.Helper()
+				if report, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil || len(report.Notes) > 0 {
+					t.Fatal(err, report)
+				}
+			}
+			kinds := []APIOptions{
+				{GVK: guestbook("v1alpha1")}, {GVK: guestbook("v1")}, {GVK: GVK{"webapp", "v1", "Policy"}},
+				{GVK: GVK{"core", "v1", "Namespace"}, NoResource: true},
+			}
+			if multi {
+				kinds = append(kinds, APIOptions{GVK: GVK{"ship-yard", "v1", "Frigate"}}, APIOptions{GVK: GVK{"", "v1", "Bare"}})
+			}
+			before := []map[string]string{}
+			for _, o := range kinds {
+				o.Dir = dir
+				before = append(before, tree(t, dir))
+				if report := create(t, o); len(report.Notes) > 0 {
+					t.Errorf("%s: %q", o.GVK, report.Notes)
+				}
+			}
+			for i, o := range slices.Backward(kinds) {
+				delete(o.GVK)
+				now := tree(t, dir)
+				for _, file := range []string{modFile, sumFile} { // a requirement too many harms nothing
+					now[file] = before[i][file]
+				}
+				// The first version stays marked as the stored one.
+				for _, files := range []map[string]string{now, before[i]} {
+					for file, text := range files {
+						files[file] = strings.Replace(text, "// +kubebuilder:storageversion\n", "", 1)
+					}
+				}
+				if !maps.Equal(now, before[i]) {
+					t.Errorf("after %s was deleted: %s", o.GVK, differences(before[i], now))
+				}
+			}
+		})
+	}
+}
+
+// differences names the files in which two trees differ.
+func differences(a, b map[string]string) string {
+	var out []string
+	for name, text := range a {
+		if now, ok := b[name]; !ok {
+			out = append(out, name+" is missing")
+		} else if now != text {
+			out = append(out, name+" was:\n"+text+"\nand is:\n"+now)
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			out = append(out, name+" is left")
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// errKilled is what the process is killed with in tests.
+var errKilled = errors.New("killed")
+
+// killedAt runs a command that ends at its n-th change of the disk, as if its process
+// were killed there, and reports whether it came that far.
+func killedAt(n int, run func(step func()) error) (killed bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if r != errKilled { //nolint:errorlint // the value itself
+				panic(r)
+			}
+			killed = true
+		}
+	}()
+	return false, run(func() {
+		if n--; n < 0 {
+			panic(errKilled)
+		}
+	})
+}
+
+// TestCommandsThatAreKilledLeaveTheTreeAsItWas kills every command at each of its
+// changes of the disk. The next command restores the tree, and does what it does on
+// the tree as it was.
+func TestCommandsThatAreKilledLeaveTheTreeAsItWas(t *testing.T) {
+	t.Parallel()
+	empty := func(t *testing.T) string { return t.TempDir() }
+	with := func(o ...APIOptions) func(t *testing.T) string {
+		return func(t *testing.T) string {
+			dir := project(t)
+			for _, o := range o {
+				o.Dir = dir
+				create(t, o)
+			}
+			return dir
+		}
+	}
+	for name, test := range map[string]struct {
+		begin func(t *testing.T) string
+		run   func(ctx context.Context, dir string, step func()) error
+	}{
+		"init": {empty, func(ctx context.Context, dir string, step func()) error {
+			_, err := Init(ctx, InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: "..", Offline: true, step: step})
+			return err
+		}},
+		"create api": {with(), func(ctx context.Context, dir string, step func()) error {
+			_, err := CreateAPI(ctx, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true, step: step})
+			return err
+		}},
+		"create api, second version": {with(APIOptions{GVK: guestbook("v1"), NoGenerate: true}), func(ctx context.Context, dir string, step func()) error {
+			_, err := CreateAPI(ctx, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true, step: step})
+			return err
+		}},
+		"delete api": {func(t *testing.T) string {
+			dir := t.TempDir()
+			if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout(t)}); err != nil {
+				t.Fatal(err)
+			}
+			create(t, APIOptions{Dir: dir, GVK: guestbook("v1")})
+			create(t, APIOptions{Dir: dir, GVK: guestbook("v2")})
+			return dir
+		}, func(ctx context.Context, dir string, step func()) error {
+			_, err := DeleteAPI(ctx, DeleteOptions{Dir: dir, GVK: guestbook("v1"), Force: true, step: step})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changes := 0
+			whole := test.begin(t)
+			if err := test.run(t.Context(), whole, func() { changes++ }); err != nil {
+				t.Fatal(err)
+			}
+			after := tree(t, whole)
+			dir := test.begin(t)
+			before := tree(t, dir)
+			for kill := range changes {
+				killed, err := killedAt(kill, func(step func()) error { return test.run(t.Context(), dir, step) })
+				if err != nil || !killed {
+					t.Fatalf("killed %v at change %d of %d: %v", killed, kill, changes, err)
+				}
+				if _, _, err := begin(dir, nil); err != nil {
+					t.Fatalf("killed at change %d of %d: %v", kill, changes, err)
+				}
+				// The last change removes what is kept, after the journal: then all is done.
+				want := before
+				if kill == changes-1 {
+					want = after
+				}
+				if now := tree(t, dir); !maps.Equal(now, want) {
+					t.Fatalf("killed at change %d of %d: %s", kill, changes, differences(want, now))
+				}
+			}
+			t.Logf("killed %d times", changes)
+			if changes < 10 || maps.Equal(before, after) {
+				t.Errorf("%d changes only", changes)
+			}
+		})
+	}
+}
+
+// TestRestoringIsRepeatedAfterAKill kills the command that restores, too.
+func TestRestoringIsRepeatedAfterAKill(t *testing.T) {
+	t.Parallel()
+	dir := project(t)
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
+	before := tree(t, dir)
+	for n := 0; ; n++ { // into the middle of the replacements
+		killed, err := killedAt(n, func(step func()) error {
+			_, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true, step: step})
+			return err
+		})
+		if !killed || err != nil {
+			t.Fatalf("nothing to restore: killed %v, %v", killed, err)
+		}
+		if now := tree(t, dir); now[mainFile] != before[mainFile] {
+			break
+		}
+		if _, _, err := begin(dir, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed, err := true, error(nil)
+	for n := 0; killed; n++ {
+		if killed, err = killedAt(n, func(step func()) error { _, _, err := begin(dir, step); return err }); err != nil {
+			t.Fatalf("killed at change %d: %v", n, err)
+		}
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+}
+
+// TestEditsAfterAKillAreNotUndone: what the author wrote into a half-made file is
+// work, too.
+func TestEditsAfterAKillAreNotUndone(t *testing.T) {
+	t.Parallel()
+	dir := project(t)
+	var edited string
+	for n := 20; edited == ""; n++ {
+		killed, err := killedAt(n, func(step func()) error {
+			_, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true, step: step})
+			return err
+		})
+		if !killed || err != nil {
+			t.Fatal(killed, err)
+		}
+		if found, _ := filepath.Glob(filepath.Join(dir, "api/v1/*_types.go")); len(found) > 0 {
+			edited = found[0]
+		}
+	}
+	if err := os.WriteFile(edited, []byte("package v1 // edited\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, dir)
+	_, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v1")})
+	if err == nil || !strings.Contains(err.Error(), "api/v1/guestbook_types.go was changed since") {
+		t.Errorf("got %v", err)
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+	// The way out that the error names.
+	if err := os.RemoveAll(filepath.Join(dir, stateDir, undoDir)); err != nil {
+		t.Fatal(err)
+	}
+	var exist *ExistError
+	if _, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v1")}); !errors.As(err, &exist) || !slices.Contains(exist.Paths, "api/v1/guestbook_types.go") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCommandsThatFailLeaveTheTreeAsItWas fails where files are half-written already.
+func TestCommandsThatFailLeaveTheTreeAsItWas(t *testing.T) {
+	t.Parallel()
+	dir := project(t)
+	write(t, dir, "api/v1/broken.go", "package v1\n\n// +kubebuilder:object:rot=true\ntype Broken struct{}\n")
+	before := tree(t, dir)
+	if _, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v1")}); err == nil {
+		t.Fatal("a marker that does not exist is accepted")
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+	if os.Getuid() == 0 {
+		return // may write everywhere
+	}
+	if err := os.Chmod(filepath.Join(dir, "cmd"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true}); err == nil {
+		t.Fatal("a folder that cannot be written to is no failure")
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+}
+
+// TestExistingFilesAreKept: only Force overwrites, after the list was shown.
+func TestExistingFilesAreKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, makeFile, "mine\n")
+	write(t, dir, mainFile, "package main\n")
+	write(t, dir, gitIgnore, "mine\n")
+	write(t, dir, modFile, "module example.org/mine\n\ngo 1.26.0\n\nrequire example.org/other v1.0.0\n")
+	before := tree(t, dir)
+	o := InitOptions{Dir: dir, Domain: "example.com", Name: "mine", Checkout: checkout(t), Offline: true}
+	_, err := Init(t.Context(), o)
+	var exist *ExistError
+	if !errors.As(err, &exist) || !slices.Equal(exist.Paths, []string{makeFile, mainFile}) {
+		t.Fatalf("got %v", err)
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+	o.Force = true
+	report, err := Init(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(report.Changed, []string{makeFile, mainFile, modFile}) || !slices.Equal(report.Created, []string{ProjectFile}) {
+		t.Errorf("got %+v", report)
+	}
+	now := tree(t, dir)
+	if now[gitIgnore] != "mine\n" || !strings.Contains(now[modFile], "example.org/other") || !strings.Contains(now[ProjectFile], "repo: example.org/mine") {
+		t.Errorf("go.mod and .gitignore are not kept: %v", now)
+	}
+}
+
+// TestDeletionNeedsACopyInGit keeps work that is nowhere else.
+func TestDeletionNeedsACopyInGit(t *testing.T) {
+	t.Parallel()
+	dir := project(t)
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
+	del := DeleteOptions{Dir: dir, GVK: guestbook("v1")}
+	refused := func(want ...string) {
+		t.Helper()
+		_, err := DeleteAPI(t.Context(), del)
+		var exist *ExistError
+		if !errors.As(err, &exist) || !slices.Equal(exist.Paths, want) {
+			t.Errorf("got %v, want a refusal because of %v", err, want)
+		}
+	}
+	types, controller, sample := "api/v1/guestbook_types.go", "internal/controller/guestbook_controller.go", "config/samples/v1_guestbook.yaml"
+	all := []string{"api/v1/groupversion_info.go", types, sample, controller, "internal/controller/guestbook_controller_test.go"}
+	refused(all...)
+	program(t, dir, "git", "init", "-q")
+	refused(all...)
+	program(t, dir, "git", "add", ".")
+	program(t, dir, "git", "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qm", "x")
+	write(t, dir, controller, "package controller // edited\n")
+	refused(controller)
+	program(t, dir, "git", "checkout", "-q", controller)
+	del.DryRun = true
+	before := tree(t, dir)
+	report, err := DeleteAPI(t.Context(), del)
+	if err != nil || !slices.Contains(report.Removed, types) {
+		t.Errorf("a dry run says %v, %v", report, err)
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+	del.DryRun = false
+	if _, err := DeleteAPI(t.Context(), del); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBadInputIsOneLine has every mistake that a command line can hold.
+func TestBadInputIsOneLine(t *testing.T) {
+	t.Parallel()
+	dir := project(t)
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
+	before := tree(t, dir)
+	initialize := func(change func(*InitOptions)) error {
+		o := InitOptions{Dir: t.TempDir(), Domain: "example.com", Name: "guestbook", Checkout: checkout(t), Offline: true}
+		change(&o)
+		_, err := Init(t.Context(), o)
+		return err
+	}
+	api := func(change func(*APIOptions)) error {
+		o := APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true}
+		change(&o)
+		_, err := CreateAPI(t.Context(), o)
+		return err
+	}
+	_, missing := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Ghost"}})
+	for want, err := range map[string]error{
+		"--domain \"Example\"":                initialize(func(o *InitOptions) { o.Domain = "Example" }),
+		"--domain \"\"":                       initialize(func(o *InitOptions) { o.Domain = "" }),
+		"project name \"Guest Book\"":         initialize(func(o *InitOptions) { o.Name = "Guest Book" }),
+		`--repo "C:\\guestbook"`:              initialize(func(o *InitOptions) { o.Repo = `C:\guestbook` }),
+		"--license \"mit\"":                   initialize(func(o *InitOptions) { o.License = "mit" }),
+		"is no checkout of Steer":             initialize(func(o *InitOptions) { o.Checkout = dir }),
+		"--replace":                           initialize(func(o *InitOptions) { o.Checkout = "" }),
+		"has a file PROJECT already":          initialize(func(o *InitOptions) { o.Dir = dir }),
+		"go.mod:1: unknown directive":         initialize(func(o *InitOptions) { write(t, o.Dir, modFile, "modul x\n") }),
+		"go.mod says module example.org/mine": initialize(func(o *InitOptions) { o.Repo = "example.org/x"; write(t, o.Dir, modFile, "module example.org/mine\n") }),
+		"there is no file PROJECT":            api(func(o *APIOptions) { o.Dir = t.TempDir() }),
+		"--version is missing":                api(func(o *APIOptions) { o.Version = "" }),
+		"--version \"2\"":                     api(func(o *APIOptions) { o.Version = "2" }),
+		"--kind is missing":                   api(func(o *APIOptions) { o.Kind = "" }),
+		"--kind \"guestbook\"":                api(func(o *APIOptions) { o.Kind = "guestbook" }),
+		"--kind \"Guest/Book\"":               api(func(o *APIOptions) { o.Kind = "Guest/Book" }),
+		"--group \"Web\"":                     api(func(o *APIOptions) { o.Group = "Web" }),
+		"--group \"../web\"":                  api(func(o *APIOptions) { o.Group = "../web" }),
+		"--plural \"Books\"":                  api(func(o *APIOptions) { o.Plural = "Books" }),
+		"multigroup: true":                    api(func(o *APIOptions) { o.Group = "ship" }),
+		"PROJECT has webapp/v1 Guestbook":     api(func(o *APIOptions) { o.Version = "v1" }),
+		"webapp/v1 Guestbook has a controller": api(func(o *APIOptions) {
+			o.Version, o.NoResource = "v1", true
+		}),
+		"has no group \"webapp\"":        api(func(o *APIOptions) { o.NoResource = true }),
+		"neither types nor a controller": api(func(o *APIOptions) { o.NoResource, o.NoController = true, true }),
+		"it has webapp/v1 Guestbook":     missing,
+	} {
+		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("want a line with %q, got %v", want, err)
+		}
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+}
+
+// TestGoVersionIsThatOfSteer keeps new projects on the language version of Steer.
+func TestGoVersionIsThatOfSteer(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../go.mod")
+	if err != nil || !bytes.Contains(text, []byte("\ngo "+goVersion+"\n")) {
+		t.Errorf("go.mod does not say go %s: change goVersion (%v)", goVersion, err)
+	}
+}
