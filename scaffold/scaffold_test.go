@@ -222,7 +222,7 @@ var errKilled = errors.New("killed")
 func killedAt(n int, run func(step func()) error) (killed bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			if r != errKilled { //nolint:errorlint // the value itself
+			if r != errKilled {
 				panic(r)
 			}
 			killed = true
