@@ -154,7 +154,7 @@ func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 			if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), MultiGroup: multi, License: "apache2"}); err != nil {
 				t.Fatal(err)
 			}
-			delete := func(gvk GVK) {
+			remove := func(gvk GVK) {
 				t.Helper()
 				if report, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil || len(report.Notes) > 0 {
 					t.Fatal(err, report)
@@ -176,7 +176,7 @@ func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 				}
 			}
 			for i, o := range slices.Backward(kinds) {
-				delete(o.GVK)
+				remove(o.GVK)
 				now := tree(t, dir)
 				for _, file := range []string{modFile, sumFile} { // a requirement too many harms nothing
 					now[file] = before[i][file]
@@ -214,23 +214,22 @@ func differences(a, b map[string]string) string {
 	return strings.Join(out, "\n")
 }
 
-// errKilled is what the process is killed with in tests.
-var errKilled = errors.New("killed")
+// kill is what a process is killed with in tests.
+type kill struct{}
 
 // killedAt runs a command that ends at its n-th change of the disk, as if its process
 // were killed there, and reports whether it came that far.
 func killedAt(n int, run func(step func()) error) (killed bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			if r != errKilled {
+			if _, killed = r.(kill); !killed {
 				panic(r)
 			}
-			killed = true
 		}
 	}()
 	return false, run(func() {
 		if n--; n < 0 {
-			panic(errKilled)
+			panic(kill{})
 		}
 	})
 }
@@ -290,21 +289,21 @@ func TestCommandsThatAreKilledLeaveTheTreeAsItWas(t *testing.T) {
 			after := tree(t, whole)
 			dir := test.begin(t)
 			before := tree(t, dir)
-			for kill := range changes {
-				killed, err := killedAt(kill, func(step func()) error { return test.run(t.Context(), dir, step) })
+			for at := range changes {
+				killed, err := killedAt(at, func(step func()) error { return test.run(t.Context(), dir, step) })
 				if err != nil || !killed {
-					t.Fatalf("killed %v at change %d of %d: %v", killed, kill, changes, err)
+					t.Fatalf("killed %v at change %d of %d: %v", killed, at, changes, err)
 				}
 				if _, _, err := begin(dir, nil); err != nil {
-					t.Fatalf("killed at change %d of %d: %v", kill, changes, err)
+					t.Fatalf("killed at change %d of %d: %v", at, changes, err)
 				}
 				// The last change removes what is kept, after the journal: then all is done.
 				want := before
-				if kill == changes-1 {
+				if at == changes-1 {
 					want = after
 				}
 				if now := tree(t, dir); !maps.Equal(now, want) {
-					t.Fatalf("killed at change %d of %d: %s", kill, changes, differences(want, now))
+					t.Fatalf("killed at change %d of %d: %s", at, changes, differences(want, now))
 				}
 			}
 			t.Logf("killed %d times", changes)
@@ -336,8 +335,8 @@ func TestRestoringIsRepeatedAfterAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	killed, err := true, error(nil)
-	for n := 0; killed; n++ {
+	for n, killed := 0, true; killed; n++ {
+		var err error
 		if killed, err = killedAt(n, func(step func()) error { _, _, err := begin(dir, step); return err }); err != nil {
 			t.Fatalf("killed at change %d: %v", n, err)
 		}

@@ -174,12 +174,7 @@ func (t *transaction) replace(change generate.Change, i int) error {
 		if err := t.do(func() error { return os.Remove(change.Path) }); err != nil {
 			return err
 		}
-		for dir := filepath.Dir(change.Path); dir != t.dir; dir = filepath.Dir(dir) {
-			if t.do(func() error { return os.Remove(dir) }) != nil {
-				break // it has other files
-			}
-		}
-		return nil
+		return t.removeEmpty(filepath.Dir(change.Path))
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(change.Path); err == nil {
@@ -193,6 +188,20 @@ func (t *transaction) replace(change generate.Change, i int) error {
 		return err
 	}
 	return t.do(func() error { return os.Rename(staged, change.Path) })
+}
+
+// removeEmpty removes a folder, and those above it, as far as they are empty.
+func (t *transaction) removeEmpty(dir string) error {
+	for ; dir != t.dir; dir = filepath.Dir(dir) {
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) > 0 {
+			return err
+		}
+		if err := t.do(func() error { return os.Remove(dir) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rollback restores all files, in the reverse order. Nothing is restored if one has
