@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,13 +17,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/webhook"
+	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // settings are the standard flags and environment variables.
 type settings struct {
 	kubeconfig, metrics, health, debug string
 	secure, http2                      bool
-	cert                               manager.TLS
+	cert, webhookCert                  manager.TLS
+	webhookPort                        int
+	tlsVersion, tlsSuites              string
 	elect                              bool
 	electNamespace, electID            string
 	log                                logging
@@ -45,7 +50,29 @@ func parseFlags(args []string, op Operator) (*settings, error) {
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("%w: unexpected argument %q; see --help", ErrUsage, set.Arg(0))
 	}
+	if err := s.checkTLS(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
 	return s, s.log.check()
+}
+
+// checkTLS reads the flags that all HTTPS servers share.
+func (s *settings) checkTLS() error {
+	version, err := certificate.ParseVersion(s.tlsVersion)
+	if err != nil {
+		return fmt.Errorf("--tls-min-version: %w", err)
+	}
+	suites, err := certificate.ParseCipherSuites(s.tlsSuites)
+	if err != nil {
+		return fmt.Errorf("--tls-cipher-suites: %w", err)
+	}
+	if s.webhookPort < 0 || s.webhookPort > 65535 {
+		return fmt.Errorf("--webhook-port: %d is no port", s.webhookPort)
+	}
+	for _, t := range []*manager.TLS{&s.cert, &s.webhookCert} {
+		t.HTTP2, t.MinVersion, t.CipherSuites = s.http2, version, suites
+	}
+	return nil
 }
 
 func (s *settings) register(set *flag.FlagSet) {
@@ -55,7 +82,13 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.cert.Dir, "metrics-cert-path", "", "`directory` with the certificate of /metrics; empty makes a self-signed one")
 	set.StringVar(&s.cert.CertName, "metrics-cert-name", "tls.crt", "`file` of the certificate in that directory")
 	set.StringVar(&s.cert.KeyName, "metrics-cert-key", "tls.key", "`file` of the key in that directory")
-	set.BoolVar(&s.http2, "enable-http2", false, "offer HTTP/2 on /metrics")
+	set.IntVar(&s.webhookPort, "webhook-port", 9443, "`port` of the webhooks; it listens once a webhook is added, and 0 serves none over the network")
+	set.StringVar(&s.webhookCert.Dir, "webhook-cert-path", "", "`directory` with the certificate of the webhooks; empty makes a self-signed one")
+	set.StringVar(&s.webhookCert.CertName, "webhook-cert-name", "tls.crt", "`file` of the certificate in that directory")
+	set.StringVar(&s.webhookCert.KeyName, "webhook-cert-key", "tls.key", "`file` of the key in that directory")
+	set.BoolVar(&s.http2, "enable-http2", false, "offer HTTP/2 on /metrics and to webhooks")
+	set.StringVar(&s.tlsVersion, "tls-min-version", "", "lowest `version` of TLS on /metrics and for webhooks: VersionTLS12 or VersionTLS13; default VersionTLS12")
+	set.StringVar(&s.tlsSuites, "tls-cipher-suites", "", "cipher `suites` of TLS 1.2 on /metrics and for webhooks, by Go's names, separated by commas; default Go's choice")
 	set.StringVar(&s.health, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 serves none")
 	set.StringVar(&s.debug, "pprof-bind-address", "0", "`address` of /debug/pprof/ and /debug/reconciles, which ask nobody who they are; 0 serves none")
 	set.BoolVar(&s.elect, "leader-elect", false, "let one of several processes lead")
@@ -89,13 +122,15 @@ func (s *settings) config() (*rest.Config, error) {
 
 // options makes the manager's options of the settings.
 func (s *settings) options(name string, scheme *runtime.Scheme) manager.Options {
-	s.cert.HTTP2 = s.http2
 	o := manager.Options{
 		Name:          name,
 		Scheme:        scheme,
 		HealthAddress: address(s.health),
 		Metrics:       manager.Metrics{Address: address(s.metrics), Secure: s.secure, TLS: s.cert},
-		DebugAddress:  address(s.debug),
+		Webhooks: webhook.Options{
+			Address: s.webhookAddress(), TLS: s.webhookCert, Disabled: os.Getenv("ENABLE_WEBHOOKS") == "false",
+		},
+		DebugAddress: address(s.debug),
 		Election: manager.Election{
 			Enabled:   s.elect,
 			Lease:     s.electID,
@@ -109,6 +144,14 @@ func (s *settings) options(name string, scheme *runtime.Scheme) manager.Options 
 		}
 	}
 	return o
+}
+
+// webhookAddress is the address of the port, in the form of webhook.Options.
+func (s *settings) webhookAddress() string {
+	if s.webhookPort == 0 {
+		return "0"
+	}
+	return ":" + strconv.Itoa(s.webhookPort)
 }
 
 // address turns the conventional "0" into no address.

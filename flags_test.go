@@ -6,6 +6,7 @@ package steer
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/manager"
+	"github.com/steer-dev/steer/webhook"
 )
 
 func TestFlagsOfAKubebuilderManifestAreUnderstood(t *testing.T) {
@@ -64,6 +67,34 @@ func TestTheMetricsFlagsOfAKubebuilderManifestAreUnderstood(t *testing.T) {
 	want := manager.Metrics{Address: ":8080", TLS: manager.TLS{Dir: "/certs", CertName: "a.crt", KeyName: "a.key", HTTP2: true}}
 	if diff := cmp.Diff(want, o.Metrics); diff != "" || o.DebugAddress != "localhost:6060" {
 		t.Errorf("%s %s", diff, o.DebugAddress)
+	}
+}
+
+func TestFlagsOfWebhooksAreThoseOfAKubebuilderManifest(t *testing.T) {
+	t.Setenv("ENABLE_WEBHOOKS", "false")
+	s, err := parseFlags([]string{
+		"--webhook-port=9876", "--webhook-cert-path=/certs", "--webhook-cert-name=a.crt", "--webhook-cert-key=a.key",
+		"--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+	}, Operator{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := s.options("x", runtime.NewScheme())
+	suites := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
+	want := webhook.Options{
+		Address: ":9876", Disabled: true,
+		TLS: manager.TLS{Dir: "/certs", CertName: "a.crt", KeyName: "a.key", MinVersion: tls.VersionTLS13, CipherSuites: suites},
+	}
+	if diff := cmp.Diff(want, o.Webhooks); diff != "" {
+		t.Error(diff)
+	}
+	if o.Metrics.TLS.MinVersion != tls.VersionTLS13 || !slices.Equal(o.Metrics.TLS.CipherSuites, suites) {
+		t.Errorf("the flags of TLS are for all servers: %+v", o.Metrics.TLS)
+	}
+	for _, flag := range []string{"--tls-min-version=1.1", "--tls-cipher-suites=NONE", "--webhook-port=70000"} {
+		if _, err := parseFlags([]string{flag}, Operator{Name: "x"}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), strings.Split(flag, "=")[0]) {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }
 

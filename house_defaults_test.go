@@ -29,7 +29,7 @@ const defaultsPaper = "docs/defaults.md"
 func optionStructs() [][2]string {
 	return [][2]string{
 		{".", "Operator"},
-		{"manager", "Options"}, {"manager", "Election"}, {"manager/election", "Timing"}, {"manager", "Metrics"}, {"manager", "TLS"},
+		{"manager", "Options"}, {"manager", "Election"}, {"manager/election", "Timing"}, {"manager", "Metrics"}, {"webhook", "Options"}, {"webhook/certificate", "TLS"},
 		{"trace", "Options"}, {"cache", "Options"}, {"cache", "KindOptions"}, {"client", "Options"}, {"queue", "Options"},
 		{"controller", "Children"},
 		{"steertest", "Options"}, {"controlplane", "Options"},
@@ -90,6 +90,7 @@ func writeFlags(t *testing.T, out io.Writer) {
 | `+"`KUBECONFIG`"+` | files that name the cluster, merged; read when `+"`--kubeconfig`"+` is not given |
 | `+"`WATCH_NAMESPACE`"+` | namespaces to watch, separated by commas; empty means all |
 | `+"`POD_NAMESPACE`, `RUNTIME_NAMESPACE`"+` | namespace of the leader lease |
+| `+"`ENABLE_WEBHOOKS`"+` | `+"`false`"+` serves no webhooks |
 | `+"`GOMEMLIMIT`, `GOMAXPROCS`"+` | read by Go itself |
 `)
 }

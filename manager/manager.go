@@ -32,6 +32,7 @@ import (
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager/internal/metrics"
 	"github.com/steer-dev/steer/trace"
+	"github.com/steer-dev/steer/webhook"
 )
 
 // Manager is made by [New], filled with Add, and run once with Start. Its
@@ -48,6 +49,7 @@ type Manager struct {
 	readyz   *checks
 	elector  *elector // nil without election
 	servers  servers
+	webhooks *webhook.Server
 	elected  chan struct{}
 
 	mu      sync.Mutex
@@ -109,6 +111,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if m.cache, err = cache.New(m.direct, opts.Cache); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
+	m.webhooks = m.newWebhooks()
 	m.cached = cache.NewClient(m.direct, m.cache)
 	if opts.WrapClient != nil {
 		m.cached = opts.WrapClient(m.cached)
@@ -128,6 +131,9 @@ func (m *Manager) addOwnChecks() error {
 		return err
 	}
 	if err := m.readyz.add("watches", m.watchesWell); err != nil {
+		return err
+	}
+	if err := m.readyz.add("webhooks", m.webhooks.Ready); err != nil {
 		return err
 	}
 	if m.elector == nil {
@@ -190,11 +196,11 @@ func (m *Manager) Ready(ctx context.Context) error {
 // last part has returned. It returns nil when ctx ended it; otherwise what
 // failed. A second Start is [ErrStarted].
 //
-// The order is: servers, caches until they are synced, the sender of events,
-// runnables that do not need leadership, leader election, the others. At the end
-// all runnables are told to stop at once; the lease is released only after the
-// leader's have returned, events are sent until all have, and caches and servers
-// end last.
+// The order is: servers, webhooks, caches until they are synced, the sender of
+// events, runnables that do not need leadership, leader election, the others. At the
+// end all runnables are told to stop at once; the lease is released only after the
+// leader's have returned, events are sent until all have, webhooks are served until
+// they have drained, and caches and servers end last.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.started {
@@ -229,11 +235,14 @@ func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
 		return err
 	}
 	defer m.servers.stop()
+	// Before the caches: what they list may have to be converted here.
+	stopWebhooks := m.serveWebhooks(ctx, fail)
+	defer m.cache.Stop()
+	defer stopWebhooks()
 
 	if err := m.cache.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("manager: start caches: %w", err)
 	}
-	defer m.cache.Stop()
 	if err := m.cache.WaitForSync(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -291,10 +300,12 @@ func (m *Manager) admit(context.Context, *client.Call) error {
 	return ErrNotLeader
 }
 
-// cachesSynced is the readiness check of all informers.
+// cachesSynced is the readiness check of all informers, but for those of kinds that
+// this operator converts: what they list is converted by replicas that are ready, of
+// which there may be none yet.
 func (m *Manager) cachesSynced(*http.Request) error {
 	for _, s := range m.cache.Informers() {
-		if !s.Synced {
+		if !s.Synced && !m.webhooks.Converts(s.GVK.GroupKind()) {
 			if s.Err != nil {
 				return fmt.Errorf("the cache of %s is not synced (%s): %w", s.GVK.Kind, s.State, s.Err)
 			}

@@ -208,7 +208,7 @@ func TestProbesAndMetricsAreServed(t *testing.T) {
 		}
 		return string(body)
 	}
-	if got := get("http://" + m.servers.health.String() + "/readyz?verbose"); got != "[+]caches ok\n[+]watches ok\nreadyz check passed\n" {
+	if got := get("http://" + m.servers.health.String() + "/readyz?verbose"); got != "[+]caches ok\n[+]watches ok\n[+]webhooks ok\nreadyz check passed\n" {
 		t.Errorf("readyz: %s", got)
 	}
 	if got := get("http://" + m.servers.scraping.String() + "/metrics"); !strings.Contains(got, "\ngo_goroutines ") {

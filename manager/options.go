@@ -22,6 +22,8 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager/election"
 	"github.com/steer-dev/steer/trace"
+	"github.com/steer-dev/steer/webhook"
+	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // Options of [New].
@@ -53,6 +55,8 @@ type Options struct {
 	Election Election
 	// Metrics server.
 	Metrics Metrics
+	// Webhooks server. It listens once a webhook is added.
+	Webhooks webhook.Options
 	// HealthAddress of /healthz and /readyz; empty serves neither, ":0" takes
 	// any free port.
 	HealthAddress string
@@ -108,18 +112,7 @@ type Metrics struct {
 }
 
 // TLS settings of a server.
-type TLS struct {
-	// Dir holds the certificate and its key, as a mounted Secret does; changed
-	// files are taken over without a restart. Empty means a self-signed
-	// certificate, which encrypts and proves nothing.
-	Dir string
-	// CertName is the file of the certificate in Dir. Default "tls.crt".
-	CertName string
-	// KeyName is the file of the key in Dir. Default "tls.key".
-	KeyName string
-	// HTTP2 offers HTTP/2 beside HTTP/1.1.
-	HTTP2 bool
-}
+type TLS = certificate.TLS
 
 // Failures that a caller can act on.
 var (
@@ -154,8 +147,6 @@ func (o Options) withDefaults() (Options, error) {
 	o.Cache.Log = cmp.Or(o.Cache.Log, o.Log)
 	o.Seed = cmp.Or(o.Seed, mathrand.Uint64())
 	o.Cache.Seed = cmp.Or(o.Cache.Seed, o.Seed)
-	o.Metrics.TLS.CertName = cmp.Or(o.Metrics.TLS.CertName, "tls.crt")
-	o.Metrics.TLS.KeyName = cmp.Or(o.Metrics.TLS.KeyName, "tls.key")
 	if o.Instance == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -7,19 +7,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,10 +24,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
-	"github.com/steer-dev/steer/manager/internal/metrics"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -107,117 +103,12 @@ func TestOnlyWhoTheServerAllowsMayScrape(t *testing.T) {
 	})
 }
 
-// writeCertificate writes a fresh certificate, made at a time, as a Secret would.
-func writeCertificate(t *testing.T, dir string, made time.Time) *x509.Certificate {
-	t.Helper()
-	c, err := selfSigned(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := x509.MarshalECPrivateKey(c.PrivateKey.(*ecdsa.PrivateKey))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{
-		"tls.crt": {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, "tls.key": {Type: "EC PRIVATE KEY", Bytes: key},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return c.Leaf
-}
-
-func TestACertificateIsTakenOverWhenItsFilesChange(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		first := writeCertificate(t, dir, time.Now())
-		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, metrics.New(), slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown := func() *x509.Certificate {
-			t.Helper()
-			got, err := c.get(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return got.Leaf
-		}
-		if !shown().Equal(first) {
-			t.Error("it shows another certificate")
-		}
-		second := writeCertificate(t, dir, time.Now())
-		if !shown().Equal(first) {
-			t.Error("the files are read for every handshake")
-		}
-		time.Sleep(certificateCheck)
-		if !shown().Equal(second) {
-			t.Error("the new certificate is not shown")
-		}
-		if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			time.Sleep(certificateCheck)
-			if !shown().Equal(second) {
-				t.Error("a broken file replaced a good certificate")
-			}
-		}
-		if n := strings.Count(log.String(), "renew the certificate"); n != 1 {
-			t.Errorf("told %d times: %s", n, &log)
-		}
-		if got := counterValue(t, c.failures); got != 3 {
-			t.Errorf("%v failures counted, want 3", got)
-		}
-	})
-}
-
-func TestAnExpiredCertificateIsToldWithAdvice(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		writeCertificate(t, dir, time.Now())
-		c, err := newCertificate(TLS{Dir: dir, CertName: "tls.crt", KeyName: "tls.key"}, metrics.New(), slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(selfSignedFor + time.Hour)
-		if _, err := c.get(nil); err != nil {
-			t.Fatal(err)
-		}
-		if got := log.String(); !strings.Contains(got, "has expired at") || !strings.Contains(got, "renew the certificate") {
-			t.Errorf("log: %s", got)
-		}
-	})
-}
-
-func TestASelfSignedCertificateIsMadeAnewBeforeItEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, err := newCertificate(TLS{}, metrics.New(), slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			time.Sleep(selfSignedFor - renewBefore/2)
-			got, err := c.get(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if time.Now().After(got.Leaf.NotAfter) {
-				t.Error("it shows an expired certificate")
-			}
-		}
-	})
-}
-
 func TestAWrongCertificatePathSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	_, err := newCertificate(TLS{Dir: t.TempDir(), CertName: "tls.crt", KeyName: "tls.key"}, metrics.New(), slog.New(slog.DiscardHandler))
+	_, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{
+		Name: "test", Scheme: runtime.NewScheme(), Log: slog.New(slog.DiscardHandler),
+		Metrics: Metrics{Address: "127.0.0.1:0", Secure: true, TLS: TLS{Dir: t.TempDir()}},
+	})
 	if err == nil || !strings.Contains(err.Error(), "--metrics-cert-path") {
 		t.Errorf("got %v", err)
 	}

@@ -5,7 +5,6 @@ package manager
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // servers are the HTTP servers of a manager: probes, metrics, debugging.
 type servers struct {
-	certificate *certificate // of a secure metrics server
+	certificate *certificate.Source // of a secure metrics server
 	guard       func(http.Handler) http.Handler
 
 	mu               sync.Mutex
@@ -46,8 +46,14 @@ func (m *Manager) prepareServers(c client.Client) (err error) {
 		return nil
 	}
 	m.servers.guard = func(next http.Handler) http.Handler { return newGuard(c, next, m.opts.Log) }
-	m.servers.certificate, err = newCertificate(m.opts.Metrics.TLS, m.metrics, m.opts.Log)
-	return err
+	m.servers.certificate, err = certificate.Open(m.opts.Metrics.TLS, certificate.Options{
+		Server: "metrics", Advice: "check Options.Metrics.TLS (--metrics-cert-path), or leave it empty for a self-signed one",
+		Read: m.metrics.CertificateRead, Log: m.opts.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	return nil
 }
 
 // start listens on every configured address and serves. When one address
@@ -123,10 +129,8 @@ func (s *servers) metricsServer(m *Manager) *http.Server {
 	if s.certificate == nil {
 		return server
 	}
-	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get}
-	server.Protocols = &http.Protocols{}
-	server.Protocols.SetHTTP1(true)
-	server.Protocols.SetHTTP2(m.opts.Metrics.TLS.HTTP2)
+	server.TLSConfig = m.opts.Metrics.TLS.Config(s.certificate.Get)
+	server.Protocols = m.opts.Metrics.TLS.Protocols()
 	return server
 }
 

@@ -57,7 +57,7 @@ func (e *Env) StartOperator() {
 // test: no server listens unless the test asks for it, reads of kinds without an
 // informer are errors, and the log is the test's.
 func (e *Env) managerOptions() (manager.Options, error) {
-	args := append([]string{"--health-probe-bind-address=0", "--leader-election-namespace=" + e.Namespace}, e.options.Args...)
+	args := append([]string{"--health-probe-bind-address=0", "--webhook-port=0", "--leader-election-namespace=" + e.Namespace}, e.options.Args...)
 	o, err := e.options.Operator.Options(args, func(o *manager.Options) {
 		if e.Plane == nil {
 			o.Cache.Namespaces = []string{e.Namespace}

@@ -91,6 +91,11 @@ func (w *buffer) access(a *Access) {
 	w.string(a.Subresource)
 	w.string(a.Revision)
 	w.uint(uint64(a.Items))
+	if a.secret() {
+		w.string(firstFields(a.Changed))
+	} else {
+		w.string(a.Changed)
+	}
 	w.string(a.Error)
 }
 
@@ -151,7 +156,7 @@ func decode(b []byte) Record {
 		verb, flags := Verb(r.byte()), r.byte()
 		a := Access{
 			Verb: verb, Cached: flags&flagCached != 0, Absent: flags&flagAbsent != 0, Object: r.object(), Subresource: r.string(),
-			Revision: r.string(), Items: int(r.uint()), Error: r.string(),
+			Revision: r.string(), Items: int(r.uint()), Changed: r.string(), Error: r.string(),
 		}
 		if a.Verb.Reads() {
 			rec.Reads = append(rec.Reads, a)

@@ -189,6 +189,9 @@ type Access struct {
 	Items int `json:"items,omitempty"`
 	// Cached tells that no request was sent.
 	Cached bool `json:"cached,omitempty"`
+	// Changed lists the fields that the patch of a webhook sets, as paths joined by
+	// commas.
+	Changed string `json:"changed,omitempty"`
 	// Absent tells that a read found nothing, which is an answer, not a failure.
 	Absent bool `json:"absent,omitempty"`
 	// Error is the message of a failed access.
@@ -210,6 +213,9 @@ func (a Access) String() string {
 	}
 	if a.Verb == List {
 		fmt.Fprintf(&b, "[%d]", a.Items)
+	}
+	if a.Changed != "" {
+		b.WriteString(" (" + a.Changed + ")")
 	}
 	switch {
 	case a.Absent:
@@ -245,9 +251,13 @@ const (
 	GaveUp
 	// Stopped: the controller ended underneath it.
 	Stopped
+	// Allowed: a webhook admitted the request.
+	Allowed
+	// Denied: a webhook did not admit the request.
+	Denied
 )
 
-var outcomeNames = [...]string{"", "done", "requeued", "again", "conflicted", "failed", "terminal", "panicked", "timedout", "gaveup", "stopped"}
+var outcomeNames = [...]string{"", "done", "requeued", "again", "conflicted", "failed", "terminal", "panicked", "timedout", "gaveup", "stopped", "allowed", "denied"}
 
 // String returns the lower-case name.
 func (o Outcome) String() string { return nameOf(outcomeNames[:], uint8(o)) }
@@ -262,14 +272,14 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Record is one finished reconcile.
+// Record is one finished reconcile, or one answer of a webhook.
 type Record struct {
 	ID ID `json:"id"`
-	// Controller is the name of the controller.
+	// Controller is the name of the controller, or the path of the webhook.
 	Controller string `json:"controller"`
 	// Object that was reconciled; for controllers of other requests it is empty.
 	Object
-	// Request is the request in words when it does not name an object.
+	// Request is the request in words when it does not name an object, or more.
 	Request string `json:"request,omitempty"`
 	// Began is when the reconcile started.
 	Began time.Time `json:"began"`

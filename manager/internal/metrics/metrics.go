@@ -44,9 +44,9 @@ type Metrics struct {
 
 	leading *prometheus.GaugeVec
 	// SlowPath counts the renewals of a lease, by its name, that had to read it.
-	SlowPath *prometheus.CounterVec
-	// CertReads and CertFailures count what the certificate of the server does.
-	CertReads, CertFailures prometheus.Counter
+	SlowPath                *prometheus.CounterVec
+	certReads, certFailures prometheus.Counter
+	webhooks                *webhooks
 	controllers             *controllerMetrics
 	conditions              *conditions
 }
@@ -97,17 +97,18 @@ func New() *Metrics {
 		leading:  gauge("leader_election_master_status", "1 while this process leads, 0 while it waits.", "name"),
 		SlowPath: counter("leader_election_slowpath_total", "Renewals that had to read the lease because it was not as this process left it.", "name"),
 
-		CertReads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_total", Help: "Reads of certificate files."}),
-		CertFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_errors_total", Help: "Reads of certificate files that failed."}),
+		certReads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_total", Help: "Reads of certificate files."}),
+		certFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "certwatcher_read_certificate_errors_total", Help: "Reads of certificate files that failed."}),
 	}
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.resolved, m.requestTime, m.limited, m.requestSize, m.responseSize, m.retries,
 		m.queued, m.revision, m.processing, m.undeclared, m.consistent,
-		m.leading, m.SlowPath, m.CertReads, m.CertFailures,
+		m.leading, m.SlowPath, m.certReads, m.certFailures,
 	)
 	m.conditions = newConditions(m.Registry)
+	m.webhooks = newWebhooks(m.Registry)
 	m.controllers = newControllerMetrics(m.Registry)
 	return m
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package certificate
 
 import (
 	"bytes"
@@ -19,10 +19,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/steer-dev/steer/manager/internal/metrics"
 )
 
 const (
@@ -34,13 +30,24 @@ const (
 	renewBefore   = 24 * time.Hour
 )
 
-// certificate is what a server shows: that of two files, read again when a
-// handshake comes and they may have changed, or a self-signed one. It needs no
-// goroutine.
-type certificate struct {
+// Options of [Open].
+type Options struct {
+	// Server is the server in messages, such as "metrics".
+	Server string
+	// Advice on a certificate that cannot be read at the start: the option and the flag.
+	Advice string
+	// Read is called when files have been read, with the error; nil is not called.
+	Read func(error)
+	// Log takes what the operator's owner should know. Required.
+	Log *slog.Logger
+}
+
+// Source is the certificate of a server: that of two files, read again when a
+// handshake comes and they may have changed, or a self-signed one. It has no
+// goroutine, and is safe for concurrent use.
+type Source struct {
 	certFile, keyFile string // empty: self-signed
-	log               *slog.Logger
-	reads, failures   prometheus.Counter
+	opts              Options
 
 	mu      sync.Mutex
 	checked time.Time
@@ -49,20 +56,20 @@ type certificate struct {
 	told    string
 }
 
-// newCertificate reads the files, so that a wrong path shows at the start.
-func newCertificate(o TLS, m *metrics.Metrics, log *slog.Logger) (*certificate, error) {
-	c := &certificate{log: log, reads: m.CertReads, failures: m.CertFailures}
-	if o.Dir != "" {
-		c.certFile, c.keyFile = filepath.Join(o.Dir, o.CertName), filepath.Join(o.Dir, o.KeyName)
+// Open reads the files, so that a wrong path shows at the start.
+func Open(t TLS, o Options) (*Source, error) {
+	c := &Source{opts: o}
+	if t = t.withDefaults(); t.Dir != "" {
+		c.certFile, c.keyFile = filepath.Join(t.Dir, t.CertName), filepath.Join(t.Dir, t.KeyName)
 	}
 	if err := c.refresh(time.Now()); err != nil {
-		return nil, fmt.Errorf("manager: certificate of the metrics server: %w; check Options.Metrics.TLS (--metrics-cert-path), or leave it empty for a self-signed one", err)
+		return nil, fmt.Errorf("certificate of the %s server: %w; %s", o.Server, err, o.Advice)
 	}
 	return c, nil
 }
 
-// get is the GetCertificate of a TLS configuration.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// Get is the GetCertificate of a TLS configuration.
+func (c *Source) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -73,7 +80,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 // refresh takes over what has changed; when it fails the former one stays.
-func (c *certificate) refresh(now time.Time) error {
+func (c *Source) refresh(now time.Time) error {
 	c.checked = now
 	if c.certFile == "" {
 		if c.current != nil && now.Before(c.current.Leaf.NotAfter.Add(-renewBefore)) {
@@ -86,8 +93,10 @@ func (c *certificate) refresh(now time.Time) error {
 		return err
 	}
 	fresh, content, err := c.read()
+	if c.opts.Read != nil {
+		c.opts.Read(err)
+	}
 	if err != nil {
-		c.failures.Inc()
 		return err
 	}
 	if fresh != nil {
@@ -97,8 +106,7 @@ func (c *certificate) refresh(now time.Time) error {
 }
 
 // read returns nil when the files are as before.
-func (c *certificate) read() (fresh *tls.Certificate, content [2][]byte, err error) {
-	c.reads.Inc()
+func (c *Source) read() (fresh *tls.Certificate, content [2][]byte, err error) {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		if content[i], err = os.ReadFile(name); err != nil {
 			return nil, content, err
@@ -115,7 +123,7 @@ func (c *certificate) read() (fresh *tls.Certificate, content [2][]byte, err err
 }
 
 // tell says once what is wrong and what to do.
-func (c *certificate) tell(err error, now time.Time) {
+func (c *Source) tell(err error, now time.Time) {
 	if err == nil && now.After(c.current.Leaf.NotAfter) {
 		err = fmt.Errorf("%s has expired at %s", c.certFile, c.current.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
@@ -125,8 +133,8 @@ func (c *certificate) tell(err error, now time.Time) {
 	}
 	if message := err.Error(); message != c.told {
 		c.told = message
-		c.log.Error("the metrics server shows its former certificate", "error", err, "advice",
-			"renew the certificate (cert-manager, or whoever writes the Secret); it is taken over without a restart")
+		c.opts.Log.Error("the "+c.opts.Server+" server shows its former certificate", "error", err, "advice",
+			"renew the certificate (cert-manager, or what writes the Secret); it is taken over without a restart")
 	}
 }
 

@@ -1,0 +1,45 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/steer-dev/steer/webhook"
+)
+
+// Webhooks implements webhook.Manager: the server of the operator's webhooks. It runs
+// on every replica.
+func (m *Manager) Webhooks() *webhook.Server { return m.webhooks }
+
+// newWebhooks completes the options of the webhook server.
+func (m *Manager) newWebhooks() *webhook.Server {
+	o := m.opts.Webhooks
+	o.Scheme = cmp.Or(o.Scheme, m.opts.Scheme)
+	o.Trace = cmp.Or(o.Trace, m.recorder)
+	o.Log = cmp.Or(o.Log, m.opts.Log)
+	if o.Metrics == nil {
+		o.Metrics = m.metrics
+	}
+	return webhook.New(o)
+}
+
+// serveWebhooks serves the webhooks until ctx ends, or the returned function is
+// called, and they have drained, for which that function waits.
+func (m *Manager) serveWebhooks(ctx context.Context, fail context.CancelCauseFunc) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := m.webhooks.Start(ctx); err != nil {
+			fail(fmt.Errorf("manager: %w", err))
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}

@@ -1,0 +1,254 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/steer-dev/steer/trace"
+	"github.com/steer-dev/steer/webhook/certificate"
+	"github.com/steer-dev/steer/webhook/conversion"
+)
+
+// Options of [New]. In a manager's options, the fields below Drain are the manager's
+// unless given.
+type Options struct {
+	// Address of the server. Default ":9443"; "0" listens nowhere, and requests come
+	// through [Server.ServeHTTP] alone.
+	Address string
+	// TLS of the server. Without files the certificate is self-signed.
+	TLS certificate.TLS
+	// Disabled serves no webhook: the functions that add them check what they are
+	// given, and that is all.
+	Disabled bool
+	// Drain is how long the server goes on serving after it was told to stop, so that
+	// API servers that have not noticed yet are answered. It is cut short while no
+	// request has ever come. Default 10 s; negative does not wait.
+	Drain time.Duration
+	// Scheme knows the Go types of the kinds.
+	Scheme *runtime.Scheme
+	// Trace records the requests, beside reconciles; nil records nothing.
+	Trace *trace.Recorder
+	// Metrics measures the requests; nil measures nothing.
+	Metrics Metrics
+	// Log takes what the operator's owner should know. Default slog.Default().
+	Log *slog.Logger
+}
+
+// Metrics measure webhooks. The methods must be fast and safe for concurrent use.
+type Metrics interface {
+	// WebhookAdded is called once for each path, before its first request.
+	WebhookAdded(path string)
+	// WebhookBegan is called when a request comes.
+	WebhookBegan(path string)
+	// WebhookEnded is called when it has been answered, with the HTTP status.
+	WebhookEnded(path string, status int, took time.Duration)
+	// WebhookPanicked is called when a handler, or a conversion, has panicked.
+	WebhookPanicked(conversion bool)
+	// CertificateRead is called when certificate files have been read, with the error.
+	CertificateRead(err error)
+}
+
+const (
+	defaultAddress = ":9443"
+	defaultDrain   = 10 * time.Second
+	// noAddress listens nowhere.
+	noAddress = "0"
+)
+
+// ErrStarted is a second Start.
+var ErrStarted = errors.New("webhook: the server has been started before, and is started once: make another one")
+
+// Server answers API servers. It is made by [New], filled by [AddDefaulter] and its
+// siblings, and run once by Start. Its methods are safe for concurrent use.
+type Server struct {
+	opts Options
+	// answered: a request has come over the network.
+	answered atomic.Bool
+	started  atomic.Bool
+
+	mu        sync.Mutex
+	handlers  map[string]http.Handler
+	converter *conversion.Converter
+	converted []schema.GroupKind
+	address   net.Addr // nil while it does not listen
+	stopping  bool
+}
+
+// New makes a server without webhooks.
+func New(o Options) *Server {
+	o.Address = cmp.Or(o.Address, defaultAddress)
+	o.Drain = cmp.Or(o.Drain, defaultDrain)
+	o.Log = cmp.Or(o.Log, slog.Default())
+	return &Server{opts: o, handlers: map[string]http.Handler{}, converter: conversion.NewConverter(o.Scheme)}
+}
+
+// handle serves a handler at a path.
+func (s *Server) handle(path string, h Handler) error {
+	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?#") {
+		return fmt.Errorf("the path %q must begin with a slash, and have no query", path)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if path == conversionPath || s.handlers[path] != nil {
+		return fmt.Errorf("the path %s is taken: give one of the two another one, with webhook.Path", path)
+	}
+	s.serve(path, admission{s, path, h})
+	return nil
+}
+
+// serve adds a path. The lock is held.
+func (s *Server) serve(path string, h http.Handler) {
+	if s.opts.Metrics != nil {
+		s.opts.Metrics.WebhookAdded(path)
+	}
+	s.handlers[path] = h
+}
+
+// Paths returns the paths that are served, sorted; none while webhooks are disabled.
+func (s *Server) Paths() []string {
+	if s.opts.Disabled {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]string, 0, len(s.handlers))
+	for path := range s.handlers {
+		out = append(out, path)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Converts reports whether the server converts objects of a kind.
+func (s *Server) Converts(kind schema.GroupKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.opts.Disabled && slices.Contains(s.converted, kind)
+}
+
+// Addr returns the address that the server listens on, nil while it does not.
+func (s *Server) Addr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.address
+}
+
+// Ready reports nil while requests are answered, or there are no webhooks. It is a
+// readiness check.
+func (s *Server) Ready(*http.Request) error {
+	if len(s.Paths()) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stopping:
+		return errors.New("the webhooks are stopping")
+	case !s.started.Load() || s.address == nil && s.opts.Address != noAddress:
+		return errors.New("the webhooks are not served yet")
+	}
+	return nil
+}
+
+// Start serves until ctx ends and [Options.Drain] has passed, and returns when the
+// last request has been answered. Without webhooks it only waits. It is called once.
+func (s *Server) Start(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return ErrStarted
+	}
+	if len(s.Paths()) == 0 || s.opts.Address == noAddress {
+		s.opts.Log.Debug("Serving webhooks in process alone", "paths", s.Paths())
+		<-ctx.Done()
+		s.stop()
+		return nil
+	}
+	read := func(error) {}
+	if s.opts.Metrics != nil {
+		read = s.opts.Metrics.CertificateRead
+	}
+	source, err := certificate.Open(s.opts.TLS, certificate.Options{
+		Server: "webhook", Advice: "check Options.Webhooks.TLS (--webhook-cert-path), or leave it empty for a self-signed one", Read: read, Log: s.opts.Log,
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.opts.Address)
+	if err != nil {
+		return fmt.Errorf("webhook: %w; choose another port (--webhook-port)", err)
+	}
+	server := s.httpServer(ctx, source)
+	s.mu.Lock()
+	s.address = listener.Addr()
+	s.mu.Unlock()
+	s.opts.Log.Info("Serving", "server", "webhooks", "address", listener.Addr().String(), "paths", s.Paths())
+
+	broken := make(chan error, 1)
+	go func() { broken <- server.ServeTLS(listener, "", "") }()
+	select {
+	case err := <-broken:
+		s.stop()
+		return fmt.Errorf("webhook: serve: %w", err)
+	case <-ctx.Done():
+	}
+	s.stop()
+	s.drain(server)
+	<-broken
+	return nil
+}
+
+func (s *Server) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping, s.address = true, nil
+}
+
+func (s *Server) httpServer(ctx context.Context, source *certificate.Source) *http.Server {
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.answered.Store(true)
+			s.ServeHTTP(w, r)
+		}),
+		TLSConfig:         s.opts.TLS.Config(source.Get),
+		Protocols:         s.opts.TLS.Protocols(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ErrorLog:          slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug), // failed handshakes and their like
+	}
+	server.TLSConfig.NextProtos = nil // ServeTLS adds those of Protocols
+	return server
+}
+
+// drain serves for a while on connections that end with their next answer, then waits for
+// the requests in flight as long again.
+func (s *Server) drain(server *http.Server) {
+	server.SetKeepAlivesEnabled(false)
+	if s.opts.Drain > 0 && s.answered.Load() {
+		s.opts.Log.Info("Serving webhooks until the API servers have noticed the end", "for", s.opts.Drain.String())
+		time.Sleep(s.opts.Drain)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.opts.Drain, time.Second))
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		_ = server.Close()
+	}
+}

@@ -1,0 +1,259 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/steer-dev/steer/internal/lifecycletest"
+	"github.com/steer-dev/steer/webhook"
+	"github.com/steer-dev/steer/webhook/certificate"
+)
+
+// writeCertificate writes a certificate of localhost, and returns it.
+func writeCertificate(t *testing.T, dir string, serial int64) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf
+}
+
+// trusting is a client that trusts one certificate.
+func trusting(t *testing.T, ca *x509.Certificate) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "localhost"}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// running is a server that listens.
+type running struct {
+	web
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func (r running) url(path string) string { return "https://" + r.Addr().String() + path }
+
+func start(t *testing.T, w web) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := running{w, cancel, make(chan error, 1)}
+	if err := w.Ready(nil); err == nil {
+		t.Error("it is ready before it is started")
+	}
+	go func() { r.ended <- w.Start(ctx) }()
+	t.Cleanup(cancel)
+	if err := w.log.wait(t.Context(), "Serving"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Ready(nil); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+func reviewOf(t *testing.T, r *admissionv1.AdmissionRequest) []byte {
+	t.Helper()
+	review := admissionv1.AdmissionReview{Request: r}
+	review.APIVersion, review.Kind = "admission.k8s.io/v1", "AdmissionReview"
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// blocking is a handler that waits.
+func blocking(entered chan<- struct{}, release <-chan struct{}) webhook.HandlerFunc {
+	return func(context.Context, *webhook.Request) webhook.Response {
+		entered <- struct{}{}
+		<-release
+		return webhook.Allowed()
+	}
+}
+
+func TestServerServesTheCertificateOfItsFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := writeCertificate(t, dir, 1)
+	w := newWeb(t, func(o *webhook.Options) {
+		o.Address, o.Drain, o.TLS = "127.0.0.1:0", -1, certificate.TLS{Dir: dir, MinVersion: tls.VersionTLS13}
+	})
+	if err := webhook.AddHandler(w, "/h", webhook.HandlerFunc(func(context.Context, *webhook.Request) webhook.Response { return webhook.Allowed() })); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, w)
+	client := trusting(t, first)
+	resp, err := client.Post(server.url("/h"), "application/json", bytes.NewReader(reviewOf(t, request(admissionv1.Create, plain, ""))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 1 || resp.TLS.Version != tls.VersionTLS13 {
+		t.Errorf("%d over HTTP/%d, TLS %x", resp.StatusCode, resp.ProtoMajor, resp.TLS.Version)
+	}
+	old := &tls.Config{RootCAs: client.Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "localhost", MaxVersion: tls.VersionTLS12}
+	if c, err := tls.Dial("tcp", server.Addr().String(), old); err == nil {
+		c.Close()
+		t.Error("a version below the lowest is accepted")
+	}
+	server.stop()
+	if err := <-server.ended; err != nil {
+		t.Error(err)
+	}
+	if err := w.Ready(nil); err == nil || !strings.Contains(err.Error(), "stopping") {
+		t.Errorf("a server that has ended is ready: %v", err)
+	}
+}
+
+func TestServerAnswersWhatIsInFlightAndWhatComesWhileItDrains(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}, 2), make(chan struct{})
+	dir := t.TempDir()
+	ca := writeCertificate(t, dir, 1)
+	w := newWeb(t, func(o *webhook.Options) {
+		o.Address, o.Drain, o.TLS = "127.0.0.1:0", 300*time.Millisecond, certificate.TLS{Dir: dir}
+	})
+	if err := webhook.AddHandler(w, "/h", blocking(entered, release)); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, w)
+	url := server.url("/h")
+	body := reviewOf(t, request(admissionv1.Create, plain, ""))
+	var all sync.WaitGroup
+	send := func() {
+		resp, err := trusting(t, ca).Post(url, "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Errorf("a request failed: %v", err)
+			return
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+	}
+	all.Go(send)
+	<-entered
+	server.stop()
+	if err := w.log.wait(t.Context(), "until the API servers have noticed"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Ready(nil); err == nil {
+		t.Error("it is ready while it drains")
+	}
+	all.Go(send)
+	<-entered
+	close(release)
+	all.Wait()
+	if err := <-server.ended; err != nil {
+		t.Error(err)
+	}
+	if c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/h")); err == nil {
+		c.Close()
+		t.Error("it listens after its end")
+	}
+}
+
+func TestHandlerIsToldWhenTheAPIServerStopsWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, nil)
+	err := webhook.AddHandler(w, "/h", webhook.HandlerFunc(func(ctx context.Context, _ *webhook.Request) webhook.Response {
+		<-ctx.Done()
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Error(ctx.Err())
+		}
+		return webhook.Denied("too late")
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(w, "/h?timeout=1ms", string(reviewOf(t, request(admissionv1.Create, plain, ""))))
+	if log := w.log.String(); !strings.Contains(log, "raise timeoutSeconds") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestServerThatCannotListenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, c := range map[string]struct {
+		change func(*webhook.Options)
+		says   string
+	}{
+		"the port is taken": {func(o *webhook.Options) { o.Address = taken.Addr().String() }, "--webhook-port"},
+		"no certificate":    {func(o *webhook.Options) { o.TLS.Dir = "/nowhere" }, "--webhook-cert-path"},
+	} {
+		w := newWeb(t, c.change)
+		if err := webhook.AddConversion(w, &widget{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Start(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestServerKeepsTheLifecycle(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1:0", "0"} {
+		t.Run(address, func(t *testing.T) {
+			lifecycletest.RunBlocking(t, func(t *testing.T) lifecycletest.Blocking {
+				w := newWeb(t, func(o *webhook.Options) { o.Address = address })
+				if err := webhook.AddConversion(w, &widget{}); err != nil {
+					t.Error(err)
+				}
+				return lifecycletest.Blocking{Run: w.Start, ErrStarted: webhook.ErrStarted, Running: func(ctx context.Context) error {
+					return w.log.wait(ctx, "Serving")
+				}}
+			})
+		})
+	}
+}
