@@ -13,6 +13,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/kubelet"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -55,6 +56,8 @@ type Options struct {
 	// Kubelets says where the plane may connect to for logs, exec, attach and port-forward of Pods
 	// whose node states the endpoint of a kubelet. The zero value: nowhere.
 	Kubelets kubelet.Options
+	// Webhooks says where webhooks are, and where the plane may connect to for them.
+	Webhooks webhookclient.Options
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string
 	// Metrics receives the plane's metrics. nil: a registry of its own.

@@ -39,6 +39,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/quota"
 	"github.com/steer-dev/steer/controlplane/rbac"
 	"github.com/steer-dev/steer/controlplane/serviceaccount"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/storage"
 )
@@ -47,10 +48,15 @@ import (
 // the authenticator of its server, which verifies the tokens of one of them.
 func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (part.List, *authenticator, error) {
 	o, server := &p.options, p.server
+	var err error
+	p.webhooks, err = webhookclient.New(o.Webhooks, webhookclient.Deps{Store: p.store, Public: o.Listen != "" && !onlyLocal(o.Listen)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("controlplane: Options.Webhooks: %w", err)
+	}
 	d := part.Deps{
 		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send,
 		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.progress.checks(),
-		Metrics: metrics, Log: o.Log,
+		Metrics: metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
 	tokens := p.tokens()
 	authentication := newAuthenticator(p.keys, o.Authentication, tokens)

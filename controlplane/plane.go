@@ -26,6 +26,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/rbac"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -39,6 +40,7 @@ type Plane struct {
 	authorizer auth.Authorizer
 	runner     *step.Runner
 	self       *kubernetesservice.Server
+	webhooks   *webhookclient.Client
 	keys       func() (*Keys, error)
 	list       part.List
 
@@ -262,6 +264,7 @@ func (p *Plane) Stop(ctx context.Context) error {
 	p.runner.Close()
 	p.stepping.Unlock()
 	errs := []error{p.server.Stop(ctx)}
+	p.webhooks.Close() // the requests that call them have ended
 	if p.listener != nil {
 		errs = append(errs, p.listener.close(ctx))
 	}

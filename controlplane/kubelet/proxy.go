@@ -18,12 +18,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/internal/egress"
 )
 
 // Options say how kubelets are reached. The zero value reaches none.
@@ -104,22 +105,9 @@ func Endpoint(n *corev1.Node) string {
 	return ""
 }
 
-// outOfReachError is the error of an address that [Options.Reach] does not have.
-type outOfReachError struct{ address string }
-
-func (e *outOfReachError) Error() string {
-	return fmt.Sprintf("this server may not connect to %s", e.address)
-}
-
 // dial connects to a kubelet.
 func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(resolved)
-		if err != nil || !slices.ContainsFunc(p.options.Reach, func(r netip.Prefix) bool { return r.Contains(at.Addr().Unmap()) }) {
-			return &outOfReachError{address: resolved}
-		}
-		return nil
-	}}
+	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: egress.Control(egress.Within(p.options.Reach))}
 	certificate, err := p.certificate()
 	if err != nil {
 		return nil, err
@@ -231,8 +219,8 @@ func (p *Proxy) failed(t *Target, err error) error {
 	if err := p.closed(); err != nil {
 		return err
 	}
-	if far := (*outOfReachError)(nil); errors.As(err, &far) {
-		return t.bad(fmt.Sprintf("the kubelet of node %s is at %s, and this server may not connect there: allow it with steer up --kubelets, or controlplane.Options.Kubelets", t.Node, far.address))
+	if far := (*egress.RefusedError)(nil); errors.As(err, &far) {
+		return t.bad(fmt.Sprintf("the kubelet of node %s is at %s, and this server may not connect there: allow it with steer up --kubelets, or controlplane.Options.Kubelets", t.Node, far.Address))
 	}
 	return t.bad(fmt.Sprintf("the kubelet of node %s at %s cannot be reached: %v", t.Node, t.Host, err))
 }

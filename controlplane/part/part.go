@@ -28,6 +28,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -52,6 +53,8 @@ type Deps struct {
 	Metrics prometheus.Registerer
 	// Log receives what no client sees. nil: discarded.
 	Log *slog.Logger
+	// Webhooks calls webhooks.
+	Webhooks *webhookclient.Client
 }
 
 // Measure registers collectors of a part. It panics if one of that name is registered.

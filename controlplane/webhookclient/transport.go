@@ -1,0 +1,178 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookclient
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/steer-dev/steer/controlplane/internal/egress"
+)
+
+// Bounds of connections.
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+	// idleTimeout is how long a connection stays open without requests.
+	idleTimeout = 90 * time.Second
+	// mostIdle connections to one webhook stay open without requests.
+	mostIdle = 25
+	// mostPooled webhooks are remembered with their connections.
+	mostPooled = 200
+)
+
+// target is what connections have in common that requests share.
+type target struct {
+	scheme, host, bundle, plugin string
+	service                      Service
+}
+
+// pooled are the connections to one target.
+type pooled struct {
+	carrier http.RoundTripper
+	base    *http.Transport
+	// used is the number of the last request.
+	used uint64
+}
+
+// pool keeps connections between requests.
+type pool struct {
+	mu       sync.Mutex
+	requests uint64
+	byTarget map[target]*pooled
+}
+
+// get returns what carries requests to a target, and makes it if it is new.
+func (p *pool) get(key target, create func() (*pooled, error)) (http.RoundTripper, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests++
+	at := p.byTarget[key]
+	if at == nil {
+		var err error
+		if at, err = create(); err != nil {
+			return nil, err
+		}
+		if p.byTarget == nil {
+			p.byTarget = map[target]*pooled{}
+		}
+		p.shrink(mostPooled - 1)
+		key.bundle = strings.Clone(key.bundle)
+		p.byTarget[key] = at
+	}
+	at.used = p.requests
+	return at.carrier, nil
+}
+
+// shrink forgets the targets that have been unused for longest until at most n are left.
+// Requests in flight end; connections without one are closed.
+func (p *pool) shrink(n int) {
+	for len(p.byTarget) > n {
+		var oldest target
+		first := true
+		for key, at := range p.byTarget {
+			if first || at.used < p.byTarget[oldest].used {
+				oldest, first = key, false
+			}
+		}
+		p.byTarget[oldest].base.CloseIdleConnections()
+		delete(p.byTarget, oldest)
+	}
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := range maps.Values(p.byTarget) {
+		at.base.CloseIdleConnections()
+	}
+	clear(p.byTarget)
+}
+
+// transport returns what carries requests to a webhook.
+func (c *Client) transport(ctx context.Context, t Target, address *url.URL) (http.RoundTripper, error) {
+	if t.Service != nil && c.options.Resolve != nil {
+		if at, ok := c.options.Resolve(ctx, *t.Service); ok && at.Transport != nil {
+			return at.Transport, nil
+		}
+	}
+	key := target{scheme: address.Scheme, host: address.Host, bundle: string(t.CABundle), plugin: t.Plugin}
+	if t.Service != nil {
+		key.service = *t.Service
+	}
+	return c.pool.get(key, func() (*pooled, error) { return c.connect(key) })
+}
+
+// connect returns a transport without connections.
+func (c *Client) connect(to target) (*pooled, error) {
+	config, err := c.credentials[to.plugin].forHost(to.host)
+	if err != nil {
+		return nil, err
+	}
+	config.CAData = []byte(strings.TrimSpace(to.bundle))
+	behind := to.service != Service{}
+	if behind {
+		config.ServerName = to.service.serverName()
+	}
+	security, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	if security == nil {
+		security = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	// One connection of HTTP/2 would not spread requests over the endpoints of a Service, and costs
+	// more for each of them.
+	security.NextProtos = []string{"http/1.1"}
+	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: egress.Control(c.allowed())}
+	base := &http.Transport{
+		TLSClientConfig: security, TLSHandshakeTimeout: handshakeTimeout,
+		MaxIdleConnsPerHost: mostIdle, IdleConnTimeout: idleTimeout, DisableCompression: true,
+		DialContext: dialer.DialContext,
+	}
+	if behind {
+		base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return c.dialService(ctx, dialer, network, to.service)
+		}
+	}
+	carrier, err := rest.HTTPWrappersForConfig(config, base)
+	return &pooled{carrier: carrier, base: base}, err
+}
+
+// allowed returns a function that reports whether the server may connect to an address.
+func (c *Client) allowed() func(netip.Addr) bool {
+	if c.options.Reach != nil {
+		return egress.Within(c.options.Reach)
+	}
+	return func(a netip.Addr) bool { return !c.deps.Public || !egress.Metadata(a) }
+}
+
+// dialService connects to the first endpoint of a Service that accepts the connection.
+func (c *Client) dialService(ctx context.Context, dialer *net.Dialer, network string, s Service) (net.Conn, error) {
+	addresses, err := c.resolve(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range addresses {
+		var conn net.Conn
+		if conn, err = dialer.DialContext(ctx, network, address); err == nil {
+			return conn, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("no endpoints available for service %q", s.Name)
+	}
+	return nil, err
+}
