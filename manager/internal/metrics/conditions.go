@@ -19,8 +19,8 @@ import (
 )
 
 // oldest is how many objects of one kind, condition and status tell their age:
-// those that have been in it longest. What an alert asks is among them, and the
-// number of series stays bounded.
+// those that have been in it longest. Alerts need those, and the number of series
+// stays bounded.
 const oldest = 100
 
 // conditions measures the conditions of what controllers reconcile, as their
@@ -82,6 +82,9 @@ func (c *conditions) watch(gvk schema.GroupVersionKind, example client.Object, i
 	c.mu.Unlock()
 	informer, err := informers.Informer(example) // held as long as the cache lives
 	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.kinds = slices.DeleteFunc(c.kinds, func(other *conditionKind) bool { return other == k })
 		return err
 	}
 	informer.AddHandler(func(e cache.Event) {
