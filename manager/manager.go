@@ -39,6 +39,7 @@ import (
 // methods are safe for concurrent use.
 type Manager struct {
 	opts     Options
+	http     *http.Client  // what all requests are sent with
 	direct   client.Client // fenced
 	cached   client.Client
 	cache    *cache.Cache
@@ -85,6 +86,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manager: HTTP client: %w", err)
 	}
+	m.http = shared
 	live := client.Options{
 		HTTPClient: shared, Scheme: own, FieldOwner: cmp.Or(opts.FieldOwner, opts.Name),
 		OnAttempt: m.metrics.Attempt, Log: opts.Log,
@@ -97,7 +99,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	m.events = newRecorder(unfenced, opts.Scheme, opts.Name, opts.Instance, opts.Log)
 	if opts.Election.Enabled {
 		m.elector = newElector(unfenced, opts, m.metrics, m.events)
-		// Asked before a call, so that a refusal is no request; and again at the
+		// Checked before a call, so that a refusal is no request; and again at the
 		// wire, since calls are repeated and take their time.
 		live.BeforeWrite = m.admit
 		live.HTTPClient, m.elector.fence = fenced(shared, m.elector.entitled)
@@ -200,7 +202,8 @@ func (m *Manager) Ready(ctx context.Context) error {
 // events, runnables that do not need leadership, leader election, the others. At the
 // end all runnables are told to stop at once; the lease is released only after the
 // leader's have returned, events are sent until all have, webhooks are served until
-// they have drained, and caches and servers end last.
+// they have drained, and caches and servers end last. Its connections to the API server
+// are then closed.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.started {
@@ -231,6 +234,7 @@ func (m *Manager) end() {
 
 // run is Start without the reason of the end.
 func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
+	defer m.closeConnections()
 	if err := m.servers.start(ctx, m); err != nil {
 		return err
 	}
@@ -250,7 +254,7 @@ func (m *Manager) run(ctx context.Context, fail context.CancelCauseFunc) error {
 		return fmt.Errorf("manager: sync caches: %w", err)
 	}
 
-	// Who stops may have something to tell until it has returned.
+	// Runnables may emit events until they have returned.
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	var events sync.WaitGroup
 	events.Go(func() { m.events.run(sending) })
@@ -274,7 +278,7 @@ func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group
 		return m.launch(ctx, fail, leading)
 	}
 	election := newGroup()
-	// A fresh group takes it.
+	// A new group accepts it.
 	_ = election.run("leader election", func() {
 		m.metrics.Leads(m.opts.Election.Lease, false)
 		defer m.metrics.Leads(m.opts.Election.Lease, false)
@@ -291,8 +295,8 @@ func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group
 	return election
 }
 
-// admit refuses writes after the leadership was lost, also when nobody has
-// noticed yet because the process was paused.
+// admit refuses writes after the leadership was lost, also when the process was paused
+// and the election has not noticed the loss yet.
 func (m *Manager) admit(context.Context, *client.Call) error {
 	if m.elector.entitled() {
 		return nil
