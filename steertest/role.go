@@ -34,6 +34,12 @@ const (
 	serviceAccount, serviceAccountNamespace = "operator", "steertest"
 )
 
+// withoutRole is logged where there is no role and the test does not say that there
+// shall be none.
+const withoutRole = "there is no " + defaultRole + ": the operator runs as an administrator, and the test does not show which permissions it lacks. " +
+	"Add a marker such as\n\t// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch\n" +
+	"above Reconcile and run `steer generate`, or set Options{Role: steertest.Administrator}"
+
 // configOfOperator returns the configuration that the operator gets: of a
 // service account to which the generated roles are bound.
 func (e *Env) configOfOperator() *rest.Config {
@@ -44,6 +50,7 @@ func (e *Env) configOfOperator() *rest.Config {
 	}
 	path, err := find(cmp.Or(role, defaultRole))
 	if role == "" && errors.Is(err, fs.ErrNotExist) {
+		e.Log("steertest: " + withoutRole)
 		return e.operatorOf(e.Config)
 	}
 	var roles []manifest.Object

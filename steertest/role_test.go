@@ -71,6 +71,25 @@ func TestAnAdministratorNeedsNoRole(t *testing.T) {
 	}
 }
 
+func TestOperatorWithoutARoleLogsOnceThatItIsAnAdministrator(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[string]int{"": 1, steertest.Administrator: 0} {
+		message, logs := outputOf(t, func(tb testing.TB) {
+			env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Setup: setup, Role: role})
+			env.StopOperator()
+			env.StartOperator()
+		})
+		if message != "" {
+			t.Errorf("the role %q: %s", role, message)
+		}
+		for _, says := range []string{"the operator runs as an administrator", "config/rbac/role.yaml", "steer generate", "Role: steertest.Administrator"} {
+			if got := strings.Count(logs, says); got != want {
+				t.Errorf("the role %q: the log says %q %d times, not %d: %s", role, says, got, want, logs)
+			}
+		}
+	}
+}
+
 func TestARoleThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "role.yaml")

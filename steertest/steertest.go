@@ -78,8 +78,8 @@ type Options struct {
 	// Role is a file or folder with the generated roles that the operator runs
 	// under, looked for like CRDs. Requests that they do not allow are let through,
 	// and the test fails at its end with the markers that are missing. Default:
-	// config/rbac/role.yaml; where there is none the operator is an administrator.
-	// [Administrator]: it is one in any case.
+	// config/rbac/role.yaml; where there is none the operator is an administrator,
+	// and the test logs it. [Administrator]: it is one in any case, without the line.
 	Role string
 	// Mistakes lets the operator make mistakes that no retry mends: a panic, a
 	// change of more than the status of the reconciled object, a cached read of a

@@ -227,6 +227,15 @@ func fails(t *testing.T, body func(tb testing.TB)) string {
 // failsWith returns what it logged as well.
 func failsWith(t *testing.T, body func(tb testing.TB)) (message, logs string) {
 	t.Helper()
+	if message, logs = outputOf(t, body); message == "" {
+		t.Fatal("the body did not fail")
+	}
+	return message, logs
+}
+
+// outputOf runs a test body, and returns its failures and what it logged.
+func outputOf(t *testing.T, body func(tb testing.TB)) (message, logs string) {
+	t.Helper()
 	f := &failing{TB: t}
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -238,9 +247,6 @@ func failsWith(t *testing.T, body func(tb testing.TB)) (message, logs string) {
 		body(f)
 	})
 	wait.Wait()
-	if f.message == "" {
-		t.Fatal("the body did not fail")
-	}
 	return f.message, f.logs
 }
 

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/controller/internal/children"
@@ -34,13 +33,17 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	env := steertest.New(t, steertest.Options{Operator: steer.Operator{
-		Scheme: steer.Scheme{corev1.AddToScheme},
+	scheme, err := client.NewScheme(corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := steertest.New(t, steertest.Options{
+		Scheme: scheme, Role: steertest.Administrator,
 		Setup: func(_ context.Context, m *manager.Manager) error {
 			_, err := m.Cache().Informer(&corev1.ConfigMap{})
 			return err
 		},
-	}})
+	})
 	w := &world{Env: env, owner: configMap("owner")}
 	env.Create(w.owner)
 	env.Settled()
