@@ -81,7 +81,7 @@ func TestLeadershipIsOneOrZero(t *testing.T) {
 func TestManagersHaveMetricsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	one, other := metrics.New(), metrics.New()
-	one.CertReads.Inc()
+	one.CertificateRead(nil)
 	expect(t, one, "certwatcher_read_certificate_total", "1")
 	expect(t, other, "certwatcher_read_certificate_total")
 }
