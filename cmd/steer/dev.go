@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,24 +25,44 @@ import (
 func newDevCommand() *cobra.Command {
 	var crds []string
 	cmd := &cobra.Command{
-		Use:   "dev [--crds DIR]... -- COMMAND [ARG...]",
-		Short: "Run a command against a control plane of its own",
-		Long: `Starts a control plane in memory, applies the manifests, and runs the command with
-KUBECONFIG pointing at it. Everything ends with the command, whose exit status
-becomes that of steer. The command gets no input from the terminal. The first line
-on standard error is what kubectl needs in another terminal.`,
-		Example: `  steer dev --crds config/crd/bases -- go run ./cmd
+		Use:   "dev [[--crds DIR]... -- COMMAND [ARG...]]",
+		Short: "Run the operator of a project, or a command, against a control plane of its own",
+		Long: `Without a command, in a project of steer init: runs a control plane with simulated
+workloads, generates, builds, applies the CRDs and runs the operator; when a file is
+saved, generates and builds again, and starts the operator anew. Data and kubeconfig
+are kept in .steer, and the address stays the same. A new control plane gets the
+samples. The operator gets no input from the terminal.
+
+With a command: starts a control plane in memory, applies the manifests, and runs the
+command with KUBECONFIG pointing at it. Everything ends with the command, whose exit
+status becomes that of steer. The command gets no input from the terminal.
+
+The first line on standard error is what kubectl needs in another terminal.`,
+		Example: `  steer dev
+  steer dev --crds config/crd/bases -- go run ./cmd
   steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
   steer dev -- kubectl get namespaces`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd")
+			switch dash := cmd.ArgsLenAtDash(); {
+			case len(args) > 0 && dash != 0:
+				return &exitError{usageStatus, fmt.Sprintf("dev: write the command after --, as in: steer dev -- %s", strings.Join(args, " "))}
+			case len(args) == 0 && (dash == 0 || len(crds) > 0):
+				return &exitError{usageStatus, "dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd"}
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return dev(cmd.Context(), crds, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return dev(cmd.Context(), crds, args)
+			}
+			dir, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			return devProject(cmd.Context(), dir, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
-	cmd.Flags().StringArrayVar(&crds, "crds", nil, "`file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated")
+	cmd.Flags().StringArrayVar(&crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated")
 	return cmd
 }
 

@@ -1,0 +1,299 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/generate"
+	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/storage/local"
+)
+
+const (
+	// watchSources is the shortest time between two looks at the sources.
+	watchSources = 100 * time.Millisecond
+	// stopOperator is how long the operator may take to end before it is killed.
+	stopOperator = 5 * time.Second
+)
+
+// devLoop runs the operator of a project, again and again.
+type devLoop struct {
+	dir        string // of the project
+	out, errs  io.Writer
+	kubeconfig string
+	client     client.Client
+	fresh      bool   // the control plane has no data of an earlier run
+	crds       []byte // as they were applied last
+	child      *exec.Cmd
+	ended      chan error // gets the end of child
+}
+
+// devProject runs the operator of a project until ctx ends.
+func devProject(ctx context.Context, dir string, out, errs io.Writer) (err error) {
+	project, err := scaffold.ReadProject(dir)
+	if errors.Is(err, scaffold.ErrUsage) {
+		return &exitError{usageStatus, fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err)}
+	}
+	if err != nil {
+		return err
+	}
+	state := filepath.Join(dir, ".steer")
+	data := filepath.Join(state, "data")
+	_, err = os.Stat(data)
+	l := &devLoop{dir: dir, out: out, errs: errs, kubeconfig: filepath.Join(state, "kubeconfig"), fresh: err != nil}
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return err
+	}
+	// Its kubeconfig and keys do not belong into a repository.
+	if err := os.WriteFile(filepath.Join(state, ".gitignore"), []byte("*\n"), 0o644); err != nil {
+		return err
+	}
+	plane, stop, err := startPlane(ctx, controlplane.Options{
+		Listen: l.address(), DataDir: data, Version: moduleVersion(), Workloads: &workloads.Options{},
+	})
+	var inUse *local.InUseError
+	if errors.As(err, &inUse) {
+		return fmt.Errorf("dev: another steer dev runs in this project: stop that one")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := plane.WriteKubeconfig(l.kubeconfig); err != nil {
+		return err
+	}
+	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
+		return err
+	}
+	fmt.Fprintf(errs, "export KUBECONFIG=%s # %s, Kubernetes 1.36\n", l.kubeconfig, project.Name)
+	return l.run(ctx)
+}
+
+// address is that of the kubeconfig of an earlier run, if it is free.
+func (l *devLoop) address() string {
+	config, err := clientcmd.LoadFromFile(l.kubeconfig)
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	if about, ok := config.Contexts[config.CurrentContext]; ok && config.Clusters[about.Cluster] != nil {
+		server, err := url.Parse(config.Clusters[about.Cluster].Server)
+		if err == nil && addressIsFree(server.Host) == nil {
+			return server.Host
+		}
+	}
+	return "127.0.0.1:0"
+}
+
+// run generates, builds and starts until ctx ends.
+func (l *devLoop) run(ctx context.Context) error {
+	defer l.stop()
+	for {
+		seen := l.sources()
+		if err := l.cycle(ctx); err != nil && ctx.Err() == nil {
+			l.explain(err)
+		}
+		for changed := false; !changed; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case err := <-l.ended:
+				l.child, l.ended = nil, nil
+				fmt.Fprintf(l.errs, "steer: the operator ended (%s); it is started again when a file is saved\n", endOf(err))
+			case <-time.After(max(watchSources, 20*seen.took)):
+				now := l.sources()
+				changed = now.sum != seen.sum
+			}
+		}
+	}
+}
+
+func endOf(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// cycle brings what runs to what the sources say. On an error what ran before still
+// runs.
+func (l *devLoop) cycle(ctx context.Context) error {
+	began := time.Now()
+	if err := l.generate(ctx); err != nil {
+		return err
+	}
+	generated := time.Now()
+	if err := l.build(ctx); err != nil {
+		return err
+	}
+	built := time.Now()
+	if err := l.apply(ctx); err != nil {
+		return err
+	}
+	l.stop()
+	if err := l.start(); err != nil {
+		return err
+	}
+	fmt.Fprintf(l.errs, "steer: generated in %s, built in %s, the operator runs\n",
+		round(generated.Sub(began)), round(built.Sub(generated)))
+	return nil
+}
+
+// explain prints why the operator was not started anew.
+func (l *devLoop) explain(err error) {
+	var wrong *generate.SourceError
+	if errors.As(err, &wrong) {
+		printProblems(l.errs, wrong)
+	}
+	what := "nothing runs"
+	if l.child != nil {
+		what = "the operator runs as before"
+	}
+	fmt.Fprintf(l.errs, "steer: %v; %s until a file is saved\n", err, what)
+}
+
+func (l *devLoop) generate(ctx context.Context) error {
+	request, err := generate.Parse(nil, generate.Steer)
+	if err != nil {
+		return err
+	}
+	request.Dir, request.Cache = l.dir, cacheDir()
+	if request.Unchanged() {
+		return nil
+	}
+	result, err := generate.Run(ctx, request)
+	if err != nil {
+		return err
+	}
+	changes, err := result.Changes()
+	if err != nil {
+		return err
+	}
+	if err := generate.Apply(changes); err != nil {
+		return err
+	}
+	request.Remember(result)
+	return nil
+}
+
+// binary is the program of the operator.
+func (l *devLoop) binary() string {
+	name := "operator"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(l.dir, ".steer", "bin", name)
+}
+
+// build builds beside the binary that runs, which cannot be overwritten everywhere.
+// Without the tables of debuggers a build takes two thirds of the time.
+func (l *devLoop) build(ctx context.Context) error {
+	next := l.binary() + ".next"
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", next, "./cmd")
+	build.Dir, build.Stdout, build.Stderr = l.dir, l.errs, l.errs
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("go build ./cmd: %w", err)
+	}
+	return nil
+}
+
+// apply brings the CRDs to the control plane, and the samples to a new one.
+func (l *devLoop) apply(ctx context.Context) error {
+	for _, part := range []struct {
+		folder string
+		skip   bool
+	}{{"config/crd/bases", false}, {"config/samples", !l.fresh}} {
+		folder := filepath.Join(l.dir, filepath.FromSlash(part.folder))
+		if _, err := os.Stat(folder); err != nil || part.skip {
+			continue
+		}
+		text, err := contents(folder)
+		if err != nil {
+			return err
+		}
+		if part.folder == "config/crd/bases" && bytes.Equal(text, l.crds) {
+			continue
+		}
+		objects, err := manifest.Read(folder)
+		if err != nil {
+			return err
+		}
+		if err := manifest.Apply(ctx, l.client, "", objects); err != nil {
+			return err
+		}
+		if part.folder == "config/crd/bases" {
+			l.crds = text
+		} else {
+			l.fresh = false
+		}
+	}
+	return nil
+}
+
+// contents are those of all files of a folder.
+func contents(folder string) ([]byte, error) {
+	names, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var all []byte
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(folder, name.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, name.Name()...), text...)
+	}
+	return all, nil
+}
+
+// start starts the operator that was built last.
+func (l *devLoop) start() error {
+	if err := os.Rename(l.binary()+".next", l.binary()); err != nil {
+		return err
+	}
+	child := exec.Command(l.binary(), "--zap-devel", "--health-probe-bind-address=0")
+	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = l.dir, l.out, l.errs, ownGroup()
+	child.Env = append(os.Environ(), "KUBECONFIG="+l.kubeconfig)
+	if err := child.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	l.child, l.ended = child, ended
+	return nil
+}
+
+// stop ends the operator, if it runs, and waits for it.
+func (l *devLoop) stop() {
+	if l.child == nil {
+		return
+	}
+	signalGroup(l.child.Process, syscall.SIGTERM)
+	select {
+	case <-l.ended:
+	case <-time.After(stopOperator):
+		_ = l.child.Process.Kill() // it has ended otherwise
+		<-l.ended
+	}
+	killGroup(l.child.Process) // what it started
+	l.child, l.ended = nil, nil
+}

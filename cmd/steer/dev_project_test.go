@@ -1,0 +1,191 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/await"
+	"github.com/steer-dev/steer/scaffold"
+)
+
+// developed is a steer dev that runs in a project.
+type developed struct {
+	t      *testing.T
+	dir    string
+	lines  *bufio.Scanner
+	seen   strings.Builder
+	client client.Client
+	server string
+	stop   func()
+}
+
+func develop(t *testing.T, dir string) *developed {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	read, write := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := devProject(ctx, dir, io.Discard, write)
+		write.Close()
+		done <- err
+	}()
+	d := &developed{t: t, dir: dir, lines: bufio.NewScanner(read)}
+	d.stop = func() {
+		cancel()
+		_, _ = io.Copy(io.Discard, read) // until it has ended
+		if err := <-done; err != nil {
+			t.Errorf("steer dev: %v", err)
+		}
+	}
+	d.await("the operator runs")
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, ".steer", "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.server = config.Host
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "webapp.example.com", Version: "v1", Kind: "Guestbook"}, &guestbook{})
+	if d.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// await reads what is printed up to a line.
+func (d *developed) await(text string) {
+	d.t.Helper()
+	for d.lines.Scan() {
+		d.seen.WriteString(d.lines.Text() + "\n")
+		if strings.Contains(d.lines.Text(), text) {
+			return
+		}
+	}
+	d.t.Fatalf("%q was not printed:\n%s", text, d.seen.String())
+}
+
+// save replaces a text in a file.
+func (d *developed) save(name, old, now string) {
+	d.t.Helper()
+	file := filepath.Join(d.dir, filepath.FromSlash(name))
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), old) {
+		d.t.Fatalf("%s lacks %q: %v", name, old, err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, now, 1)), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// guestbook is as much of the project's kind as the test reads.
+type guestbook struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func (g *guestbook) DeepCopyObject() runtime.Object {
+	out := *g
+	out.ObjectMeta = *g.ObjectMeta.DeepCopy()
+	out.Status.Conditions = slices.Clone(g.Status.Conditions)
+	return &out
+}
+
+// reconciled waits for the message of the condition of the sample.
+func (d *developed) reconciled(message string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	_, err := await.Object(ctx, d.client, client.ObjectKey{Namespace: "default", Name: "guestbook-sample"}, func(g *guestbook) bool {
+		return g != nil && len(g.Status.Conditions) == 1 && g.Status.Conditions[0].Message == message
+	})
+	if err != nil {
+		d.t.Fatalf("%v\n%s", err, d.seen.String())
+	}
+}
+
+func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
+	t.Parallel()
+	const code = "internal/controller/guestbook_controller.go"
+	dir := t.TempDir()
+	_, checkout := origin()
+	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
+		t.Fatal(err)
+	}
+	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: gvk}); err != nil {
+		t.Fatal(err)
+	}
+	d := develop(t, dir)
+	d.reconciled("the cluster is as the spec says")
+
+	began := time.Now()
+	d.save(code, "the cluster is as the spec says", "edited once")
+	d.await("the operator runs")
+	d.reconciled("edited once")
+	t.Logf("from a save to reconciling: %s", time.Since(began))
+
+	// Markers count as well as code, and mistakes of both leave what runs.
+	d.save("api/v1/guestbook_types.go", "// +kubebuilder:subresource:status", "// +kubebuilder:subresource:statis")
+	d.await("guestbook_types.go:")
+	d.await("the operator runs as before until a file is saved")
+	d.save("api/v1/guestbook_types.go", "statis", "status")
+	d.await("the operator runs")
+	d.save(code, "return controller.Done(), nil", "return controller.Don(), nil")
+	d.await("undefined: controller.Don")
+	d.await("the operator runs as before until a file is saved")
+	d.save(code, "Don()", "Done()")
+	d.await("the operator runs")
+	d.save("api/v1/guestbook_types.go", "\t// +optional\n\tFoo string", "\t// +kubebuilder:default=fighters\n\t// +optional\n\tFoo string")
+	d.await("the operator runs")
+	crd := client.NewMetadata(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if err := d.client.Get(t.Context(), client.ObjectKey{Name: "guestbooks.webapp.example.com"}, crd); err != nil || crd.GetGeneration() != 2 {
+		t.Errorf("the CRD is of generation %d, want 2 (%v)", crd.GetGeneration(), err)
+	}
+
+	// Data and address stay, and a sample that was deleted is not made again.
+	sample := &guestbook{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "guestbook-sample"}}
+	if err := d.client.Delete(t.Context(), sample); err != nil {
+		t.Fatal(err)
+	}
+	d.stop()
+	again := develop(t, dir)
+	defer again.stop()
+	if again.server != d.server {
+		t.Errorf("the address was %s and is %s", d.server, again.server)
+	}
+	if err := again.client.Get(t.Context(), client.ObjectKeyFromObject(sample), sample); !apierrors.IsNotFound(err) {
+		t.Errorf("the sample is there again: %v", err)
+	}
+	if err := devProject(t.Context(), dir, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "another steer dev runs in this project") {
+		t.Errorf("a second one in the project: %v", err)
+	}
+}
+
+func TestDevWithoutAProjectSaysWhatToRun(t *testing.T) {
+	t.Parallel()
+	err := devProject(t.Context(), t.TempDir(), io.Discard, io.Discard)
+	var exit *exitError
+	if !errors.As(err, &exit) || exit.status != usageStatus || !strings.Contains(exit.message, "steer dev -- go run ./cmd") {
+		t.Errorf("got %v", err)
+	}
+}

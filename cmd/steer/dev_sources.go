@@ -1,0 +1,60 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// sourceState sums the files up that a build of the operator can depend on.
+type sourceState struct {
+	sum  uint64
+	took time.Duration
+}
+
+// sources looks at the names, sizes and times of the project's Go files, of go.mod and
+// of go.sum. Tests, generated files, folders without sources and other modules below
+// do not count.
+func (l *devLoop) sources() sourceState {
+	began := time.Now()
+	sum := fnv.New64a()
+	_ = filepath.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // it has just gone, which its folder shows
+		case d.IsDir() && path != l.dir && !hasSources(path, d.Name()):
+			return filepath.SkipDir
+		case isSource(d.Name()):
+			if info, err := d.Info(); err == nil {
+				fmt.Fprintln(sum, path, info.Size(), info.ModTime().UnixNano())
+			}
+		}
+		return nil
+	})
+	return sourceState{sum.Sum64(), time.Since(began)}
+}
+
+// isSource reports whether a build can depend on a file of a name.
+func isSource(name string) bool {
+	return name == "go.mod" || name == "go.sum" || strings.HasSuffix(name, ".go") &&
+		!strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_generated.") && !strings.HasPrefix(name, ".")
+}
+
+// hasSources reports whether a folder is one of those that are looked at.
+func hasSources(path, name string) bool {
+	switch name {
+	case "bin", "config", "dist", "docs", "node_modules", "testdata", "vendor":
+		return false
+	}
+	if strings.HasPrefix(name, ".") {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(path, "go.mod"))
+	return err != nil
+}
