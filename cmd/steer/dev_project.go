@@ -44,7 +44,7 @@ type devLoop struct {
 	fresh      bool   // the control plane has no data of an earlier run
 	crds       []byte // as they were applied last
 	child      *exec.Cmd
-	ended      chan error // gets the end of child
+	ended      chan string // gets how child ended
 }
 
 // devProject runs the operator of a project until ctx ends.
@@ -115,9 +115,9 @@ func (l *devLoop) run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case err := <-l.ended:
+			case how := <-l.ended:
 				l.child, l.ended = nil, nil
-				fmt.Fprintf(l.errs, "steer: the operator ended (%s); it is started again when a file is saved\n", endOf(err))
+				fmt.Fprintf(l.errs, "steer: the operator ended (%s); it is started again when a file is saved\n", how)
 			case <-time.After(max(watchSources, 20*seen.took)):
 				now := l.sources()
 				changed = now.sum != seen.sum
@@ -276,8 +276,8 @@ func (l *devLoop) start() error {
 	if err := child.Start(); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
+	ended := make(chan string, 1)
+	go func() { ended <- endOf(child.Wait()) }()
 	l.child, l.ended = child, ended
 	return nil
 }

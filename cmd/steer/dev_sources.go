@@ -27,7 +27,8 @@ func (l *devLoop) sources() sourceState {
 	sum := fnv.New64a()
 	_ = filepath.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // it has just gone, which its folder shows
+		case err != nil:
+			return filepath.SkipDir // it has just gone, which its folder shows
 		case d.IsDir() && path != l.dir && !hasSources(path, d.Name()):
 			return filepath.SkipDir
 		case isSource(d.Name()):
