@@ -34,7 +34,7 @@ func notes(kind, name string) []string {
 func Resources() []*resource.Resource {
 	const group = v1.GroupName
 	extensions := []string{"api-extensions"}
-	compile := new(compilers)
+	compile := new(rules)
 	type (
 		mutating   = *v1.MutatingWebhookConfiguration
 		validating = *v1.ValidatingWebhookConfiguration

@@ -16,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
 
 const all = "*"
@@ -138,7 +139,7 @@ func expressionsOf(list []v1.MatchCondition) sets.Set[string] {
 	return out
 }
 
-func (c *compilers) checkConditions(in *valid.Field, m conditions) {
+func (c *rules) checkConditions(in *valid.Field, m conditions) {
 	const most = 64
 	f := in.Child("matchConditions")
 	if len(m.list) > most {
@@ -148,8 +149,8 @@ func (c *compilers) checkConditions(in *valid.Field, m conditions) {
 	for i, one := range m.list {
 		at := f.Index(i)
 		if text := strings.TrimSpace(one.Expression); at.NonEmpty("expression", text) {
-			checkCompiled(&at, "expression", text, c.plain().CompileCELExpression(
-				expression{text: text, returns: []*cel.Type{cel.BoolType}},
+			checkCompiled(&at, "expression", text, c.Plain().CompileCELExpression(
+				expression.Returning(text, cel.BoolType),
 				admissioncel.OptionalVariableDeclarations{HasParams: m.params, HasAuthorizer: true}, stored(m.before, text)))
 		}
 		if !at.NonEmpty("name", one.Name) {

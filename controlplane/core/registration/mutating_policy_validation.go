@@ -14,13 +14,14 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
 
-func (c *compilers) validateMutatingPolicy(p, old *v1.MutatingAdmissionPolicy) field.ErrorList {
+func (c *rules) validateMutatingPolicy(p, old *v1.MutatingAdmissionPolicy) field.ErrorList {
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &p.Spec
 	f := root.Child("spec")
-	check := policyCheck{params: s.ParamKind != nil, compiler: c.plain}
+	check := policyCheck{params: s.ParamKind != nil, compiler: c.Plain}
 	if old != nil {
 		check.rememberMutating(&old.Spec)
 	}
@@ -105,7 +106,7 @@ func (p *policyCheck) patch(in *valid.Field, name, text string, returns *cel.Typ
 	}
 	options := admissioncel.OptionalVariableDeclarations{HasParams: p.params, HasAuthorizer: true, HasPatchTypes: true}
 	checkCompiled(&f, "expression", trimmed, p.compiler().CompileCELExpression(
-		expression{text: trimmed, returns: []*cel.Type{returns}}, options, stored(p.before.configurations, text)))
+		expression.Returning(trimmed, returns), options, stored(p.before.configurations, text)))
 }
 
 func validateMutatingBinding(b, _ *v1.MutatingAdmissionPolicyBinding) field.ErrorList {

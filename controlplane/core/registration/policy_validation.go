@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane/core/kind"
 	"github.com/steer-dev/steer/controlplane/core/valid"
+	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
 
 // policyCheck is the check of one policy: its variables are known to the
@@ -30,11 +31,11 @@ type policyCheck struct {
 	before struct{ conditions, validations, messages, annotations, configurations sets.Set[string] }
 }
 
-func (c *compilers) validatePolicy(p, old *v1.ValidatingAdmissionPolicy) field.ErrorList {
+func (c *rules) validatePolicy(p, old *v1.ValidatingAdmissionPolicy) field.ErrorList {
 	var errs field.ErrorList
 	root, s := valid.Root(&errs), &p.Spec
 	f := root.Child("spec")
-	check := policyCheck{params: s.ParamKind != nil, compiler: c.plain}
+	check := policyCheck{params: s.ParamKind != nil, compiler: c.Plain}
 	if old != nil {
 		check.remember(&old.Spec)
 	}
@@ -100,7 +101,7 @@ func (p *policyCheck) variables(in *valid.Field, list []v1.Variable) {
 		return
 	}
 	f := in.Child("variables")
-	composed, err := admissioncel.NewCompositedCompiler(environments())
+	composed, err := expression.Composed()
 	if err != nil {
 		f.Add(field.InternalError(f.Path(), fmt.Errorf("make compiler of variables: %w", err)))
 		return
@@ -118,7 +119,7 @@ func (p *policyCheck) variables(in *valid.Field, list []v1.Variable) {
 			continue
 		}
 		checkCompiled(&at, "expression", v.Expression, composed.CompileAndStoreVariable(
-			expression{name: v.Name, text: v.Expression, returns: []*cel.Type{cel.AnyType, cel.DynType}},
+			expression.Variable(v.Name, v.Expression),
 			p.options(true), stored(p.before.validations, v.Expression)))
 	}
 }
@@ -144,7 +145,7 @@ func (p *policyCheck) validation(f *valid.Field, v *v1.Validation) {
 		f.Required("expression", "expression is not specified")
 	} else {
 		checkCompiled(f, "expression", v.Expression, p.compiler().CompileCELExpression(
-			expression{text: v.Expression, returns: []*cel.Type{cel.BoolType}}, p.options(true), stored(p.before.validations, v.Expression)))
+			expression.Returning(v.Expression, cel.BoolType), p.options(true), stored(p.before.validations, v.Expression)))
 	}
 	switch {
 	case v.MessageExpression == "":
@@ -152,7 +153,7 @@ func (p *policyCheck) validation(f *valid.Field, v *v1.Validation) {
 		f.Invalid("messageExpression", v.MessageExpression, empty)
 	default:
 		checkCompiled(f, "messageExpression", v.MessageExpression, p.compiler().CompileCELExpression(
-			expression{text: v.MessageExpression, returns: []*cel.Type{cel.StringType}}, p.options(false), stored(p.before.messages, v.MessageExpression)))
+			expression.Returning(v.MessageExpression, cel.StringType), p.options(false), stored(p.before.messages, v.MessageExpression)))
 	}
 	switch text := strings.TrimSpace(v.Message); {
 	case v.Message == "":
@@ -186,7 +187,7 @@ func (p *policyCheck) annotations(in *valid.Field, policy string, list []v1.Audi
 			at.Required("valueExpression", fmt.Sprintf("must not exceed %d bytes in length", longest))
 		default:
 			checkCompiled(&at, "valueExpression", a.ValueExpression, p.compiler().CompileCELExpression(
-				expression{text: text, returns: []*cel.Type{cel.StringType, cel.NullType}}, p.options(true), stored(p.before.annotations, a.ValueExpression)))
+				expression.Returning(text, cel.StringType, cel.NullType), p.options(true), stored(p.before.annotations, a.ValueExpression)))
 		}
 		if keys.Has(a.Key) {
 			at.Duplicate("key", a.Key)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/openapi/gotypes"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
 
 // mostTypes is how many types a policy is checked against at most.
@@ -65,7 +66,7 @@ func checkTypes(p *v1.ValidatingAdmissionPolicy, served []*resource.Resource, no
 			if envs[i] == nil {
 				continue
 			}
-			result := envs[i].CompileCELExpression(expression{text: text, returns: []*cel.Type{cel.AnyType}}, typeOptions(params), environment.StoredExpressions)
+			result := envs[i].CompileCELExpression(expression.Returning(text, cel.AnyType), typeOptions(params), environment.StoredExpressions)
 			if err := result.Error; err != nil && err.Type == apiservercel.ErrorTypeInvalid {
 				problems = append(problems, fmt.Sprintf("%v: %s\n", t.kind, err))
 			} else if err != nil {
@@ -261,7 +262,7 @@ func typeCompiler(object *apiservercel.DeclType, params typed, variables []v1.Va
 	if !params.kind.Empty() {
 		add(params.decl, admissioncel.ParamsVarName)
 	}
-	env, err := environments().Extend(environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: vars, DeclTypes: types})
+	env, err := expression.Environments().Extend(environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: vars, DeclTypes: types})
 	if err != nil {
 		return nil
 	}
@@ -271,7 +272,7 @@ func typeCompiler(object *apiservercel.DeclType, params typed, variables []v1.Va
 	}
 	c.Compiler = typesOnly{c}
 	for _, v := range variables {
-		c.CompileAndStoreVariable(expression{name: v.Name, text: v.Expression}, typeOptions(params), environment.StoredExpressions)
+		c.CompileAndStoreVariable(expression.Variable(v.Name, v.Expression), typeOptions(params), environment.StoredExpressions)
 	}
 	return c
 }

@@ -36,13 +36,13 @@ func mutatingHooks(c *v1.MutatingWebhookConfiguration) (hooks []v1.ValidatingWeb
 	return hooks, again
 }
 
-func (c *compilers) validateMutating(now, old *v1.MutatingWebhookConfiguration) field.ErrorList {
+func (c *rules) validateMutating(now, old *v1.MutatingWebhookConfiguration) field.ErrorList {
 	hooks, again := mutatingHooks(now)
 	before, _ := mutatingHooks(old)
 	return c.validateHooks(hooks, again, before)
 }
 
-func (c *compilers) validateValidating(now, old *v1.ValidatingWebhookConfiguration) field.ErrorList {
+func (c *rules) validateValidating(now, old *v1.ValidatingWebhookConfiguration) field.ErrorList {
 	var before []v1.ValidatingWebhook
 	if old != nil {
 		before = old.Webhooks
@@ -85,7 +85,7 @@ func harmless(s v1.SideEffectClass) bool {
 // isReview reports whether a version of AdmissionReview is one that is spoken.
 func isReview(version string) bool { return version == "v1" || version == "v1beta1" }
 
-func (c *compilers) validateHooks(hooks []v1.ValidatingWebhook, again []*v1.ReinvocationPolicyType, before []v1.ValidatingWebhook) field.ErrorList {
+func (c *rules) validateHooks(hooks []v1.ValidatingWebhook, again []*v1.ReinvocationPolicyType, before []v1.ValidatingWebhook) field.ErrorList {
 	var errs field.ErrorList
 	root := valid.Root(&errs)
 	list, names, l := root.Child("webhooks"), sets.New[string](), leniencyOf(hooks, before)
