@@ -52,6 +52,8 @@ type normaliser struct {
 	// the port of the webhook server.
 	hidden *strings.Replacer
 	port   string
+	// unordered: warnings are sorted.
+	unordered bool
 }
 
 // hide replaces the address and the certificates of the webhook server.
@@ -67,6 +69,7 @@ func newNormaliser(script *Script) *normaliser {
 	}
 	return &normaliser{
 		source:    source.String(),
+		unordered: script.unordered,
 		uids:      map[string]string{},
 		named:     map[string]int{},
 		generated: map[string]string{},
@@ -78,7 +81,11 @@ func (n *normaliser) answer(step *Step, r *reply) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d %s\n", r.code, http.StatusText(r.code))
 	for _, name := range append(strings.Fields(shownHeaders), step.headers...) {
-		for _, value := range r.header.Values(name) {
+		values := r.header.Values(name)
+		if name == "Warning" && n.unordered {
+			values = slices.Sorted(slices.Values(values))
+		}
+		for _, value := range values {
 			fmt.Fprintf(&out, "%s: %s\n", name, n.headerValue(name, value))
 		}
 	}

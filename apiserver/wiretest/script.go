@@ -39,6 +39,8 @@ type Script struct {
 	Steps    []*Step
 
 	sent sent
+	// unordered: warnings have no order.
+	unordered bool
 }
 
 // Step is one request of a [Script].
@@ -126,8 +128,11 @@ func Parse(name string, data []byte) (*Script, error) {
 		if plugins, ok := strings.CutPrefix(line, "@admission "); ok {
 			script.Admission = append(script.Admission, strings.Fields(plugins)...)
 		}
-		if strings.TrimSpace(line) == "@alone" {
+		switch strings.TrimSpace(line) {
+		case "@alone":
 			script.Alone = true
+		case "@unordered":
+			script.unordered = true
 		}
 		if fields, ok := strings.CutPrefix(line, "@sent "); ok {
 			script.sent = *parseSent(strings.TrimSpace(fields))
