@@ -65,20 +65,38 @@ func (o *APIOptions) run(ctx context.Context, c *command) error {
 	} else {
 		p.Resources = append(p.Resources, r)
 	}
+	return c.finish(ctx, p, o.NoGenerate)
+}
+
+// finish writes all files of a command that added to a project, and brings what
+// follows from them up to date.
+func (c *command) finish(ctx context.Context, p *Project, noGenerate bool) (err error) {
 	if c.pending[ProjectFile], err = p.text(); err != nil {
 		return err
 	}
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if o.NoGenerate {
-		c.note("run `go mod tidy && go tool steer generate` for the requirements, the deep copies, the CRD and the role")
+	if noGenerate {
+		c.note("run `go mod tidy && go tool steer generate` for what follows from the new files")
 		return nil
 	}
 	if err := c.generate(ctx, false); err != nil {
 		return err
 	}
 	return c.tidy(ctx)
+}
+
+// builtin is a kind of k8s.io/api as PROJECT says it.
+func builtin(gvk GVK) (Resource, error) {
+	domain, ok := builtinDomain(gvk.Group)
+	if !ok {
+		return Resource{}, usagef("the project has no types of %s, and k8s.io/api has no group %q: make them with steer create api", gvk, gvk.Group)
+	}
+	return Resource{
+		Core: true, Domain: domain, Group: gvk.Group, Kind: gvk.Kind, Version: gvk.Version,
+		Path: builtinPath(gvk.Group, gvk.Version),
+	}, nil
 }
 
 // resource is what PROJECT will say of the kind.
@@ -109,12 +127,9 @@ func (o *APIOptions) resource(p *Project) (Resource, error) {
 		r.Controller = true
 		return r, nil
 	case o.NoResource:
-		domain, ok := builtinDomain(o.Group)
-		if !ok {
-			return r, usagef("the project has no types of %s, and k8s.io/api has no group %q: leave --resource=false out", o.GVK, o.Group)
-		}
-		r.API, r.Core, r.Domain, r.Path = nil, true, domain, builtinPath(o.Group, o.Version)
-		return r, nil
+		r, err := builtin(o.GVK)
+		r.Controller, r.Plural = true, o.Plural
+		return r, err
 	case i >= 0 && !o.Force:
 		return r, usagef("PROJECT has %s already; --force writes its files anew", o.GVK)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// DeleteOptions are those of [DeleteAPI].
+// DeleteOptions are those of [DeleteAPI] and [DeleteWebhook].
 type DeleteOptions struct {
 	// Dir is the folder of the project. Default: the working directory.
 	Dir string
@@ -34,9 +34,14 @@ var errDryRun = errors.New("scaffold: dry run")
 // DeleteAPI removes a version of a kind from a project: its types, its controller and
 // sample, and what was generated of them.
 func DeleteAPI(ctx context.Context, o DeleteOptions) (*Report, error) {
+	return o.run(func(c *command) error { return o.deleteAPI(ctx, c) })
+}
+
+// run runs a command that removes; a dry run restores all.
+func (o *DeleteOptions) run(act func(c *command) error) (*Report, error) {
 	var planned Report
 	report, err := run(o.Dir, o.Force, o.step, func(c *command) error {
-		if err := o.deleteAPI(ctx, c); err != nil {
+		if err := act(c); err != nil {
 			return err
 		}
 		if o.DryRun {
@@ -77,6 +82,11 @@ func (o *DeleteOptions) deleteAPI(ctx context.Context, c *command) error {
 	} else if err := c.dropScheme(p, r); err != nil {
 		return err
 	}
+	return o.finish(ctx, c, p)
+}
+
+// finish writes all files, if git has the contents of those that are removed.
+func (o *DeleteOptions) finish(ctx context.Context, c *command, p *Project) (err error) {
 	if !o.Force {
 		if err := c.checkCommitted(ctx); err != nil {
 			return err
@@ -109,7 +119,7 @@ func (c *command) regenerate(ctx context.Context, p *Project) error {
 	if len(p.Resources) > 0 {
 		return c.generate(ctx, true)
 	}
-	for _, pattern := range []string{crdDir + "/*.yaml", "config/rbac/role.yaml"} {
+	for _, pattern := range []string{crdDir + "/*.yaml", "config/rbac/role.yaml", "config/webhook/manifests.yaml"} {
 		paths, err := filepath.Glob(c.path(pattern))
 		if err != nil {
 			return err

@@ -119,7 +119,7 @@ func (pl places) values() values {
 	return values{
 		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.plural(), "version": pl.r.Version,
 		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.alias(), "path": pl.r.Path, "package": name,
-		"reconciler": pl.reconciler(), "sample": pl.sample(), "resourcemarker": pl.resourceMarker(),
+		"reconciler": pl.reconciler(), "sample": pl.sample(), "resourcemarker": pl.resourceMarker(), "dashgroup": pl.dashGroup(),
 	}
 }
 

@@ -94,7 +94,16 @@ func create(t *testing.T, o APIOptions) *Report {
 	return report
 }
 
-// command runs a program in a project.
+func createWebhook(t *testing.T, o WebhookOptions) *Report {
+	t.Helper()
+	report, err := CreateWebhook(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// program runs a program in a project.
 func program(t *testing.T, dir string, words ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
@@ -118,9 +127,10 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1")})
+	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true, Validation: true})
 	own, lines := 0, 0
 	for name, text := range tree(t, dir) {
-		generated := strings.Contains(name, "zz_generated") || strings.HasPrefix(name, "config/crd/") || strings.HasPrefix(name, "config/rbac/")
+		generated := strings.Contains(name, "zz_generated") || strings.HasPrefix(name, "config/crd/") || strings.HasPrefix(name, "config/rbac/") || strings.HasPrefix(name, "config/webhook/")
 		if !strings.HasSuffix(name, "/") && name != sumFile && !generated {
 			own++
 			lines += strings.Count(text, "\n")
@@ -132,6 +142,7 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v2")})
 	create(t, APIOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Policy"}, ClusterScoped: true, Plural: "rulebooks"})
 	create(t, APIOptions{Dir: dir, GVK: GVK{"apps", "v1", "Deployment"}, NoResource: true})
+	createWebhook(t, WebhookOptions{Dir: dir, GVK: GVK{"core", "v1", "Pod"}, Defaulting: true, Validation: true})
 	program(t, dir, "go", "vet", "./...")
 	program(t, dir, "go", "test", "./...")
 	for _, command := range [][]string{{"go", "mod", "tidy", "-diff"}, {"gofmt", "-l", "."}} {
@@ -174,6 +185,22 @@ func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 				if report := create(t, o); len(report.Notes) > 0 {
 					t.Errorf("%s: %q", o.GVK, report.Notes)
 				}
+			}
+			hook := WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true}
+			last := tree(t, dir)
+			createWebhook(t, hook)
+			pod := GVK{"core", "v1", "Pod"}
+			createWebhook(t, WebhookOptions{Dir: dir, GVK: pod, Validation: true})
+			for _, gvk := range []GVK{pod, hook.GVK} {
+				report, err := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: gvk, Force: true})
+				if err != nil || len(report.Notes) > 0 {
+					t.Fatal(err, report)
+				}
+			}
+			now := tree(t, dir)
+			now[modFile], now[sumFile] = last[modFile], last[sumFile]
+			if !maps.Equal(now, last) {
+				t.Errorf("after the webhooks were deleted: %s", differences(last, now))
 			}
 			for i, o := range slices.Backward(kinds) {
 				remove(o.GVK)
@@ -264,6 +291,10 @@ func TestCommandsThatAreKilledLeaveTheTreeAsItWas(t *testing.T) {
 		}},
 		"create api, second version": {with(APIOptions{GVK: guestbook("v1"), NoGenerate: true}), func(ctx context.Context, dir string, step func()) error {
 			_, err := CreateAPI(ctx, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true, step: step})
+			return err
+		}},
+		"create webhook": {with(APIOptions{GVK: guestbook("v1"), NoGenerate: true}), func(ctx context.Context, dir string, step func()) error {
+			_, err := CreateWebhook(ctx, WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true, NoGenerate: true, step: step})
 			return err
 		}},
 		"delete api": {func(t *testing.T) string {
@@ -443,6 +474,41 @@ func TestExistingFilesAreKept(t *testing.T) {
 	}
 }
 
+// TestASecondWebhookKeepsTheFirst adds the validator to a file that was edited.
+func TestASecondWebhookKeepsTheFirst(t *testing.T) {
+	t.Parallel()
+	const file, edit = "internal/webhook/v1/guestbook_webhook.go", "obj.Spec.Foo = \"edited\" // mine\n"
+	dir := project(t)
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
+	o := WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true, NoGenerate: true}
+	createWebhook(t, o)
+	write(t, dir, file, strings.Replace(tree(t, dir)[file], "return nil\n", edit+"\treturn nil\n", 1))
+	o.Defaulting, o.Validation = false, true
+	createWebhook(t, o)
+	now := tree(t, dir)
+	for _, want := range []string{edit, "webhook.AddDefaulter(m, &GuestbookDefaulter{})", "webhook.AddValidator(m, &GuestbookValidator{})"} {
+		if strings.Count(now[file], want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, now[file])
+		}
+	}
+	if main := now[mainFile]; strings.Count(main, "SetupGuestbookWebhookWithManager(m)") != 1 {
+		t.Errorf("the webhooks are not set up once:\n%s", main)
+	}
+	// A file that no command made is not written to.
+	write(t, dir, "internal/webhook/v2/guestbook_webhook.go", "package v2\n")
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true})
+	var exist *ExistError
+	if _, err := CreateWebhook(t.Context(), WebhookOptions{Dir: dir, GVK: guestbook("v2"), Defaulting: true}); !errors.As(err, &exist) {
+		t.Errorf("got %v", err)
+	}
+	// Force makes the one that is named anew, and the other one of its file.
+	o.Force = true
+	createWebhook(t, o)
+	if text := tree(t, dir)[file]; strings.Contains(text, edit) || !strings.Contains(text, "GuestbookDefaulter") || !strings.Contains(text, "GuestbookValidator") {
+		t.Errorf("got:\n%s", text)
+	}
+}
+
 // TestDeletionNeedsACopyInGit keeps work that is nowhere else.
 func TestDeletionNeedsACopyInGit(t *testing.T) {
 	t.Parallel()
@@ -487,6 +553,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 	t.Parallel()
 	dir := project(t)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
+	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v1"), Validation: true, NoGenerate: true})
 	before := tree(t, dir)
 	initialize := func(change func(*InitOptions)) error {
 		o := InitOptions{Dir: t.TempDir(), Domain: "example.com", Name: "guestbook", Checkout: checkout(t), Offline: true}
@@ -500,6 +567,14 @@ func TestBadInputIsOneLine(t *testing.T) {
 		_, err := CreateAPI(t.Context(), o)
 		return err
 	}
+	hook := func(change func(*WebhookOptions)) error {
+		o := WebhookOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true, Defaulting: true}
+		change(&o)
+		_, err := CreateWebhook(t.Context(), o)
+		return err
+	}
+	_, bare := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Ghost"}})
+	_, held := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1")})
 	_, missing := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Ghost"}})
 	for want, err := range map[string]error{
 		"--domain \"Example\"":                initialize(func(o *InitOptions) { o.Domain = "Example" }),
@@ -529,6 +604,11 @@ func TestBadInputIsOneLine(t *testing.T) {
 		"has no group \"webapp\"":        api(func(o *APIOptions) { o.NoResource = true }),
 		"neither types nor a controller": api(func(o *APIOptions) { o.NoResource, o.NoController = true, true }),
 		"it has webapp/v1 Guestbook":     missing,
+		"no webhook is to be made":       hook(func(o *WebhookOptions) { o.Defaulting = false }),
+		"has a validating webhook":       hook(func(o *WebhookOptions) { o.Validation = true }),
+		"no types of webapp/v1 Ghost":    hook(func(o *WebhookOptions) { o.Kind = "Ghost" }),
+		"has no webhooks of":             bare,
+		"steer delete webhook --group":   held,
 	} {
 		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want a line with %q, got %v", want, err)

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,11 +59,11 @@ and completed. If the command fails, all files are as they were.`,
 }
 
 func newCreateCommand() *cobra.Command {
-	return groupOf(&cobra.Command{Use: "create", Short: "Add to a project"}, newCreateAPICommand())
+	return groupOf(&cobra.Command{Use: "create", Short: "Add to a project"}, newCreateAPICommand(), newCreateWebhookCommand())
 }
 
 func newDeleteCommand() *cobra.Command {
-	return groupOf(&cobra.Command{Use: "delete", Short: "Remove from a project"}, newDeleteAPICommand())
+	return groupOf(&cobra.Command{Use: "delete", Short: "Remove from a project"}, newDeleteAPICommand(), newDeleteWebhookCommand())
 }
 
 func newCreateAPICommand() *cobra.Command {
@@ -98,18 +99,54 @@ k8s.io/api or of one that the project has.`,
 	return cmd
 }
 
-func newDeleteAPICommand() *cobra.Command {
-	var o scaffold.DeleteOptions
+func newCreateWebhookCommand() *cobra.Command {
+	var o scaffold.WebhookOptions
+	run := true
 	cmd := &cobra.Command{
-		Use:   "api",
-		Short: "Remove a version of a kind, with its controller",
-		Long: `Removes types, controller, test, sample and generated files of a kind. Files with
-contents that git does not have are removed with --force only.`,
-		Example: `  steer delete api --group webapp --version v1 --kind Guestbook --dry-run
-  steer delete api --group webapp --version v1 --kind Guestbook`,
+		Use:   "webhook",
+		Short: "Add webhooks of a kind that complete and validate its objects",
+		Long: `Adds a defaulter, a validator or both to a kind of the project or of k8s.io/api. The
+flags are kubebuilder's. A second webhook joins the file of the first, whose code stays.`,
+		Example: `  steer create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation
+  steer create webhook --group core --version v1 --kind Pod --defaulting`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := scaffold.DeleteAPI(cmd.Context(), o)
+			o.NoGenerate = !run
+			report, err := scaffold.CreateWebhook(cmd.Context(), o)
+			return conclude(cmd, report, err, "")
+		},
+	}
+	f := cmd.Flags()
+	gvkFlags(cmd, &o.GVK)
+	f.BoolVar(&o.Defaulting, "defaulting", false, "make a defaulter")
+	f.BoolVar(&o.Validation, "programmatic-validation", false, "make a validator")
+	f.BoolVar(&run, "make", true, "bring generated files, go.mod and go.sum up to date afterwards")
+	f.BoolVar(&o.Force, "force", false, "overwrite existing files")
+	return cmd
+}
+
+func newDeleteWebhookCommand() *cobra.Command {
+	return newDeletion(scaffold.DeleteWebhook, "webhook", "Remove the webhooks of a kind",
+		`Removes defaulter, validator and their tests, and what was generated of them. Files
+with contents that git does not have are removed with --force only.`)
+}
+
+func newDeleteAPICommand() *cobra.Command {
+	return newDeletion(scaffold.DeleteAPI, "api", "Remove a version of a kind, with its controller",
+		`Removes types, controller, test, sample and generated files of a kind. Files with
+contents that git does not have are removed with --force only.`)
+}
+
+// newDeletion is a command that removes a part of a kind.
+func newDeletion(remove func(context.Context, scaffold.DeleteOptions) (*scaffold.Report, error), what, short, long string) *cobra.Command {
+	var o scaffold.DeleteOptions
+	command := "  steer delete " + what + " --group webapp --version v1 --kind Guestbook"
+	cmd := &cobra.Command{
+		Use: what, Short: short, Long: long,
+		Example: command + " --dry-run\n" + command,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := remove(cmd.Context(), o)
 			return conclude(cmd, report, err, "")
 		},
 	}

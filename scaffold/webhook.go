@@ -1,0 +1,265 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"context"
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+)
+
+// WebhookOptions are those of [CreateWebhook].
+type WebhookOptions struct {
+	// Dir is the folder of the project. Default: the working directory.
+	Dir string
+	// GVK of the kind: one of the project, or of k8s.io/api. Required.
+	GVK
+	// Defaulting adds a webhook.Defaulter, and Validation a webhook.Validator. One of
+	// them is required.
+	Defaulting, Validation bool
+	// NoGenerate leaves generated files, go.mod and go.sum as they are.
+	NoGenerate bool
+	// Force overwrites existing files.
+	Force bool
+
+	step func()
+}
+
+// CreateWebhook adds webhooks of a kind, with a test. What the kind has of them stays
+// as it is.
+func CreateWebhook(ctx context.Context, o WebhookOptions) (*Report, error) {
+	return run(o.Dir, o.Force, o.step, func(c *command) error { return o.run(ctx, c) })
+}
+
+func (o *WebhookOptions) run(ctx context.Context, c *command) error {
+	p, err := ReadProject(c.dir)
+	if err != nil {
+		return err
+	}
+	i, err := o.resource(p)
+	if err != nil {
+		return err
+	}
+	r := &p.Resources[i]
+	had := r.Webhooks
+	// Begun anew: the first webhooks of the kind, or Force for one that it has.
+	anew := had == nil || o.Defaulting && had.Defaulting || o.Validation && had.Validation
+	if had == nil {
+		r.Webhooks = &Webhooks{WebhookVersion: "v1"}
+		if r.API == nil && !r.Controller {
+			if err := c.useScheme(p, *r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, part := range []struct {
+		wanted   bool
+		has      *bool
+		template string
+		call     string
+	}{
+		{o.Defaulting, &r.Webhooks.Defaulting, "defaulter", "webhook.AddDefaulter(m, &" + r.Kind + "Defaulter{})"},
+		{o.Validation, &r.Webhooks.Validation, "validator", "webhook.AddValidator(m, &" + r.Kind + "Validator{})"},
+	} {
+		if !part.wanted && (!anew || !*part.has) {
+			continue
+		}
+		*part.has = true
+		if err := c.addWebhook(p, *r, anew, part.template, part.call); err != nil {
+			return err
+		}
+	}
+	if err := c.setUpWebhooks(p, *r); err != nil {
+		return err
+	}
+	return c.finish(ctx, p, o.NoGenerate)
+}
+
+// resource is the index of the kind among those of the project, to which one of
+// k8s.io/api is added.
+func (o *WebhookOptions) resource(p *Project) (int, error) {
+	if err := o.check(); err != nil {
+		return 0, err
+	}
+	if !o.Defaulting && !o.Validation {
+		return 0, usagef("no webhook is to be made: give --defaulting, --programmatic-validation or both")
+	}
+	i := p.find(o.GVK)
+	if i < 0 {
+		r, err := builtin(o.GVK)
+		if err != nil {
+			return 0, err
+		}
+		p.Resources = append(p.Resources, r)
+		return len(p.Resources) - 1, nil
+	}
+	has := p.Resources[i].Webhooks
+	if has == nil || o.Force {
+		return i, nil
+	}
+	switch {
+	case o.Defaulting && has.Defaulting:
+		return i, usagef("%s has a defaulting webhook already: leave --defaulting out, or give --force to write it anew", o.GVK)
+	case o.Validation && has.Validation:
+		return i, usagef("%s has a validating webhook already: leave --programmatic-validation out, or give --force to write it anew", o.GVK)
+	}
+	return i, nil
+}
+
+// addWebhook adds one webhook to the file of those of its kind, which it makes.
+func (c *command) addWebhook(p *Project, r Resource, anew bool, template, call string) error {
+	at := p.places(r)
+	if err := c.extend(at.webhook(), anew, "webhook.go", template+".go", at.values()); err != nil {
+		return err
+	}
+	if err := c.extend(at.webhookTest(), anew, "webhook_test.go", template+"_test.go", at.values()); err != nil {
+		return err
+	}
+	if template == "defaulter" {
+		if err := c.edit(at.webhookTest(), func(s *source) error { return s.importAs("reflect", "reflect", p.Repo) }); err != nil {
+			return err
+		}
+	}
+	return c.edit(at.webhook(), func(s *source) error {
+		if err := s.importAs("webhook", steerPath+"/webhook", p.Repo); err != nil {
+			return err
+		}
+		setup := s.function("Setup" + r.Kind + "WebhookWithManager")
+		if setup == nil {
+			c.note("%s: call %s where the webhooks are added", at.webhook(), call)
+			return nil
+		}
+		join := s.call(setup, "errors.Join")
+		if join == nil {
+			c.note("%s: call %s in %s", at.webhook(), call, setup.Name.Name)
+			return nil
+		}
+		if slices.ContainsFunc(join.Args, func(e ast.Expr) bool { return s.src(e) == call }) {
+			return nil
+		}
+		return s.appendTo(join.Args, join.Lparen, join.Rparen, call)
+	})
+}
+
+// extend appends a part to a Go file, which begins as a template of its own if there
+// is none, or if it is begun anew.
+func (c *command) extend(name string, anew bool, base, part string, v values) error {
+	text, err := c.read(name)
+	if err != nil {
+		return err
+	}
+	if _, begun := c.pending[name]; text == nil || anew && !begun {
+		if err := c.create(name, base, v); err != nil {
+			return err
+		}
+		text = c.pending[name]
+	}
+	more, err := fill(part, v)
+	if err != nil {
+		return err
+	}
+	c.pending[name] = slices.Concat(text, more)
+	return nil
+}
+
+// setUpWebhooks makes the operator add the webhooks of a kind.
+func (c *command) setUpWebhooks(p *Project, r Resource) error {
+	at := p.places(r)
+	imported := at.webhookImport()
+	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
+	return c.editMain(func(s *source) error {
+		if s.call(s.file, function) != nil {
+			return nil
+		}
+		found, err := s.addSetup(func(m string) string { return function + "(" + m + ")" })
+		if err != nil {
+			return err
+		}
+		if !found {
+			c.note("%s: call %s in the setup of the operator", mainFile, function)
+			return nil
+		}
+		return s.importAs(imported, path.Join(p.Repo, at.webhookDir()), p.Repo)
+	})
+}
+
+// DeleteWebhook removes the webhooks of a kind from a project, with their tests.
+func DeleteWebhook(ctx context.Context, o DeleteOptions) (*Report, error) {
+	return o.run(func(c *command) error { return o.deleteWebhook(ctx, c) })
+}
+
+func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
+	p, err := ReadProject(c.dir)
+	if err != nil {
+		return err
+	}
+	i := p.find(o.GVK)
+	if i < 0 || p.Resources[i].Webhooks == nil {
+		return usagef("PROJECT has no webhooks of %s", o.GVK)
+	}
+	r := p.Resources[i]
+	at := p.places(r)
+	p.Resources[i].Webhooks = nil
+	alone := r.API == nil && !r.Controller // a kind of k8s.io/api with nothing else
+	if alone {
+		p.Resources = slices.Delete(p.Resources, i, i+1)
+	}
+	c.remove(at.webhook(), at.webhookTest())
+	imported := at.webhookImport()
+	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
+	err = c.editMain(func(s *source) error {
+		found, err := s.removeSetup(func(call *ast.CallExpr) bool { return s.src(call.Fun) == function })
+		if err != nil {
+			return err
+		}
+		if !found {
+			c.note("%s: remove the call of %s", mainFile, function)
+		}
+		return s.dropImport(imported, path.Join(p.Repo, at.webhookDir()))
+	})
+	if err != nil {
+		return err
+	}
+	if alone {
+		if err := c.dropScheme(p, r); err != nil {
+			return err
+		}
+	}
+	return o.finish(ctx, c, p)
+}
+
+// function is a function of the file; nil if there is none of that name.
+func (s *source) function(name string) *ast.FuncDecl {
+	for _, decl := range s.file.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == name {
+			return fn
+		}
+	}
+	return nil
+}
+
+func (pl places) webhookDir() string {
+	return path.Join(pl.byGroup("internal/webhook"), pl.r.Version)
+}
+
+func (pl places) webhook() string {
+	return path.Join(pl.webhookDir(), pl.lower()+"_webhook.go")
+}
+
+func (pl places) webhookTest() string {
+	return path.Join(pl.webhookDir(), pl.lower()+"_webhook_test.go")
+}
+
+// webhookImport is the name under which cmd/main.go imports the webhooks.
+func (pl places) webhookImport() string {
+	if pl.p.MultiGroup && pl.r.Group != "" {
+		return "webhook" + goName(pl.r.Group) + pl.r.Version
+	}
+	return "webhook" + pl.r.Version
+}
+
+// dashGroup is the API group as the paths of webhooks have it.
+func (pl places) dashGroup() string { return strings.ReplaceAll(pl.r.apiGroup(), ".", "-") }
