@@ -37,6 +37,11 @@ func failing(at *[]time.Duration, say func(n int) string) controller.Func[*Web] 
 	}
 }
 
+// attempts is failing with a new text each time.
+func attempts(at *[]time.Duration) controller.Func[*Web] {
+	return failing(at, func(n int) string { return fmt.Sprint("attempt ", n) })
+}
+
 func TestAStatusWrittenOnFailureLeavesTheBackoffAlone(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func(int) string{
@@ -53,7 +58,7 @@ func TestAStatusWrittenOnFailureLeavesTheBackoffAlone(t *testing.T) {
 				if diff := cmp.Diff([]time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond}, at); diff != "" {
 					t.Error(diff)
 				}
-				// What somebody else changes counts at once.
+				// What another client changes counts at once.
 				m.update(t, "a", func(w *Web) { w.Spec.Replicas = 7 })
 				synctest.Wait()
 				if len(at) != 4 || at[3] != 3*time.Second {
@@ -91,30 +96,22 @@ func TestWritesOfFinalizersAndInventoriesLeaveTheBackoffAlone(t *testing.T) {
 func TestAStatusWhoseAnswerIsLostLeavesTheBackoffAlone(t *testing.T) {
 	t.Parallel()
 	var at []time.Duration
-	synctest.Test(t, func(t *testing.T) {
-		m := newFake()
+	runOn(t, func(_ *testing.T, m *fake) {
 		m.lose = func(verb client.Verb, sub string) bool { return verb == client.VerbPatch && sub == "status" }
-		err := controller.Add(m, failing(&at, func(n int) string { return fmt.Sprint("attempt ", n) }),
-			controller.RateLimit(500*time.Millisecond, time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.start(t)
-		defer m.end()
+	}, attempts(&at), func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if diff := cmp.Diff([]time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond}, at); diff != "" {
 			t.Error(diff)
 		}
-	})
+	}, controller.RateLimit(500*time.Millisecond, time.Minute))
 }
 
 func TestAForeignChangeDuringAWriteOfTheStatusCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	var at []time.Duration
-	synctest.Test(t, func(t *testing.T) {
-		m := newFake()
+	runOn(t, func(t *testing.T, m *fake) {
 		changed := false
 		m.intercept = func(verb client.Verb, _ string, _ client.ObjectKey, sub string) error {
 			if verb == client.VerbPatch && sub == "status" && !changed {
@@ -123,20 +120,14 @@ func TestAForeignChangeDuringAWriteOfTheStatusCountsAtOnce(t *testing.T) {
 			}
 			return nil
 		}
-		err := controller.Add(m, failing(&at, func(n int) string { return fmt.Sprint("attempt ", n) }),
-			controller.RateLimit(500*time.Millisecond, time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.start(t)
-		defer m.end()
+	}, attempts(&at), func(t *testing.T, m *fake) {
 		m.create(t, web("a"))
 		time.Sleep(400 * time.Millisecond)
 		synctest.Wait()
 		if diff := cmp.Diff([]time.Duration{0, 0}, at); diff != "" {
 			t.Error(diff)
 		}
-	})
+	}, controller.RateLimit(500*time.Millisecond, time.Minute))
 }
 
 func TestAResultThatComesBackLaterIsNotSettledByTheOwnStatus(t *testing.T) {

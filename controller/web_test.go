@@ -170,8 +170,15 @@ func (m *fake) update(t *testing.T, name string, change func(*Web)) {
 // run adds a reconciler of Webs and runs it in a bubble while the test goes on.
 func run(t *testing.T, reconcile controller.Func[*Web], test func(t *testing.T, m *fake), options ...controller.Option) {
 	t.Helper()
+	runOn(t, func(*testing.T, *fake) {}, reconcile, test, options...)
+}
+
+// runOn is run on a server that is prepared first.
+func runOn(t *testing.T, prepare func(t *testing.T, m *fake), reconcile controller.Func[*Web], test func(t *testing.T, m *fake), options ...controller.Option) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m := newFake()
+		prepare(t, m)
 		if err := controller.Add(m, reconcile, options...); err != nil {
 			t.Fatal(err)
 		}

@@ -18,10 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
-	"github.com/steer-dev/steer/steertest"
 )
 
 // TestManagerThatHasEndedLeavesNoConnection runs managers over HTTP/2 and HTTP/1.1, with
@@ -31,11 +29,7 @@ func TestManagerThatHasEndedLeavesNoConnection(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP2": true, "HTTP1": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scheme, err := client.NewScheme(corev1.AddToScheme)
-			if err != nil {
-				t.Fatal(err)
-			}
-			env := steertest.New(t, steertest.Options{Scheme: scheme})
+			env := newEnv(t, corev1.AddToScheme)
 			opened, closed := make(chan struct{}, 100), make(chan struct{}, 100)
 			cfg := overTLS(t, env.Config, http2, func(_ net.Conn, s http.ConnState) {
 				switch s {
@@ -46,7 +40,6 @@ func TestManagerThatHasEndedLeavesNoConnection(t *testing.T) {
 				}
 			})
 			runOnce(t, cfg, manager.Options{
-				Name: "operator", Scheme: scheme, Log: slog.New(slog.DiscardHandler),
 				Election: manager.Election{Enabled: true, Namespace: "default"},
 			})
 			if len(opened) == 0 {
@@ -87,12 +80,9 @@ func overTLS(t *testing.T, cfg *rest.Config, http2 bool, state func(net.Conn, ht
 // runOnce runs a manager with one controller until it has reconciled an object.
 func runOnce(t *testing.T, cfg *rest.Config, o manager.Options) {
 	t.Helper()
-	m, err := manager.New(cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newOperator(t, cfg, o)
 	ctx, stop := context.WithCancel(t.Context())
-	err = controller.Add(m, controller.Func[*corev1.Namespace](func(context.Context, *corev1.Namespace) (controller.Result, error) {
+	err := controller.Add(m, controller.Func[*corev1.Namespace](func(context.Context, *corev1.Namespace) (controller.Result, error) {
 		stop()
 		return controller.Done(), nil
 	}))

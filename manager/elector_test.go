@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -140,17 +139,10 @@ func standby(t *testing.T, cfg *rest.Config, line *leaseLine) *contender {
 	cfg = rest.CopyConfig(cfg)
 	line.next, line.minutes = cfg.Transport, map[int64]int{}
 	cfg.Transport = line
-	scheme, err := client.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := manager.New(cfg, manager.Options{
-		Name: "operator", Instance: "standby", Scheme: scheme, Log: slog.New(slog.DiscardHandler),
+	m := newOperator(t, cfg, manager.Options{
+		Instance: "standby",
 		Election: manager.Election{Enabled: true, Namespace: "default"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &contender{Manager: m, stop: stop, ended: make(chan error, 1)}
 	go func() { c.ended <- m.Start(ctx) }()
@@ -240,11 +232,7 @@ func TestElectorBoundsRequestsAndTakeOverWhateverBecomesOfItsWatch(t *testing.T)
 			t.Run(name+how, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					scheme, err := client.NewScheme(coordinationv1.AddToScheme)
-					if err != nil {
-						t.Fatal(err)
-					}
-					env := steertest.New(t, steertest.Options{Scheme: scheme})
+					env := newEnv(t, coordinationv1.AddToScheme)
 					line := &leaseLine{watch: c.watch}
 					holder := holdLease(env)
 					waiting := standby(t, env.Config, line)
@@ -279,15 +267,10 @@ func TestElectorBoundsRequestsAndTakeOverWhateverBecomesOfItsWatch(t *testing.T)
 func TestElectorBoundsRequestsWhenReleasesRepeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		scheme, err := client.NewScheme(coordinationv1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		env := newEnv(t, coordinationv1.AddToScheme)
 		line := &leaseLine{}
 		holder := holdLease(env)
-		cfg := rest.CopyConfig(env.Config)
-		cfg.Transport = readOnly{cfg.Transport}
+		cfg := through(env.Config, readOnly{env.Config.Transport})
 		standby(t, cfg, line)
 		for range 3000 {
 			holder.release(t)
@@ -317,22 +300,17 @@ func (o readOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestElectorIsNotReadyWhileItsLeaseIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		scheme, err := client.NewScheme(coordinationv1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		env := newEnv(t, coordinationv1.AddToScheme)
 		holder := holdLease(env)
 		gate := &refusing{next: env.Config.Transport}
 		gate.answer.Store(new(refused(http.StatusForbidden, "Forbidden")))
-		cfg := rest.CopyConfig(env.Config)
-		cfg.Transport = gate
+		cfg := through(env.Config, gate)
 		waiting := standby(t, cfg, &leaseLine{})
 		if err := waiting.Ready(t.Context()); err == nil {
 			t.Error("it is ready before the lease was read")
 		}
 		holder.renew(t, 10*time.Second)
-		err = waiting.Ready(t.Context())
+		err := waiting.Ready(t.Context())
 		for _, want := range []string{"leader-election: cannot read the leader lease default/operator", "grant it: a Role in default"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("readiness without the right to read the lease: %v, want %q", err, want)
@@ -373,11 +351,7 @@ func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestElectorShowsItsTermsAsEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		scheme, err := client.NewScheme(eventsv1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		env := newEnv(t, eventsv1.AddToScheme)
 		leader := standby(t, env.Config, &leaseLine{})
 		<-leader.Elected()
 		if err := leader.end(); err != nil {

@@ -21,12 +21,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
-	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/manager"
-	"github.com/steer-dev/steer/steertest"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -117,24 +114,16 @@ func TestCredentialsThatFailAreToldWithAdvice(t *testing.T) {
 
 func refuseAll(t *testing.T, refuse func(*http.Request) (*http.Response, error), advice string, election bool) {
 	t.Helper()
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme})
+	env := newEnv(t, corev1.AddToScheme)
 	way := &gate{next: env.Config.Transport, refuse: refuse}
-	cfg := rest.CopyConfig(env.Config)
-	cfg.Transport = way
+	cfg := through(env.Config, way)
 	var log lines
-	m, err := manager.New(cfg, manager.Options{
-		Name: "operator", Scheme: scheme, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	m := newOperator(t, cfg, manager.Options{
+		Log:      slog.New(slog.NewTextHandler(&log, nil)),
 		Election: manager.Election{Enabled: election, Namespace: "default"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var stopped atomic.Int64
-	err = errors.Join(
+	err := errors.Join(
 		controller.Add(m, controller.Func[*corev1.ConfigMap](func(context.Context, *corev1.ConfigMap) (controller.Result, error) {
 			return controller.Done(), nil
 		})),
@@ -187,11 +176,7 @@ func refuseAll(t *testing.T, refuse func(*http.Request) (*http.Response, error),
 func TestAWriteIsRefusedWhenItIsRepeatedAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		scheme, err := client.NewScheme(corev1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		env := newEnv(t, corev1.AddToScheme)
 		var attempts atomic.Int32
 		way := &gate{next: env.Config.Transport}
 		way.refuse = func(r *http.Request) (*http.Response, error) {
@@ -201,20 +186,16 @@ func TestAWriteIsRefusedWhenItIsRepeatedAfterTheLoss(t *testing.T) {
 			attempts.Add(1)
 			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"20"}}, Body: http.NoBody, Request: r}, nil
 		}
-		cfg := rest.CopyConfig(env.Config)
-		cfg.Transport = way
-		m, err := manager.New(cfg, manager.Options{
-			Name: "operator", Scheme: scheme, Log: slog.New(slog.DiscardHandler),
+		cfg := through(env.Config, way)
+		m := newOperator(t, cfg, manager.Options{
+
 			Election: manager.Election{Enabled: true, Namespace: "default"},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		ended := make(chan error, 1)
 		go func() { ended <- m.Start(t.Context()) }()
 		<-m.Elected()
 		way.shut()
-		err = m.Live().Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
+		err := m.Live().Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
 		var wrapped *url.Error
 		if !errors.Is(err, manager.ErrNotLeader) || errors.As(err, &wrapped) || attempts.Load() != 1 {
 			t.Errorf("%v after %d attempts, want ErrNotLeader after one", err, attempts.Load())
@@ -229,17 +210,10 @@ func TestAWriteIsRefusedWhenItIsRepeatedAfterTheLoss(t *testing.T) {
 // while a reader of its lines stands still.
 func TestAFullRecorderHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme})
-	m, err := manager.New(env.Config, manager.Options{
-		Name: "operator", Scheme: scheme, Log: slog.New(slog.DiscardHandler), Recorder: trace.Options{Budget: 1},
+	env := newEnv(t, corev1.AddToScheme)
+	m := newOperator(t, env.Config, manager.Options{
+		Recorder: trace.Options{Budget: 1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	follow, stopReader := context.WithCancel(t.Context())
 	defer stopReader()
 	standing, read := make(chan struct{}), make(chan struct{})
@@ -265,7 +239,7 @@ func TestAFullRecorderHoldsNobodyUp(t *testing.T) {
 	const rounds = 5000
 	done := make(chan struct{})
 	n := 0
-	err = controller.Add(m, controller.Func[*corev1.ConfigMap](func(context.Context, *corev1.ConfigMap) (controller.Result, error) {
+	err := controller.Add(m, controller.Func[*corev1.ConfigMap](func(context.Context, *corev1.ConfigMap) (controller.Result, error) {
 		if n++; n == rounds {
 			close(done)
 			return controller.Done(), nil

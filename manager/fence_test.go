@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager"
@@ -170,20 +168,12 @@ func (f *fight) start(t *testing.T) *process {
 		who: fmt.Sprint("replica-", f.born), judge: f.judge, next: f.env.Config.Transport,
 		random: rand.New(rand.NewPCG(f.random.Uint64(), 1)),
 	}}
-	cfg := rest.CopyConfig(f.env.Config)
-	cfg.Transport = p.network
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := manager.New(cfg, manager.Options{
-		Name: "operator", Instance: p.who, Scheme: scheme, Log: slog.New(slog.DiscardHandler), StopGrace: 5 * time.Second,
+	cfg := through(f.env.Config, p.network)
+	m := newOperator(t, cfg, manager.Options{
+		Instance: p.who, StopGrace: 5 * time.Second,
 		Election: manager.Election{Enabled: true, Namespace: "default"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	err := m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		// The worst worker there is: it goes on when it is told to stop.
 		f.writers.Go(func() { f.write(m.Live(), p.who) })
 		<-ctx.Done()
@@ -228,11 +218,7 @@ func TestNoWriteOfANonLeaderReachesTheServer(t *testing.T) {
 }
 
 func fightForALease(t *testing.T, seed uint64) {
-	scheme, err := client.NewScheme(coordinationv1.AddToScheme, corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme})
+	env := newEnv(t, coordinationv1.AddToScheme, corev1.AddToScheme)
 	env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "work"}})
 	f := &fight{env: env, judge: &judge{env: env}, random: rand.New(rand.NewPCG(seed, 7)), over: make(chan struct{})}
 	replicas := []*process{f.start(t), f.start(t), f.start(t)}

@@ -6,7 +6,6 @@ package manager_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -38,17 +37,10 @@ type contender struct {
 
 func newContender(t *testing.T, cfg *rest.Config, name string, work controller.Runnable) *contender {
 	t.Helper()
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := manager.New(cfg, manager.Options{
-		Name: "operator", Instance: name, Scheme: scheme, Log: slog.New(slog.DiscardHandler),
+	m := newOperator(t, cfg, manager.Options{
+		Instance: name,
 		Election: manager.Election{Enabled: true, Namespace: "default", Timing: quick},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := m.Add(work); err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +65,7 @@ func (c *contender) end() error {
 func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		scheme, err := client.NewScheme(coordinationv1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		env := newEnv(t, coordinationv1.AddToScheme)
 		var running, most atomic.Int32
 		work := manager.RunnableFunc(func(ctx context.Context) error {
 			if n := running.Add(1); n > most.Load() {
@@ -130,11 +118,7 @@ func (p *partition) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestALeaderWhoseLeaseIsTakenStopsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		scheme, err := client.NewScheme(coordinationv1.AddToScheme, corev1.AddToScheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := steertest.New(t, steertest.Options{Scheme: scheme})
+		env := newEnv(t, coordinationv1.AddToScheme, corev1.AddToScheme)
 		stopped := make(chan struct{})
 		leader := newContender(t, env.Config, "leader", manager.RunnableFunc(func(ctx context.Context) error {
 			<-ctx.Done()

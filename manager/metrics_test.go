@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -31,18 +30,11 @@ import (
 // returns its registry.
 func measured(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme})
-	m, err := manager.New(env.Config, manager.Options{
-		Name: "operator", Instance: "one", Scheme: scheme, Log: slog.New(slog.DiscardHandler),
+	env := newEnv(t, corev1.AddToScheme)
+	m := newOperator(t, env.Config, manager.Options{
+		Instance: "one",
 		Election: manager.Election{Enabled: true, Namespace: "default"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]int{}
 	outcomes := controller.Func[*corev1.Pod](func(ctx context.Context, pod *corev1.Pod) (controller.Result, error) {
 		seen[pod.Name]++

@@ -6,7 +6,6 @@ package manager_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -121,11 +120,7 @@ func TestThreeControllersKilledAndRestartedUnderLoadConverge(t *testing.T) {
 func killAndRestart(t *testing.T, seed uint64) {
 	const apps, kills = 6, 5
 	random := rand.New(rand.NewPCG(seed, 3))
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := steertest.New(t, steertest.Options{Scheme: scheme})
+	env := newEnv(t, corev1.AddToScheme)
 	name := func(i int) string { return fmt.Sprint("app-", i) }
 	for i := range apps {
 		env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name(i), Annotations: map[string]string{sizeOf: "1"}}})
@@ -134,10 +129,7 @@ func killAndRestart(t *testing.T, seed uint64) {
 		cfg := rest.CopyConfig(env.Config)
 		way := &gate{next: &network{next: env.Config.Transport, random: rand.New(rand.NewPCG(random.Uint64(), 1))}, refuse: expired}
 		cfg.Transport = way
-		m, err := manager.New(cfg, manager.Options{Name: "operator", Scheme: scheme, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := newOperator(t, cfg, manager.Options{})
 		if err := (three{m}).add(); err != nil {
 			t.Fatal(err)
 		}

@@ -43,11 +43,7 @@ func TestServiceAccountsScrapeWhatTheirRolesGive(t *testing.T) {
 
 func scrapeAsServiceAccounts(t *testing.T, cfg *rest.Config) {
 	t.Helper()
-	scheme, err := client.NewScheme(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	c, err := client.New(cfg, client.Options{Scheme: newScheme(t, corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,19 +111,12 @@ func scrapeAsServiceAccounts(t *testing.T, cfg *rest.Config) {
 // startSecure runs a manager and returns where its metrics are.
 func startSecure(t *testing.T, cfg *rest.Config) string {
 	t.Helper()
-	scheme, err := client.NewScheme(corev1.AddToScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
 	told, say := io.Pipe()
 	t.Cleanup(func() { _ = told.Close() })
-	m, err := manager.New(cfg, manager.Options{
-		Name: "operator", Scheme: scheme, Metrics: manager.Metrics{Address: "127.0.0.1:0", Secure: true},
-		Log: slog.New(slog.NewJSONHandler(say, nil)),
+	m := newOperator(t, cfg, manager.Options{
+		Metrics: manager.Metrics{Address: "127.0.0.1:0", Secure: true},
+		Log:     slog.New(slog.NewJSONHandler(say, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
