@@ -265,7 +265,7 @@ func (m *model) check(name string) {
 			m.t.Errorf("%s: read revision %s, but the own write was at %d", name, cached.ResourceVersion, floor)
 		}
 	case apierrors.IsNotFound(cachedErr):
-		// Right if the object is gone, or if it came to be by somebody else
+		// Right if the object is gone, or if another client made it
 		// after our write.
 		if liveErr == nil && revisionOf(&live) <= floor {
 			m.t.Errorf("%s: not found, but revision %s is an own write", name, live.ResourceVersion)

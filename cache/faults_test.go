@@ -214,7 +214,7 @@ func TestSilentConnectionIsOpenedAnew(t *testing.T) {
 		r.start()
 		r.synced()
 		synctest.Wait()
-		r.server.Hold(true) // the connection is dead but nobody says so
+		r.server.Hold(true) // the connection is dead without a sign
 		r.server.Put("configmaps", "default", "a", v("1"), nil)
 		time.Sleep(50 * time.Second)
 		if st := inf.Status(); st.Restarts != 0 {

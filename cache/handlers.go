@@ -11,7 +11,7 @@ import (
 )
 
 // changes are handlers to add and to remove. Handlers add and remove handlers of the
-// informer that calls them, so a change does not wait for commit: whoever has commit
+// informer that calls them, so a change does not wait for commit: the holder of commit
 // makes the changes that have come meanwhile before letting go of it.
 type changes struct {
 	mu      sync.Mutex
@@ -39,7 +39,7 @@ func (c *changes) none() bool {
 }
 
 // letGo makes the changes of handlers that wait and unlocks commit. What comes after
-// the last look is made by whoever has commit next, or here.
+// the last look is made by the next holder of commit, or here.
 func (s *shared) letGo() {
 	for {
 		for _, change := range s.changes.take() {
@@ -52,7 +52,7 @@ func (s *shared) letGo() {
 	}
 }
 
-// change makes a change of the handlers under commit: now, or, when somebody has
+// change makes a change of the handlers under commit: now, or, when another goroutine has
 // commit, as soon as they let go of it.
 func (s *shared) change(change func()) {
 	s.changes.put(change)

@@ -27,7 +27,7 @@ type registration struct {
 	mu       sync.Mutex
 	removed  bool
 	calling  bool          // a call of handler is under way
-	returned chan struct{} // closed when it has returned; nil while nobody waits
+	returned chan struct{} // closed when it has returned; nil while no goroutine waits
 }
 
 // newRegistration returns one without a handler.
@@ -167,7 +167,7 @@ func (r *registration) isRemoved() bool {
 	return r.removed
 }
 
-// quit keeps the handler from being called again and lets go of whoever waits
+// quit keeps the handler from being called again and releases the goroutine that waits
 // for room in its buffer.
 func (r *registration) quit() {
 	r.mu.Lock()

@@ -51,13 +51,13 @@ type shared struct {
 	queue  chan store.Delta
 	synced chan struct{} // closed when every watch has had a complete list
 
-	// commit is held while deltas are applied and handlers called: whoever has
+	// commit is held while deltas are applied and handlers called: its holder
 	// it sees store and handlers agree.
 	commit sync.Mutex
 	lists  []bool // by scope: a list has been completed
 	// handlers change under commit only; the slice is replaced, never changed.
 	handlers atomic.Pointer[[]*registration]
-	// changes of handlers that wait for whoever has commit to let go of it.
+	// changes of handlers that wait until the holder of commit releases it.
 	changes changes
 
 	mu      sync.Mutex

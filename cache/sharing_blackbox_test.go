@@ -18,7 +18,7 @@ import (
 
 // TestObjectsShareEqualPartsOnlyWhereNobodyChangesThem reads the same objects into
 // caches that may share and such that may not.
-func TestObjectsShareEqualPartsOnlyWhereNobodyChangesThem(t *testing.T) {
+func TestObjectsShareEqualPartsOnlyWhereTheyAreNotChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cache.Options{})
 	const objects = 4

@@ -124,7 +124,7 @@ func TestCredentialsThatAreNotAcceptedComeWithAdvice(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 			cfg := &rest.Config{Host: strings.Replace(server.URL, "127.0.0.1", "localhost", 1), TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem()}}
-			cfg.CertData, cfg.KeyData = ca.issue(t, "somebody", c.clientEnds)
+			cfg.CertData, cfg.KeyData = ca.issue(t, "user", c.clientEnds)
 			scheme, err := client.NewScheme(corev1.AddToScheme)
 			if err != nil {
 				t.Fatal(err)

@@ -99,7 +99,7 @@ func TestChildrenAreAppliedOwnedAndPruned(t *testing.T) {
 	}, controller.Owns[*corev1.ConfigMap]())
 }
 
-func TestAChildThatSomebodyChangedIsMended(t *testing.T) {
+func TestChildrenThatAnotherClientChangedAreMended(t *testing.T) {
 	t.Parallel()
 	run(t, pages(controller.Children[*corev1.ConfigMap]{}), func(t *testing.T, m *fake) {
 		m.create(t, withPages("one"))

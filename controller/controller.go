@@ -314,7 +314,7 @@ func (c *controller[K]) settle(ctx context.Context, a *attempt, item *queue.Item
 		a.logger().Error("Reconciler error, given up until something changes", "error", err, "attempts", item.Failures+1)
 		return trace.GaveUp, 0
 	case outcome == trace.Conflicted:
-		a.logger().Debug("Somebody else was faster; retrying", "error", err)
+		a.logger().Debug("Another write was faster; retrying", "error", err)
 	case outcome != trace.Panicked:
 		a.logger().Error("Reconciler error", "error", err, "retryIn", after)
 	}

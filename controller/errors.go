@@ -63,7 +63,7 @@ func (e *ChangedError) Error() string {
 // and Delete return may join several.
 type ChildError = children.Error
 
-// isQuiet tells the errors that are part of normal operation: somebody else was
+// isQuiet reports the errors that are part of normal operation: another write was
 // faster.
 func isQuiet(err error) bool {
 	var waiting *children.WaitingError

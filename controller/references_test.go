@@ -68,7 +68,7 @@ func TestReferencesRequestWhatNamesTheChangedObject(t *testing.T) {
 		synctest.Wait()
 		turns = nil
 		m.create(t, page("default", "shared"))
-		expect("what nobody names any more")
+		expect("what is not named any more")
 	}, controller.References[*corev1.ConfigMap](pageKeys))
 }
 

@@ -185,7 +185,7 @@ func SetReady(obj client.Object, conditions *[]metav1.Condition, reason, message
 }
 
 // SetReconciling sets Ready to False and Reconciling to True: it will be ready
-// without anybody's help.
+// by itself.
 func SetReconciling(obj client.Object, conditions *[]metav1.Condition, reason, message string) {
 	meta.RemoveStatusCondition(conditions, StalledCondition)
 	set(obj, conditions, ReadyCondition, metav1.ConditionFalse, reason, message)

@@ -136,7 +136,7 @@ func TestAChildThatTheServerKeepsOtherwiseIsMendedAfterARestart(t *testing.T) {
 	steertest.Wait(env, "default/a", func(w *Web) bool { return w.Status.ObservedGeneration == 1 })
 	kill()
 	secret := steertest.Wait(env, "default/a", func(*corev1.Secret) bool { return true })
-	secret.Data["user"] = []byte("somebody else")
+	secret.Data["user"] = []byte("another user")
 	if err := env.Client.Update(env.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestChildrenOfLegacyManagersAreFoundByTheirOwner(t *testing.T) {
 	w := withPages("two")
 	create(t, env, w)
 	yes := true
-	for name, manager := range map[string]string{"old": "old-operator", "theirs": "somebody"} {
+	for name, manager := range map[string]string{"old": "old-operator", "theirs": "other-client"} {
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "example.com/v1", Kind: "Web", Name: "a", UID: w.UID, Controller: &yes},
 		}}}

@@ -58,7 +58,7 @@ func TestCreateOrUpdateSendsNothingWithoutADifference(t *testing.T) {
 			changed := try(controller.OperationUpdated, 81)
 			try(controller.OperationNone, 81)
 
-			// What somebody else changes is mended.
+			// What another client changes is mended.
 			changed.Spec.Ports[0].Port = 99
 			if err := env.Client.Update(env.Context(), changed); err != nil {
 				t.Fatal(err)

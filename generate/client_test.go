@@ -312,7 +312,7 @@ func TestGeneratedCode(t *testing.T) {
 	if *p.Spec.Size != 3 || *p.GetName() != "p" || *p.Spec.Parts[0].Name != "x" {
 		t.Fatalf("%+v", p)
 	}
-	if _, err := ac.ExtractPolicy(made, "nobody"); err != nil {
+	if _, err := ac.ExtractPolicy(made, "no-manager"); err != nil {
 		t.Fatal(err)
 	}
 	if applyconfiguration.ForKind(v1.SchemeGroupVersion.WithKind("Policy")) == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
-// debugHandler serves what somebody asks who looks into a running operator:
+// debugHandler serves what shows the inside of a running operator:
 // profiles below /debug/pprof/, and the flight recorder at /debug/reconciles as
 // JSON lines, with ?follow as they come until stopping ends.
 func debugHandler(stopping context.Context, recorder *trace.Recorder) http.Handler {
@@ -23,7 +23,7 @@ func debugHandler(stopping context.Context, recorder *trace.Recorder) http.Handl
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/reconciles", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/jsonl")
-		// A write fails when the reader has gone: there is nobody to tell.
+		// A write fails when the reader has gone: its error is not needed.
 		if !r.URL.Query().Has("follow") {
 			_ = trace.WriteJSON(w, recorder.Records())
 			return

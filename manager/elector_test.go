@@ -133,7 +133,7 @@ func hangs(r *http.Request, _ http.RoundTripper) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// standby starts a manager that waits for a lease that somebody else holds.
+// standby starts a manager that waits for a lease that another process holds.
 func standby(t *testing.T, cfg *rest.Config, line *leaseLine) *contender {
 	t.Helper()
 	cfg = rest.CopyConfig(cfg)
@@ -184,8 +184,8 @@ func (h *leaseHolder) renew(t *testing.T, long time.Duration) {
 // release gives the lease up.
 func (h *leaseHolder) release(t *testing.T) {
 	t.Helper()
-	nobody, second := "", int32(1)
-	h.lease.Spec.HolderIdentity, h.lease.Spec.LeaseDurationSeconds = &nobody, &second
+	none, second := "", int32(1)
+	h.lease.Spec.HolderIdentity, h.lease.Spec.LeaseDurationSeconds = &none, &second
 	if err := h.env.Client.Update(h.env.Context(), h.lease); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestElectorBoundsRequestsAndTakeOverWhateverBecomesOfItsWatch(t *testing.T)
 }
 
 // TestElectorBoundsRequestsWhenReleasesRepeat shows an elector that may not write a
-// lease which somebody else releases all the time.
+// lease which another process releases all the time.
 func TestElectorBoundsRequestsWhenReleasesRepeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,9 +28,9 @@ import (
 	"github.com/steer-dev/steer/controller"
 )
 
-// TestEventsThatNobodyTakesHoldNobodyUp records more events than may wait while
+// TestEventsDelayNothingWhileTheServerTakesNone records more events than may wait while
 // the API server does not answer.
-func TestEventsThatNobodyTakesHoldNobodyUp(t *testing.T) {
+func TestEventsDelayNothingWhileTheServerTakesNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		scheme, err := client.NewScheme(corev1.AddToScheme)

@@ -206,9 +206,9 @@ func TestAWriteIsRefusedWhenItIsRepeatedAfterTheLoss(t *testing.T) {
 	})
 }
 
-// TestAFullRecorderHoldsNobodyUp fills the smallest recorder many times over
+// TestRecorderThatIsFullDelaysNothing fills the smallest recorder many times over
 // while a reader of its lines stands still.
-func TestAFullRecorderHoldsNobodyUp(t *testing.T) {
+func TestRecorderThatIsFullDelaysNothing(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, corev1.AddToScheme)
 	m := newOperator(t, env.Config, manager.Options{

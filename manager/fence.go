@@ -18,7 +18,7 @@ type fence struct {
 
 	mu       sync.Mutex
 	underway int
-	idle     chan struct{} // closed when nothing is under way; nil while nobody waits
+	idle     chan struct{} // closed when nothing is under way; nil while no goroutine waits
 }
 
 // fenced returns the client with a fence around its transport.

@@ -37,7 +37,7 @@ type judge struct {
 	violations []string
 }
 
-// pass lets a request of somebody through.
+// pass lets a request of a process through.
 func (j *judge) pass(who string, r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	// Events are sent by every process: they are about its work, not the work itself.
 	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "/events") {
@@ -253,7 +253,7 @@ func fightForALease(t *testing.T, seed uint64) {
 		p.stop()
 	}
 	f.managers.Wait()
-	time.Sleep(time.Minute) // what was held up ends; only then nobody starts to write any more
+	time.Sleep(time.Minute) // what was held up ends; only then no process starts to write any more
 	close(f.over)
 	f.writers.Wait()
 	f.judge.mu.Lock()

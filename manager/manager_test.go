@@ -24,7 +24,7 @@ import (
 	"github.com/steer-dev/steer/controller"
 )
 
-// newManager makes a manager of a cluster that nobody asks anything.
+// newManager makes a manager of a cluster that gets no request.
 func newManager(t *testing.T, change func(*Options)) *Manager {
 	t.Helper()
 	o := Options{Name: "test", Scheme: runtime.NewScheme(), Log: slog.New(slog.DiscardHandler)}

@@ -62,7 +62,7 @@ type Options struct {
 	HealthAddress string
 	// DebugAddress of /debug/pprof/ and of /debug/reconciles, which shows the
 	// flight recorder as JSON lines (?follow: as they come); empty serves
-	// neither. It asks nobody who they are: use a loopback address.
+	// neither. It authenticates no one: use a loopback address.
 	DebugAddress string
 	// Recorder of reconciles: its memory.
 	Recorder trace.Options

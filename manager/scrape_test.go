@@ -81,8 +81,8 @@ func scrapeAsServiceAccounts(t *testing.T, cfg *rest.Config) {
 		who, token, says string
 		status           int
 	}{
-		{"nobody", "", "a bearer token is needed", http.StatusUnauthorized},
-		{"somebody with a forged token", visitor[:len(visitor)-8] + "AAAAAAAA", "the token is not accepted", http.StatusUnauthorized},
+		{"a request without a token", "", "a bearer token is needed", http.StatusUnauthorized},
+		{"a user with a forged token", visitor[:len(visitor)-8] + "AAAAAAAA", "the token is not accepted", http.StatusUnauthorized},
 		{"a service account without the role", visitor, "grant a ClusterRole with nonResourceURLs: [/metrics]", http.StatusForbidden},
 		{"the scraper", scraper, "rest_client_requests_total", http.StatusOK},
 	} {

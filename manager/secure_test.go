@@ -154,9 +154,9 @@ func TestASecureMetricsServerSpeaksTLSAndAsksWhoScrapes(t *testing.T) {
 	}
 }
 
-// TestASlowScraperHoldsNobodyUp opens more scrapes than may run at once and reads
+// TestServersAreNotDelayedByASlowScraper opens more scrapes than may run at once and reads
 // none of their answers.
-func TestASlowScraperHoldsNobodyUp(t *testing.T) {
+func TestServersAreNotDelayedByASlowScraper(t *testing.T) {
 	t.Parallel()
 	blocked := make(chan struct{})
 	entered := make(chan struct{}, 3*maxScrapes)
@@ -197,9 +197,9 @@ func TestASlowScraperHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatNobodyTakesEnds has a scraper that asks and never reads: the
+// TestServersEndAnswersThatAreNotRead has a scraper that asks and never reads: the
 // handler must not write to it for ever.
-func TestAnAnswerThatNobodyTakesEnds(t *testing.T) {
+func TestServersEndAnswersThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan time.Duration, 1)
@@ -233,7 +233,7 @@ func TestAnAnswerThatNobodyTakesEnds(t *testing.T) {
 				t.Errorf("the answer ended after %s, want %s", took, scrapeTimeout)
 			}
 		case <-time.After(time.Hour):
-			t.Error("an answer that nobody takes is under way after an hour")
+			t.Error("an answer that is not read is under way after an hour")
 		}
 	})
 }

@@ -23,7 +23,7 @@ const (
 	// maxScrapes at once; more are told to come back, so that slow scrapers
 	// cannot pile up.
 	maxScrapes = 10
-	// scrapeTimeout ends answers that nobody takes.
+	// scrapeTimeout ends answers that are not read.
 	scrapeTimeout = time.Minute
 )
 

@@ -168,7 +168,7 @@ func TestManagerServesWebhooksBeforeItsCachesAreSynced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := m.webhooks.Ready(nil); err == nil {
-		t.Error("webhooks that nobody serves are ready")
+		t.Error("webhooks that are not served are ready")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

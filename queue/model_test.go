@@ -84,7 +84,7 @@ func runModel(t *testing.T, next func() (byte, bool)) {
 		case running[k]:
 			t.Fatalf("key %d runs twice at once", k)
 		case want == nil || !want.wanted || want.at > now:
-			t.Fatalf("key %d runs at %d although nobody asked", k, now)
+			t.Fatalf("key %d runs at %d without a request", k, now)
 		case want.at-int64(want.priority)*modelStep != deadline:
 			t.Fatalf("key %d with deadline %d runs before one with %d", k, want.at-int64(want.priority)*modelStep, deadline)
 		case e.since != want.at || int(e.runPriority) != want.priority:

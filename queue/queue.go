@@ -66,7 +66,7 @@ type Options[K comparable] struct {
 	// the key up until it is added again. 0 means retry for ever.
 	MaxRetries int
 	// GaveUp is called when a key is given up, after how many failures, by the
-	// goroutine that called Retry. nil means nobody is told.
+	// goroutine that called Retry. nil is not called.
 	GaveUp func(key K, failures int)
 	// AgeStep is how much longer waiting one point of priority outweighs.
 	// 0 means 100 ms.
@@ -114,7 +114,7 @@ type Queue[K comparable] struct {
 	armed   bool
 	refuses bool          // draining or closed
 	drained chan struct{} // closed once a drain has nothing left
-	idle    chan struct{} // closed once the queue is idle; nil while nobody waits
+	idle    chan struct{} // closed once the queue is idle; nil while no goroutine waits
 }
 
 // New returns an empty queue.
@@ -248,7 +248,7 @@ func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	now := int64(0)
 	if q.options.Observer != nil {
-		now = q.now() // nobody else asks how long it ran
+		now = q.now() // only an observer needs to know how long it ran
 	}
 	ran, ok, entered := q.core.done(now, key)
 	if entered {

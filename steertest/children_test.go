@@ -35,7 +35,7 @@ import (
 	"github.com/steer-dev/steer/steertest"
 )
 
-// notChildren are the kinds that nobody declares as children, and why.
+// notChildren are the kinds that are not declared as children, and why.
 var notChildren = map[string]string{
 	"Binding": "is an action", "Eviction": "is an action", "TokenRequest": "is an action", "TokenReview": "is a question", "SubjectAccessReview": "is a question",
 	"SelfSubjectAccessReview": "is a question", "SelfSubjectRulesReview": "is a question", "LocalSubjectAccessReview": "is a question", "SelfSubjectReview": "is a question",
@@ -215,7 +215,7 @@ func appliedOnce(t *testing.T, name string, desired client.Object, crds ...strin
 		t.Fatal(err)
 	}
 	env := steertest.New(t, steertest.Options{
-		Plane:  controlplane.Options{Disable: append(controlplane.Controllers(), "ServiceAccount")}, // nobody else writes
+		Plane:  controlplane.Options{Disable: append(controlplane.Controllers(), "ServiceAccount")}, // no other controller writes
 		Scheme: scheme, Role: steertest.Administrator, CRDs: crds,
 		Intercept: interceptor.Each(func(_ context.Context, call client.Call, do func() error) error {
 			if call.Verb.Writes() {

@@ -33,7 +33,7 @@ import (
 )
 
 // turnstile lets requests through one by one, in an order that depends on
-// nothing but the requests: it waits until nobody in the bubble can go on, and
+// nothing but the requests: it waits until no goroutine of the bubble can go on, and
 // then releases the least of those that wait. Answers pass it as well, so that
 // what a write makes the watches say is settled before its writer goes on.
 type turnstile struct {
@@ -133,7 +133,7 @@ func (s *turnstile) turn(stop <-chan struct{}) {
 	}
 }
 
-// release lets one pass when nobody else can go on, and reports false when none
+// release lets one pass when no other goroutine can go on, and reports false when none
 // waits.
 func (s *turnstile) release() bool {
 	synctest.Wait()

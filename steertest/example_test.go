@@ -101,7 +101,7 @@ func ExampleWorkloads() {
 func ExampleEnv_Settled() {
 	exampletest.Run(func(t testing.TB) {
 		env := steertest.New(t, steertest.Options{Scheme: podScheme(), Setup: labelerSetup})
-		env.Create(examplePod("web")) // it does not run: nobody sees it
+		env.Create(examplePod("web")) // it does not run: it is not reconciled
 		env.Settled()
 		pod := examplePod("web")
 		if err := env.Client.Get(env.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {

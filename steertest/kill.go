@@ -119,7 +119,7 @@ func (k *killer) intercept(_ context.Context, call client.Call, do func() error)
 	})
 }
 
-// write makes a write: with do while nobody is to be killed, else with observed,
+// write makes a write: with do while no kill is due, else with observed,
 // and kills the operator if that was effective.
 func (k *killer) write(what string, do func() error, observed func() (effective bool, err error)) error {
 	k.mu.Lock()
@@ -147,7 +147,7 @@ func (k *killer) arm() {
 }
 
 // disarm waits for a write that is under way, and returns what the operator was
-// killed after and nobody has been told yet.
+// killed after and the kill has not been announced yet.
 func (k *killer) disarm() (killed []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -272,8 +272,8 @@ func (e *Env) startPlane() {
 // Context lasts until the test's cleanup.
 func (e *Env) Context() context.Context { return e.ctx }
 
-// AsUser returns a live client of somebody else, to see what they may do. Like
-// everybody who is known they are in the group system:authenticated.
+// AsUser returns a live client of another user, to see what they may do. Like
+// all known users they are in the group system:authenticated.
 func (e *Env) AsUser(name string, groups ...string) client.Client {
 	e.Helper()
 	return e.clientOf(e.configFor(&auth.User{Name: name, Groups: append(groups, auth.Authenticated)}))

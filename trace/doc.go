@@ -7,7 +7,7 @@
 //
 // A [Recorder] keeps the newest records within a fixed byte budget. A controller
 // opens a record with [Recorder.Begin] and closes it with [Active.End]; in
-// between, whoever talks to the API server on behalf of the reconcile finds the
+// between, a client that talks to the API server on behalf of the reconcile finds the
 // open record in the context ([FromContext]) and notes its accesses on it. Read
 // what is kept with [Recorder.Records], follow it live with [Recorder.Follow],
 // or write it as JSON lines with [WriteJSON]:

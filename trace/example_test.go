@@ -11,7 +11,7 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
-// A controller opens a record, whoever talks to the API server notes accesses,
+// A controller opens a record, clients of the API server note accesses,
 // and the controller closes it.
 func ExampleRecorder() {
 	recorder := trace.NewRecorder(trace.Options{})

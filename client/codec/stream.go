@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // Interner keeps what the objects of a cache say alike in memory once: strings and,
-// where nobody changes the objects, whole parts of them. What it remembers for that
+// where the objects are not changed, whole parts of them. What it remembers for that
 // is bounded, and forgotten when it does not come again. It serves one stream at
 // a time, and all of them with the same options.
 type Interner struct {

@@ -43,7 +43,7 @@ type Options struct {
 	// HTTPClient sends the requests. Nil means one made from the config. Its
 	// Timeout applies to requests, never to streams.
 	HTTPClient *http.Client
-	// OnAttempt is told of every round trip, retries included. Nil means nobody is.
+	// OnAttempt is told of every round trip, retries included. Nil is not called.
 	OnAttempt func(Attempt)
 	// Warnings takes the text of Warning headers. Nil drops them.
 	Warnings func(ctx context.Context, text string)
@@ -180,7 +180,7 @@ func (c *Conn) Stream(ctx context.Context, req Request) (*Stream, error) {
 		}
 		again := false
 		var waitErr error
-		if err == nil { // whoever streams has a way of its own to begin again
+		if err == nil { // a stream has a way of its own to begin again
 			again, waitErr = c.retry(ctx, req, resp, nil, retry)
 		}
 		switch {

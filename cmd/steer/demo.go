@@ -167,7 +167,7 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 			for r := range records {
 				d.out.reconcile(r)
 				select {
-				case <-d.seen: // an older one that nobody waited for
+				case <-d.seen: // an older one that was not waited for
 				default:
 				}
 				d.seen <- r

@@ -90,7 +90,7 @@ func newAPIServerCommand() *cobra.Command {
 	f.StringVar(&s.keyFile, "tls-private-key-file", "", "its private key")
 	f.StringVar(&s.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted")
 	f.StringVar(&s.tokenFile, "token-auth-file", "", `bearer tokens to accept: lines of token,user,uid,"group,group"`)
-	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; RBAC: roles and their bindings; Node, AlwaysDeny: nobody. The group system:masters may do everything")
+	f.StringSliceVar(&s.modes, "authorization-mode", []string{"AlwaysAllow"}, "AlwaysAllow: every user that is known; RBAC: roles and their bindings; Node, AlwaysDeny: no user. The group system:masters may do everything")
 	f.StringSliceVar(&s.serviceIPs, "service-cluster-ip-range", []string{serviceIPs}, "no effect: cluster IPs of Services are of "+serviceIPs)
 	f.StringSliceVar(&s.etcdServers, "etcd-servers", nil, "end when the first of these does; the data are in this process")
 	f.IntVarP(&s.verbosity, "v", "v", 0, "above 0: log what no client sees")
@@ -188,7 +188,7 @@ func serveHealthOn(ctx context.Context, listeners ...net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"health":"true","reason":""}`) // nobody to tell
+		_, _ = io.WriteString(w, `{"health":"true","reason":""}`) // the client has gone
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "this is steer in place of etcd: it holds no data, steer's kube-apiserver keeps them itself", http.StatusNotImplemented)
@@ -256,7 +256,7 @@ func (s *apiserverFlags) run(ctx context.Context, notes io.Writer) error {
 	case <-ctx.Done():
 	case <-etcd:
 	}
-	// Nothing outlives the process, so nobody is waited for.
+	// Nothing outlives the process, so that nothing is waited for.
 	return nil
 }
 

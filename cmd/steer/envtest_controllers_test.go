@@ -53,7 +53,7 @@ func TestControllersAreThoseOfTheList(t *testing.T) {
 			}
 		}
 	}
-	if err := selectControllers("all,nobody", &controlplane.Options{}); err == nil || !strings.Contains(err.Error(), `STEER_CONTROLLERS: there is no controller "nobody"`) {
+	if err := selectControllers("all,none", &controlplane.Options{}); err == nil || !strings.Contains(err.Error(), `STEER_CONTROLLERS: there is no controller "none"`) {
 		t.Errorf("an unknown name: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestStandInDoesNothingByItself(t *testing.T) {
 		}
 		for _, plural := range []string{"/apis/apps/v1/replicasets", "/api/v1/pods", "/api/v1/serviceaccounts", "/api/v1/nodes"} {
 			if _, body := ask(http.MethodGet, plural, ""); !strings.Contains(body, `"items":[]`) {
-				t.Errorf("%s: somebody made some: %s", plural, body)
+				t.Errorf("%s: a controller made some: %s", plural, body)
 			}
 		}
 		final := strings.Replace(body, `"finalizers":["kubernetes"]`, `"finalizers":[]`, 1)

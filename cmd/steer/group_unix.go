@@ -14,7 +14,7 @@ import (
 // ownGroup makes a command the first of a process group of its own.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup sends a signal to all of a group; that nobody is left is no failure.
+// signalGroup sends a signal to all of a group; a group without processes is no failure.
 func signalGroup(first *os.Process, s syscall.Signal) { _ = syscall.Kill(-first.Pid, s) }
 
 // killGroup ends all of a group.

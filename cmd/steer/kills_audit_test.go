@@ -77,7 +77,7 @@ func (k *killed) number(text string) int {
 }
 
 // auditHistory checks that every write that was acknowledged has its event, that
-// there is none that nobody has sent, and that the watchers were shown what is
+// there is none that was not sent, and that the watchers were shown what is
 // there, from the beginning and without gaps.
 func (k *killed) auditHistory(history []killedEvent) {
 	k.Helper()
@@ -89,7 +89,7 @@ func (k *killed) auditHistory(history []killedEvent) {
 		revision = e.revision
 		i := slices.IndexFunc(k.keys[:], func(key killedKey) bool { return key.name == e.name })
 		if i < 0 {
-			k.failf("%+v is an event of an object that nobody has made", e)
+			k.failf("%+v is an event of an object that was not made", e)
 		}
 		key := &k.keys[i]
 		key.applied++

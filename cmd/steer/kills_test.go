@@ -37,7 +37,7 @@ const (
 // A steer up is killed again and again, under load or while it starts. After each
 // restart, every write that was acknowledged and every event that a watcher was
 // shown is in the history, in order; nothing else is there but writes of which
-// nobody knows the outcome; and the revision has not gone back. STEER_KILLS is the
+// the outcome is unknown; and the revision has not gone back. STEER_KILLS is the
 // number of processes to kill; 3 by default.
 func TestNothingAcknowledgedIsLostWhenSteerUpIsKilled(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ const (
 	soakGoroutines                       = 10
 )
 
-// soak is one control plane on a disk of its own, and everybody who uses it.
+// soak is one control plane on a disk of its own, and all its users.
 type soak struct {
 	*testing.T
 	store   *local.Store
@@ -139,7 +139,7 @@ func (s *soak) newClient() client.Client {
 	return c
 }
 
-// round lets everybody work for some time, and compares.
+// round lets all users work for some time, and compares.
 func (s *soak) round(d time.Duration, fill func() (free func())) {
 	s.history = s.newHistory()
 	ctx, cancel := context.WithTimeout(s.Context(), d)

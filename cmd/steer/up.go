@@ -67,8 +67,8 @@ a crash of the process and of the machine.`,
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for data, keys and kubeconfig (default $XDG_STATE_HOME/steer or ~/.local/state/steer)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
 	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
-	f.BoolVar(&o.noNode, "no-node", false, `with --workloads, simulate no node from the start: Pods wait for nodes that somebody creates.
-Those with the label steer.dev/simulated=true are simulated, all others are left to whoever made them`)
+	f.BoolVar(&o.noNode, "no-node", false, `with --workloads, simulate no node from the start: Pods wait for nodes that a user creates.
+Those with the label steer.dev/simulated=true are simulated, all others are left to those who made them`)
 	f.StringVar(&o.balancers, "load-balancers", "", `with --workloads, the range of the addresses of Services of type LoadBalancer, or none (default 203.0.113.0/24)`)
 	f.StringArrayVar(&o.outcomes, "outcome", nil, `what becomes of Pods with --workloads: "SELECTOR [@NAMESPACE]: FATE [after DURATION]" with a fate of
 ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may be repeated, the first that selects a Pod decides`)
@@ -208,7 +208,7 @@ func upHome(o upOptions, options *controlplane.Options) (string, func() error, e
 	return dir, func() error { return nil }, nil
 }
 
-// defaultDataDir is where the data goes when nobody says.
+// defaultDataDir is where the data goes without a flag.
 func defaultDataDir() (string, error) {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "steer"), nil

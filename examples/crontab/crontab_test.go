@@ -34,7 +34,7 @@ const (
 // bundle is a control plane and the operator.
 type bundle struct{ *steertest.Env }
 
-// timed runs a test in virtual time: hours of schedules go by as soon as nobody
+// timed runs a test in virtual time: hours of schedules go by as soon as no goroutine
 // has anything to do. On a server of steertest.KubeconfigVariable time is real,
 // and a test waits for up to a minute until a CronTab is due.
 func timed(t *testing.T, test func(t *testing.T)) {
@@ -216,7 +216,7 @@ func TestADeletedCronTabSuspendsAndTakesItsJobs(t *testing.T) {
 		b.NeedControllers()
 		b.untilDue()
 		job := b.jobs(func(jobs []batchv1.Job) bool { return len(jobs) == 1 })[0]
-		// Somebody holds the Job, so that what the finalizer did to it can be seen.
+		// A finalizer holds the Job, so that what the finalizer did to it can be seen.
 		hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))
 		if err := b.Client.Patch(b.Context(), &job, hold); err != nil {
 			t.Fatal(err)

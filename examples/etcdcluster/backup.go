@@ -26,7 +26,7 @@ const stamp = "20060102t150405z"
 // Snapshots are the files of a folder, the claim etcd-backups in a cluster.
 type Snapshots string
 
-// Save writes a snapshot; nobody sees it before it is complete.
+// Save writes a snapshot, which appears when it is complete.
 func (s Snapshots) Save(name string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(string(s), ".partial-*")
 	if err != nil {

@@ -15,7 +15,7 @@ type action string
 const (
 	nothing action = "Nothing" // all is as it should be
 	wait    action = "Wait"    // something has to happen first, by itself
-	stuck   action = "Stuck"   // only somebody can help
+	stuck   action = "Stuck"   // only a person can help
 	found   action = "Found"   // start the Pod of the first member
 	add     action = "Add"     // tell etcd of a new member, as a learner
 	start   action = "Start"   // start the Pod of a learner

@@ -56,7 +56,7 @@ func TestPlanTakesOneStepAtATime(t *testing.T) {
 		"a learner whose Pod failed early":      {at(3, []string{"a", "b+"}, pods{"b": dead}), "Stop b"},
 		"a learner that answers":                {at(3, []string{"a", "b*"}, nil), "Promote b"},
 		"a learner that died":                   {at(3, []string{"a", "b*"}, pods{"b": dead}), "Remove b lost"},
-		"a learner nobody wants any more":       {at(1, []string{"a", "b+"}, nil), "Remove b"},
+		"a learner that is not desired":         {at(1, []string{"a", "b+"}, nil), "Remove b"},
 		"at its size":                           {at(3, []string{"a", "b", "c"}, nil), "Nothing "},
 		"at its size, one silent":               {at(3, []string{"a", "b", "c!"}, nil), "Nothing "},
 		"a member lost its Pod":                 {at(3, []string{"a", "b-", "c"}, nil), "Remove b lost"},

@@ -154,7 +154,7 @@ func (r *Reconciler) nameOf(c *v1.EtcdCluster, peerURL string) string {
 			return name
 		}
 	}
-	return peerURL // somebody else's: it is shown, and in the way
+	return peerURL // of another cluster: it is shown, and in the way
 }
 
 // names are the Services of all who are, were or will be members.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command hello is the smallest useful operator: every Namespace has a
-// ConfigMap named welcome, and gets it back when somebody changes or deletes it.
+// ConfigMap named welcome, and gets it back when it is changed or deleted.
 package main
 
 import (

@@ -99,7 +99,7 @@ func New(cfg *rest.Config, o Options) (*Watcher, error) {
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.cache.Stop()
 	// The handler only notes which Pod has changed: what counts is the state that
-	// the worker finds. A deletion that nobody saw carries the last known state,
+	// the worker finds. A deletion that no event showed carries the last known state,
 	// so its key is as good as that of any other event.
 	w.informer.AddHandler(func(e cache.Event) {
 		w.queue.Add(client.ObjectKeyFromObject(e.Object), queue.AddOptions{Cause: cause(e)})

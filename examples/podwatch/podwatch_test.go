@@ -125,7 +125,7 @@ func TestPodwatch(t *testing.T) {
 	go func() { ended <- w.Run(ctx) }()
 
 	j.wait(t, ctx, "default/before ", 1)
-	j.wait(t, ctx, "default/mypod is gone", 1) // remembered, and deleted while nobody watched
+	j.wait(t, ctx, "default/mypod is gone", 1) // remembered, and deleted while there was no watch
 	if j.count("default/mypod ") != 0 {
 		t.Error("the remembered Pod was taken for a living one")
 	}

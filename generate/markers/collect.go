@@ -32,7 +32,7 @@ type File struct {
 type Collector struct {
 	Registry *Registry
 	// Known holds further definitions that are recognised, so that they are not
-	// reported as unknown, but whose values nobody asked for.
+	// reported as unknown, but whose values are not needed.
 	Known *Registry
 	// Reserved are the name prefixes under which an unknown marker is a
 	// mistake, for example "kubebuilder:".

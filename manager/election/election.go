@@ -6,7 +6,7 @@
 //
 // A [Candidate] is told what the lease looks like and what came of its writes;
 // it answers what to do next. The rules are those of Kubernetes' leader
-// election on coordination.k8s.io Leases: a lease is free when nobody holds it
+// election on coordination.k8s.io Leases: a lease is free when no process holds it
 // or when it has not changed for its duration *as observed by this candidate's
 // clock*, so clocks are never compared; a leader that could not renew within
 // the renew deadline stops before others may take over.
@@ -65,7 +65,7 @@ type Record struct {
 type State int
 
 const (
-	// Following: somebody else leads, or nobody.
+	// Following: another process leads, or none.
 	Following State = iota
 	// Leading: this candidate holds the lease and may act until its deadline.
 	Leading

@@ -119,7 +119,7 @@ func (b *ballot) suffer(c *contender) {
 			c.asleep += slept
 			c.next = b.now + slept
 		}
-	case 2: // somebody sets the clock
+	case 2: // the clock is set
 		if !c.faulty && (c.waits == nil || !c.waits.faulty) {
 			c.fault()
 			c.skew += b.upTo(2*time.Hour) - time.Hour
@@ -256,7 +256,7 @@ func (b *ballot) step() {
 
 // TestAtMostOneLeaderActs lets candidates whose clocks jump and stand still fight
 // over a server that cannot always be reached, for a minute or in one direction
-// alone, and where writes arrive late. Nobody may act who does not hold the lease as
+// alone, and where writes arrive late. No process may act that does not hold the lease as
 // the server has it: a write of theirs would reach it.
 func TestAtMostOneLeaderActs(t *testing.T) {
 	t.Parallel()
@@ -281,14 +281,14 @@ func TestAtMostOneLeaderActs(t *testing.T) {
 			}
 		}
 		if b.elected == 0 {
-			t.Errorf("seed %d: nobody was ever elected", seed)
+			t.Errorf("seed %d: no process was ever elected", seed)
 		}
 		total.elected += b.elected
 		total.acted += b.acted
 		total.conflicts += b.conflicts
 		total.partitions += b.partitions
 	}
-	t.Logf("%d terms begun or renewed, %d conflicts, %d partitions, somebody acted %d tenths of a second", total.elected, total.conflicts, total.partitions, total.acted)
+	t.Logf("%d terms begun or renewed, %d conflicts, %d partitions, a leader acted %d tenths of a second", total.elected, total.conflicts, total.partitions, total.acted)
 	if total.conflicts == 0 || total.partitions == 0 || total.acted < seeds*600 {
 		t.Error("the model proves little")
 	}

@@ -90,7 +90,7 @@ func (s *Store) Write(w Own) {
 		n = &ownEntry{uid: n.uid, floor: n.latest(), mark: n.mark}
 	}
 	if n.rev == 0 && (n.obj != nil || n.uid == "") {
-		n.obj, n.unknown = nil, true // nobody could tell when it is reached
+		n.obj, n.unknown = nil, true // it cannot be told when it is reached
 	}
 	e, was := s.entries[w.Key], s.own.entries[w.Key]
 	if was != nil && was.uid == n.uid {

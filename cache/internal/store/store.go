@@ -87,7 +87,7 @@ type scope struct {
 
 // Store is safe for concurrent use.
 type Store struct {
-	writer sync.Mutex // held by whoever changes the committed layer or the indexes
+	writer sync.Mutex // held while the committed layer or the indexes are changed
 
 	mu      sync.RWMutex
 	entries map[client.ObjectKey]*entry

@@ -46,7 +46,7 @@ func markOf(child client.Object) (m mark) {
 	m.set = parts[0]
 	for i, n := range []*uint64{&m.body, &m.deviation} {
 		if len(parts) > i+1 {
-			*n, _ = strconv.ParseUint(parts[i+1], 16, 64) // one that somebody wrote matches nothing
+			*n, _ = strconv.ParseUint(parts[i+1], 16, 64) // one of another writer matches nothing
 		}
 	}
 	return m
@@ -80,7 +80,7 @@ func (s *Set) desire(ref Ref, child client.Object) (body map[string]any, m mark,
 }
 
 // storeStringData moves the stringData of a Secret to its data, as the server
-// does: nobody can read it where it was written.
+// does: stringData cannot be read.
 func storeStringData(secret client.Object) {
 	switch s := secret.(type) {
 	case *corev1.Secret:

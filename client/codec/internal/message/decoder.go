@@ -21,7 +21,7 @@ type unmarshaler interface{ Unmarshal([]byte) error }
 // Options of a [Decoder].
 type Options struct {
 	// Share lets objects have parts in common that were encoded alike: lists, maps
-	// and what pointers point to. It is for objects that nobody changes.
+	// and what pointers point to. It is for objects that are not changed.
 	Share bool
 	// DropManagedFields leaves metadata.managedFields out.
 	DropManagedFields bool

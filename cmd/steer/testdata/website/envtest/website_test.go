@@ -185,7 +185,7 @@ func TestSuiteFinalizesNamespacesItself(t *testing.T) {
 	}
 }
 
-// TestUsersMayDoWhatTheirGroupsMay has an administrator, somebody with no rights,
+// TestUsersMayDoWhatTheirGroupsMay has an administrator, a user with no rights,
 // and a stranger whose certificate is another environment's.
 func TestUsersMayDoWhatTheirGroupsMay(t *testing.T) {
 	t.Parallel()
