@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -83,7 +84,7 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.cert.CertName, "metrics-cert-name", "tls.crt", "`file` of the certificate in that directory")
 	set.StringVar(&s.cert.KeyName, "metrics-cert-key", "tls.key", "`file` of the key in that directory")
 	set.IntVar(&s.webhookPort, "webhook-port", 9443, "`port` of the webhooks; it listens once a webhook is added, and 0 serves none over the network")
-	set.StringVar(&s.webhookCert.Dir, "webhook-cert-path", "", "`directory` with the certificate of the webhooks; empty makes a self-signed one")
+	set.StringVar(&s.webhookCert.Dir, "webhook-cert-path", "", "`directory` with the certificate of the webhooks; empty means one of an authority of the operator's own, or what is in /tmp/k8s-webhook-server/serving-certs")
 	set.StringVar(&s.webhookCert.CertName, "webhook-cert-name", "tls.crt", "`file` of the certificate in that directory")
 	set.StringVar(&s.webhookCert.KeyName, "webhook-cert-key", "tls.key", "`file` of the key in that directory")
 	set.BoolVar(&s.http2, "enable-http2", false, "offer HTTP/2 on /metrics and to webhooks")
@@ -128,7 +129,8 @@ func (s *settings) options(name string, scheme *runtime.Scheme) manager.Options 
 		HealthAddress: address(s.health),
 		Metrics:       manager.Metrics{Address: address(s.metrics), Secure: s.secure, TLS: s.cert},
 		Webhooks: webhook.Options{
-			Address: s.webhookAddress(), TLS: s.webhookCert, Disabled: os.Getenv("ENABLE_WEBHOOKS") == "false",
+			Address: s.webhookAddress(), TLS: s.webhookTLS(), Authority: webhook.Authority{Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), os.Getenv("RUNTIME_NAMESPACE"))},
+			Disabled: os.Getenv("ENABLE_WEBHOOKS") == "false",
 		},
 		DebugAddress: address(s.debug),
 		Election: manager.Election{
@@ -152,6 +154,17 @@ func (s *settings) webhookAddress() string {
 		return "0"
 	}
 	return ":" + strconv.Itoa(s.webhookPort)
+}
+
+// webhookTLS is the TLS of the webhooks: with the files that older kubebuilder projects
+// mount without a flag, where they are.
+func (s *settings) webhookTLS() manager.TLS {
+	t := s.webhookCert
+	mounted := filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
+	if _, err := os.Stat(filepath.Join(mounted, t.CertName)); err == nil && t.Dir == "" {
+		t.Dir = mounted
+	}
+	return t
 }
 
 // address turns the conventional "0" into no address.

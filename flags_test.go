@@ -72,6 +72,8 @@ func TestTheMetricsFlagsOfAKubebuilderManifestAreUnderstood(t *testing.T) {
 
 func TestFlagsOfWebhooksAreThoseOfAKubebuilderManifest(t *testing.T) {
 	t.Setenv("ENABLE_WEBHOOKS", "false")
+	t.Setenv("POD_NAMESPACE", "system")
+	t.Setenv("TMPDIR", t.TempDir())
 	s, err := parseFlags([]string{
 		"--webhook-port=9876", "--webhook-cert-path=/certs", "--webhook-cert-name=a.crt", "--webhook-cert-key=a.key",
 		"--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
@@ -82,7 +84,7 @@ func TestFlagsOfWebhooksAreThoseOfAKubebuilderManifest(t *testing.T) {
 	o := s.options("x", runtime.NewScheme())
 	suites := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
 	want := webhook.Options{
-		Address: ":9876", Disabled: true,
+		Address: ":9876", Disabled: true, Authority: webhook.Authority{Namespace: "system"},
 		TLS: manager.TLS{Dir: "/certs", CertName: "a.crt", KeyName: "a.key", MinVersion: tls.VersionTLS13, CipherSuites: suites},
 	}
 	if diff := cmp.Diff(want, o.Webhooks); diff != "" {
@@ -90,6 +92,19 @@ func TestFlagsOfWebhooksAreThoseOfAKubebuilderManifest(t *testing.T) {
 	}
 	if o.Metrics.TLS.MinVersion != tls.VersionTLS13 || !slices.Equal(o.Metrics.TLS.CipherSuites, suites) {
 		t.Errorf("the flags of TLS are for all servers: %+v", o.Metrics.TLS)
+	}
+	mounted := filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
+	if err := os.MkdirAll(mounted, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mounted, "tls.crt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = parseFlags(nil, Operator{Name: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if o := s.options("x", runtime.NewScheme()); o.Webhooks.TLS.Dir != mounted || o.Webhooks.Address != ":9443" {
+		t.Errorf("without flags: %+v", o.Webhooks)
 	}
 	for _, flag := range []string{"--tls-min-version=1.1", "--tls-cipher-suites=NONE", "--webhook-port=70000"} {
 		if _, err := parseFlags([]string{flag}, Operator{Name: "x"}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), strings.Split(flag, "=")[0]) {

@@ -113,7 +113,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if m.cache, err = cache.New(m.direct, opts.Cache); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m.webhooks = m.newWebhooks()
+	m.webhooks = m.newWebhooks(unfenced)
 	m.cached = cache.NewClient(m.direct, m.cache)
 	if opts.WrapClient != nil {
 		m.cached = opts.WrapClient(m.cached)

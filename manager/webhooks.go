@@ -7,7 +7,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"strings"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/webhook"
 )
 
@@ -16,8 +19,17 @@ import (
 func (m *Manager) Webhooks() *webhook.Server { return m.webhooks }
 
 // newWebhooks completes the options of the webhook server.
-func (m *Manager) newWebhooks() *webhook.Server {
+func (m *Manager) newWebhooks(c client.Client) *webhook.Server {
 	o := m.opts.Webhooks
+	if o.Client == nil {
+		o.Client = c
+	}
+	o.Authority.Secret = cmp.Or(o.Authority.Secret, m.opts.Name+"-webhook-ca")
+	if o.Authority.Namespace == "" {
+		if data, err := os.ReadFile(namespaceFile); err == nil { // there is none outside of a cluster
+			o.Authority.Namespace = strings.TrimSpace(string(data))
+		}
+	}
 	o.Scheme = cmp.Or(o.Scheme, m.opts.Scheme)
 	o.Trace = cmp.Or(o.Trace, m.recorder)
 	o.Log = cmp.Or(o.Log, m.opts.Log)

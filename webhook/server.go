@@ -6,6 +6,7 @@ package webhook
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,19 +21,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/trace"
 	"github.com/steer-dev/steer/webhook/certificate"
 	"github.com/steer-dev/steer/webhook/conversion"
 )
 
-// Options of [New]. In a manager's options, the fields below Drain are the manager's
-// unless given.
+// Options of [New]. In a manager's options, the fields from Scheme on are the
+// manager's unless given.
 type Options struct {
 	// Address of the server. Default ":9443"; "0" listens nowhere, and requests come
 	// through [Server.ServeHTTP] alone.
 	Address string
-	// TLS of the server. Without files the certificate is self-signed.
+	// TLS of the server. Without files the certificate is that of Authority.
 	TLS certificate.TLS
+	// Authority signs the certificate where there are no files.
+	Authority Authority
 	// Disabled serves no webhook: the functions that add them check what they are
 	// given, and that is all.
 	Disabled bool
@@ -42,6 +46,9 @@ type Options struct {
 	Drain time.Duration
 	// Scheme knows the Go types of the kinds.
 	Scheme *runtime.Scheme
+	// Client keeps the Secret of Authority, and gives API servers its caBundle. nil
+	// keeps none.
+	Client client.Client
 	// Trace records the requests, beside reconciles; nil records nothing.
 	Trace *trace.Recorder
 	// Metrics measures the requests; nil measures nothing.
@@ -67,6 +74,7 @@ type Metrics interface {
 const (
 	defaultAddress = ":9443"
 	defaultDrain   = 10 * time.Second
+	defaultSecret  = "webhook-ca"
 	// noAddress listens nowhere.
 	noAddress = "0"
 )
@@ -86,6 +94,7 @@ type Server struct {
 	handlers  map[string]http.Handler
 	converter *conversion.Converter
 	converted []schema.GroupKind
+	keeper    *keeper  // nil without an authority
 	address   net.Addr // nil while it does not listen
 	stopping  bool
 }
@@ -94,6 +103,10 @@ type Server struct {
 func New(o Options) *Server {
 	o.Address = cmp.Or(o.Address, defaultAddress)
 	o.Drain = cmp.Or(o.Drain, defaultDrain)
+	o.Authority.Secret = cmp.Or(o.Authority.Secret, defaultSecret)
+	if o.Authority.Configurations == nil {
+		o.Authority.Configurations = []string{"mutating-webhook-configuration", "validating-webhook-configuration"}
+	}
 	o.Log = cmp.Or(o.Log, slog.Default())
 	return &Server{opts: o, handlers: map[string]http.Handler{}, converter: conversion.NewConverter(o.Scheme)}
 }
@@ -160,10 +173,13 @@ func (s *Server) Ready(*http.Request) error {
 	switch {
 	case s.stopping:
 		return errors.New("the webhooks are stopping")
-	case !s.started.Load() || s.address == nil && s.opts.Address != noAddress:
-		return errors.New("the webhooks are not served yet")
+	case !s.started.Load():
+	case s.address != nil || s.opts.Address == noAddress:
+		return nil
+	case s.keeper != nil && s.keeper.state() != nil:
+		return fmt.Errorf("the webhooks have no certificate yet: %w", s.keeper.state())
 	}
-	return nil
+	return errors.New("the webhooks are not served yet")
 }
 
 // Start serves until ctx ends and [Options.Drain] has passed, and returns when the
@@ -178,21 +194,20 @@ func (s *Server) Start(ctx context.Context) error {
 		s.stop()
 		return nil
 	}
-	read := func(error) {}
-	if s.opts.Metrics != nil {
-		read = s.opts.Metrics.CertificateRead
-	}
-	source, err := certificate.Open(s.opts.TLS, certificate.Options{
-		Server: "webhook", Advice: "check Options.Webhooks.TLS (--webhook-cert-path), or leave it empty for a self-signed one", Read: read, Log: s.opts.Log,
-	})
+	get, stopKeeping, err := s.certificates(ctx)
 	if err != nil {
 		return err
+	}
+	defer stopKeeping()
+	if ctx.Err() != nil {
+		s.stop()
+		return nil
 	}
 	listener, err := net.Listen("tcp", s.opts.Address)
 	if err != nil {
 		return fmt.Errorf("webhook: %w; choose another port (--webhook-port)", err)
 	}
-	server := s.httpServer(ctx, source)
+	server := s.httpServer(ctx, get)
 	s.mu.Lock()
 	s.address = listener.Addr()
 	s.mu.Unlock()
@@ -212,19 +227,56 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
+// getCertificate is the GetCertificate of a TLS configuration.
+type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// certificates returns what the server shows: the certificate of its files, one of its
+// authority, for which it waits, or a self-signed one. stop is called at the end.
+func (s *Server) certificates(ctx context.Context) (get getCertificate, stop func(), err error) {
+	if s.opts.TLS.Dir == "" && s.opts.Authority.Namespace != "" && s.opts.Client != nil {
+		k := newKeeper(s)
+		s.mu.Lock()
+		s.keeper = k
+		s.mu.Unlock()
+		keeping, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		ended := make(chan struct{})
+		go func() { defer close(ended); k.run(keeping) }()
+		select {
+		case <-k.ready:
+		case <-ctx.Done():
+		}
+		return k.get, func() { cancel(); <-ended }, nil
+	}
+	read := func(error) {}
+	if s.opts.Metrics != nil {
+		read = s.opts.Metrics.CertificateRead
+	}
+	source, err := certificate.Open(s.opts.TLS, certificate.Options{
+		Server: "webhook", Advice: "check Options.Webhooks.TLS (--webhook-cert-path), or leave it empty for an authority of the operator's own", Read: read, Log: s.opts.Log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.opts.TLS.Dir == "" {
+		s.opts.Log.Warn("the webhooks have a self-signed certificate, which API servers do not trust", "advice",
+			"give certificate files (--webhook-cert-path), or the namespace of the operator (POD_NAMESPACE) for an authority of its own; `steer dev` needs neither")
+	}
+	return source.Get, func() {}, nil
+}
+
 func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping, s.address = true, nil
 }
 
-func (s *Server) httpServer(ctx context.Context, source *certificate.Source) *http.Server {
+func (s *Server) httpServer(ctx context.Context, get getCertificate) *http.Server {
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.answered.Store(true)
 			s.ServeHTTP(w, r)
 		}),
-		TLSConfig:         s.opts.TLS.Config(source.Get),
+		TLSConfig:         s.opts.TLS.Config(get),
 		Protocols:         s.opts.TLS.Protocols(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,

@@ -25,7 +25,9 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/internal/lifecycletest"
 	"github.com/steer-dev/steer/webhook"
 	"github.com/steer-dev/steer/webhook/certificate"
@@ -127,8 +129,8 @@ func TestServerServesTheCertificateOfItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := start(t, w)
-	client := trusting(t, first)
-	resp, err := client.Post(server.url("/h"), "application/json", bytes.NewReader(reviewOf(t, request(admissionv1.Create, plain, ""))))
+	trusted := trusting(t, first)
+	resp, err := trusted.Post(server.url("/h"), "application/json", bytes.NewReader(reviewOf(t, request(admissionv1.Create, plain, ""))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,7 @@ func TestServerServesTheCertificateOfItsFiles(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 1 || resp.TLS.Version != tls.VersionTLS13 {
 		t.Errorf("%d over HTTP/%d, TLS %x", resp.StatusCode, resp.ProtoMajor, resp.TLS.Version)
 	}
-	old := &tls.Config{RootCAs: client.Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "localhost", MaxVersion: tls.VersionTLS12}
+	old := &tls.Config{RootCAs: trusted.Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "localhost", MaxVersion: tls.VersionTLS12}
 	if c, err := tls.Dial("tcp", server.Addr().String(), old); err == nil {
 		c.Close()
 		t.Error("a version below the lowest is accepted")
@@ -256,4 +258,34 @@ func TestServerKeepsTheLifecycle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestServerWaitsForItsAuthority runs a server whose API server cannot be reached.
+func TestServerWaitsForItsAuthority(t *testing.T) {
+	t.Parallel()
+	open := func(t *testing.T) web {
+		c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{})
+		if err != nil {
+			t.Error(err)
+		}
+		w := newWeb(t, func(o *webhook.Options) {
+			o.Address, o.Client, o.Authority.Namespace = "127.0.0.1:0", c, "default"
+		})
+		if err := webhook.AddConversion(w, &widget{}); err != nil {
+			t.Error(err)
+		}
+		return w
+	}
+	lifecycletest.RunBlocking(t, func(t *testing.T) lifecycletest.Blocking {
+		w := open(t)
+		return lifecycletest.Blocking{Run: w.Start, ErrStarted: webhook.ErrStarted, Running: func(ctx context.Context) error {
+			if err := w.log.wait(ctx, "read the CA of the webhooks"); err != nil {
+				return err
+			}
+			if err := w.Ready(nil); err == nil {
+				t.Error("it is ready without a certificate")
+			}
+			return nil
+		}}
+	})
 }
