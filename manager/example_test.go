@@ -115,6 +115,35 @@ func ExampleOnEveryReplica() {
 	// leads
 }
 
+// One replica leads at a time. It gives the lease up when it ends, so that another one
+// leads at once.
+func ExampleElection() {
+	exampletest.Run(func(t testing.TB) {
+		config := steertest.New(t, steertest.Options{}).Config
+		scheme, err := client.NewScheme(corev1.AddToScheme)
+		must(err)
+		replica := func(name string) {
+			m, err := manager.New(config, manager.Options{
+				Name: "greeter", Instance: name, Scheme: scheme,
+				Election: manager.Election{Enabled: true, Namespace: "default"},
+			})
+			must(err)
+			ctx, stop := context.WithCancel(t.Context())
+			must(m.Add(manager.RunnableFunc(func(context.Context) error {
+				fmt.Println(name, "leads")
+				stop() // as at a SIGTERM
+				return nil
+			})))
+			must(m.Start(ctx))
+		}
+		replica("greeter-1")
+		replica("greeter-2")
+	})
+	// Output:
+	// greeter-1 leads
+	// greeter-2 leads
+}
+
 // A check adds to /readyz.
 func ExampleManager_AddReadyCheck() {
 	exampletest.Run(func(t testing.TB) {
