@@ -23,10 +23,11 @@ type Admission interface {
 }
 
 // Mutator is implemented by admissions that know beforehand whether they change an
-// object. Without it an [Admission] is assumed to change every object, which is then
-// defaulted and pruned again.
+// object in place. Without it an [Admission] is assumed to change every object, which is
+// then defaulted and pruned again.
 type Mutator interface {
-	// Mutates reports whether Admit may change r.Object.
+	// Mutates reports whether Admit may change the object that r.Object is. It need not
+	// report that Admit may put another one in its place, which is defaulted and pruned.
 	Mutates(r *AdmissionRequest) bool
 }
 

@@ -6,7 +6,10 @@ package resource
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,21 +69,63 @@ func IsDryRun(dryRun []string) bool {
 type Warnings struct {
 	mu    sync.Mutex
 	texts []string
+	cut   int // runes of the texts, each cut to maxWarning
 }
 
-// Add adds a warning.
+// Limits of the warnings of one answer, in runes.
+const (
+	maxWarnings = 4096
+	maxWarning  = 256
+)
+
+// Add adds a warning. Texts that a header cannot have are dropped: empty ones, those with
+// control characters, and those that are not UTF-8. So are those that come after as many
+// as an answer can have.
 func (w *Warnings) Add(text string) {
+	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return
+	}
+	text, length := firstRunes(text, maxWarnings+1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Contains(w.texts, text) {
+	if w.cut <= maxWarnings && !slices.Contains(w.texts, text) {
 		w.texts = append(w.texts, text)
+		w.cut += min(length, maxWarning)
 	}
 }
 
-// Texts returns the warnings in the order in which they were added. The caller
-// must not change them.
+// firstRunes returns at most n runes of a text, and their number.
+func firstRunes(text string, n int) (first string, length int) {
+	for i := range text {
+		if length == n {
+			return text[:i], length
+		}
+		length++
+	}
+	return text, length
+}
+
+// Texts returns the warnings in the order in which they were added. If they are too long
+// together, long ones are truncated, and if that does not suffice, the last ones are left
+// out. The caller must not change them.
 func (w *Warnings) Texts() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clip(w.texts)
+	runes := 0
+	for _, text := range w.texts {
+		runes += utf8.RuneCountInString(text)
+	}
+	if runes <= maxWarnings {
+		return slices.Clip(w.texts)
+	}
+	var out []string
+	sent := 0
+	for _, text := range w.texts {
+		text, length := firstRunes(text, maxWarning)
+		if sent += length; sent > maxWarnings {
+			break
+		}
+		out = append(out, text)
+	}
+	return out
 }

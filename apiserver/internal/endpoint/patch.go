@@ -256,7 +256,7 @@ func (p *patcher) document(ctx context.Context, old resource.Object, rec *storag
 	if rec != nil {
 		value, err = p.h.registry.JSON(ctx, p.wr.Served, p.v, rec)
 	} else {
-		value, err = registry.Encode(old)
+		value, err = resource.EncodeObject(old)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -6,7 +6,6 @@ package exchange
 import (
 	"net/http"
 	"strings"
-	"unicode/utf8"
 )
 
 // Writer records the status code and sends warnings with the headers.
@@ -49,32 +48,12 @@ func (w *Writer) Flush() {
 // Unwrap returns the underlying writer, for http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Limits of the warnings of one answer, in runes.
-const (
-	maxWarnings = 4096
-	maxWarning  = 256
-)
-
-// Warnings are the texts of an answer's warnings.
+// Warnings are the texts of an answer's warnings, which have no control characters.
 type Warnings interface{ Texts() []string }
 
-// sendWarnings adds warnings to headers. If they are too long together, long ones are
-// truncated, and if that does not suffice, the last ones are dropped.
+// sendWarnings adds warnings to headers.
 func sendWarnings(h http.Header, texts []string) {
-	runes := 0
 	for _, text := range texts {
-		runes += utf8.RuneCountInString(text)
-	}
-	sent := 0
-	for _, text := range texts {
-		if runes > maxWarnings {
-			if cut := []rune(text); len(cut) > maxWarning {
-				text = string(cut[:maxWarning])
-			}
-		}
-		if sent += utf8.RuneCountInString(text); sent > maxWarnings {
-			return
-		}
 		h.Add("Warning", "299 - "+quoteWarning(text))
 	}
 }
@@ -89,8 +68,6 @@ func quoteWarning(text string) string {
 		case r == '"' || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			b.WriteByte(' ')
 		default:
 			b.WriteRune(r)
 		}

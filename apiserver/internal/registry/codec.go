@@ -113,7 +113,7 @@ func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource
 		v.Canonicalize(obj)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(v.Name))
-	value, err := Encode(obj)
+	value, err := resource.EncodeObject(obj)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -172,13 +172,7 @@ func MarshalProto(obj resource.Object) ([]byte, error) {
 	return m.Marshal()
 }
 
-// Encode returns an object as JSON.
-func Encode(obj resource.Object) ([]byte, error) {
-	value, _, err := encode(obj)
-	return value, err
-}
-
-// encode is [Encode]; whole is the result of [wire.Encode].
+// encode is [resource.EncodeObject]; whole is the result of [wire.Encode].
 func encode(obj resource.Object) (value []byte, whole bool, err error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		value, err = wire.Marshal(u.Object)

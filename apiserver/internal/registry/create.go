@@ -94,6 +94,9 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		obj.SetName(g.generateName(obj.GetGenerateName()))
 	}
+	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
+		return nil, err // admission has changed it
+	}
 	wr.Strategy.Prepare(ctx, obj, nil)
 	if errs := in.validateNew(ctx, wr.Strategy, obj, wr.Ownership != nil); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)

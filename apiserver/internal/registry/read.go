@@ -55,7 +55,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 		if err != nil {
 			return nil, err
 		}
-		return Encode(obj)
+		return resource.EncodeObject(obj)
 	})
 }
 
@@ -231,7 +231,7 @@ func (g *Registry) ConvertAll(ctx context.Context, in *Served, v *resource.Versi
 		return err
 	}
 	for i, obj := range objects {
-		if _, err := g.encodings.bytes(cold[i], v, encodedJSON, func() ([]byte, error) { return Encode(obj) }); err != nil {
+		if _, err := g.encodings.bytes(cold[i], v, encodedJSON, func() ([]byte, error) { return resource.EncodeObject(obj) }); err != nil {
 			return err
 		}
 	}

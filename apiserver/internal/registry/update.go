@@ -98,6 +98,9 @@ func (wr *Write) replaceAt(ctx context.Context, current *storage.Record, change 
 	if err := wr.CheckRevision(obj, old); err != nil {
 		return nil, err
 	}
+	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
+		return nil, err
+	}
 	obj.SetGeneration(old.GetGeneration())
 	wr.Strategy.Prepare(ctx, obj, old)
 	keepSystemFields(obj, old)

@@ -102,7 +102,6 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	if err := wr.admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}
-	// The configuration of an admission may have changed since it was asked.
 	if replaced := a.Object != obj; !mutates && !replaced {
 		return obj, nil // it is normalized already
 	}
