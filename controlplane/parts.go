@@ -14,6 +14,8 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/admission/match"
+	"github.com/steer-dev/steer/controlplane/admission/webhooks"
 	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
@@ -30,6 +32,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/disruption"
 	"github.com/steer-dev/steer/controlplane/expiry"
 	"github.com/steer-dev/steer/controlplane/gc"
+	"github.com/steer-dev/steer/controlplane/internal/expression"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubelet"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
@@ -72,6 +75,7 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 		p.self.RangeFinalizer = service.RangeFinalizer
 	}
 	quotaPlugin, quotaController := quota.Parts(d)
+	mutating, validating := webhooks.Parts(d, match.NewDeps(d), new(expression.Compiler))
 
 	list := slices.Concat(
 		p.kinds(d, authentication),
@@ -79,11 +83,13 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 		// What kube-apiserver does in the kinds themselves comes after the plugins that change
 		// objects, and ResourceQuota last: it charges for what all others admit.
 		part.List{
+			mutating,
 			allocator.Part(),
 			{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}},
 			definitions.TerminationPart(),
 			{Name: "Options.Admission", Admission: p.givenAdmission()},
 			rbac.EscalationPart(d, roles),
+			validating,
 			quotaPlugin,
 		},
 		p.own(d, definitions, tokens),

@@ -170,7 +170,8 @@ func TestPluginsAreInTheOrderOfKubeAPIServer(t *testing.T) {
 		"NamespaceLifecycle", "LimitRanger", "ServiceAccount", "TaintNodesByCondition", "PodSecurity", "Priority", "DefaultTolerationSeconds",
 		"DefaultStorageClass", "StorageObjectInUseProtection", "PersistentVolumeClaimResize", "RuntimeClass",
 		"CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction", "DefaultIngressClass",
-		"PodTopologyLabels", "NodeDeclaredFeatureValidator", "PodResizeValidator", "ResourceQuota",
+		"PodTopologyLabels", "NodeDeclaredFeatureValidator", "PodResizeValidator",
+		"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ResourceQuota",
 	}
 	if got := Plugins(); !slices.Equal(got, want) {
 		t.Errorf("the plugins are\n%q, want\n%q", got, want)

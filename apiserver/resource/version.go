@@ -5,6 +5,7 @@ package resource
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -114,4 +115,9 @@ type Subresource struct {
 	EquivalentVersions []string
 	// New returns an empty body of that kind.
 	New func() Object
+	// Options returns the empty options of a [Connecter], such as *corev1.PodExecOptions:
+	// admission gets them, decoded from the query; a field "path" is the path below the
+	// subresource. nil: it gets none. A Connecter that has no verb but get is a read, about
+	// which admission is not asked.
+	Options func() runtime.Object
 }

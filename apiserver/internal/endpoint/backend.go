@@ -98,20 +98,6 @@ func (c *backendHandler) offer() negotiate.Offer {
 	return negotiate.Offer{Protobuf: c.v.Typed(), Shapes: true, NoTable: !gets && !lists}
 }
 
-func (h *Handler) connect(ctx context.Context, w *exchange.Writer, req *Request, c resource.Connecter) error {
-	if a := req.Served.Admission; a != nil {
-		ar := &resource.AdmissionRequest{Request: &req.Request, Operation: resource.Connect}
-		if err := a.Admit(ctx, ar); err != nil {
-			return err
-		}
-		if err := a.Validate(ctx, ar); err != nil {
-			return err
-		}
-	}
-	c.Connect(ctx, &req.Request, w, req.HTTP.WithContext(ctx))
-	return nil
-}
-
 func (c *backendHandler) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {
 	rec, err := c.h.registry.TransientRecord(c.in, c.v, obj)
 	if err != nil {

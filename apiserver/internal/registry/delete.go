@@ -59,13 +59,14 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		return nil, false, err
 	}
 	old := stateBeforeMark(obj)
-	if err := d.admit(ctx, old); err != nil {
+	m := d.mark(obj)
+	if m.pending {
+		return current, false, nil
+	}
+	if err := d.admit(ctx, old, m); err != nil {
 		return nil, false, err
 	}
-	m := d.mark(obj)
 	switch {
-	case m.pending:
-		return current, false, nil
 	case !m.stays && wr.dryRun:
 		return current, true, nil
 	case !m.stays:
@@ -130,21 +131,28 @@ func (d *deletion) preconditionsToMark(obj resource.Object) error {
 	return nil
 }
 
-func (d *deletion) admit(ctx context.Context, old resource.Object) error {
+// admit runs both passes of admission. The items of a deletecollection have no name there,
+// as in kube-apiserver: they are old.
+func (d *deletion) admit(ctx context.Context, old resource.Object, m deletionOutcome) error {
 	admission := d.wr.admission
 	if admission == nil {
 		return nil
 	}
-	a := &resource.AdmissionRequest{Request: d.wr.Request, Operation: resource.Delete, Old: old, Options: d.options, DryRun: d.wr.dryRun}
-	if d.wr.Request.Name != old.GetName() { // an item of deletecollection
-		one := *d.wr.Request
-		one.Name = old.GetName()
-		a.Request = &one
-	}
+	a := &resource.AdmissionRequest{Request: d.wr.Request, Operation: resource.Delete, Old: old, Options: d.effectiveOptions(m), DryRun: d.wr.dryRun}
 	if err := admission.Admit(ctx, a); err != nil {
 		return err
 	}
 	return admission.Validate(ctx, a)
+}
+
+// effectiveOptions are the options with the grace period that the object is given.
+func (d *deletion) effectiveOptions(m deletionOutcome) *metav1.DeleteOptions {
+	if m.grace == nil {
+		return d.options
+	}
+	out := *d.options
+	out.GracePeriodSeconds = m.grace
+	return &out
 }
 
 // stateBeforeMark returns a copy of an object before it is marked. Marking changes
@@ -166,6 +174,8 @@ type deletionOutcome struct {
 	stays   bool // it is stored as changed
 	brief   bool // and deleted right after that
 	pending bool // nothing changes: it was marked before
+	// grace is the effective grace period in seconds; nil for kinds without one.
+	grace *int64
 }
 
 // mark marks an object as deleted if it cannot be removed at once.
@@ -185,6 +195,10 @@ func (d *deletion) mark(obj resource.Object) deletionOutcome {
 	if free && !graceful {
 		return deletionOutcome{}
 	}
+	var out deletionOutcome
+	if graceful {
+		out.grace = &seconds
+	}
 	switch {
 	case graceful && !first:
 		// grace has moved the timestamp
@@ -196,13 +210,15 @@ func (d *deletion) mark(obj resource.Object) deletionOutcome {
 		if first {
 			rules.Mark(obj)
 		}
-		return deletionOutcome{stays: true}
+		out.stays = true
+		return out
 	}
 	obj.SetDeletionGracePeriodSeconds(&seconds)
 	if generation := obj.GetGeneration(); first && generation > 0 {
 		obj.SetGeneration(generation + 1)
 	}
-	return deletionOutcome{stays: true, brief: free}
+	out.stays, out.brief = true, free
+	return out
 }
 
 // grace returns the grace period of an object, for kinds that are deleted gracefully.

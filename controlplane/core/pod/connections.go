@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -27,18 +28,26 @@ import (
 // connections are the subresources that lead to a container: by the kubelet of its node where that
 // states one; where none runs they say why not. The kinds are those of their options.
 func (s Subresources) connections(plural string, kinds ...string) []resource.Subresource {
-	names := map[string]string{
-		"PodAttachOptions": "attach", "PodExecOptions": "exec", "PodPortForwardOptions": "portforward",
-		"PodProxyOptions": "proxy", "ServiceProxyOptions": "proxy", "NodeProxyOptions": "proxy",
+	type way struct {
+		name    string
+		options func() runtime.Object
+	}
+	ways := map[string]way{
+		"PodAttachOptions":      {"attach", func() runtime.Object { return &corev1.PodAttachOptions{} }},
+		"PodExecOptions":        {"exec", func() runtime.Object { return &corev1.PodExecOptions{} }},
+		"PodPortForwardOptions": {"portforward", func() runtime.Object { return &corev1.PodPortForwardOptions{} }},
+		"PodProxyOptions":       {"proxy", func() runtime.Object { return &corev1.PodProxyOptions{} }},
+		"ServiceProxyOptions":   {"proxy", func() runtime.Object { return &corev1.ServiceProxyOptions{} }},
+		"NodeProxyOptions":      {"proxy", func() runtime.Object { return &corev1.NodeProxyOptions{} }},
 	}
 	var out []resource.Subresource
 	for _, kind := range kinds {
-		verbs := []string{"create", "get"}
-		if names[kind] == "proxy" {
+		verbs, to := []string{"create", "get"}, ways[kind]
+		if to.name == "proxy" {
 			verbs = []string{"create", "delete", "get", "patch", "update"}
 		}
 		out = append(out, resource.Subresource{
-			Name: names[kind], Backend: connection{s, plural, names[kind]}, Kind: corev1.SchemeGroupVersion.WithKind(kind), Verbs: verbs,
+			Name: to.name, Backend: connection{s, plural, to.name}, Kind: corev1.SchemeGroupVersion.WithKind(kind), Verbs: verbs, Options: to.options,
 		})
 	}
 	if plural == "pods" {

@@ -22,12 +22,16 @@ func NotEnforced(kind string) string {
 
 // notes are the warnings about an object of this package.
 func notes(kind, name string) []string {
+	return append([]string{NotEnforced(kind)}, staticNames(name)...)
+}
+
+// staticNames are the warnings about the name of a configuration.
+func staticNames(name string) []string {
 	const static = ".static.k8s.io"
-	out := []string{NotEnforced(kind)}
-	if strings.HasSuffix(name, static) {
-		out = append(out, "metadata.name: names ending with \""+static+"\" are reserved for static manifest-based configurations and cannot be managed via the API")
+	if !strings.HasSuffix(name, static) {
+		return nil
 	}
-	return out
+	return []string{"metadata.name: names ending with \"" + static + "\" are reserved for static manifest-based configurations and cannot be managed via the API"}
 }
 
 // Resources returns the kinds of this package.
@@ -56,7 +60,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: compile.validateMutating,
-			Warnings: func(o, _ mutating) []string { return notes("MutatingWebhookConfiguration", o.Name) },
+			Warnings: func(o, _ mutating) []string { return staticNames(o.Name) },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c mutating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
@@ -70,7 +74,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: compile.validateValidating,
-			Warnings: func(o, _ validating) []string { return notes("ValidatingWebhookConfiguration", o.Name) },
+			Warnings: func(o, _ validating) []string { return staticNames(o.Name) },
 			Columns:  kind.Columns("Name", "Webhooks:integer", "Age"),
 			Row:      func(c validating) []any { return []any{c.Name, kind.Count(c.Webhooks), kind.Age(c)} },
 		}.Resource(),
