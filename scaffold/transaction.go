@@ -79,6 +79,13 @@ func begin(dir string, step func()) (t *transaction, undone int, err error) {
 	return t, undone, nil
 }
 
+// Interrupted reports whether a command on a project was interrupted: the next one
+// restores the files.
+func Interrupted(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, stateDir, undoDir, journal))
+	return err == nil
+}
+
 // state is the path of a file of the transaction.
 func (t *transaction) state(name string) string { return filepath.Join(t.dir, stateDir, undoDir, name) }
 

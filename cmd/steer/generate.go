@@ -64,7 +64,7 @@ kubebuilder projects have. Files are replaced only when they change, all or none
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&flags.check, "check", false, "write nothing; print what would change and exit 1 if anything would")
+	f.BoolVar(&flags.check, "check", false, "write nothing; print what would change and exit 3 if anything would")
 	f.BoolVar(&flags.lenient, "lenient", false, "accept markers that nothing reads and type errors that do not matter")
 	f.BoolVar(&flags.prune, "prune", false, "remove generated files whose sources are gone, from the places where outputs go")
 	f.BoolVar(&flags.watch, "watch", false, "keep running and generate again whenever a source changes")
@@ -183,7 +183,7 @@ func (g *generateFlags) once(ctx context.Context, request *generate.Request, std
 			fmt.Fprint(stdout, change.Diff())
 		}
 		if len(changes) > 0 {
-			return result, &exitError{status: 1, message: stale(len(changes))}
+			return result, &exitError{status: driftStatus, message: stale(len(changes))}
 		}
 		return result, nil
 	}

@@ -22,12 +22,14 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:]))
 }
 
-// usageStatus is the exit status for arguments, flags and names that cannot be.
-const usageStatus = 2
+// Exit statuses beside 0 and 1, a failure.
+const (
+	usageStatus = 2 // arguments, flags and names that cannot be
+	driftStatus = 3 // files are not what they should be
+)
 
 // run executes the command line and returns the exit status: 0 for success, the
-// child's status for commands that run one, usageStatus for wrong arguments and flags,
-// 1 otherwise.
+// child's status for commands that run one, usageStatus, driftStatus, or 1.
 func run(ctx context.Context, args []string) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -83,7 +85,6 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{usageStatus, err.Error()} })
 	groupOf(root,
 		newInitCommand(),
@@ -94,6 +95,7 @@ func newRootCommand() *cobra.Command {
 		newDemoCommand(),
 		newDevCommand(),
 		newGenerateCommand(),
+		newDoctorCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -4,23 +4,177 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
+const (
+	// steerModule is the module of this program.
+	steerModule = "github.com/steer-dev/steer"
+	// kubernetesMinor is the minor version of the Kubernetes API that Steer serves.
+	kubernetesMinor = 36
+	// supportedMinors is how many minor versions of kube-apiserver, that one and older
+	// ones, operators are for.
+	supportedMinors = 4
+	// serverTimeout bounds the question to a server.
+	serverTimeout = 3 * time.Second
+)
+
+// versions is what steer version prints.
+type versions struct {
+	Steer string `json:"steer"`
+	Go    string `json:"go"`
+	// Kubernetes is the API that Steer serves, such as 1.36.
+	Kubernetes string         `json:"kubernetes"`
+	Server     *serverVersion `json:"server,omitempty"`
+}
+
+// serverVersion is the version of the API server of a kubeconfig.
+type serverVersion struct {
+	Address string `json:"address,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Supported: operators of this version of Steer are for such a server.
+	Supported bool   `json:"supported"`
+	Error     string `json:"error,omitempty"` // why the version is not known
+}
+
 func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of Steer and of the Kubernetes API that it serves",
-		Example: "  steer version",
-		Args:    cobra.NoArgs,
+	var output, kubeconfig string
+	var own bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of Steer, of the Kubernetes API that it serves, and of the server",
+		Long: `Prints the version of Steer, of the Kubernetes API that it serves, and of the API
+server of the kubeconfig, if there is one, with whether operators are for it.`,
+		Example: "  steer version\n  steer version --client -o json",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "steer %s (Kubernetes API 1.36)\n", moduleVersion())
-			return err
+			v := versions{Steer: moduleVersion(), Go: runtime.Version(), Kubernetes: fmt.Sprint("1.", kubernetesMinor)}
+			if !own {
+				v.Server = askServer(cmd.Context(), kubeconfig)
+			}
+			return printAs(cmd.OutOrStdout(), output, v, v.text)
 		},
 	}
+	f := cmd.Flags()
+	f.StringVarP(&output, "output", "o", "", "format: json, or text, the default")
+	f.BoolVar(&own, "client", false, "leave the server out")
+	f.StringVar(&kubeconfig, "kubeconfig", "", "file that names the server (default: $KUBECONFIG, ~/.kube/config)")
+	return cmd
+}
+
+// printAs prints a value as JSON, or as the text that a function makes of it.
+func printAs(out io.Writer, format string, value any, text func() string) error {
+	switch format {
+	case "", "text":
+		_, err := io.WriteString(out, text())
+		return err
+	case "json":
+		data, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%s\n", data)
+		return err
+	}
+	return &exitError{usageStatus, fmt.Sprintf("--output %q is no format: give json or text", format)}
+}
+
+func (v versions) text() string {
+	text := fmt.Sprintf("steer %s (Kubernetes API %s)\n", v.Steer, v.Kubernetes)
+	if v.Server != nil {
+		text += "server " + v.Server.text() + "\n"
+	}
+	return text
+}
+
+func (s *serverVersion) text() string {
+	switch {
+	case s.Error != "":
+		return strings.TrimSpace(s.Address + " " + s.Error)
+	case s.Supported:
+		return fmt.Sprintf("%s is %s, which is supported", s.Address, s.Version)
+	}
+	return fmt.Sprintf("%s is %s, and 1.%d to 1.%d are supported", s.Address, s.Version, kubernetesMinor-supportedMinors+1, kubernetesMinor)
+}
+
+// askServer asks the API server of a kubeconfig for its version; nil without one.
+func askServer(ctx context.Context, kubeconfig string) *serverVersion {
+	config, err := restConfig(kubeconfig)
+	if errors.Is(err, errNoKubeconfig) {
+		return nil
+	}
+	if err != nil {
+		return &serverVersion{Error: err.Error()}
+	}
+	s := &serverVersion{Address: config.Host}
+	var minor int
+	if s.Version, minor, err = versionOf(ctx, config); err != nil {
+		s.Error = "cannot be asked: " + err.Error()
+	}
+	s.Supported = err == nil && minor <= kubernetesMinor && minor > kubernetesMinor-supportedMinors
+	return s
+}
+
+var errNoKubeconfig = errors.New("no kubeconfig is found: set KUBECONFIG, or run steer up or steer dev")
+
+// restConfig is the configuration that a kubeconfig, by default that of kubectl, gives.
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errNoKubeconfig
+	}
+	return config, err
+}
+
+// versionOf asks a server for its version.
+func versionOf(ctx context.Context, config *rest.Config) (version string, minor int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return "", 0, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return "", 0, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("/version").String(), nil)
+	if err != nil {
+		return "", 0, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", 0, err
+	}
+	defer response.Body.Close()
+	var info struct {
+		GitVersion string `json:"gitVersion"`
+		Minor      string `json:"minor"`
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", 0, fmt.Errorf("status %s", response.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<16)).Decode(&info); err != nil {
+		return "", 0, err
+	}
+	minor, err = strconv.Atoi(strings.TrimSuffix(info.Minor, "+"))
+	return info.GitVersion, minor, err
 }
 
 // moduleVersion is the version of Steer that the binary was built from, "devel" in a
@@ -41,6 +195,3 @@ func moduleVersion() string {
 	}
 	return steer.Version
 }
-
-// steerModule is the module of this program.
-const steerModule = "github.com/steer-dev/steer"
