@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"net"
 	"net/http"
 	"path/filepath"
 	"sync"
@@ -52,12 +51,22 @@ type Plane struct {
 	// stepping is held while the runner is used, by the loop for all its life.
 	stepping sync.Mutex
 
-	mu       sync.Mutex
-	state    state
+	// changing is held by Start and by Stop, one at a time, also while they send requests
+	// or wait: it is taken with a context, and by them alone.
+	changing chan struct{}
+	// ends is done when Stop begins: a Start under way ends.
+	ends context.Context //nolint:containedctx // the life of the plane
+	end  context.CancelFunc
+	// listener, cancel, which ends the loop of the controllers, and stopped belong to the
+	// holder of changing.
 	listener *listener
-	cancel   context.CancelFunc // ends the loop of the controllers
-	loop     chan struct{}      // closed when it has ended
+	cancel   context.CancelFunc
 	stopped  error
+
+	// mu is held for moments, never across a request.
+	mu    sync.Mutex
+	state state
+	loop  chan struct{} // closed when the loop of the controllers has ended; nil: there is none
 }
 
 // state of a plane's life.
@@ -81,6 +90,8 @@ func New(o Options) (*Plane, error) {
 // build completes a plane that has its options, and its store and keys if those
 // are not its own.
 func build(p *Plane) (*Plane, error) {
+	p.changing = make(chan struct{}, 1)
+	p.ends, p.end = context.WithCancel(context.Background())
 	o := &p.options
 	if p.store == nil {
 		store, err := openStore(o.DataDir, o.Log)
@@ -90,6 +101,7 @@ func build(p *Plane) (*Plane, error) {
 		p.store, p.owned = store, true
 	}
 	if err := p.assemble(); err != nil {
+		p.end()
 		return nil, errors.Join(err, p.closeStore())
 	}
 	return p, nil
@@ -171,114 +183,6 @@ func (p *Plane) declare() (part.List, *authenticator, error) {
 	return p.parts(roles, metrics)
 }
 
-// Start listens, if asked to, and runs the built-in controllers. It returns when
-// the plane is ready; ctx bounds only that. Starting twice is no error.
-func (p *Plane) Start(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch p.state {
-	case started:
-		return nil
-	case stopped:
-		return ErrStopped
-	}
-	if p.options.Listen != "" {
-		if err := p.listen(ctx); err != nil {
-			return err
-		}
-	}
-	p.state = started
-	if p.options.ManualControllers {
-		return nil
-	}
-	loop, cancel := context.WithCancel(context.Background())
-	p.cancel, p.loop = cancel, make(chan struct{})
-	go func() {
-		defer close(p.loop)
-		p.stepping.Lock()
-		defer p.stepping.Unlock()
-		if err := p.runner.Run(loop); err != nil && loop.Err() == nil {
-			p.progress.failure.Store(&err)
-			p.options.Log.Error("the built-in controllers have stopped", "err", err)
-		}
-	}()
-	return nil
-}
-
-func (p *Plane) listen(ctx context.Context) (err error) {
-	if err := p.mayListen(ctx, p.options.Listen); err != nil {
-		return err
-	}
-	keys, err := p.keys()
-	if err != nil {
-		return err
-	}
-	l, err := listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.HTTPServer(), p.options.Log)
-	if err != nil {
-		return err
-	}
-	url := l.url()
-	p.listener = l
-	p.address.Store(&url)
-	defer func() {
-		if err != nil { // the address is free for another Start
-			p.listener = nil
-			p.address.Store(nil)
-			err = errors.Join(err, l.close(ctx))
-		}
-	}()
-	if err := p.self.Announce(ctx, l.net.Addr().(*net.TCPAddr)); err != nil {
-		return err
-	}
-	if err := p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy)); err != nil {
-		return err
-	}
-	p.progress.announced.Store(true)
-	return nil
-}
-
-// trust is how users of a plane show who they are.
-func trust(keys *Keys, proxy *auth.FrontProxy) kubernetesservice.Trust {
-	out := kubernetesservice.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: proxy}
-	if proxy != nil {
-		out.ProxyCA = encodeCertificates(proxy.Certificates.Authorities())
-	}
-	return out
-}
-
-// Stop ends watches, waits for the requests in flight until ctx ends, joins
-// everything that runs and closes the store. Stopping twice returns the same.
-func (p *Plane) Stop(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.state == stopped {
-		return p.stopped
-	}
-	p.state = stopped
-	if p.cancel != nil {
-		p.cancel()
-		<-p.loop
-	}
-	p.list.Close()
-	p.stepping.Lock()
-	p.runner.Close()
-	p.stepping.Unlock()
-	errs := []error{p.server.Stop(ctx)}
-	p.webhooks.Close() // the requests that call them have ended
-	if p.listener != nil {
-		errs = append(errs, p.listener.close(ctx))
-	}
-	p.stopped = errors.Join(append(errs, p.closeStore())...)
-	return p.stopped
-}
-
-func (p *Plane) closeStore() error {
-	if !p.owned {
-		return nil
-	}
-	return p.store.Close()
-}
-
 // Fork returns an independent plane with the same objects: not started, in
 // memory, under the same options otherwise. It takes no longer for more objects.
 func (p *Plane) Fork() (*Plane, error) {
@@ -299,52 +203,6 @@ func (p *Plane) Fork() (*Plane, error) {
 	}
 	fork.owned = true
 	return fork, nil
-}
-
-// Step lets every built-in controller act once on what it sees, and returns how
-// many requests that took: 0 when all is settled. It fails with
-// [ErrControllersRun] while they act by themselves.
-func (p *Plane) Step(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Advance) }
-
-// Settle steps until nothing is left to do, under the same condition.
-func (p *Plane) Settle(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Settle) }
-
-func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, error)) (int, error) {
-	p.mu.Lock()
-	now, running := p.state, p.loop != nil
-	p.mu.Unlock()
-	switch {
-	case now == stopped:
-		return 0, ErrStopped
-	case running:
-		return 0, ErrControllersRun
-	}
-	p.stepping.Lock()
-	defer p.stepping.Unlock()
-	return step(ctx)
-}
-
-// Idle waits until the built-in controllers that [Plane.Start] runs have nothing
-// left to do, and returns the revision up to which that is so. Where they act on
-// demand only, it returns the newest revision at once. What they will do when
-// time has passed does not count.
-func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
-	view, err := p.store.View(ctx, 0)
-	if err != nil {
-		return 0, fmt.Errorf("controlplane: %w", err)
-	}
-	p.mu.Lock()
-	now, running := p.state, p.loop != nil
-	p.mu.Unlock()
-	switch {
-	case now == stopped:
-		return 0, ErrStopped
-	case running:
-		if err := p.runner.Idle(ctx, view.Revision()); err != nil {
-			return 0, fmt.Errorf("controlplane: the built-in controllers do not come to rest: %w", err)
-		}
-	}
-	return view.Revision(), nil
 }
 
 // URL returns where the listener is, such as "https://127.0.0.1:6443", or "".

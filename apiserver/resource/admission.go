@@ -66,7 +66,7 @@ type AdmissionRequest struct {
 	DryRun bool
 	// Finish calls back when the outcome of the write is known, and that of each
 	// attempt where it is retried on a newer state. It is nil where nothing is stored by
-	// the server itself: for dry runs, deletions, connections, and resources with a backend.
+	// the server itself: for dry runs, connections, and resources with a backend.
 	Finish *Finish
 	// Strategy of Object, which normalizes what an admission puts in its place; nil if
 	// there are no rules, as for a Scale.

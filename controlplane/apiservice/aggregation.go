@@ -28,7 +28,9 @@ type Aggregation struct {
 	// Server that is told.
 	Server *apiserver.Server
 
-	mu sync.Mutex // so that the last to look has seen the most
+	mu sync.Mutex // never held while the store is read
+	// at is the newest state of the store that was told.
+	at storage.Revision
 	// others tells that some version is served elsewhere.
 	others bool
 }
@@ -52,12 +54,16 @@ func isRemote(obj resource.Object) bool {
 
 // Load tells the server what is stored.
 func (a *Aggregation) Load(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	view, err := a.Store.View(ctx, 0)
 	if err != nil {
 		return fmt.Errorf("apiservice: read the APIServices: %w", err)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if view.Revision() < a.at {
+		return nil // a call that was later has told it
+	}
+	a.at = view.Revision()
 	var others []apiserver.Delegated
 	for rec := range view.Ascend(Bucket, "", "") {
 		if s := remote(rec); s != nil {

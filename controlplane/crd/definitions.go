@@ -46,6 +46,7 @@ type Definitions struct {
 
 	mu      sync.RWMutex
 	entries map[string]*entry // by name of the definition
+	at      storage.Revision  // of the newest state that was synced
 }
 
 // entry is one stored definition.
@@ -170,12 +171,31 @@ const (
 // definitions of the group that wait for a name, when this change may have
 // released one, and this one, when another took its names in the same moment.
 func (d *Definitions) sync(ctx context.Context, name string) ([]resettlement, error) {
+	for {
+		view, err := d.options.Store.View(ctx, 0)
+		if err != nil {
+			return nil, fmt.Errorf("crd: read definition %s: %w", name, err)
+		}
+		if out, synced, err := d.syncAt(view, name); synced || err != nil {
+			return out, err
+		}
+	}
+}
+
+// syncAt does it with a state of the store, unless a newer one was used before.
+func (d *Definitions) syncAt(view storage.View, name string) (out []resettlement, synced bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	view, err := d.options.Store.View(ctx, 0)
-	if err != nil {
-		return nil, fmt.Errorf("crd: read definition %s: %w", name, err)
+	if view.Revision() < d.at {
+		return nil, false, nil
 	}
+	d.at = view.Revision()
+	out, err = d.syncIn(view, name)
+	return out, true, err
+}
+
+// syncIn does it under the lock.
+func (d *Definitions) syncIn(view storage.View, name string) ([]resettlement, error) {
 	before := d.entries[name]
 	rec := view.Get(storage.Key{Bucket: Bucket, Name: name})
 	if err := d.syncLocked(name, rec); err != nil {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +42,6 @@ type Server struct {
 	// listening is where Endpoints and EndpointSlice lead; nil until there is
 	// a listener.
 	listening atomic.Pointer[net.TCPAddr]
-	mending   sync.Mutex
 }
 
 // Part makes the Service when a server starts. It adds to the kinds of the Service, its
@@ -81,10 +79,9 @@ func (s *Server) keep(namespace string) func(context.Context, resource.Change) e
 	}
 }
 
-// mend creates the objects that are missing and replaces those with other content.
+// mend creates the objects that are missing and replaces those with other content. Of
+// concurrent calls one writes; the others have a conflict, which is no error.
 func (s *Server) mend(ctx context.Context) error {
-	s.mending.Lock() // concurrent calls find nothing left to do
-	defer s.mending.Unlock()
 	view, err := s.Store.View(ctx, 0)
 	if err != nil {
 		return fmt.Errorf("kubernetesservice: read the Service of the server: %w", err)

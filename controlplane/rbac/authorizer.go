@@ -113,15 +113,15 @@ func (z *Authorizer) current(ctx context.Context) (*index, error) {
 	if ix := z.index.Load(); ix != nil && ix.at >= at {
 		return ix, nil
 	}
-	z.building.Lock()
+	view, err := z.store.View(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	z.building.Lock() // no longer than it takes to build
 	defer z.building.Unlock()
 	old := z.index.Load()
 	if old != nil && old.at >= at {
 		return old, nil
-	}
-	view, err := z.store.View(ctx, 0)
-	if err != nil {
-		return nil, err
 	}
 	ix := newIndex(view, at, old)
 	z.index.Store(ix)

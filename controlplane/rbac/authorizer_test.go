@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -396,4 +397,53 @@ func BenchmarkAuthorize(b *testing.B) {
 			}
 		})
 	}
+}
+
+// slowViews is a store whose states are read once release is closed.
+type slowViews struct {
+	storage.Viewer
+	release chan struct{}
+}
+
+func (s slowViews) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+	<-s.release
+	return s.Viewer.View(ctx, at)
+}
+
+func TestAuthorizerHoldsNoLockWhileTheStoreIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := slowViews{newWorld(t), make(chan struct{})}
+		z := New(slow)
+		decided := make(chan error, 1)
+		decide := func() {
+			_, _, err := z.Authorize(t.Context(), &auth.Attributes{User: &auth.User{Name: "ann"}, Verb: "get", Resource: "pods", Namespace: "a"})
+			decided <- err
+		}
+		go decide()
+		synctest.Wait()
+		if !z.building.TryLock() {
+			t.Fatal("the lock of the index is held while its state is read")
+		}
+		z.building.Unlock()
+		close(slow.release)
+		if err := <-decided; err != nil {
+			t.Fatal(err)
+		}
+		slow.release = make(chan struct{})
+		ix := z.index.Load()
+		go func() {
+			_, err := ix.in(t.Context(), slow, "b")
+			decided <- err
+		}()
+		synctest.Wait()
+		if !ix.mu.TryLock() {
+			t.Fatal("the lock of the namespaces is held while one is read")
+		}
+		ix.mu.Unlock()
+		close(slow.release)
+		if err := <-decided; err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -95,17 +95,23 @@ func newIndex(view storage.View, at storage.Revision, old *index) *index {
 // does no harm: the index is on its way out.
 func (ix *index) in(ctx context.Context, store storage.Viewer, namespace string) (grants, error) {
 	ix.mu.Lock()
-	defer ix.mu.Unlock()
 	g, known := ix.namespaces[namespace]
-	if !known {
-		view, err := store.View(ctx, 0)
-		if err != nil {
-			return g, err
-		}
-		g = ix.read(view, roleBindings, namespace, ix)
-		if len(g.users)+len(g.groups) > 0 { // names that do not exist leave nothing behind
-			ix.namespaces[namespace] = g
-		}
+	ix.mu.Unlock()
+	if known {
+		return g, nil
+	}
+	view, err := store.View(ctx, 0)
+	if err != nil {
+		return g, err
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if g, known = ix.namespaces[namespace]; known {
+		return g, nil
+	}
+	g = ix.read(view, roleBindings, namespace, ix)
+	if len(g.users)+len(g.groups) > 0 { // names that do not exist leave nothing behind
+		ix.namespaces[namespace] = g
 	}
 	return g, nil
 }

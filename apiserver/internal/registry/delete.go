@@ -39,7 +39,10 @@ func (wr *Write) Delete(ctx context.Context, name string, o *metav1.DeleteOption
 		if current == nil {
 			return nil, false, apierrors.NewNotFound(wr.Served.GroupResource(), name)
 		}
-		rec, gone, err = d.attempt(ctx, current)
+		rec, err = wr.attempt(func() (rec *storage.Record, err error) {
+			rec, gone, err = d.attempt(ctx, current)
+			return rec, err
+		})
 		if !errors.Is(err, storage.ErrConflict) {
 			return rec, gone, err
 		}
@@ -70,7 +73,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	case !m.stays && wr.dryRun:
 		return current, true, nil
 	case !m.stays:
-		rec, err := wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
+		rec, err := wr.commit(ctx, storage.Write{Key: current.Key, Expect: current.Modified})
 		if err != nil {
 			return nil, false, err
 		}
@@ -87,7 +90,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 		return rec, false, wr.committed(ctx, resource.Change{Object: shown, Old: old}, rec)
 	}
 	// Watchers see the deletionTimestamp first, as for every graceful deletion.
-	rec, err = wr.g.store.Commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
+	rec, err = wr.commit(ctx, storage.Write{Key: current.Key, Expect: rec.Modified})
 	if err != nil {
 		return nil, false, err
 	}
@@ -139,6 +142,9 @@ func (d *deletion) admit(ctx context.Context, old resource.Object, m deletionOut
 		return nil
 	}
 	a := &resource.AdmissionRequest{Request: d.wr.Request, Operation: resource.Delete, Old: old, Options: d.effectiveOptions(m), DryRun: d.wr.dryRun}
+	if !a.DryRun {
+		a.Finish = &d.wr.ending
+	}
 	if err := admission.Admit(ctx, a); err != nil {
 		return err
 	}

@@ -72,14 +72,14 @@ func (c *Classifier) current(ctx context.Context) (*index, error) {
 	if ix := c.index.Load(); ix != nil && ix.at >= at {
 		return ix, nil
 	}
-	c.building.Lock()
-	defer c.building.Unlock()
-	if ix := c.index.Load(); ix != nil && ix.at >= at {
-		return ix, nil
-	}
 	view, err := c.store.View(ctx, 0)
 	if err != nil {
 		return nil, err
+	}
+	c.building.Lock() // no longer than it takes to build
+	defer c.building.Unlock()
+	if ix := c.index.Load(); ix != nil && ix.at >= at {
+		return ix, nil
 	}
 	ix := newIndex(view, at)
 	c.index.Store(ix)

@@ -34,15 +34,13 @@ func (a *ServiceAllocator) addressesCommitted(_ context.Context, change resource
 	if !ok {
 		return nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if change.Deleted {
-		if ip, err := netip.ParseAddr(obj.Name); err == nil && a.used[ip].key == byHand {
+	a.note(func() {
+		if !change.Deleted {
+			a.takeAddress(obj)
+		} else if ip, err := netip.ParseAddr(obj.Name); err == nil && a.used[ip].key == byHand {
 			delete(a.used, ip)
 		}
-		return nil
-	}
-	a.takeAddress(obj)
+	})
 	return nil
 }
 
@@ -96,7 +94,27 @@ func (a *ServiceAllocator) publish(ctx context.Context, now, before *corev1.Serv
 	return nil
 }
 
-// commit writes unless somebody else has done so.
+// unpublish deletes the IPAddress of a Service that is gone, by its key; one of another
+// Service is kept.
+func (a *ServiceAllocator) unpublish(ctx context.Context, ip netip.Addr, key string) error {
+	view, err := a.store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("read addresses: %w", err)
+	}
+	namespace, name := step.SplitName(key)
+	rec := view.Get(storage.Key{Bucket: addressBucket, Name: ip.String()})
+	if rec == nil || !bytes.Contains(rec.Value, []byte(parentOf(namespace, name))) {
+		return nil
+	}
+	return a.commit(ctx, storage.Write{Key: rec.Key, Expect: rec.Modified})
+}
+
+// parentOf is the spec of the IPAddress of a Service, in JSON.
+func parentOf(namespace, name string) string {
+	return `"spec":{"parentRef":{"resource":"services","namespace":"` + namespace + `","name":"` + name + `"}}`
+}
+
+// commit writes unless another write was first.
 func (a *ServiceAllocator) commit(ctx context.Context, w storage.Write) error {
 	if _, err := a.store.Commit(ctx, w); err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("write address %s: %w", w.Key.Name, err)
@@ -116,7 +134,7 @@ func (a *ServiceAllocator) addressObject(ip netip.Addr, s *corev1.Service) step.
 		Manager: "kube-apiserver",
 		Fields: `{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},` +
 			`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`,
-		Content: `"spec":{"parentRef":{"resource":"services","namespace":"` + s.Namespace + `","name":"` + s.Name + `"}}`,
+		Content: parentOf(s.Namespace, s.Name),
 	}
 }
 

@@ -34,6 +34,8 @@ type ServiceAllocator struct {
 
 	mu    sync.Mutex
 	ready bool
+	// changes counts what was noted of committed changes.
+	changes uint64
 	// more are the ranges of ServiceCIDRs that can be used, by their names.
 	more map[string][]netip.Prefix
 	// used are the addresses and node ports in use, by Service.
@@ -48,11 +50,11 @@ type holder struct {
 	key string
 	// by is the write that is under way; nil: none is.
 	by *taking
-	// doubtful tells that the outcome of a write is unknown which would have stored
-	// the Service with it. The state of the store after revision at shows what became
-	// of it; 0: that is not known yet.
-	doubtful bool
-	at       storage.Revision
+	// doubtful: the outcome of a write is unknown that would have stored the Service with
+	// it or, if leaving is set, would have deleted or stored it without. The state of the
+	// store after revision at shows what became of it; 0: that is not known yet.
+	doubtful, leaving bool
+	at                storage.Revision
 }
 
 // The range of node ports.
@@ -105,9 +107,7 @@ func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change
 		old, s = s, nil
 	}
 	if s != nil {
-		a.mu.Lock()
-		a.take(s)
-		a.mu.Unlock()
+		a.note(func() { a.take(s) })
 	}
 	// The Service is stored, whatever becomes of its client.
 	if err := a.publish(context.WithoutCancel(ctx), s, old); err != nil {
@@ -116,13 +116,21 @@ func (a *ServiceAllocator) committed(ctx context.Context, change resource.Change
 	if old == nil {
 		return nil
 	}
+	a.note(func() {
+		a.drop(old) // an address is free for others once nothing stands for it any more
+		if s != nil {
+			a.take(s)
+		}
+	})
+	return nil
+}
+
+// note changes what is known of what is in use after a write is committed.
+func (a *ServiceAllocator) note(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.drop(old) // an address is free for others once nothing stands for it any more
-	if s != nil {
-		a.take(s)
-	}
-	return nil
+	a.changes++
+	change()
 }
 
 // take and drop note what a stored Service holds; the lock is held.
@@ -140,7 +148,7 @@ func (a *ServiceAllocator) drop(s *corev1.Service) {
 	}
 }
 
-// set notes who holds an address or port; nobody for the zero holder. The lock is held.
+// set notes which Service holds an address or port; none for the zero holder. The lock is held.
 func (a *ServiceAllocator) set(held any, h holder) {
 	if a.used[held].doubtful {
 		a.doubts--
@@ -172,34 +180,59 @@ func heldBy(s *corev1.Service) []any {
 	return out
 }
 
-// load reads what is in use; the lock is held.
+// load reads what is in use, once. The lock is not held while the store is read: if a
+// change was noted meanwhile, which the state that was read may lack, it reads again.
 func (a *ServiceAllocator) load(ctx context.Context) error {
-	if a.ready {
-		return nil
+	for {
+		a.mu.Lock()
+		ready, changes := a.ready, a.changes
+		a.mu.Unlock()
+		if ready {
+			return nil
+		}
+		view, err := a.store.View(ctx, 0)
+		if err != nil {
+			return fmt.Errorf("read services: %w", err)
+		}
+		if loaded, err := a.loadFrom(view, changes); loaded || err != nil {
+			return err
+		}
 	}
-	view, err := a.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("read services: %w", err)
+}
+
+// loadFrom reads what is in use in a state of the store, unless something was committed
+// since there were so many changes.
+func (a *ServiceAllocator) loadFrom(view storage.View, changes uint64) (loaded bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ready || a.changes != changes {
+		return a.ready, nil
 	}
 	err = errors.Join(loadAll(view, "services", a.take), loadAll(view, addressBucket, a.takeAddress), loadAll(view, rangeBucket, a.addRanges))
 	a.ready = err == nil
-	return err
+	return a.ready, err
 }
 
 // Admit implements resource.Admission.
 func (a *ServiceAllocator) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
+	if r.Subresource != "" {
+		return nil
+	}
+	if old, ok := r.Old.(*corev1.Service); ok {
+		r.Finish.Add(func(o resource.Outcome) { a.replaced(old, o) })
+	}
 	s, ok := r.Object.(*corev1.Service)
-	if !ok || r.Subresource != "" || r.Operation != resource.Create && r.Operation != resource.Update {
+	if !ok || r.Operation != resource.Create && r.Operation != resource.Update {
 		return nil
 	}
 	if err := a.decide(ctx); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if err := a.load(ctx); err != nil {
 		return err
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	t := &taking{a: a, service: s, key: s.Namespace + "/" + s.Name, dryRun: r.DryRun}
 	if t.old, _ = r.Old.(*corev1.Service); t.old != nil {
 		keepAllocated(s, t.old)

@@ -5,13 +5,17 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -173,4 +177,55 @@ func TestServicesWithGeneratedNamesDoNotShareAddresses(t *testing.T) {
 	if first.Spec.ClusterIP == second.Spec.ClusterIP || first.Spec.Ports[0].NodePort == second.Spec.Ports[0].NodePort {
 		t.Errorf("both have %s and %d", first.Spec.ClusterIP, first.Spec.Ports[0].NodePort)
 	}
+}
+
+// slowStore is a store whose state is read once release is closed.
+type slowStore struct {
+	AllocatorStore
+	release chan struct{}
+}
+
+func (s slowStore) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+	view, err := s.AllocatorStore.View(ctx, at)
+	<-s.release
+	return view, err
+}
+
+// TestAllocatorHoldsNoLockWhileTheStoreIsRead: what is committed meanwhile is noted.
+func TestAllocatorHoldsNoLockWhileTheStoreIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := storage.NewMemory(storage.MemoryOptions{})
+		address := &networkingv1.IPAddress{TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "IPAddress"}}
+		address.Name = "10.0.0.5"
+		value, err := json.Marshal(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: addressBucket, Name: "10.0.0.5"}, Value: value}); err != nil {
+			t.Fatal(err)
+		}
+		slow := slowStore{store, make(chan struct{})}
+		a := NewServiceAllocator(slow, netip.Prefix{}, oneID)
+		s := service("a", corev1.ServiceTypeClusterIP)
+		s.Spec.ClusterIP = "10.0.0.5"
+		admitted := make(chan error, 1)
+		go func() { admitted <- admit(a, s, nil, false) }()
+		synctest.Wait()
+		if !a.mu.TryLock() {
+			t.Fatal("the lock is held")
+		}
+		a.mu.Unlock()
+		// The state that is being read has the IPAddress; now it is deleted.
+		if _, err := store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: addressBucket, Name: "10.0.0.5"}, Expect: storage.AnyRevision}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.addressesCommitted(t.Context(), resource.Change{Object: address, Deleted: true}); err != nil {
+			t.Fatal(err)
+		}
+		close(slow.release)
+		if err := <-admitted; err != nil {
+			t.Errorf("the address of the deleted IPAddress is not free: %v", err)
+		}
+	})
 }

@@ -19,8 +19,9 @@ import (
 )
 
 // cluster is a control plane whose admission and store fail Services as their names say:
-// "refused", "held" in admission until the request ends, "full" in the store, and "lost",
-// which the store does not answer before the request ends.
+// "refused", "held" in admission until the request ends, "full" in the store, "lost",
+// which the store does not answer before the request ends, and "leaving", whose deletion
+// it does not answer.
 type cluster struct {
 	storage.Store
 	t     *testing.T
@@ -68,7 +69,10 @@ func (c *cluster) Commit(ctx context.Context, w storage.Write) (*storage.Record,
 		switch w.Key.Name {
 		case "default/full":
 			return nil, storage.ErrFull
-		case "default/lost":
+		case "default/lost", "default/leaving":
+			if w.Value != nil && w.Key.Name == "default/leaving" {
+				break // its deletion is not answered
+			}
 			c.mu.Lock()
 			c.late = append(c.late, w)
 			c.mu.Unlock()
@@ -89,8 +93,13 @@ func (c *cluster) create(ctx context.Context, name string) string {
 
 func (c *cluster) post(ctx context.Context, path, body string) string {
 	c.t.Helper()
+	return c.send(ctx, http.MethodPost, path, body)
+}
+
+func (c *cluster) send(ctx context.Context, method, path, body string) string {
+	c.t.Helper()
 	config := c.plane.RESTConfig()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, config.Host+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, config.Host+path, strings.NewReader(body))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -113,19 +122,47 @@ func (c *cluster) post(ctx context.Context, path, body string) string {
 // createAndLeave posts a Service whose client goes away once the request is held.
 func (c *cluster) createAndLeave(name string) {
 	c.t.Helper()
+	c.leave("create "+name, func(ctx context.Context) string { return c.create(ctx, name) })
+}
+
+// deleteAndLeave deletes a Service whose client goes away once the request is held.
+func (c *cluster) deleteAndLeave(name string) {
+	c.t.Helper()
+	c.leave("delete "+name, func(ctx context.Context) string {
+		return c.send(ctx, http.MethodDelete, "/api/v1/namespaces/default/services/"+name, "")
+	})
+}
+
+func (c *cluster) leave(what string, send func(ctx context.Context) string) {
+	c.t.Helper()
 	ctx, leave := context.WithCancel(c.t.Context())
 	defer leave()
 	ended := make(chan string, 1)
-	go func() { ended <- c.create(ctx, name) }()
+	go func() { ended <- send(ctx) }()
 	select {
 	case <-c.reached:
 	case answer := <-ended:
-		c.t.Fatalf("create %s: %s before it was held", name, answer)
+		c.t.Fatalf("%s: %s before it was held", what, answer)
 	}
 	leave()
 	if answer := <-ended; answer == "created" {
-		c.t.Errorf("%s was created", name)
+		c.t.Errorf("%s: it was answered", what)
 	}
+}
+
+// addressOf returns the name of the Service that 10.0.0.5 stands for.
+func (c *cluster) addressOf() string {
+	c.t.Helper()
+	rec, err := c.Get(c.t.Context(), storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: "10.0.0.5"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if rec == nil {
+		return ""
+	}
+	_, name, _ := strings.Cut(string(rec.Value), `"namespace":"default","name":"`)
+	name, _, _ = strings.Cut(name, `"`)
+	return name
 }
 
 func (c *cluster) wants(name, want string) {
@@ -198,5 +235,71 @@ func TestAllocatorKeepsWhatIsTakenWhileTheOutcomeIsUnknown(t *testing.T) {
 		if rec, err := c.Get(t.Context(), storage.Key{Bucket: "networking.k8s.io/ipaddresses", Name: "10.0.0.5"}); err != nil || rec == nil {
 			t.Errorf("no IPAddress stands for the address: %v", err)
 		}
+	})
+}
+
+func TestAllocatorGivesBackWhatServicesHadWhoseDeletionIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	t.Run("deleted", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		c.wants("leaving", "created")
+		c.deleteAndLeave("leaving")
+		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
+			t.Fatal(err)
+		}
+		c.wants("next", allocated)
+		c.touch() // the store is past the deletion
+		c.wants("next", "created")
+		if got := c.addressOf(); got != "next" {
+			t.Errorf("the IPAddress stands for %q", got)
+		}
+	})
+	t.Run("deleted, and the address is not wanted again", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		c.wants("leaving", "created")
+		c.deleteAndLeave("leaving")
+		if _, err := c.Store.Commit(t.Context(), c.late[0]); err != nil {
+			t.Fatal(err)
+		}
+		const other = `{"apiVersion":"v1","kind":"Service","metadata":{"generateName":"other-"},"spec":{"ports":[{"port":80}]}}`
+		for range 2 {
+			if got := c.post(t.Context(), "/api/v1/namespaces/default/services", other); got != "created" {
+				t.Fatal(got)
+			}
+		}
+		if got := c.addressOf(); got != "" {
+			t.Errorf("the IPAddress stands for %q", got)
+		}
+	})
+	t.Run("not deleted", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		c.wants("leaving", "created")
+		c.deleteAndLeave("leaving")
+		for range 3 {
+			c.wants("next", allocated)
+			c.touch()
+		}
+		if got := c.addressOf(); got != "leaving" {
+			t.Errorf("the IPAddress stands for %q", got)
+		}
+	})
+	t.Run("not deleted at first, and then deleted", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		c.wants("leaving", "created")
+		c.deleteAndLeave("leaving")
+		c.wants("next", allocated)
+		c.touch()
+		c.wants("next", allocated)
+		c.deleteAndLeave("leaving")
+		if _, err := c.Store.Commit(t.Context(), c.late[1]); err != nil {
+			t.Fatal(err)
+		}
+		c.wants("next", allocated)
+		c.touch()
+		c.wants("next", "created")
 	})
 }

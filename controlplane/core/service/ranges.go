@@ -20,12 +20,12 @@ import (
 
 // rangesCommitted follows what is written of ServiceCIDRs.
 func (a *ServiceAllocator) rangesCommitted(_ context.Context, change resource.Change) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if c, ok := change.Object.(*networkingv1.ServiceCIDR); ok {
-		if a.addRanges(c); change.Deleted {
-			delete(a.more, c.Name)
-		}
+		a.note(func() {
+			if a.addRanges(c); change.Deleted {
+				delete(a.more, c.Name)
+			}
+		})
 	}
 	return nil
 }

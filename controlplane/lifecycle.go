@@ -1,0 +1,201 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/kubernetesservice"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Start listens, if asked to, and runs the built-in controllers. It returns when
+// the plane is ready; ctx bounds only that. Starting twice is no error. A Stop meanwhile
+// ends it with [ErrStopped].
+func (p *Plane) Start(ctx context.Context) error {
+	select {
+	case p.changing <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("controlplane: another Start has not ended: %w", ctx.Err())
+	}
+	defer func() { <-p.changing }()
+	switch now, _ := p.life(); now {
+	case started:
+		return nil
+	case stopped:
+		return ErrStopped
+	}
+	if p.options.Listen != "" {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(p.ends, cancel)()
+		if err := p.listen(ctx); p.ends.Err() != nil {
+			return ErrStopped // what listens is closed by the Stop, or was by listen
+		} else if err != nil {
+			return err
+		}
+	}
+	p.run()
+	return nil
+}
+
+// run notes that the plane is started, and runs the controllers unless the caller steps
+// them.
+func (p *Plane) run() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = started
+	if p.options.ManualControllers {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	loop := make(chan struct{})
+	p.cancel, p.loop = cancel, loop
+	go func() {
+		defer close(loop)
+		p.stepping.Lock()
+		defer p.stepping.Unlock()
+		if err := p.runner.Run(ctx); err != nil && ctx.Err() == nil {
+			p.progress.failure.Store(&err)
+			p.options.Log.Error("the built-in controllers have stopped", "err", err)
+		}
+	}()
+}
+
+// life returns where the plane is in its life, and whether its controllers act by
+// themselves.
+func (p *Plane) life() (now state, running bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state, p.loop != nil
+}
+
+func (p *Plane) listen(ctx context.Context) (err error) {
+	if err := p.mayListen(ctx, p.options.Listen); err != nil {
+		return err
+	}
+	keys, err := p.keys()
+	if err != nil {
+		return err
+	}
+	l, err := listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.HTTPServer(), p.options.Log)
+	if err != nil {
+		return err
+	}
+	url := l.url()
+	p.listener = l
+	p.address.Store(&url)
+	defer func() {
+		if err != nil { // the address is free for another Start
+			p.listener = nil
+			p.address.Store(nil)
+			err = errors.Join(err, l.close(ctx))
+		}
+	}()
+	if err := p.self.Announce(ctx, l.net.Addr().(*net.TCPAddr)); err != nil {
+		return err
+	}
+	if err := p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy)); err != nil {
+		return err
+	}
+	p.progress.announced.Store(true)
+	return nil
+}
+
+// trust is how users of a plane show who they are.
+func trust(keys *Keys, proxy *auth.FrontProxy) kubernetesservice.Trust {
+	out := kubernetesservice.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: proxy}
+	if proxy != nil {
+		out.ProxyCA = encodeCertificates(proxy.Certificates.Authorities())
+	}
+	return out
+}
+
+// Stop ends watches, waits for the requests in flight until ctx ends, joins
+// everything that runs and closes the store. Stopping twice returns the same.
+func (p *Plane) Stop(ctx context.Context) error {
+	p.end()
+	p.changing <- struct{}{} // a Start ends now, another Stop when its context says so
+	defer func() { <-p.changing }()
+	p.mu.Lock()
+	already, loop := p.state == stopped, p.loop
+	p.state = stopped
+	p.mu.Unlock()
+	if already {
+		return p.stopped
+	}
+	if loop != nil {
+		p.cancel()
+		<-loop
+	}
+	p.list.Close()
+	p.stepping.Lock()
+	p.runner.Close()
+	p.stepping.Unlock()
+	errs := []error{p.server.Stop(ctx)}
+	p.webhooks.Close() // the requests that call them have ended
+	if p.listener != nil {
+		errs = append(errs, p.listener.close(ctx))
+	}
+	p.stopped = errors.Join(append(errs, p.closeStore())...)
+	return p.stopped
+}
+
+func (p *Plane) closeStore() error {
+	if !p.owned {
+		return nil
+	}
+	return p.store.Close()
+}
+
+// Step lets every built-in controller act once on what it sees, and returns how
+// many requests that took: 0 when all is settled. It fails with
+// [ErrControllersRun] while they act by themselves.
+func (p *Plane) Step(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Advance) }
+
+// Settle steps until nothing is left to do, under the same condition.
+func (p *Plane) Settle(ctx context.Context) (int, error) { return p.stepped(ctx, p.runner.Settle) }
+
+func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, error)) (int, error) {
+	switch now, running := p.life(); {
+	case now == stopped:
+		return 0, ErrStopped
+	case running:
+		return 0, ErrControllersRun
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ends, cancel)()
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	requests, err := step(ctx)
+	if p.ends.Err() != nil {
+		err = ErrStopped
+	}
+	return requests, err
+}
+
+// Idle waits until the built-in controllers that [Plane.Start] runs have nothing
+// left to do, and returns the revision up to which that is so. Where they act on
+// demand only, it returns the newest revision at once. What they will do when
+// time has passed does not count.
+func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
+	view, err := p.store.View(ctx, 0)
+	if err != nil {
+		return 0, fmt.Errorf("controlplane: %w", err)
+	}
+	switch now, running := p.life(); {
+	case now == stopped:
+		return 0, ErrStopped
+	case running:
+		if err := p.runner.Idle(ctx, view.Revision()); err != nil {
+			return 0, fmt.Errorf("controlplane: the built-in controllers do not come to rest: %w", err)
+		}
+	}
+	return view.Revision(), nil
+}
