@@ -62,8 +62,8 @@ func (p *Plane) roots() ([]byte, error) {
 }
 
 // authenticator finds the users of requests from the network: by what a proxy
-// says, by certificates of the plane's authority, by token, or nobody in
-// particular.
+// says, by certificates of the plane's authority, by token, or as
+// system:anonymous.
 type authenticator struct {
 	// certified asks about requests of connections that show a certificate.
 	certified   func() (auth.Authenticators, error)

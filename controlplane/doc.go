@@ -13,7 +13,7 @@
 // The zero [Options] give a plane in memory, without a socket: clients reach it
 // through [Plane.RESTConfig], whose transport calls the server directly. With a
 // data directory it keeps what it acknowledged; with an address it also serves
-// kubectl and everybody else over TLS.
+// kubectl and other clients over TLS.
 //
 // A plane serves as soon as [New] returns. [Plane.Start] adds what acts by
 // itself: the listener and the built-in controllers. A test or a simulation that

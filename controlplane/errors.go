@@ -23,5 +23,5 @@ var (
 	// be copied.
 	ErrNotForkable = errors.New("controlplane: this store cannot be forked")
 	// ErrTestKeys: the keys are the published ones for deterministic tests.
-	ErrTestKeys = errors.New("controlplane: refusing to serve with the test keys, which everybody knows: remove them and let new ones be made")
+	ErrTestKeys = errors.New("controlplane: refusing to serve with the test keys, which are public: remove them and let new ones be made")
 )

@@ -47,7 +47,7 @@ func OpenKeys(dir string) (*Keys, error) {
 }
 
 // removeHalfWritten removes what a crash has left of writing the files: private
-// keys that nobody knows of.
+// keys without a certificate.
 func removeHalfWritten(dir string) error {
 	for _, name := range []string{caKeyFile, caCertFile, accountKeyFile} {
 		left, err := filepath.Glob(filepath.Join(dir, "."+name+".*"))

@@ -48,7 +48,7 @@ type Options struct {
 	// [Controllers] are those that there are. nil: none.
 	Disable []string
 	// ManualControllers keeps Start from running the built-in controllers:
-	// whoever calls [Plane.Step] or [Plane.Settle] decides when they act.
+	// they act when [Plane.Step] or [Plane.Settle] is called.
 	ManualControllers bool
 	// Workloads makes Deployments, Jobs and their like behave as if a cluster ran
 	// them on simulated nodes. nil: they stay as they are written.
@@ -78,8 +78,8 @@ func (o Options) withDefaults() Options {
 }
 
 // Authentication says who users are, besides the holders of certificates of the
-// plane's own authority. The zero value knows the ServiceAccounts, and everybody
-// else as system:anonymous.
+// plane's own authority. The zero value knows the ServiceAccounts; all other
+// users are system:anonymous.
 type Authentication struct {
 	// Keys are the plane's secrets. nil: those in DataDir, or new ones.
 	Keys *Keys
@@ -99,7 +99,7 @@ type Authentication struct {
 	// KeySetURL is where others find /openid/v1/jwks. Empty: at the listener.
 	KeySetURL string
 	// FrontProxy authenticates requests that a proxy has authenticated. nil:
-	// nobody does.
+	// none are.
 	FrontProxy *auth.FrontProxy
 	// NoAnonymous refuses requests without credentials.
 	NoAnonymous bool

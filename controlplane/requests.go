@@ -73,7 +73,7 @@ func (p *Plane) send(ctx context.Context, r step.Request) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 300 || response.StatusCode == http.StatusNotFound && r.Method == http.MethodDelete {
-		return nil // nobody needs the answer
+		return nil // the answer is not needed
 	}
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {

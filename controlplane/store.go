@@ -43,8 +43,8 @@ func openStore(dataDir string, log *slog.Logger) (storage.Store, error) {
 	return store, nil
 }
 
-// Save writes a snapshot of everything that the plane holds. It disturbs nobody:
-// requests go on meanwhile.
+// Save writes a snapshot of everything that the plane holds. Requests
+// go on meanwhile.
 func (p *Plane) Save(ctx context.Context, w io.Writer) error { return save(ctx, p.store, w) }
 
 // Save writes a snapshot of what a data directory holds that no plane has open.

@@ -147,8 +147,8 @@ func (c *Controller) wanted(view storage.View, b *policyv1.PodDisruptionBudget, 
 	return 0, 0, nil
 }
 
-// scale adds up how many Pods those want that the Pods belong to. Pods that belong
-// to nobody do not count.
+// scale adds up how many Pods those want that the Pods belong to. Pods without
+// a controller do not count.
 func (c *Controller) scale(view storage.View, namespace string, about []*member) (sum int, err error) {
 	asked, counted := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, p := range about {

@@ -157,7 +157,7 @@ func TestCollectorRequestsFollowFromTheState(t *testing.T) {
 			w.object("a/child", "2", ownedBy("owner", "1"))
 			w.object("a/grandchild", "3", ownedBy("child", "2"))
 		}, "DELETE /api/v1/namespaces/a/configmaps/child: delete Foreground"},
-		{"owner waiting for nobody", func(w *world) {
+		{"owner without dependents", func(w *world) {
 			w.object("a/owner", "1", deleting(metav1.FinalizerDeleteDependents, "x/y"))
 		}, "PATCH /api/v1/namespaces/a/configmaps/owner: remove finalizer foregroundDeletion"},
 		{"owner does not wait for those that do not block it", func(w *world) {

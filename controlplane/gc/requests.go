@@ -65,8 +65,8 @@ func (c *Collector) orphan(view storage.View, owner item) []step.Request {
 	return out
 }
 
-// awaitDependents removes the finalizer of an owner that nobody blocks any
-// more. Those who do block it are due themselves.
+// awaitDependents removes the finalizer of an owner that no
+// dependent blocks any more. Dependents that block it are due themselves.
 func (c *Collector) awaitDependents(view storage.View, owner item) []step.Request {
 	blocked := false
 	var out []step.Request

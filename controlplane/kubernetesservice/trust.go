@@ -78,7 +78,7 @@ func (t Trust) data() (map[string]string, error) {
 		values []string
 		usual  []string // where there are none
 	}{
-		{"allowed-names", p.Names, []string{}}, // anybody
+		{"allowed-names", p.Names, []string{}}, // every name
 		{"username-headers", p.UserHeaders, []string{"X-Remote-User"}},
 		{"uid-headers", p.UIDHeaders, []string{"X-Remote-Uid"}},
 		{"group-headers", p.GroupHeaders, []string{"X-Remote-Group"}},

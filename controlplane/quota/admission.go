@@ -25,7 +25,7 @@ const bucket = "resourcequotas"
 
 // Admission refuses what would exceed a quota, and charges the quotas for what
 // it admits. It has to be the last of a chain: what comes after it and refuses
-// would leave charges that nobody used.
+// would leave charges of objects that do not exist.
 type Admission struct {
 	store  storage.Viewer
 	send   step.Sender
@@ -255,8 +255,8 @@ func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[str
 	return out, nil
 }
 
-// write stores the status of a quota as it was computed, unless somebody else
-// has written the quota since.
+// write stores the status of a quota as it was computed, unless the quota
+// was written since.
 func (a *Admission) write(ctx context.Context, c dueCharge, key storage.Key) error {
 	c.quota.TypeMeta.APIVersion, c.quota.TypeMeta.Kind = "v1", "ResourceQuota"
 	body, err := json.Marshal(c.quota)

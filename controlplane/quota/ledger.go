@@ -26,7 +26,7 @@ type Ledger struct {
 	// signal has the controller look at the charges. It is set before the first one; nil
 	// is not called.
 	signal func()
-	// pending is the number of charges, so that nobody takes the lock for none.
+	// pending is the number of charges, so that the lock is not taken for none.
 	pending atomic.Int64
 
 	mu      sync.Mutex

@@ -60,7 +60,7 @@ func (t *Tokens) KeySet() http.Handler {
 }
 
 // document answers a GET for a path, with or without a slash at its end, with a
-// document that anybody may keep for an hour.
+// document that every cache may keep for an hour.
 func (t *Tokens) document(path, media string, content func(*keyring) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.TrimSuffix(r.URL.Path, "/") != path {

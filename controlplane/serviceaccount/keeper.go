@@ -219,9 +219,9 @@ func (k *Keeper) subject(namespace string) step.Subject {
 	return step.Subject{Key: k.resource.Key(namespace, k.object)}
 }
 
-// Request returns the request that makes the object of a new namespace. Whoever
-// creates namespaces sends it before telling the client, so that the controller
-// finds nothing to do.
+// Request returns the request that makes the object of a new namespace. It is sent
+// before the creation of the namespace is answered, so that the controller finds nothing
+// to do.
 func (k *Keeper) Request(namespace string) (step.Request, error) {
 	content, err := k.content()
 	if err != nil {

@@ -213,7 +213,7 @@ func TestTokenSecretsAreFilledAndDeletedWithTheirAccount(t *testing.T) {
 	c.must("POST", accounts, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}", nil)
 	secret := "{apiVersion: v1, kind: Secret, metadata: {name: NAME, annotations: {kubernetes.io/service-account.name: ACCOUNT}}, type: kubernetes.io/service-account-token}"
 	c.must("POST", secrets, strings.NewReplacer("NAME", "kept", "ACCOUNT", "robot").Replace(secret), nil)
-	c.must("POST", secrets, strings.NewReplacer("NAME", "lost", "ACCOUNT", "nobody").Replace(secret), nil)
+	c.must("POST", secrets, strings.NewReplacer("NAME", "lost", "ACCOUNT", "missing").Replace(secret), nil)
 	c.settle()
 	if code := c.do("GET", secrets+"/lost", "", nil); code != 404 {
 		t.Errorf("the Secret of an account that there is not: %d", code)

@@ -89,7 +89,7 @@ func TestClaimsAreBoundToNamedVolumes(t *testing.T) {
 		s.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "reserved"}
 	})
 	volume("other", func(s *corev1.PersistentVolumeSpec) {
-		s.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "somebody"}
+		s.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "another"}
 	})
 	volume("classy", func(s *corev1.PersistentVolumeSpec) { s.StorageClassName = "fast" })
 	volume("small", func(s *corev1.PersistentVolumeSpec) {

@@ -120,7 +120,7 @@ func podKey(pod *corev1.Pod) storage.Key {
 	return storage.Key{Bucket: cluster.Pods, Name: pod.Namespace + "/" + pod.Name}
 }
 
-// endPod ends a Pod that is marked as deleted. One that somebody holds by a
+// endPod ends a Pod that is marked as deleted. One that is held by a
 // finalizer reports its end first.
 func (t *visit) endPod(p *cluster.Object) {
 	if !t.runs(p.Node) {

@@ -26,7 +26,7 @@
 //
 // There is one node from the start, [NodeName], with 64 CPUs, 256Gi of memory and room for 10,000
 // Pods; [Options.NoNode] leaves it out. Every node with the label [SimulatedLabel] is simulated
-// like it, once its status says that it is ready. All other nodes are somebody else's: Pods are
+// like it, once its status says that it is ready. All other nodes belong to others: Pods are
 // scheduled to them, and evicted and collected as from any node, but their status is not written.
 //
 // Pods are scheduled by the filters of kube-scheduler, with its messages: cordons, taints, node
@@ -37,13 +37,13 @@
 // preferences have no effect. Pods that fit nowhere stay Pending, say why, and are looked at again
 // when nodes, Pods, claims or namespaces change. No Pod is preempted for another.
 //
-// How simulated nodes are is up to who writes their status: nobody else changes the condition
-// Ready of any. While it is False or Unknown, the node's Pods are not run and not
+// The condition Ready of simulated nodes is what clients write: the simulation does not change
+// it. While it is False or Unknown, the node's Pods are not run and not
 // ended, and what kube-controller-manager does then is done, with its defaults but without its
 // periods of looking: taints by condition, eviction of the Pods that do not tolerate them
 // or have for as long as they do, one node of a zone every ten seconds, none while no
 // node is ready or most of a zone are not. Where it is Unknown, the Pods are said not to be ready,
-// as whoever writes that does in a cluster. Pods of a node that is deleted are
+// as the node controller of a cluster does. Pods of a node that is deleted are
 // collected 40 seconds later; the node of the start registers again when it is deleted. The Lease of a
 // simulated node that is ready holds for an hour and is renewed every 15 minutes. Nodes of others of
 // which neither a Lease nor a heartbeat is seen for 50 seconds become Unknown, as in a cluster.
@@ -72,8 +72,8 @@ import (
 // NodeName is the name of the node that is simulated from the start.
 const NodeName = cluster.NodeName
 
-// SimulatedLabel, with the value "true", marks the nodes that are simulated. Nodes without it
-// are somebody else's, who runs their Pods.
+// SimulatedLabel, with the value "true", marks the nodes that are simulated. The Pods
+// of nodes without it are run by others.
 const SimulatedLabel = cluster.SimulatedLabel
 
 // Options of a simulated cluster. The zero value is one where all goes well.
@@ -81,8 +81,8 @@ type Options struct {
 	// Outcomes script what becomes of Pods; the first one that selects a Pod
 	// decides. Default: Pods of Jobs complete, all others become ready, at once.
 	Outcomes []Outcome
-	// NoNode leaves out the node that is simulated from the start: Pods wait until somebody
-	// creates nodes.
+	// NoNode leaves out the node that is simulated from the start: Pods wait until nodes
+	// are created.
 	NoNode bool
 	// LoadBalancers is the range of the addresses of Services whose type is LoadBalancer, and
 	// whose loadBalancerClass is not set. Nothing listens there. Default: 203.0.113.0/24, which is for
@@ -359,7 +359,7 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	return t.Requests
 }
 
-// defers reports whether Services and Events wait for the next step, so that nobody
+// defers reports whether Services and Events wait for the next step, so that no request
 // waits for them: that is so while there is something else to do that succeeds, but not for
 // ever.
 func (c *Controller) defers(t *visit) bool {

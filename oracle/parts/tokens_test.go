@@ -107,7 +107,7 @@ func newBench(t testing.TB) *bench {
 		b.signers = append(b.signers, must(key, err))
 	}
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	b.signers = slices.Insert(b.signers, 0, must(key, err)) // the last one is nobody's
+	b.signers = slices.Insert(b.signers, 0, must(key, err)) // the first one is of no plane
 
 	known := b.signers[:len(b.signers)-1]
 	a := accounts{storage.NewMemory(storage.MemoryOptions{}), t}

@@ -272,7 +272,7 @@ func (s *Server) Stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// freePorts returns ports that nobody listened on a moment ago.
+// freePorts returns ports that were free a moment ago.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

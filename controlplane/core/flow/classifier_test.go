@@ -76,7 +76,7 @@ func TestClassifierFollowsTheStore(t *testing.T) {
 	want("it is for others", "s-mine", "l-workload-low")
 	steptest.Put(t, store, storage.Key{Bucket: schemas, Name: "mine"}, nil)
 	want("a schema goes", "s-global-default", "l-global-default")
-	asked.User = &auth.User{Name: "nobody"}
+	asked.User = &auth.User{Name: "other"}
 	want("nothing matches", "s-catch-all", "l-catch-all")
 	if err := store.Close(); err != nil {
 		t.Fatal(err)

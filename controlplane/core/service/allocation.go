@@ -150,7 +150,7 @@ func (t *taking) release(f *valid.Field) {
 	}
 }
 
-// infer takes families that nobody has named from addresses.
+// infer takes families that are not named from addresses.
 func (t *taking) infer(f *valid.Field, own corev1.IPFamily) {
 	s, list := &t.service.Spec, f.Child("clusterIPs")
 	for i, ip := range s.ClusterIPs {

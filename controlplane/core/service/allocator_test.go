@@ -87,7 +87,7 @@ func TestAllocatorKeepsNothingForDryRuns(t *testing.T) {
 	a := NewServiceAllocator(storage.NewMemory(storage.MemoryOptions{}), netip.Prefix{}, oneID)
 	for range 2 {
 		s := service("a", corev1.ServiceTypeClusterIP)
-		if err := admit(a, s, nil, true); err != nil || s.Spec.ClusterIP != "10.0.0.0" { // which nobody can have
+		if err := admit(a, s, nil, true); err != nil || s.Spec.ClusterIP != "10.0.0.0" { // which no Service can have
 			t.Errorf("address %q: %v", s.Spec.ClusterIP, err)
 		}
 	}

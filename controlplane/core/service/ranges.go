@@ -31,7 +31,7 @@ func (a *ServiceAllocator) rangesCommitted(_ context.Context, change resource.Ch
 }
 
 // addRanges takes what a ServiceCIDR offers: nothing while it is being deleted or
-// said not to be ready. One that nobody says anything of is (KEP-1880).
+// said not to be ready. One without that condition is ready (KEP-1880).
 func (a *ServiceAllocator) addRanges(c *networkingv1.ServiceCIDR) {
 	delete(a.more, c.Name)
 	for _, condition := range c.Status.Conditions {

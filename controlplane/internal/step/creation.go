@@ -28,7 +28,7 @@ type Creation struct {
 	Generation int
 	// Labels and Annotations are JSON objects, Finalizers are a JSON array, or empty.
 	Labels, Annotations, Finalizers string
-	// Manager owns Fields, a JSON object; empty if nobody owns any.
+	// Manager owns Fields, a JSON object; empty if none are owned.
 	Manager, Fields string
 	// Entries are further members of managedFields, each after a comma, or empty.
 	Entries string

@@ -20,7 +20,7 @@ type outbox struct {
 
 	isSpread bool
 	own      []int   // the rest of the lane that the first sender is in
-	lanes    [][]int // those that nobody has taken
+	lanes    [][]int // those that no sender has taken
 }
 
 // take returns the positions of the requests that a sender sends next, in that

@@ -35,7 +35,7 @@ type Runner struct {
 	// mu guards what Idle and the senders share with Run.
 	mu     sync.Mutex
 	idleAt storage.Revision // up to which nothing is left to do
-	rested chan struct{}    // closed when idleAt moves; nil while nobody waits
+	rested chan struct{}    // closed when idleAt moves; nil while no call waits
 	wake   func()           // ends the waiting that began last; nil before the first one
 	signal bool             // whether the next waiting ends at once
 }

@@ -38,8 +38,8 @@ type Controller interface {
 	// snapshot is looked at again.
 	Reset(view storage.View)
 	// Concerns reports whether a committed write may change the index, or make
-	// anything due; if not, it is not observed. Most writes concern nobody: it is
-	// asked by whoever writes, with the store locked, and has to tell quickly,
+	// anything due; if not, it is not observed. Most writes concern no controller. It is
+	// called for every write, with the store locked, and has to return quickly,
 	// from what the controller has observed, without changing or waiting for
 	// anything.
 	Concerns(event storage.Event) bool

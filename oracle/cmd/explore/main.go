@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command explore asks both servers what nobody wrote down: it takes the objects of
+// Command explore compares both servers beyond the conversations: it takes the objects of
 // the conversations, changes them at random (guided by kube-apiserver's own
 // schemas), sends each to kube-apiserver and to Steer, and prints where the answers
 // are not alike, grouped by what differs.

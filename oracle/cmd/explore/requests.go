@@ -381,7 +381,7 @@ func (c *talk) redefine() {
 	c.say("GET "+c.collection(version)+"?limit=1\nAccept: application/json;as=Table;v=v1;g=meta.k8s.io\n@until ~"+mark+"\n@setup\n@capture rv0 = metadata.resourceVersion\n@capture rv = metadata.resourceVersion\n", nil)
 }
 
-// odd is what nobody should send.
+// odd is a request that clients should not send.
 func (c *talk) odd() {
 	version, name := c.version(), c.name()
 	object := c.object(version, name)

@@ -108,7 +108,7 @@ func pointer(path string) string {
 	return strings.NewReplacer("[", "/", "]", "", ".", "/").Replace(path)
 }
 
-// apply is a server-side apply by somebody else.
+// apply is a server-side apply by another manager.
 func (m *mutator) apply(from seed, path string) *request {
 	body, how := m.fragment(from)
 	body["apiVersion"], body["kind"] = from.body["apiVersion"], from.body["kind"]
@@ -119,7 +119,7 @@ func (m *mutator) apply(from seed, path string) *request {
 	return &request{method: "PATCH", target: target, header: "Content-Type: application/apply-patch+yaml", body: body, how: append(how, "apply")}
 }
 
-// strict is a creation with a field that nobody knows.
+// strict is a creation with an unknown field.
 func (m *mutator) strict(from seed, _ string) *request {
 	body := clone(from.body).(map[string]any)
 	r := &request{method: "POST", target: from.creation(), body: body, how: []string{"unknown fields"}}

@@ -57,8 +57,8 @@ func Buckets() []string {
 // NodeName is the name of the simulated node.
 const NodeName = "steer-node"
 
-// SimulatedLabel, with the value "true", marks the nodes whose Pods are run. Those of others
-// are left to whoever made the node.
+// SimulatedLabel, with the value "true", marks the nodes whose Pods are run. Those of
+// other nodes are left alone.
 const SimulatedLabel = "steer.dev/simulated"
 
 // NodeKey is the key of the simulated node.
@@ -145,7 +145,7 @@ type Object struct {
 	Owner    Owner
 
 	// Selects are the labels of the Pods of a Service. Balanced ones want an address of a load
-	// balancer from whoever has some; Ingress is the first address that one has.
+	// balancer; Ingress is the first address that one has.
 	Selects  map[string]string
 	Balanced bool
 	Ingress  string
