@@ -107,7 +107,7 @@ func (k *Keys) withAccounts() (*Keys, error) {
 }
 
 // testKeysName is the common name that gives the test keys away.
-const testKeysName = "steer test authority, known to everybody"
+const testKeysName = "steer test authority, with public keys"
 
 // TestKeys returns the same keys every time. They are for deterministic runs
 // inside one process; a plane with a listener refuses them.

@@ -48,7 +48,7 @@ func (c *checker) client(config *apiextensions.WebhookClientConfig, at *field.Pa
 	default:
 		c.errs = append(c.errs, WebhookURL(at.Child("url"), *config.URL)...)
 	}
-	if len(config.CABundle) > 0 && !c.forgive.caBundle {
+	if len(config.CABundle) > 0 && !c.ratchet.caBundle {
 		c.errs = append(c.errs, CABundle(at.Child("caBundle"), config.CABundle)...)
 	}
 }
@@ -67,7 +67,7 @@ func (c *checker) reviews(versions []string, at *field.Path) {
 			c.invalid(at.Index(i), v, problem)
 		}
 	}
-	if !c.forgive.reviews && !slices.ContainsFunc(versions, isReview) {
+	if !c.ratchet.reviews && !slices.ContainsFunc(versions, isReview) {
 		c.invalid(at, versions, "must include at least one of v1, v1beta1")
 	}
 }

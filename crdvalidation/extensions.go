@@ -28,7 +28,7 @@ func (w *schemaWalk) extensions(s *apiextensions.JSONSchemaProps, at *field.Path
 	if s.XListType != nil {
 		if s.Type != "array" {
 			w.wrongType(s, at, "must be array if x-kubernetes-list-type is specified")
-		} else if keyword := granularItem(s); keyword != "" && !w.forgive.granular {
+		} else if keyword := granularItem(s); keyword != "" && !w.ratchet.granular {
 			// The value in the error is that of the list type, also if the map type is
 			// wrong.
 			w.invalid(at.Child("items", keyword), s.Items.Schema.XListType, "must be atomic as item of a list with x-kubernetes-list-type=set")
@@ -36,7 +36,7 @@ func (w *schemaWalk) extensions(s *apiextensions.JSONSchemaProps, at *field.Path
 		supported(w.checker, at.Child("x-kubernetes-list-type"), *s.XListType, "atomic", "set", "map")
 	}
 	w.listMap(s, at)
-	if !w.forgive.keys {
+	if !w.ratchet.keys {
 		w.errs = append(w.errs, looseKeys(s, at)...)
 	}
 }

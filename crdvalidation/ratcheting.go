@@ -16,9 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// forgiveness lists the errors that an update may have because the old definition has
+// ratcheting lists the errors that an update may have because the old definition has
 // them. The zero value allows none.
-type forgiveness struct {
+type ratcheting struct {
 	// old is the old spec, if there is one.
 	old *apiextensions.CustomResourceDefinitionSpec
 	// established definitions cannot change scope and kind.
@@ -47,9 +47,9 @@ type forgiveness struct {
 	known     expressions
 }
 
-// forgivenessOf returns the errors that an update of old may have.
-func forgivenessOf(crd, old *apiextensions.CustomResourceDefinition) forgiveness {
-	f := forgiveness{
+// ratchetingOf returns the errors that an update of old may have.
+func ratchetingOf(crd, old *apiextensions.CustomResourceDefinition) ratcheting {
+	f := ratcheting{
 		old:         &old.Spec,
 		established: apiextensions.IsCRDConditionTrue(old, apiextensions.Established),
 		missing:     lacksSchema(&old.Spec),
@@ -71,7 +71,7 @@ func forgivenessOf(crd, old *apiextensions.CustomResourceDefinition) forgiveness
 }
 
 // compare finds the unchanged versions.
-func (f *forgiveness) compare(crd, old *apiextensions.CustomResourceDefinition) {
+func (f *ratcheting) compare(crd, old *apiextensions.CustomResourceDefinition) {
 	crowded := func(now, before []apiextensions.SelectableField) bool {
 		return len(before) > maxSelectable && equality.Semantic.DeepEqual(now, before)
 	}
@@ -98,7 +98,7 @@ func (f *forgiveness) compare(crd, old *apiextensions.CustomResourceDefinition) 
 }
 
 // see records the errors in a node of an old schema, and its rules.
-func (f *forgiveness) see(s *apiextensions.JSONSchemaProps) {
+func (f *ratcheting) see(s *apiextensions.JSONSchemaProps) {
 	f.types = f.types || s.Type != "" && !slices.Contains(jsonTypes(), s.Type)
 	f.granular = f.granular || granularItem(s) != ""
 	f.keys = f.keys || len(looseKeys(s, nil)) > 0

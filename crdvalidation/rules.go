@@ -75,7 +75,7 @@ func (w *schemaWalk) rules(s *apiextensions.JSONSchemaProps, in *field.Path, p p
 		return
 	}
 	results, err := cel.Compile(typed.schema, typed.decl, celconfig.PerCallLimit,
-		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), w.forgive.known)
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), w.ratchet.known)
 	if err != nil {
 		fail(field.InternalError(at, err))
 		return
@@ -115,8 +115,8 @@ const (
 	maxTotalCost = 100_000_000
 	// notable is the least cost that is listed if the total is too high.
 	notable = maxTotalCost / 100
-	// culprits is how many rules are listed at most.
-	culprits = 4
+	// maxListed is how many rules are listed at most.
+	maxListed = 4
 )
 
 // costs of all rules of one schema.
@@ -150,7 +150,7 @@ func (c *costs) add(at *field.Path, cost uint64) {
 		i = len(c.worst)
 	}
 	c.worst = slices.Insert(c.worst, i, ruleCost{at, cost})
-	c.worst = c.worst[:min(len(c.worst), culprits)]
+	c.worst = c.worst[:min(len(c.worst), maxListed)]
 }
 
 // total validates the cost of all rules of a schema together.

@@ -95,7 +95,7 @@ func (c *checker) structure(s *apiextensions.JSONSchemaProps, at *field.Path) (*
 	}
 	errs := schema.ValidateStructural(at, ss)
 	if len(errs) == 0 {
-		errs, err = defaulting.ValidateDefaults(c.ctx, at, ss, true, !c.forgive.unpruned)
+		errs, err = defaulting.ValidateDefaults(c.ctx, at, ss, true, !c.ratchet.unpruned)
 		if err != nil {
 			c.invalid(at, "", err.Error())
 			return nil, nil
@@ -162,7 +162,7 @@ func (w *schemaWalk) node(s *apiextensions.JSONSchemaProps, at *field.Path, p po
 
 // keywords validates those that structural schemas do not have.
 func (w *schemaWalk) keywords(s *apiextensions.JSONSchemaProps, at *field.Path, p position) {
-	if s.Type != "" && !w.forgive.types {
+	if s.Type != "" && !w.ratchet.types {
 		supported(w.checker, at.Child("type"), s.Type, jsonTypes()...)
 	}
 	if s.Default != nil && p.noDefaults != "" {

@@ -49,7 +49,7 @@ func (c *checker) selectable(fields []apiextensions.SelectableField, in *apiexte
 		}
 		distinct.Insert(found.String())
 	}
-	if distinct.Len() > maxSelectable && !c.forgive.crowded.Has(version) {
+	if distinct.Len() > maxSelectable && !c.ratchet.crowded.Has(version) {
 		c.errs = append(c.errs, field.TooMany(list, distinct.Len(), maxSelectable))
 	}
 }

@@ -27,7 +27,7 @@ func (c *checker) spec(spec *apiextensions.CustomResourceDefinitionSpec) {
 	if f.defaults && preserves(spec) {
 		c.invalid(at.Child("preserveUnknownFields"), true, "must be false in order to use defaults in the schema")
 	}
-	mustBeStructural := !c.forgive.unstructured || !preserves(spec) || f.defaults || f.extensions
+	mustBeStructural := !c.ratchet.unstructured || !preserves(spec) || f.defaults || f.extensions
 	c.versions(spec, mustBeStructural, at)
 
 	for _, n := range []struct{ field, value string }{
@@ -73,14 +73,14 @@ func (c *checker) group(group string, at *field.Path) {
 // missingSchemas requires a schema per version, or, if some were missing before, for
 // versions that would prune everything without one.
 func (c *checker) missingSchemas(spec *apiextensions.CustomResourceDefinitionSpec, at *field.Path) {
-	if hasSchema(spec.Validation) || c.forgive.missing && preserves(spec) {
+	if hasSchema(spec.Validation) || c.ratchet.missing && preserves(spec) {
 		return
 	}
 	for i := range spec.Versions {
 		v, where := &spec.Versions[i], at.Index(i).Child("schema", "openAPIV3Schema")
 		switch {
 		case hasSchema(v.Schema):
-		case !c.forgive.missing:
+		case !c.ratchet.missing:
 			c.required(where, "")
 		case v.Served:
 			c.required(where, "because otherwise all fields are pruned")
@@ -118,7 +118,7 @@ func (c *checker) version(v *apiextensions.CustomResourceDefinitionVersion, rule
 	for _, problem := range deprecationProblems(v) {
 		c.invalid(at.Child("deprecationWarning"), v.DeprecationWarning, problem)
 	}
-	rules.costly = c.forgive.unchanged.Has(v.Name)
+	rules.costly = c.ratchet.unchanged.Has(v.Name)
 	c.validation(v.Schema, rules, at.Child("schema"))
 	c.subresources(v.Subresources, at.Child("subresources"))
 	c.columns(v.AdditionalPrinterColumns, at)
@@ -138,7 +138,7 @@ func (c *checker) common(spec *apiextensions.CustomResourceDefinitionSpec, mustB
 		return hasStatus(v.Subresources)
 	})
 	c.validation(spec.Validation, schemaRules{
-		structural: mustBeStructural, status: status, costly: c.forgive.unchanged.Has(spec.Version),
+		structural: mustBeStructural, status: status, costly: c.ratchet.unchanged.Has(spec.Version),
 	}, at.Child("validation"))
 	c.subresources(spec.Subresources, at.Child("subresources"))
 	c.columns(spec.AdditionalPrinterColumns, at)
@@ -195,7 +195,7 @@ func deprecationProblems(v *apiextensions.CustomResourceDefinitionVersion) (prob
 
 // immutable validates the fields that an update cannot change.
 func (c *checker) immutable(spec *apiextensions.CustomResourceDefinitionSpec) {
-	old := c.forgive.old
+	old := c.ratchet.old
 	if old == nil {
 		return
 	}
@@ -203,7 +203,7 @@ func (c *checker) immutable(spec *apiextensions.CustomResourceDefinitionSpec) {
 	same := func(now, before any, at *field.Path) {
 		c.errs = append(c.errs, validation.ValidateImmutableField(now, before, at)...)
 	}
-	if c.forgive.established {
+	if c.ratchet.established {
 		same(spec.Scope, old.Scope, at.Child("scope"))
 		same(spec.Names.Kind, old.Names.Kind, at.Child("names", "kind"))
 	}

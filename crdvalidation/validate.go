@@ -17,7 +17,7 @@ import (
 // Validate validates a new definition, in the internal form that its conversion from v1
 // makes. The context bounds the evaluation of rules on defaults.
 func Validate(ctx context.Context, crd *apiextensions.CustomResourceDefinition) field.ErrorList {
-	c := checker{ctx: ctx, forgive: forgiveness{caBundle: true}}
+	c := checker{ctx: ctx, ratchet: ratcheting{caBundle: true}}
 	c.name(crd)
 	c.definition(crd)
 	c.approval(crd, nil)
@@ -27,7 +27,7 @@ func Validate(ctx context.Context, crd *apiextensions.CustomResourceDefinition) 
 
 // ValidateUpdate validates a definition that replaces another.
 func ValidateUpdate(ctx context.Context, crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
-	c := checker{ctx: ctx, forgive: forgivenessOf(crd, old)}
+	c := checker{ctx: ctx, ratchet: ratchetingOf(crd, old)}
 	c.definition(crd)
 	c.approval(crd, old)
 	if !preserves(&old.Spec) {
@@ -47,7 +47,7 @@ func ValidateStatusUpdate(crd *apiextensions.CustomResourceDefinition) field.Err
 type checker struct {
 	ctx     context.Context
 	errs    field.ErrorList
-	forgive forgiveness
+	ratchet ratcheting
 }
 
 func (c *checker) invalid(at *field.Path, value any, detail string) {

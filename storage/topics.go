@@ -15,8 +15,8 @@ import (
 // namespaces.
 type topics struct {
 	byPrefix map[string]*topic
-	// choosy are topics with a WakeOn filter, of one cursor each.
-	choosy []*topic
+	// filtered are topics with a WakeOn filter, of one cursor each.
+	filtered []*topic
 }
 
 // topic is the group of waiting cursors of one prefix.
@@ -46,7 +46,7 @@ type wake struct {
 func (ts *topics) join(prefix string, wakeOn func(Event) bool, last, dropped Revision) *topic {
 	if wakeOn != nil {
 		t := &topic{prefix: prefix, wakeOn: wakeOn, cursors: 1, last: last, dropped: dropped}
-		ts.choosy = append(ts.choosy, t)
+		ts.filtered = append(ts.filtered, t)
 		return t
 	}
 	prefix = prefix[:strings.LastIndexByte(prefix, '/')+1]
@@ -67,7 +67,7 @@ func (ts *topics) leave(t *topic) {
 	switch {
 	case t.cursors > 0:
 	case t.wakeOn != nil:
-		ts.choosy = slices.DeleteFunc(ts.choosy, func(other *topic) bool { return other == t })
+		ts.filtered = slices.DeleteFunc(ts.filtered, func(other *topic) bool { return other == t })
 	default:
 		delete(ts.byPrefix, t.prefix)
 	}
@@ -76,7 +76,7 @@ func (ts *topics) leave(t *topic) {
 // of yields the topics that follow a name.
 func (ts *topics) of(name string) iter.Seq[*topic] {
 	return func(yield func(*topic) bool) {
-		for _, t := range ts.choosy {
+		for _, t := range ts.filtered {
 			if strings.HasPrefix(name, t.prefix) && !yield(t) {
 				return
 			}
@@ -118,7 +118,7 @@ func (ts *topics) wakeAll() {
 	for _, t := range ts.byPrefix {
 		t.fire(t.last)
 	}
-	for _, t := range ts.choosy {
+	for _, t := range ts.filtered {
 		t.fire(t.last)
 	}
 }

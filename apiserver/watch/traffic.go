@@ -20,11 +20,11 @@ const (
 	maxPause       = 50 * time.Millisecond
 	// span is how long events are counted for one measurement of the rate.
 	span = 100 * time.Millisecond
-	// mostVain is how often in a row a watch may wait for a single event; then it stops
+	// mostSingle is how often in a row a watch may wait for a single event; then it stops
 	// waiting for a while. Where two or three events come in a pause, every fourth
 	// brings only one.
-	mostVain = 8
-	haste    = time.Second
+	mostSingle = 8
+	noPauseFor = time.Second
 )
 
 // Traffic measures how many events all watches of a server are sent, and returns until
@@ -67,12 +67,12 @@ func (t *Traffic) sent(now time.Time, events int) time.Time {
 // Pace is the state of one watch in the traffic. Its zero value is ready; it is for one
 // goroutine at a time.
 type Pace struct {
-	// paused is set if the watch waited before it sends next; vain counts how often in
+	// paused is set if the watch waited before it sends next; single counts how often in
 	// a row it did so for a single event.
 	paused bool
-	vain   int
-	// hasty is until when it does not wait.
-	hasty time.Time
+	single int
+	// atOnceUntil is the end of the time in which it does not wait.
+	atOnceUntil time.Time
 }
 
 // Sent counts events that the watch has just sent, and returns when it looks for more,
@@ -83,13 +83,13 @@ func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Time {
 	moment := t.sent(now, events)
 	switch {
 	case events > 1:
-		p.vain = 0
+		p.single = 0
 	case p.paused && events == 1:
-		if p.vain++; p.vain == mostVain {
-			p.vain, p.hasty = 0, now.Add(haste)
+		if p.single++; p.single == mostSingle {
+			p.single, p.atOnceUntil = 0, now.Add(noPauseFor)
 		}
 	}
-	if now.Before(p.hasty) {
+	if now.Before(p.atOnceUntil) {
 		moment = time.Time{}
 	}
 	p.paused = !moment.IsZero()

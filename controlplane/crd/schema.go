@@ -53,7 +53,7 @@ type Schema struct {
 	openapi    func() *spec.Schema
 	validators func() (*validators, error)
 	features   func() features
-	tidy       func() *tidy
+	defaulted  func() *defaulted
 }
 
 // features tells which parts of a schema some objects have to be walked for.
@@ -62,8 +62,8 @@ type features struct{ embeds, defaults, lists bool }
 // validators check values against the schema.
 type validators struct {
 	object validation.SchemaValidator
-	// plainObject and plainStatus spare most objects the validators above.
-	plainObject, plainStatus *plain
+	// quickObject and quickStatus spare most objects the validators above.
+	quickObject, quickStatus *quickSchema
 	// status checks the value of the status field; nil when it has no schema.
 	status validation.SchemaValidator
 }
@@ -131,7 +131,7 @@ func newSchema(in *v1.CustomResourceValidation) (*Schema, error) {
 	s.rules = sync.OnceValue(s.buildRules)
 	s.validators = sync.OnceValues(s.buildValidators)
 	s.features = sync.OnceValue(s.findFeatures)
-	s.tidy = sync.OnceValue(s.buildTidy)
+	s.defaulted = sync.OnceValue(s.buildDefaulted)
 	return s, nil
 }
 
@@ -173,12 +173,12 @@ func (s *Schema) findFeatures() features {
 	return found
 }
 
-func (s *Schema) buildTidy() *tidy {
+func (s *Schema) buildDefaulted() *defaulted {
 	structural, err := s.structural()
 	if err != nil {
 		return nil
 	}
-	return newTidy(structural, true)
+	return newDefaulted(structural, true)
 }
 
 // OpenAPI returns the schema as OpenAPI v3 has it, nil without one. It is
@@ -206,14 +206,14 @@ func (s *Schema) buildValidators() (*validators, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &validators{object: object, plainObject: newPlain(objectSchema)}
+	v := &validators{object: object, quickObject: newQuickSchema(objectSchema)}
 	if s.props != nil {
 		if status, ok := s.props.Properties["status"]; ok {
 			var statusSchema *spec.Schema
 			if v.status, statusSchema, err = validation.NewSchemaValidator(&status); err != nil {
 				return nil, err
 			}
-			v.plainStatus = newPlain(statusSchema)
+			v.quickStatus = newQuickSchema(statusSchema)
 		}
 	}
 	return v, nil

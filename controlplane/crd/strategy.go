@@ -76,8 +76,8 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 	metadata, hasMeta := content["metadata"].(map[string]any)
 	canonical := hasMeta && canonicalMeta(metadata)
 	// The schema says nothing of what claims to be of another kind; it is refused later.
-	tidy := s.schema.tidy().recognisesObject(content) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
-	if (!canonical || !tidy || s.schema.features().embeds) && resource.DecodeMembers(content) {
+	unchanged := s.schema.defaulted().recognisesObject(content) || kind != s.kind.Kind || !strings.HasPrefix(apiVersion, s.kind.Group+"/")
+	if (!canonical || !unchanged || s.schema.features().embeds) && resource.DecodeMembers(content) {
 		defer resource.EncodeMembers(content)
 	}
 	if !canonical {
@@ -86,7 +86,7 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 			return nil, err
 		}
 	}
-	if !tidy {
+	if !unchanged {
 		unknown = append(unknown, pruning.PruneWithOptions(content, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(content, structural)
 	}
@@ -111,7 +111,7 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 			return nil, err
 		}
 	}
-	if defaults && !tidy && s.schema.features().defaults {
+	if defaults && !unchanged && s.schema.features().defaults {
 		defaulting.Default(content, structural)
 	}
 	return unknown, nil
@@ -194,7 +194,7 @@ func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field
 	var errs field.ErrorList
 	var before map[string]any
 	var correlated *common.CorrelatedObject
-	accepted := v.plainObject.acceptsContent(content)
+	accepted := v.quickObject.acceptsContent(content)
 	if accepted && s.simple() {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (s statusStrategy) Validate(ctx context.Context, obj, old resource.Object) 
 	accepted := true
 	if status, ok := content["status"]; ok && v.status != nil {
 		raw, ok := resource.EncodeValue(status)
-		accepted = ok && v.plainStatus.accepts(raw)
+		accepted = ok && v.quickStatus.accepts(raw)
 	}
 	if accepted && s.simple() {
 		return nil

@@ -42,7 +42,7 @@ const (
 	dialTimeout = 10 * time.Second
 	// answerTimeout is how long a kubelet may take until its answer begins.
 	answerTimeout = 30 * time.Second
-	// maxErrorBytes are read of an answer that says what is wrong.
+	// maxErrorBytes are read of an error of a kubelet.
 	maxErrorBytes = 10 << 10
 )
 
@@ -141,7 +141,7 @@ type Target struct {
 	// Path on the kubelet, and its Query.
 	Path  string
 	Query url.Values
-	// What is asked for, such as "pods/log" of the Pod Name.
+	// What is the subresource, such as "pods/log", of the Pod Name.
 	What, Name string
 }
 
@@ -195,7 +195,7 @@ func (f *flushing) Write(b []byte) (int, error) {
 	return n, f.control.Flush()
 }
 
-// check returns what a kubelet says that does not do what it is asked for.
+// check returns the error of an answer that is no success.
 func (t *Target) check(r *http.Response) error {
 	if r.StatusCode >= 200 && r.StatusCode <= 206 {
 		return nil

@@ -42,8 +42,8 @@ type Admission struct {
 	// Patience is for how long after the creation of a namespace a Pod waits for
 	// its default account. 0: not at all.
 	Patience time.Duration
-	// Known remembers accounts that were read; nil: none.
-	Known *Known
+	// Cache keeps accounts that were read. nil: none.
+	Cache *AccountCache
 }
 
 var (
@@ -143,7 +143,7 @@ func (a Admission) account(ctx context.Context, namespace, name string) (*corev1
 	if err != nil {
 		return nil, err
 	}
-	if account := a.Known.version(rec); account != nil { // without a view, for which the next write would pay
+	if account := a.Cache.version(rec); account != nil { // without a view, for which the next write would pay
 		return account, nil
 	}
 	view, err := a.Store.View(ctx, 0)
@@ -152,7 +152,7 @@ func (a Admission) account(ctx context.Context, namespace, name string) (*corev1
 	}
 	for {
 		var account *corev1.ServiceAccount
-		if account, err = a.Known.read(view, namespace, name); err == nil {
+		if account, err = a.Cache.read(view, namespace, name); err == nil {
 			return account, nil
 		}
 		if name != DefaultName || a.Patience == 0 {

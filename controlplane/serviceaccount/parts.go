@@ -35,7 +35,7 @@ func (t *Tokens) Part(d part.Deps, keySet func() string) part.Part {
 // Plugin returns the admission plugin ServiceAccount. kept tells that a controller makes
 // the ServiceAccount "default" of new namespaces.
 func Plugin(d part.Deps, kept bool) part.Part {
-	a := Admission{Store: d.Store, Suffix: d.Entropy.Suffix, Known: &Known{}}
+	a := Admission{Store: d.Store, Suffix: d.Entropy.Suffix, Cache: &AccountCache{}}
 	if kept {
 		a.Patience = Settling
 	}
@@ -47,7 +47,7 @@ func Plugin(d part.Deps, kept bool) part.Part {
 //
 // A request that is not carried out does not fail the creation of the namespace: the
 // controller sends it again.
-func (k *Keeper) Part(d part.Deps) part.Part {
+func (k *NamespaceObject) Part(d part.Deps) part.Part {
 	out := part.Controller(k)
 	out.Extend = []part.Extension{{Resource: namespaces, Committed: func(ctx context.Context, change resource.Change) error {
 		ns, ok := change.Object.(*corev1.Namespace)

@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package device has the kinds of devices that Pods claim.
+// Package device serves the kinds of dynamic resource allocation: DeviceClass,
+// ResourceClaim, ResourceClaimTemplate and ResourceSlice.
 package device
 
 import (

@@ -164,7 +164,7 @@ func checkNodes(f *valid.Field, s *resourcev1.ResourceSliceSpec) {
 	checkOne(f, chosen(f, "perDeviceNodeSelection", s.PerDeviceNodeSelection, set), one, one+", but multiple fields are set")
 }
 
-// checkOne says what is wrong where none or several of some fields are set.
+// checkOne checks that exactly one of some fields is set.
 func checkOne(f *valid.Field, set []string, none, several string) {
 	switch len(set) {
 	case 0:

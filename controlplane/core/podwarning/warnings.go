@@ -1,8 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podwarning tells what is accepted in Pods and in templates of Pods, and not
-// meant.
+// Package podwarning returns the warnings about a Pod ([OfPod]) or a template of Pods
+// ([OfTemplate]): fields that are valid but deprecated, without effect, or probably a
+// mistake.
 package podwarning
 
 import (
@@ -258,7 +259,7 @@ func (w *warner) lists(s *corev1.PodSpec) {
 	}
 }
 
-// fraction warns of a part of a byte; the path of the list is asked for when there is one.
+// fraction warns of a part of a byte; the path is made for a warning alone.
 func (w *warner) fraction(list corev1.ResourceList, name corev1.ResourceName, at func() *field.Path) {
 	if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
 		w.say(at().Key(string(name)), "fractional byte value %q is invalid, must be an integer", q.String())
@@ -314,8 +315,8 @@ func (w *warner) containers(s *corev1.PodSpec, annotations map[string]string) {
 	})
 }
 
-// repeats tells of variables whether one before them has the same name; it is asked in
-// their order.
+// repeats returns a function that reports whether a variable has the name of one before
+// it. It is called for each variable in order.
 func repeats(env []corev1.EnvVar) func(i int) bool {
 	const few = 16
 	if len(env) <= few {

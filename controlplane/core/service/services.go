@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package service has Services, and the kinds that tell where they are and where their
-// Pods are, the allocation of their addresses and ports, and the controller of the ranges
-// that those come from.
+// Package service serves Services, Endpoints, EndpointSlices, IPAddresses and
+// ServiceCIDRs, allocates the cluster IPs and node ports of Services, and runs the
+// controller of ServiceCIDRs.
 package service
 
 import (

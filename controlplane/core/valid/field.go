@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Field is a place in an object, and collects what is wrong there. Where nothing
-// is wrong it costs nothing: paths are written out for errors alone.
+// Field is a field of an object, and collects its errors. Without errors it allocates
+// nothing: paths are made for errors alone.
 //
 // Methods with a name are about the child of that name, with an empty name about
 // the field itself. A Field is used by one goroutine, and not after the one that
@@ -34,10 +34,10 @@ const (
 	entry // of a map
 )
 
-// Root is an object of which errs takes what is wrong.
+// Root is an object whose errors are added to errs.
 func Root(errs *field.ErrorList) Field { return Field{errs: errs} }
 
-// At is the place of a path.
+// At is the field of a path.
 func At(path *field.Path, errs *field.ErrorList) Field {
 	return Field{form: child, name: path.String(), errs: errs}
 }
@@ -95,7 +95,7 @@ func (f *Field) Len() int { return len(*f.errs) }
 // Add collects errors that were found elsewhere.
 func (f *Field) Add(errs ...*field.Error) { *f.errs = append(*f.errs, errs...) }
 
-// Required says that something is missing.
+// Required adds the error of a missing value.
 func (f *Field) Required(name, detail string) { f.Add(field.Required(f.path(name), detail)) }
 
 // Invalid adds the error of an invalid value.
@@ -103,22 +103,22 @@ func (f *Field) Invalid(name string, value any, detail string) {
 	f.Add(field.Invalid(f.path(name), value, detail))
 }
 
-// Forbidden says that something may not be there.
+// Forbidden adds the error of a value that must not be set.
 func (f *Field) Forbidden(name, detail string) { f.Add(field.Forbidden(f.path(name), detail)) }
 
-// Duplicate says that a value is there twice.
+// Duplicate adds the error of a value that is there twice.
 func (f *Field) Duplicate(name string, value any) { f.Add(field.Duplicate(f.path(name), value)) }
 
-// NotFound says that what a value names does not exist.
+// NotFound adds the error of a value that names what does not exist.
 func (f *Field) NotFound(name string, value any) { f.Add(field.NotFound(f.path(name), value)) }
 
-// TooMany says that there is more of something than there may be.
+// TooMany adds the error of a list with too many elements.
 func (f *Field) TooMany(name string, have, most int) { f.Add(field.TooMany(f.path(name), have, most)) }
 
-// TooLong says that a text is longer than it may be.
+// TooLong adds the error of a text that is too long.
 func (f *Field) TooLong(name string, most int) { f.Add(field.TooLong(f.path(name), "", most)) }
 
-// Problems says what a rule for values has found.
+// Problems adds an error for each problem that a rule has found.
 func (f *Field) Problems(name string, value any, problems []string) {
 	for _, problem := range problems {
 		f.Invalid(name, value, problem)
@@ -148,12 +148,12 @@ func (f *Field) Positive(name string, n int64) {
 	}
 }
 
-// NotSupported says that a value is not one of those that there are.
+// NotSupported adds the error of a value that is none of the supported ones.
 func NotSupported[S ~string](f *Field, name string, value S, values ...S) {
 	f.Add(field.NotSupported(f.path(name), S(strings.Clone(string(value))), slices.Clone(values)))
 }
 
-// Supported checks a value against the values there are.
+// Supported checks that a value is one of the supported ones.
 func Supported[S ~string](f *Field, name string, value S, values ...S) bool {
 	if slices.Contains(values, value) {
 		return true

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RenamedLabel tells of a label of nodes that is out of use what to use in its place.
+// RenamedLabel returns what to use in place of a deprecated label of nodes, and whether
+// the label is deprecated.
 func RenamedLabel(key string) (string, bool) {
 	use := func(label string) (string, bool) {
 		return fmt.Sprintf("deprecated since v1.14; use %q instead", label), true

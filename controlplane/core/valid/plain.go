@@ -5,8 +5,8 @@ package valid
 
 import "strings"
 
-// What follows tells of names that they are certainly right, without making lists of
-// problems. Whatever it does not accept is for the rules, which explain.
+// The functions below recognise names that are certainly valid, without allocating lists
+// of problems. What they do not recognise is checked by the rules, which return errors.
 
 // PlainLabel reports whether a text is certainly a DNS label.
 func PlainLabel(text string) bool {

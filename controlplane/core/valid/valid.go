@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package valid has the rules that the fields of many kinds share. Each rule
-// takes the path of the field and returns the causes for which it is refused, in
-// the words of Kubernetes.
+// Package valid validates fields that many kinds have in common. A rule of a kind makes a
+// [Field] with [Root] or [At] and calls its methods, which add errors with the paths and
+// messages of Kubernetes.
 package valid
 
 import (
@@ -41,7 +41,7 @@ func Immutable(path *field.Path, now, before any) field.ErrorList {
 	return apivalidation.ValidateImmutableField(now, before, path)
 }
 
-// OneOf checks a value against the values there are; empty is left to others.
+// OneOf checks that a value is one of the supported ones.
 func OneOf[S ~string](path *field.Path, v S, values ...S) field.ErrorList {
 	for _, known := range values {
 		if v == known {

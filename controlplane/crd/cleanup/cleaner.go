@@ -1,11 +1,11 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cleanup lets go of definitions of custom resources: the objects of one
-// that is being deleted go first.
+// Package cleanup deletes the objects of CustomResourceDefinitions that are being deleted,
+// and then removes the finalizer of the definition.
 //
-// It is short because it is one controller, apart from package crd because that
-// serves, and this only acts through what is served.
+// It is short because it is one controller; package crd does not hold it, because the
+// controller acts only through the API.
 package cleanup
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Cleaner deletes the objects of definitions that are being deleted, and lets
-// each definition go when none is left.
+// Cleaner deletes the objects of definitions that are being deleted, and removes the
+// finalizer of each definition when no object is left.
 type Cleaner struct {
 	catalog step.Catalog
 	decode  step.Decoder

@@ -20,7 +20,7 @@ type Resource struct {
 	Namespaced bool
 }
 
-// Catalog tells what is served. It may change between steps, never during one.
+// Catalog lists what is served. It may change between steps, never during one.
 type Catalog interface {
 	// Kind returns the resource that serves a kind in a group and version.
 	Kind(apiVersion, kind string) (Resource, bool)

@@ -44,8 +44,8 @@ type Note struct {
 // their failure.
 const Telling = "event"
 
-// diary holds what is yet to be told, and what has been.
-type diary struct {
+// eventLog holds what is yet to be told, and what has been.
+type eventLog struct {
 	// attached are notes about the requests of the last turn, by their position;
 	// reported counts those of them whose outcome is known.
 	attached map[int][]Note
@@ -82,27 +82,29 @@ func (t *Turn) Tell(n Note) {
 	if t.futile {
 		return
 	}
-	t.diary.attached[at] = append(t.diary.attached[at], n)
+	t.eventLog.attached[at] = append(t.eventLog.attached[at], n)
 }
 
 // Withdraw takes back a request of this turn.
 func (t *Turn) Withdraw(i int) {
 	t.Requests = slices.Delete(t.Requests, i, i+1)
 	for at := i; at <= len(t.Requests); at++ {
-		delete(t.diary.attached, at)
-		if notes := t.diary.attached[at+1]; notes != nil {
-			t.diary.attached[at] = notes
+		delete(t.eventLog.attached, at)
+		if notes := t.eventLog.attached[at+1]; notes != nil {
+			t.eventLog.attached[at] = notes
 		}
 	}
 }
 
 // Note notes what has happened otherwise than by a request.
-func (m *Memory) Note(n Note, at time.Time) { m.diary.waiting = append(m.diary.waiting, entry{n, at}) }
+func (m *Memory) Note(n Note, at time.Time) {
+	m.eventLog.waiting = append(m.eventLog.waiting, entry{n, at})
+}
 
 // Reported takes in the outcome of the next request of the last turn: failure is
 // empty for success. A failure that is not the first of its kind is not told.
 func (m *Memory) Reported(failure string, first bool, at time.Time) {
-	for _, n := range m.diary.attached[m.diary.reported] {
+	for _, n := range m.eventLog.attached[m.eventLog.reported] {
 		switch {
 		case n.Failed && failure != "" && first:
 			n.Message += failure
@@ -111,23 +113,23 @@ func (m *Memory) Reported(failure string, first bool, at time.Time) {
 			m.Note(n, at)
 		}
 	}
-	m.diary.reported++
+	m.eventLog.reported++
 }
 
 // Untold reports whether notes wait.
-func (m *Memory) Untold() bool { return len(m.diary.waiting) > 0 }
+func (m *Memory) Untold() bool { return len(m.eventLog.waiting) > 0 }
 
 // Record asks for the Events of the notes that wait. Those that say again what was
 // said before are counted.
 func (t *Turn) Record() {
-	for _, e := range t.diary.waiting {
+	for _, e := range t.eventLog.waiting {
 		namespace, _ := step.SplitName(e.About.Name)
 		if namespace != "" && (t.View.Get(storage.Key{Bucket: "namespaces", Name: namespace}) == nil || t.terminating(namespace)) {
 			continue
 		}
 		t.record(&e)
 	}
-	t.diary.waiting = nil
+	t.eventLog.waiting = nil
 }
 
 func (t *Turn) record(e *entry) {
@@ -136,23 +138,23 @@ func (t *Turn) record(e *entry) {
 	key := entryKey{user: e.User, field: e.Field, reason: e.Reason, message: e.Message, uid: e.UID}
 	event := step.Resource{Version: "v1", Plural: "events"}
 	about := step.Subject{Key: e.About, Detail: Telling}
-	known := t.diary.told[key]
+	known := t.eventLog.told[key]
 	if known != nil && t.View.Get(storage.Key{Bucket: "events", Name: namespace + "/" + known.event}) != nil && e.User != step.Scheduler {
 		known.count++
 		body, _ := json.Marshal(map[string]any{"count": known.count, "lastTimestamp": metav1.NewTime(e.at).UTC().Format(time.RFC3339)})
 		t.Send(step.Patch(e.User, event.Collection(namespace)+"/"+known.event, body, about))
 		return
 	}
-	t.diary.named = max(t.diary.named+1, e.at.UnixNano())
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, t.diary.named)}
+	t.eventLog.named = max(t.eventLog.named+1, e.at.UnixNano())
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, t.eventLog.named)}
 	for t.View.Get(storage.Key{Bucket: "events", Name: meta.Namespace + "/" + meta.Name}) != nil { // of a plane that this one is a fork of
-		t.diary.named++
-		meta.Name = eventName(ref.Name, t.diary.named)
+		t.eventLog.named++
+		meta.Name = eventName(ref.Name, t.eventLog.named)
 	}
-	if len(t.diary.told) >= mostTold {
-		clear(t.diary.told)
+	if len(t.eventLog.told) >= mostTold {
+		clear(t.eventLog.told)
 	}
-	t.diary.told[key] = &told{event: meta.Name, count: 1}
+	t.eventLog.told[key] = &told{event: meta.Name, count: 1}
 	kind := corev1.EventTypeNormal
 	if e.Warning {
 		kind = corev1.EventTypeWarning

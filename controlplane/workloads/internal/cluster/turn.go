@@ -42,20 +42,20 @@ type Memory struct {
 	Timers step.Alarms
 	// Failures holds why objects could not be created for an owner.
 	Failures map[storage.Key]string
-	diary    diary
+	eventLog eventLog
 }
 
 // NewMemory returns the memory of one who has seen nothing.
 func NewMemory() *Memory {
 	return &Memory{
 		Index: newIndex(), Due: step.KeySet{}, Timers: step.Alarms{}, Failures: map[storage.Key]string{},
-		diary: diary{told: map[entryKey]*told{}},
+		eventLog: eventLog{told: map[entryKey]*told{}},
 	}
 }
 
 // Begin begins a step.
 func (m *Memory) Begin(view storage.View, now time.Time) *Turn {
-	m.diary.attached, m.diary.reported = map[int][]Note{}, 0
+	m.eventLog.attached, m.eventLog.reported = map[int][]Note{}, 0
 	return &Turn{Memory: m, View: view, Now: now, Written: step.KeySet{}}
 }
 

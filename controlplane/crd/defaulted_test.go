@@ -18,15 +18,15 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// TestNormalizeLeavesTidyObjectsUnchanged compares the short cut with pruning on random
+// TestNormalizeLeavesDefaultedObjectsUnchanged compares the short cut with pruning on random
 // schemas and values.
-func TestNormalizeLeavesTidyObjectsUnchanged(t *testing.T) {
+func TestNormalizeLeavesDefaultedObjectsUnchanged(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	tidied, left := 0, 0
+	compared, left := 0, 0
 	for range 4000 {
 		structural := randomStructural(r, 3)
-		short := newTidy(structural, true)
+		short := newDefaulted(structural, true)
 		for range 10 {
 			content := map[string]any{"apiVersion": "v1", "kind": "A", "metadata": map[string]any{"name": "x"}}
 			for range r.IntN(4) {
@@ -45,7 +45,7 @@ func TestNormalizeLeavesTidyObjectsUnchanged(t *testing.T) {
 			resource.DecodeMembers(content)
 			switch {
 			case !recognised:
-				tidied++
+				compared++
 			case same:
 				left++
 			default:
@@ -54,8 +54,8 @@ func TestNormalizeLeavesTidyObjectsUnchanged(t *testing.T) {
 			}
 		}
 	}
-	if tidied < 1000 || left < 1000 {
-		t.Errorf("compared %d objects that are not tidy and %d that are, want many of each", tidied, left)
+	if compared < 1000 || left < 1000 {
+		t.Errorf("compared %d objects that change and %d that do not, want many of each", compared, left)
 	}
 }
 

@@ -15,18 +15,18 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// plain recognises values that certainly satisfy a schema, without allocating.
+// quickSchema recognises values that certainly satisfy a schema, without allocating.
 // It never refuses: what it does not accept, the validators of the library judge
-// and explain. A nil plain accepts nothing, so that a keyword which is not known
+// and explain. A nil quickSchema accepts nothing, so that a keyword which is not known
 // here costs time, never a check.
-type plain struct {
+type quickSchema struct {
 	kind       string // a JSON type, "int-or-string", or empty for any value
 	nullable   bool
-	properties map[string]*plain
+	properties map[string]*quickSchema
 	// additional is for members that are not in properties; open accepts all.
-	additional           *plain
+	additional           *quickSchema
 	open                 bool
-	items                *plain
+	items                *quickSchema
 	anyItems             bool
 	required             []string // in order
 	enum                 []string
@@ -39,13 +39,13 @@ type plain struct {
 // exact bounds the integers that every number type holds exactly.
 const exact = 1 << 53
 
-// newPlain returns nil for schemas with keywords that it does not know.
-func newPlain(s *spec.Schema) *plain {
+// newQuickSchema returns nil for schemas with keywords that it does not know.
+func newQuickSchema(s *spec.Schema) *quickSchema {
 	if s == nil || len(s.AllOf) > 0 || len(s.OneOf) > 0 || s.Not != nil || len(s.PatternProperties) > 0 || s.MultipleOf != nil ||
 		s.UniqueItems || s.ExclusiveMaximum || s.ExclusiveMinimum || s.AdditionalItems != nil || len(s.Dependencies) > 0 || s.Ref.String() != "" {
 		return nil
 	}
-	p := &plain{nullable: s.Nullable, minimum: -exact, maximum: exact}
+	p := &quickSchema{nullable: s.Nullable, minimum: -exact, maximum: exact}
 	intOrString := len(s.Type) == 2 && s.Type[0] == "integer" && s.Type[1] == "string"
 	if len(s.AnyOf) > 0 && !(intOrString && isIntOrString(s.AnyOf)) {
 		return nil
@@ -72,7 +72,7 @@ func isIntOrString(anyOf []spec.Schema) bool {
 		return false
 	}
 	for i, want := range []string{"integer", "string"} {
-		if s := &anyOf[i]; len(s.Type) != 1 || s.Type[0] != want || newPlain(s) == nil || !unconstrained(s) {
+		if s := &anyOf[i]; len(s.Type) != 1 || s.Type[0] != want || newQuickSchema(s) == nil || !unconstrained(s) {
 			return false
 		}
 	}
@@ -86,7 +86,7 @@ func unconstrained(s *spec.Schema) bool {
 }
 
 // constrain takes over what a schema says about values of its one type.
-func (p *plain) constrain(s *spec.Schema) (known bool) {
+func (p *quickSchema) constrain(s *spec.Schema) (known bool) {
 	for _, value := range s.Enum {
 		text, ok := value.(string)
 		if !ok || p.kind != "string" {
@@ -117,7 +117,7 @@ func (p *plain) constrain(s *spec.Schema) (known bool) {
 			p.anyItems = true
 			return true
 		}
-		p.items = newPlain(s.Items.Schema)
+		p.items = newQuickSchema(s.Items.Schema)
 		return len(s.Items.Schemas) == 0
 	case "object":
 		return p.members(s)
@@ -126,7 +126,7 @@ func (p *plain) constrain(s *spec.Schema) (known bool) {
 }
 
 // bound takes over the range of a number.
-func (p *plain) bound(s *spec.Schema) (known bool) {
+func (p *quickSchema) bound(s *spec.Schema) (known bool) {
 	switch s.Format {
 	case "", "int64":
 	case "int32":
@@ -150,19 +150,19 @@ func (p *plain) bound(s *spec.Schema) (known bool) {
 }
 
 // members takes over the fields of an object.
-func (p *plain) members(s *spec.Schema) (known bool) {
+func (p *quickSchema) members(s *spec.Schema) (known bool) {
 	p.minLength, p.maxLength = s.MinProperties, s.MaxProperties
 	p.required = slices.Compact(slices.Sorted(slices.Values(s.Required)))
-	p.properties = make(map[string]*plain, len(s.Properties))
+	p.properties = make(map[string]*quickSchema, len(s.Properties))
 	for name := range s.Properties {
 		property := s.Properties[name]
-		p.properties[name] = newPlain(&property)
+		p.properties[name] = newQuickSchema(&property)
 	}
 	switch additional := s.AdditionalProperties; {
 	case additional == nil:
 		p.open = true
 	case additional.Schema != nil:
-		p.additional = newPlain(additional.Schema)
+		p.additional = newQuickSchema(additional.Schema)
 		return additional.Allows
 	default:
 		p.open = additional.Allows
@@ -172,7 +172,7 @@ func (p *plain) members(s *spec.Schema) (known bool) {
 
 // acceptsContent reports whether the content of an object certainly satisfies the schema.
 // Decoded members are encoded to be checked.
-func (p *plain) acceptsContent(content map[string]any) bool {
+func (p *quickSchema) acceptsContent(content map[string]any) bool {
 	if p == nil || p.kind != "" && p.kind != "object" || p.kind != "" && !p.acceptsLength(len(content)) {
 		return false
 	}
@@ -195,7 +195,7 @@ func (p *plain) acceptsContent(content map[string]any) bool {
 
 // acceptsAll reports whether a decoded string or object certainly satisfies the schema
 // because all do.
-func (p *plain) acceptsAll(value any) bool {
+func (p *quickSchema) acceptsAll(value any) bool {
 	if p == nil || p.pattern != nil || p.enum != nil || p.format != "" || p.minLength != nil || p.maxLength != nil {
 		return false
 	}
@@ -210,7 +210,7 @@ func (p *plain) acceptsAll(value any) bool {
 
 // member returns what a member of an object has to satisfy; checked is false if it may
 // be anything.
-func (p *plain) member(name string) (property *plain, checked bool) {
+func (p *quickSchema) member(name string) (property *quickSchema, checked bool) {
 	if p.kind == "" {
 		return nil, false
 	}
@@ -221,14 +221,14 @@ func (p *plain) member(name string) (property *plain, checked bool) {
 }
 
 // accepts reports whether a value certainly satisfies the schema.
-func (p *plain) accepts(value resource.RawValue) bool {
+func (p *quickSchema) accepts(value resource.RawValue) bool {
 	r := value.Reader()
 	return p.take(&r)
 }
 
 // take is accepts for the value that a reader is at. It takes the value if it returns
 // true.
-func (p *plain) take(r *resource.RawReader) bool {
+func (p *quickSchema) take(r *resource.RawReader) bool {
 	if p == nil {
 		return false
 	}
@@ -258,11 +258,11 @@ func (p *plain) take(r *resource.RawReader) bool {
 	return p.takeNumber(r)
 }
 
-func (p *plain) acceptsLength(n int) bool {
+func (p *quickSchema) acceptsLength(n int) bool {
 	return (p.minLength == nil || int64(n) >= *p.minLength) && (p.maxLength == nil || int64(n) <= *p.maxLength)
 }
 
-func (p *plain) takeNumber(r *resource.RawReader) bool {
+func (p *quickSchema) takeNumber(r *resource.RawReader) bool {
 	whole, fraction, isFraction := r.Number()
 	switch {
 	case p.kind == "integer" && isFraction:
@@ -276,7 +276,7 @@ func (p *plain) takeNumber(r *resource.RawReader) bool {
 	return p.kind == "int-or-string" && !isFraction
 }
 
-func (p *plain) takeString(r *resource.RawReader) bool {
+func (p *quickSchema) takeString(r *resource.RawReader) bool {
 	if p.minLength == nil && p.maxLength == nil && p.enum == nil && p.pattern == nil && p.format == "" {
 		r.Skip()
 		return true
@@ -291,7 +291,7 @@ func (p *plain) takeString(r *resource.RawReader) bool {
 	return p.format == "" || strfmt.Default.ContainsName(p.format) && strfmt.Default.Validates(p.format, v)
 }
 
-func (p *plain) takeList(r *resource.RawReader) bool {
+func (p *quickSchema) takeList(r *resource.RawReader) bool {
 	n := 0
 	for ; r.Element(); n++ {
 		if p.anyItems {
@@ -303,7 +303,7 @@ func (p *plain) takeList(r *resource.RawReader) bool {
 	return p.acceptsLength(n)
 }
 
-func (p *plain) takeObject(r *resource.RawReader) bool {
+func (p *quickSchema) takeObject(r *resource.RawReader) bool {
 	n, required := 0, p.required
 	for name, ok := r.Member(); ok; name, ok = r.Member() {
 		n++

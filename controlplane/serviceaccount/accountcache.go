@@ -13,24 +13,24 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Known remembers accounts, so that the Pods of one do not decode it each. The zero
+// AccountCache keeps decoded accounts, so that the Pods of one do not decode it each. The zero
 // value is ready; it is safe for concurrent use.
-type Known struct {
+type AccountCache struct {
 	mu       sync.Mutex
-	accounts map[string]knownAccount // by namespace and name
+	accounts map[string]cachedAccount // by namespace and name
 }
 
-// knownAccount is one version of an account.
-type knownAccount struct {
+// cachedAccount is one version of an account.
+type cachedAccount struct {
 	modified storage.Revision
 	account  *corev1.ServiceAccount
 }
 
-// mostKnown bounds what is remembered; accounts that are gone stay until then.
-const mostKnown = 256
+// mostCached bounds what is remembered; accounts that are gone stay until then.
+const mostCached = 256
 
 // version returns the account that a record holds if it is remembered, or nil.
-func (k *Known) version(rec *storage.Record) *corev1.ServiceAccount {
+func (k *AccountCache) version(rec *storage.Record) *corev1.ServiceAccount {
 	if k == nil || rec == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (k *Known) version(rec *storage.Record) *corev1.ServiceAccount {
 }
 
 // read reads an account, which is shared and must not be changed.
-func (k *Known) read(view storage.View, namespace, name string) (*corev1.ServiceAccount, error) {
+func (k *AccountCache) read(view storage.View, namespace, name string) (*corev1.ServiceAccount, error) {
 	gr := schema.GroupResource{Resource: accounts}
 	if k == nil {
 		account := &corev1.ServiceAccount{}
@@ -63,9 +63,9 @@ func (k *Known) read(view storage.View, namespace, name string) (*corev1.Service
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.accounts == nil || len(k.accounts) >= mostKnown {
-		k.accounts = map[string]knownAccount{}
+	if k.accounts == nil || len(k.accounts) >= mostCached {
+		k.accounts = map[string]cachedAccount{}
 	}
-	k.accounts[key.Name] = knownAccount{rec.Modified, account}
+	k.accounts[key.Name] = cachedAccount{rec.Modified, account}
 	return account, nil
 }

@@ -29,7 +29,7 @@ func TestPlainValidationAcceptsSimpleSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlain(&schema)
+	p := newQuickSchema(&schema)
 	for value, want := range map[string]bool{
 		`{"spec":{"n":9,"ratio":1.5,"on":true,"any":[1,{}],"phase":"a","name":"xyz","port":"http","at":"2026-01-02T03:04:05Z","null":null,"list":["a"],"map":{"a":1}}}`: true,
 		`{"spec":{"ratio":1,"port":80},"status":{}}`: true,
@@ -68,7 +68,7 @@ func TestPlainValidationNeverAcceptsWhatValidationRefuses(t *testing.T) {
 	accepted, refused := 0, 0
 	for range 6000 {
 		schema := randomSchema(r, 3)
-		p, full := newPlain(schema), validation.NewSchemaValidatorFromOpenAPI(schema)
+		p, full := newQuickSchema(schema), validation.NewSchemaValidatorFromOpenAPI(schema)
 		for range 10 {
 			value := randomValue(r, 3)
 			valid := full.Validate(value).IsValid()

@@ -11,14 +11,14 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
-// tidy recognises objects that pruning and defaulting would leave as they are: every
-// field is in the schema, none is null, and those with defaults are there. Like [plain]
+// defaulted recognises objects that pruning and defaulting would leave as they are: every
+// field is in the schema, none is null, and those with defaults are there. Like [quickSchema]
 // it allocates nothing and never refuses: what it does not recognise is walked by the
-// library, which prunes it and names what it dropped. A nil tidy recognises scalars.
-type tidy struct {
-	properties map[string]*tidy
-	additional *tidy
-	items      *tidy
+// library, which prunes it and names what it dropped. A nil defaulted recognises scalars.
+type defaulted struct {
+	properties map[string]*defaulted
+	additional *defaulted
+	items      *defaulted
 	defaults   []string // the properties that have one, in order
 	// others tells that fields which are not properties are covered by
 	// additional, open that they may be anything.
@@ -27,33 +27,33 @@ type tidy struct {
 	opaque bool
 }
 
-func newTidy(s *schema.Structural, root bool) *tidy {
+func newDefaulted(s *schema.Structural, root bool) *defaulted {
 	if s == nil {
 		return nil
 	}
-	t := &tidy{open: s.XPreserveUnknownFields, opaque: s.XEmbeddedResource && !root}
+	t := &defaulted{open: s.XPreserveUnknownFields, opaque: s.XEmbeddedResource && !root}
 	if t.opaque {
 		return t
 	}
-	t.properties = make(map[string]*tidy, len(s.Properties))
+	t.properties = make(map[string]*defaulted, len(s.Properties))
 	for name := range s.Properties {
 		property := s.Properties[name]
-		t.properties[name] = newTidy(&property, false)
+		t.properties[name] = newDefaulted(&property, false)
 		if property.Default.Object != nil {
 			t.defaults = append(t.defaults, name)
 		}
 	}
 	slices.Sort(t.defaults)
 	if s.AdditionalProperties != nil {
-		t.others, t.additional = true, newTidy(s.AdditionalProperties.Structural, false)
+		t.others, t.additional = true, newDefaulted(s.AdditionalProperties.Structural, false)
 	}
-	t.items = newTidy(s.Items, false)
+	t.items = newDefaulted(s.Items, false)
 	return t
 }
 
 // recognisesObject reports whether a whole object would be left as it is, its type
 // and metadata aside.
-func (t *tidy) recognisesObject(content map[string]any) bool {
+func (t *defaulted) recognisesObject(content map[string]any) bool {
 	if t == nil || t.others { // others are metadata as well
 		return false
 	}
@@ -78,7 +78,7 @@ func (t *tidy) recognisesObject(content map[string]any) bool {
 	return true
 }
 
-func (t *tidy) recognisesField(name string, r *resource.RawReader) bool {
+func (t *defaulted) recognisesField(name string, r *resource.RawReader) bool {
 	property, known := t.properties[name]
 	switch {
 	case known:
@@ -92,7 +92,7 @@ func (t *tidy) recognisesField(name string, r *resource.RawReader) bool {
 
 // recognises reports whether the value that the reader is at would be left as it is, and
 // takes it.
-func (t *tidy) recognises(r *resource.RawReader) bool {
+func (t *defaulted) recognises(r *resource.RawReader) bool {
 	switch r.Kind() {
 	case 'n':
 		return false

@@ -29,12 +29,12 @@ const AccountsControllerName = "serviceaccount-controller"
 const RootCAName = "kube-root-ca.crt"
 
 // Settling is how long what a new namespace has is left to the request that
-// creates it, which makes it itself; see [Keeper.Request].
+// creates it, which makes it itself; see [NamespaceObject.Request].
 const Settling = 2 * time.Second
 
-// Keeper is a controller that keeps one object in every namespace: it makes it
+// NamespaceObject is a controller that keeps one object in every namespace: it makes it
 // where it is missing, and mends it where it is not as it should be.
-type Keeper struct {
+type NamespaceObject struct {
 	name, user string
 	resource   step.Resource
 	object     string
@@ -57,21 +57,21 @@ type Keeper struct {
 }
 
 var (
-	_ step.Controller = (*Keeper)(nil)
-	_ step.Waker      = (*Keeper)(nil)
+	_ step.Controller = (*NamespaceObject)(nil)
+	_ step.Waker      = (*NamespaceObject)(nil)
 )
 
 // NewDefaultAccounts returns the controller of the ServiceAccount "default".
-func NewDefaultAccounts() *Keeper {
-	return newKeeper(AccountsControllerName, step.KubeSystem+"service-account-controller",
+func NewDefaultAccounts() *NamespaceObject {
+	return newNamespaceObject(AccountsControllerName, step.KubeSystem+"service-account-controller",
 		step.Resource{Bucket: accounts, Version: "v1", Plural: accounts, Kind: "ServiceAccount", Namespaced: true}, DefaultName,
 		func() (string, error) { return "", nil }, "", "")
 }
 
 // NewRootCAs returns the controller of the ConfigMap "kube-root-ca.crt" with the
 // certificates that ca returns, in PEM.
-func NewRootCAs(ca func() ([]byte, error)) *Keeper {
-	return newKeeper("root-ca-certificate-publisher-controller", step.KubeSystem+"root-ca-cert-publisher",
+func NewRootCAs(ca func() ([]byte, error)) *NamespaceObject {
+	return newNamespaceObject("root-ca-certificate-publisher-controller", step.KubeSystem+"root-ca-cert-publisher",
 		step.Resource{Bucket: "configmaps", Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}, RootCAName,
 		func() (string, error) {
 			roots, err := ca()
@@ -90,19 +90,19 @@ const rootCAAbout = "Contains a CA bundle that can be used to verify the kube-ap
 // description is the annotation that says what an object is for.
 const description = "kubernetes.io/description"
 
-func newKeeper(name, user string, r step.Resource, object string, content func() (string, error), about, fields string) *Keeper {
-	k := &Keeper{name: name, user: user, resource: r, object: object, content: content, about: about, fields: fields}
+func newNamespaceObject(name, user string, r step.Resource, object string, content func() (string, error), about, fields string) *NamespaceObject {
+	k := &NamespaceObject{name: name, user: user, resource: r, object: object, content: content, about: about, fields: fields}
 	k.forget()
 	return k
 }
 
-func (k *Keeper) forget() { k.living, k.due = map[string]time.Time{}, map[string]bool{} }
+func (k *NamespaceObject) forget() { k.living, k.due = map[string]time.Time{}, map[string]bool{} }
 
 // Name implements [step.Controller].
-func (k *Keeper) Name() string { return k.name }
+func (k *NamespaceObject) Name() string { return k.name }
 
 // Reset implements [step.Controller].
-func (k *Keeper) Reset(view storage.View) {
+func (k *NamespaceObject) Reset(view storage.View) {
 	k.forget()
 	for rec := range view.Ascend(namespaces, "", "") {
 		k.see(rec)
@@ -110,7 +110,7 @@ func (k *Keeper) Reset(view storage.View) {
 }
 
 // Concerns implements [step.Controller].
-func (k *Keeper) Concerns(e storage.Event) bool {
+func (k *NamespaceObject) Concerns(e storage.Event) bool {
 	switch e.Record.Key.Bucket {
 	case namespaces:
 		return true
@@ -122,7 +122,7 @@ func (k *Keeper) Concerns(e storage.Event) bool {
 }
 
 // Observe implements [step.Controller].
-func (k *Keeper) Observe(e storage.Event) {
+func (k *NamespaceObject) Observe(e storage.Event) {
 	switch e.Record.Key.Bucket {
 	case namespaces:
 		if e.Deleted {
@@ -140,7 +140,7 @@ func (k *Keeper) Observe(e storage.Event) {
 }
 
 // see takes in a namespace.
-func (k *Keeper) see(rec *storage.Record) {
+func (k *NamespaceObject) see(rec *storage.Record) {
 	if bytes.Contains(rec.Value, []byte(corev1.NamespaceTerminating)) && terminating(rec) {
 		delete(k.living, rec.Key.Name)
 		delete(k.due, rec.Key.Name)
@@ -167,7 +167,7 @@ func created(rec *storage.Record) time.Time {
 }
 
 // Step implements [step.Controller].
-func (k *Keeper) Step(view storage.View, now time.Time) []step.Request {
+func (k *NamespaceObject) Step(view storage.View, now time.Time) []step.Request {
 	k.next = time.Time{}
 	var out []step.Request
 	for _, namespace := range sortedKeys(k.due) {
@@ -187,10 +187,10 @@ func (k *Keeper) Step(view storage.View, now time.Time) []step.Request {
 }
 
 // Wake implements [step.Waker].
-func (k *Keeper) Wake() time.Time { return k.next }
+func (k *NamespaceObject) Wake() time.Time { return k.next }
 
 // mend returns the request that makes the object of a namespace as it should be.
-func (k *Keeper) mend(namespace string, rec *storage.Record) (r step.Request, needed bool) {
+func (k *NamespaceObject) mend(namespace string, rec *storage.Record) (r step.Request, needed bool) {
 	if rec == nil {
 		r, err := k.Request(namespace)
 		return r, err == nil
@@ -215,14 +215,14 @@ func (k *Keeper) mend(namespace string, rec *storage.Record) (r step.Request, ne
 	return step.Put(k.user, k.resource.Object(rec.Key), []byte(body), k.subject(namespace)), err == nil
 }
 
-func (k *Keeper) subject(namespace string) step.Subject {
+func (k *NamespaceObject) subject(namespace string) step.Subject {
 	return step.Subject{Key: k.resource.Key(namespace, k.object)}
 }
 
 // Request returns the request that makes the object of a new namespace. It is sent
 // before the creation of the namespace is answered, so that the controller finds nothing
 // to do.
-func (k *Keeper) Request(namespace string) (step.Request, error) {
+func (k *NamespaceObject) Request(namespace string) (step.Request, error) {
 	content, err := k.content()
 	if err != nil {
 		return step.Request{}, err
@@ -246,7 +246,7 @@ func (k *Keeper) Request(namespace string) (step.Request, error) {
 }
 
 // annotations of a new object, as JSON; "" for none.
-func (k *Keeper) annotations() (string, error) {
+func (k *NamespaceObject) annotations() (string, error) {
 	if k.about == "" {
 		return "", nil
 	}
@@ -254,8 +254,8 @@ func (k *Keeper) annotations() (string, error) {
 	return string(text), err
 }
 
-// Creation returns what the request of [Keeper.Request] would store.
-func (k *Keeper) Creation(namespace string, uid types.UID, at time.Time) (step.Creation, error) {
+// Creation returns what the request of [NamespaceObject.Request] would store.
+func (k *NamespaceObject) Creation(namespace string, uid types.UID, at time.Time) (step.Creation, error) {
 	content, contentErr := k.content()
 	annotations, err := k.annotations()
 	return step.Creation{
@@ -266,7 +266,7 @@ func (k *Keeper) Creation(namespace string, uid types.UID, at time.Time) (step.C
 }
 
 // Report implements [step.Controller].
-func (k *Keeper) Report(r step.Request, err error) {
+func (k *NamespaceObject) Report(r step.Request, err error) {
 	if err == nil {
 		return
 	}
