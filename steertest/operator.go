@@ -48,9 +48,11 @@ func (e *Env) StartOperator() {
 	}()
 	e.Manager, e.last = m, m
 	e.stop = func() {
+		e.webhooks.running.Store(nil)
 		cancel()
 		<-ended
 	}
+	e.serveWebhooks(m)
 }
 
 // managerOptions are those of the operator's main, with what is different under
@@ -62,6 +64,7 @@ func (e *Env) managerOptions() (manager.Options, error) {
 		if e.Plane == nil {
 			o.Cache.Namespaces = []string{e.Namespace}
 		}
+		e.webhooks.configure(e, o)
 		o.Cache.Undeclared, o.Cache.DetectMutation = cache.UndeclaredError, true
 		o.Log = slog.New(slog.NewTextHandler(testWriter{e.TB}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})

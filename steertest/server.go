@@ -62,11 +62,7 @@ func (e *Env) useServer(file string) {
 	cfg.QPS = -1 // the server has its own limits
 	e.Config = cfg
 	e.Client = e.clientOf(cfg)
-	paths, err := findAll(e.options.CRDs)
-	if err != nil {
-		e.Fatalf("steertest: find the CRDs: %v", err)
-	}
-	manifests, err := manifest.Read(paths...)
+	manifests, err := e.definitions()
 	if err == nil {
 		err = define(e.ctx, e.Client, manifests)
 	}

@@ -31,6 +31,7 @@ package steertest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -61,6 +62,15 @@ type Options struct {
 	// looked for in the folder of the test and in its parents, up to the one with
 	// go.mod. A path that does not exist fails the test.
 	CRDs []string
+	// Webhooks are files or folders with webhook configurations, such as config/webhook,
+	// looked for like CRDs. They are applied after Objects. Their Services, and those of
+	// conversions in CRDs, lead to the operator under test: the control plane calls it
+	// with the bytes of the reviews, without socket and certificate. While no operator
+	// runs, calls fail as they do in a cluster.
+	Webhooks []string
+	// WebhooksOverTLS makes the control plane call the operator over a socket, with a
+	// certificate of the operator's own authority (webhook.Authority).
+	WebhooksOverTLS bool
 	// Objects to create after them, in the state that they are given in; see
 	// [Env.Create].
 	Objects []client.Object
@@ -141,6 +151,7 @@ type Env struct {
 	faults   *faults
 	killer   *killer
 	mistakes *mistakes
+	webhooks webhooks
 	refusals *refusals        // nil where the operator is an administrator
 	stop     func()           // ends the running operator; nil while none runs
 	last     *manager.Manager // the one that was started last
@@ -172,6 +183,7 @@ func New(t testing.TB, o Options) *Env {
 	for _, obj := range o.Objects {
 		e.Create(obj)
 	}
+	e.installWebhooks()
 	if o.Operator.Setup != nil {
 		e.operator = e.configOfOperator()
 		e.Cleanup(func() {
@@ -223,15 +235,14 @@ func (e *Env) revision(call client.Call) string {
 // startPlane starts the control plane with the manifests in it.
 func (e *Env) startPlane() {
 	e.Helper()
-	paths, err := findAll(e.options.CRDs)
-	if err != nil {
-		e.Fatalf("steertest: find the CRDs: %v", err)
-	}
-	manifests, err := manifest.Read(paths...)
+	manifests, err := e.definitions()
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
 	o := e.options.Plane
+	if o.Webhooks.Resolve == nil {
+		o.Webhooks.Resolve = e.webhooks.resolve
+	}
 	forked := forkable(&o)
 	if o.Disable == nil {
 		o.Disable = usuallyDisabled()
@@ -267,6 +278,15 @@ func (e *Env) startPlane() {
 	if err := e.settle(e.ctx); err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
+}
+
+// definitions reads the manifests of Options.CRDs.
+func (e *Env) definitions() ([]manifest.Object, error) {
+	paths, err := findAll(e.options.CRDs)
+	if err != nil {
+		return nil, fmt.Errorf("find the CRDs: %w", err)
+	}
+	return manifest.Read(paths...)
 }
 
 // Context lasts until the test's cleanup.

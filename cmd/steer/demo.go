@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,11 +23,13 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/trace"
+	"github.com/steer-dev/steer/webhook"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -63,6 +67,7 @@ type demo struct {
 	kubeconfig string
 	client     client.Client // live
 	clock      demoClock
+	webhooks   atomic.Pointer[webhook.Server] // of the operator
 	// seen holds the newest record of the flight recorder, once it is printed.
 	seen chan trace.Record
 }
@@ -78,7 +83,9 @@ func (d *demo) run(ctx context.Context) error {
 
 func (d *demo) play(ctx context.Context) (err error) {
 	began := time.Now()
-	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", DataDir: d.dataDir, Workloads: demoWorkloads()})
+	plane, stop, err := startPlane(ctx, controlplane.Options{
+		Listen: "127.0.0.1:0", DataDir: d.dataDir, Workloads: demoWorkloads(), Webhooks: webhookclient.Options{Resolve: d.resolve},
+	})
 	if err != nil {
 		return err
 	}
@@ -141,7 +148,13 @@ func (d *demo) stayUp() {
 	d.out.line("export KUBECONFIG=%s", d.kubeconfig)
 	d.out.line("kubectl get crontabs,jobs,pods")
 	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"replicas":5}}'`, sampleName)
-	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"cronSpec":"soon"}}' && kubectl describe crontab %s`, sampleName, sampleName)
+	d.out.line(`kubectl patch crontab %s --type merge -p '{"spec":{"cronSpec":"@hourly"}}' -o yaml`, sampleName)
+}
+
+// resolve leads the Service of the webhooks to the operator in this process.
+func (d *demo) resolve(context.Context, webhookclient.Service) (webhookclient.Backend, bool) {
+	server := d.webhooks.Load()
+	return webhookclient.Backend{Transport: server}, server != nil
 }
 
 // operatorRun is the operator while it runs.
@@ -152,12 +165,14 @@ type operatorRun struct {
 	err    error
 }
 
-// startOperator runs the crontab operator and prints its reconciles.
+// startOperator runs the crontab operator and prints its reconciles. It returns once the
+// webhooks are there that the script's writes call.
 func (d *demo) startOperator(ctx context.Context) *operatorRun {
 	run := &operatorRun{}
 	run.ctx, run.cancel = context.WithCancel(ctx)
 	op := crontab.Operator()
 	op.Config = d.plane.RESTConfig()
+	added := make(chan struct{})
 	op.Configure = func(o *manager.Options) {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
@@ -165,6 +180,10 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 		records := m.Recorder().Follow(run.ctx)
 		run.ended.Go(func() {
 			for r := range records {
+				if strings.HasPrefix(r.Controller, "/") {
+					d.out.admission(r)
+					continue
+				}
 				d.out.reconcile(r)
 				select {
 				case <-d.seen: // an older one that was not waited for
@@ -173,12 +192,22 @@ func (d *demo) startOperator(ctx context.Context) *operatorRun {
 				d.seen <- r
 			}
 		})
-		return (&crontab.Reconciler{Ahead: d.clock.jumped}).Add(m, controller.From(controller.Channel(d.clock.moved)))
+		defer close(added)
+		err := errors.Join(
+			(&crontab.Reconciler{Ahead: d.clock.jumped}).Add(m, controller.From(controller.Channel(d.clock.moved))),
+			crontab.AddWebhooks(m),
+		)
+		d.webhooks.Store(m.Webhooks())
+		return err
 	}
 	run.ended.Go(func() {
 		defer run.cancel()
-		run.err = steer.Run(run.ctx, []string{"--health-probe-bind-address=0"}, op)
+		run.err = steer.Run(run.ctx, []string{"--health-probe-bind-address=0", "--webhook-port=0"}, op)
 	})
+	select {
+	case <-added:
+	case <-run.ctx.Done(): // it has failed before
+	}
 	return run
 }
 

@@ -90,6 +90,23 @@ func (p *printer) reconcile(r trace.Record) {
 	p.row("outcome", p.style(style, outcome))
 }
 
+// admission shows what a webhook changed or denied; what it left alone is not shown.
+func (p *printer) admission(r trace.Record) {
+	if r.Outcome == trace.Allowed && len(r.Writes) == 0 {
+		return
+	}
+	style, outcome := green, r.Outcome.String()
+	if r.Outcome != trace.Allowed {
+		style, outcome = red, outcome+": "+r.Error
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.w, "     %s %s\n", p.style(cyan, "webhook "+r.Controller), p.style(faint, "in "+r.Took.Round(10*time.Microsecond).String()))
+	p.row("request", r.Request)
+	p.row("wrote", accesses(r.Writes))
+	p.row("outcome", p.style(style, outcome))
+}
+
 func (p *printer) row(name, text string) {
 	if text != "" {
 		fmt.Fprintf(p.w, "       %s %s\n", p.style(faint, fmt.Sprintf("%-7s", name)), text)

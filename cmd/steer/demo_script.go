@@ -11,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,12 +35,14 @@ func sampleKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: sampleName}
 }
 
-// install applies the CRD, and removes what an earlier demo left in the data
+// install applies the CRD and the webhook configurations, and removes what an earlier demo left in the data
 // folder: its clock was ahead of this one's.
 func (d *demo) install(ctx context.Context) error {
 	began := time.Now()
-	if err := d.apply(ctx, crontab.CRDFile); err != nil {
-		return err
+	for _, file := range []string{crontab.CRDFile, crontab.WebhookFile} {
+		if err := d.apply(ctx, file); err != nil {
+			return err
+		}
 	}
 	d.out.line("CRD crontabs.stable.example.com installed and served in %s", time.Since(began).Round(100*time.Microsecond))
 	return nil
@@ -49,7 +52,7 @@ func (d *demo) install(ctx context.Context) error {
 // what it is about.
 func (d *demo) script(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		d.clean, d.firstCreate, d.runDue, d.finishRun, d.scale, d.prune, d.remove, d.createAgain,
+		d.clean, d.firstCreate, d.deny, d.complete, d.runDue, d.finishRun, d.scale, d.prune, d.remove, d.createAgain,
 	} {
 		bounded, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("demo: the step did not converge within %s", stepTimeout))
 		err := step(bounded)
@@ -112,6 +115,24 @@ func (d *demo) clean(ctx context.Context) error {
 func (d *demo) firstCreate(ctx context.Context) error {
 	d.out.title("Apply the sample: a CronTab for every minute of Sunday and Friday")
 	return d.create(ctx)
+}
+
+// deny and complete show the webhooks.
+func (d *demo) deny(ctx context.Context) error {
+	d.out.title("A schedule that is none is denied by a webhook of the operator, before it is stored")
+	if err := d.patch(ctx, `{"spec":{"cronSpec":"soon"}}`); !apierrors.IsInvalid(err) {
+		return fmt.Errorf("demo: a schedule that is none is not denied: %v", err)
+	}
+	return nil
+}
+
+func (d *demo) complete(ctx context.Context) error {
+	d.out.title("A schedule by name is written as five fields by another")
+	if err := d.patch(ctx, `{"spec":{"cronSpec":"@hourly"}}`); err != nil {
+		return err
+	}
+	_, err := d.crontab(ctx, func(ct *v1.CronTab) bool { return ct.Spec.CronSpec == "0 * * * *" && await.Ready(ct) })
+	return err
 }
 
 func (d *demo) create(ctx context.Context) error {

@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// Config holds the generated CRD and the sample, below "config".
+// Config holds the generated CRD, the webhook configurations and the sample, below
+// "config".
 //
-//go:embed config/crd/bases/*.yaml config/samples/*.yaml
+//go:embed config/crd/bases/*.yaml config/webhook/*.yaml config/samples/*.yaml
 var Config embed.FS
 
 // Files in [Config].
 const (
-	CRDFile    = "config/crd/bases/stable.example.com_crontabs.yaml"
-	SampleFile = "config/samples/crontab.yaml"
+	CRDFile     = "config/crd/bases/stable.example.com_crontabs.yaml"
+	WebhookFile = "config/webhook/manifests.yaml"
+	SampleFile  = "config/samples/crontab.yaml"
 )
 
 // NextDue returns the first due time of a cronSpec after a time; an error when

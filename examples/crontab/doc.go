@@ -4,17 +4,20 @@
 // Package crontab is an operator: a CronTab starts a Job at each of its due
 // times, keeps a few finished ones, and reports what runs.
 //
-// The API is in api/v1, its generated manifests in config, the program in cmd.
+// The API is in api/v1, and as it was before in api/v1beta1; its generated manifests are in
+// config, the program is in cmd. Schedules are completed and validated by webhooks.
 package crontab
 
 import (
 	"context"
+	"errors"
 
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/controller"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
+	"github.com/steer-dev/steer/examples/crontab/api/v1beta1"
 	"github.com/steer-dev/steer/manager"
 )
 
@@ -29,9 +32,9 @@ const Finalizer = "stable.example.com/cleanup"
 func Operator() steer.Operator {
 	return steer.Operator{
 		Name:   Name,
-		Scheme: steer.Scheme{v1.AddToScheme, batchv1.AddToScheme},
+		Scheme: steer.Scheme{v1.AddToScheme, v1beta1.AddToScheme, batchv1.AddToScheme},
 		Setup: func(_ context.Context, m *manager.Manager) error {
-			return (&Reconciler{}).Add(m)
+			return errors.Join((&Reconciler{}).Add(m), AddWebhooks(m))
 		},
 	}
 }

@@ -13,10 +13,19 @@ import (
 // schedule answers when a cronSpec is due, in UTC.
 type schedule struct{ cron.Schedule }
 
+// parse reads a cronSpec; its error names the field.
 func parse(cronSpec string) (schedule, error) {
+	s, err := read(cronSpec)
+	if err != nil {
+		return s, fmt.Errorf("spec.cronSpec %q: %w", cronSpec, err)
+	}
+	return s, nil
+}
+
+func read(cronSpec string) (schedule, error) {
 	s, err := cron.ParseStandard(cronSpec)
 	if err != nil {
-		return schedule{}, fmt.Errorf("spec.cronSpec %q: %w; write five fields such as \"*/5 * * * *\"", cronSpec, err)
+		return schedule{}, fmt.Errorf("%w; write five fields such as \"*/5 * * * *\"", err)
 	}
 	return schedule{s}, nil
 }

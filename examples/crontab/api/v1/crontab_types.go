@@ -27,6 +27,8 @@ func AddToScheme(s *runtime.Scheme) error {
 // CronTab runs an image at the times of a schedule.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:conversion:webhook
 // +kubebuilder:resource:shortName=ct
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.cronSpec`
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
@@ -46,9 +48,13 @@ type CronTab struct {
 	Status CronTabStatus `json:"status,omitempty"`
 }
 
+// Hub marks the version that the others convert to and from.
+func (*CronTab) Hub() {}
+
 // CronTabSpec is what is wanted.
 type CronTabSpec struct {
-	// CronSpec is the schedule: minute, hour, day of month, month, day of week.
+	// CronSpec is the schedule: minute, hour, day of month, month, day of week. A name
+	// such as @daily is replaced by the five fields.
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	CronSpec string `json:"cronSpec"`

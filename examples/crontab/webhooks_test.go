@@ -1,0 +1,77 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crontab_test
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/examples/crontab"
+	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
+	"github.com/steer-dev/steer/steertest"
+	"github.com/steer-dev/steer/trace"
+)
+
+func TestConversionLosesNothing(t *testing.T) {
+	t.Parallel()
+	scheme, err := client.NewScheme(crontab.Operator().Scheme...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steertest.RoundTrip(t, scheme, &v1.CronTab{}, steertest.RoundTripOptions{})
+}
+
+// webhooked runs a test with the webhooks of the operator, in process and over TLS.
+func webhooked(t *testing.T, test func(b *bundle)) {
+	t.Parallel()
+	for name, overTLS := range map[string]bool{"InProcess": false, "OverTLS": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(operate(t, steertest.Options{Webhooks: []string{"config/webhook"}, WebhooksOverTLS: overTLS}))
+		})
+	}
+}
+
+func newCronTab(cronSpec string) *v1.CronTab {
+	return &v1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: object}, Spec: v1.CronTabSpec{CronSpec: cronSpec, Image: "image"}}
+}
+
+func TestWebhooksCompleteAndValidateSchedules(t *testing.T) {
+	webhooked(t, func(b *bundle) {
+		ct := newCronTab("@daily")
+		b.Create(ct)
+		if ct.Spec.CronSpec != "0 0 * * *" {
+			b.Errorf("the schedule is stored as %q", ct.Spec.CronSpec)
+		}
+		for what, err := range map[string]error{
+			"a creation": b.Client.Create(b.Context(), newCronTab("soon")),
+			"an update":  b.Client.Patch(b.Context(), newCronTab(""), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cronSpec":"soon"}}`))),
+		} {
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.cronSpec") || !strings.Contains(err.Error(), `"vcrontab-v1.kb.io" denied the request`) {
+				b.Errorf("%s: %v", what, err)
+			}
+		}
+		var seen []string
+		for r := range b.Manager.Recorder().Records() {
+			if strings.HasPrefix(r.Controller, "/") {
+				seen = append(seen, r.Outcome.String())
+			}
+			if r.Outcome == trace.Denied && !strings.Contains(r.Request, "CronTab default/"+object+" by ") {
+				b.Errorf("the flight recorder says %s", r)
+			}
+		}
+		if got := strings.Join(seen, " "); strings.Count(got, "denied") != 2 {
+			b.Errorf("the flight recorder has %s", got)
+		}
+		b.StopOperator()
+		if err := b.Client.Create(b.Context(), newCronTab("* * * * *")); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+			b.Errorf("without the operator: %v", err)
+		}
+	})
+}
