@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -266,6 +267,18 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	return s.gate.Drain(ctx)
+}
+
+// Decode returns stored records of a served resource as objects in one of its versions, as
+// a reader gets them: converted, and with defaults. The caller must not change them. A
+// resource that is not served, or not in this version, is a 404.
+func (s *Server) Decode(ctx context.Context, gvr schema.GroupVersionResource, records ...*storage.Record) ([]resource.Object, error) {
+	if in := s.table.Load().resources[gvr.GroupResource()]; in != nil {
+		if v := in.Version(gvr.Version); v != nil {
+			return s.registry.Objects(ctx, in.Served, v, records)
+		}
+	}
+	return nil, apierrors.NewNotFound(gvr.GroupResource(), "")
 }
 
 // known reports whether any version of a kind is served, and the bucket of its objects.

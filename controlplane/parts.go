@@ -15,6 +15,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/admission/match"
+	"github.com/steer-dev/steer/controlplane/admission/policies"
 	"github.com/steer-dev/steer/controlplane/admission/webhooks"
 	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/certificates"
@@ -75,7 +76,9 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 		p.self.RangeFinalizer = service.RangeFinalizer
 	}
 	quotaPlugin, quotaController := quota.Parts(d)
-	mutating, validating := webhooks.Parts(d, match.NewDeps(d), new(expression.Compiler))
+	matching, expressions := match.NewDeps(d), new(expression.Compiler)
+	mutatingPolicies, validatingPolicies := policies.Parts(d, matching, expressions)
+	mutatingWebhooks, validatingWebhooks := webhooks.Parts(d, matching, expressions)
 
 	list := slices.Concat(
 		p.kinds(d, authentication),
@@ -83,13 +86,15 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 		// What kube-apiserver does in the kinds themselves comes after the plugins that change
 		// objects, and ResourceQuota last: it charges for what all others admit.
 		part.List{
-			mutating,
+			mutatingPolicies,
+			mutatingWebhooks,
 			allocator.Part(),
 			{Name: "profiles of AppArmor", Admission: podspec.AppArmor{}, For: []string{"pods"}},
 			definitions.TerminationPart(),
 			{Name: "Options.Admission", Admission: p.givenAdmission()},
 			rbac.EscalationPart(d, roles),
-			validating,
+			validatingPolicies,
+			validatingWebhooks,
 			quotaPlugin,
 		},
 		p.own(d, definitions, tokens),

@@ -171,7 +171,7 @@ func TestPluginsAreInTheOrderOfKubeAPIServer(t *testing.T) {
 		"DefaultStorageClass", "StorageObjectInUseProtection", "PersistentVolumeClaimResize", "RuntimeClass",
 		"CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction", "DefaultIngressClass",
 		"PodTopologyLabels", "NodeDeclaredFeatureValidator", "PodResizeValidator",
-		"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ResourceQuota",
+		"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook", "ResourceQuota",
 	}
 	if got := Plugins(); !slices.Equal(got, want) {
 		t.Errorf("the plugins are\n%q, want\n%q", got, want)

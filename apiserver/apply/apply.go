@@ -114,6 +114,10 @@ func New(e Endpoint) *Manager {
 	})}
 }
 
+// TypeConverter returns what merges objects of the endpoint by their type, without tracking
+// who owns their fields.
+func (m *Manager) TypeConverter() managedfields.TypeConverter { return m.binding }
+
 // inOneVersion reports whether an object and its managedFields are in the version of
 // the endpoint.
 func (m *Manager) inOneVersion(obj Object) bool {

@@ -18,9 +18,11 @@ import (
 
 // Causes of a JSON patch failure; they are the end of the status message.
 var (
+	// ErrTestFailed reports that a test operation found another value.
+	ErrTestFailed = errors.New("test failed")
+
 	errMissing      = errors.New("missing value")
 	errInvalidIndex = errors.New("invalid index referenced")
-	errTestFailed   = errors.New("test failed")
 	errShift        = errors.New("too many elements of lists are shifted")
 )
 

@@ -246,7 +246,7 @@ func (d *document) test(op *operation) error {
 		}
 	}
 	if !equal(value, op.Value) {
-		return fmt.Errorf("testing value %s failed: %w", *op.Path, errTestFailed)
+		return fmt.Errorf("testing value %s failed: %w", *op.Path, ErrTestFailed)
 	}
 	return nil
 }

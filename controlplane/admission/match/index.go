@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -17,6 +19,8 @@ type Index[T any] struct {
 	d           *Deps
 	items       []T
 	constraints func(T) *Constraints
+	// exempt reports whether no item concerns a kind.
+	exempt func(schema.GroupVersionKind) bool
 
 	mu    sync.Mutex // of additions to known
 	known atomic.Pointer[found[T]]
@@ -39,9 +43,21 @@ type kindOfWrite struct {
 // mostKnown bounds the memory of an index.
 const mostKnown = 16384
 
-// NewIndex returns an index of items, whose order it keeps.
+// NewIndex returns an index of webhooks, whose order it keeps. They are never called for
+// what configures webhooks and policies.
 func NewIndex[T any](d *Deps, items []T, constraints func(T) *Constraints) *Index[T] {
-	x := &Index[T]{d: d, items: items, constraints: constraints}
+	return newIndex(d, items, constraints, exempt)
+}
+
+// NewPolicyIndex returns an index of policies, whose order it keeps. As in kube-apiserver
+// they are not evaluated for policies and their bindings, nor for reviews of users and of
+// what they may do, but for configurations of webhooks.
+func NewPolicyIndex[T any](d *Deps, items []T, constraints func(T) *Constraints) *Index[T] {
+	return newIndex(d, items, constraints, exemptFromPolicies)
+}
+
+func newIndex[T any](d *Deps, items []T, constraints func(T) *Constraints, exempt func(schema.GroupVersionKind) bool) *Index[T] {
+	x := &Index[T]{d: d, items: items, constraints: constraints, exempt: exempt}
 	x.known.Store(&found[T]{})
 	return x
 }
@@ -77,7 +93,7 @@ func (x *Index[T]) Candidates(r *resource.AdmissionRequest) []T {
 
 // find compares the rules of all items.
 func (x *Index[T]) find(k kindOfWrite) []T {
-	if exempt(kindOf(k.resource, k.version, k.subresource)) {
+	if x.exempt(kindOf(k.resource, k.version, k.subresource)) {
 		return nil
 	}
 	t := target{

@@ -202,6 +202,17 @@ func strategyOf(v *resource.Version, subresource string) resource.Strategy {
 	return nil
 }
 
+// ServedAs returns the version that has a kind of [Request.As]; nil: there is none.
+func (q *Request) ServedAs(kind schema.GroupVersionKind) *resource.Version {
+	if kind == q.Kind {
+		return q.Version
+	}
+	if e, err := q.equivalentOf(kind); err == nil {
+		return e.version
+	}
+	return nil
+}
+
 func (q *Request) equivalentOf(kind schema.GroupVersionKind) (*equivalent, error) {
 	all := q.equivalents()
 	for i := range all {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -72,6 +74,17 @@ func exempt(kind schema.GroupVersionKind) bool {
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
 		return true
+	}
+	return false
+}
+
+// exemptFromPolicies reports whether policies are not evaluated for a kind.
+func exemptFromPolicies(kind schema.GroupVersionKind) bool {
+	switch kind.Group {
+	case authenticationv1.GroupName, authorizationv1.GroupName:
+		return true
+	case v1.GroupName:
+		return strings.Contains(kind.Kind, "AdmissionPolicy")
 	}
 	return false
 }

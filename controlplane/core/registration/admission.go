@@ -20,11 +20,6 @@ func NotEnforced(kind string) string {
 	return kind + " objects are stored, but this server does not enforce them yet"
 }
 
-// notes are the warnings about an object of this package.
-func notes(kind, name string) []string {
-	return append([]string{NotEnforced(kind)}, staticNames(name)...)
-}
-
 // staticNames are the warnings about the name of a configuration.
 func staticNames(name string) []string {
 	const static = ".static.k8s.io"
@@ -89,7 +84,7 @@ func Resources() []*resource.Resource {
 			},
 			Validate:       compile.validatePolicy,
 			ValidateStatus: validatePolicyStatus,
-			Warnings:       func(o, _ policy) []string { return notes("ValidatingAdmissionPolicy", o.Name) },
+			Warnings:       func(o, _ policy) []string { return staticNames(o.Name) },
 			Columns:        kind.Columns("Name", "Validations:integer", "ParamKind", "Age"),
 			Row: func(p policy) []any {
 				param := "<unset>"
@@ -109,7 +104,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: compile.validateMutatingPolicy,
-			Warnings: func(o, _ mutatingPolicy) []string { return notes("MutatingAdmissionPolicy", o.Name) },
+			Warnings: func(o, _ mutatingPolicy) []string { return staticNames(o.Name) },
 			Columns:  kind.Columns("Name", "Mutations:integer", "ParamKind", "Age"),
 			Row: func(p mutatingPolicy) []any {
 				param := "<unset>"
@@ -128,7 +123,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: validateMutatingBinding,
-			Warnings: func(o, _ mutatingBinding) []string { return notes("MutatingAdmissionPolicyBinding", o.Name) },
+			Warnings: func(o, _ mutatingBinding) []string { return staticNames(o.Name) },
 			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
 			Row: func(b mutatingBinding) []any {
 				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}
@@ -143,7 +138,7 @@ func Resources() []*resource.Resource {
 				}
 			},
 			Validate: validateBinding,
-			Warnings: func(o, _ binding) []string { return notes("ValidatingAdmissionPolicyBinding", o.Name) },
+			Warnings: func(o, _ binding) []string { return staticNames(o.Name) },
 			Columns:  kind.Columns("Name", "PolicyName", "ParamRef", "Age"),
 			Row: func(b binding) []any {
 				return []any{b.Name, b.Spec.PolicyName, paramText(b.Spec.ParamRef), kind.Age(b)}

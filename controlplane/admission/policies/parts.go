@@ -1,0 +1,36 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"github.com/steer-dev/steer/controlplane/admission/match"
+	"github.com/steer-dev/steer/controlplane/internal/expression"
+	"github.com/steer-dev/steer/controlplane/part"
+)
+
+// The names of the plugins.
+const (
+	MutatingName   = "MutatingAdmissionPolicy"
+	ValidatingName = "ValidatingAdmissionPolicy"
+)
+
+// Parts returns the two plugins. They share the dependencies of matching, and the
+// compiler of expressions, with the plugins of webhooks.
+func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutating, validating part.Part) {
+	parameters := newParameters(d.Server, d.Store)
+	second := &Validating{
+		set:        newSet(d.Store, m, &programs{compiler: expressions}, "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+		parameters: parameters, metrics: newMetrics("validating", "enforcement_action"), audit: audit{d.Logger()},
+	}
+	second.definitions.decode, second.bindings.decode = decodeValidating, decodeValidatingBinding
+	first := &Mutating{
+		set:        newSet(d.Store, m, &programs{compiler: expressions}, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+		parameters: parameters, metrics: newMetrics("mutating"),
+	}
+	first.definitions.decode, first.bindings.decode = decodeMutating, decodeMutatingBinding
+	d.Measure(first.metrics.checks, first.metrics.seconds, second.metrics.checks, second.metrics.seconds)
+	mutating, validating = part.Plugin(MutatingName, first), part.Plugin(ValidatingName, second)
+	mutating.Repeats = true
+	return mutating, validating
+}
