@@ -103,7 +103,7 @@ func watchCrowd(ctx context.Context, instance *Instance, l load, watchers, write
 const paceConnections = 16
 
 // pace calls write so many times at a fixed rate, each time with the number of a
-// connection that nobody else uses meanwhile, and returns the rate it reached.
+// connection that no other client uses meanwhile, and returns the rate it reached.
 func pace(ctx context.Context, writes, perSecond int, write func(connection, i int) error) (float64, error) {
 	idle := make(chan int, paceConnections)
 	for at := range cap(idle) {

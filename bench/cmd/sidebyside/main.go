@@ -152,7 +152,7 @@ func (s settings) flags(group string) string {
 	return text
 }
 
-// write creates a file; no name means that nobody asked for it.
+// write creates a file; no name writes nothing.
 func write(name string, content func(io.Writer) error) error {
 	if name == "" {
 		return nil
