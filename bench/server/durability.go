@@ -18,8 +18,8 @@ import (
 // may take: half as long again as the disk needs, and 0.3 ms for everything else.
 const durabilityGoal = "create, 1 client, part of 1.5 x append and fdatasync + 0.3 ms"
 
-// measureDurability compares creations by one client, for whom nobody shares the
-// cost of the disk, with what the disk needs: the same bytes appended to a file
+// measureDurability compares creations by one client, which shares the cost of the
+// disk with no other, with what the disk needs: the same bytes appended to a file
 // beside the servers' and flushed. They take turns, so that both see the same disk.
 func measureDurability(ctx context.Context, add adder, client *Client, n int) (err error) {
 	file, err := os.CreateTemp("", "steer-bench-append-") // where both servers keep their data
