@@ -186,7 +186,7 @@ func TestPoliciesAreMeasured(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	_, api := planeOf(t, controlplane.Options{Metrics: metrics})
-	api.policy("validating", "none", "configmaps", `validations: [{expression: "false"}]`, "validationActions: [Deny]")
+	api.policy("validating", "none", "configmaps", `matchConditions: [{name: all, expression: "true"}], validations: [{expression: "false"}]`, "validationActions: [Deny]")
 	api.policy("mutating", "label", "secrets", `reinvocationPolicy: Never, mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"}}]`, "")
 	api.refused("POST", configMaps, mapOf("a", "data: {}"))
 	api.must("POST", "/api/v1/namespaces/default/secrets", `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)
@@ -205,6 +205,7 @@ func TestPoliciesAreMeasured(t *testing.T) {
 	for _, want := range []string{
 		"apiserver_validating_admission_policy_check_total enforcement_action=deny", "apiserver_validating_admission_policy_check_total policy=none",
 		"apiserver_validating_admission_policy_check_duration_seconds error_type=invalid_error",
+		"apiserver_admission_match_condition_evaluation_seconds kind=policy",
 		"apiserver_mutating_admission_policy_check_total policy_binding=label", "apiserver_mutating_admission_policy_check_duration_seconds error_type=no_error",
 	} {
 		if !found[want] {

@@ -8,31 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
 	v1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
-
-// condition is one matchCondition as the library wants it.
-type condition v1.MatchCondition
-
-// GetExpression implements admissioncel.ExpressionAccessor.
-func (c *condition) GetExpression() string { return c.Expression }
-
-// ReturnTypes implements admissioncel.ExpressionAccessor.
-func (c *condition) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
 
 // Conditions are the matchConditions of one webhook or policy. Their expressions are
 // compiled on first use, and once. They are safe for concurrent use.
 type Conditions struct {
 	o        ConditionOptions
-	compiled func() admissioncel.ConditionEvaluator
+	compiled func() *expression.Conditions
 }
 
 // ConditionOptions say how conditions are compiled and counted.
@@ -46,6 +32,8 @@ type ConditionOptions struct {
 	Params bool
 	// Compiler of the expressions; required.
 	Compiler admissioncel.Compiler
+	// Variables of the policy; nil: none.
+	Variables *expression.Variables
 }
 
 // NewConditions returns conditions, nil for an empty list.
@@ -53,54 +41,34 @@ func NewConditions(list []v1.MatchCondition, o ConditionOptions) *Conditions {
 	if len(list) == 0 {
 		return nil
 	}
-	return &Conditions{o: o, compiled: sync.OnceValue(func() admissioncel.ConditionEvaluator {
-		results := make([]admissioncel.CompilationResult, len(list))
-		for i := range list {
-			one := condition(list[i])
-			results[i] = o.Compiler.CompileCELExpression(&one, admissioncel.OptionalVariableDeclarations{
-				HasParams: o.Params, HasAuthorizer: true,
-			}, environment.StoredExpressions)
-		}
-		return admissioncel.NewCondition(results)
+	compiler := o.Compiler
+	o.Compiler = nil // that of a policy with variables is large, and not needed again
+	return &Conditions{o: o, compiled: sync.OnceValue(func() *expression.Conditions {
+		return expression.CompileConditions(compiler, list, admissioncel.OptionalVariableDeclarations{HasParams: o.Params, HasAuthorizer: true})
 	})}
 }
 
 // Match reports whether all conditions hold for a request as an invocation sees it. A
 // condition that is false decides before one that fails. A failure is an error, or no
-// match if the failure policy is Ignore. params may be nil. Nil conditions hold.
-func (c *Conditions) Match(ctx context.Context, q *Request, as Invocation, params runtime.Object) (ok bool, err error) {
+// match if the failure policy is Ignore. params are in the form of JSON, nil for none. Nil
+// conditions hold.
+func (c *Conditions) Match(ctx context.Context, q *Request, as Invocation, params any) (ok bool, err error) {
 	if c == nil {
 		return true, nil
 	}
-	form, err := q.As(ctx, as.Kind)
+	values, err := q.Values(ctx, as)
 	if err != nil {
 		return false, err
 	}
-	begun, failures := time.Now(), 0
-	defer func() {
-		q.d.metrics.observe(&c.o, string(q.Operation), time.Since(begun), failures, err == nil && !ok)
-	}()
-	results, _, err := c.compiled().ForInput(ctx, form,
-		admissioncel.CreateAdmissionRequest(q.Attributes(), metav1.GroupVersionResource(as.Resource), metav1.GroupVersionKind(as.Kind)),
-		admissioncel.OptionalVariableBindings{VersionedParams: params, Authorizer: q.d.Authorizer},
-		nil, celconfig.RuntimeCELCostBudgetMatchConditions)
+	begun := time.Now()
+	a := &expression.Activation{Values: values.Values, Params: params, Variables: c.o.Variables}
+	a.Request = values.conditions
+	ok, failures, err := c.compiled().Match(ctx, a)
+	q.d.metrics.observe(&c.o, string(q.Operation), time.Since(begun), failures, err == nil && !ok)
 	if err != nil {
 		return false, c.failure(err)
 	}
-	var failed []error
-	for i := range results {
-		if e := results[i].Error; e != nil {
-			failed = append(failed, e)
-			failures++
-		}
-		if results[i].EvalResult == types.False {
-			return false, nil
-		}
-	}
-	if len(failed) > 0 {
-		return false, c.failure(utilerrors.NewAggregate(failed))
-	}
-	return true, nil
+	return ok, nil
 }
 
 // failure is what a failure means by the failure policy.

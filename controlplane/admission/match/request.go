@@ -32,6 +32,7 @@ type Request struct {
 
 	attributes admission.Attributes
 	forms      map[schema.GroupVersionKind]*admission.VersionedAttributes
+	values     map[Invocation]*Values
 	equals     []equivalent
 	namespace  struct {
 		read bool
@@ -180,7 +181,7 @@ func (q *Request) Replace(ctx context.Context, obj resource.Object, kind schema.
 		q.Object = back
 	}
 	old := q.forms[kind]
-	q.attributes, q.forms = nil, nil
+	q.attributes, q.forms, q.values = nil, nil, nil
 	form := &admission.VersionedAttributes{Attributes: q.Attributes(), VersionedKind: kind, VersionedObject: obj}
 	if old != nil {
 		form.VersionedOldObject = old.VersionedOldObject

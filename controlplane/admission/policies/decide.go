@@ -16,6 +16,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
 
@@ -56,21 +57,15 @@ func failure(err error) verdict {
 
 // matches reports whether the match conditions of a policy hold. An error decides by the
 // failure policy.
-func (p *program) matches(ctx context.Context, v *seen, params *param, ignores bool) (bool, error) {
-	if p.conditions == nil {
-		return true, nil
+func (p *program) matches(ctx context.Context, w *write, as match.Invocation, params *param) (bool, error) {
+	if params == nil {
+		return p.conditions.Match(ctx, w.Request, as, nil)
 	}
-	a := p.activation(v, params, nil)
-	a.Request = v.conditions
-	holds, err := p.conditions.Match(ctx, a)
-	if ignores {
-		err = nil
-	}
-	return holds, err
+	return p.conditions.Match(ctx, w.Request, as, params.value)
 }
 
 // activation returns the values for the expressions of the policy.
-func (p *program) activation(v *seen, params *param, namespace func() any) *expression.Activation {
+func (p *program) activation(v *match.Values, params *param, namespace func() any) *expression.Activation {
 	a := &expression.Activation{Values: v.Values, Variables: p.variables}
 	a.Namespace = namespace
 	if params != nil {
@@ -79,18 +74,21 @@ func (p *program) activation(v *seen, params *param, namespace func() any) *expr
 	return a
 }
 
-// judge evaluates the expressions of a ValidatingAdmissionPolicy. The namespace is not
-// known to match conditions. ignores is [definition.ignores].
-func (p *program) judge(ctx context.Context, v *seen, params *param, namespace func() any, ignores bool) verdict {
+// judge evaluates the expressions of a ValidatingAdmissionPolicy.
+func (p *program) judge(ctx context.Context, w *write, as match.Invocation, params *param) verdict {
 	if p.failure != nil {
 		return failure(p.failure)
 	}
-	if holds, err := p.matches(ctx, v, params, ignores); err != nil {
+	if holds, err := p.matches(ctx, w, as, params); err != nil {
 		return failure(err)
 	} else if !holds {
 		return verdict{}
 	}
-	a := p.activation(v, params, namespace)
+	v, err := w.Values(ctx, as)
+	if err != nil {
+		return failure(err)
+	}
+	a := p.activation(v, params, w.namespaceForm)
 	budget := expression.PolicyBudget
 	results := make([]expression.Result, len(p.validations))
 	for i := range p.validations {

@@ -168,16 +168,12 @@ func (m *changes) run(ctx context.Context, todo []invocation) error {
 	}
 	for i := range todo {
 		one := &todo[i]
-		seen, err := m.w.see(ctx, one.as)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
 		program := m.p.programs.of(one.policy.definition)
 		if program.failure != nil {
 			m.fail(one.policy, one.binding, program.failure, metav1.StatusReasonInvalid)
 			continue
 		}
-		if holds, err := program.matches(ctx, seen, one.param, one.policy.ignores); err != nil {
+		if holds, err := program.matches(ctx, m.w, one.as, one.param); err != nil {
 			m.fail(one.policy, one.binding, err, metav1.StatusReasonInvalid)
 			continue
 		} else if !holds {
@@ -236,12 +232,12 @@ func (m *changes) apply(ctx context.Context, one *invocation, p *program, mutati
 	if err := mutation.compiled.Error; err != nil {
 		return err
 	}
-	seen, err := m.w.see(ctx, one.as)
+	values, err := m.w.Values(ctx, one.as)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	budget := expression.PolicyBudget
-	result, err := p.activation(seen, one.param, m.w.namespaceForm).Evaluate(ctx, &mutation.compiled, &budget)
+	result, err := p.activation(values, one.param, m.w.namespaceForm).Evaluate(ctx, &mutation.compiled, &budget)
 	if err == nil {
 		err = result.Err
 	}

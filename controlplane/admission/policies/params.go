@@ -17,6 +17,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -239,7 +240,7 @@ func (p *parameters) decode(ctx context.Context, r *resource.Resource, kind sche
 	}
 	obj := objects[0]
 	resource.DecodeObject(obj)
-	value, err := content(obj)
+	value, err := match.Content(obj)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/patch"
+	"github.com/steer-dev/steer/controlplane/admission/match"
 )
 
 // patched returns the object of a write after a mutation, of the same Go type and in the
@@ -47,7 +48,7 @@ func applyJSONPatch(value ref.Val, before runtime.Object) (runtime.Object, error
 	if err != nil {
 		return nil, fmt.Errorf("JSON Patch: %s", err.Error())
 	}
-	old, err := content(before)
+	old, err := match.Content(before)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

@@ -15,13 +15,14 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
 )
 
 // program has the compiled expressions of a policy. It is immutable.
 type program struct {
 	variables   *expression.Variables
-	conditions  *expression.Conditions
+	conditions  *match.Conditions
 	validations []validation
 	annotations []annotation
 	mutations   []mutation
@@ -58,13 +59,16 @@ type source struct {
 }
 
 // compile compiles a policy, in the environment that knows all that was ever accepted.
-func (s source) compile(compiler *expression.Compiler) *program {
+func (s source) compile(name string, compiler *expression.Compiler) *program {
 	var conditions []v1.MatchCondition
 	var variables []v1.Variable
 	var options admissioncel.OptionalVariableDeclarations
+	var failure *v1.FailurePolicyType
 	if s.validating != nil {
+		failure = s.validating.FailurePolicy
 		conditions, variables, options.HasParams = s.validating.MatchConditions, s.validating.Variables, s.validating.ParamKind != nil
 	} else {
+		failure = s.mutating.FailurePolicy
 		conditions, variables, options.HasParams = s.mutating.MatchConditions, s.mutating.Variables, s.mutating.ParamKind != nil
 	}
 	options.HasAuthorizer = true
@@ -80,7 +84,10 @@ func (s source) compile(compiler *expression.Compiler) *program {
 			out.variables.Add(v.Name, composed.CompileAndStoreVariable(expression.Variable(v.Name, v.Expression), options, environment.StoredExpressions))
 		}
 	}
-	out.conditions = expression.CompileConditions(c, conditions, options)
+	out.conditions = match.NewConditions(conditions, match.ConditionOptions{
+		Name: name, Kind: "policy", Type: "validate", FailurePolicy: failure,
+		Params: options.HasParams, Compiler: c, Variables: out.variables,
+	})
 	if s.validating != nil {
 		out.validate(c, s.validating, options)
 	} else {
@@ -225,7 +232,7 @@ func (p *programs) of(d *definition) *program {
 	if out := s.program.Load(); out != nil {
 		return out
 	}
-	out := s.source.compile(p.compiler)
+	out := s.source.compile(d.name, p.compiler)
 	s.program.Store(out)
 	p.keep(s)
 	return out

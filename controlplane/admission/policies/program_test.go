@@ -91,7 +91,7 @@ func BenchmarkPrograms(b *testing.B) {
 			s := source{validating: &v1.ValidatingAdmissionPolicySpec{Variables: variables, Validations: []v1.Validation{{Expression: "object.spec.replicas <= 5"}}}}
 			b.ReportAllocs()
 			for b.Loop() {
-				s.compile(compiler)
+				s.compile("bench", compiler)
 			}
 		})
 	}

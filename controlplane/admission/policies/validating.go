@@ -120,8 +120,7 @@ func (v *checks) evaluate(ctx context.Context, p *policy) error {
 		if len(params) == 0 {
 			continue
 		}
-		seen, err := v.w.see(ctx, as)
-		if err != nil {
+		if _, err := v.w.Values(ctx, as); err != nil {
 			v.misconfigured(p, b, fmt.Errorf("failed to convert object version: %w", err))
 			continue
 		}
@@ -129,7 +128,7 @@ func (v *checks) evaluate(ctx context.Context, p *policy) error {
 			return err
 		}
 		for _, one := range params {
-			verdict := v.p.programs.of(p.definition).judge(ctx, seen, one, v.w.namespaceForm, p.ignores)
+			verdict := v.p.programs.of(p.definition).judge(ctx, v.w, as, one)
 			v.act(ctx, p, b, verdict.decisions)
 			v.note(p, b, verdict.remarks, &noted)
 		}

@@ -32,19 +32,21 @@ func CompileConditions(compiler admissioncel.Compiler, list []v1.MatchCondition,
 	return c
 }
 
-// Match reports whether all conditions hold. One that does not hold decides, whatever
-// errors others have; otherwise their errors are returned. nil matches.
-func (c *Conditions) Match(ctx context.Context, a *Activation) (bool, error) {
+// Match reports whether all conditions hold, and how many cannot be evaluated. One that does
+// not hold decides, whatever errors others have; otherwise their errors are returned. nil
+// matches.
+func (c *Conditions) Match(ctx context.Context, a *Activation) (holds bool, failures int, err error) {
 	if c == nil {
-		return true, nil
+		return true, 0, nil
 	}
-	budget, holds := ConditionsBudget, true
+	budget := ConditionsBudget
+	holds = true
 	var errs []error
 	for i := range c.compiled {
 		result, err := a.Evaluate(ctx, &c.compiled[i], &budget)
 		switch {
 		case err != nil:
-			return false, err
+			return false, len(errs), err
 		case result.Err != nil:
 			errs = append(errs, result.Err)
 		case result.Value == types.False:
@@ -52,7 +54,7 @@ func (c *Conditions) Match(ctx context.Context, a *Activation) (bool, error) {
 		}
 	}
 	if !holds || len(errs) == 0 {
-		return holds, nil
+		return holds, len(errs), nil
 	}
-	return false, utilerrors.NewAggregate(errs)
+	return false, len(errs), utilerrors.NewAggregate(errs)
 }

@@ -172,7 +172,7 @@ func TestConditionsHoldUnlessOneIsFalse(t *testing.T) {
 		}
 		_, values := write()
 		c := CompileConditions(compiler.Plain(), list, admissioncel.OptionalVariableDeclarations{})
-		holds, err := c.Match(t.Context(), &Activation{Values: values})
+		holds, _, err := c.Match(t.Context(), &Activation{Values: values})
 		if got := shown(holds, err); got != strings.TrimSpace(want) {
 			t.Errorf("%q: %s, want %s", conditions, got, want)
 		}
@@ -189,7 +189,7 @@ func TestConditionsAreWithinTheirBudget(t *testing.T) {
 	}
 	_, values := write()
 	c := CompileConditions(compiler.Plain(), list, admissioncel.OptionalVariableDeclarations{})
-	if _, err := c.Match(t.Context(), &Activation{Values: values}); !errors.Is(err, apiservercel.ErrOutOfBudget) {
+	if _, _, err := c.Match(t.Context(), &Activation{Values: values}); !errors.Is(err, apiservercel.ErrOutOfBudget) {
 		t.Errorf("%v", err)
 	}
 }
