@@ -10,7 +10,8 @@ import (
 
 // BenchmarkPolicies is what a dry run of the creation of a Pod costs, alone and with 50
 // policies: ones that match it, with two validations, a message expression and a variable,
-// and ones whose rules name another resource. docs/designs has what it costs kube-apiserver.
+// and ones whose rules name another resource. docs/designs/2026-11-23-admission-policies.md has what it
+// costs kube-apiserver.
 func BenchmarkPolicies(b *testing.B) {
 	const pods = "/api/v1/namespaces/default/pods?dryRun=All"
 	for _, c := range []struct {
