@@ -30,6 +30,9 @@ func (m *Manager) newWebhooks(c client.Client) *webhook.Server {
 			o.Authority.Namespace = strings.TrimSpace(string(data))
 		}
 	}
+	if o.Authority.Configurations == nil {
+		o.Authority.Configurations = webhookConfigurations(m.opts.Name)
+	}
 	o.Scheme = cmp.Or(o.Scheme, m.opts.Scheme)
 	o.Trace = cmp.Or(o.Trace, m.recorder)
 	o.Log = cmp.Or(o.Log, m.opts.Log)
@@ -37,6 +40,15 @@ func (m *Manager) newWebhooks(c client.Client) *webhook.Server {
 		o.Metrics = m.metrics
 	}
 	return webhook.New(o)
+}
+
+// webhookConfigurations are the names of the webhook configurations of an operator: as
+// they are generated, and as deployments have them, behind the operator's name.
+func webhookConfigurations(operator string) (names []string) {
+	for _, name := range []string{"mutating-webhook-configuration", "validating-webhook-configuration"} {
+		names = append(names, name, operator+"-"+name)
+	}
+	return names
 }
 
 // serveWebhooks serves the webhooks until ctx ends, or the returned function is

@@ -212,3 +212,13 @@ func signalOn(server string, seen chan struct{}) *slog.Logger {
 		return a
 	}}))
 }
+
+func TestManagerKeepsTheConfigurationsOfItsDeployment(t *testing.T) {
+	t.Parallel()
+	got := webhookConfigurations("guestbook")
+	for _, want := range []string{"validating-webhook-configuration", "guestbook-validating-webhook-configuration", "guestbook-mutating-webhook-configuration"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %v", want, got)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 		return err
 	}
 	v := values{"name": p.Name}
-	for name, template := range map[string]string{mainFile: "main.go", makeFile: "Makefile"} {
+	for name, template := range map[string]string{mainFile: "main.go", makeFile: "Makefile", settingsFile: "steer.yaml"} {
 		if err := c.create(name, template, v); err != nil {
 			return err
 		}

@@ -35,18 +35,19 @@ func fill(name string, v values) ([]byte, error) {
 
 // Files that every project has; paths are relative to it and have slashes.
 const (
-	mainFile   = "cmd/main.go"
-	crdDir     = "config/crd/bases"
-	sampleDir  = "config/samples"
-	modFile    = "go.mod"
-	sumFile    = "go.sum"
-	steerPath  = "github.com/steer-dev/steer"
-	steerTool  = steerPath + "/cmd/steer"
-	goVersion  = "1.26.0" // that of Steer itself
-	noVersion  = "v0.0.0" // of a Steer that is replaced
-	gitIgnore  = ".gitignore"
-	makeFile   = "Makefile"
-	headerFile = "hack/boilerplate.go.txt"
+	mainFile     = "cmd/main.go"
+	crdDir       = "config/crd/bases"
+	sampleDir    = "config/samples"
+	modFile      = "go.mod"
+	sumFile      = "go.sum"
+	steerPath    = "github.com/steer-dev/steer"
+	steerTool    = steerPath + "/cmd/steer"
+	goVersion    = "1.26.0" // that of Steer itself
+	noVersion    = "v0.0.0" // of a Steer that is replaced
+	gitIgnore    = ".gitignore"
+	makeFile     = "Makefile"
+	settingsFile = "steer.yaml"
+	headerFile   = "hack/boilerplate.go.txt"
 )
 
 // places are where the files of a resource are.

@@ -465,7 +465,7 @@ func TestExistingFilesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(report.Changed, []string{makeFile, mainFile, modFile}) || !slices.Equal(report.Created, []string{ProjectFile}) {
+	if !slices.Equal(report.Changed, []string{makeFile, mainFile, modFile}) || !slices.Equal(report.Created, []string{ProjectFile, settingsFile}) {
 		t.Errorf("got %+v", report)
 	}
 	now := tree(t, dir)
@@ -491,8 +491,10 @@ func TestASecondWebhookKeepsTheFirst(t *testing.T) {
 			t.Errorf("%q is not there once:\n%s", want, now[file])
 		}
 	}
-	if main := now[mainFile]; strings.Count(main, "SetupGuestbookWebhookWithManager(m)") != 1 {
-		t.Errorf("the webhooks are not set up once:\n%s", main)
+	for _, operator := range []string{now[mainFile], now["internal/controller/guestbook_controller_test.go"]} {
+		if strings.Count(operator, "SetupGuestbookWebhookWithManager(m)") != 1 {
+			t.Errorf("the webhooks are not set up once:\n%s", operator)
+		}
 	}
 	// A file that no command made is not written to.
 	write(t, dir, "internal/webhook/v2/guestbook_webhook.go", "package v2\n")

@@ -28,8 +28,8 @@ type WebhookOptions struct {
 	step func()
 }
 
-// CreateWebhook adds webhooks of a kind, with a test. What the kind has of them stays
-// as it is.
+// CreateWebhook adds webhooks of a kind, also to the operator of its controller's test.
+// What the kind has of them stays as it is.
 func CreateWebhook(ctx context.Context, o WebhookOptions) (*Report, error) {
 	return run(o.Dir, o.Force, o.step, func(c *command) error { return o.run(ctx, c) })
 }
@@ -115,14 +115,6 @@ func (c *command) addWebhook(p *Project, r Resource, anew bool, template, call s
 	if err := c.extend(at.webhook(), anew, "webhook.go", template+".go", at.values()); err != nil {
 		return err
 	}
-	if err := c.extend(at.webhookTest(), anew, "webhook_test.go", template+"_test.go", at.values()); err != nil {
-		return err
-	}
-	if template == "defaulter" {
-		if err := c.edit(at.webhookTest(), func(s *source) error { return s.importAs("reflect", "reflect", p.Repo) }); err != nil {
-			return err
-		}
-	}
 	return c.edit(at.webhook(), func(s *source) error {
 		if err := s.importAs("webhook", steerPath+"/webhook", p.Repo); err != nil {
 			return err
@@ -165,28 +157,39 @@ func (c *command) extend(name string, anew bool, base, part string, v values) er
 	return nil
 }
 
-// setUpWebhooks makes the operator add the webhooks of a kind.
+// setUpWebhooks makes the operator add the webhooks of a kind, that of the controller's
+// test as well.
 func (c *command) setUpWebhooks(p *Project, r Resource) error {
 	at := p.places(r)
 	imported := at.webhookImport()
 	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
-	return c.editMain(func(s *source) error {
-		if s.call(s.file, function) != nil {
-			return nil
+	add := func(file string) func(s *source) error {
+		return func(s *source) error {
+			if s.call(s.file, function) != nil {
+				return nil
+			}
+			found, err := s.addSetup(func(m string) string { return function + "(" + m + ")" })
+			if err != nil {
+				return err
+			}
+			if !found {
+				c.note("%s: call %s in the setup of the operator", file, function)
+				return nil
+			}
+			return s.importAs(imported, path.Join(p.Repo, at.webhookDir()), p.Repo)
 		}
-		found, err := s.addSetup(func(m string) string { return function + "(" + m + ")" })
-		if err != nil {
+	}
+	if text, err := c.read(at.controllerTest()); err != nil {
+		return err
+	} else if text != nil {
+		if err := c.edit(at.controllerTest(), add(at.controllerTest())); err != nil {
 			return err
 		}
-		if !found {
-			c.note("%s: call %s in the setup of the operator", mainFile, function)
-			return nil
-		}
-		return s.importAs(imported, path.Join(p.Repo, at.webhookDir()), p.Repo)
-	})
+	}
+	return c.editMain(add(mainFile))
 }
 
-// DeleteWebhook removes the webhooks of a kind from a project, with their tests.
+// DeleteWebhook removes the webhooks of a kind from a project.
 func DeleteWebhook(ctx context.Context, o DeleteOptions) (*Report, error) {
 	return o.run(func(c *command) error { return o.deleteWebhook(ctx, c) })
 }
@@ -207,20 +210,29 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 	if alone {
 		p.Resources = slices.Delete(p.Resources, i, i+1)
 	}
-	c.remove(at.webhook(), at.webhookTest())
+	c.remove(at.webhook())
 	imported := at.webhookImport()
 	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
-	err = c.editMain(func(s *source) error {
-		found, err := s.removeSetup(func(call *ast.CallExpr) bool { return s.src(call.Fun) == function })
-		if err != nil {
+	drop := func(file string) func(s *source) error {
+		return func(s *source) error {
+			found, err := s.removeSetup(func(call *ast.CallExpr) bool { return s.src(call.Fun) == function })
+			if err != nil {
+				return err
+			}
+			if !found && s.call(s.file, function) != nil {
+				c.note("%s: remove the call of %s", file, function)
+			}
+			return s.dropImport(imported, path.Join(p.Repo, at.webhookDir()))
+		}
+	}
+	if text, err := c.read(at.controllerTest()); err != nil {
+		return err
+	} else if text != nil {
+		if err := c.edit(at.controllerTest(), drop(at.controllerTest())); err != nil {
 			return err
 		}
-		if !found {
-			c.note("%s: remove the call of %s", mainFile, function)
-		}
-		return s.dropImport(imported, path.Join(p.Repo, at.webhookDir()))
-	})
-	if err != nil {
+	}
+	if err := c.editMain(drop(mainFile)); err != nil {
 		return err
 	}
 	if alone {
@@ -247,10 +259,6 @@ func (pl places) webhookDir() string {
 
 func (pl places) webhook() string {
 	return path.Join(pl.webhookDir(), pl.lower()+"_webhook.go")
-}
-
-func (pl places) webhookTest() string {
-	return path.Join(pl.webhookDir(), pl.lower()+"_webhook_test.go")
 }
 
 // webhookImport is the name under which cmd/main.go imports the webhooks.

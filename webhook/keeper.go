@@ -34,7 +34,7 @@ import (
 //
 //	+kubebuilder:rbac:groups="",resources=secrets,verbs=create
 //	+kubebuilder:rbac:groups="",resources=secrets,resourceNames=NAME-webhook-ca,verbs=get;update
-//	+kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=mutating-webhook-configuration;validating-webhook-configuration,verbs=get;patch
+//	+kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=mutating-webhook-configuration;NAME-mutating-webhook-configuration;validating-webhook-configuration;NAME-validating-webhook-configuration,verbs=get;patch
 //	+kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=...,verbs=get;patch
 type Authority struct {
 	// Namespace of the Secret and of the Services that lead to the webhooks. Default
@@ -47,7 +47,8 @@ type Authority struct {
 	// ValidatingWebhookConfigurations. Their webhooks whose Service is in Namespace and
 	// whose path is served here are given the caBundle, unless cert-manager does it.
 	// Default: those of controller-gen, "mutating-webhook-configuration" and
-	// "validating-webhook-configuration".
+	// "validating-webhook-configuration"; in a manager these, and these behind the
+	// operator's name and "-".
 	Configurations []string
 }
 

@@ -95,6 +95,7 @@ func newRootCommand() *cobra.Command {
 		newDemoCommand(),
 		newDevCommand(),
 		newGenerateCommand(),
+		newPackageCommand(),
 		newDoctorCommand(),
 		newVersionCommand(),
 	)

@@ -127,7 +127,7 @@ flags are kubebuilder's. A second webhook joins the file of the first, whose cod
 
 func newDeleteWebhookCommand() *cobra.Command {
 	return newDeletion(scaffold.DeleteWebhook, "webhook", "Remove the webhooks of a kind",
-		`Removes defaulter, validator and their tests, and what was generated of them. Files
+		`Removes defaulter and validator, and what was generated of them. Files
 with contents that git does not have are removed with --force only.`)
 }
 

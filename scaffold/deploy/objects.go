@@ -1,0 +1,200 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/generate"
+	"github.com/steer-dev/steer/scaffold"
+)
+
+// Ports of the operator's container.
+const (
+	healthPort  = 8081
+	metricsPort = 8443
+	webhookPort = 9443
+)
+
+// object is a manifest.
+type object = map[string]any
+
+// Object is one object of a deployment.
+type Object struct {
+	Kind, Namespace, Name string
+	content               object
+}
+
+// builder makes the objects of one project.
+type builder struct {
+	project  *scaffold.Project
+	settings Settings
+	objects  []Object
+	failed   error
+}
+
+// Objects are all objects that the operator of a project needs, in the order in which
+// they can be applied: namespace, CRDs, accounts and roles, the operator, webhooks.
+func Objects(ctx context.Context, dir string, p *scaffold.Project, s Settings) ([]Object, error) {
+	generated, err := generated(ctx, dir, p)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{project: p, settings: s}
+	b.add(object{
+		"apiVersion": "v1", "kind": "Namespace",
+		// The operator needs no more than the strictest of Kubernetes' standards.
+		"metadata": object{"name": s.Namespace, "labels": merge(b.labels(), object{"pod-security.kubernetes.io/enforce": "restricted"})},
+	})
+	for _, o := range generated["crd"] {
+		b.add(o)
+	}
+	b.add(b.namespaced("v1", "ServiceAccount", b.name("controller-manager")))
+	b.roles(generated["rbac"])
+	webhooks := generated["webhook"]
+	if len(webhooks) > 0 {
+		b.authority()
+	}
+	b.metricsRoles()
+	b.service("controller-manager-metrics-service", "https", metricsPort, metricsPort)
+	if len(webhooks) > 0 {
+		b.service("webhook-service", "webhook", 443, webhookPort)
+	}
+	b.networkPolicy(len(webhooks) > 0)
+	b.disruptionBudget()
+	b.deployment(len(webhooks) > 0)
+	if s.ServiceMonitor {
+		b.serviceMonitor()
+	}
+	for _, o := range webhooks {
+		b.webhook(o)
+	}
+	return b.objects, b.failed
+}
+
+// generated are the manifests that are made of the types and markers, by generator.
+func generated(ctx context.Context, dir string, p *scaffold.Project) (map[string][]object, error) {
+	request, err := generate.Parse([]string{"crd", "rbac:roleName=manager-role,leaderElection=true", "webhook", "paths=./..."}, generate.Steer)
+	if err != nil {
+		return nil, err
+	}
+	request.Dir = dir
+	result, err := generate.Run(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]object{}
+	for _, file := range result.Files {
+		for document := range bytes.SplitSeq(file.Data, []byte("---\n")) {
+			if len(bytes.TrimSpace(document)) == 0 {
+				continue
+			}
+			var o object
+			if err := yaml.Unmarshal(document, &o); err != nil {
+				return nil, fmt.Errorf("read what %s made: %w", file.Generator, err)
+			}
+			out[file.Generator] = append(out[file.Generator], o)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the project has nothing to deploy: add a kind with steer create api")
+	}
+	return out, nil
+}
+
+// add takes an object over.
+func (b *builder) add(o object) {
+	metadata, _ := o["metadata"].(object)
+	kind, _ := o["kind"].(string)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	if kind == "" || name == "" {
+		b.failed = cmp.Or(b.failed, fmt.Errorf("an object of kind %q has the name %q", kind, name))
+	}
+	b.objects = append(b.objects, Object{kind, namespace, name, o})
+}
+
+// name is that of an object that is not of a kind that the project defines.
+func (b *builder) name(of string) string { return b.project.Name + "-" + of }
+
+// labels are those that kubebuilder projects have.
+func (b *builder) labels() object {
+	return object{"app.kubernetes.io/name": b.project.Name, "app.kubernetes.io/managed-by": "steer"}
+}
+
+// selector finds the Pods of the operator.
+func (b *builder) selector() object {
+	return object{"app.kubernetes.io/name": b.project.Name, "control-plane": "controller-manager"}
+}
+
+// namespaced begins an object in the namespace of the operator.
+func (b *builder) namespaced(apiVersion, kind, name string) object {
+	return object{"apiVersion": apiVersion, "kind": kind, "metadata": object{
+		"name": name, "namespace": b.settings.Namespace, "labels": b.labels(),
+	}}
+}
+
+// global begins an object in no namespace.
+func (b *builder) global(apiVersion, kind, name string) object {
+	return object{"apiVersion": apiVersion, "kind": kind, "metadata": object{"name": name, "labels": b.labels()}}
+}
+
+// merge is a and b.
+func merge(a, b object) object {
+	out := object{}
+	for _, from := range []object{a, b} {
+		for key, value := range from {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// YAML are objects as one stream of documents, with keys in order.
+func YAML(objects []Object) ([]byte, error) {
+	var out bytes.Buffer
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.content)
+		if err != nil {
+			return nil, fmt.Errorf("write %s %s: %w", o.Kind, o.Name, err)
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
+
+// rules are a list of rules of a role.
+func rules(list ...object) []any {
+	out := make([]any, len(list))
+	for i, rule := range list {
+		out[i] = rule
+	}
+	return out
+}
+
+func rule(group, resource string, verbs ...string) object {
+	return object{"apiGroups": texts(group), "resources": texts(resource), "verbs": texts(verbs...)}
+}
+
+// only limits a rule to objects of some names.
+func only(rule object, names ...string) object {
+	rule["resourceNames"] = texts(names...)
+	return rule
+}
+
+func texts(list ...string) []any {
+	out := make([]any, 0, len(list))
+	for _, text := range slices.Clone(list) {
+		out = append(out, text)
+	}
+	return out
+}
