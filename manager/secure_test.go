@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
@@ -301,15 +300,6 @@ func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 			t.Errorf("%s: %v %s", path, err, line)
 		}
 	}
-}
-
-func counterValue(t *testing.T, c prometheus.Counter) float64 {
-	t.Helper()
-	var out dto.Metric
-	if err := c.Write(&out); err != nil {
-		t.Fatal(err)
-	}
-	return out.GetCounter().GetValue()
 }
 
 // blockingCollector tells that it is asked and answers when it is let.

@@ -196,7 +196,7 @@ func TestKeeperGivesAPIServersOneAuthorityOfAllReplicas(t *testing.T) {
 			if entry.Manager != "widgets-webhook-ca" {
 				continue
 			}
-			if got, want := string(entry.FieldsV1.Raw), `{"f:webhooks":{"k:{\"name\":\"ours.example.com\"}":{".":{},"f:clientConfig":{"f:caBundle":{}},"f:name":{}}}}`; got != want || entry.Operation != "Apply" {
+			if got, want := entry.FieldsV1.GetRawString(), `{"f:webhooks":{"k:{\"name\":\"ours.example.com\"}":{".":{},"f:clientConfig":{"f:caBundle":{}},"f:name":{}}}}`; got != want || entry.Operation != "Apply" {
 				k.t.Errorf("it owns %s by %s, want %s", got, entry.Operation, want)
 			}
 		}

@@ -223,7 +223,9 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.stop()
 	s.drain(server)
-	<-broken
+	if err := <-broken; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("webhook: serve: %w", err)
+	}
 	return nil
 }
 

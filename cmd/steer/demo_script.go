@@ -121,7 +121,7 @@ func (d *demo) firstCreate(ctx context.Context) error {
 func (d *demo) deny(ctx context.Context) error {
 	d.out.title("A schedule that is none is denied by a webhook of the operator, before it is stored")
 	if err := d.patch(ctx, `{"spec":{"cronSpec":"soon"}}`); !apierrors.IsInvalid(err) {
-		return fmt.Errorf("demo: a schedule that is none is not denied: %v", err)
+		return fmt.Errorf("demo: a schedule that is none is not denied: %w", err)
 	}
 	return nil
 }

@@ -64,13 +64,10 @@ func quoteWarning(text string) string {
 	b.Grow(len(text) + 2 + strings.Count(text, `"`) + strings.Count(text, `\`))
 	b.WriteByte('"')
 	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
+		if r == '"' || r == '\\' {
 			b.WriteByte('\\')
-			b.WriteRune(r)
-		default:
-			b.WriteRune(r)
 		}
+		b.WriteRune(r)
 	}
 	b.WriteByte('"')
 	return b.String()

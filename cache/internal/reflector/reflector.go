@@ -113,8 +113,8 @@ func (r *Reflector) Run(ctx context.Context) error {
 		case Watch:
 			r.watch(ctx, step)
 		case Wait:
-			if step.Gone && r.push(ctx, store.Delta{Op: store.KindGone}) != nil {
-				return nil
+			if step.Gone {
+				_ = r.push(ctx, store.Delta{Op: store.KindGone}) // it fails only when ctx has ended
 			}
 			if !sleep(ctx, step.Delay) {
 				return nil

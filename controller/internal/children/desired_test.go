@@ -134,7 +134,7 @@ func TestBodyIsWhatAnAuthorWrites(t *testing.T) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "a", Labels: map[string]string{"l": "1"}, UID: "1", ResourceVersion: "2", Generation: 3, CreationTimestamp: now,
-			DeletionTimestamp: &now, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, SelfLink: "x",
+			DeletionTimestamp: &now, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},
 		Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	})

@@ -93,7 +93,7 @@ func (c *Constraints) Matches(ctx context.Context, q *Request) (as Invocation, o
 	if _, excluded, err := c.named(q, c.excludes); excluded || err != nil {
 		return as, false, err
 	}
-	as, ok = q.invocation(), true
+	as = q.invocation()
 	if !c.any {
 		if as, ok, err = c.named(q, c.rules); !ok || err != nil {
 			return as, false, err

@@ -122,10 +122,11 @@ func (p *program) mutate(c admissioncel.Compiler, s *v1.MutatingAdmissionPolicyS
 	options.HasPatchTypes = true
 	for i := range s.Mutations {
 		m := &s.Mutations[i]
-		text, returns := "", cel.ObjectType("Object")
+		var text string
+		var returns *cel.Type
 		switch {
 		case m.PatchType == v1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
-			text = m.ApplyConfiguration.Expression
+			text, returns = m.ApplyConfiguration.Expression, cel.ObjectType("Object")
 		case m.PatchType == v1.PatchTypeJSONPatch && m.JSONPatch != nil:
 			text, returns = m.JSONPatch.Expression, cel.ListType(cel.ObjectType("JSONPatch"))
 		default:

@@ -9,19 +9,19 @@ import (
 )
 
 // ConvertTo implements conversion.Convertible.
-func (src *CronTab) ConvertTo(hub conversion.Hub) error {
-	dst := hub.(*v1.CronTab)
-	dst.ObjectMeta = src.ObjectMeta
-	dst.Spec = v1.CronTabSpec{CronSpec: src.Spec.Schedule, Image: src.Spec.Image, Replicas: src.Spec.Parallelism}
-	dst.Status = src.Status
+func (c *CronTab) ConvertTo(hub conversion.Hub) error {
+	out := hub.(*v1.CronTab)
+	out.ObjectMeta = c.ObjectMeta
+	out.Spec = v1.CronTabSpec{CronSpec: c.Spec.Schedule, Image: c.Spec.Image, Replicas: c.Spec.Parallelism}
+	out.Status = c.Status
 	return nil
 }
 
 // ConvertFrom implements conversion.Convertible.
-func (dst *CronTab) ConvertFrom(hub conversion.Hub) error {
-	src := hub.(*v1.CronTab)
-	dst.ObjectMeta = src.ObjectMeta
-	dst.Spec = CronTabSpec{Schedule: src.Spec.CronSpec, Image: src.Spec.Image, Parallelism: src.Spec.Replicas}
-	dst.Status = src.Status
+func (c *CronTab) ConvertFrom(hub conversion.Hub) error {
+	in := hub.(*v1.CronTab)
+	c.ObjectMeta = in.ObjectMeta
+	c.Spec = CronTabSpec{Schedule: in.Spec.CronSpec, Image: in.Spec.Image, Parallelism: in.Spec.Replicas}
+	c.Status = in.Status
 	return nil
 }
