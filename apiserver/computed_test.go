@@ -5,9 +5,12 @@ package apiserver_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
 )
 
 // gauges is a backend that stores one object in a field.
@@ -47,6 +54,92 @@ func (g *gauges) Update(_ context.Context, _ *resource.Request, change func(reso
 		g.value = obj.(*unstructured.Unstructured)
 	}
 	return obj, err
+}
+
+// dialled are the options of a connection.
+type dialled struct {
+	metav1.TypeMeta `json:",inline"`
+	Command         []string `json:"command"`
+	Ports           []int32  `json:"ports"`
+	TTY             bool     `json:"tty"`
+	Path            string   `json:"path"`
+}
+
+func (d *dialled) DeepCopyObject() runtime.Object {
+	c := *d
+	return &c
+}
+
+// dialling changes the options of connections, and refuses some.
+type dialling struct{ seen []string }
+
+func (a *dialling) Admit(_ context.Context, r *resource.AdmissionRequest) error {
+	o, ok := r.Options.(*dialled)
+	if !ok {
+		a.seen = append(a.seen, string(r.Operation))
+		return nil
+	}
+	a.seen = append(a.seen, fmt.Sprint(r.Operation, r.Subresource, o.Kind, o.APIVersion, o.Command, o.Ports, o.TTY, o.Path))
+	if o.TTY {
+		return apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, errors.New("no terminal"))
+	}
+	next := *o
+	next.Command = append([]string{"safe"}, o.Command...)
+	r.Options = &next
+	return nil
+}
+
+func (*dialling) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
+
+// query is a Connecter that answers with its query.
+type query struct{}
+
+func (query) Connect(_ context.Context, _ *resource.Request, w http.ResponseWriter, h *http.Request) {
+	_, _ = io.WriteString(w, h.URL.RawQuery)
+}
+
+func TestConnectersFollowAdmissionOfTheirOptions(t *testing.T) {
+	t.Parallel()
+	a := &dialling{}
+	s, err := apiserver.New(apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{}), Admission: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Dialled"}
+	err = s.Install(&resource.Resource{
+		Names:   resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
+		Backend: &gauges{value: &unstructured.Unstructured{}},
+		Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}, Subresources: []resource.Subresource{
+			{Name: "dial", Backend: query{}, Kind: kind, Options: func() runtime.Object { return &dialled{} }},
+			{Name: "log", Backend: query{}, Kind: kind, Verbs: []string{"get"}},
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := s.RoundTripper(admin)
+	for _, step := range []struct {
+		path string
+		code int
+		want string
+	}{
+		{"/dial/some/where?command=ls&command=-l&ports=80", 200, "command=safe&command=ls&command=-l&ports=80&tty=false"},
+		{"/dial?tty=true", 403, "no terminal"},
+		{"/dial?ports=x", 400, "parameter ports"},
+		{"/log?tty=true", 200, "tty=true"},
+	} {
+		got := send(t, rt, http.MethodGet, "/apis/example.com/v1/gauges/g"+step.path, "")
+		if got.code != step.code || !strings.Contains(got.body, step.want) {
+			t.Errorf("%s: %d %s, want %d %s", step.path, got.code, got.body, step.code, step.want)
+		}
+	}
+	want := []string{
+		fmt.Sprint("CONNECT", "dial", "Dialled", "example.com/v1", []string{"ls", "-l"}, []int32{80}, false, "/some/where"),
+		fmt.Sprint("CONNECT", "dial", "Dialled", "example.com/v1", []string{}, []int32{}, true, "/"),
+	}
+	if !slices.Equal(a.seen, want) {
+		t.Errorf("admission saw %q", a.seen)
+	}
 }
 
 // echo is a Connecter.

@@ -37,7 +37,8 @@ type Options struct {
 	// Authorizer of requests. nil: members of system:masters may do everything,
 	// others what roles and their bindings allow.
 	Authorizer auth.Authorizer
-	// Admission of writes, after the plane's own. nil: none.
+	// Admission of writes, after the plane's own plugins that change objects and before
+	// validating policies, validating webhooks and ResourceQuota. nil: none.
 	Admission resource.Admission
 	// Entropy of the answers. nil: random; see [apiserver.SeededEntropy].
 	Entropy apiserver.Entropy

@@ -90,6 +90,7 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 	}
 	a := wr.admissionRequest(obj, old)
 	mutates := resource.Mutates(wr.admission, a)
+	var before []metav1.ManagedFieldsEntry
 	if mutates {
 		resource.DecodeObject(obj)
 		resource.DecodeObject(old)
@@ -97,13 +98,18 @@ func (wr *Write) Admit(ctx context.Context, obj, old resource.Object) (resource.
 			obj = obj.DeepCopyObject().(resource.Object)
 			a.Object = obj
 		}
+		before = obj.GetManagedFields()
 	}
-	before := obj.GetManagedFields()
 	if err := wr.admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}
-	if replaced := a.Object != obj; !mutates && !replaced {
+	switch {
+	case mutates:
+	case a.Object == obj:
 		return obj, nil // it is normalized already
+	default: // another object is in its place, and it is as it was
+		resource.DecodeObject(obj)
+		before = obj.GetManagedFields()
 	}
 	obj = a.Object
 	if wr.Ownership != nil {
