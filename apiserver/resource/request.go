@@ -68,6 +68,10 @@ func IsDryRun(dryRun []string) bool {
 // concurrent use.
 type Warnings struct {
 	mu    sync.Mutex
+	added *warningTexts // nil: none
+}
+
+type warningTexts struct {
 	texts []string
 	cut   int // runes of the texts, each cut to maxWarning
 }
@@ -88,9 +92,12 @@ func (w *Warnings) Add(text string) {
 	text, length := firstRunes(text, maxWarnings+1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cut <= maxWarnings && !slices.Contains(w.texts, text) {
-		w.texts = append(w.texts, text)
-		w.cut += min(length, maxWarning)
+	if w.added == nil {
+		w.added = &warningTexts{}
+	}
+	if a := w.added; a.cut <= maxWarnings && !slices.Contains(a.texts, text) {
+		a.texts = append(a.texts, text)
+		a.cut += min(length, maxWarning)
 	}
 }
 
@@ -111,16 +118,19 @@ func firstRunes(text string, n int) (first string, length int) {
 func (w *Warnings) Texts() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.added == nil {
+		return nil
+	}
 	runes := 0
-	for _, text := range w.texts {
+	for _, text := range w.added.texts {
 		runes += utf8.RuneCountInString(text)
 	}
 	if runes <= maxWarnings {
-		return slices.Clip(w.texts)
+		return slices.Clip(w.added.texts)
 	}
 	var out []string
 	sent := 0
-	for _, text := range w.texts {
+	for _, text := range w.added.texts {
 		text, length := firstRunes(text, maxWarning)
 		if sent += length; sent > maxWarnings {
 			break
