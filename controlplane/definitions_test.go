@@ -101,32 +101,6 @@ func TestDefinitionsCannotShareAName(t *testing.T) {
 	}
 }
 
-func TestDefinitionsRefuseWebhookConversion(t *testing.T) {
-	t.Parallel()
-	_, api := newPlane(t)
-	const crd = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: gadgets, kind: Gadget}
-  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://192.0.2.1/convert"}}}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
-`
-	response := api.open(t.Context(), "POST", definitions, crd)
-	response.Body.Close()
-	if warning := response.Header.Get("Warning"); !strings.Contains(warning, "not called yet") {
-		t.Errorf("warning %q", warning)
-	}
-	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}")
-	want := "500 : conversion of gadgets.example.com from v1 to v2: conversion webhooks are not called yet; use version v1"
-	equal(t, "read in another version", want, api.refused("GET", strings.Replace(gadgets, "v1", "v2", 1)+"/a", ""))
-}
-
 func TestDefinitionsThatServeNothingCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	plane, api := newPlane(t)

@@ -66,6 +66,7 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 	authentication := newAuthenticator(p.keys, o.Authentication, tokens)
 	definitions := crd.New(crd.Options{
 		Server: server, Store: p.store, Schemas: sharedSchemas(), Transport: server.RoundTripper(identity(step.APIServer)),
+		Webhooks: d.Webhooks, NewUID: o.Entropy.UID, Measure: d.Measure,
 	})
 	allocator := service.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
 	p.self = &kubernetesservice.Server{

@@ -118,6 +118,12 @@ func New(e Endpoint) *Manager {
 // who owns their fields.
 func (m *Manager) TypeConverter() managedfields.TypeConverter { return m.binding }
 
+// convertsNothing reports whether conversion changes nothing but the apiVersion of an object,
+// to any version that its managedFields have.
+func (m *Manager) convertsNothing(obj Object) bool {
+	return m.binding.Endpoint.Convert == nil || m.inOneVersion(obj)
+}
+
 // inOneVersion reports whether an object and its managedFields are in the version of
 // the endpoint.
 func (m *Manager) inOneVersion(obj Object) bool {

@@ -46,7 +46,7 @@ func (m *Manager) applyLike(library *managedfields.FieldManager, live, applied O
 	old, isUnstructured := live.(*unstructured.Unstructured)
 	configuration, alsoUnstructured := applied.(*unstructured.Unstructured)
 	root := m.root()
-	if !isUnstructured || !alsoUnstructured || root == nil || manager == "kubectl" ||
+	if !isUnstructured || !alsoUnstructured || root == nil || manager == "kubectl" || !m.convertsNothing(old) ||
 		old.GroupVersionKind() != m.binding.Kind || configuration.GroupVersionKind() != m.binding.Kind {
 		return nil, false
 	}

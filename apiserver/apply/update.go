@@ -44,7 +44,7 @@ func (m *Manager) updateByLibrary(library *managedfields.FieldManager, live, obj
 	} else {
 		live = live.DeepCopyObject().(Object) // the library sets its apiVersion
 	}
-	if m.binding.Endpoint.Convert != nil && !(m.inOneVersion(live) && m.inOneVersion(obj)) {
+	if !m.convertsNothing(live) || !m.convertsNothing(obj) {
 		// Differences cannot be converted, only whole objects.
 		return setManagedFieldsByLibrary(library, live, decoded(obj), obj, manager)
 	}

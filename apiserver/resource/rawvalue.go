@@ -5,6 +5,7 @@ package resource
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
@@ -17,8 +18,8 @@ import (
 // must expect a RawValue in every member of the object other than apiVersion, kind and
 // metadata, and as metadata.managedFields, and must call [DecodeObject] on the object,
 // or on a copy, before they use code that expects maps, DeepCopy included. All other
-// code gets decoded objects: readers, subresources without a strategy, conversions,
-// [Resource.Committed].
+// code gets decoded objects: readers, subresources without a strategy, conversions
+// without [Resource.RemoteConversion], [Resource.Committed].
 type RawValue = wire.RawValue
 
 // RawReader walks over a [RawValue].
@@ -34,6 +35,17 @@ func DecodeObject(obj Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok && u != nil {
 		wire.DecodeMembers(u.Object)
 	}
+}
+
+// DecodeContent decodes the JSON of an object and leaves its members raw where they have a
+// canonical encoding. The result shares the memory of text, which must not be changed any
+// more.
+func DecodeContent(text []byte) (content map[string]any, err error) {
+	if content, plain := wire.UnmarshalRaw(text); plain {
+		return content, nil
+	}
+	err = kjson.UnmarshalCaseSensitivePreserveInts(text, &content)
+	return content, err
 }
 
 // DecodeMembers is [DecodeObject] for the content of an unstructured object. It reports

@@ -36,9 +36,14 @@ type Resource struct {
 	// messages. nil: names are DNS subdomains.
 	NameRule func(name string, prefix bool) []string
 	// Convert returns the objects in another version, in the same order. It may
-	// do network I/O and may fail; it must not change its input. nil sets
+	// do network I/O and may fail; it must not change its input. With RawMembers in
+	// the versions, both its input and its output may have raw members. nil sets
 	// apiVersion on a copy, which is only right for unstructured objects.
 	Convert func(ctx context.Context, objects []Object, version string) ([]Object, error)
+	// RemoteConversion is set if Convert does network I/O and may change labels and
+	// annotations: lists and watches convert many objects in one call, before they are
+	// selected, and remember them; a read of one object converts it each time.
+	RemoteConversion bool
 	// Backend answers the verbs in place of the store. It implements any of
 	// [Getter], [Lister], [Watcher], [Creater], [Updater], [Deleter] and
 	// [Connecter]; the resource has exactly those verbs. nil: the store.

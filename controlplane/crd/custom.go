@@ -38,7 +38,11 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storag
 		},
 		Storage: resource.Storage{Bucket: BucketOf(crd), Version: stored, Since: at},
 	}
-	owners, err := d.ownershipOf(crd)
+	var convert *converter
+	if usesWebhook(crd) {
+		convert = d.converterOf(crd)
+	}
+	owners, err := d.ownershipOf(crd, convert)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +53,8 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storag
 		}
 		r.Versions = append(r.Versions, v)
 	}
-	if usesWebhook(crd) {
-		r.Convert = refuseConversion(crd)
+	if convert != nil {
+		r.Convert, r.RemoteConversion = convert.convert, true
 	}
 	return r, nil
 }

@@ -137,25 +137,18 @@ func validateWith(crd *v1.CustomResourceDefinition, old resource.Object, check f
 	return check(&internal, &before)
 }
 
-// Warnings tells about formats that mean nothing and about what is stored but
-// not acted upon.
+// Warnings returns those of formats that mean nothing.
 func (definitionStrategy) Warnings(_ context.Context, obj, old resource.Object) []string {
 	crd := obj.(*v1.CustomResourceDefinition)
 	var known []string
-	converted := false
 	if old != nil {
-		before := old.(*v1.CustomResourceDefinition)
-		known = unknownFormats(before)
-		converted = usesWebhook(before)
+		known = unknownFormats(old.(*v1.CustomResourceDefinition))
 	}
 	var out []string
 	for _, format := range unknownFormats(crd) {
 		if !slices.Contains(known, format) {
 			out = append(out, fmt.Sprintf("unrecognized format %q", format))
 		}
-	}
-	if usesWebhook(crd) && !converted {
-		out = append(out, "spec.conversion.strategy: the conversion webhook is stored but not called yet: objects can be read and written in the storage version only")
 	}
 	return out
 }

@@ -17,13 +17,16 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -38,11 +41,18 @@ type Options struct {
 	Transport http.RoundTripper
 	// Schemas compiles and remembers schemas.
 	Schemas *Schemas
+	// Webhooks calls conversion webhooks.
+	Webhooks *webhookclient.Client
+	// NewUID identifies the requests to them.
+	NewUID func() types.UID
+	// Measure registers the metrics of conversions.
+	Measure func(...prometheus.Collector)
 }
 
 // Definitions serves custom resource definitions and their objects.
 type Definitions struct {
 	options Options
+	metrics *conversionMetrics
 
 	mu      sync.RWMutex
 	entries map[string]*entry // by name of the definition
@@ -77,7 +87,11 @@ func (s *stored) Condition() storage.Condition {
 func (s *stored) WaitSynced(ctx context.Context) error { return s.definitions.follow(ctx, s.key.Name) }
 
 // New returns definitions that know of nothing yet.
-func New(o Options) *Definitions { return &Definitions{options: o, entries: map[string]*entry{}} }
+func New(o Options) *Definitions {
+	d := &Definitions{options: o, entries: map[string]*entry{}, metrics: newConversionMetrics()}
+	o.Measure(d.metrics.collectors()...)
+	return d
+}
 
 // Resource returns the resource that serves the definitions themselves.
 func (d *Definitions) Resource() *resource.Resource {

@@ -8,7 +8,7 @@
 // discoverable and described in OpenAPI before the request that stored it is
 // answered, and gone again before its deletion is.
 //
-//	definitions := crd.New(crd.Options{Server: server, Store: store})
+//	definitions := crd.New(crd.Options{Server: server, Store: store, ...})
 //	err := server.Install(definitions.Resource())
 //	err = definitions.Load(ctx) // what the store already holds
 //

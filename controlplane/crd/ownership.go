@@ -31,9 +31,13 @@ type ownership struct {
 	owned, set map[string]*fieldpath.Set
 	// replicas is where each API version counts its replicas.
 	replicas map[string]fieldpath.Path
+	// convert returns an object in another version; nil: versions differ in apiVersion alone.
+	convert func(obj apply.Object, to schema.GroupVersion) (apply.Object, error)
 }
 
-func (d *Definitions) ownershipOf(crd *v1.CustomResourceDefinition) (*ownership, error) {
+// ownershipOf returns the trackers of a definition, whose objects a webhook converts unless
+// convert is nil.
+func (d *Definitions) ownershipOf(crd *v1.CustomResourceDefinition, convert *converter) (*ownership, error) {
 	o := &ownership{
 		kind:  schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind},
 		owned: map[string]*fieldpath.Set{}, set: map[string]*fieldpath.Set{}, replicas: map[string]fieldpath.Path{},
@@ -65,17 +69,20 @@ func (d *Definitions) ownershipOf(crd *v1.CustomResourceDefinition) (*ownership,
 		}
 	}
 	o.types = d.options.Schemas.typesOf(o.kind, schemas)
+	if convert != nil {
+		o.convert = convert.one
+	}
 	return o, nil
 }
 
 // object returns the tracker for writes to objects in a version.
 func (o *ownership) object(version string) *apply.Manager {
-	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Resets: o.owned, Versions: o.versions})
+	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Resets: o.owned, Versions: o.versions, Convert: o.convert})
 }
 
 // status returns the tracker for writes to their status.
 func (o *ownership) status(version string) *apply.Manager {
-	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Resets: o.set, Versions: o.versions, Subresource: "status"})
+	return apply.New(apply.Endpoint{Kind: o.kind.WithVersion(version), Types: o.types, RawMembers: true, Resets: o.set, Versions: o.versions, Convert: o.convert, Subresource: "status"})
 }
 
 // scale returns the tracker for writes to their scale.

@@ -69,7 +69,8 @@ func (c *catalog) current() *resources {
 	return k
 }
 
-// add takes in a resource that keeps objects, under its first served version.
+// add takes in a resource that keeps objects, under its first served version; under the one
+// in which they are stored, if that is served, where others need network I/O.
 func (k *resources) add(r *resource.Resource) {
 	if r.Backend != nil {
 		return
@@ -85,7 +86,7 @@ func (k *resources) add(r *resource.Resource) {
 			Plural: r.Plural, Kind: r.Kind, Namespaced: r.Namespaced,
 		}
 		k.byKind[r.GroupVersionKind(v.Name)] = s
-		if first == nil {
+		if first == nil || r.RemoteConversion && v.Name == r.Storage.Version {
 			first = &s
 		}
 	}

@@ -82,10 +82,10 @@ const (
 	answerFactor     = 4
 )
 
-var (
-	errClosed    = errors.New("the server is stopping")
-	errNoAddress = errors.New("webhook configuration must have either service or URL")
-)
+// ErrClosed is the error of a request after [Client.Close].
+var ErrClosed = errors.New("the server is stopping")
+
+var errNoAddress = errors.New("webhook configuration must have either service or URL")
 
 // Client calls webhooks. It is safe for concurrent use, and has no goroutines but those of the
 // connections that are open.
@@ -123,7 +123,7 @@ func (c *Client) Close() {
 // does not answer is that of [http.Client], with the address of the webhook in it.
 func (c *Client) Post(ctx context.Context, t Target, review []byte) (answer []byte, err error) {
 	if c.running.Err() != nil {
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	address, err := t.address()
 	if err != nil {
@@ -154,10 +154,21 @@ func (c *Client) Post(ctx context.Context, t Target, review []byte) (answer []by
 	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, c.failed(err)
 	}
 	defer response.Body.Close()
-	return read(response, max(leastAnswerBytes, answerFactor*int64(len(review))))
+	if answer, err = read(response, max(leastAnswerBytes, answerFactor*int64(len(review)))); err != nil {
+		return nil, c.failed(err)
+	}
+	return answer, nil
+}
+
+// failed is the error of a request; that of one which Close has ended is [ErrClosed].
+func (c *Client) failed(err error) error {
+	if c.running.Err() != nil {
+		return ErrClosed
+	}
+	return err
 }
 
 // query is a timeout as the parameter of a request; whole seconds, as all of them are in

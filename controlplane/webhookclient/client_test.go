@@ -140,7 +140,8 @@ func TestClientBoundsAnswers(t *testing.T) {
 	for name, length := range map[string]string{"stated": fmt.Sprint(17 << 20), "not stated": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, a.issue(t, hour(), "127.0.0.1"), func(w http.ResponseWriter, _ *http.Request) {
+			w := serve(t, a.issue(t, hour(), "127.0.0.1"), func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
 				if length != "" {
 					w.Header().Set("Content-Length", length)
 				}

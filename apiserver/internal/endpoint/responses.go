@@ -32,6 +32,12 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 			return errors.New("content is not a list") // a 500, as kube-apiserver answers
 		}
 		return negotiate.Refused(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%s)", in.Kind))
+	}
+	rec, err := h.registry.Converted(ctx, in, v, rec)
+	if err != nil {
+		return err
+	}
+	switch choice.Shape {
 	case negotiate.Table:
 		tables, err := newTables(req, v)
 		if err != nil {
@@ -75,9 +81,6 @@ func (h *Handler) answerList(ctx context.Context, w *exchange.Writer, req *Reque
 		}
 		t.ListMeta = listMeta(p)
 		return h.answerTable(w, req, choice, 200, t)
-	}
-	if err := h.registry.ConvertAll(ctx, in, v, p.Records); err != nil {
-		return err
 	}
 	kind, apiVersion := in.ListKind, in.APIVersion(v)
 	if choice.Shape == negotiate.MetadataList {

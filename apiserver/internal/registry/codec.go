@@ -38,8 +38,9 @@ func decodeBy(unmarshal func([]byte) (map[string]any, bool), v *resource.Version
 	return obj, wire.Decode(value, obj)
 }
 
-// decodeStored decodes a record and returns the version in which it was stored.
-func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.Version, error) {
+// decodeStored decodes a record and returns the version in which it was stored. unmarshal
+// decodes plain JSON of unstructured objects.
+func (in *Served) decodeStored(rec *storage.Record, unmarshal func([]byte) (map[string]any, bool)) (resource.Object, *resource.Version, error) {
 	apiVersion := wire.String(rec.Value, "apiVersion")
 	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
 		kept := a.New()
@@ -55,7 +56,7 @@ func (in *Served) decodeStored(rec *storage.Record) (resource.Object, *resource.
 		if in.APIVersion(v) != apiVersion {
 			continue
 		}
-		obj, err := decode(v, rec.Value)
+		obj, err := decodeBy(unmarshal, v, rec.Value)
 		if err != nil {
 			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
 		}

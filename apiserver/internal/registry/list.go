@@ -91,6 +91,7 @@ func (g *Registry) tooLarge(ctx context.Context, asked storage.Revision) error {
 
 // Page is one answer to a list.
 type Page struct {
+	// Records in the version of the request; see [Registry.ConvertedAll].
 	Records  []*storage.Record
 	Revision storage.Revision
 	// Continue is where the next page begins; empty for the last one.
@@ -107,15 +108,24 @@ func (g *Registry) List(ctx context.Context, sel *Selection, options *internalve
 	}
 	p := &Page{Revision: view.Revision()}
 	if key, ok := sel.key(); ok {
-		if rec := view.Get(key); rec != nil && rec.Key.Name >= sel.prefix()+start && sel.Matches(rec) {
-			p.Records = append(p.Records, rec)
+		if rec := view.Get(key); rec != nil && rec.Key.Name >= sel.prefix()+start {
+			if rec, err = g.Converted(ctx, sel.in, sel.v, rec); err != nil {
+				return nil, err
+			}
+			if sel.Matches(rec) {
+				p.Records = append(p.Records, rec)
+			}
 		}
 		return p, nil
 	}
 	if sel.Everything() && limit == 0 {
 		p.Records = make([]*storage.Record, 0, view.Count(sel.in.Storage.Bucket, sel.prefix(), start))
 	}
-	for rec := range view.Ascend(sel.in.Storage.Bucket, sel.prefix(), sel.prefix()+start) {
+	candidates := view.Ascend(sel.in.Storage.Bucket, sel.prefix(), sel.prefix()+start)
+	if !sel.Everything() {
+		candidates = sel.Converted(ctx, candidates, &err)
+	}
+	for rec := range candidates {
 		if limit > 0 && int64(len(p.Records)) == limit {
 			last := p.Records[len(p.Records)-1].Key.Name
 			next := last[len(sel.prefix()):] + "\x00"
@@ -130,7 +140,10 @@ func (g *Registry) List(ctx context.Context, sel *Selection, options *internalve
 			p.Records = append(p.Records, rec)
 		}
 	}
-	return p, nil
+	if err == nil {
+		p.Records, err = g.ConvertedAll(ctx, sel.in, sel.v, p.Records)
+	}
+	return p, err
 }
 
 // viewFor returns the snapshot that a list is read from, the name at which to start,

@@ -170,10 +170,18 @@ func (g *Registry) Object(ctx context.Context, in *Served, v *resource.Version, 
 // Objects decodes records into a version. All that were stored in the same other
 // version are converted in one call.
 func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version, recs []*storage.Record) ([]resource.Object, error) {
+	return in.objects(v, recs, wire.Unmarshal, func(batch []resource.Object) ([]resource.Object, error) {
+		return in.ConvertAll(ctx, batch, v.Name)
+	})
+}
+
+// objects is [Registry.Objects] with a decoder of plain JSON for unstructured objects, and
+// with what converts objects to v.
+func (in *Served) objects(v *resource.Version, recs []*storage.Record, unmarshal func([]byte) (map[string]any, bool), convert func([]resource.Object) ([]resource.Object, error)) ([]resource.Object, error) {
 	out := make([]resource.Object, len(recs))
 	foreign := map[*resource.Version][]int{}
 	for i, rec := range recs {
-		obj, stored, err := in.decodeStored(rec)
+		obj, stored, err := in.decodeStored(rec, unmarshal)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +205,7 @@ func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version,
 		for j, p := range positions {
 			batch[j] = out[p]
 		}
-		converted, err := in.ConvertAll(ctx, batch, v.Name)
+		converted, err := convert(batch)
 		if err != nil {
 			return nil, err
 		}
@@ -209,31 +217,4 @@ func (g *Registry) Objects(ctx context.Context, in *Served, v *resource.Version,
 		}
 	}
 	return out, nil
-}
-
-// ConvertAll converts all records that need it in one call and caches the results, so
-// that a conversion webhook is not called once per item.
-func (g *Registry) ConvertAll(ctx context.Context, in *Served, v *resource.Version, records []*storage.Record) error {
-	if in.Convert == nil {
-		return nil
-	}
-	var cold []*storage.Record
-	for _, rec := range records {
-		if !in.AsStored(rec, v) && project(rec).find(v, encodedJSON) == nil {
-			cold = append(cold, rec)
-		}
-	}
-	if len(cold) < 2 {
-		return nil
-	}
-	objects, err := g.Objects(ctx, in, v, cold)
-	if err != nil {
-		return err
-	}
-	for i, obj := range objects {
-		if _, err := g.encodings.bytes(cold[i], v, encodedJSON, func() ([]byte, error) { return resource.EncodeObject(obj) }); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -4,6 +4,7 @@
 package watchserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,10 @@ func (s *Server) Serve(ctx context.Context, w *exchange.Writer, req *Request) (e
 	sel, options, after := req.Selection, req.Options, req.After
 	run := &run{server: s, sel: sel, out: &writer{server: s, w: w, req: req}, replaced: req.Served.Gone}
 	stream := watch.Options{Matches: sel.Matches, After: after}
+	if req.Served.RemoteConversion {
+		run.out.converted = map[*storage.Record]*storage.Record{}
+		stream.Matches = func(rec *storage.Record) bool { return sel.Matches(run.out.current(rec)) }
+	}
 	stream.Initial, stream.InitialEnd = initial(options)
 	if options.AllowWatchBookmarks {
 		stream.Bookmarks = s.options.BookmarkEvery
@@ -144,10 +149,18 @@ func (r *run) serve(ctx context.Context) error {
 			r.cancel()
 		}
 	}()
-	for frame := range r.stream.Start(time.Now(), r.view.Revision(), r.sel.Candidates(r.view)) {
+	present := r.sel.Converted(ctx, r.sel.Candidates(r.view), &err)
+	for frame := range r.stream.Start(time.Now(), r.view.Revision(), present) {
+		if err != nil {
+			break
+		}
 		if r.out.frame(ctx, frame) != nil {
 			return nil
 		}
+	}
+	if err != nil {
+		r.end(ctx, cmp.Or(ctx.Err(), err))
+		return nil
 	}
 	r.view = nil // the view pins the records of its revision
 	if r.out.flush() != nil {
@@ -169,7 +182,11 @@ func (r *run) drain(ctx context.Context, cursor storage.Cursor) {
 	if err != nil || len(batch.Events) == 0 {
 		return
 	}
-	for _, frame := range r.stream.Batch(batch) {
+	frames, err := r.frames(ctx, batch)
+	if err != nil {
+		return // the client sees the events when it resumes
+	}
+	for _, frame := range frames {
 		if r.out.frame(context.WithoutCancel(ctx), frame) != nil {
 			return
 		}
@@ -191,7 +208,10 @@ func (r *run) next(ctx context.Context, cursor storage.Cursor) error {
 	// The cursor does not return these events again: they are sent even if the watch is
 	// told to end meanwhile. Writing to a disconnected client fails by itself.
 	sending := context.WithoutCancel(ctx)
-	frames := r.stream.Batch(batch)
+	frames, err := r.frames(ctx, batch)
+	if err != nil {
+		return err
+	}
 	if err := r.send(sending, frames); err != nil {
 		return err
 	}
@@ -205,6 +225,31 @@ func (r *run) next(ctx context.Context, cursor storage.Cursor) error {
 	}
 	r.gather(len(frames))
 	return nil
+}
+
+// frames returns the frames of a batch of changes, whose objects it converts all at once if
+// that takes network I/O. It ends with ctx then; the stream is not advanced if it fails.
+func (r *run) frames(ctx context.Context, batch storage.Batch) ([]watch.Frame, error) {
+	if !r.out.req.Served.RemoteConversion {
+		return r.stream.Batch(batch), nil
+	}
+	records := make([]*storage.Record, 0, 2*len(batch.Events))
+	for i := range batch.Events {
+		e := &batch.Events[i]
+		records = append(records, e.Record)
+		if e.Previous != nil && !r.sel.Everything() {
+			records = append(records, e.Previous)
+		}
+	}
+	converted, err := r.server.options.Registry.ConvertedAll(ctx, r.out.req.Served, r.out.req.Version, records)
+	if err != nil {
+		return nil, cmp.Or(ctx.Err(), err)
+	}
+	clear(r.out.converted)
+	for i, rec := range records {
+		r.out.converted[rec] = converted[i]
+	}
+	return r.stream.Batch(batch), nil
 }
 
 // untilDue returns a context that is done when a bookmark is due.

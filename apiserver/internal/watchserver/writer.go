@@ -36,6 +36,17 @@ type writer struct {
 	// socket receives the frames instead of w, as messages that end at ends.
 	socket *websocket.Conn
 	ends   []int
+	// converted are the records of the frames in the version of the watch; nil if the
+	// records need no conversion by network I/O.
+	converted map[*storage.Record]*storage.Record
+}
+
+// current returns a record in the version of the watch.
+func (o *writer) current(rec *storage.Record) *storage.Record {
+	if converted := o.converted[rec]; converted != nil {
+		return converted
+	}
+	return rec
 }
 
 // open sends the response headers.
@@ -143,7 +154,7 @@ func (o *writer) object(ctx context.Context, f *watch.Frame) (wire.Pieces, error
 		bookmark, err := o.bookmark(f)
 		return wire.Pieces{Head: bookmark}, err
 	}
-	rec := f.Record
+	rec := o.current(f.Record)
 	if f.Revision != 0 && rec.Stamp > 0 {
 		// The object left the selection: a DELETED event carries its last selected
 		// state at this revision.

@@ -1,0 +1,133 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/apiserver/internal/wire"
+	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
+)
+
+// convertedAtOnce is how many records of a collection are converted before the first of
+// them is selected.
+const convertedAtOnce = 500
+
+// Converted returns a record in a version: rec itself, unless its resource has
+// [resource.Resource.RemoteConversion] and it is stored in another version. It is then
+// converted, and the result is a record that is not in the store.
+func (g *Registry) Converted(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (*storage.Record, error) {
+	if !in.RemoteConversion || in.AsStored(rec, v) {
+		return rec, nil
+	}
+	all, err := in.convertRecords(ctx, v, []*storage.Record{rec})
+	if err != nil {
+		return nil, err
+	}
+	return convertedRecord(rec, all[0]), nil
+}
+
+// ConvertedAll is [Registry.Converted] for many records. It remembers what it converts: a
+// record is converted once for all lists and watches, within the limits of the cache.
+func (g *Registry) ConvertedAll(ctx context.Context, in *Served, v *resource.Version, recs []*storage.Record) ([]*storage.Record, error) {
+	if !in.RemoteConversion {
+		return recs, nil
+	}
+	out := make([]*storage.Record, len(recs))
+	var cold []*storage.Record
+	var at []int
+	for i, rec := range recs {
+		if out[i] = rec; in.AsStored(rec, v) {
+			continue
+		}
+		if known := project(rec).find(v, encodedJSON); known != nil {
+			out[i] = convertedRecord(rec, known.pieces.Head)
+			continue
+		}
+		cold, at = append(cold, rec), append(at, i)
+	}
+	if len(cold) == 0 {
+		return out, nil
+	}
+	values, err := in.convertRecords(ctx, v, cold)
+	if err != nil {
+		return nil, err
+	}
+	for i, value := range values {
+		g.encodings.keep(cold[i], v, encodedJSON, wire.Pieces{Head: value}, len(value))
+		out[at[i]] = convertedRecord(cold[i], value)
+	}
+	return out, nil
+}
+
+// convertRecords returns records as JSON in a version. Members are decoded only where the
+// schemas call for it.
+func (in *Served) convertRecords(ctx context.Context, v *resource.Version, recs []*storage.Record) ([][]byte, error) {
+	unmarshal := wire.Unmarshal
+	if v.RawMembers {
+		unmarshal = wire.UnmarshalRaw
+	}
+	objects, err := in.objects(v, recs, unmarshal, func(batch []resource.Object) ([]resource.Object, error) {
+		out, err := in.Convert(ctx, batch, v.Name)
+		if err == nil && len(out) != len(batch) {
+			err = apierrors.NewInternalError(fmt.Errorf("convert %s to %s: got %d objects for %d", in.Kind, v.Name, len(out), len(batch)))
+		}
+		return out, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	values := make([][]byte, len(objects))
+	for i, obj := range objects {
+		if values[i], err = resource.EncodeObject(obj); err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+	}
+	return values, nil
+}
+
+// convertedRecord returns a record with the JSON of its object in another version.
+func convertedRecord(rec *storage.Record, value []byte) *storage.Record {
+	out := &storage.Record{Key: rec.Key, Value: value, Created: rec.Created, Modified: transientRevision}
+	if start, _, ok := wire.Find(value, "metadata", "resourceVersion"); ok {
+		out.Stamp = start + len(`"`)
+	}
+	return out
+}
+
+// Converted yields records in the version of the selection; see [Registry.ConvertedAll]. It
+// ends with the first failure, which it leaves in failed.
+func (sel *Selection) Converted(ctx context.Context, recs iter.Seq[*storage.Record], failed *error) iter.Seq[*storage.Record] {
+	if !sel.in.RemoteConversion {
+		return recs
+	}
+	return func(yield func(*storage.Record) bool) {
+		batch := make([]*storage.Record, 0, convertedAtOnce)
+		flush := func() bool {
+			converted, err := sel.g.ConvertedAll(ctx, sel.in, sel.v, batch)
+			if err != nil {
+				*failed = err
+				return false
+			}
+			batch = batch[:0]
+			for _, rec := range converted {
+				if !yield(rec) {
+					return false
+				}
+			}
+			return true
+		}
+		for rec := range recs {
+			if batch = append(batch, rec); len(batch) == convertedAtOnce && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
