@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	kjson "sigs.k8s.io/json"
 
+	"github.com/steer-dev/steer/client/codec"
 	"github.com/steer-dev/steer/webhook/internal/jsonpatch"
 )
 
@@ -47,7 +47,7 @@ func decode(raw []byte, into runtime.Object, field string) error {
 	if len(raw) == 0 {
 		return fmt.Errorf("the request has no %s", field)
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
+	if err := codec.UnmarshalJSON(raw, into); err != nil {
 		return fmt.Errorf("read %s as %T: %w", field, into, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // virtual time. shown is the certificate that a listener would show.
 func (s *Server) Keep(ctx context.Context) (shown func() *tls.Certificate) {
 	k := newKeeper(s)
-	s.keeper = k
+	close(k.listening)
 	go k.run(ctx)
 	return func() *tls.Certificate {
 		c, _ := k.get(nil)

@@ -78,7 +78,9 @@ type keeper struct {
 	announced bool // the bundle was injected as it is
 	told      map[string]string
 
-	ready chan struct{} // closed once there is a certificate, and the caBundles have been looked at
+	issued    chan struct{} // closed once there is a certificate
+	listening chan struct{} // closed once the server listens: API servers are given the bundle then
+	ready     chan struct{} // closed once they have been given it, as far as that is possible
 
 	mu      sync.Mutex
 	shown   *tls.Certificate
@@ -88,15 +90,23 @@ type keeper struct {
 func newKeeper(s *Server) *keeper {
 	return &keeper{
 		Authority: s.opts.Authority, client: s.opts.Client, log: s.opts.Log, targets: s.targetsOf,
-		told: map[string]string{}, ready: make(chan struct{}),
+		told: map[string]string{}, issued: make(chan struct{}), listening: make(chan struct{}), ready: make(chan struct{}),
 	}
 }
 
-// state returns the error of the last look.
-func (k *keeper) state() error {
+// check reports nil once API servers have a certificate that they can trust.
+func (k *keeper) check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.trouble
+	select {
+	case <-k.ready:
+		return nil
+	default:
+	}
+	if k.trouble != nil {
+		return fmt.Errorf("the webhooks have no certificate yet: %w", k.trouble)
+	}
+	return errors.New("the API server has not been given the CA of the webhooks yet")
 }
 
 // get is the GetCertificate of a TLS configuration.
@@ -117,11 +127,7 @@ func (k *keeper) run(ctx context.Context) {
 		switch {
 		case err == nil:
 			delete(k.told, "authority")
-			select {
-			case <-k.ready:
-			default:
-				close(k.ready)
-			}
+			closeOnce(k.ready)
 		case errors.Is(err, errRepeat):
 			wait = keepRetry
 		default:
@@ -138,6 +144,15 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
+	}
+}
+
+// closeOnce closes a channel that only its caller closes.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
 	}
 }
 
@@ -167,8 +182,14 @@ func (k *keeper) look(ctx context.Context) error {
 		k.mu.Lock()
 		k.shown = issued
 		k.mu.Unlock()
+		closeOnce(k.issued)
 	}
-	return k.inject(ctx)
+	select {
+	case <-k.listening:
+		return k.inject(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func newSecret() *unstructured.Unstructured {
@@ -268,6 +289,9 @@ func (k *keeper) inject(ctx context.Context) error {
 	complete := err == nil
 	for _, t := range targets {
 		if err := t.inject(ctx, k.client, bundle); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			complete = false
 			if apierrors.IsConflict(err) && !ownedByAnother(err) {
 				continue // it was deleted or replaced meanwhile

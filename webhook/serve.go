@@ -19,6 +19,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/client/codec"
 	"github.com/steer-dev/steer/trace"
 	"github.com/steer-dev/steer/webhook/internal/jsonpatch"
 )
@@ -111,7 +112,7 @@ func read(w http.ResponseWriter, r *http.Request, most int64, review any) error 
 		}
 		return &requestError{http.StatusBadRequest, fmt.Sprintf("read the review: %v", err)}
 	}
-	if err := json.Unmarshal(body.Bytes(), review); err != nil {
+	if err := codec.UnmarshalJSON(body.Bytes(), review); err != nil {
 		return &requestError{http.StatusBadRequest, fmt.Sprintf("read the review: %v", err)}
 	}
 	return nil

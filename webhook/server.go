@@ -174,10 +174,12 @@ func (s *Server) Ready(*http.Request) error {
 	case s.stopping:
 		return errors.New("the webhooks are stopping")
 	case !s.started.Load():
-	case s.address != nil || s.opts.Address == noAddress:
+	case s.opts.Address == noAddress:
 		return nil
-	case s.keeper != nil && s.keeper.state() != nil:
-		return fmt.Errorf("the webhooks have no certificate yet: %w", s.keeper.state())
+	case s.keeper != nil:
+		return s.keeper.check()
+	case s.address != nil:
+		return nil
 	}
 	return errors.New("the webhooks are not served yet")
 }
@@ -210,6 +212,9 @@ func (s *Server) Start(ctx context.Context) error {
 	server := s.httpServer(ctx, get)
 	s.mu.Lock()
 	s.address = listener.Addr()
+	if s.keeper != nil {
+		close(s.keeper.listening)
+	}
 	s.mu.Unlock()
 	s.opts.Log.Info("Serving", "server", "webhooks", "address", listener.Addr().String(), "paths", s.Paths())
 
@@ -244,7 +249,7 @@ func (s *Server) certificates(ctx context.Context) (get getCertificate, stop fun
 		ended := make(chan struct{})
 		go func() { defer close(ended); k.run(keeping) }()
 		select {
-		case <-k.ready:
+		case <-k.issued:
 		case <-ctx.Done():
 		}
 		return k.get, func() { cancel(); <-ended }, nil

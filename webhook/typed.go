@@ -4,9 +4,7 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -87,25 +85,14 @@ func (d defaulting[T]) Handle(ctx context.Context, r *Request) Response {
 	if err != nil {
 		return failed(http.StatusBadRequest, err)
 	}
-	before, err := json.Marshal(obj)
-	if err != nil {
-		return failed(http.StatusInternalServerError, err)
-	}
+	before := obj.DeepCopyObject()
 	if err := d.defaulter.Default(ctx, obj); err != nil {
 		return Errored(err)
 	}
-	after, err := json.Marshal(obj)
-	if err != nil {
-		return failed(http.StatusInternalServerError, fmt.Errorf("write the defaulted object: %w", err))
-	}
-	if bytes.Equal(before, after) {
+	if reflect.DeepEqual(before, any(obj)) {
 		return Allowed()
 	}
-	patch, err := patchBetween(r.Object.Raw, before, after)
-	if err != nil {
-		return failed(http.StatusInternalServerError, err)
-	}
-	return Response{Allowed: true, Patch: patch}
+	return Patched(r, before, obj)
 }
 
 // validating is a [Validator] as a [Handler].

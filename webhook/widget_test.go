@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,7 @@ type part struct {
 func (w *widget) DeepCopyObject() runtime.Object {
 	out := *w
 	w.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Spec.Names, out.Spec.Parts = slices.Clone(w.Spec.Names), slices.Clone(w.Spec.Parts)
 	return &out
 }
 

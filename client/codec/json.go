@@ -44,6 +44,10 @@ func newDecoder(r io.Reader) *jsontext.Decoder {
 	return jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
+// UnmarshalJSON decodes data in Kubernetes' dialect of JSON into a pointer to any Go
+// type: names are case-sensitive, and whole numbers in untyped places become int64.
+func UnmarshalJSON(data []byte, into any) error { return unmarshalJSON(data, into) }
+
 // unmarshalJSON decodes the whole of data.
 func unmarshalJSON(data []byte, into any) error {
 	if m, ok := into.(*map[string]any); ok {
