@@ -145,6 +145,14 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: GVK{"core", "v1", "Pod"}, Defaulting: true, Validation: true})
 	program(t, dir, "go", "vet", "./...")
 	program(t, dir, "go", "test", "./...")
+	// The test of the controller calls the webhooks.
+	hook := "internal/webhook/v1/guestbook_webhook.go"
+	write(t, dir, hook, strings.Replace(tree(t, dir)[hook], "return nil, nil", "return nil, errors.New(\"no guestbooks today\")", 1))
+	test := exec.CommandContext(t.Context(), "go", "test", "./internal/controller", "-run", "TestGuestbook")
+	test.Dir = dir
+	if out, err := test.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("no guestbooks today")) {
+		t.Errorf("a validator that denies the sample does not fail the test: %v\n%s", err, out)
+	}
 	for _, command := range [][]string{{"go", "mod", "tidy", "-diff"}, {"gofmt", "-l", "."}} {
 		if out := program(t, dir, command...); out != "" {
 			t.Errorf("%v: %s", command, out)
@@ -495,6 +503,9 @@ func TestASecondWebhookKeepsTheFirst(t *testing.T) {
 		if strings.Count(operator, "SetupGuestbookWebhookWithManager(m)") != 1 {
 			t.Errorf("the webhooks are not set up once:\n%s", operator)
 		}
+	}
+	if test := now["internal/controller/guestbook_controller_test.go"]; strings.Count(test, installed) != 1 {
+		t.Errorf("the test does not install the webhooks:\n%s", test)
 	}
 	// A file that no command made is not written to.
 	write(t, dir, "internal/webhook/v2/guestbook_webhook.go", "package v2\n")

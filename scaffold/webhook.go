@@ -157,6 +157,9 @@ func (c *command) extend(name string, anew bool, base, part string, v values) er
 	return nil
 }
 
+// installed is the option of a test that has the webhook configurations installed.
+const installed = `Webhooks: []string{"config/webhook"}`
+
 // setUpWebhooks makes the operator add the webhooks of a kind, that of the controller's
 // test as well.
 func (c *command) setUpWebhooks(p *Project, r Resource) error {
@@ -182,7 +185,14 @@ func (c *command) setUpWebhooks(p *Project, r Resource) error {
 	if text, err := c.read(at.controllerTest()); err != nil {
 		return err
 	} else if text != nil {
-		if err := c.edit(at.controllerTest(), add(at.controllerTest())); err != nil {
+		err := c.edit(at.controllerTest(), func(s *source) error {
+			if err := add(at.controllerTest())(s); err != nil {
+				return err
+			}
+			_, err := s.addElement("steertest.Options", installed)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -228,7 +238,13 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 	if text, err := c.read(at.controllerTest()); err != nil {
 		return err
 	} else if text != nil {
-		if err := c.edit(at.controllerTest(), drop(at.controllerTest())); err != nil {
+		err := c.edit(at.controllerTest(), func(s *source) error {
+			if _, err := s.removeElement("steertest.Options", installed); err != nil {
+				return err
+			}
+			return drop(at.controllerTest())(s)
+		})
+		if err != nil {
 			return err
 		}
 	}
