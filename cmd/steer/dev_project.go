@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
@@ -41,8 +41,9 @@ type devLoop struct {
 	out, errs  io.Writer
 	kubeconfig string
 	client     client.Client
-	fresh      bool   // the control plane has no data of an earlier run
-	crds       []byte // as they were applied last
+	fresh      bool              // the control plane has no data of an earlier run
+	applied    map[string]string // by folder, the manifests as they were applied last
+	webhooks   *localWebhooks
 	child      *exec.Cmd
 	ended      chan string // gets how child ended
 }
@@ -59,7 +60,7 @@ func devProject(ctx context.Context, dir string, out, errs io.Writer) (err error
 	state := filepath.Join(dir, ".steer")
 	data := filepath.Join(state, "data")
 	_, err = os.Stat(data)
-	l := &devLoop{dir: dir, out: out, errs: errs, kubeconfig: filepath.Join(state, "kubeconfig"), fresh: err != nil}
+	l := &devLoop{dir: dir, out: out, errs: errs, kubeconfig: filepath.Join(state, "kubeconfig"), fresh: err != nil, applied: map[string]string{}}
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return err
 	}
@@ -67,8 +68,12 @@ func devProject(ctx context.Context, dir string, out, errs io.Writer) (err error
 	if err := os.WriteFile(filepath.Join(state, ".gitignore"), []byte("*\n"), 0o644); err != nil {
 		return err
 	}
+	if l.webhooks, err = newLocalWebhooks(); err != nil {
+		return err
+	}
 	plane, stop, err := startPlane(ctx, controlplane.Options{
 		Listen: l.address(), DataDir: data, Version: moduleVersion(), Workloads: &workloads.Options{},
+		Webhooks: webhookclient.Options{Resolve: l.webhooks.resolve},
 	})
 	var inUse *local.InUseError
 	if errors.As(err, &inUse) {
@@ -145,11 +150,14 @@ func (l *devLoop) cycle(ctx context.Context) error {
 		return err
 	}
 	built := time.Now()
-	if err := l.apply(ctx); err != nil {
+	if err := l.define(ctx); err != nil {
 		return err
 	}
 	l.stop()
 	if err := l.start(); err != nil {
+		return err
+	}
+	if err := l.apply(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(l.errs, "steer: generated in %s, built in %s, the operator runs\n",
@@ -165,7 +173,7 @@ func (l *devLoop) explain(err error) {
 	}
 	what := "nothing runs"
 	if l.child != nil {
-		what = "the operator runs as before"
+		what = "what runs goes on"
 	}
 	fmt.Fprintf(l.errs, "steer: %v; %s until a file is saved\n", err, what)
 }
@@ -215,37 +223,61 @@ func (l *devLoop) build(ctx context.Context) error {
 	return nil
 }
 
-// apply brings the CRDs to the control plane, and the samples to a new one.
-func (l *devLoop) apply(ctx context.Context) error {
-	for _, part := range []struct {
-		folder string
-		skip   bool
-	}{{"config/crd/bases", false}, {"config/samples", !l.fresh}} {
-		folder := filepath.Join(l.dir, filepath.FromSlash(part.folder))
-		if _, err := os.Stat(folder); err != nil || part.skip {
-			continue
+// manifests reads a folder of manifests, unless it is as it was applied last; a folder
+// that is not there is empty.
+func (l *devLoop) manifests(folder string) (objects []manifest.Object, changed bool, err error) {
+	dir := filepath.Join(l.dir, filepath.FromSlash(folder))
+	var text []byte
+	if _, err := os.Stat(dir); err == nil {
+		if text, err = contents(dir); err != nil {
+			return nil, false, err
 		}
-		text, err := contents(folder)
-		if err != nil {
-			return err
-		}
-		if part.folder == "config/crd/bases" && bytes.Equal(text, l.crds) {
-			continue
-		}
-		objects, err := manifest.Read(folder)
-		if err != nil {
-			return err
-		}
-		if err := manifest.Apply(ctx, l.client, "", objects); err != nil {
-			return err
-		}
-		if part.folder == "config/crd/bases" {
-			l.crds = text
-		} else {
-			l.fresh = false
+		if objects, err = manifest.Read(dir); err != nil {
+			return nil, false, err
 		}
 	}
-	return nil
+	last, seen := l.applied[folder]
+	l.applied[folder] = string(text)
+	return objects, !seen || last != string(text), nil
+}
+
+// define brings the CRDs to the control plane.
+func (l *devLoop) define(ctx context.Context) error {
+	const folder = "config/crd/bases"
+	objects, changed, err := l.manifests(folder)
+	if err == nil && changed {
+		err = manifest.Apply(ctx, l.client, "", objects)
+	}
+	if err != nil {
+		delete(l.applied, folder)
+	}
+	return err
+}
+
+// apply brings what needs the operator to the control plane: the webhooks, and the
+// samples if it is new.
+func (l *devLoop) apply(ctx context.Context) error {
+	const folder = "config/webhook"
+	objects, changed, err := l.manifests(folder)
+	if err == nil && len(objects) > 0 {
+		err = l.webhooks.await(ctx)
+	}
+	if err == nil && changed {
+		err = configureWebhooks(ctx, l.client, objects)
+	}
+	if err != nil {
+		delete(l.applied, folder)
+		return err
+	}
+	if !l.fresh {
+		return nil
+	}
+	samples, _, err := l.manifests("config/samples")
+	if err == nil {
+		err = manifest.Apply(ctx, l.client, "", samples)
+	}
+	l.fresh = err != nil
+	return err
 }
 
 // contents are those of all files of a folder.
@@ -270,7 +302,7 @@ func (l *devLoop) start() error {
 	if err := os.Rename(l.binary()+".next", l.binary()); err != nil {
 		return err
 	}
-	child := exec.Command(l.binary(), "--zap-devel", "--health-probe-bind-address=0")
+	child := exec.Command(l.binary(), "--zap-devel", "--health-probe-bind-address=0", "--webhook-port="+l.webhooks.port())
 	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = l.dir, l.out, l.errs, ownGroup()
 	child.Env = append(os.Environ(), "KUBECONFIG="+l.kubeconfig)
 	if err := child.Start(); err != nil {

@@ -147,12 +147,12 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	// Markers count as well as code, and mistakes of both leave what runs.
 	d.save("api/v1/guestbook_types.go", "// +kubebuilder:subresource:status", "// +kubebuilder:subresource:statis")
 	d.await("guestbook_types.go:")
-	d.await("the operator runs as before until a file is saved")
+	d.await("what runs goes on until a file is saved")
 	d.save("api/v1/guestbook_types.go", "statis", "status")
 	d.await("the operator runs")
 	d.save(code, "return controller.Done(), nil", "return controller.Don(), nil")
 	d.await("undefined: controller.Don")
-	d.await("the operator runs as before until a file is saved")
+	d.await("what runs goes on until a file is saved")
 	d.save(code, "Don()", "Done()")
 	d.await("the operator runs")
 	d.save("api/v1/guestbook_types.go", "\t// +optional\n\tFoo string", "\t// +kubebuilder:default=fighters\n\t// +optional\n\tFoo string")
@@ -160,6 +160,25 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	crd := client.NewMetadata(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	if err := d.client.Get(t.Context(), client.ObjectKey{Name: "guestbooks.webapp.example.com"}, crd); err != nil || crd.GetGeneration() != 2 {
 		t.Errorf("the CRD is of generation %d, want 2 (%v)", crd.GetGeneration(), err)
+	}
+
+	// Webhooks are called, those of the newest code, until they are deleted.
+	hooks := scaffold.WebhookOptions{Dir: dir, GVK: gvk, Validation: true}
+	if _, err := scaffold.CreateWebhook(t.Context(), hooks); err != nil {
+		t.Fatal(err)
+	}
+	d.save("internal/webhook/v1/guestbook_webhook.go", "return nil, nil", "return nil, errors.New(\"no guestbooks today\")")
+	more := func() error {
+		return d.client.Create(t.Context(), &guestbook{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "more-"}})
+	}
+	for err := more(); err == nil || !strings.Contains(err.Error(), "no guestbooks today"); err = more() {
+		d.await("the operator runs") // a command can be seen half-way
+	}
+	if _, err := scaffold.DeleteWebhook(t.Context(), scaffold.DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	for more() != nil {
+		d.await("the operator runs")
 	}
 
 	// Data and address stay, and a sample that was deleted is not made again.
