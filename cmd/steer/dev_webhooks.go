@@ -35,10 +35,9 @@ func newLocalWebhooks() (*localWebhooks, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	// The certificate is one that the operator has made for itself.
 	over := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
-	return &localWebhooks{l.Addr().String(), over}, nil
+	return &localWebhooks{l.Addr().String(), over}, l.Close()
 }
 
 // resolve leads every Service of a webhook to the operator.
