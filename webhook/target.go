@@ -30,33 +30,30 @@ type target struct {
 // String implements fmt.Stringer.
 func (t target) String() string { return t.gvk.Kind + " " + t.name }
 
-// targetsOf lists the targets of a server: configurations by their names, and the
-// definitions of the kinds that it converts.
-func (s *Server) targetsOf(ctx context.Context) ([]target, error) {
+// targetsOf lists the targets of a server: the definitions of the kinds that it
+// converts, without which these cannot even be read, then configurations by their names.
+func (s *Server) targetsOf(ctx context.Context) (out []target, missing error) {
 	a := s.opts.Authority
 	owner := client.FieldOwner(a.Secret)
-	var out []target
-	for _, name := range a.Configurations {
-		for kind, resource := range map[string]string{
-			"MutatingWebhookConfiguration":   "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-			"ValidatingWebhookConfiguration": "validatingwebhookconfigurations.admissionregistration.k8s.io",
-		} {
-			gvk := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind}
-			out = append(out, target{gvk, resource, name, owner, s.leadsHere})
-		}
-	}
 	s.mu.Lock()
 	converted := slices.Clone(s.converted)
 	s.mu.Unlock()
 	for _, gk := range converted {
 		resource, err := s.opts.Client.Mapper().ForKind(ctx, gk.WithVersion(""))
 		if err != nil {
-			return out, fmt.Errorf("find the definition of %s: %w", gk, err)
+			missing = fmt.Errorf("find the definition of %s: %w", gk, err)
+			continue
 		}
 		gvk := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 		out = append(out, target{gvk, "customresourcedefinitions.apiextensions.k8s.io", resource.GVR.Resource + "." + gk.Group, owner, s.leadsHere})
 	}
-	return out, nil
+	for _, name := range a.Configurations {
+		for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+			gvk := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind}
+			out = append(out, target{gvk, strings.ToLower(kind) + "s.admissionregistration.k8s.io", name, owner, s.leadsHere})
+		}
+	}
+	return out, missing
 }
 
 // leadsHere reports whether a clientConfig names a Service of the operator's namespace,

@@ -14,6 +14,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
+	"github.com/steer-dev/steer/examples/crontab/api/v1beta1"
 	"github.com/steer-dev/steer/steertest"
 	"github.com/steer-dev/steer/trace"
 )
@@ -72,6 +73,20 @@ func TestWebhooksCompleteAndValidateSchedules(t *testing.T) {
 		b.StopOperator()
 		if err := b.Client.Create(b.Context(), newCronTab("* * * * *")); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 			b.Errorf("without the operator: %v", err)
+		}
+	})
+}
+
+func TestOlderVersionIsConverted(t *testing.T) {
+	webhooked(t, func(b *bundle) {
+		old := &v1beta1.CronTab{ObjectMeta: newCronTab("").ObjectMeta, Spec: v1beta1.CronTabSpec{Schedule: "@hourly", Image: "image"}}
+		b.Create(old)
+		if old.Spec.Schedule != "0 * * * *" {
+			b.Errorf("the schedule is %q", old.Spec.Schedule)
+		}
+		ct := steertest.Expect[*v1.CronTab](b.Env, object, steertest.Ready)
+		if ct.Spec.CronSpec != "0 * * * *" {
+			b.Errorf("in v1 it is %q", ct.Spec.CronSpec)
 		}
 	})
 }
