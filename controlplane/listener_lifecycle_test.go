@@ -6,6 +6,8 @@ package controlplane
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"syscall"
@@ -37,7 +39,10 @@ func TestListenerKeepsTheLifecycle(t *testing.T) {
 					return err
 				}
 				answer, err := client.Do(r)
-				if err != nil {
+				switch {
+				case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF):
+					return syscall.ECONNREFUSED // the connection was not accepted before the end
+				case err != nil:
 					return err
 				}
 				return answer.Body.Close()

@@ -203,6 +203,10 @@ func (c *condition) holds(reply *reply) bool {
 	return false
 }
 
+// answerWait is how long a server may take to begin its answer, and to send all of one that
+// is not a stream: longer than servers let requests run.
+const answerWait = 90 * time.Second
+
 func (r *runner) exchange(ctx context.Context, step *Step) (*reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -210,8 +214,7 @@ func (r *runner) exchange(ctx context.Context, step *Step) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	wait := cmp.Or(r.target.StreamWait, 10*time.Second)
-	silence := time.AfterFunc(wait, cancel)
+	silence := time.AfterFunc(answerWait, cancel)
 	defer silence.Stop()
 
 	response, err := r.target.Client.Do(request)
@@ -220,6 +223,8 @@ func (r *runner) exchange(ctx context.Context, step *Step) (*reply, error) {
 	}
 	defer response.Body.Close()
 	if isWatch(request.URL) && response.StatusCode == http.StatusOK {
+		wait := cmp.Or(r.target.StreamWait, 10*time.Second)
+		silence.Reset(wait)
 		return readStream(response, step.events, func() { silence.Reset(wait) })
 	}
 	return readReply(response)
