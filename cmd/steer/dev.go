@@ -20,10 +20,11 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
 func newDevCommand() *cobra.Command {
-	var crds []string
+	var crds, services []string
 	cmd := &cobra.Command{
 		Use:   "dev [[--crds DIR]... -- COMMAND [ARG...]]",
 		Short: "Run the operator of a project, or a command, against a control plane of its own",
@@ -41,6 +42,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 		Example: `  steer dev
   steer dev --crds config/crd/bases -- go run ./cmd
   steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
+  steer dev --webhook-service system/webhook-service=127.0.0.1:9443 --crds config -- go run ./cmd
   steer dev -- kubectl get namespaces`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
@@ -48,12 +50,18 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				return &exitError{usageStatus, fmt.Sprintf("dev: write the command after --, as in: steer dev -- %s", strings.Join(args, " "))}
 			case len(args) == 0 && (dash == 0 || len(crds) > 0):
 				return &exitError{usageStatus, "dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd"}
+			case len(args) == 0 && len(services) > 0:
+				return &exitError{usageStatus, "dev: --" + webhookServiceFlag + " is for a command; in a project all Services of webhooks lead to the operator: leave it out, or write a command after --"}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return dev(cmd.Context(), crds, args)
+				webhooks, err := webhookOptions(services)
+				if err != nil {
+					return err
+				}
+				return dev(cmd.Context(), webhooks, crds, args)
 			}
 			dir, err := os.Getwd()
 			if err != nil {
@@ -63,10 +71,11 @@ The first line on standard error is what kubectl needs in another terminal.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated")
+	addWebhookServices(cmd.Flags(), &services, "with a command: ")
 	return cmd
 }
 
-func dev(ctx context.Context, crds, command []string) (err error) {
+func dev(ctx context.Context, webhooks webhookclient.Options, crds, command []string) (err error) {
 	objects, err := manifest.Read(crds...)
 	if err != nil {
 		return err
@@ -76,7 +85,7 @@ func dev(ctx context.Context, crds, command []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}
-	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0"})
+	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", Webhooks: webhooks})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,9 @@ type upOptions struct {
 	kubeconfig string
 	tokenFile  string
 	kubelets   []string
-	verbose    bool
+	// webhookServices are values of --webhook-service.
+	webhookServices []string
+	verbose         bool
 }
 
 func newUpCommand() *cobra.Command {
@@ -78,6 +80,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
 	f.StringSliceVar(&o.kubelets, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
 the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
+	addWebhookServices(f, &o.webhookServices, "")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
 	return cmd
 }
@@ -107,6 +110,9 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 			return fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
 		}
 		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
+	}
+	if options.Webhooks, err = webhookOptions(o.webhookServices); err != nil {
+		return err
 	}
 	if o.verbose {
 		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))

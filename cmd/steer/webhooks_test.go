@@ -1,0 +1,133 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/manifest"
+)
+
+const refusal = `admission webhook "refuse.example.com" denied the request: not today`
+
+// refuser serves a webhook that refuses every request. It returns a value of --webhook-service
+// and the files of a configuration with the Service, and of a ConfigMap that is refused.
+func refuser(t *testing.T) (service string, configuration, configMap string) {
+	t.Helper()
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey("hook.operators.svc", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			t.Errorf("read a review: %v", err)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "not today"}}
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			t.Errorf("answer a review: %v", err)
+		}
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	write := func(name, text string) string {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	configuration = write("configuration.yaml", fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: refuse}
+webhooks:
+- name: refuse.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {namespace: operators, name: hook}, caBundle: %s}
+  rules:
+  - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
+`, base64.StdEncoding.EncodeToString(certPEM)))
+	configMap = write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: refused, namespace: default}\n")
+	return "operators/hook=" + server.Listener.Addr().String(), configuration, configMap
+}
+
+func TestUpCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
+	t.Parallel()
+	service, files := "", make([]string, 2)
+	service, files[0], files[1] = refuser(t)
+	r := runUp(t, upOptions{inMemory: true, bare: true, listen: "127.0.0.1:0", webhookServices: []string{service}})
+	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{FieldOwner: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifest.Read(files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := manifest.Apply(t.Context(), c, "", objects); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("apply the ConfigMap: got %v, want %s", err, refusal)
+	}
+}
+
+func TestDevCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
+	t.Parallel()
+	service, configuration, configMap := refuser(t)
+	webhooks, err := webhookOptions([]string{service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dev(t.Context(), webhooks, []string{configuration, configMap}, []string{"true"}); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("apply the ConfigMap: got %v, want %s", err, refusal)
+	}
+}
+
+func TestWebhookServicesOfFlagsAreValidated(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"operators/hook":                   "the address is missing",
+		"hook=127.0.0.1:9443":              "the namespace of the Service is missing",
+		"/hook=127.0.0.1:9443":             `"" is not a name of a namespace`,
+		"operators/Hook=127.0.0.1:9443":    `"Hook" is not a name of a Service`,
+		"operators/hook=127.0.0.1":         `"127.0.0.1" is not an address HOST:PORT`,
+		"operators/hook=:9443":             `":9443" is not an address HOST:PORT`,
+		"operators/hook=localhost:0":       `"0" is not a port`,
+		"operators/hook=localhost:webhook": `"webhook" is not a port`,
+		"operators/hook=[::1]:65536":       `"65536" is not a port`,
+	} {
+		_, err := webhookOptions([]string{text})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--webhook-service: ") {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	_, err := webhookOptions([]string{"operators/hook=localhost:1", "operators/hook=localhost:2"})
+	if err == nil || !strings.Contains(err.Error(), "operators/hook is given as localhost:1 and as localhost:2") {
+		t.Errorf("a Service that is given twice: got %v", err)
+	}
+}
