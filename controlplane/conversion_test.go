@@ -290,7 +290,7 @@ func TestConversionFaultsAreAnswered(t *testing.T) {
 		},
 		"failed: response.result.status was '', not 'Success'": func(r *conversionAnswer, _ *string) error { r.Response.Result = nil; return nil },
 		`failed: expected response.uid="`:                      func(r *conversionAnswer, _ *string) error { r.Response.UID = "other"; return nil },
-		"failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got admission.k8s.io/v1, Kind=AdmissionReview": func(r *conversionAnswer, _ *string) error {
+		"failed: no kind \"AdmissionReview\" is registered for version \"admission.k8s.io/v1\"": func(r *conversionAnswer, _ *string) error {
 			r.APIVersion, r.Kind = "admission.k8s.io/v1", "AdmissionReview"
 			return nil
 		},

@@ -4,15 +4,16 @@
 package crd
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,7 @@ const reviewBytes = 2 << 20
 type converter struct {
 	client  *webhookclient.Client
 	metrics *conversionMetrics
+	reviews *webhookclient.Decoder
 	newUID  func() types.UID
 	// crd is the name of the definition.
 	crd   string
@@ -40,7 +42,7 @@ type converter struct {
 // converterOf returns the converter of a definition that uses a webhook.
 func (d *Definitions) converterOf(crd *v1.CustomResourceDefinition) *converter {
 	webhook := crd.Spec.Conversion.Webhook
-	c := &converter{client: d.options.Webhooks, metrics: d.metrics, newUID: d.options.NewUID, crd: crd.Name, group: crd.Spec.Group}
+	c := &converter{client: d.options.Webhooks, metrics: d.metrics, reviews: d.reviews, newUID: d.options.NewUID, crd: crd.Name, group: crd.Spec.Group}
 	for _, version := range webhook.ConversionReviewVersions {
 		if version == "v1" || version == "v1beta1" {
 			c.review = version
@@ -140,23 +142,19 @@ func (c *converter) call(ctx context.Context, b *batch, from schema.GroupVersion
 	}
 	uid := c.newUID()
 	answer, err := c.client.Post(ctx, c.target, c.reviewOf(b, uid))
-	var review conversionReview
-	if err == nil {
-		err = review.decode(answer)
-	}
 	if err != nil {
 		return nil, callFailure, fmt.Errorf("conversion webhook for %v failed: %v", from, err) //nolint:errorlint // a deadline of the webhook is not one of the request
 	}
-	objects, err := review.objects(c.review, uid)
+	objects, failure, err := c.objectsOf(answer, uid)
 	if err != nil {
-		return nil, malformedResponse, fmt.Errorf("conversion webhook for %v failed: %w", from, err)
+		return nil, failure, fmt.Errorf("conversion webhook for %v failed: %v", from, err) //nolint:errorlint // a Status of the webhook is not the answer to the request
 	}
 	if len(objects) != len(b.objects) {
 		return nil, partialResponse, fmt.Errorf("conversion webhook for %v returned %d objects, expected %d", from, len(objects), len(b.objects))
 	}
 	out := make([]*unstructured.Unstructured, len(objects))
-	for i, text := range objects {
-		if out[i], err = convertedObject(b.objects[i], b.to, text); err != nil {
+	for i, converted := range objects {
+		if out[i], err = convertedObject(b.objects[i], b.to, converted.Raw); err != nil {
 			return nil, invalidObject, err
 		}
 	}
@@ -182,64 +180,61 @@ func (c *converter) reviewOf(b *batch, uid types.UID) []byte {
 	return append(out, `]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}`+"\n"...)
 }
 
-// conversionReview is the part of a ConversionReview that an answer has.
-type conversionReview struct {
-	Kind       string `json:"kind"`
-	APIVersion string `json:"apiVersion"`
-	Response   *struct {
-		UID              types.UID         `json:"uid"`
-		ConvertedObjects []json.RawMessage `json:"convertedObjects"`
-		Result           struct {
-			Status  string `json:"status"`
-			Message string `json:"message"`
-		} `json:"result"`
-	} `json:"response"`
+// newConversionReviews returns what decodes the answers of conversion webhooks.
+func newConversionReviews() *webhookclient.Decoder {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(v1.SchemeGroupVersion, &v1.ConversionReview{})
+	scheme.AddKnownTypes(v1beta1.SchemeGroupVersion, &v1beta1.ConversionReview{})
+	metav1.AddToGroupVersion(scheme, v1.SchemeGroupVersion)
+	metav1.AddToGroupVersion(scheme, v1beta1.SchemeGroupVersion)
+	return webhookclient.NewDecoder(scheme, v1.SchemeGroupVersion, v1beta1.SchemeGroupVersion)
 }
 
-// decode reads an answer, which has to be some version of a ConversionReview.
-func (r *conversionReview) decode(answer []byte) error {
-	var kind struct {
-		APIVersion string `json:"apiVersion,omitempty"`
-		Kind       string `json:"kind,omitempty"`
-	}
-	if err := json.Unmarshal(answer, &kind); err != nil {
-		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
-	}
-	return json.Unmarshal(answer, r)
-}
-
-// objects returns the objects of an answer to the review with a uid.
-func (r *conversionReview) objects(version string, uid types.UID) ([]json.RawMessage, error) {
-	// The first version of reviews had no uid in its answers.
-	if version != "v1beta1" {
-		want := v1.SchemeGroupVersion.WithKind("ConversionReview")
-		if got := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind); got != want {
-			return nil, fmt.Errorf("expected webhook response of %v, got %v", want.String(), got.String())
+// objectsOf returns the objects of an answer to the review with a uid, or how it failed.
+func (c *converter) objectsOf(answer []byte, uid types.UID) ([]runtime.RawExtension, conversionFailure, error) {
+	var response *v1.ConversionResponse
+	switch c.review {
+	case "v1beta1": // has neither type nor uid in its answers
+		var review v1beta1.ConversionReview
+		if err := c.reviews.Decode(answer, &review); err != nil {
+			return nil, callFailure, err
 		}
+		if r := review.Response; r != nil {
+			response = &v1.ConversionResponse{UID: uid, ConvertedObjects: r.ConvertedObjects, Result: r.Result}
+		}
+	default:
+		var review v1.ConversionReview
+		if err := c.reviews.Decode(answer, &review); err != nil {
+			return nil, callFailure, err
+		}
+		if want, got := v1.SchemeGroupVersion.WithKind("ConversionReview"), review.GroupVersionKind(); got != want {
+			return nil, malformedResponse, fmt.Errorf("expected webhook response of %v, got %v", want, got)
+		}
+		response = review.Response
 	}
 	switch {
-	case r.Response == nil:
-		return nil, errors.New("no response provided")
-	case version != "v1beta1" && r.Response.UID != uid:
-		return nil, fmt.Errorf("expected response.uid=%q, got %q", uid, r.Response.UID)
-	case r.Response.Result.Status == "Success":
-		return r.Response.ConvertedObjects, nil
-	case r.Response.Result.Message != "":
-		return nil, errors.New(r.Response.Result.Message)
+	case response == nil:
+		return nil, malformedResponse, errors.New("no response provided")
+	case response.UID != uid:
+		return nil, malformedResponse, fmt.Errorf("expected response.uid=%q, got %q", uid, response.UID)
+	case response.Result.Status == metav1.StatusSuccess:
+		return response.ConvertedObjects, "", nil
+	case response.Result.Message != "":
+		return nil, malformedResponse, errors.New(response.Result.Message)
 	}
-	return nil, fmt.Errorf("response.result.status was '%s', not 'Success'", r.Response.Result.Status)
+	return nil, malformedResponse, fmt.Errorf("response.result.status was '%s', not 'Success'", response.Result.Status)
 }
 
 // convertedObject returns an object of an answer, with the metadata of the object that was
 // sent but for labels and annotations.
 func convertedObject(sent *unstructured.Unstructured, to schema.GroupVersion, text []byte) (*unstructured.Unstructured, error) {
 	from := sent.GroupVersionKind()
-	content, err := resource.DecodeContent(bytes.TrimSpace(text))
-	switch {
-	case err != nil:
-		return nil, err
-	case content == nil:
+	if len(text) == 0 {
 		return nil, fmt.Errorf("conversion webhook for %v returned invalid object: it is null", from)
+	}
+	content, err := resource.DecodeContent(text)
+	if err != nil {
+		return nil, err
 	}
 	out := &unstructured.Unstructured{Object: content}
 	if got := out.GroupVersionKind().GroupVersion(); got != to {

@@ -53,6 +53,7 @@ type Options struct {
 type Definitions struct {
 	options Options
 	metrics *conversionMetrics
+	reviews *webhookclient.Decoder // of conversion webhooks
 
 	mu      sync.RWMutex
 	entries map[string]*entry // by name of the definition
@@ -88,7 +89,7 @@ func (s *stored) WaitSynced(ctx context.Context) error { return s.definitions.fo
 
 // New returns definitions that know of nothing yet.
 func New(o Options) *Definitions {
-	d := &Definitions{options: o, entries: map[string]*entry{}, metrics: newConversionMetrics()}
+	d := &Definitions{options: o, entries: map[string]*entry{}, metrics: newConversionMetrics(), reviews: newConversionReviews()}
 	o.Measure(d.metrics.collectors()...)
 	return d
 }

@@ -83,6 +83,7 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 	}
 	if v.Name != in.Storage.Version {
 		resource.DecodeObject(obj)
+		obj.SetResourceVersion("") // the store gives it one once it is converted
 		if obj, err = in.toStorage(ctx, obj); err != nil {
 			return s, err
 		}

@@ -201,8 +201,10 @@ func (in *Served) objects(v *resource.Version, recs []*storage.Record, unmarshal
 		if len(positions) == 0 {
 			continue
 		}
-		batch := make([]resource.Object, len(positions))
-		for j, p := range positions {
+		batch, revisions := make([]resource.Object, len(positions)), make([]string, len(positions))
+		for j, p := range positions { // as in kube-apiserver, conversions do not see the revision
+			revisions[j] = out[p].GetResourceVersion()
+			out[p].SetResourceVersion("")
 			batch[j] = out[p]
 		}
 		converted, err := convert(batch)
@@ -210,6 +212,7 @@ func (in *Served) objects(v *resource.Version, recs []*storage.Record, unmarshal
 			return nil, err
 		}
 		for j, p := range positions {
+			converted[j].SetResourceVersion(revisions[j])
 			if v.Prune != nil {
 				v.Prune(converted[j])
 			}

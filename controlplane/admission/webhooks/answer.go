@@ -10,22 +10,18 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionv1beta1 "k8s.io/api/admission/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
-// decoder decodes the answers of webhooks as kube-apiserver does, so that its errors are
-// the same. The zero value is ready for use, by several goroutines.
+// decoder decodes the answers of webhooks. The zero value is ready for use, by several
+// goroutines.
 type decoder struct {
-	once  sync.Once
-	codec runtime.Decoder
+	once    sync.Once
+	reviews *webhookclient.Decoder
 }
-
-// schemeName is that of the scheme in errors of kube-apiserver.
-const schemeName = "pkg/runtime/scheme.go:111"
 
 func (d *decoder) decode(data []byte, into runtime.Object) error {
 	d.once.Do(func() {
@@ -35,22 +31,9 @@ func (d *decoder) decode(data []byte, into runtime.Object) error {
 				panic(err) // the types are known
 			}
 		}
-		d.codec = serializer.NewCodecFactory(scheme).LegacyCodec(admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
+		d.reviews = webhookclient.NewDecoder(scheme, admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
 	})
-	if len(data) == 0 {
-		return errors.New("0-length response with status code: 200 and content type: application/json")
-	}
-	out, kind, err := d.codec.Decode(data, nil, into)
-	if runtime.IsNotRegisteredError(err) && kind != nil {
-		return runtime.NewNotRegisteredErrForKind(schemeName, *kind)
-	}
-	if err != nil {
-		return err
-	}
-	if status, ok := out.(*metav1.Status); ok && status.Status != metav1.StatusSuccess {
-		return apierrors.FromObject(status)
-	}
-	return nil
+	return d.reviews.Decode(data, into)
 }
 
 // callError reports that a webhook could not be called, or did not answer as it has to.

@@ -23,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/patch"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission/match"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
 // patch applies the patch of a response. It reports whether the object has changed.
@@ -65,7 +66,7 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 	case got.GroupVersion() != as.Kind.GroupVersion() && custom(obj):
 		return false, fmt.Errorf("%s is unstructured and is not suitable for converting to %q", got, as.Kind.GroupVersion())
 	case got != as.Kind && !custom(obj): // the kind of custom resources is validated
-		return false, apierrors.NewInternalError(fmt.Errorf("no kind %q is registered for version %q in scheme %q", got.Kind, got.GroupVersion(), schemeName))
+		return false, apierrors.NewInternalError(fmt.Errorf("no kind %q is registered for version %q in scheme %q", got.Kind, got.GroupVersion(), webhookclient.SchemeName))
 	}
 	changed = !equality.Semantic.DeepEqual(form.VersionedObject, obj)
 	m.form = nil
