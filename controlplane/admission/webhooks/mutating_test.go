@@ -191,6 +191,29 @@ func TestMutatingWebhooksPatchAnEquivalentResource(t *testing.T) {
 	})
 }
 
+// TestMutatingWebhooksOfSeveralKindsAreSentTheirs has one object seen in turn as another
+// kind and as itself.
+func TestMutatingWebhooksOfSeveralKindsAreSentTheirs(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configure(t, mutating, "one", hook("other", onlyCoreEvents(v1.Equivalent)), hook("own"), hook("again", onlyCoreEvents(v1.Equivalent)))
+	equal(t, "error", "", c.admit(t.Context(), mutating, c.asEventsGroup(t)))
+	var sent []any
+	for _, one := range c.calls {
+		sent = append(sent, parsed(t, string(one.review))["request"].(map[string]any)["object"].(map[string]any)["apiVersion"])
+	}
+	equal(t, "sent", []any{"v1", "events.k8s.io/v1", "v1"}, sent)
+}
+
+// TestMutatingWebhooksMayPatchNothing, also where there is nothing to patch.
+func TestMutatingWebhooksMayPatchNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configure(t, mutating, "one", hook("w"))
+	c.answers("w", patches("[]"))
+	equal(t, "error", "", c.admit(t.Context(), mutating, c.write(t, "configmaps", "v1", resource.Delete, nil, configMap("b"))))
+}
+
 func TestMutatingWebhooksPatchTheOptionsOfConnections(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
