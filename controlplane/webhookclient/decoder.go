@@ -6,8 +6,6 @@ package webhookclient
 import (
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -30,15 +28,9 @@ func (d *Decoder) Decode(answer []byte, into runtime.Object) error {
 	if len(answer) == 0 {
 		return errors.New("0-length response with status code: 200 and content type: application/json")
 	}
-	out, kind, err := d.codec.Decode(answer, nil, into)
+	_, kind, err := d.codec.Decode(answer, nil, into)
 	if runtime.IsNotRegisteredError(err) && kind != nil {
 		return runtime.NewNotRegisteredErrForKind(SchemeName, *kind)
 	}
-	if err != nil {
-		return err
-	}
-	if status, ok := out.(*metav1.Status); ok && status.Status != metav1.StatusSuccess {
-		return apierrors.FromObject(status)
-	}
-	return nil
+	return err
 }
