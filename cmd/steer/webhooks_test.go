@@ -76,8 +76,7 @@ webhooks:
 
 func TestUpCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
 	t.Parallel()
-	service, files := "", make([]string, 2)
-	service, files[0], files[1] = refuser(t)
+	service, configuration, configMap := refuser(t)
 	r := runUp(t, upOptions{inMemory: true, bare: true, listen: "127.0.0.1:0", webhookServices: []string{service}})
 	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
 	if err != nil {
@@ -87,7 +86,7 @@ func TestUpCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifest.Read(files...)
+	objects, err := manifest.Read(configuration, configMap)
 	if err != nil {
 		t.Fatal(err)
 	}

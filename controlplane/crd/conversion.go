@@ -255,7 +255,7 @@ func convertedObject(sent *unstructured.Unstructured, to schema.GroupVersion, te
 // one is convert for a field manager, which has no context: the deadline of the webhook bounds
 // it.
 func (c *converter) one(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
-	out, err := c.convert(context.Background(), []resource.Object{obj.(resource.Object)}, to.Version)
+	out, err := c.convert(context.Background(), []resource.Object{obj}, to.Version)
 	if err != nil {
 		return nil, err
 	}
