@@ -160,6 +160,10 @@ func (c *Client) Post(ctx context.Context, t Target, review []byte) (answer []by
 	if answer, err = read(response, max(leastAnswerBytes, answerFactor*int64(len(review)))); err != nil {
 		return nil, c.failed(err)
 	}
+	// On a busy machine the timer may fire late: an answer after the deadline is none.
+	if deadline, _ := ctx.Deadline(); !time.Now().Before(deadline) {
+		return nil, c.failed(&url.Error{Op: "Post", URL: address.String(), Err: context.DeadlineExceeded})
+	}
 	return answer, nil
 }
 
