@@ -45,11 +45,7 @@ func (s *Server) find(req *endpoint.Request) *installed {
 	}
 	req.Served, req.Resource, req.Version = in.Served, in.Resource, v
 	if t.Subresource != "" {
-		for i := range v.Subresources {
-			if sub := &v.Subresources[i]; sub.Name == t.Subresource {
-				req.Sub = sub
-			}
-		}
+		req.Sub = v.Subresource(t.Subresource)
 	}
 	return in
 }

@@ -73,6 +73,17 @@ func (v *Version) SelectableField(path string) (SelectableField, bool) {
 	return SelectableField{}, false
 }
 
+// Subresource returns the subresource of a name, nil if there is none. It belongs to the
+// version.
+func (v *Version) Subresource(name string) *Subresource {
+	for i := range v.Subresources {
+		if s := &v.Subresources[i]; s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
 // SelectableField is a field that field selectors may name.
 type SelectableField struct {
 	// Path as written in selectors, such as "spec.nodeName".

@@ -169,10 +169,8 @@ func (e *Extension) change(v *resource.Version) {
 	if e.Status == nil {
 		return
 	}
-	for i := range v.Subresources {
-		if s := &v.Subresources[i]; s.Name == "status" {
-			s.Strategy = e.Status(s.Strategy)
-		}
+	if s := v.Subresource("status"); s != nil {
+		s.Strategy = e.Status(s.Strategy)
 	}
 }
 

@@ -93,13 +93,5 @@ func (d *Deps) equivalents(r *resource.Resource, v *resource.Version, subresourc
 }
 
 func hasSubresource(v *resource.Version, name string) bool {
-	if name == "" {
-		return true
-	}
-	for i := range v.Subresources {
-		if v.Subresources[i].Name == name {
-			return true
-		}
-	}
-	return false
+	return name == "" || v.Subresource(name) != nil
 }

@@ -57,16 +57,12 @@ func isNamespaces(gr schema.GroupResource) bool { return gr.Group == "" && gr.Re
 
 // kindOf is the kind of a resource or subresource in a version.
 func kindOf(r *resource.Resource, v *resource.Version, subresource string) schema.GroupVersionKind {
-	if subresource != "" {
-		for i := range v.Subresources {
-			s := &v.Subresources[i]
-			switch {
-			case s.Name != subresource:
-			case s.Scale != nil:
-				return schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
-			case !s.Kind.Empty():
-				return s.Kind
-			}
+	if s := v.Subresource(subresource); s != nil {
+		switch {
+		case s.Scale != nil:
+			return schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+		case !s.Kind.Empty():
+			return s.Kind
 		}
 	}
 	return r.GroupVersionKind(v.Name)
@@ -195,10 +191,8 @@ func strategyOf(v *resource.Version, subresource string) resource.Strategy {
 	if subresource == "" {
 		return v.Strategy
 	}
-	for i := range v.Subresources {
-		if s := &v.Subresources[i]; s.Name == subresource {
-			return s.Strategy
-		}
+	if s := v.Subresource(subresource); s != nil {
+		return s.Strategy
 	}
 	return nil
 }

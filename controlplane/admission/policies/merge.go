@@ -131,10 +131,8 @@ func ownership(q *match.Request, kind apischema.GroupVersionKind) resource.Owner
 	if q.Subresource == "" {
 		return v.Ownership
 	}
-	for i := range v.Subresources {
-		if s := &v.Subresources[i]; s.Name == q.Subresource {
-			return s.Ownership
-		}
+	if s := v.Subresource(q.Subresource); s != nil {
+		return s.Ownership
 	}
 	return nil
 }

@@ -170,10 +170,8 @@ func (k Kind) strategy(t testing.TB, subresource string) resource.Strategy {
 	if subresource == "" {
 		return version.Strategy
 	}
-	for _, s := range version.Subresources {
-		if s.Name == subresource {
-			return s.Strategy
-		}
+	if s := version.Subresource(subresource); s != nil {
+		return s.Strategy
 	}
 	t.Fatalf("%s has no subresource %s", k.Kind, subresource)
 	return nil
