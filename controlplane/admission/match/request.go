@@ -186,6 +186,12 @@ func (q *Request) Replace(ctx context.Context, obj resource.Object, kind schema.
 	return nil
 }
 
+// ReplaceOptions makes an object the options of a connection, which have no metadata.
+func (q *Request) ReplaceOptions(options runtime.Object) {
+	q.Options = options
+	q.attributes, q.forms, q.values = nil, nil, nil
+}
+
 // strategyOf is the strategy of a version, or of its subresource.
 func strategyOf(v *resource.Version, subresource string) resource.Strategy {
 	if subresource == "" {

@@ -19,7 +19,6 @@ import (
 // for one goroutine.
 type write struct {
 	*match.Request
-	deps      *match.Deps
 	namespace struct {
 		read bool
 		obj  *corev1.Namespace
@@ -29,7 +28,7 @@ type write struct {
 }
 
 func newWrite(r *resource.AdmissionRequest, deps *match.Deps) *write {
-	return &write{Request: match.NewRequest(r, deps), deps: deps}
+	return &write{Request: match.NewRequest(r, deps)}
 }
 
 // replace makes an object in a kind of [match.Request.As] that of the write. For a
@@ -38,8 +37,7 @@ func (w *write) replace(ctx context.Context, obj runtime.Object, kind schema.Gro
 	if obj, ok := obj.(resource.Object); ok {
 		return w.Replace(ctx, obj, kind)
 	}
-	w.Options = obj
-	w.Request = match.NewRequest(w.AdmissionRequest, w.deps)
+	w.ReplaceOptions(obj)
 	return nil
 }
 

@@ -135,7 +135,7 @@ func (m *mutation) patchConnection(h *hook, options runtime.Object, operations [
 		return false, apierrors.NewInternalError(err)
 	}
 	changed := !equality.Semantic.DeepEqual(options, next)
-	m.q.Options, m.form = next, nil
-	m.q = match.NewRequest(m.q.AdmissionRequest, m.p.d)
+	m.form = nil
+	m.q.ReplaceOptions(next)
 	return changed, nil
 }
