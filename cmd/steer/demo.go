@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/controller"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
@@ -83,7 +84,7 @@ func (d *demo) run(ctx context.Context) error {
 
 func (d *demo) play(ctx context.Context) (err error) {
 	began := time.Now()
-	plane, stop, err := startPlane(ctx, controlplane.Options{
+	plane, stop, err := dev.StartPlane(ctx, controlplane.Options{
 		Listen: "127.0.0.1:0", DataDir: d.dataDir, Workloads: demoWorkloads(), Webhooks: webhookclient.Options{Resolve: d.resolve},
 	})
 	if err != nil {

@@ -4,23 +4,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/manifest"
-	"github.com/steer-dev/steer/controlplane"
-	"github.com/steer-dev/steer/controlplane/webhookclient"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev"
+	"github.com/steer-dev/steer/scaffold"
 )
 
 func newDevCommand() *cobra.Command {
@@ -61,94 +54,27 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				if err != nil {
 					return err
 				}
-				return dev(cmd.Context(), webhooks, crds, args)
+				err = dev.Command(cmd.Context(), dev.CommandOptions{Manifests: crds, Webhooks: webhooks, Errs: cmd.ErrOrStderr()}, args)
+				var exit *exec.ExitError
+				if errors.As(err, &exit) {
+					return &exitError{status: dev.ExitStatus(exit)}
+				}
+				return err
 			}
 			dir, err := os.Getwd()
 			if err != nil {
 				return err
 			}
-			return devProject(cmd.Context(), dir, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			err = dev.Project(cmd.Context(), dev.Options{
+				Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: cacheDir(), Version: moduleVersion(),
+			})
+			if errors.Is(err, scaffold.ErrUsage) {
+				return &exitError{usageStatus, fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err)}
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringArrayVar(&crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated")
 	addWebhookServices(cmd.Flags(), &services, "with a command: ")
 	return cmd
-}
-
-func dev(ctx context.Context, webhooks webhookclient.Options, crds, command []string) (err error) {
-	objects, err := manifest.Read(crds...)
-	if err != nil {
-		return err
-	}
-	// Found before anything starts, so that a typo costs nothing.
-	program, err := exec.LookPath(command[0])
-	if err != nil {
-		return fmt.Errorf("dev: %w", err)
-	}
-	plane, stop, err := startPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", Webhooks: webhooks})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-
-	dir, err := os.MkdirTemp("", "steer-dev-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
-		return err
-	}
-	c, err := client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"})
-	if err != nil {
-		return err
-	}
-	if err := manifest.Apply(ctx, c, "", objects); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "export KUBECONFIG=%s # while the command runs\n", kubeconfig)
-	return runCommand(ctx, program, command, "KUBECONFIG="+kubeconfig)
-}
-
-// runCommand runs the command in a process group of its own and passes signals
-// on to all of it: `go run` and its like do not hand them to their child.
-func runCommand(ctx context.Context, program string, command []string, env ...string) error {
-	child := &exec.Cmd{
-		Path: program, Args: command, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env:         append(os.Environ(), env...),
-		SysProcAttr: ownGroup(),
-	}
-	// A background process group that reads from a terminal is stopped by it.
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		child.Stdin = os.Stdin
-	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	if err := child.Start(); err != nil {
-		return fmt.Errorf("dev: %w", err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- child.Wait() }()
-
-	ended := ctx.Done()
-	for {
-		select {
-		case err := <-done:
-			// Grandchildren that outlived the command end with it.
-			killGroup(child.Process)
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				return &exitError{status: exitStatus(exit)}
-			}
-			return err
-		case s := <-signals:
-			signalGroup(child.Process, s.(syscall.Signal))
-		case <-ended:
-			// A cancelled context that no signal explains.
-			ended = nil
-			signalGroup(child.Process, syscall.SIGTERM)
-		}
-	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/scaffold"
 )
@@ -83,7 +84,7 @@ func TestDoctorFindsWhatIsWrongInAProject(t *testing.T) {
 func TestDoctorComparesTheCRDsOfTheServer(t *testing.T) {
 	t.Parallel()
 	dir := healthy(t)
-	plane, stop, err := startPlane(t.Context(), controlplane.Options{})
+	plane, stop, err := dev.StartPlane(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func serveHealthOn(ctx context.Context, listeners ...net.Listener) error {
 	asked := make(chan struct{})
 	first := sync.OnceFunc(func() { close(asked) })
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: stopGrace,
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
 		ConnState: func(net.Conn, http.ConnState) { first() },
 	}
 	failed := make(chan error, len(listeners))

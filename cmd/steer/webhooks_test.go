@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 )
 
 const refusal = `admission webhook "refuse.example.com" denied the request: not today`
@@ -102,7 +104,7 @@ func TestDevCallsWebhooksOfServicesAtGivenAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dev(t.Context(), webhooks, []string{configuration, configMap}, []string{"true"}); err == nil || !strings.Contains(err.Error(), refusal) {
+	if err := dev.Command(t.Context(), dev.CommandOptions{Manifests: []string{configuration, configMap}, Webhooks: webhooks, Errs: io.Discard}, []string{"true"}); err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("apply the ConfigMap: got %v, want %s", err, refusal)
 	}
 }

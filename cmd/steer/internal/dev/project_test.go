@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dev
 
 import (
 	"bufio"
@@ -26,6 +26,10 @@ import (
 	"github.com/steer-dev/steer/scaffold"
 )
 
+func options(t *testing.T, dir string, errs io.Writer) Options {
+	return Options{Dir: dir, Out: io.Discard, Errs: errs, Cache: t.TempDir(), Version: "devel"}
+}
+
 // developed is a steer dev that runs in a project.
 type developed struct {
 	t      *testing.T
@@ -43,7 +47,7 @@ func develop(t *testing.T, dir string) *developed {
 	read, write := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := devProject(ctx, dir, io.Discard, write)
+		err := Project(ctx, options(t, dir, write))
 		write.Close()
 		done <- err
 	}()
@@ -127,7 +131,10 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	t.Parallel()
 	const code = "internal/controller/guestbook_controller.go"
 	dir := t.TempDir()
-	_, checkout := origin()
+	checkout, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
 		t.Fatal(err)
 	}
@@ -195,16 +202,14 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	if err := again.client.Get(t.Context(), client.ObjectKeyFromObject(sample), sample); !apierrors.IsNotFound(err) {
 		t.Errorf("the sample is there again: %v", err)
 	}
-	if err := devProject(t.Context(), dir, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "another steer dev runs in this project") {
+	if err := Project(t.Context(), options(t, dir, io.Discard)); err == nil || !strings.Contains(err.Error(), "another steer dev runs in this project") {
 		t.Errorf("a second one in the project: %v", err)
 	}
 }
 
-func TestDevWithoutAProjectSaysWhatToRun(t *testing.T) {
+func TestDevWithoutAProjectIsAWrongUsage(t *testing.T) {
 	t.Parallel()
-	err := devProject(t.Context(), t.TempDir(), io.Discard, io.Discard)
-	var exit *exitError
-	if !errors.As(err, &exit) || exit.status != usageStatus || !strings.Contains(exit.message, "steer dev -- go run ./cmd") {
+	if err := Project(t.Context(), options(t, t.TempDir(), io.Discard)); !errors.Is(err, scaffold.ErrUsage) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dev
 
 import (
 	"fmt"
@@ -22,14 +22,14 @@ type sourceState struct {
 // sources looks at the names, sizes and times of the project's Go files, of go.mod and
 // of go.sum. Tests, generated files, folders without sources and other modules below
 // do not count.
-func (l *devLoop) sources() sourceState {
+func (l *loop) sources() sourceState {
 	began := time.Now()
 	sum := fnv.New64a()
-	_ = filepath.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(l.Dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return filepath.SkipDir // it has just gone, which its folder shows
-		case d.IsDir() && path != l.dir && !hasSources(path, d.Name()):
+		case d.IsDir() && path != l.Dir && !hasSources(path, d.Name()):
 			return filepath.SkipDir
 		case isSource(d.Name()):
 			if info, err := d.Info(); err == nil {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dev
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 // stopGrace is how long a control plane may take to stop.
 const stopGrace = 10 * time.Second
 
-// startPlane starts a control plane; the returned function stops it.
-func startPlane(ctx context.Context, o controlplane.Options) (*controlplane.Plane, func() error, error) {
+// StartPlane starts a control plane; the returned function stops it.
+func StartPlane(ctx context.Context, o controlplane.Options) (*controlplane.Plane, func() error, error) {
 	plane, err := controlplane.New(o)
 	if err != nil {
 		return nil, nil, err

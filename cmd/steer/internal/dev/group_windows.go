@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dev
 
 import (
 	"os"
@@ -24,5 +24,5 @@ func signalGroup(first *os.Process, s syscall.Signal) {
 // killGroup does nothing: the command has ended, and what it started is not known.
 func killGroup(*os.Process) {}
 
-// exitStatus is that of the command.
-func exitStatus(exit *exec.ExitError) int { return exit.ExitCode() }
+// ExitStatus is that of the command.
+func ExitStatus(exit *exec.ExitError) int { return exit.ExitCode() }

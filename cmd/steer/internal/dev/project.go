@@ -1,18 +1,21 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package dev runs operators while they are written: the command steer dev.
+package dev
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,10 +38,21 @@ const (
 	stopOperator = 5 * time.Second
 )
 
-// devLoop runs the operator of a project, again and again.
-type devLoop struct {
-	dir        string // of the project
-	out, errs  io.Writer
+// Options are those of [Project].
+type Options struct {
+	// Dir is the folder of the project.
+	Dir string
+	// Out and Errs get what the operator prints; Errs gets the lines of the command, too.
+	Out, Errs io.Writer
+	// Cache is the folder with the records of the generator's runs.
+	Cache string
+	// Version of Steer.
+	Version string
+}
+
+// loop runs the operator of a project, again and again.
+type loop struct {
+	Options
 	kubeconfig string
 	client     client.Client
 	fresh      bool              // the control plane has no data of an earlier run
@@ -48,19 +62,17 @@ type devLoop struct {
 	ended      chan string // gets how child ended
 }
 
-// devProject runs the operator of a project until ctx ends.
-func devProject(ctx context.Context, dir string, out, errs io.Writer) (err error) {
-	project, err := scaffold.ReadProject(dir)
-	if errors.Is(err, scaffold.ErrUsage) {
-		return &exitError{usageStatus, fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err)}
-	}
+// Project runs the operator of a project until ctx ends. An error that wraps
+// [scaffold.ErrUsage] says that the folder has no project.
+func Project(ctx context.Context, o Options) (err error) {
+	project, err := scaffold.ReadProject(o.Dir)
 	if err != nil {
 		return err
 	}
-	state := filepath.Join(dir, ".steer")
+	state := filepath.Join(o.Dir, ".steer")
 	data := filepath.Join(state, "data")
 	_, err = os.Stat(data)
-	l := &devLoop{dir: dir, out: out, errs: errs, kubeconfig: filepath.Join(state, "kubeconfig"), fresh: err != nil, applied: map[string]string{}}
+	l := &loop{Options: o, kubeconfig: filepath.Join(state, "kubeconfig"), fresh: err != nil, applied: map[string]string{}}
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return err
 	}
@@ -71,8 +83,8 @@ func devProject(ctx context.Context, dir string, out, errs io.Writer) (err error
 	if l.webhooks, err = newLocalWebhooks(); err != nil {
 		return err
 	}
-	plane, stop, err := startPlane(ctx, controlplane.Options{
-		Listen: l.address(), DataDir: data, Version: moduleVersion(), Workloads: &workloads.Options{},
+	plane, stop, err := StartPlane(ctx, controlplane.Options{
+		Listen: l.address(), DataDir: data, Version: o.Version, Workloads: &workloads.Options{},
 		Webhooks: webhookclient.Options{Resolve: l.webhooks.resolve},
 	})
 	var inUse *local.InUseError
@@ -89,27 +101,33 @@ func devProject(ctx context.Context, dir string, out, errs io.Writer) (err error
 	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
 		return err
 	}
-	fmt.Fprintf(errs, "export KUBECONFIG=%s # %s, Kubernetes 1.36\n", l.kubeconfig, project.Name)
+	fmt.Fprintf(o.Errs, "export KUBECONFIG=%s # %s, Kubernetes 1.36\n", l.kubeconfig, project.Name)
 	return l.run(ctx)
 }
 
 // address is that of the kubeconfig of an earlier run, if it is free.
-func (l *devLoop) address() string {
+func (l *loop) address() string {
 	config, err := clientcmd.LoadFromFile(l.kubeconfig)
 	if err != nil {
 		return "127.0.0.1:0"
 	}
 	if about, ok := config.Contexts[config.CurrentContext]; ok && config.Clusters[about.Cluster] != nil {
 		server, err := url.Parse(config.Clusters[about.Cluster].Server)
-		if err == nil && addressIsFree(server.Host) == nil {
+		if err == nil && isFree(server.Host) {
 			return server.Host
 		}
 	}
 	return "127.0.0.1:0"
 }
 
+// isFree reports whether the address can be listened on.
+func isFree(address string) bool {
+	listener, err := net.Listen("tcp", address)
+	return err == nil && listener.Close() == nil
+}
+
 // run generates, builds and starts until ctx ends.
-func (l *devLoop) run(ctx context.Context) error {
+func (l *loop) run(ctx context.Context) error {
 	defer l.stop()
 	for {
 		seen := l.sources()
@@ -122,7 +140,7 @@ func (l *devLoop) run(ctx context.Context) error {
 				return nil
 			case how := <-l.ended:
 				l.child, l.ended = nil, nil
-				fmt.Fprintf(l.errs, "steer: the operator ended (%s); it is started again when a file is saved\n", how)
+				fmt.Fprintf(l.Errs, "steer: the operator ended (%s); it is started again when a file is saved\n", how)
 			case <-time.After(max(watchSources, 20*seen.took)):
 				now := l.sources()
 				changed = now.sum != seen.sum
@@ -140,7 +158,7 @@ func endOf(err error) string {
 
 // cycle brings what runs to what the sources say. On an error what ran before still
 // runs.
-func (l *devLoop) cycle(ctx context.Context) error {
+func (l *loop) cycle(ctx context.Context) error {
 	began := time.Now()
 	if err := l.generate(ctx); err != nil {
 		return err
@@ -160,30 +178,32 @@ func (l *devLoop) cycle(ctx context.Context) error {
 	if err := l.apply(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(l.errs, "steer: generated in %s, built in %s, the operator runs\n",
-		round(generated.Sub(began)), round(built.Sub(generated)))
+	fmt.Fprintf(l.Errs, "steer: generated in %s, built in %s, the operator runs\n",
+		generated.Sub(began).Round(time.Millisecond), built.Sub(generated).Round(time.Millisecond))
 	return nil
 }
 
 // explain prints why the operator was not started anew.
-func (l *devLoop) explain(err error) {
+func (l *loop) explain(err error) {
 	var wrong *generate.SourceError
 	if errors.As(err, &wrong) {
-		printProblems(l.errs, wrong)
+		for _, problem := range wrong.Problems {
+			fmt.Fprintln(l.Errs, strings.TrimPrefix(problem.String(), l.Dir+string(filepath.Separator)))
+		}
 	}
 	what := "nothing runs"
 	if l.child != nil {
 		what = "what runs goes on"
 	}
-	fmt.Fprintf(l.errs, "steer: %v; %s until a file is saved\n", err, what)
+	fmt.Fprintf(l.Errs, "steer: %v; %s until a file is saved\n", err, what)
 }
 
-func (l *devLoop) generate(ctx context.Context) error {
+func (l *loop) generate(ctx context.Context) error {
 	request, err := generate.Parse(nil, generate.Steer)
 	if err != nil {
 		return err
 	}
-	request.Dir, request.Cache = l.dir, cacheDir()
+	request.Dir, request.Cache = l.Dir, l.Cache
 	if request.Unchanged() {
 		return nil
 	}
@@ -203,20 +223,20 @@ func (l *devLoop) generate(ctx context.Context) error {
 }
 
 // binary is the program of the operator.
-func (l *devLoop) binary() string {
+func (l *loop) binary() string {
 	name := "operator"
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	return filepath.Join(l.dir, ".steer", "bin", name)
+	return filepath.Join(l.Dir, ".steer", "bin", name)
 }
 
 // build builds beside the binary that runs, which cannot be overwritten everywhere.
 // Without the tables of debuggers a build takes two thirds of the time.
-func (l *devLoop) build(ctx context.Context) error {
+func (l *loop) build(ctx context.Context) error {
 	next := l.binary() + ".next"
 	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", next, "./cmd")
-	build.Dir, build.Stdout, build.Stderr = l.dir, l.errs, l.errs
+	build.Dir, build.Stdout, build.Stderr = l.Dir, l.Errs, l.Errs
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("go build ./cmd: %w", err)
 	}
@@ -225,8 +245,8 @@ func (l *devLoop) build(ctx context.Context) error {
 
 // manifests reads a folder of manifests, unless it is as it was applied last; a folder
 // that is not there is empty.
-func (l *devLoop) manifests(folder string) (objects []manifest.Object, changed bool, err error) {
-	dir := filepath.Join(l.dir, filepath.FromSlash(folder))
+func (l *loop) manifests(folder string) (objects []manifest.Object, changed bool, err error) {
+	dir := filepath.Join(l.Dir, filepath.FromSlash(folder))
 	var text []byte
 	if _, err := os.Stat(dir); err == nil {
 		if text, err = contents(dir); err != nil {
@@ -242,7 +262,7 @@ func (l *devLoop) manifests(folder string) (objects []manifest.Object, changed b
 }
 
 // define brings the CRDs to the control plane.
-func (l *devLoop) define(ctx context.Context) error {
+func (l *loop) define(ctx context.Context) error {
 	const folder = "config/crd/bases"
 	objects, changed, err := l.manifests(folder)
 	if err == nil && changed {
@@ -256,7 +276,7 @@ func (l *devLoop) define(ctx context.Context) error {
 
 // apply brings what needs the operator to the control plane: the webhooks, and the
 // samples if it is new.
-func (l *devLoop) apply(ctx context.Context) error {
+func (l *loop) apply(ctx context.Context) error {
 	const folder = "config/webhook"
 	objects, changed, err := l.manifests(folder)
 	if err == nil && len(objects) > 0 {
@@ -298,12 +318,12 @@ func contents(folder string) ([]byte, error) {
 }
 
 // start starts the operator that was built last.
-func (l *devLoop) start() error {
+func (l *loop) start() error {
 	if err := os.Rename(l.binary()+".next", l.binary()); err != nil {
 		return err
 	}
 	child := exec.Command(l.binary(), "--zap-devel", "--health-probe-bind-address=0", "--webhook-port="+l.webhooks.port())
-	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = l.dir, l.out, l.errs, ownGroup()
+	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = l.Dir, l.Out, l.Errs, ownGroup()
 	child.Env = append(os.Environ(), "KUBECONFIG="+l.kubeconfig)
 	if err := child.Start(); err != nil {
 		return err
@@ -315,7 +335,7 @@ func (l *devLoop) start() error {
 }
 
 // stop ends the operator, if it runs, and waits for it.
-func (l *devLoop) stop() {
+func (l *loop) stop() {
 	if l.child == nil {
 		return
 	}

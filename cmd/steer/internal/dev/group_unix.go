@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package main
+package dev
 
 import (
 	"os"
@@ -20,8 +20,8 @@ func signalGroup(first *os.Process, s syscall.Signal) { _ = syscall.Kill(-first.
 // killGroup ends all of a group.
 func killGroup(first *os.Process) { signalGroup(first, syscall.SIGKILL) }
 
-// exitStatus is what a shell would report.
-func exitStatus(exit *exec.ExitError) int {
+// ExitStatus is what a shell would report.
+func ExitStatus(exit *exec.ExitError) int {
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
 	}
