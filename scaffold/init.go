@@ -186,7 +186,7 @@ func (o *InitOptions) require(mod *modfile.File, repo string) error {
 // tidy completes go.mod and go.sum. The go command works on copies, so that both are
 // replaced with the other files, or not at all.
 func (c *command) tidy(ctx context.Context) error {
-	copied := c.tx.state("tidy.mod")
+	copied := c.tx.State("tidy.mod")
 	sum := strings.TrimSuffix(copied, ".mod") + ".sum"
 	for from, to := range map[string]string{modFile: copied, sumFile: sum} {
 		text, err := c.read(from)
@@ -194,7 +194,7 @@ func (c *command) tidy(ctx context.Context) error {
 			return err
 		}
 		if text != nil {
-			if err := c.tx.create(to, text, 0o644); err != nil {
+			if err := c.tx.Create(to, text, 0o644); err != nil {
 				return err
 			}
 		}

@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/generate"
+	"github.com/steer-dev/steer/scaffold/internal/transaction"
 )
 
 // Report is what a command has done.
@@ -44,7 +45,7 @@ type Report struct {
 type command struct {
 	dir   string // absolute
 	force bool
-	tx    *transaction
+	tx    *transaction.Transaction
 	// pending are the contents that files get; nil removes one.
 	pending map[string][]byte
 	made    map[string]bool // of pending: must not overwrite an existing file
@@ -58,11 +59,11 @@ func run(dir string, force bool, step func(), act func(c *command) error) (_ *Re
 		return nil, err
 	}
 	c := &command{dir: dir, force: force, pending: map[string][]byte{}, made: map[string]bool{}}
-	c.tx, c.report.Restored, err = begin(dir, step)
+	c.report.Restored, err = transaction.Run(dir, step, func(tx *transaction.Transaction) error {
+		c.tx = tx
+		return act(c)
+	})
 	if err != nil {
-		return nil, err
-	}
-	if err := c.tx.end(act(c)); err != nil {
 		return nil, err
 	}
 	for _, list := range [][]string{c.report.Created, c.report.Changed, c.report.Removed} {
@@ -70,6 +71,10 @@ func run(dir string, force bool, step func(), act func(c *command) error) (_ *Re
 	}
 	return &c.report, nil
 }
+
+// Interrupted reports whether a command on a project was interrupted: the next one
+// restores the files.
+func Interrupted(dir string) bool { return transaction.Interrupted(dir) }
 
 func (c *command) path(name string) string { return filepath.Join(c.dir, filepath.FromSlash(name)) }
 
@@ -170,7 +175,7 @@ func (c *command) apply(changes []generate.Change) error {
 		}
 		return strings.Compare(a.Path, b.Path)
 	})
-	if err := c.tx.write(changes); err != nil {
+	if err := c.tx.Write(changes); err != nil {
 		return err
 	}
 	for _, change := range changes {

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/steer-dev/steer/scaffold/internal/transaction"
 )
 
 // tree is the content of the files below a folder, without .git and the state of an
@@ -31,10 +33,10 @@ func tree(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		if d.IsDir() {
-			if d.Name() == ".git" || name == filepath.Join(stateDir, undoDir) {
+			if d.Name() == ".git" || name == filepath.Join(transaction.StateDir, transaction.UndoDir) {
 				return filepath.SkipDir
 			}
-			if name != "." && name != stateDir {
+			if name != "." && name != transaction.StateDir {
 				files[filepath.ToSlash(name)+"/"] = ""
 			}
 			return nil
@@ -269,6 +271,12 @@ func killedAt(n int, run func(step func()) error) (killed bool, err error) {
 	})
 }
 
+// restore is what every command does first.
+func restore(dir string, step func()) error {
+	_, err := transaction.Run(dir, step, func(*transaction.Transaction) error { return nil })
+	return err
+}
+
 // TestCommandsThatAreKilledLeaveTheTreeAsItWas kills every command at each of its
 // changes of the disk. The next command restores the tree, and does what it does on
 // the tree as it was.
@@ -333,7 +341,7 @@ func TestCommandsThatAreKilledLeaveTheTreeAsItWas(t *testing.T) {
 				if err != nil || !killed {
 					t.Fatalf("killed %v at change %d of %d: %v", killed, at, changes, err)
 				}
-				if _, _, err := begin(dir, nil); err != nil {
+				if err := restore(dir, nil); err != nil {
 					t.Fatalf("killed at change %d of %d: %v", at, changes, err)
 				}
 				// The last change removes what is kept, after the journal: then all is done.
@@ -370,19 +378,39 @@ func TestRestoringIsRepeatedAfterAKill(t *testing.T) {
 		if now := tree(t, dir); now[mainFile] != before[mainFile] {
 			break
 		}
-		if _, _, err := begin(dir, nil); err != nil {
+		if err := restore(dir, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for n, killed := 0, true; killed; n++ {
 		var err error
-		if killed, err = killedAt(n, func(step func()) error { _, _, err := begin(dir, step); return err }); err != nil {
+		if killed, err = killedAt(n, func(step func()) error { return restore(dir, step) }); err != nil {
 			t.Fatalf("killed at change %d: %v", n, err)
 		}
 	}
 	if now := tree(t, dir); !maps.Equal(now, before) {
 		t.Error(differences(before, now))
 	}
+}
+
+// TestCommandsAtOnceAreRefused runs a command while another one is under way, and
+// again when that one has ended.
+func TestCommandsAtOnceAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := project(t)
+	before := tree(t, dir)
+	second := APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true}
+	_, err := transaction.Run(dir, nil, func(*transaction.Transaction) error {
+		_, err := CreateAPI(t.Context(), second)
+		return err
+	})
+	if !errors.Is(err, transaction.ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+	if now := tree(t, dir); !maps.Equal(now, before) {
+		t.Error(differences(before, now))
+	}
+	create(t, second)
 }
 
 // TestEditsAfterAKillAreNotUndone: what the author wrote into a half-made file is
@@ -415,7 +443,7 @@ func TestEditsAfterAKillAreNotUndone(t *testing.T) {
 		t.Error(differences(before, now))
 	}
 	// The way out that the error names.
-	if err := os.RemoveAll(filepath.Join(dir, stateDir, undoDir)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, transaction.StateDir, transaction.UndoDir)); err != nil {
 		t.Fatal(err)
 	}
 	var exist *ExistError

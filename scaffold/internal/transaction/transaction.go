@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+// Package transaction changes files of a project, all or none, for one command at a time.
+package transaction
 
 import (
 	"bytes"
@@ -20,19 +21,17 @@ import (
 )
 
 const (
-	// stateDir is the folder of a project for what is not part of it.
-	stateDir = ".steer"
-	// undoDir in it holds the transaction that is under way.
-	undoDir = "undo"
+	// StateDir is the folder of a project for what is not part of it.
+	StateDir = ".steer"
+	// UndoDir in it holds the transaction that is under way.
+	UndoDir = "undo"
 	journal = "journal.json"
 )
 
-// transaction changes files of a project, all or none. Before it writes a file it
-// keeps the old content in .steer/undo. Where the process ends before [transaction.end],
-// the next [begin] restores the files.
-//
-// It is not for concurrent use, and two of one project must not run at once.
-type transaction struct {
+// Transaction changes files of a project, all or none. Before it writes a file it
+// keeps the old content in .steer/undo. Where the process ends before the transaction
+// does, the next [Run] restores the files. It is not for concurrent use.
+type Transaction struct {
 	dir     string // of the project; absolute
 	entries []undo
 	dirs    []string // that were made, parents first
@@ -56,11 +55,34 @@ type record struct {
 	Dirs  []string `json:"dirs"`
 }
 
+// ErrBusy is wrapped by the error of [Run] while another command changes the project.
+var ErrBusy = errors.New("another steer command is changing this project: wait until it has ended")
+
+// Run undoes what an interrupted transaction left in a folder, then calls act with a new
+// one, which it completes if act succeeds, and undoes otherwise. restored is how many
+// files of the interrupted one it restored. step is called before each change of the disk;
+// nil: nothing is.
+func Run(dir string, step func(), act func(*Transaction) error) (restored int, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return 0, err
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	t, restored, err := begin(dir, step)
+	if err != nil {
+		return 0, err
+	}
+	return restored, t.end(act(t))
+}
+
 // begin undoes what an interrupted transaction left, and starts one. undone is how
 // many files it restored.
-func begin(dir string, step func()) (t *transaction, undone int, err error) {
-	t = &transaction{dir: dir, step: step}
-	text, err := os.ReadFile(t.state(journal))
+func begin(dir string, step func()) (t *Transaction, undone int, err error) {
+	t = &Transaction{dir: dir, step: step}
+	text, err := os.ReadFile(t.State(journal))
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // nothing was changed
 		return t, 0, t.forget()
@@ -69,7 +91,7 @@ func begin(dir string, step func()) (t *transaction, undone int, err error) {
 	}
 	var left record
 	if err := json.Unmarshal(text, &left); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w; remove %s to keep the files as they are", t.state(journal), err, t.state(""))
+		return nil, 0, fmt.Errorf("%s: %w; remove %s to keep the files as they are", t.State(journal), err, t.State(""))
 	}
 	t.entries, t.dirs = left.Files, left.Dirs
 	undone = len(t.entries)
@@ -82,23 +104,23 @@ func begin(dir string, step func()) (t *transaction, undone int, err error) {
 // Interrupted reports whether a command on a project was interrupted: the next one
 // restores the files.
 func Interrupted(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, stateDir, undoDir, journal))
+	_, err := os.Stat(filepath.Join(dir, StateDir, UndoDir, journal))
 	return err == nil
 }
 
-// state is the path of a file of the transaction.
-func (t *transaction) state(name string) string { return filepath.Join(t.dir, stateDir, undoDir, name) }
+// State is the path of a file beside what is kept; it is removed with the transaction.
+func (t *Transaction) State(name string) string { return filepath.Join(t.dir, StateDir, UndoDir, name) }
 
 // end completes the transaction: with an error it restores all files first.
-func (t *transaction) end(err error) error {
+func (t *Transaction) end(err error) error {
 	if err != nil {
 		return errors.Join(err, t.rollback())
 	}
 	return t.forget()
 }
 
-// write makes changes. It may be called several times.
-func (t *transaction) write(changes []generate.Change) error {
+// Write makes changes. It may be called several times.
+func (t *Transaction) Write(changes []generate.Change) error {
 	for _, change := range changes {
 		entry, err := t.keep(change)
 		if err != nil {
@@ -124,7 +146,7 @@ func (t *transaction) write(changes []generate.Change) error {
 }
 
 // keep copies what a change replaces.
-func (t *transaction) keep(change generate.Change) (undo, error) {
+func (t *Transaction) keep(change generate.Change) (undo, error) {
 	relative, err := filepath.Rel(t.dir, change.Path)
 	if err != nil {
 		return undo{}, err
@@ -142,11 +164,11 @@ func (t *transaction) keep(change generate.Change) (undo, error) {
 		return undo{}, err
 	}
 	entry.Before, entry.Mode = strconv.Itoa(len(t.entries))+"-"+hash(before)[:8], info.Mode().Perm()
-	return entry, t.create(t.state(entry.Before), before, entry.Mode)
+	return entry, t.Create(t.State(entry.Before), before, entry.Mode)
 }
 
 // missing are the parents of a file that are not there, parents first.
-func (t *transaction) missing(dir string) []string {
+func (t *Transaction) missing(dir string) []string {
 	var out []string
 	for ; dir != t.dir; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(dir); err == nil {
@@ -163,20 +185,20 @@ func (t *transaction) missing(dir string) []string {
 }
 
 // log makes the journal say what has been kept.
-func (t *transaction) log() error {
+func (t *Transaction) log() error {
 	text, err := json.Marshal(record{Files: t.entries, Dirs: t.dirs})
 	if err != nil {
 		return err
 	}
-	if err := t.create(t.state("new-journal"), text, 0o644); err != nil {
+	if err := t.Create(t.State("new-journal"), text, 0o644); err != nil {
 		return err
 	}
-	return t.do(func() error { return os.Rename(t.state("new-journal"), t.state(journal)) })
+	return t.do(func() error { return os.Rename(t.State("new-journal"), t.State(journal)) })
 }
 
 // replace puts the new content of a file in its place, or removes it with the folders
 // that are empty then.
-func (t *transaction) replace(change generate.Change, i int) error {
+func (t *Transaction) replace(change generate.Change, i int) error {
 	if change.After == nil {
 		if err := t.do(func() error { return os.Remove(change.Path) }); err != nil {
 			return err
@@ -187,8 +209,8 @@ func (t *transaction) replace(change generate.Change, i int) error {
 	if info, err := os.Stat(change.Path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	staged := t.state("new-" + strconv.Itoa(i))
-	if err := t.create(staged, change.After, mode); err != nil {
+	staged := t.State("new-" + strconv.Itoa(i))
+	if err := t.Create(staged, change.After, mode); err != nil {
 		return err
 	}
 	if err := t.do(func() error { return os.MkdirAll(filepath.Dir(change.Path), 0o755) }); err != nil {
@@ -198,7 +220,7 @@ func (t *transaction) replace(change generate.Change, i int) error {
 }
 
 // removeEmpty removes a folder, and those above it, as far as they are empty.
-func (t *transaction) removeEmpty(dir string) error {
+func (t *Transaction) removeEmpty(dir string) error {
 	for ; dir != t.dir; dir = filepath.Dir(dir) {
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) > 0 {
@@ -213,14 +235,14 @@ func (t *transaction) removeEmpty(dir string) error {
 
 // rollback restores all files, in the reverse order. Nothing is restored if one has
 // a content that is neither the old one nor one that it was given.
-func (t *transaction) rollback() error {
+func (t *Transaction) rollback() error {
 	for _, entry := range t.entries {
 		now, err := os.ReadFile(t.file(entry.Path))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if !slices.Contains(entry.After, hash(now)) && !t.isBefore(entry, now) {
-			return fmt.Errorf("an earlier run was interrupted, and %s was changed since: remove %s to keep all files as they are, or restore that one", entry.Path, t.state(""))
+			return fmt.Errorf("an earlier run was interrupted, and %s was changed since: remove %s to keep all files as they are, or restore that one", entry.Path, t.State(""))
 		}
 	}
 	for _, entry := range slices.Backward(t.entries) {
@@ -237,19 +259,19 @@ func (t *transaction) rollback() error {
 	return t.forget()
 }
 
-func (t *transaction) file(relative string) string {
+func (t *Transaction) file(relative string) string {
 	return filepath.Join(t.dir, filepath.FromSlash(relative))
 }
 
-func (t *transaction) isBefore(entry undo, now []byte) bool {
+func (t *Transaction) isBefore(entry undo, now []byte) bool {
 	if entry.Before == "" {
 		return now == nil
 	}
-	before, err := os.ReadFile(t.state(entry.Before))
+	before, err := os.ReadFile(t.State(entry.Before))
 	return err == nil && now != nil && bytes.Equal(before, now)
 }
 
-func (t *transaction) restore(entry undo) error {
+func (t *Transaction) restore(entry undo) error {
 	if entry.Before == "" {
 		err := t.do(func() error { return os.Remove(t.file(entry.Path)) })
 		if errors.Is(err, fs.ErrNotExist) {
@@ -257,33 +279,33 @@ func (t *transaction) restore(entry undo) error {
 		}
 		return err
 	}
-	before, err := os.ReadFile(t.state(entry.Before))
+	before, err := os.ReadFile(t.State(entry.Before))
 	if err != nil {
 		return err
 	}
-	if err := t.create(t.state("old"), before, entry.Mode); err != nil {
+	if err := t.Create(t.State("old"), before, entry.Mode); err != nil {
 		return err
 	}
 	if err := t.do(func() error { return os.MkdirAll(filepath.Dir(t.file(entry.Path)), 0o755) }); err != nil {
 		return err
 	}
-	return t.do(func() error { return os.Rename(t.state("old"), t.file(entry.Path)) })
+	return t.do(func() error { return os.Rename(t.State("old"), t.file(entry.Path)) })
 }
 
 // forget removes what is kept. The journal goes first: without it nothing is undone.
-func (t *transaction) forget() error {
-	if err := t.do(func() error { return os.Remove(t.state(journal)) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (t *Transaction) forget() error {
+	if err := t.do(func() error { return os.Remove(t.State(journal)) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := t.do(func() error { return os.RemoveAll(t.state("")) }); err != nil {
+	if err := t.do(func() error { return os.RemoveAll(t.State("")) }); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Join(t.dir, stateDir)) // if nothing else is in it
+	_ = os.Remove(filepath.Join(t.dir, StateDir)) // if nothing else is in it
 	return nil
 }
 
-// create writes a file of the transaction.
-func (t *transaction) create(path string, data []byte, mode fs.FileMode) error {
+// Create writes a file whose path is one of [Transaction.State].
+func (t *Transaction) Create(path string, data []byte, mode fs.FileMode) error {
 	if err := t.do(func() error { return os.MkdirAll(filepath.Dir(path), 0o755) }); err != nil {
 		return err
 	}
@@ -298,7 +320,7 @@ func (t *transaction) create(path string, data []byte, mode fs.FileMode) error {
 }
 
 // do makes one change on disk.
-func (t *transaction) do(change func() error) error {
+func (t *Transaction) do(change func() error) error {
 	if t.step != nil {
 		t.step()
 	}
