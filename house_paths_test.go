@@ -14,14 +14,7 @@ import (
 // [`file.go:Func`](file.go) of the pages for contributors.
 func TestPathsNameFunctionsThatExist(t *testing.T) {
 	t.Parallel()
-	all, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	byPath := map[string]*ast.File{}
-	for _, f := range all {
-		byPath[f.path] = f.syntax
-	}
+	byPath := filesByPath(t)
 	linked := regexp.MustCompile("\\[`([a-z0-9_/.-]+\\.go):([A-Za-z0-9_.]+)`\\]\\(([^)]+)\\)")
 	named := regexp.MustCompile("`[a-z0-9_/.-]+\\.go:[A-Za-z0-9_.]+`")
 	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
@@ -46,8 +39,67 @@ func TestPathsNameFunctionsThatExist(t *testing.T) {
 	}
 }
 
+func filesByPath(t *testing.T) map[string]*ast.File {
+	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byPath := map[string]*ast.File{}
+	for _, f := range all {
+		byPath[f.path] = f.syntax
+	}
+	return byPath
+}
+
+// TestWalkOfATableEventFollowsTheCalls checks the table of ARCHITECTURE.md that names
+// every function between the commit of a write and the bytes of its event: the files
+// declare them, and each is called by one above it.
+func TestWalkOfATableEventFollowsTheCalls(t *testing.T) {
+	t.Parallel()
+	const most = 19 // files, half of what a reader had to open before there was a walk
+	_, section, found := strings.Cut(readPaper(t, "ARCHITECTURE.md"), "\n## One event of a watch of tables, call by call\n")
+	if !found {
+		t.Fatal("ARCHITECTURE.md has no walk of an event")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	begin := map[string]bool{"Memory.Commit": true, "run.serve": true}
+	byPath, opened, called, functions := filesByPath(t), map[string]bool{}, map[string]bool{}, 0
+	inFile := regexp.MustCompile("\\[([a-z0-9_/.-]+\\.go)\\]\\(([^)]+)\\): ((?:`[A-Za-z.]+`(?:, )?)+)")
+	for _, m := range inFile.FindAllStringSubmatch(section, -1) {
+		path, file := m[1], byPath[m[1]]
+		if file == nil || m[2] != path {
+			t.Fatalf("the walk names %s, linked to %s", path, m[2])
+		}
+		opened[path] = true
+		for name := range strings.SplitSeq(m[3], ", ") {
+			functions++
+			name = strings.Trim(name, "`")
+			fn := declaration(file, name)
+			if fn == nil {
+				t.Errorf("the walk names %s, which %s does not declare", name, path)
+				continue
+			}
+			if !called[fn.Name.Name] && !begin[name] {
+				t.Errorf("%s is called by none of the functions above it", name)
+			}
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					called[id.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	if functions < 30 || len(opened) > most {
+		t.Errorf("the walk names %d functions of %d files, want at least 30 of at most %d", functions, len(opened), most)
+	}
+}
+
 // declares reports whether a file declares a function Func or a method Type.Func.
-func declares(file *ast.File, name string) bool {
+func declares(file *ast.File, name string) bool { return declaration(file, name) != nil }
+
+func declaration(file *ast.File, name string) *ast.FuncDecl {
 	receiver, method, isMethod := strings.Cut(name, ".")
 	if !isMethod {
 		receiver, method = "", name
@@ -55,10 +107,10 @@ func declares(file *ast.File, name string) bool {
 	for _, decl := range file.Decls {
 		fn, ok := decl.(*ast.FuncDecl)
 		if ok && fn.Name.Name == method && receiverOf(fn) == receiver {
-			return true
+			return fn
 		}
 	}
-	return false
+	return nil
 }
 
 // receiverOf is the name of the type of a method, empty for a function.

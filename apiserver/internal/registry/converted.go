@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -46,8 +47,8 @@ func (g *Registry) ConvertedAll(ctx context.Context, in *Served, v *resource.Ver
 		if out[i] = rec; in.AsStored(rec, v) {
 			continue
 		}
-		if known := project(rec).find(v, encodedJSON); known != nil {
-			out[i] = convertedRecord(rec, known.pieces.Head)
+		if known, ok := encodings.Cached(rec, v, encodings.JSON); ok {
+			out[i] = convertedRecord(rec, known.Head)
 			continue
 		}
 		cold, at = append(cold, rec), append(at, i)
@@ -60,7 +61,7 @@ func (g *Registry) ConvertedAll(ctx context.Context, in *Served, v *resource.Ver
 		return nil, err
 	}
 	for i, value := range values {
-		g.encodings.keep(cold[i], v, encodedJSON, wire.Pieces{Head: value}, len(value))
+		g.encodings.Keep(cold[i], v, encodings.JSON, wire.Pieces{Head: value}, len(value))
 		out[at[i]] = convertedRecord(cold[i], value)
 	}
 	return out, nil
@@ -94,7 +95,7 @@ func (in *Served) convertRecords(ctx context.Context, v *resource.Version, recs 
 
 // convertedRecord returns a record with the JSON of its object in another version.
 func convertedRecord(rec *storage.Record, value []byte) *storage.Record {
-	out := &storage.Record{Key: rec.Key, Value: value, Created: rec.Created, Modified: transientRevision}
+	out := &storage.Record{Key: rec.Key, Value: value, Created: rec.Created, Modified: encodings.Transient}
 	if start, _, ok := wire.Find(value, "metadata", "resourceVersion"); ok {
 		out.Stamp = start + len(`"`)
 	}

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -144,7 +145,7 @@ func (in *Served) exists(obj resource.Object, current *storage.Record) error {
 		gr.Group = in.StoredKind().Group
 		err = apierrors.NewGenerateNameConflict(gr, obj.GetName(), 1)
 	}
-	if current != nil && Meta(current).Terminating {
+	if current != nil && encodings.Meta(current).Terminating {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err

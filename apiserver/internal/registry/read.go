@@ -11,8 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/transcode"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -50,7 +52,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 	if in.AsStored(rec, v) {
 		return rec.Value, nil
 	}
-	return g.encodings.bytes(rec, v, encodedJSON, func() ([]byte, error) {
+	return g.encodings.Bytes(rec, v, encodings.JSON, func() ([]byte, error) {
 		obj, err := g.Object(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
@@ -61,7 +63,7 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 
 // Proto returns a record as enveloped protobuf of a typed version.
 func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
-	return g.encodings.pieces(rec, v, encodedProto, func() (enveloped wire.Pieces, own int, err error) {
+	return g.encodings.Pieces(rec, v, encodings.Proto, func() (enveloped wire.Pieces, own int, err error) {
 		if enveloped, own, ok := in.transcode(v, rec); ok {
 			return enveloped, own, nil
 		}
@@ -122,13 +124,13 @@ func (g *Registry) marshal(in *Served, rec *storage.Record, obj resource.Object,
 		}
 	}
 	enveloped, own := wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, shared)
-	g.encodings.keep(rec, v, encodedProto, enveloped, own)
+	g.encodings.Keep(rec, v, encodings.Proto, enveloped, own)
 }
 
 // MetadataProto returns the metadata of a record as protobuf of a
 // PartialObjectMetadata, without envelope.
 func (g *Registry) MetadataProto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) ([]byte, error) {
-	return g.encodings.bytes(rec, v, encodedMetadataProto, func() ([]byte, error) {
+	return g.encodings.Bytes(rec, v, encodings.MetadataProto, func() ([]byte, error) {
 		value, err := g.JSON(ctx, in, v, rec)
 		if err != nil {
 			return nil, err
@@ -220,4 +222,52 @@ func (in *Served) objects(v *resource.Version, recs []*storage.Record, unmarshal
 		}
 	}
 	return out, nil
+}
+
+// decodeStored decodes a record and returns the version in which it was stored. unmarshal
+// decodes plain JSON of unstructured objects.
+func (in *Served) decodeStored(rec *storage.Record, unmarshal func([]byte) (map[string]any, bool)) (resource.Object, *resource.Version, error) {
+	apiVersion := wire.String(rec.Value, "apiVersion")
+	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
+		kept := a.New()
+		if err := wire.Decode(rec.Value, kept); err != nil {
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
+		}
+		obj := a.Load(kept)
+		obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
+		return obj, in.Version(in.Storage.Version), nil
+	}
+	for i := range in.Versions {
+		v := &in.Versions[i]
+		if in.APIVersion(v) != apiVersion {
+			continue
+		}
+		obj, err := decodeBy(unmarshal, v, rec.Value)
+		if err != nil {
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
+		}
+		return obj, v, nil
+	}
+	return nil, nil, apierrors.NewInternalError(fmt.Errorf("%s is stored in version %q, which %s no longer has: serve it again, or migrate the object", rec.Key, apiVersion, in.Kind))
+}
+
+// decode decodes JSON that this server wrote in a version.
+func decode(v *resource.Version, value []byte) (resource.Object, error) {
+	return decodeBy(wire.Unmarshal, v, value)
+}
+
+// decodeBy is decode with a decoder of plain JSON for unstructured objects.
+func decodeBy(unmarshal func([]byte) (map[string]any, bool), v *resource.Version, value []byte) (resource.Object, error) {
+	if v.New == nil {
+		content, plain := unmarshal(value)
+		if plain {
+			return &unstructured.Unstructured{Object: content}, nil
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
+			return nil, err
+		}
+		return &unstructured.Unstructured{Object: content}, nil
+	}
+	obj := v.New()
+	return obj, wire.Decode(value, obj)
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/transcode"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -22,7 +23,7 @@ type Registry struct {
 	identity  Identity
 	admission resource.Admission
 	authorize func(ctx context.Context, r *resource.Request) error
-	encodings *encodingCache
+	encodings *encodings.Cache
 	stopping  context.Context
 }
 
@@ -56,7 +57,7 @@ type Options struct {
 func New(o Options) *Registry {
 	return &Registry{
 		store: o.Store, identity: o.Identity, admission: o.Admission, authorize: o.AuthorizeCreate,
-		encodings: newEncodingCache(o.CacheBytes), stopping: o.Stopping,
+		encodings: encodings.New(o.CacheBytes), stopping: o.Stopping,
 	}
 }
 

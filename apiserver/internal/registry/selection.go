@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
@@ -115,7 +116,7 @@ func (sel *Selection) Matches(rec *storage.Record) bool {
 	if sel.Everything() {
 		return true
 	}
-	m := Meta(rec)
+	m := encodings.Meta(rec)
 	if sel.name != "" && m.Name != sel.name || sel.labels != nil && !sel.labels.Matches(m.Labels) {
 		return false
 	}

@@ -14,14 +14,13 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/encode"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
-	"github.com/steer-dev/steer/apiserver/watch"
 	"github.com/steer-dev/steer/storage"
 )
 
 // Server serves watches, and holds what they share. It is safe for concurrent use.
 type Server struct {
 	options Options
-	traffic watch.Traffic
+	traffic traffic
 	timer   sharedTimer
 	chunks  chunkCache
 	buffers sync.Pool // of *[]byte; a watch owns one while it has unwritten frames

@@ -99,7 +99,7 @@ type run struct {
 	wait   context.Context
 	due    time.Time
 	cancel context.CancelFunc
-	pace   watch.Pace
+	pace   pace
 	// gathered is set while the watch has waited for further events before it sends.
 	gathered bool
 }
@@ -107,7 +107,7 @@ type run struct {
 // gather waits for further events if all watches together send many. The pause is
 // shorter than the end of a watch is allowed to take.
 func (r *run) gather(events int) {
-	moment := r.pace.Sent(&r.server.traffic, time.Now(), events)
+	moment := r.pace.sent(&r.server.traffic, time.Now(), events)
 	if r.gathered = !moment.IsZero(); r.gathered {
 		<-r.server.timer.C(moment)
 	}

@@ -10,60 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 
+	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
-
-// decode decodes JSON that this server wrote in a version.
-func decode(v *resource.Version, value []byte) (resource.Object, error) {
-	return decodeBy(wire.Unmarshal, v, value)
-}
-
-// decodeBy is decode with a decoder of plain JSON for unstructured objects.
-func decodeBy(unmarshal func([]byte) (map[string]any, bool), v *resource.Version, value []byte) (resource.Object, error) {
-	if v.New == nil {
-		content, plain := unmarshal(value)
-		if plain {
-			return &unstructured.Unstructured{Object: content}, nil
-		}
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
-			return nil, err
-		}
-		return &unstructured.Unstructured{Object: content}, nil
-	}
-	obj := v.New()
-	return obj, wire.Decode(value, obj)
-}
-
-// decodeStored decodes a record and returns the version in which it was stored. unmarshal
-// decodes plain JSON of unstructured objects.
-func (in *Served) decodeStored(rec *storage.Record, unmarshal func([]byte) (map[string]any, bool)) (resource.Object, *resource.Version, error) {
-	apiVersion := wire.String(rec.Value, "apiVersion")
-	if a := in.Storage.Alias; a != nil && a.Kind.GroupVersion().String() == apiVersion {
-		kept := a.New()
-		if err := wire.Decode(rec.Value, kept); err != nil {
-			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
-		}
-		obj := a.Load(kept)
-		obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind(in.Storage.Version))
-		return obj, in.Version(in.Storage.Version), nil
-	}
-	for i := range in.Versions {
-		v := &in.Versions[i]
-		if in.APIVersion(v) != apiVersion {
-			continue
-		}
-		obj, err := decodeBy(unmarshal, v, rec.Value)
-		if err != nil {
-			return nil, nil, apierrors.NewInternalError(fmt.Errorf("decode %s: %w", rec.Key, err))
-		}
-		return obj, v, nil
-	}
-	return nil, nil, apierrors.NewInternalError(fmt.Errorf("%s is stored in version %q, which %s no longer has: serve it again, or migrate the object", rec.Key, apiVersion, in.Kind))
-}
 
 // encodedObject is an object encoded for the store.
 type encodedObject struct {
@@ -104,10 +56,6 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 	return s, err
 }
 
-// transientRevision marks records that are not in the store; nothing is cached for
-// them.
-const transientRevision storage.Revision = 1<<63 - 1
-
 // TransientRecord makes a record of an object that is not stored: the answer of a dry
 // run or of a backend.
 func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
@@ -119,7 +67,7 @@ func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	return &storage.Record{Value: value, Modified: transientRevision}, nil
+	return &storage.Record{Value: value, Modified: encodings.Transient}, nil
 }
 
 // dryRunRecord is the answer of a dry run: the object as it would be read after it was

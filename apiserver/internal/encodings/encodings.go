@@ -1,7 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+// Package encodings keeps what is computed from a stored record: its metadata ([Meta]) and
+// its encodings in served versions and media types ([Cache]). Readers of one record share
+// both; they are freed with the record.
+package encodings
 
 import (
 	"slices"
@@ -28,23 +31,29 @@ type projection struct {
 // installation of a resource has versions of its own.
 type encoding struct {
 	version *resource.Version
-	kind    encodingKind
+	kind    Kind
 	pieces  wire.Pieces
 
 	of   *projection
 	next *encoding
 }
 
-// encodingCost is the approximate memory of a cache entry besides its bytes.
-const encodingCost = 192
+// cost is the approximate memory of a cache entry besides its bytes.
+const cost = 192
 
-type encodingKind uint8
+// Kind is the media type of an encoding, and what of the object is in it.
+type Kind uint8
 
+// The kinds. Proto is enveloped, MetadataProto is the content of a PartialObjectMetadata.
 const (
-	encodedJSON encodingKind = iota
-	encodedProto
-	encodedMetadataProto
+	JSON Kind = iota
+	Proto
+	MetadataProto
 )
+
+// Transient is the revision of records that are not in the store. Nothing is cached for
+// them.
+const Transient storage.Revision = 1<<63 - 1
 
 // project returns the projection of a record.
 func project(rec *storage.Record) *projection {
@@ -58,10 +67,10 @@ func Meta(rec *storage.Record) *wire.Meta {
 	return &p.meta
 }
 
-// encodingCache bounds the memory of cached encodings: the oldest are evicted first. It
+// Cache bounds the memory of cached encodings: the oldest are evicted first. It
 // refers to them weakly, so that an encoding keeps neither a revision that the store
 // has dropped nor the value that both share.
-type encodingCache struct {
+type Cache struct {
 	limit int64
 
 	mu    sync.Mutex
@@ -78,61 +87,70 @@ type remembered struct {
 // minSweep is the length up to which the queue is not swept.
 const minSweep = 64
 
-func newEncodingCache(limit int64) *encodingCache {
+// New returns a cache of a number of bytes: 0 means 64 MiB, and a negative limit caches
+// nothing.
+func New(limit int64) *Cache {
 	switch {
 	case limit == 0:
 		limit = 64 << 20
 	case limit < 0:
 		limit = 0
 	}
-	return &encodingCache{limit: limit, sweep: minSweep}
+	return &Cache{limit: limit, sweep: minSweep}
 }
 
-// bytes is [encodingCache.pieces] for encodings of one piece.
-func (f *encodingCache) bytes(rec *storage.Record, v *resource.Version, kind encodingKind, build func() ([]byte, error)) ([]byte, error) {
-	r, err := f.pieces(rec, v, kind, func() (wire.Pieces, int, error) {
+// Bytes is [Cache.Pieces] for encodings of one piece.
+func (f *Cache) Bytes(rec *storage.Record, v *resource.Version, kind Kind, build func() ([]byte, error)) ([]byte, error) {
+	r, err := f.Pieces(rec, v, kind, func() (wire.Pieces, int, error) {
 		b, err := build()
 		return wire.Pieces{Head: b}, len(b), err
 	})
 	return r.Head, err
 }
 
-// pieces returns an encoding of a record, made by build if it is not cached. build also
+// Pieces returns an encoding of a record, made by build if it is not cached. build also
 // returns how many bytes are not shared with the record.
-func (f *encodingCache) pieces(rec *storage.Record, v *resource.Version, kind encodingKind, build func() (wire.Pieces, int, error)) (wire.Pieces, error) {
-	if f.limit == 0 || rec.Modified == transientRevision {
+func (f *Cache) Pieces(rec *storage.Record, v *resource.Version, kind Kind, build func() (wire.Pieces, int, error)) (wire.Pieces, error) {
+	if f.limit == 0 || rec.Modified == Transient {
 		r, _, err := build()
 		return r, err
 	}
-	p := project(rec)
-	if known := p.find(v, kind); known != nil {
-		return known.pieces, nil
+	if known, ok := Cached(rec, v, kind); ok {
+		return known, nil
 	}
 	// Without the lock, because build may call a conversion webhook.
 	r, own, err := build()
 	if err != nil {
 		return wire.Pieces{}, err
 	}
-	f.add(p, v, kind, r, own)
+	f.add(project(rec), v, kind, r, own)
 	return r, nil
 }
 
-// keep caches an encoding of a record before the first request for it.
-func (f *encodingCache) keep(rec *storage.Record, v *resource.Version, kind encodingKind, r wire.Pieces, own int) {
+// Keep caches an encoding of a record before the first request for it.
+func (f *Cache) Keep(rec *storage.Record, v *resource.Version, kind Kind, r wire.Pieces, own int) {
 	if f.limit > 0 {
 		f.add(project(rec), v, kind, r, own)
 	}
 }
 
 // add caches an encoding unless a concurrent caller has done so.
-func (f *encodingCache) add(p *projection, v *resource.Version, kind encodingKind, r wire.Pieces, own int) {
+func (f *Cache) add(p *projection, v *resource.Version, kind Kind, r wire.Pieces, own int) {
 	added := &encoding{version: v, kind: kind, pieces: r, of: p}
 	if p.add(added) {
-		f.remember(remembered{weak.Make(added), int64(own) + encodingCost})
+		f.remember(remembered{weak.Make(added), int64(own) + cost})
 	}
 }
 
-func (f *encodingCache) remember(r remembered) {
+// Cached returns an encoding of a record if it is cached.
+func Cached(rec *storage.Record, v *resource.Version, kind Kind) (pieces wire.Pieces, ok bool) {
+	if known := project(rec).find(v, kind); known != nil {
+		return known.pieces, true
+	}
+	return wire.Pieces{}, false
+}
+
+func (f *Cache) remember(r remembered) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queue = append(f.queue, r)
@@ -157,14 +175,14 @@ func (f *encodingCache) remember(r remembered) {
 	}
 }
 
-func (p *projection) find(v *resource.Version, kind encodingKind) *encoding {
+func (p *projection) find(v *resource.Version, kind Kind) *encoding {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.search(v, kind)
 }
 
 // search is find without the lock, which the caller holds.
-func (p *projection) search(v *resource.Version, kind encodingKind) *encoding {
+func (p *projection) search(v *resource.Version, kind Kind) *encoding {
 	for f := p.encodings; f != nil; f = f.next {
 		if f.version == v && f.kind == kind {
 			return f

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package encodings
 
 import (
 	"runtime"
@@ -20,9 +20,9 @@ func newRecord(size int) *storage.Record {
 
 // remember caches an encoding of a record that shares its value and has own bytes
 // besides it. It reports whether the encoding was made.
-func remember(t *testing.T, f *encodingCache, rec *storage.Record, v *resource.Version, own int) (made bool) {
+func remember(t *testing.T, f *Cache, rec *storage.Record, v *resource.Version, own int) (made bool) {
 	t.Helper()
-	_, err := f.pieces(rec, v, encodedProto, func() (wire.Pieces, int, error) {
+	_, err := f.Pieces(rec, v, Proto, func() (wire.Pieces, int, error) {
 		made = true
 		return wire.Pieces{Head: make([]byte, own), Rest: [][]byte{rec.Value}}, own, nil
 	})
@@ -36,7 +36,7 @@ func remember(t *testing.T, f *encodingCache, rec *storage.Record, v *resource.V
 // store has dropped nor its value.
 func TestEncodingsAreFreedWithTheirRecord(t *testing.T) {
 	t.Parallel()
-	f, v := newEncodingCache(1<<20), &resource.Version{}
+	f, v := New(1<<20), &resource.Version{}
 	rec := newRecord(1000)
 	record, value := weak.Make(rec), weak.Make(&rec.Value[0])
 	remember(t, f, rec, v, 1000)
@@ -56,7 +56,7 @@ func TestEncodingsAreFreedWithTheirRecord(t *testing.T) {
 func TestEncodingBudgetExcludesFreedRecords(t *testing.T) {
 	t.Parallel()
 	const size, limit = 1000, 100_000
-	f, v := newEncodingCache(limit), &resource.Version{}
+	f, v := New(limit), &resource.Version{}
 	there := newRecord(size)
 	remember(t, f, there, v, size)
 	for range 100 {
@@ -77,7 +77,7 @@ func TestEncodingBudgetExcludesFreedRecords(t *testing.T) {
 func TestEncodingBudgetEvictsTheOldest(t *testing.T) {
 	t.Parallel()
 	const size, limit = 1000, 20_000
-	f, v := newEncodingCache(limit), &resource.Version{}
+	f, v := New(limit), &resource.Version{}
 	records := make([]*storage.Record, 100)
 	for i := range records {
 		records[i] = newRecord(size)
@@ -85,7 +85,7 @@ func TestEncodingBudgetEvictsTheOldest(t *testing.T) {
 	}
 	made := 0
 	for i := range records {
-		if project(records[i]).find(v, encodedProto) != nil {
+		if project(records[i]).find(v, Proto) != nil {
 			continue
 		}
 		if made++; made <= i {
@@ -101,8 +101,8 @@ func TestEncodingBudgetEvictsTheOldest(t *testing.T) {
 // leave one.
 func TestEncodingsAreCachedOnce(t *testing.T) {
 	t.Parallel()
-	f, v, rec := newEncodingCache(1<<20), &resource.Version{}, newRecord(10)
-	_, err := f.pieces(rec, v, encodedProto, func() (wire.Pieces, int, error) {
+	f, v, rec := New(1<<20), &resource.Version{}, newRecord(10)
+	_, err := f.Pieces(rec, v, Proto, func() (wire.Pieces, int, error) {
 		remember(t, f, rec, v, 10)
 		return wire.Pieces{Head: make([]byte, 10)}, 10, nil
 	})

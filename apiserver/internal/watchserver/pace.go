@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package watch
+package watchserver
 
 import (
 	"sync"
@@ -27,10 +27,10 @@ const (
 	noPauseFor = time.Second
 )
 
-// Traffic measures how many events all watches of a server are sent, and returns until
+// traffic measures how many events all watches of a server are sent, and returns until
 // when a watch waits: all of them until the same times, so that the server wakes once
 // for many. Its zero value is ready; it is safe for concurrent use.
-type Traffic struct {
+type traffic struct {
 	mu    sync.Mutex
 	since time.Time
 	count int
@@ -42,7 +42,7 @@ type Traffic struct {
 
 // sent counts events and returns when watches send again: zero for at once, unless many
 // events are sent.
-func (t *Traffic) sent(now time.Time, events int) time.Time {
+func (t *traffic) sent(now time.Time, events int) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if passed := now.Sub(t.since); passed >= span {
@@ -64,9 +64,9 @@ func (t *Traffic) sent(now time.Time, events int) time.Time {
 	return t.moment
 }
 
-// Pace is the state of one watch in the traffic. Its zero value is ready; it is for one
+// pace is the state of one watch in the traffic. Its zero value is ready; it is for one
 // goroutine at a time.
-type Pace struct {
+type pace struct {
 	// paused is set if the watch waited before it sends next; single counts how often in
 	// a row it did so for a single event.
 	paused bool
@@ -75,11 +75,11 @@ type Pace struct {
 	atOnceUntil time.Time
 }
 
-// Sent counts events that the watch has just sent, and returns when it looks for more,
+// sent counts events that the watch has just sent, and returns when it looks for more,
 // zero for at once. A watch that repeatedly waits for a single event stops waiting for
 // a while: its client may make the next change when it sees this one, and waiting would
 // only slow it down.
-func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Time {
+func (p *pace) sent(t *traffic, now time.Time, events int) time.Time {
 	moment := t.sent(now, events)
 	switch {
 	case events > 1:
@@ -94,4 +94,25 @@ func (p *Pace) Sent(t *Traffic, now time.Time, events int) time.Time {
 	}
 	p.paused = !moment.IsZero()
 	return moment
+}
+
+// sharedTimer wakes many watches with one timer. Its zero value is ready; it is safe
+// for concurrent use.
+type sharedTimer struct {
+	mu    sync.Mutex
+	time  time.Time
+	fired chan struct{}
+}
+
+// C returns a channel that is closed at a time. All calls with the same time share it
+// until a call names another time.
+func (m *sharedTimer) C(at time.Time) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fired == nil || !m.time.Equal(at) {
+		fired := make(chan struct{})
+		time.AfterFunc(time.Until(at), func() { close(fired) })
+		m.time, m.fired = at, fired
+	}
+	return m.fired
 }

@@ -1,22 +1,21 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package watch_test
+package watchserver
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/steer-dev/steer/apiserver/watch"
 )
 
 // busy returns traffic of a number of events per second, and the time.
-func busy(perSecond int) (*watch.Traffic, time.Time) {
-	traffic, others := new(watch.Traffic), new(watch.Pace)
+func busy(perSecond int) (*traffic, time.Time) {
+	traffic, others := new(traffic), new(pace)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for range 1000 {
 		now = now.Add(time.Millisecond)
-		others.Sent(traffic, now, max(perSecond/1000, 1))
+		others.sent(traffic, now, max(perSecond/1000, 1))
 	}
 	return traffic, now
 }
@@ -35,18 +34,18 @@ func TestPauseGrowsWithTheTraffic(t *testing.T) {
 		longest := time.Duration(0)
 		for range 200 {
 			now = now.Add(time.Millisecond)
-			if moment := new(watch.Pace).Sent(traffic, now, max(c.perSecond/1000, 1)); !moment.IsZero() {
+			if moment := new(pace).sent(traffic, now, max(c.perSecond/1000, 1)); !moment.IsZero() {
 				longest = max(longest, moment.Sub(now))
 			}
 		}
 		if longest < c.want-2*time.Millisecond || longest > c.want {
 			t.Errorf("%d events per second: a pause of up to %v, want %v", c.perSecond, longest, c.want)
 		}
-		if moment := new(watch.Pace).Sent(traffic, now.Add(time.Hour), 1); !moment.IsZero() {
+		if moment := new(pace).sent(traffic, now.Add(time.Hour), 1); !moment.IsZero() {
 			t.Errorf("after an hour of nothing a watch waits until %v", moment)
 		}
 	}
-	if moment := new(watch.Pace).Sent(new(watch.Traffic), time.Now(), 1_000_000); !moment.IsZero() {
+	if moment := new(pace).sent(new(traffic), time.Now(), 1_000_000); !moment.IsZero() {
 		t.Errorf("after the first events a watch waits until %v", moment)
 	}
 }
@@ -58,7 +57,7 @@ func TestWatchesPauseUntilTheSameTime(t *testing.T) {
 	traffic, now := busy(6_000)
 	var moments []time.Time
 	for at := now; at.Sub(now) < 96*time.Millisecond; at = at.Add(100 * time.Microsecond) {
-		moment := new(watch.Pace).Sent(traffic, at, 1)
+		moment := new(pace).sent(traffic, at, 1)
 		if n := len(moments); n == 0 || !moments[n-1].Equal(moment) {
 			moments = append(moments, moment)
 		}
@@ -78,9 +77,9 @@ func TestWatchesPauseUntilTheSameTime(t *testing.T) {
 func TestPauseExcludesSlowSending(t *testing.T) {
 	t.Parallel()
 	traffic, now := busy(6_000)
-	first := new(watch.Pace).Sent(traffic, now, 1)
+	first := new(pace).sent(traffic, now, 1)
 	now = first.Add(8 * time.Millisecond)
-	if pause := new(watch.Pace).Sent(traffic, now, 1).Sub(now); pause < 11*time.Millisecond {
+	if pause := new(pace).sent(traffic, now, 1).Sub(now); pause < 11*time.Millisecond {
 		t.Errorf("a watch that sends 8 ms late gathers for %v, want 11 or 12 ms", pause)
 	}
 }
@@ -91,18 +90,83 @@ func TestPauseExcludesSlowSending(t *testing.T) {
 func TestPaceStopsWaitingForSingleEvents(t *testing.T) {
 	t.Parallel()
 	traffic, begin := busy(50_000)
-	var others, chain, stream watch.Pace
+	var others, chain, stream pace
 	waited, gathered := 0, 0
 	for now := begin; now.Sub(begin) < 900*time.Millisecond; now = now.Add(5 * time.Millisecond) {
-		others.Sent(traffic, now, 250)
-		if !chain.Sent(traffic, now, 1).IsZero() {
+		others.sent(traffic, now, 250)
+		if !chain.sent(traffic, now, 1).IsZero() {
 			waited++
 		}
-		if !stream.Sent(traffic, now, 2).IsZero() {
+		if !stream.sent(traffic, now, 2).IsZero() {
 			gathered++
 		}
 	}
 	if waited != 8 || gathered != 180 {
 		t.Errorf("of 180 times each, one event was followed by a pause %d times, want 8; two events %d times, want 180", waited, gathered)
 	}
+}
+
+func TestSharedTimerFiresAtItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var timer sharedTimer
+		at := time.Now().Add(time.Second)
+		fired := timer.C(at)
+		time.Sleep(time.Second - time.Nanosecond)
+		select {
+		case <-fired:
+			t.Error("fired early")
+		default:
+		}
+		if <-fired; !time.Now().Equal(at) {
+			t.Errorf("fired at %v, want %v", time.Now(), at)
+		}
+	})
+}
+
+func TestSharedTimerIsSharedByWatchesOfTheSameTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var timer sharedTimer
+		at := time.Now().Add(time.Second)
+		first := timer.C(at)
+		if second := timer.C(at.UTC()); first != second {
+			t.Error("the same time in another zone has a channel of its own")
+		}
+		<-first
+		if late := timer.C(at); late != first {
+			t.Error("a call after the time has a channel of its own")
+		}
+	})
+}
+
+func TestSharedTimerKeepsEarlierTimesWhenAnotherIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var timer sharedTimer
+		begin := time.Now()
+		late, soon := timer.C(begin.Add(2*time.Second)), timer.C(begin.Add(time.Second))
+		if <-soon; time.Since(begin) != time.Second {
+			t.Errorf("the second time fired after %v", time.Since(begin))
+		}
+		select {
+		case <-late:
+			t.Error("the first time fired with the second")
+		default:
+		}
+		if <-late; time.Since(begin) != 2*time.Second {
+			t.Errorf("the first time fired after %v", time.Since(begin))
+		}
+	})
+}
+
+func TestSharedTimerFiresAtOnceForATimeThatHasPassed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var timer sharedTimer
+		begin := time.Now()
+		if <-timer.C(begin.Add(-time.Hour)); !time.Now().Equal(begin) {
+			t.Errorf("fired after %v", time.Since(begin))
+		}
+	})
 }
