@@ -153,9 +153,10 @@ func TestMinimalOperatorIsLight(t *testing.T) {
 	}
 }
 
-// maxSteerPackages bounds all packages of the command line, those of Go's library
-// included: what is initialised before main, and what the kernel maps.
-const maxSteerPackages = 745
+// maxSteerPackages bounds the packages of others that the command line links, those of
+// Go's library included: what is initialised before main, and what the kernel maps. Ours
+// do not count: they initialise nothing, and dividing one links no more code.
+const maxSteerPackages = 625
 
 func TestTheCommandLineIsLight(t *testing.T) {
 	t.Parallel()
@@ -163,9 +164,10 @@ func TestTheCommandLineIsLight(t *testing.T) {
 	if !slices.Contains(all, modulePath+"/controlplane") {
 		t.Fatal("go list does not name the control plane: the measurement is broken")
 	}
-	t.Logf("cmd/steer links %d packages", len(all))
+	all = slices.DeleteFunc(all, func(p string) bool { return p == modulePath || strings.HasPrefix(p, modulePath+"/") })
+	t.Logf("cmd/steer links %d packages of others", len(all))
 	if len(all) > maxSteerPackages {
-		t.Errorf("cmd/steer links %d packages, want at most %d", len(all), maxSteerPackages)
+		t.Errorf("cmd/steer links %d packages of others, want at most %d", len(all), maxSteerPackages)
 	}
 	for _, heavy := range []string{
 		"google.golang.org/grpc", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters",
