@@ -18,6 +18,7 @@ import (
 
 func newDevCommand() *cobra.Command {
 	var crds, services []string
+	var port uint16
 	cmd := &cobra.Command{
 		Use:   "dev [[--crds DIR]... -- COMMAND [ARG...]]",
 		Short: "Run the operator of a project, or a command, against a control plane of its own",
@@ -31,8 +32,14 @@ With a command: starts a control plane in memory, applies the manifests, and run
 command with KUBECONFIG pointing at it. Everything ends with the command, whose exit
 status becomes that of steer. The command gets no input from the terminal.
 
+The webhooks of an operator that the command runs are called as in a cluster. The
+command finds a certificate where controller-runtime looks for it, since its folder for
+temporary files is one of its own (TMPDIR); all Services of webhooks lead to the port
+9443 of this machine, and the webhook configurations are applied once it is served.
+
 The first line on standard error is what kubectl needs in another terminal.`,
 		Example: `  steer dev
+  steer dev -- make run
   steer dev --crds config/crd/bases -- go run ./cmd
   steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
   steer dev --webhook-service system/webhook-service=127.0.0.1:9443 --crds config -- go run ./cmd
@@ -54,7 +61,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				if err != nil {
 					return err
 				}
-				err = dev.Command(cmd.Context(), dev.CommandOptions{Manifests: crds, Webhooks: webhooks, Errs: cmd.ErrOrStderr()}, args)
+				err = dev.Command(cmd.Context(), dev.CommandOptions{Manifests: crds, Webhooks: webhooks, WebhookPort: port, Errs: cmd.ErrOrStderr()}, args)
 				var exit *exec.ExitError
 				if errors.As(err, &exit) {
 					return &exitError{status: dev.ExitStatus(exit)}
@@ -74,7 +81,9 @@ The first line on standard error is what kubectl needs in another terminal.`,
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVar(&crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated")
+	cmd.Flags().StringArrayVar(&crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated\n"+
+		"(default: where there is a file PROJECT, those of config/crd and config/webhook)")
+	cmd.Flags().Uint16Var(&port, "webhook-port", dev.DefaultWebhookPort, "with a command: port of this machine at which it serves webhooks")
 	addWebhookServices(cmd.Flags(), &services, "with a command: ")
 	return cmd
 }

@@ -4,14 +4,17 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/term"
@@ -24,27 +27,44 @@ import (
 
 // CommandOptions are those of [Command].
 type CommandOptions struct {
-	// Manifests are files and folders to apply first, in this order.
+	// Manifests are files and folders to apply first, in this order. None: those of the
+	// project in the working directory, if it has a file PROJECT.
 	Manifests []string
-	// Webhooks says where Services of webhooks are.
+	// Webhooks says where Services of webhooks are; those that it does not know lead to
+	// the command.
 	Webhooks webhookclient.Options
-	// Errs gets the line that sets KUBECONFIG.
+	// WebhookPort is the port of this machine at which the command serves webhooks.
+	// Default: [DefaultWebhookPort].
+	WebhookPort uint16
+	// Errs gets the line that sets KUBECONFIG, and what becomes of the webhooks.
 	Errs io.Writer
 }
+
+// DefaultWebhookPort is that of controller-runtime.
+const DefaultWebhookPort = 9443
 
 // Command runs a command against a control plane in memory until the command or ctx
 // ends. An [*exec.ExitError] is how the command ended; see [ExitStatus].
 func Command(ctx context.Context, o CommandOptions, command []string) (err error) {
+	var project kustomized
+	if len(o.Manifests) == 0 {
+		if project, err = readKustomized("."); err != nil {
+			return err
+		}
+		o.Manifests = project.manifests
+	}
 	objects, err := manifest.Read(o.Manifests...)
 	if err != nil {
 		return err
 	}
+	local := newLocalWebhooks(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(cmp.Or(o.WebhookPort, DefaultWebhookPort)))))
+	webhooks := local.options(o.Webhooks)
 	// Found before anything starts, so that a typo costs nothing.
 	program, err := exec.LookPath(command[0])
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}
-	plane, stop, err := StartPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", Webhooks: o.Webhooks})
+	plane, stop, err := StartPlane(ctx, controlplane.Options{Listen: "127.0.0.1:0", Webhooks: webhooks})
 	if err != nil {
 		return err
 	}
@@ -55,6 +75,10 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	env, err := environment(dir)
+	if err != nil {
+		return err
+	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
 		return err
@@ -63,11 +87,34 @@ func Command(ctx context.Context, o CommandOptions, command []string) (err error
 	if err != nil {
 		return err
 	}
-	if err := manifest.Apply(ctx, c, "", objects); err != nil {
+	now, later := local.divide(ctx, webhooks, objects)
+	if err := manifest.Apply(ctx, c, "", now); err != nil {
+		return err
+	}
+	if err := project.patch(ctx, c); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Errs, "export KUBECONFIG=%s # while the command runs\n", kubeconfig)
-	return runCommand(ctx, program, command, "KUBECONFIG="+kubeconfig)
+
+	running, ended := context.WithCancel(ctx)
+	applied := make(chan error, 1)
+	go func() { applied <- local.applyOnceServed(running, c, later, o.Errs) }()
+	err = runCommand(ctx, program, command, append(env, "KUBECONFIG="+kubeconfig)...)
+	ended()
+	if failed := <-applied; err == nil {
+		err = failed
+	}
+	return err
+}
+
+// environment makes the folder for temporary files of a command, with a certificate for
+// its webhooks, and returns the variables that name it.
+func environment(dir string) ([]string, error) {
+	temporary := filepath.Join(dir, "tmp")
+	if err := writeWebhookCertificate(temporary); err != nil {
+		return nil, err
+	}
+	return []string{"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary}, nil // TMP and TEMP for Windows
 }
 
 // runCommand runs the command in a process group of its own and passes signals

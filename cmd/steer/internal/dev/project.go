@@ -80,9 +80,11 @@ func Project(ctx context.Context, o Options) (err error) {
 	if err := os.WriteFile(filepath.Join(state, ".gitignore"), []byte("*\n"), 0o644); err != nil {
 		return err
 	}
-	if l.webhooks, err = newLocalWebhooks(); err != nil {
+	address, err := freeAddress()
+	if err != nil {
 		return err
 	}
+	l.webhooks = newLocalWebhooks(address)
 	plane, stop, err := StartPlane(ctx, controlplane.Options{
 		Listen: l.address(), DataDir: data, Version: o.Version, Workloads: &workloads.Options{},
 		Webhooks: webhookclient.Options{Resolve: l.webhooks.resolve},
@@ -280,7 +282,9 @@ func (l *loop) apply(ctx context.Context) error {
 	const folder = "config/webhook"
 	objects, changed, err := l.manifests(folder)
 	if err == nil && len(objects) > 0 {
-		err = l.webhooks.await(ctx)
+		waiting, cancel := context.WithTimeout(ctx, awaitWebhooks)
+		err = l.webhooks.await(waiting)
+		cancel()
 	}
 	if err == nil && changed {
 		err = configureWebhooks(ctx, l.client, objects)

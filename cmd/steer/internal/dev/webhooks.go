@@ -6,17 +6,24 @@ package dev
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
+	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // awaitWebhooks is how long the operator may take to serve its webhooks.
@@ -29,15 +36,34 @@ type localWebhooks struct {
 	over    http.RoundTripper
 }
 
-// newLocalWebhooks chooses the address.
-func newLocalWebhooks() (*localWebhooks, error) {
+// newLocalWebhooks calls webhooks at an address of this machine. Any certificate is
+// accepted there: that of steer dev, one that the operator has made for itself, or one of
+// its files.
+func newLocalWebhooks(address string) *localWebhooks {
+	return &localWebhooks{address, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+}
+
+// freeAddress is one that nothing listens at.
+func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	// The certificate is one that the operator has made for itself.
-	over := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
-	return &localWebhooks{l.Addr().String(), over}, l.Close()
+	return l.Addr().String(), l.Close()
+}
+
+// options lead the Services that the given ones do not know to the operator.
+func (w *localWebhooks) options(given webhookclient.Options) webhookclient.Options {
+	o := given
+	o.Resolve = func(ctx context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
+		if given.Resolve != nil {
+			if at, ok := given.Resolve(ctx, s); ok {
+				return at, true
+			}
+		}
+		return w.resolve(ctx, s)
+	}
+	return o
 }
 
 // resolve leads every Service of a webhook to the operator.
@@ -58,11 +84,9 @@ func (w *localWebhooks) port() string {
 	return port
 }
 
-// await waits until the operator serves its webhooks.
+// await waits until the operator serves its webhooks, or ctx ends.
 func (w *localWebhooks) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, awaitWebhooks)
-	defer cancel()
-	var dialer net.Dialer
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 	for {
 		conn, err := dialer.DialContext(ctx, "tcp", w.address)
 		if err == nil {
@@ -70,10 +94,82 @@ func (w *localWebhooks) await(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the operator does not serve the webhooks of config/webhook: %w", err)
-		case <-time.After(10 * time.Millisecond):
+			return fmt.Errorf("the operator does not serve webhooks: %w", err)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// divide returns the manifests to apply before the operator runs, and those to apply once
+// it serves its webhooks: the configurations of these, and what follows them.
+func (w *localWebhooks) divide(ctx context.Context, o webhookclient.Options, objects []manifest.Object) (now, later []manifest.Object) {
+	for i, object := range objects {
+		for _, s := range manifestServices(object) {
+			if at, _ := o.Resolve(ctx, s); at.Transport == w {
+				return objects[:i], objects[i:]
+			}
+		}
+	}
+	return objects, nil
+}
+
+// manifestServices are the Services in a webhook configuration.
+func manifestServices(object manifest.Object) (out []webhookclient.Service) {
+	hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+	for _, hook := range hooks {
+		hook, _ := hook.(map[string]any)
+		namespace, found, _ := unstructured.NestedString(hook, "clientConfig", "service", "namespace")
+		name, _, _ := unstructured.NestedString(hook, "clientConfig", "service", "name")
+		if found {
+			out = append(out, webhookclient.Service{Namespace: namespace, Name: name})
+		}
+	}
+	return out
+}
+
+// applyOnceServed applies manifests once the operator serves its webhooks. It says so, and
+// says if ctx ends before.
+func (w *localWebhooks) applyOnceServed(ctx context.Context, c client.Client, objects []manifest.Object, errs io.Writer) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	if served := w.await(ctx) == nil; !served {
+		fmt.Fprintf(errs, "steer: the command has not served webhooks at %s, and the objects from %s %s on were not applied; --webhook-port names another port\n",
+			w.address, objects[0].GetKind(), objects[0].GetName())
+		return nil
+	}
+	if err := manifest.Apply(ctx, c, "", objects); err != nil {
+		fmt.Fprintf(errs, "steer: %v\n", err)
+		return err
+	}
+	fmt.Fprintf(errs, "steer: the webhooks at %s are called\n", w.address)
+	return nil
+}
+
+// writeWebhookCertificate writes the certificate of a webhook server to where
+// controller-runtime looks for it in a folder for temporary files, which it makes.
+func writeWebhookCertificate(temporary string) error {
+	authority, err := certificate.NewAuthority(time.Now())
+	if err != nil {
+		return err
+	}
+	issued, err := authority.Issue(time.Now(), "localhost", "127.0.0.1", "::1")
+	if err != nil {
+		return err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(issued.PrivateKey)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(temporary, "k8s-webhook-server", "serving-certs")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "ca.crt"), authority.Bundle(), 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issued.Certificate[0]}), 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
+	)
 }
 
 // configureWebhooks brings the generated webhook configurations to the control plane,

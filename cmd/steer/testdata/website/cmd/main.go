@@ -15,7 +15,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	appsv1 "example.com/website/api/v1"
+	"example.com/website/api/v1alpha1"
 	"example.com/website/internal/controller"
+	webhookv1 "example.com/website/internal/webhook/v1"
 )
 
 func main() {
@@ -26,7 +28,7 @@ func main() {
 	log := ctrl.Log.WithName("setup")
 
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appsv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			log.Error(err, "scheme")
 			os.Exit(1)
@@ -40,6 +42,12 @@ func main() {
 	if err := (&controller.WebsiteReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr); err != nil {
 		log.Error(err, "controller")
 		os.Exit(1)
+	}
+	if os.Getenv("ENABLE_WEBHOOKS") != "false" {
+		if err := webhookv1.SetupWebsiteWebhookWithManager(mgr); err != nil {
+			log.Error(err, "webhook")
+			os.Exit(1)
+		}
 	}
 	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
 		log.Error(err, "run")

@@ -45,6 +45,7 @@ type WebsiteStatus struct {
 // Website is served by one Deployment.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
 type Website struct {
 	metav1.TypeMeta   `json:",inline"`
