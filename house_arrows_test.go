@@ -17,7 +17,7 @@ import (
 // import in turn. It is the table of ARCHITECTURE.md.
 var arrows = map[string][]string{
 	"storage":       {},
-	"apiserver":     {"storage"},
+	"apiserver":     {"storage", "crdvalidation"},
 	"crdvalidation": {},
 	"controlplane":  {"apiserver", "storage", "crdvalidation"},
 

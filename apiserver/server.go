@@ -6,9 +6,11 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,6 +147,10 @@ func (s *Server) Install(resources ...*resource.Resource) error {
 			return err
 		}
 	}
+	resources, err := s.dated(resources)
+	if err != nil {
+		return err
+	}
 	var replaced []*installed
 	s.change(func(t *served) {
 		for _, r := range resources {
@@ -160,6 +166,24 @@ func (s *Server) Install(resources ...*resource.Resource) error {
 		old.remove()
 	}
 	return nil
+}
+
+// dated returns resources with a revision in place of [resource.SinceInstalled].
+func (s *Server) dated(resources []*resource.Resource) ([]*resource.Resource, error) {
+	out := slices.Clone(resources)
+	for i, r := range out {
+		if r.Storage.Since != resource.SinceInstalled {
+			continue
+		}
+		view, err := s.store.View(context.Background(), 0)
+		if err != nil {
+			return nil, fmt.Errorf("apiserver: install %s: read the revision of the store: %w", r.Plural, err)
+		}
+		dated := *r
+		dated.Storage.Since = view.Revision() + 1
+		out[i] = &dated
+	}
+	return out, nil
 }
 
 // installed prepares a resource for serving.

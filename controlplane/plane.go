@@ -18,9 +18,9 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core/flow"
-	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/controlplane/part"
@@ -79,7 +79,7 @@ const (
 )
 
 // sharedSchemas lets the planes of a process compile a schema once.
-var sharedSchemas = sync.OnceValue(crd.NewSchemas)
+var sharedSchemas = sync.OnceValue(custom.NewSchemas)
 
 // New opens the store and returns a plane that serves in process. It has no
 // goroutine of its own until it is started.

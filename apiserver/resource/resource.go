@@ -159,7 +159,8 @@ type Storage struct {
 	// Since is the revision from which on all objects in the bucket were written under
 	// this definition and in the storage version, so that their bytes can be sent as
 	// they are stored. Older records are decoded, converted and defaulted when they are
-	// read. 0: all records can be sent as stored.
+	// read. 0: all records can be sent as stored. [SinceInstalled]: the server sets the
+	// revision at which the resource is installed.
 	Since storage.Revision
 	// Alias is set if the objects in the bucket belong to a resource in another group,
 	// which this one shows under its own kind. Version is then the version that the
@@ -170,6 +171,10 @@ type Storage struct {
 	// one that its request was validated against. nil: the resource does not change.
 	Definition Definition
 }
+
+// SinceInstalled is a [Storage.Since] for resources that the process defines: an earlier
+// process may have stored objects under another definition.
+const SinceInstalled storage.Revision = -1
 
 // Definition is the stored object that a resource is made from.
 type Definition interface {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
@@ -250,15 +249,4 @@ func convertedObject(sent *unstructured.Unstructured, to schema.GroupVersion, te
 		return nil, fmt.Errorf("conversion webhook for %v returned invalid metadata: %w", from, err)
 	}
 	return out, nil
-}
-
-// one is convert for a field manager, which has no context: the deadline of the webhook bounds
-// it.
-func (c *converter) one(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
-	out, err := c.convert(context.Background(), []resource.Object{obj}, to.Version)
-	if err != nil {
-		return nil, err
-	}
-	resource.DecodeObject(out[0])
-	return out[0], nil
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/crdvalidation"
 )
@@ -61,7 +62,7 @@ func (s definitionStrategy) Prepare(_ context.Context, obj, old resource.Object)
 			crd.Generation = before.Generation + 1
 		}
 	}
-	if storage, ok := storageVersion(crd); ok && !slices.Contains(crd.Status.StoredVersions, storage) {
+	if storage, ok := custom.StorageVersion(crd); ok && !slices.Contains(crd.Status.StoredVersions, storage) {
 		crd.Status.StoredVersions = append(crd.Status.StoredVersions, storage)
 	}
 	settle(crd, s.of.takenBeside(crd))
@@ -73,17 +74,6 @@ func (s definitionStatusStrategy) Prepare(_ context.Context, obj, old resource.O
 	crd.Spec = *before.Spec.DeepCopy()
 	crd.Generation = before.Generation
 	settle(crd, s.of.takenBeside(crd))
-}
-
-// storageVersion returns the version that objects are stored in; of a wrong definition
-// that may be none, or one without a name.
-func storageVersion(crd *v1.CustomResourceDefinition) (name string, ok bool) {
-	for i := range crd.Spec.Versions {
-		if crd.Spec.Versions[i].Storage {
-			return crd.Spec.Versions[i].Name, true
-		}
-	}
-	return "", false
 }
 
 // Validate checks a definition. A new one that equals one that has passed
@@ -107,7 +97,7 @@ func (s definitionStrategy) Validate(ctx context.Context, obj, old resource.Obje
 		Approval string
 		Spec     *v1.CustomResourceDefinitionSpec
 	}{crd.Name, crd.Annotations[v1.KubeAPIApprovedAnnotation], &crd.Spec}
-	s.of.options.Schemas.once(content, func() bool {
+	s.of.options.Schemas.Once(content, func() bool {
 		errs = validateWith(crd, nil, func(crd, _ *apiextensions.CustomResourceDefinition) field.ErrorList {
 			return crdvalidation.Validate(ctx, crd)
 		})

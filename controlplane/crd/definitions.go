@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/storage"
@@ -40,7 +41,7 @@ type Options struct {
 	// Transport carries requests to the server as the server's own user.
 	Transport http.RoundTripper
 	// Schemas compiles and remembers schemas.
-	Schemas *Schemas
+	Schemas *custom.Schemas
 	// Webhooks calls conversion webhooks.
 	Webhooks *webhookclient.Client
 	// NewUID identifies the requests to them.
@@ -66,7 +67,7 @@ type entry struct {
 	crd      *v1.CustomResourceDefinition
 	revision storage.Revision
 	// serving identifies what is installed; zero when nothing is.
-	serving  digest
+	serving  [sha256.Size]byte
 	resource *resource.Resource
 	// stored is what holds writes to the definition that is installed.
 	stored *stored
@@ -285,16 +286,20 @@ func (d *Definitions) install(e *entry) error {
 		Spec  *v1.CustomResourceDefinitionSpec
 		Names *v1.CustomResourceDefinitionNames
 		Last  bool
-	}{&crd.Spec, &crd.Status.AcceptedNames, terminating(crd) && !servesAny(crd)})
+	}{&crd.Spec, &crd.Status.AcceptedNames, custom.Last(crd)})
 	if err != nil {
 		return fmt.Errorf("crd: encode definition %s: %w", crd.Name, err)
 	}
-	serving := digest(sha256.Sum256(encoded))
+	serving := sha256.Sum256(encoded)
 	if e.resource != nil && serving == e.serving {
 		e.stored.at.Store(int64(e.revision))
 		return nil
 	}
-	served, err := d.customResource(crd, e.revision)
+	options := custom.Options{Schemas: d.options.Schemas, Since: e.revision}
+	if usesWebhook(crd) {
+		options.Convert, options.Remote = d.converterOf(crd).convert, true
+	}
+	served, err := custom.Resource(crd, options)
 	if err != nil {
 		return fmt.Errorf("crd: serve %s: %w", crd.Name, err)
 	}
@@ -313,7 +318,7 @@ func (d *Definitions) uninstall(e *entry) {
 		return
 	}
 	d.options.Server.Remove(e.resource.Group, e.resource.Plural)
-	e.resource, e.serving, e.stored = nil, digest{}, nil
+	e.resource, e.serving, e.stored = nil, [sha256.Size]byte{}, nil
 }
 
 // builtin reports whether the server has the resource of a definition otherwise.

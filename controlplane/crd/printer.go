@@ -6,24 +6,10 @@ package crd
 import (
 	"time"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/apiserver/table"
 )
-
-// newPrinter returns the printer for columns. Columns from the first one on that
-// does not parse are left out: stored definitions may be older than the check that
-// refuses them.
-func newPrinter(columns []v1.CustomResourceColumnDefinition) resource.Printer {
-	out := make([]table.Column, len(columns))
-	for i, c := range columns {
-		out[i] = table.Column{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority, Path: c.JSONPath}
-	}
-	p, _ := table.NewCustom(out) // with an error comes what could be made
-	return p
-}
 
 // definitionPrinter prints definitions: name and the time of creation.
 type definitionPrinter struct{}

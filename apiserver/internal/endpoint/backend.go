@@ -220,6 +220,10 @@ func (c *backendHandler) update(ctx context.Context, w *exchange.Writer, req *Re
 		return err
 	}
 	obj, err := b.Update(ctx, &req.Request, func(old resource.Object) (resource.Object, error) {
+		old, err := registry.InForm(c.in, c.v, old)
+		if err != nil {
+			return nil, err
+		}
 		obj, err := wished(ctx, old)
 		if err != nil {
 			return nil, err

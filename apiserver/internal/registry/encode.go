@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
@@ -59,6 +60,10 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 // TransientRecord makes a record of an object that is not stored: the answer of a dry
 // run or of a backend.
 func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {
+	obj, err := InForm(in, v, obj)
+	if err != nil {
+		return nil, err
+	}
 	if v.Canonicalize != nil {
 		v.Canonicalize(obj)
 	}
@@ -68,6 +73,24 @@ func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource
 		return nil, apierrors.NewInternalError(err)
 	}
 	return &storage.Record{Value: value, Modified: encodings.Transient}, nil
+}
+
+// InForm returns an object of a backend as the strategy of a version expects it: an
+// unstructured one, with its kind, unless the version has a Go type.
+func InForm(in *Served, v *resource.Version, obj resource.Object) (resource.Object, error) {
+	if _, is := obj.(*unstructured.Unstructured); is || v.Typed() {
+		return obj, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("convert a %T: %w", obj, err))
+	}
+	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(in.GroupVersionKind(v.Name))
+	return u, nil
 }
 
 // dryRunRecord is the answer of a dry run: the object as it would be read after it was

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/steer-dev/steer/apiserver/custom"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
@@ -139,7 +140,7 @@ func (c *Cleaner) look(view storage.View, name string, l *leaving) []step.Reques
 	if json.Unmarshal(rec.Value, definition) != nil {
 		return nil // Load has reported it
 	}
-	l.bucket = crd.BucketOf(definition)
+	l.bucket = custom.BucketOf(definition)
 	resource, served := c.catalog.Bucket(l.bucket)
 	objects := 0
 	if served {

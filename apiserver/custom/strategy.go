@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package custom
 
 import (
 	"context"
@@ -35,23 +35,34 @@ import (
 type strategy struct {
 	kind   kschema.GroupVersionKind
 	schema *Schema
-	// hasStatus tells that status is a subresource.
+	// hasStatus reports whether status is a subresource.
 	hasStatus bool
 	scale     *scale
+	// hooks are the rules in Go; nil: none.
+	hooks hooks
 }
 
-// statusStrategy holds the rules of its status subresource.
-type statusStrategy struct{ *strategy }
+// hooks are rules in Go on objects of one version, whose members are all decoded. They
+// do not change before, nor maps below content, which other objects may share.
+type hooks interface {
+	normalize(content map[string]any)
+	prepare(ctx context.Context, content, before map[string]any, status bool)
+	validate(ctx context.Context, content, before map[string]any, status bool) field.ErrorList
+	warnings(ctx context.Context, content, before map[string]any) []string
+}
 
-var (
-	_ resource.Strategy = (*strategy)(nil)
-	_ resource.Strategy = statusStrategy{}
-)
+var _ resource.Strategy = (*strategy)(nil)
 
 // Normalize coerces metadata, prunes what the schema does not know, drops nulls
 // that it does not allow, and sets defaults.
 func (s *strategy) Normalize(obj resource.Object) ([]string, error) {
-	return s.coerce(obj.(*unstructured.Unstructured).Object, true)
+	content := obj.(*unstructured.Unstructured).Object
+	unknown, err := s.coerce(content, true)
+	if err == nil && s.hooks != nil {
+		resource.DecodeMembers(content)
+		s.hooks.normalize(content)
+	}
+	return unknown, err
 }
 
 // coerce is Normalize, perhaps without defaults. It keeps raw members raw, except
@@ -119,12 +130,13 @@ func (s *strategy) coerce(content map[string]any, defaults bool) ([]string, erro
 
 // Prepare keeps status out of the hands of those who write the object when it
 // is a subresource, and counts the generation.
-func (s *strategy) Prepare(_ context.Context, obj, old resource.Object) {
+func (s *strategy) Prepare(ctx context.Context, obj, old resource.Object) {
 	content := obj.(*unstructured.Unstructured).Object
 	if old == nil {
 		if s.hasStatus {
 			delete(content, "status")
 		}
+		s.prepare(ctx, content, nil, false)
 		obj.SetGeneration(1)
 		return
 	}
@@ -132,26 +144,19 @@ func (s *strategy) Prepare(_ context.Context, obj, old resource.Object) {
 	if s.hasStatus {
 		keep(content, before, "status")
 	}
+	s.prepare(ctx, content, before, false)
 	obj.SetGeneration(old.GetGeneration())
 	if !equalBeyondMetadata(content, before) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }
 
-// Prepare takes everything but status and managedFields from the old object.
-func (s statusStrategy) Prepare(_ context.Context, obj, old resource.Object) {
-	u := obj.(*unstructured.Unstructured)
-	// managedFields are copied without decoding, which costs more than the rest.
-	wished := u.Object
-	before := old.(*unstructured.Unstructured).Object
-	u.Object = maps.Clone(before)
-	if metadata, ok := before["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		record, _ := wished["metadata"].(map[string]any)
-		keep(metadata, record, "managedFields")
-		u.Object["metadata"] = metadata
+// prepare calls the rules in Go.
+func (s *strategy) prepare(ctx context.Context, content, before map[string]any, status bool) {
+	if s.hooks != nil {
+		resource.DecodeMembers(content)
+		s.hooks.prepare(ctx, content, resource.DecodedMembers(before), status)
 	}
-	keep(u.Object, wished, "status")
 }
 
 // keep gives a field of into the state that it has in from, absence included.
@@ -180,9 +185,30 @@ func covers(a, b map[string]any) bool {
 	return true
 }
 
-// Validate checks the object against schema, list types and rules. Whatever an
-// update leaves as it was is not held against it.
+// Validate checks the object against schema, list types and rules, and then by the rules in
+// Go. The schema and its rules accept what an update does not change.
 func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
+	return s.validated(ctx, obj, old, s.validateSchema(ctx, obj, old), false)
+}
+
+// validated returns the errors that were found, or those of the rules in Go if there were
+// none.
+func (s *strategy) validated(ctx context.Context, obj, old resource.Object, found field.ErrorList, status bool) field.ErrorList {
+	if len(found) > 0 || s.hooks == nil {
+		return found
+	}
+	return s.hooks.validate(ctx, decodedContent(obj), decodedContent(old), status)
+}
+
+// decodedContent returns the content of an object without raw members, nil for no object.
+func decodedContent(obj resource.Object) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	return resource.DecodedMembers(obj.(*unstructured.Unstructured).Object)
+}
+
+func (s *strategy) validateSchema(ctx context.Context, obj, old resource.Object) field.ErrorList {
 	content := obj.(*unstructured.Unstructured).Object
 	if errs := s.validateType(content); len(errs) > 0 {
 		return errs
@@ -223,40 +249,6 @@ func (s *strategy) Validate(ctx context.Context, obj, old resource.Object) field
 func (s *strategy) simple() bool {
 	has := s.schema.features()
 	return !has.lists && !has.embeds && s.scale == nil && s.schema.rules() == nil
-}
-
-// Validate checks the schema of status alone, but list types and rules of the
-// whole object.
-func (s statusStrategy) Validate(ctx context.Context, obj, old resource.Object) field.ErrorList {
-	content := obj.(*unstructured.Unstructured).Object
-	if errs := s.validateType(content); len(errs) > 0 {
-		return errs
-	}
-	structural, v, err := s.compiled()
-	if err != nil {
-		return field.ErrorList{field.InternalError(nil, err)}
-	}
-	accepted := true
-	if status, ok := content["status"]; ok && v.status != nil {
-		raw, ok := resource.EncodeValue(status)
-		accepted = ok && v.quickStatus.accepts(raw)
-	}
-	if accepted && s.simple() {
-		return nil
-	}
-	content = resource.DecodedMembers(content)
-	before := resource.DecodedMembers(old.(*unstructured.Unstructured).Object)
-	correlated := common.NewCorrelatedObject(content, before, &model.Structural{Structural: structural})
-	var errs field.ErrorList
-	if status, ok := content["status"]; ok && !accepted {
-		var options []validation.ValidationOption
-		if structural != nil {
-			options = append(options, validation.WithRatcheting(correlated.Key("status")))
-		}
-		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, before["status"], v.status, options...)...)
-	}
-	errs = append(errs, s.scale.validateStatus(content)...)
-	return append(errs, s.validateInvariants(ctx, structural, content, before, correlated, errs)...)
 }
 
 // compiled returns the forms of the schema that validation needs.
@@ -341,8 +333,9 @@ func blockingMetadata(content map[string]any) bool {
 	return u.GetName() == "" || apivalidation.ValidateAnnotationsSize(u.GetAnnotations()) != nil
 }
 
-// Warnings tells about finalizers whose names are not qualified by a domain.
-func (s *strategy) Warnings(_ context.Context, obj, old resource.Object) []string {
+// Warnings returns those about finalizers whose names are not qualified by a domain, and
+// those of the rules in Go.
+func (s *strategy) Warnings(ctx context.Context, obj, old resource.Object) []string {
 	var known []string
 	if old != nil {
 		known = old.GetFinalizers()
@@ -353,12 +346,10 @@ func (s *strategy) Warnings(_ context.Context, obj, old resource.Object) []strin
 	for _, f := range slices.Compact(added) {
 		warnings = append(warnings, finalizerWarnings(f)...)
 	}
+	if s.hooks != nil {
+		warnings = append(warnings, s.hooks.warnings(ctx, decodedContent(obj), decodedContent(old))...)
+	}
 	return warnings
-}
-
-// Warnings of status updates: none.
-func (statusStrategy) Warnings(context.Context, resource.Object, resource.Object) []string {
-	return nil
 }
 
 func finalizerWarnings(name string) []string {

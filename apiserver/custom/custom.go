@@ -1,34 +1,68 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package custom
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/jsonpath"
 
 	apiversion "k8s.io/apimachinery/pkg/version"
 
+	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
 
-// BucketOf is the bucket that holds the objects of a definition.
+// BucketOf returns the bucket in which the objects of a definition are stored.
 func BucketOf(crd *v1.CustomResourceDefinition) string {
 	return crd.Spec.Group + "/" + crd.Spec.Names.Plural
 }
 
-// customResource returns what serves the objects of a definition, which is stored
-// at a revision: what was written later was written under it.
-func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storage.Revision) (*resource.Resource, error) {
+// Options of [Resource]. The zero value works.
+type Options struct {
+	// Schemas compiles and remembers the schemas. nil: they are compiled for this resource.
+	Schemas *Schemas
+	// Since is that of [resource.Storage]. 0: all stored objects have the definition's form.
+	Since storage.Revision
+	// Convert converts objects between versions; nil: versions differ in apiVersion alone.
+	Convert Converter
+	// Remote is set if Convert does network I/O; see [resource.Resource.RemoteConversion].
+	Remote bool
+}
+
+// Converter returns objects in another version of their resource, in the same order; see
+// [resource.Resource.Convert].
+type Converter func(ctx context.Context, objects []resource.Object, version string) ([]resource.Object, error)
+
+// one converts one object for a field manager, which has no context: deadlines of the
+// converter bound it.
+func (c Converter) one(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
+	out, err := c(context.Background(), []resource.Object{obj}, to.Version)
+	if err != nil {
+		return nil, err
+	}
+	resource.DecodeObject(out[0])
+	return out[0], nil
+}
+
+// Resource returns the resource of a definition whose names are accepted, as
+// status.acceptedNames says. [Parse] returns such a definition.
+func Resource(crd *v1.CustomResourceDefinition, o Options) (*resource.Resource, error) {
+	if o.Schemas == nil {
+		o.Schemas = NewSchemas()
+	}
 	names := crd.Status.AcceptedNames
-	stored, _ := storageVersion(crd)
+	stored, _ := StorageVersion(crd)
 	r := &resource.Resource{
 		Names: resource.Names{
 			Group: crd.Spec.Group, Plural: names.Plural, Singular: names.Singular,
@@ -36,27 +70,39 @@ func (d *Definitions) customResource(crd *v1.CustomResourceDefinition, at storag
 			ShortNames: names.ShortNames, Categories: names.Categories,
 			Namespaced: crd.Spec.Scope == v1.NamespaceScoped,
 		},
-		Storage: resource.Storage{Bucket: BucketOf(crd), Version: stored, Since: at},
+		Storage:          resource.Storage{Bucket: BucketOf(crd), Version: stored, Since: o.Since},
+		Convert:          o.Convert,
+		RemoteConversion: o.Remote,
 	}
-	var convert *converter
-	if usesWebhook(crd) {
-		convert = d.converterOf(crd)
-	}
-	owners, err := d.ownershipOf(crd, convert)
+	owners, err := ownershipOf(crd, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range versionsByPreference(crd) {
-		v, err := d.customVersion(crd, &crd.Spec.Versions[i], owners)
+		v, err := versionOf(crd, &crd.Spec.Versions[i], o.Schemas, owners)
 		if err != nil {
 			return nil, err
 		}
 		r.Versions = append(r.Versions, v)
 	}
-	if convert != nil {
-		r.Convert, r.RemoteConversion = convert.convert, true
-	}
 	return r, nil
+}
+
+// StorageVersion returns the version that objects are stored in; an invalid definition
+// may have none, or one without a name.
+func StorageVersion(crd *v1.CustomResourceDefinition) (name string, ok bool) {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return crd.Spec.Versions[i].Name, true
+		}
+	}
+	return "", false
+}
+
+// Last reports whether a definition is being deleted and serves no version: its storage
+// version is then served nevertheless, because its objects are deleted through the API.
+func Last(crd *v1.CustomResourceDefinition) bool {
+	return apihelpers.IsCRDConditionTrue(crd, v1.Terminating) && !servesAny(crd)
 }
 
 // versionsByPreference returns the indexes of the versions that are served or
@@ -74,18 +120,16 @@ func versionsByPreference(crd *v1.CustomResourceDefinition) []int {
 	return out
 }
 
-func (d *Definitions) customVersion(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, owners *ownership) (resource.Version, error) {
-	schema, err := d.options.Schemas.Of(v)
+func versionOf(crd *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, schemas *Schemas, owners *ownership) (resource.Version, error) {
+	schema, err := schemas.Of(v)
 	if err != nil {
 		return resource.Version{}, err
 	}
 	s := &strategy{schema: schema}
 	s.kind.Group, s.kind.Version, s.kind.Kind = crd.Spec.Group, v.Name, crd.Status.AcceptedNames.Kind
 	out := resource.Version{
-		Name: v.Name,
-		// The objects of a definition that is going away are deleted through
-		// the API, so one version stays within reach.
-		NotServed:  !v.Served && !(v.Storage && terminating(crd) && !servesAny(crd)),
+		Name:       v.Name,
+		NotServed:  !v.Served && !(v.Storage && Last(crd)),
 		Strategy:   s,
 		RawMembers: true,
 		Prune:      s.prune,

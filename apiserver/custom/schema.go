@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package custom
 
 import (
 	"crypto/sha256"
@@ -72,7 +72,7 @@ type validators struct {
 func (s *Schemas) Of(version *v1.CustomResourceDefinitionVersion) (*Schema, error) {
 	encoded, err := json.Marshal(version.Schema)
 	if err != nil {
-		return nil, fmt.Errorf("crd: encode the schema of version %s: %w", version.Name, err)
+		return nil, fmt.Errorf("custom: encode the schema of version %s: %w", version.Name, err)
 	}
 	id := digest(sha256.Sum256(encoded))
 	s.mu.Lock()
@@ -82,7 +82,7 @@ func (s *Schemas) Of(version *v1.CustomResourceDefinitionVersion) (*Schema, erro
 	}
 	compiled, err := newSchema(version.Schema)
 	if err != nil {
-		return nil, fmt.Errorf("crd: schema of version %s: %w", version.Name, err)
+		return nil, fmt.Errorf("custom: schema of version %s: %w", version.Name, err)
 	}
 	compiled.id = id
 	if len(s.order) == keptSchemas {
@@ -94,9 +94,9 @@ func (s *Schemas) Of(version *v1.CustomResourceDefinitionVersion) (*Schema, erro
 	return compiled, nil
 }
 
-// once runs check unless something with the same content has passed it before.
+// Once runs check unless something with the same content has passed it before.
 // Only successes are remembered.
-func (s *Schemas) once(content any, check func() bool) {
+func (s *Schemas) Once(content any, check func() bool) {
 	encoded, err := json.Marshal(content)
 	if err != nil {
 		check()

@@ -1,0 +1,137 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package custom
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/steer-dev/steer/apiserver/resource"
+)
+
+// typed calls rules on a Go type for the objects of one version.
+type typed[T resource.Object] struct {
+	rules Rules[T]
+	form  form[T]
+}
+
+// normalize implements [hooks]. An object that has no typed form is invalid, and refused
+// when it is validated.
+func (h *typed[T]) normalize(content map[string]any) {
+	if h.rules.Default != nil {
+		h.edit(content, h.rules.Default)
+	}
+}
+
+// prepare implements [hooks].
+func (h *typed[T]) prepare(ctx context.Context, content, before map[string]any, status bool) {
+	rule := h.rules.Prepare
+	if status {
+		rule = h.rules.PrepareStatus
+	}
+	if rule == nil {
+		return
+	}
+	if old, err := h.loadOld(before); err == nil {
+		h.edit(content, func(obj T) { rule(ctx, obj, old) })
+	}
+}
+
+// validate implements [hooks].
+func (h *typed[T]) validate(ctx context.Context, content, before map[string]any, status bool) field.ErrorList {
+	rule := h.rules.Validate
+	if status {
+		rule = h.rules.ValidateStatus
+	}
+	if rule == nil {
+		return nil
+	}
+	obj, err := h.form.load(content)
+	if err != nil {
+		return field.ErrorList{field.Invalid(nil, nil, fmt.Sprintf("the schema accepts the object, but the Go type %T does not: %v", obj, err))}
+	}
+	old, err := h.loadOld(before)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, fmt.Errorf("decode the stored object: %w", err))}
+	}
+	return rule(ctx, obj, old)
+}
+
+// warnings implements [hooks].
+func (h *typed[T]) warnings(ctx context.Context, content, before map[string]any) []string {
+	if h.rules.Warnings == nil {
+		return nil
+	}
+	obj, err := h.form.load(content)
+	if err != nil {
+		return nil
+	}
+	old, err := h.loadOld(before)
+	if err != nil {
+		return nil
+	}
+	return h.rules.Warnings(ctx, obj, old)
+}
+
+// loadOld returns the object before a write, nil for a creation.
+func (h *typed[T]) loadOld(before map[string]any) (old T, err error) {
+	if before == nil {
+		return old, nil
+	}
+	return h.form.load(before)
+}
+
+// edit calls change with the typed form of content and makes the same changes to content:
+// fields that the Go type does not have, or shows although they are absent, stay as they
+// are.
+func (h *typed[T]) edit(content map[string]any, change func(T)) {
+	obj, err := h.form.load(content)
+	if err != nil {
+		return
+	}
+	before, err := h.form.save(obj.DeepCopyObject().(T))
+	if err != nil {
+		return
+	}
+	change(obj)
+	after, err := h.form.save(obj)
+	if err != nil {
+		return
+	}
+	applyChanges(content, before, after)
+}
+
+// applyChanges makes in content the changes from before to after. Maps below content are copied
+// before they are changed; lists are replaced as a whole.
+func applyChanges(content, before, after map[string]any) {
+	for name, value := range after {
+		was, had := before[name]
+		if had && reflect.DeepEqual(was, value) {
+			continue
+		}
+		fields, isMap := value.(map[string]any)
+		if !isMap {
+			content[name] = value
+			continue
+		}
+		old, _ := was.(map[string]any)
+		now, _ := content[name].(map[string]any)
+		if now == nil {
+			now = map[string]any{}
+		} else {
+			now = maps.Clone(now)
+		}
+		applyChanges(now, old, fields)
+		content[name] = now
+	}
+	for name := range before {
+		if _, kept := after[name]; !kept {
+			delete(content, name)
+		}
+	}
+}
