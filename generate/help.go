@@ -13,6 +13,7 @@ import (
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
+	"github.com/steer-dev/steer/generate/rbac"
 )
 
 // CompatibleVersion is the version of controller-gen whose behaviour is matched.
@@ -170,4 +171,22 @@ func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no type %s in %v", name, r.Paths)
+}
+
+// Roles returns the markers of roles in the packages, with their places, in the order of
+// the sources.
+func (r *Request) Roles(ctx context.Context) ([]rbac.Located, error) {
+	if err := r.complete(); err != nil {
+		return nil, err
+	}
+	resolver, err := load.NewFast(load.Build{Dir: r.Dir, Tags: r.Tags})
+	if err != nil {
+		return nil, err
+	}
+	p, err := load.Load(ctx, resolver, r.Paths, methods()...)
+	if err != nil {
+		return nil, err
+	}
+	p.Collector = r.collector(nil)
+	return rbac.Locate(p), nil
 }

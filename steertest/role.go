@@ -80,7 +80,7 @@ func (e *Env) configOfOperator() *rest.Config {
 // operatorOf is cfg for the operator, whose writes are noted.
 func (e *Env) operatorOf(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noted{next, &e.writes} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noted{next, &e.writes, &e.rights} })
 	return cfg
 }
 

@@ -148,6 +148,7 @@ type Env struct {
 	// operator is who the operator's requests come from.
 	operator *rest.Config
 	writes   requests // of the operator, other than reads
+	rights   rights   // that it used
 	faults   *faults
 	killer   *killer
 	mistakes *mistakes
@@ -190,6 +191,7 @@ func New(t testing.TB, o Options) *Env {
 			e.StopOperator()
 			e.checkFaults()
 			e.checkRole()
+			e.writeRights()
 			if e.Failed() && e.last != nil {
 				e.reconciles()
 			}

@@ -55,10 +55,11 @@ func (r *requests) since(n int) []string {
 	return slices.Clone(r.lines[n:])
 }
 
-// noted notes the writes that are sent.
+// noted notes the writes that are sent, and the rights that requests need.
 type noted struct {
 	http.RoundTripper
-	to *requests
+	to     *requests
+	rights *rights
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -66,5 +67,9 @@ func (n *noted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		n.to.note(r.Method + " " + r.URL.Path)
 	}
-	return n.RoundTripper.RoundTrip(r)
+	resp, err := n.RoundTripper.RoundTrip(r)
+	if err == nil {
+		n.rights.noteRequest(r.Method, r.URL, resp.StatusCode)
+	}
+	return resp, err
 }

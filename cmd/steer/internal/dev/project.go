@@ -69,15 +69,11 @@ func Project(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	state := filepath.Join(o.Dir, ".steer")
+	state := filepath.Join(o.Dir, StateFolder)
 	data := filepath.Join(state, "data")
 	_, err = os.Stat(data)
 	l := &loop{Options: o, kubeconfig: filepath.Join(state, "kubeconfig"), fresh: err != nil, applied: map[string]string{}}
-	if err := os.MkdirAll(state, 0o755); err != nil {
-		return err
-	}
-	// Its kubeconfig and keys do not belong into a repository.
-	if err := os.WriteFile(filepath.Join(state, ".gitignore"), []byte("*\n"), 0o644); err != nil {
+	if err := MakeState(o.Dir); err != nil {
 		return err
 	}
 	address, err := freeAddress()
@@ -105,6 +101,19 @@ func Project(ctx context.Context, o Options) (err error) {
 	}
 	fmt.Fprintf(o.Errs, "export KUBECONFIG=%s # %s, Kubernetes 1.36\n", l.kubeconfig, project.Name)
 	return l.run(ctx)
+}
+
+// StateFolder has what commands keep in a project, below its folder.
+const StateFolder = ".steer"
+
+// MakeState makes the [StateFolder] of a project. Its kubeconfig and keys do not belong
+// into a repository.
+func MakeState(dir string) error {
+	state := filepath.Join(dir, StateFolder)
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(state, ".gitignore"), []byte("*\n"), 0o644)
 }
 
 // address is that of the kubeconfig of an earlier run, if it is free.
@@ -230,7 +239,7 @@ func (l *loop) binary() string {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	return filepath.Join(l.Dir, ".steer", "bin", name)
+	return filepath.Join(l.Dir, StateFolder, "bin", name)
 }
 
 // build builds beside the binary that runs, which cannot be overwritten everywhere.

@@ -1,0 +1,167 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/steer-dev/steer/scaffold"
+)
+
+const code = `package controller
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/steer-dev/steer/controller"
+
+	webappv1 "example.com/guestbook/api/v1"
+)
+
+type GuestbookReconciler struct{}
+
+// +kubebuilder:rbac:groups=webapp.example.com,resources=guestbooks,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=webapp.example.com,resources=guestbooks/status,verbs=patch
+MARKER
+
+// Reconcile reconciles.
+func (r *GuestbookReconciler) Reconcile(ctx context.Context, obj *webappv1.Guestbook) (controller.Result, error) {
+	return controller.Done(), nil
+}
+
+var _ = controller.Owns[*appsv1.Deployment]
+`
+
+// read reads a project whose reconciler has one more marker.
+func read(t *testing.T, marker string) *Sources {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/guestbook\n\ngo 1.26.0\n",
+		"internal/controller/guestbook_controller.go": strings.Replace(code, "MARKER", marker, 1),
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Read(t.Context(), dir, &scaffold.Project{Repo: "example.com/guestbook", Resources: []scaffold.Resource{
+		{Domain: "example.com", Group: "webapp", Kind: "Guestbook", Version: "v1", Path: "example.com/guestbook/api/v1"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func lines(findings []Finding) string {
+	var all []string
+	for _, f := range findings {
+		all = append(all, strings.TrimPrefix(f.String(), "internal/controller/"))
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestFindingsNameWhatMarkersLackAndWhatNothingNeeds(t *testing.T) {
+	t.Parallel()
+	const deployments = "// +kubebuilder:rbac:groups=apps,resources=deployments,verbs="
+	for name, test := range map[string]struct {
+		marker string
+		used   Used
+		want   string
+	}{
+		"what is declared is there":              {deployments + "get;list;watch", nil, ""},
+		"one of get, list, watch stands for all": {deployments + "get;list;watch", Used{{"apps", "deployments", "list"}: {"TestA"}}, ""},
+		"a declared kind without its marker": {
+			"// nothing", nil, "guestbook_controller.go:24: the code declares to need list;watch deployments (apps); add // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch",
+		},
+		"a right that only a test shows": {
+			deployments + "get;list;watch", Used{{"", "services", "create"}: {"TestA", "TestB"}},
+			`guestbook_controller.go:18: TestA used create services; add // +kubebuilder:rbac:groups="",resources=services,verbs=create`,
+		},
+		"verbs that no test used": {
+			deployments + "get;list;watch;update;delete", Used{{"apps", "deployments", "delete"}: {"TestA"}},
+			"guestbook_controller.go:17: no test used update deployments (apps), and the code does not declare it; remove it, or test what needs it",
+		},
+		"verbs without a record of tests":           {deployments + "get;list;watch;update", nil, ""},
+		"a wildcard":                                {deployments + "*", nil, "guestbook_controller.go:17: verbs=* gives rights that nothing needs; name those that the operator needs"},
+		"leases are in the role of leader election": {deployments + "get;list;watch", Used{{"coordination.k8s.io", "leases", "create"}: {"TestA"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := lines(read(t, test.marker).Findings(test.used)); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPlaceIsBelowTheLastMarkerOfTheReconciler(t *testing.T) {
+	t.Parallel()
+	s := read(t, "// nothing")
+	for _, kind := range []string{"Guestbook", "Other"} {
+		if got := s.Place(kind); got != "internal/controller/guestbook_controller.go:17" {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+}
+
+func TestCoverageCountsRightsOfMarkers(t *testing.T) {
+	t.Parallel()
+	seen, all := read(t, "// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get").Coverage(Used{
+		{"apps", "deployments", "get"}: {"TestA"}, {"webapp.example.com", "guestbooks/status", "patch"}: {"TestA"}, {"", "services", "get"}: {"TestA"},
+	})
+	if seen != 2 || all != 6 {
+		t.Errorf("got %d of %d, want 2 of 6", seen, all)
+	}
+}
+
+func TestReadUsedMergesTheFilesOfTests(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"1.rights": "TestA\ngroups=\"\",resources=pods,verbs=get\n",
+		"2.rights": "TestB\ngroups=\"\",resources=pods,verbs=get\ngroups=apps,resources=deployments/status,verbs=patch\n",
+		"other":    "not read",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used, err := ReadUsed(dir)
+	if err != nil || len(used) != 2 || len(used[Right{"", "pods", "get"}]) != 2 || len(used[Right{"apps", "deployments/status", "patch"}]) != 1 {
+		t.Errorf("got %v, %v", used, err)
+	}
+	if used, err := ReadUsed(filepath.Join(dir, "missing")); err != nil || len(used) != 0 {
+		t.Errorf("a folder that does not exist: %v, %v", used, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "3.rights"), []byte("TestC\nnonsense\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadUsed(dir); err == nil || !strings.Contains(err.Error(), `"nonsense" is not the right of a marker`) {
+		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+func TestRefusedReadsMessagesOfAPIServers(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		`services is forbidden: User "system:serviceaccount:a:b" cannot create resource "services" in API group "" in the namespace "default"`: "create services",
+		`error="deployments.apps is forbidden: User \"a\" cannot list resource \"deployments\" in API group \"apps\" at the cluster scope"`:    "list deployments (apps)",
+	} {
+		if right, ok := Refused(message); !ok || right.String() != want {
+			t.Errorf("%s: got %v", message, right)
+		}
+	}
+	if right, ok := Refused(`admission webhook "x" denied the request`); ok {
+		t.Errorf("got %v of a webhook", right)
+	}
+}
