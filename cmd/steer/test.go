@@ -22,7 +22,7 @@ import (
 )
 
 // rightsFolder has the rights that the tests used, below the folder of the project.
-var rightsFolder = filepath.Join(dev.StateFolder, "rights")
+const rightsFolder = dev.StateFolder + "/rights"
 
 // rightsVariable is steertest.RightsVariable; that package is for tests only.
 const rightsVariable = "STEERTEST_RIGHTS"

@@ -10,13 +10,6 @@ import (
 	"strings"
 )
 
-// limits are the keywords of numbers: those where a lower value refuses what was valid,
-// and those where a higher one does.
-var (
-	upper = []string{"maximum", "maxLength", "maxItems", "maxProperties"}
-	lower = []string{"minimum", "minLength", "minItems", "minProperties"}
-)
-
 const (
 	preserve    = "x-kubernetes-preserve-unknown-fields"
 	intOrString = "x-kubernetes-int-or-string"
@@ -78,8 +71,8 @@ func (c *comparison) numbers(path string, was, is object) {
 		names    []string
 		tightens func(before, after float64) bool
 	}{
-		{upper, func(before, after float64) bool { return after < before }},
-		{lower, func(before, after float64) bool { return after > before }},
+		{[]string{"maximum", "maxLength", "maxItems", "maxProperties"}, func(before, after float64) bool { return after < before }},
+		{[]string{"minimum", "minLength", "minItems", "minProperties"}, func(before, after float64) bool { return after > before }},
 	} {
 		for _, name := range bound.names {
 			after, ok := number(is[name])

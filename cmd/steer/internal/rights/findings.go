@@ -122,9 +122,9 @@ func (s *Sources) Coverage(used Used) (seen, all int) {
 // needed reports whether a right is declared or used. An informer lists and watches,
 // and reads beside it get: one of the three stands for all.
 func (s *Sources) needed(right Right, used Used) bool {
-	verbs := []string{right.Verb}
-	if slices.Contains(reading, right.Verb) {
-		verbs = reading
+	verbs := []string{"get", "list", "watch"}
+	if !slices.Contains(verbs, right.Verb) {
+		verbs = []string{right.Verb}
 	}
 	for _, verb := range verbs {
 		right.Verb = verb
@@ -135,8 +135,6 @@ func (s *Sources) needed(right Right, used Used) bool {
 	}
 	return byElection(right)
 }
-
-var reading = []string{"get", "list", "watch"}
 
 // allows reports whether a marker gives a right, on all objects or on some.
 func (s *Sources) allows(right Right) bool {
