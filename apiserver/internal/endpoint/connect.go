@@ -22,6 +22,9 @@ import (
 
 // connect passes a request to a Connecter, after admission.
 func (h *Handler) connect(ctx context.Context, w *exchange.Writer, req *Request, c resource.Connecter) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(req.Served.Gone, cancel)() // the resource is removed, or the server stops
 	from := req.HTTP.WithContext(ctx)
 	if a := req.Served.Admission; a != nil && !readsOnly(req.Sub) {
 		options, err := connectOptions(req)

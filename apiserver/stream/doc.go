@@ -1,0 +1,21 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stream serves the subresources of a custom API server that carry streams: logs,
+// commands, forwarded ports and HTTP.
+//
+// [Log], [Command], [PortForward] and [Proxy] implement [resource.Connecter]; each has one
+// function of the author and handles the protocol, so that clients of Pods work with them:
+//
+//	resource.Subresource{Name: "exec", Kind: kind, Backend: stream.Command{
+//		Run: func(ctx context.Context, r *resource.Request, o stream.Options, s *stream.Session) error {
+//			cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...)
+//			cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Stdin, s.Stdout, s.Stderr
+//			return stream.Exit(cmd.Run())
+//		},
+//	}}
+//
+// Commands are served over WebSockets (v5.channel.k8s.io, v4.channel.k8s.io) and SPDY
+// (v4.channel.k8s.io), forwarded ports over SPDY, directly or in a WebSocket, as kubectl
+// does. The context of a function ends when its client is gone and when the server stops.
+package stream

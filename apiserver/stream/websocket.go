@@ -1,0 +1,219 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/websocket"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The subprotocols of commands, by preference.
+const (
+	protocolV5 = "v5.channel.k8s.io" // with closing of single channels
+	protocolV4 = "v4.channel.k8s.io"
+)
+
+// The channels of a command over a WebSocket: the first byte of each message.
+const (
+	stdinChannel = iota
+	stdoutChannel
+	stderrChannel
+	statusChannel
+	resizeChannel
+	closeChannel = 255
+)
+
+// maxMessage bounds a message of a client, in bytes; clients send 32 KiB.
+const maxMessage = 1 << 20
+
+// closeTimeout is how long a client has to take the end of a stream.
+const closeTimeout = 10 * time.Second
+
+// errNoProtocol refuses a handshake.
+var errNoProtocol = errors.New("none of the subprotocols of the request is supported")
+
+// serveWebSocket upgrades a request to a WebSocket with one of the protocols and calls
+// handle, which may use the connection until it returns.
+func serveWebSocket(w http.ResponseWriter, r *http.Request, protocols []string, handle func(ws *websocket.Conn)) {
+	hijackable, ok := hijackerOf(w)
+	if !ok {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "this connection cannot be upgraded: use HTTP/1.1, over a socket")
+		return
+	}
+	websocket.Server{
+		Handshake: func(config *websocket.Config, _ *http.Request) error {
+			for _, p := range protocols {
+				if slices.Contains(config.Protocol, p) {
+					config.Protocol = []string{p}
+					return nil
+				}
+			}
+			return errNoProtocol
+		},
+		Handler: func(ws *websocket.Conn) {
+			_ = ws.SetDeadline(time.Time{}) // a connection that is gone fails at its first use
+			ws.MaxPayloadBytes = maxMessage
+			ws.PayloadType = websocket.BinaryFrame
+			handle(ws)
+		},
+	}.ServeHTTP(hijackable, r)
+}
+
+// socket multiplexes the channels of a command.
+type socket struct {
+	ws *websocket.Conn
+	mu sync.Mutex // of messages that are sent
+	// inputs are the channels that the client writes to.
+	inputs map[byte]*io.PipeWriter
+	halves bool // the client closes single channels
+}
+
+// output is a channel that the server writes to.
+type output struct {
+	to      *socket
+	channel byte
+}
+
+// Write implements [io.Writer].
+func (o output) Write(p []byte) (int, error) {
+	o.to.mu.Lock()
+	defer o.to.mu.Unlock()
+	if err := websocket.Message.Send(o.to.ws, append([]byte{o.channel}, p...)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// input returns a channel that the client writes to.
+func (s *socket) input(channel byte) io.Reader {
+	r, w := io.Pipe()
+	s.inputs[channel] = w
+	return r
+}
+
+// receive passes messages on until the connection ends.
+func (s *socket) receive() {
+	defer func() {
+		for _, in := range s.inputs {
+			_ = in.Close() // never fails
+		}
+	}()
+	for {
+		var data []byte
+		if err := websocket.Message.Receive(s.ws, &data); err != nil {
+			return
+		}
+		switch {
+		case len(data) == 0:
+		case data[0] == closeChannel && s.halves:
+			if len(data) != 2 {
+				return
+			}
+			if in := s.inputs[data[1]]; in != nil {
+				_ = in.Close() // never fails
+			}
+		default:
+			if in := s.inputs[data[0]]; in != nil && len(data) > 1 {
+				_, _ = in.Write(data[1:]) // a command that has ended reads no more
+			}
+		}
+	}
+}
+
+// commandOverWebSocket runs a command over a WebSocket.
+func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Request, o Options, run func(context.Context, *Session) metav1.Status) {
+	serveWebSocket(w, h, []string{protocolV5, protocolV4}, func(ws *websocket.Conn) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		s := &socket{ws: ws, inputs: map[byte]*io.PipeWriter{}, halves: ws.Config().Protocol[0] == protocolV5}
+		var readers []*io.PipeReader
+		in := func(channel byte) io.Reader {
+			r := s.input(channel)
+			readers = append(readers, r.(*io.PipeReader))
+			return r
+		}
+		session := &Session{}
+		if o.Stdin {
+			session.Stdin = in(stdinChannel)
+		}
+		if o.Stdout {
+			session.Stdout = output{s, stdoutChannel}
+		}
+		if o.Stderr {
+			session.Stderr = output{s, stderrChannel}
+		}
+		if o.TTY {
+			session.Resize = sizes(in(resizeChannel))
+		}
+		var receiving sync.WaitGroup
+		receiving.Go(func() {
+			defer cancel()
+			s.receive()
+		})
+		// An empty message tells the client that the command begins.
+		_, _ = output{s, statusChannel}.Write(nil) // a client that is gone ends ctx
+		status := run(ctx, session)
+		for _, r := range readers {
+			_ = r.Close() // what the client sends from now on is dropped
+		}
+		_ = ws.SetDeadline(time.Now().Add(closeTimeout))
+		encoded, _ := json.Marshal(status) // a Status always encodes
+		_, _ = output{s, statusChannel}.Write(encoded)
+		_ = ws.WriteClose(websocketClosed)
+		receiving.Wait() // until the client has taken everything and closes
+	})
+}
+
+// websocketClosed is the status code of a connection that has ended as it should.
+const websocketClosed = 1000
+
+// upgrading reports whether a request asks for another protocol.
+func upgrading(r *http.Request) bool {
+	for _, value := range r.Header.Values("Connection") {
+		for token := range strings.SplitSeq(value, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hijackerOf returns the innermost writer, whose connection can be taken over.
+func hijackerOf(w http.ResponseWriter) (http.ResponseWriter, bool) {
+	for {
+		if _, ok := w.(http.Hijacker); ok {
+			return w, true
+		}
+		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return nil, false
+		}
+		w = inner.Unwrap()
+	}
+}
+
+// refuse answers with a Status.
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	body, _ := json.Marshal(metav1.Status{ // a Status always encodes
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
+	})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the client may be gone
+}
+
+var _ net.Conn = (*websocket.Conn)(nil)
