@@ -1,0 +1,297 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package autoscaling
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
+	"github.com/steer-dev/steer/storage"
+)
+
+// world is a store whose events the controller observes.
+type world struct {
+	store      storage.Store
+	cursor     storage.Cursor
+	controller *Controller
+	now        time.Time
+}
+
+func newWorld(t *testing.T, more ...step.Resource) *world {
+	t.Helper()
+	catalog := steptest.Catalog{
+		{Bucket: "apps/deployments", Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true},
+		{Bucket: "configmaps", Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
+	}
+	w := &world{
+		store: storage.NewMemory(storage.MemoryOptions{}), controller: NewController(append(catalog, more...)),
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	var err error
+	if w.cursor, err = w.store.Watch(storage.Range{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.cursor.Close(); _ = w.store.Close() })
+	return w
+}
+
+// put stores an object in YAML.
+func (w *world) put(t *testing.T, bucket, name, manifest string) {
+	t.Helper()
+	var o map[string]any
+	if err := yaml.Unmarshal([]byte(manifest), &o); err != nil {
+		t.Fatal(err)
+	}
+	steptest.Put(t, w.store, storage.Key{Bucket: bucket, Name: name}, o)
+}
+
+// scaler stores an autoscaler of 2 to 5 replicas.
+func (w *world) scaler(t *testing.T, apiVersion, kind, more string) {
+	t.Helper()
+	w.put(t, scalers, "default/a", fmt.Sprintf("{metadata: {name: a, namespace: default}, spec: {minReplicas: 2, maxReplicas: 5, "+
+		"scaleTargetRef: {apiVersion: %s, kind: %s, name: web}%s}}", apiVersion, kind, more))
+}
+
+// deployment stores the target with a number of replicas.
+func (w *world) deployment(t *testing.T, replicas int) {
+	t.Helper()
+	w.put(t, "apps/deployments", "default/web", fmt.Sprintf("{metadata: {name: web, namespace: default}, spec: {replicas: %d, selector: {matchLabels: {app: web}}}}", replicas))
+}
+
+// step observes what was written and returns the request of one step, nil for none.
+func (w *world) step(t *testing.T) *step.Request {
+	t.Helper()
+	batch, err := w.cursor.Poll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range batch.Events {
+		steptest.Observe(w.controller, e)
+	}
+	requests := w.controller.Step(steptest.View(t, w.store), w.now)
+	switch len(requests) {
+	case 0:
+		return nil
+	case 1:
+		return &requests[0]
+	}
+	t.Fatalf("one autoscaler has %d requests", len(requests))
+	return nil
+}
+
+// settle steps until nothing is left to do, as an API server that admits everything, and
+// returns the last status of the autoscaler.
+func (w *world) settle(t *testing.T) autoscalingv2.HorizontalPodAutoscalerStatus {
+	t.Helper()
+	for range 10 {
+		r := w.step(t)
+		if r == nil {
+			var o autoscalingv2.HorizontalPodAutoscaler
+			if err := json.Unmarshal(steptest.View(t, w.store).Get(storage.Key{Bucket: scalers, Name: "default/a"}).Value, &o); err != nil {
+				t.Fatal(err)
+			}
+			return o.Status
+		}
+		if strings.HasSuffix(r.Path, "/status") {
+			w.put(t, scalers, "default/a", string(r.Body))
+		} else {
+			w.deployment(t, int(scaleOf(t, r).Spec.Replicas))
+		}
+		w.controller.Report(*r, nil)
+	}
+	t.Fatal("the controller does not come to rest")
+	return autoscalingv2.HorizontalPodAutoscalerStatus{}
+}
+
+func scaleOf(t *testing.T, r *step.Request) *autoscalingv1.Scale {
+	t.Helper()
+	const path = "/apis/apps/v1/namespaces/default/deployments/web/scale"
+	if r == nil || r.Method != "PUT" || r.Path != path || r.User != "system:serviceaccount:kube-system:horizontal-pod-autoscaler" {
+		t.Fatalf("the request is %+v, want PUT %s", r, path)
+	}
+	scale := &autoscalingv1.Scale{}
+	if err := json.Unmarshal(r.Body, scale); err != nil {
+		t.Fatal(err)
+	}
+	return scale
+}
+
+func conditions(s autoscalingv2.HorizontalPodAutoscalerStatus) string {
+	var out []string
+	for _, c := range s.Conditions {
+		out = append(out, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(out, "\n")
+}
+
+const able = "AbleToScale True SucceededGetScale: the HPA controller was able to get the target's current scale"
+
+func TestControllerKeepsTargetsWithinTheirBounds(t *testing.T) {
+	t.Parallel()
+	for replicas, want := range map[int]int32{0: 0, 1: 2, 2: 2, 5: 5, 6: 5} {
+		w := newWorld(t)
+		w.scaler(t, "apps/v1", "Deployment", "")
+		w.deployment(t, replicas)
+		status := w.settle(t)
+		if scaled := status.LastScaleTime != nil; status.CurrentReplicas != want || scaled != (want != int32(replicas)) {
+			t.Errorf("%d replicas: status has %d, scaled: %v; want %d", replicas, status.CurrentReplicas, scaled, want)
+		}
+		wantDesired := int32(0)
+		if want != int32(replicas) {
+			wantDesired = want
+		}
+		if status.DesiredReplicas != wantDesired {
+			t.Errorf("%d replicas: %d are desired, want %d", replicas, status.DesiredReplicas, wantDesired)
+		}
+	}
+	w := newWorld(t)
+	w.put(t, scalers, "default/a", "{metadata: {name: a, namespace: default}, spec: {maxReplicas: 5, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}")
+	w.deployment(t, 1)
+	if status := w.settle(t); status.CurrentReplicas != 1 {
+		t.Errorf("without minReplicas one replica becomes %d", status.CurrentReplicas)
+	}
+}
+
+func TestControllerScalesOnlyEveryFifteenSeconds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scaler(t, "apps/v1", "Deployment", "")
+	w.deployment(t, 9)
+	if r := w.step(t); scaleOf(t, r).Spec.Replicas != 5 || scaleOf(t, r).ResourceVersion != "2" {
+		t.Errorf("the scale is %s, want 5 replicas at revision 2", r.Body)
+	}
+	w.controller.Reset(steptest.View(t, w.store))
+	if at := w.settle(t).LastScaleTime; at == nil || !at.Time.Equal(w.now) {
+		t.Errorf("the last scaling was at %v, want %v", at, w.now)
+	}
+	w.now = w.now.Add(14 * time.Second)
+	w.deployment(t, 1)
+	if r := w.step(t); r != nil {
+		t.Errorf("14 s later the request is %s %s", r.Method, r.Path)
+	}
+	if at := w.controller.Wake(); !at.Equal(w.now.Add(time.Second)) {
+		t.Errorf("the next step is at %v, want 15 s after the last scaling", at)
+	}
+	w.now = w.now.Add(time.Second)
+	if r := w.step(t); scaleOf(t, r).Spec.Replicas != 2 {
+		t.Errorf("15 s later the scale is %s, want 2 replicas", r.Body)
+	}
+}
+
+func TestControllerRetriesRefusedRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scaler(t, "apps/v1", "Deployment", "")
+	w.deployment(t, 1)
+	first := w.step(t)
+	scaleOf(t, first)
+	if r := w.step(t); r != nil {
+		t.Errorf("before the outcome is known the request is %s %s", r.Method, r.Path)
+	}
+	w.controller.Report(*first, errors.New("conflict"))
+	scaleOf(t, w.step(t))
+}
+
+func TestControllerFollowsTheTarget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scaler(t, "apps/v1", "Deployment", "")
+	if got, want := conditions(w.settle(t)), `AbleToScale False FailedGetScale: the HPA controller was unable to get the target's current scale: deployments.apps "web" not found`; got != want {
+		t.Errorf("without a target the conditions are\n%s\nwant\n%s", got, want)
+	}
+	began := w.now
+	w.now = w.now.Add(time.Minute)
+	w.deployment(t, 3)
+	status := w.settle(t)
+	if got := conditions(status); got != able {
+		t.Errorf("with a target the conditions are\n%s\nwant\n%s", got, able)
+	}
+	if at := status.Conditions[0].LastTransitionTime; !at.Time.Equal(w.now) {
+		t.Errorf("the condition changed at %v, want %v", at, w.now)
+	}
+	w.now = w.now.Add(time.Minute)
+	w.deployment(t, 0)
+	want := able + "\nScalingActive False ScalingDisabled: scaling is disabled since the replica count of the target is zero"
+	status = w.settle(t)
+	if got := conditions(status); got != want {
+		t.Errorf("with no replicas the conditions are\n%s\nwant\n%s", got, want)
+	}
+	if at := status.Conditions[0].LastTransitionTime; !at.Time.Equal(began.Add(time.Minute)) {
+		t.Errorf("the condition that is as before changed at %v", at)
+	}
+	steptest.Put(t, w.store, storage.Key{Bucket: scalers, Name: "default/a"}, nil)
+	if w.step(t); len(w.controller.watching) != 0 || len(w.controller.targets) != 0 {
+		t.Errorf("a deleted autoscaler leaves %v and %v", w.controller.watching, w.controller.targets)
+	}
+}
+
+func TestControllerWaitsForTheKindOfATarget(t *testing.T) {
+	t.Parallel()
+	const (
+		unable     = "AbleToScale False FailedGetScale: the HPA controller was unable to get the target's current scale: "
+		definition = "{metadata: {name: crontabs.example.com}, spec: {versions: [{name: v1, subresources: %s}]}}"
+	)
+	w := newWorld(t)
+	w.scaler(t, "example.com/v1", "CronTab", "")
+	if got, want := conditions(w.settle(t)), unable+`no matches for kind "CronTab" in group "example.com"`; got != want {
+		t.Errorf("the conditions are\n%s\nwant\n%s", got, want)
+	}
+	w.controller.catalog = steptest.Catalog{{Bucket: "example.com/crontabs", Group: "example.com", Version: "v1", Plural: "crontabs", Kind: "CronTab", Namespaced: true}}
+	w.put(t, definitions, "crontabs.example.com", fmt.Sprintf(definition, "{}"))
+	if got, want := conditions(w.settle(t)), unable+"the server could not find the requested resource"; got != want {
+		t.Errorf("without a scale subresource the conditions are\n%s\nwant\n%s", got, want)
+	}
+	w.put(t, definitions, "crontabs.example.com", fmt.Sprintf(definition, "{scale: {specReplicasPath: .spec.size}}"))
+	w.put(t, "example.com/crontabs", "default/web", "{spec: {size: 3}}")
+	w.put(t, scalers, "default/a", string(steptest.View(t, w.store).Get(storage.Key{Bucket: scalers, Name: "default/a"}).Value))
+	want := able + "\nScalingActive False InvalidSelector: the HPA target's scale is missing a selector"
+	if status := w.settle(t); conditions(status) != want || status.CurrentReplicas != 3 {
+		t.Errorf("%d replicas, and the conditions are\n%s\nwant 3 and\n%s", status.CurrentReplicas, conditions(status), want)
+	}
+
+	w = newWorld(t)
+	w.scaler(t, "v1", "ConfigMap", "")
+	if got, want := conditions(w.settle(t)), unable+"the server could not find the requested resource"; got != want {
+		t.Errorf("for a kind that cannot be scaled the conditions are\n%s\nwant\n%s", got, want)
+	}
+	w = newWorld(t)
+	w.scaler(t, "apps/v1beta1", "Deployment", "")
+	w.deployment(t, 3)
+	if got := conditions(w.settle(t)); got != able {
+		t.Errorf("for another version of the kind the conditions are\n%s\nwant\n%s", got, able)
+	}
+}
+
+func TestControllerReportsMetricsThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	const target = "target: {type: AverageValue, averageValue: '1'}"
+	for metric, want := range map[string]string{
+		"{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}":     "FailedGetResourceMetric: the HPA was unable to compute the replica count: failed to get cpu utilization: ",
+		"{type: Resource, resource: {name: cpu, " + target + "}}":                                          "FailedGetResourceMetric: the HPA was unable to compute the replica count: failed to get cpu usage: ",
+		"{type: ContainerResource, containerResource: {name: memory, container: c, " + target + "}}":       "FailedGetContainerResourceMetric: the HPA was unable to compute the replica count: failed to get memory usage: ",
+		"{type: Pods, pods: {metric: {name: hits}, " + target + "}}":                                       "FailedGetPodsMetric: the HPA was unable to compute the replica count: unable to get metric hits: ",
+		"{type: Object, object: {describedObject: {kind: Service, name: s}, metric: {name: hits}}}":        "FailedGetObjectMetric: the HPA was unable to compute the replica count: unable to get metric hits: Service on default s/",
+		"{type: External, external: {metric: {name: queue}, " + target + "}}":                              "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/queue/nil: ",
+		"{type: External, external: {metric: {name: q, selector: {matchLabels: {a: b}}}, " + target + "}}": "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/q/&LabelSelector{",
+		"{type: Moon}": `InvalidMetricSourceType: the HPA was unable to compute the replica count: unknown metric source type "Moon"`,
+	} {
+		w := newWorld(t)
+		w.scaler(t, "apps/v1", "Deployment", ", metrics: ["+metric+"]")
+		w.deployment(t, 3)
+		status := w.settle(t)
+		if got := conditions(status); !strings.HasPrefix(got, able+"\nScalingActive False "+want) || len(status.CurrentMetrics) != 1 {
+			t.Errorf("%s: %d metrics, and the conditions are\n%s\nwant\n%s", metric, len(status.CurrentMetrics), got, want)
+		}
+	}
+}
