@@ -74,6 +74,8 @@ func newProgram(name string) *cobra.Command {
 		return newEtcdCommand()
 	case apiserverName:
 		return newAPIServerCommand()
+	case setupName:
+		return newSetupCommand()
 	}
 	return newRootCommand()
 }
@@ -90,6 +92,7 @@ func newRootCommand() *cobra.Command {
 		newInitCommand(),
 		newCreateCommand(),
 		newDeleteCommand(),
+		newAdoptCommand(),
 		newUpCommand(),
 		newSnapshotCommand(),
 		newDemoCommand(),

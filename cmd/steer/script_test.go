@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) {
 	program := func() { os.Exit(run(context.Background(), os.Args[1:])) }
-	testscript.Main(m, map[string]func(){"steer": program, etcdName: program, apiserverName: program})
+	testscript.Main(m, map[string]func(){"steer": program, etcdName: program, apiserverName: program, setupName: program})
 }
 
 // TestScripts runs the command line the way its users do: testdata/script.
