@@ -1,10 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package await waits until the API server shows what one is waiting for. It
-// watches and does not poll: a condition is looked at once at the start and
-// then after every change. It is small because it is all there is to the
-// matter; scripts, tests and command lines share it.
+// Package await waits until objects of an API server meet a condition. It watches and
+// does not poll: the condition is evaluated at the start and after every change. It is a
+// small package because scripts, tests and command lines share it.
 package await
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listwatch is the API server as a cache needs it: lists and watches of
-// one collection, whose objects are decoded one at a time.
+// Package listwatch lists and watches one collection of an API server for a cache, and
+// decodes its objects one at a time.
 //
 // The Client that client.New returns is a [Source]. Operators read and watch with
 // the methods of the Client, or through package cache.

@@ -1,15 +1,15 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission has the in-tree admission of Kubernetes that resolves
-// classes and limits: LimitRanger, TaintNodesByCondition, PodSecurity, Priority,
+// Package admission implements the admission plugins of Kubernetes that resolve
+// classes and apply limits: LimitRanger, TaintNodesByCondition, PodSecurity, Priority,
 // DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection,
 // PersistentVolumeClaimResize, RuntimeClass, DefaultIngressClass,
 // PodTopologyLabels, NodeDeclaredFeatureValidator and PodResizeValidator.
 //
 // Each is an [resource.Admission] that reads what it needs from the store and
 // writes nothing. All of them are safe for concurrent use, and all are
-// [resource.Mutator]s: a write of a kind that none of them cares about costs a
+// [resource.Mutator]s: a write of a kind that concerns none of them costs a
 // type switch.
 //
 // The order of a chain matters: a LimitRange is applied before a quota counts.

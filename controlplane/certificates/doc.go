@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates is the API by which programs and people come to
-// certificates: certificates.k8s.io/v1.
+// Package certificates serves CertificateSigningRequests, and signs those that are
+// approved.
 //
 // A client creates a CertificateSigningRequest, which holds its identity and what
 // it wants certified. A user with the permission "approve" for the signer that it

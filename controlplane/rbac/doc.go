@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rbac decides by roles and bindings who may do what.
+// Package rbac authorizes requests by roles and bindings.
 //
 // An [Authorizer] reads Roles, ClusterRoles and their bindings from the store
 // and answers as the RBAC authorizer of Kubernetes, reason included. It indexes

@@ -1,10 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serviceaccount is what a control plane knows about ServiceAccounts:
-// the tokens by which programs show that they are one, the accounts and
-// certificates that every namespace has, and the part of Pods by which a program
-// comes to its token.
+// Package serviceaccount issues and authenticates the tokens of ServiceAccounts, creates
+// the account and the certificates that every namespace has, and gives Pods the volume
+// with their token.
 //
 //   - [Tokens] issues tokens through the subresource serviceaccounts/token,
 //     authenticates them, and publishes the documents by which others can.

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycletest is the conformance suite of everything that lives long. A
-// part is of one of three shapes, which its method names tell:
+// Package lifecycletest is the conformance suite of long-lived parts. A part is of one of
+// three shapes, by the names of its methods:
 //
 //   - [Blocking]: Run(ctx) works until ctx ends (Start(ctx), where
 //     controller-runtime's Runnable has that name);

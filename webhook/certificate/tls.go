@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificate is what a server of an operator needs for HTTPS: settings, and
-// a certificate from files that change or made by itself. The manager's metrics
+// Package certificate makes the TLS settings of an operator's servers, with a certificate
+// that is read from files whenever they change, or generated. The manager's metrics
 // server and package webhook use it.
 package certificate
 

@@ -1,6 +1,6 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exchange is the part of serving that depends on HTTP but not on resources:
-// parsing paths, limiting the requests in flight, and writing answers.
+// Package exchange parses the paths of requests, limits how many are in flight and how
+// long they take, and writes answers: what depends on HTTP but not on resources.
 package exchange

@@ -1,8 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package form is how a cache holds objects: as Go types, unstructured, metadata alone, or
-// encoded; and how private copies of them are made. What it hands out else is shared.
+// Package form converts objects to the form in which a cache holds them (a Go type,
+// unstructured, metadata alone, or encoded) and makes private copies of them. All else that
+// it returns is shared.
 package form
 
 import (

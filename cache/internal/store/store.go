@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store is the indexed local copy of one kind, and the overlay of own
+// Package store keeps the indexed local copy of one kind, and an overlay of own
 // writes on top of it.
 //
 // There are two layers. The committed layer is what the watch has delivered; it

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autoscaling has the kind that scales those that make Pods, and its controller.
+// Package autoscaling serves HorizontalPodAutoscalers, and runs their controller.
 package autoscaling
 
 import (

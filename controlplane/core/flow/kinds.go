@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package flow has the kinds that say which requests wait for which. This server
-// lets none wait: it keeps them, with those of a fresh cluster, and [Classifier] tells
-// which of them a request belongs to.
+// Package flow serves FlowSchemas and PriorityLevelConfigurations. This server queues no
+// requests: it stores the objects, creates those of a fresh cluster, and [Classifier]
+// names the schema and the level of a request.
 package flow
 
 import (

@@ -1,8 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network has the kinds that say how traffic gets to Pods, or does not: Ingresses,
-// their classes, and NetworkPolicies.
+// Package network serves Ingresses, IngressClasses and NetworkPolicies.
 package network
 
 import (

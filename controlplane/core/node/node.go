@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node has the kind Node, and the classes of what runs there: RuntimeClass
-// and PriorityClass.
+// Package node serves Nodes, and the classes of what runs there: RuntimeClasses and
+// PriorityClasses.
 package node
 
 import (

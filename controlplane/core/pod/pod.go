@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pod has the kinds Pod and PodTemplate, what may change of a Pod, and its
-// subresources. What a Pod may be is in package podspec.
+// Package pod serves Pods and PodTemplates: the rules of their updates, and their
+// subresources. The rules of a specification are in package podspec.
 package pod
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podspec has the defaults and the rules of what a Pod shall be, for Pods
-// and for all kinds that have a template of Pods.
+// Package podspec sets the defaults of the specification of a Pod and validates it, for
+// Pods and for all kinds that have a template of Pods.
 package podspec
 
 import (

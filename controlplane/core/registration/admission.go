@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration has the kinds by which others extend the API server.
+// Package registration serves the kinds by which others extend the API server: webhook
+// configurations, and admission policies with their bindings.
 package registration
 
 import (

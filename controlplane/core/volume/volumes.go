@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volume has the kinds of storage.
+// Package volume serves the kinds of storage: claims, volumes, their classes, and the
+// objects of CSI drivers.
 package volume
 
 import (

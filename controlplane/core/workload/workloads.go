@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload has the kinds that make Pods.
+// Package workload serves the kinds that create Pods, from Deployments to CronJobs, and
+// ControllerRevisions.
 package workload
 
 import (

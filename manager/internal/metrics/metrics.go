@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics is what a manager shows on /metrics: of its requests, its
+// Package metrics collects the metrics that a manager serves: of its requests, its
 // caches, its controllers and their queues, of the lease, and of the conditions of
-// what is reconciled. docs/metrics.md lists it.
+// what is reconciled. docs/metrics.md lists them.
 package metrics
 
 import (

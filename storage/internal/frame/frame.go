@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frame is the format of the files that a store writes: a header and
-// checksummed frames, numbered in ascending order.
+// Package frame reads and writes the files of a store: a header and checksummed frames,
+// numbered in ascending order.
 //
 //	file    = header *frame
 //	header  = magic(8) version(4) 0(4) first(8) salt(8) crc(4) 0(4)

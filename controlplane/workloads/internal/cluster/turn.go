@@ -1,9 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is what the controllers of workloads know of the cluster, kept
-// as it changes, and how they ask for changes: the ground that all of them stand
-// on. A [Memory] lasts, a [Turn] is one step.
+// Package cluster indexes the objects that the controllers of workloads read, and
+// collects the requests and Events of their steps. A [Memory] lasts, a [Turn] is one step.
 package cluster
 
 import (

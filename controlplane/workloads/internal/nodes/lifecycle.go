@@ -1,10 +1,10 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodes holds the controllers that act when something is wrong with a node: its
-// conditions become taints, its Pods are evicted once they no longer tolerate those, and
-// the Pods of nodes that are gone are collected, with those that have ended when there
-// are too many. What they do is that of kube-controller-manager with its defaults.
+// Package nodes runs node lifecycle, taint eviction and the garbage collection of Pods: it
+// turns the conditions of nodes into taints, evicts Pods that do not tolerate them, and
+// deletes the Pods of nodes that are gone, and terminated Pods when there are too many. It
+// acts as kube-controller-manager does with its defaults.
 package nodes
 
 import (

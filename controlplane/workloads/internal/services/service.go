@@ -1,10 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package services holds the controllers that tell where the Pods of a Service
-// are: in EndpointSlices, and in the Endpoints of old. What others say in Endpoints
-// of a Service without a selector is said in EndpointSlices as well. And Services whose type is
-// LoadBalancer get an address.
+// Package services writes the EndpointSlices and the Endpoints of Services from their
+// Pods, copies the Endpoints of Services without a selector to EndpointSlices, and gives
+// Services of type LoadBalancer an address.
 package services
 
 import (
