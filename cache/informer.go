@@ -49,7 +49,7 @@ type Informer interface {
 // Status of an informer.
 type Status struct {
 	GVK       schema.GroupVersionKind
-	Namespace string // of the first watch that is not well, else empty
+	Namespace string // of the first watch that fails, else empty
 	// State is the reflector's, in words: "waiting for kind", "listing",
 	// "watching", "backing off", ... With several namespaces the one furthest
 	// from watching.
@@ -60,7 +60,7 @@ type Status struct {
 	Overlay int
 	// ResourceVersion is the newest revision seen, of the watch furthest back.
 	ResourceVersion string
-	// Err is why the watch is not well, with advice; nil when it is.
+	// Err is why the watch fails, with advice; nil while it works.
 	Err error
 	// Since is when that trouble began; zero while all is well.
 	Since time.Time

@@ -71,7 +71,7 @@ type Options struct {
 	// before its connection is taken for dead and made anew; 0 means 5 minutes.
 	IdleTimeout time.Duration
 	// Seed of what spreads retries and the ends of watches; 0 draws one. Two
-	// caches with one seed that are told the same ask the same.
+	// caches with one seed that receive the same events send the same requests.
 	Seed uint64
 	// DetectMutation checks that shared objects are not changed, and panics when
 	// the object is next replaced, or at Stop, after one was. It doubles memory:

@@ -88,7 +88,7 @@ func (p *Plane) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if err := p.Save(r.Context(), w); err != nil {
 		p.options.Log.Error("a snapshot was not sent completely", "err", err)
-		// An incomplete stream is told by its missing end; the connection must
+		// An incomplete stream lacks its end; the connection must
 		// not look as if it ended well.
 		panic(http.ErrAbortHandler)
 	}

@@ -302,7 +302,7 @@ func TestDebuggingShowsReconcilesAsJSONLinesAndProfiles(t *testing.T) {
 	}
 }
 
-// blockingCollector tells that it is asked and answers when it is let.
+// blockingCollector reports that it is asked and answers when it is let.
 type blockingCollector struct {
 	entered chan<- struct{}
 	blocked <-chan struct{}

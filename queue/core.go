@@ -360,7 +360,7 @@ func (c *core[K]) count(of int32, n int) {
 	c.depth = append(c.depth, Depth{Priority: priority, Keys: n})
 }
 
-// onlyTimed tells that nothing but the passing of time is behind a pending run.
+// onlyTimed reports that nothing but the passing of time is behind a pending run.
 func onlyTimed(causes *trace.Causes) bool {
 	for c := range causes.All() {
 		if !timed(&c) {

@@ -5,5 +5,5 @@
 
 package steertest_test
 
-// raceDetector tells that the tests do not run under it.
+// raceDetector reports that the tests do not run under it.
 const raceDetector = false

@@ -5,5 +5,5 @@
 
 package steertest_test
 
-// raceDetector tells that the tests run under it, several times as long.
+// raceDetector reports that the tests run under it, several times as long.
 const raceDetector = true

@@ -77,7 +77,7 @@ func (e *Env) Settled() {
 	}
 }
 
-// busiest tells which object was reconciled most often since then.
+// busiest returns which object was reconciled most often since then.
 func (e *Env) busiest(since time.Time) string {
 	if e.Manager == nil {
 		return ""

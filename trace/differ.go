@@ -212,7 +212,7 @@ func (w *walk) path() string {
 	return b.String()
 }
 
-// full tells that no more paths are wanted.
+// full reports that no more paths are wanted.
 func (w *walk) full() bool { return len(w.paths) > maxPaths }
 
 // differs notes the path at hand.

@@ -68,7 +68,7 @@ func (o Object) key() string {
 	return o.Namespace + "/" + o.Name
 }
 
-// secret tells that what is said about the object must not be quoted.
+// secret reports that what is said about the object must not be quoted.
 func (o Object) secret() bool {
 	return o.Group == "" && (o.Kind == "Secret" || o.Kind == "SecretList")
 }
@@ -187,12 +187,12 @@ type Access struct {
 	Revision string `json:"revision,omitempty"`
 	// Items counts what a list returned: a list is one access.
 	Items int `json:"items,omitempty"`
-	// Cached tells that no request was sent.
+	// Cached reports that no request was sent.
 	Cached bool `json:"cached,omitempty"`
 	// Changed lists the fields that the patch of a webhook sets, as paths joined by
 	// commas.
 	Changed string `json:"changed,omitempty"`
-	// Absent tells that a read found nothing, which is an answer, not a failure.
+	// Absent reports that a read found nothing, which is an answer, not a failure.
 	Absent bool `json:"absent,omitempty"`
 	// Error is the message of a failed access.
 	Error string `json:"error,omitempty"`

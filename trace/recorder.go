@@ -187,7 +187,7 @@ func (r *Recorder) Records() iter.Seq[Record] {
 }
 
 // Follow yields the records that are written after the call, until ctx ends. A
-// slow reader misses records and is told how many; it never delays a reconcile.
+// slow reader misses records, and gets their number; it never delays a reconcile.
 func (r *Recorder) Follow(ctx context.Context) iter.Seq[Record] {
 	if r == nil {
 		return func(func(Record) bool) { <-ctx.Done() }

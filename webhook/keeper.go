@@ -276,7 +276,7 @@ func dataOf(secret *unstructured.Unstructured) map[string][]byte {
 	return out
 }
 
-// inject gives the bundle to the API server. What cannot be given is told, and tried
+// inject gives the bundle to the API server. What cannot be given is logged, and tried
 // again; it does not hold back the server.
 func (k *keeper) inject(ctx context.Context) error {
 	targets, err := k.targets(ctx)

@@ -20,7 +20,7 @@ type defaulted struct {
 	additional *defaulted
 	items      *defaulted
 	defaults   []string // the properties that have one, in order
-	// others tells that fields which are not properties are covered by
+	// others reports that fields which are not properties are covered by
 	// additional, open that they may be anything.
 	others, open bool
 	// opaque values are for the library alone.

@@ -21,7 +21,7 @@ import (
 	"github.com/steer-dev/steer/scaffold"
 )
 
-// healthy makes a project of which nothing is wrong, without its modules.
+// healthy makes a project without faults, and without its modules.
 func healthy(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

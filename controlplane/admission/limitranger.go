@@ -29,7 +29,7 @@ func NewLimitRanger(store storage.Viewer) *LimitRanger {
 	return &LimitRanger{NewLister[corev1.LimitRange](store, "limitranges")}
 }
 
-// LimitAnnotation tells which requests and limits a LimitRange has set.
+// LimitAnnotation names the requests and limits that a LimitRange has set.
 const LimitAnnotation = "kubernetes.io/limit-ranger"
 
 // Mutates implements [resource.Mutator].

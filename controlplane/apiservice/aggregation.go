@@ -31,7 +31,7 @@ type Aggregation struct {
 	mu sync.Mutex // never held while the store is read
 	// at is the newest state of the store that was told.
 	at storage.Revision
-	// others tells that some version is served elsewhere.
+	// others reports that some version is served elsewhere.
 	others bool
 }
 

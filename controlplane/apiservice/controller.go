@@ -98,7 +98,7 @@ func (c *Controller) see(rec *storage.Record) {
 	c.due.Add(rec.Key)
 }
 
-// settled tells of most services, without decoding them, that they call for
+// settled reports of most services, without decoding them, that they call for
 // nothing.
 func settled(rec *storage.Record) bool {
 	return bytes.Contains(rec.Value, []byte(`"reason":"`+localReason+`","message":"`+localMessage+`"`)) &&

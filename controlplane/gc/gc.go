@@ -197,7 +197,7 @@ type dependent struct {
 	key    storage.Key
 	record *storage.Record
 	object *step.Object
-	// blocks tells that the owner has to wait for it when it is deleted in the
+	// blocks reports that the owner has to wait for it when it is deleted in the
 	// foreground.
 	blocks bool
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// index knows who refers to whom. It holds something only for objects that have
+// index knows which object refers to which. It holds something only for objects that have
 // owners, so that its size is that of the ownership graph and not of the store.
 type index struct {
 	// dependents of an owner, whether it exists or not.

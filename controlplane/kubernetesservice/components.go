@@ -18,7 +18,7 @@ import (
 )
 
 // Components are the parts of a control plane, by the names that they have in a
-// cluster: an error says why one does not run, or is not well.
+// cluster: an error says why one does not run, or is not healthy.
 type Components struct {
 	ControllerManager, Scheduler error
 	// Store tells how the store is, which stands for etcd.

@@ -45,7 +45,7 @@ type Emptier struct {
 
 // termination is what is known about one namespace that is being deleted.
 type termination struct {
-	// due tells that it has to be looked at in the next step.
+	// due reports that it has to be looked at in the next step.
 	due bool
 	// failures holds the last error per resource whose objects could not be
 	// deleted.

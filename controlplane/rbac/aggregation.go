@@ -28,7 +28,7 @@ const (
 // and never the roles of a fresh cluster, which are right as they are.
 type Aggregator struct {
 	roles map[storage.Key]*gathered
-	// changed tells that the roles may select other rules than they did.
+	// changed reports that the roles may select other rules than they did.
 	changed bool
 }
 

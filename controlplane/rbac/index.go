@@ -183,7 +183,7 @@ func (ix *index) role(view storage.View, ref rbacv1.RoleRef, namespace string, o
 	return r
 }
 
-// absentError tells that a binding refers to a role that there is not.
+// absentError reports that a binding refers to a role that there is not.
 type absentError struct {
 	resource string // in the singular
 	name     string

@@ -32,7 +32,7 @@ func (t *Tokens) Part(d part.Deps, keySet func() string) part.Part {
 	}
 }
 
-// Plugin returns the admission plugin ServiceAccount. kept tells that a controller makes
+// Plugin returns the admission plugin ServiceAccount. kept reports that a controller makes
 // the ServiceAccount "default" of new namespaces.
 func Plugin(d part.Deps, kept bool) part.Part {
 	a := Admission{Store: d.Store, Suffix: d.Entropy.Suffix, Cache: &AccountCache{}}

@@ -16,7 +16,7 @@ type secretRef struct {
 	// why begins the sentence by which the place is refused; empty for places
 	// that accounts do not restrict.
 	why string
-	// pull tells that images are pulled with it.
+	// pull reports that images are pulled with it.
 	pull bool
 }
 

@@ -32,7 +32,7 @@ const legacyIssuer = "kubernetes/serviceaccount"
 // leeway is how long what a token depends on may have been marked as deleted.
 const leeway = time.Minute
 
-// Names of users and of what is told about them.
+// Names of users and of their extra attributes.
 const (
 	UserPrefix = "system:serviceaccount:"
 	AllGroup   = "system:serviceaccounts"

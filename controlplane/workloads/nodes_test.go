@@ -208,7 +208,7 @@ func TestNodeEvictionsStopWhileNoNodeIsReady(t *testing.T) {
 	})
 }
 
-// TestNodeEvictionsAreRateLimited: of a zone one every ten seconds, none while most are not well.
+// TestNodeEvictionsAreRateLimited: of a zone one every ten seconds, none while most are not ready.
 func TestNodeEvictionsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 )
 
-// tellStarts tells of the containers that have been started since a status of
+// tellStarts records Events of the containers that have been started since a status of
 // theirs, and of those that are down until they are started again.
 func (t *visit) tellStarts(pod *corev1.Pod, before []corev1.ContainerStatus, crashing bool) {
 	note := cluster.Note{User: kubelet(pod.Spec.NodeName), About: podKey(pod), UID: pod.UID}
@@ -51,7 +51,7 @@ func (t *visit) tellStarts(pod *corev1.Pod, before []corev1.ContainerStatus, cra
 	}
 }
 
-// tellStops tells of the containers of a Pod that is ended, as they were.
+// tellStops records Events of the containers of a Pod that is ended, as they were.
 func (t *visit) tellStops(pod *corev1.Pod, before []corev1.ContainerStatus) {
 	for i := range before {
 		s := &before[i]

@@ -131,7 +131,7 @@ func (l life) conditions(pod *corev1.Pod, s *corev1.PodStatus) {
 	set(corev1.PodScheduled, true, "", "")
 }
 
-// openGates tells which readiness gates of a Pod are not passed.
+// openGates returns which readiness gates of a Pod are not passed.
 func openGates(pod *corev1.Pod) string {
 	var out []string
 	for _, gate := range pod.Spec.ReadinessGates {

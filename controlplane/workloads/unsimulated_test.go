@@ -104,7 +104,7 @@ func TestNodesWithoutHeartbeatBecomeUnknown(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			renew()
 		}
-		equal(t, "of one that is heard of", "Ready=True  |", health("n1"))
+		equal(t, "of one that reports", "Ready=True  |", health("n1"))
 		equal(t, "of one that never was", never+"NodeStatusNeverUpdated | unreachable:NoExecute unreachable:NoSchedule", health("n2"))
 		time.Sleep(50 * time.Second)
 		equal(t, "50 s after the last word", "Ready=True  |", health("n1"))

@@ -124,7 +124,7 @@ func (t *visit) hasAttributes(class string) bool {
 	return t.View.Get(storage.Key{Bucket: cluster.AttributesClasses, Name: class}) != nil
 }
 
-// warn tells of a claim that it cannot be bound, once for each reason.
+// warn records an Event that a claim cannot be bound, once for each reason.
 func (t *visit) warn(key storage.Key, c *corev1.PersistentVolumeClaim, reason, message string) {
 	if t.controller.warned[c.UID] == message {
 		return

@@ -14,7 +14,7 @@
 // What it does as a cluster does: names, labels, owners, the order of a rollout,
 // revisions, the counts and conditions of every status, adoption of Pods,
 // minReadySeconds, progress and Job deadlines, graceful deletion, claims of
-// StatefulSets, where the Pods of a Service are. What is told of Services is
+// StatefulSets, where the Pods of a Service are. What is written for Services is
 // written once Pods and their owners have nothing to do, and so are the Events of
 // all of them.
 //
@@ -112,15 +112,15 @@ type Controller struct {
 	noNode   bool
 	// balancers is the range of their addresses.
 	balancers netip.Prefix
-	// begun tells when Pods were started, to the nanosecond.
+	// begun is when Pods were started, to the nanosecond.
 	begun map[types.UID]time.Time
-	// warned holds why claims are not bound, as was told.
+	// warned holds why claims are not bound, as the last Event says.
 	warned   map[types.UID]string
 	services *services.Controllers
 	nodes    *nodes.Controllers
 	// deferred counts the steps in a row that have left something for later.
 	deferred int
-	// refused tells that a request of the last step was: the next steps may be
+	// refused reports that a request of the last step was: the next steps may be
 	// long in coming.
 	refused bool
 	// waking is which Pods without a node may find one now.
@@ -379,7 +379,7 @@ type visit struct {
 	rooms *rooms
 }
 
-// look has one object looked at by whom it concerns.
+// look passes one object to its controller.
 func (t *visit) look(key storage.Key) {
 	if key == nodes.Ended() {
 		t.controller.nodes.Sweep(t.Turn)

@@ -50,7 +50,7 @@ type view struct {
 	pods    map[string]podState // by member
 	answers map[string]Status   // of the members that answer
 	members []Member            // as etcd lists them; nil without a quorum
-	// founded tells that the cluster has worked before, with so many voters.
+	// founded reports that the cluster has worked before, with so many voters.
 	founded bool
 	voters  int
 }

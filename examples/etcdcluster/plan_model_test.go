@@ -22,7 +22,7 @@ type model struct {
 	founded bool
 }
 
-// serves tells that a member's process takes part.
+// serves reports that a member's process takes part.
 func (m *model) serves(name string) bool { return m.members[name].Started && m.pods[name] == alive }
 
 func (m *model) voters() (all, serving int) {
@@ -38,7 +38,7 @@ func (m *model) voters() (all, serving int) {
 	return all, serving
 }
 
-// quorate tells that the voters can agree.
+// quorate reports that the voters can agree.
 func (m *model) quorate() bool {
 	all, serving := m.voters()
 	return all > 0 && serving >= quorum(all)

@@ -43,7 +43,7 @@ type Options struct {
 	// exist any more. It never runs twice at once for one Pod. An error, or a
 	// panic, is tried again up to five times.
 	Sync func(ctx context.Context, key client.ObjectKey, pod *corev1.Pod) error
-	// Dropped is told of a Pod that was given up, and why; nil tells the log.
+	// Dropped is called with a Pod that was given up, and why; nil logs it.
 	Dropped func(key client.ObjectKey, err error)
 	// Log takes what happens; nil means slog.Default().
 	Log *slog.Logger

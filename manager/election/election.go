@@ -29,7 +29,7 @@ type Timing struct {
 	Retry time.Duration
 }
 
-// ErrTiming tells that the durations of an election contradict each other.
+// ErrTiming reports that the durations of an election contradict each other.
 var ErrTiming = errors.New("election: want 0 < Retry < Renew < Lease, and a Lease of whole seconds")
 
 // WithDefaults fills in what is zero and checks the rest.
@@ -153,7 +153,7 @@ func (c *Candidate) Observe(now time.Time, found *Record) *Record {
 	}
 }
 
-// Wrote tells that the record from Observe was accepted. attempted is the time
+// Wrote reports that the record from Observe was accepted. attempted is the time
 // given to that Observe: the deadline counts from before the write was sent,
 // because others may count from the moment it arrived.
 func (c *Candidate) Wrote(attempted time.Time, record Record) {

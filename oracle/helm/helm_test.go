@@ -111,7 +111,7 @@ func (c *cluster) must(args ...string) string {
 	return out
 }
 
-// revision is what helm tells of one.
+// revision is a release as helm history shows it.
 type revision struct {
 	Revision    int    `json:"revision"`
 	Status      string `json:"status"`

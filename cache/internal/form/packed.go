@@ -48,7 +48,7 @@ type packed struct {
 	packing *Packing
 	labels  []string // keys and values in turn; a map takes three times as much
 	data    []byte
-	// fresh is the object itself while handlers are told of it.
+	// fresh is the object itself while handlers are called with it.
 	fresh atomic.Pointer[client.Object]
 }
 
@@ -114,7 +114,7 @@ func (k *Packing) PackAll(batch []store.Delta) {
 	}
 }
 
-// Settle lets go of the objects themselves, once handlers have been told.
+// Settle lets go of the objects themselves, once handlers have been called.
 func Settle(batch []store.Delta) {
 	for i := range batch {
 		if p, ok := batch[i].Object.(*packed); ok {

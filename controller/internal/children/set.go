@@ -294,7 +294,7 @@ func (s *Set) settled(ref Ref, live client.Object, body map[string]any, m mark) 
 	return m.deviation == 0 || m.deviation == last.deviation || s.Memory.knows(ref, answer{live.GetUID(), m}), nil
 }
 
-// foreign tells that another object controls the child.
+// foreign reports that another object controls the child.
 func (s *Set) foreign(live client.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(live)
 	return ref != nil && ref.UID != s.Owner.GetUID()
@@ -329,7 +329,7 @@ func (s *Set) delete(ref Ref) (gone bool, err error) {
 	return false, client.IgnoreNotFound(err)
 }
 
-// owns tells that the owner is written on the child.
+// owns reports that the owner is written on the child.
 func (s *Set) owns(live client.Object) bool {
 	uid := s.Owner.GetUID()
 	if ref := metav1.GetControllerOfNoCopy(live); ref != nil {

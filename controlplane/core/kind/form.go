@@ -22,7 +22,7 @@ type form struct {
 	inner  *form       // of what a pointer, list or map holds
 	amounts,
 	bytes bool // a map of amounts of resources; of bytes
-	// shown tells that a list or map is in the JSON also when it is empty.
+	// shown reports that a list or map is in the JSON also when it is empty.
 	shown bool
 }
 

@@ -106,13 +106,13 @@ type Of[T any, P Object[T]] struct {
 // does for all. Where kinds differ, it is in how often a refusal names a mistake. The zero
 // value is the usual: updates are checked as updates, finalizers have a domain.
 type Metadata struct {
-	// Again tells that updates are checked as creations, too; StatusAgain, those of the
+	// Again reports that updates are checked as creations, too; StatusAgain, those of the
 	// status.
 	Again, StatusAgain bool
-	// Unchecked tells that nothing is checked; StatusUnchecked, with updates of the
+	// Unchecked reports that nothing is checked; StatusUnchecked, with updates of the
 	// status.
 	Unchecked, StatusUnchecked bool
-	// StatusKept tells that writes of the status leave labels, annotations, finalizers,
+	// StatusKept reports that writes of the status leave labels, annotations, finalizers,
 	// owners and the time of deletion as they are.
 	StatusKept bool
 	// AnyFinalizer admits finalizers without a domain which are not those of Kubernetes.

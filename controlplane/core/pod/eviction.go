@@ -193,7 +193,7 @@ func asAsked(p *corev1.Pod, only *metav1.Preconditions) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, p.Name, err)
 }
 
-// retryAfter is when those who evict are told to come back where that is known,
+// retryAfter is when the caller is asked to evict again where that is known,
 // in seconds.
 const retryAfter = 10
 

@@ -36,7 +36,7 @@ type Cleaner struct {
 // leaving is what is known about one definition that is being deleted.
 type leaving struct {
 	bucket string
-	// due tells that it has to be looked at in the next step.
+	// due reports that it has to be looked at in the next step.
 	due bool
 	// failure is why its objects could not be deleted.
 	failure string

@@ -46,7 +46,7 @@ func LifeOf(rec *storage.Record) *Object {
 	return out
 }
 
-// Bare tells of a stored object that it has no owners and no finalizers and is not
+// Bare reports whether a stored object has no owners and no finalizers and is not
 // being deleted, and returns its uid. It decodes nothing.
 func Bare(rec *storage.Record) (uid []byte, bare bool) {
 	m := metadataOf(rec)

@@ -29,7 +29,7 @@ type member struct {
 	// sending is what its last step asked for, until all of it is reported; nil:
 	// nothing. The controller is not stepped meanwhile, but observes.
 	sending *delivery
-	// failed tells that a request of its last step failed. The next step waits for
+	// failed reports that a request of its last step failed. The next step waits for
 	// delay, until again, or for anything to be written.
 	failed bool
 	delay  time.Duration
@@ -223,7 +223,7 @@ func (r *Runner) Idle(ctx context.Context, at storage.Revision) error {
 }
 
 // untilWake returns how long until a controller is to be stepped although nothing
-// was written, 0 if none is; due tells that the time has come.
+// was written, 0 if none is; due reports that the time has come.
 func (r *Runner) untilWake() (limit time.Duration, due bool) {
 	for _, m := range r.controllers {
 		at := m.wakes()

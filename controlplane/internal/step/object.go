@@ -26,7 +26,7 @@ type Object struct {
 	UID        types.UID
 	Owners     []metav1.OwnerReference
 	Finalizers []string
-	// Deleting tells that the object has a deletion timestamp.
+	// Deleting reports that the object has a deletion timestamp.
 	Deleting bool
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Sender carries one request out. An error tells that it was not, or was not
+// Sender carries one request out. An error reports that it was not, or was not
 // fully, successful. It is safe for concurrent use, and returns when ctx ends.
 type Sender func(ctx context.Context, r Request) error
 

@@ -22,7 +22,7 @@ type seed struct {
 	gvk    string
 	target string
 	body   map[string]any
-	// exists tells that both servers have it, under its name.
+	// exists reports that both servers have it, under its name.
 	exists bool
 }
 

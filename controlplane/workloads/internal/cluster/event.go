@@ -22,21 +22,21 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Note is what an Event is to tell.
+// Note is an Event to be recorded.
 type Note struct {
-	// User is who tells it, As how it calls itself; empty: by its name.
+	// User records it, under the name As as the reporting controller; empty: its own name.
 	User, As string
-	// About is the object that it is about.
+	// About is the object that the Event regards.
 	About storage.Key
 	UID   types.UID
 	// Field of the object, such as "spec.containers{main}", or empty.
 	Field string
-	// Warning tells that not all is well.
+	// Warning is the type of the Event, in place of Normal.
 	Warning bool
 	Reason  string
 	Message string
-	// Failed tells that the note is about the failure of a request, whose message
-	// goes behind that of the note.
+	// Failed is set if the note reports the failure of a request, whose message is
+	// appended to that of the note.
 	Failed bool
 }
 
@@ -44,7 +44,7 @@ type Note struct {
 // their failure.
 const Telling = "event"
 
-// eventLog holds what is yet to be told, and what has been.
+// eventLog holds the notes that are not recorded yet, and those that were.
 type eventLog struct {
 	// attached are notes about the requests of the last turn, by their position;
 	// reported counts those of them whose outcome is known.
@@ -72,11 +72,11 @@ type told struct {
 	count int
 }
 
-// mostTold is how many Events are remembered, to count what happens again.
+// mostTold is how many Events are remembered, to count repetitions.
 const mostTold = 4096
 
-// Tell has a note told once the request that was asked for last has succeeded, or
-// failed if the note is about that.
+// Tell records a note once the last request has succeeded, or failed if the note is about
+// its failure.
 func (t *Turn) Tell(n Note) {
 	at := len(t.Requests) - 1
 	if t.futile {
@@ -85,7 +85,7 @@ func (t *Turn) Tell(n Note) {
 	t.eventLog.attached[at] = append(t.eventLog.attached[at], n)
 }
 
-// Withdraw takes back a request of this turn.
+// Withdraw removes a request of this turn.
 func (t *Turn) Withdraw(i int) {
 	t.Requests = slices.Delete(t.Requests, i, i+1)
 	for at := i; at <= len(t.Requests); at++ {
@@ -96,13 +96,13 @@ func (t *Turn) Withdraw(i int) {
 	}
 }
 
-// Note notes what has happened otherwise than by a request.
+// Note records a note that follows from no request.
 func (m *Memory) Note(n Note, at time.Time) {
 	m.eventLog.waiting = append(m.eventLog.waiting, entry{n, at})
 }
 
-// Reported takes in the outcome of the next request of the last turn: failure is
-// empty for success. A failure that is not the first of its kind is not told.
+// Reported observes the outcome of the next request of the last turn: failure is empty for
+// success. Only the first failure of its kind is recorded.
 func (m *Memory) Reported(failure string, first bool, at time.Time) {
 	for _, n := range m.eventLog.attached[m.eventLog.reported] {
 		switch {
@@ -116,11 +116,10 @@ func (m *Memory) Reported(failure string, first bool, at time.Time) {
 	m.eventLog.reported++
 }
 
-// Untold reports whether notes wait.
+// Untold reports whether notes are not recorded yet.
 func (m *Memory) Untold() bool { return len(m.eventLog.waiting) > 0 }
 
-// Record asks for the Events of the notes that wait. Those that say again what was
-// said before are counted.
+// Record requests the Events of the notes that wait. Repetitions are counted in one Event.
 func (t *Turn) Record() {
 	for _, e := range t.eventLog.waiting {
 		namespace, _ := step.SplitName(e.About.Name)
@@ -273,14 +272,14 @@ func (m *Memory) NoteCreation(p *Object) {
 	m.Note(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulCreate", Message: "Created pod: " + name}, p.CreatedAt)
 }
 
-// TellDeletion tells of a Pod that an owner of a kind whose Pods have no names of
+// TellDeletion records the deletion of a Pod that an owner of a kind whose Pods have no names of
 // their own deletes.
 func (t *Turn) TellDeletion(user string, owner *Object, p *Object) {
 	_, name := step.SplitName(p.Key.Name)
 	t.Tell(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulDelete", Message: "Deleted pod: " + name})
 }
 
-// TellFailure tells of a Pod that cannot be created.
+// TellFailure records that a Pod cannot be created.
 func (t *Turn) TellFailure(user string, owner *Object) {
 	t.Tell(Note{User: user, About: owner.Key, UID: owner.UID, Warning: true, Reason: "FailedCreate", Message: "Error creating: ", Failed: true})
 }

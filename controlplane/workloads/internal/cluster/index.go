@@ -105,8 +105,8 @@ func bucketOf(ref *metav1.OwnerReference) string {
 	return ""
 }
 
-// Index knows every followed object by what others need to know of it, and who
-// controls whom.
+// Index holds what the controllers read of every followed object, and which object
+// controls which.
 type Index struct {
 	Objects map[storage.Key]*Object
 	// Children of a controller, by its uid.

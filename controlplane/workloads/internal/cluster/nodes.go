@@ -86,10 +86,10 @@ func (x *Index) On(node string) []storage.Key { return x.on[node].Sorted() }
 // Unbound yields the Pods that are on no node, in no order.
 func (x *Index) Unbound() iter.Seq[storage.Key] { return maps.Keys(x.on[""]) }
 
-// CountOn tells how many Pods a node has.
+// CountOn returns how many Pods a node has.
 func (x *Index) CountOn(node string) int { return len(x.on[node]) }
 
-// CountEnded tells how many Pods have ended and are not being deleted.
+// CountEnded returns how many Pods have terminated and are not being deleted.
 func (x *Index) CountEnded() int { return len(x.ended) }
 
 // Ended returns the Pods that have ended and are not being deleted: first those that their

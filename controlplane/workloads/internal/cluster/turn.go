@@ -19,8 +19,8 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Turn is what is known of the cluster in one step of the controllers, and what
-// they ask for in it.
+// Turn is the state of the cluster in one step of the controllers, and the requests of the
+// step.
 type Turn struct {
 	*Memory
 	View     storage.View
@@ -28,15 +28,15 @@ type Turn struct {
 	Requests []step.Request
 	// Written holds the objects that the requests change.
 	Written step.KeySet
-	// futile tells that the last request was not asked for, as it would be refused.
+	// futile is set if the last request was left out, as it would be refused.
 	futile bool
 }
 
-// Memory is what controllers know between their steps.
+// Memory is what controllers keep between their steps.
 type Memory struct {
 	Index *Index
-	// Due holds what has to be looked at in the next step, timers what has to be
-	// looked at when time has passed.
+	// Due holds the objects that the next step looks at, Timers those that a step looks at
+	// once their time has come.
 	Due    step.KeySet
 	Timers step.Alarms
 	// Failures holds why objects could not be created for an owner.
@@ -44,7 +44,7 @@ type Memory struct {
 	eventLog eventLog
 }
 
-// NewMemory returns the memory of one who has seen nothing.
+// NewMemory returns a memory without objects.
 func NewMemory() *Memory {
 	return &Memory{
 		Index: newIndex(), Due: step.KeySet{}, Timers: step.Alarms{}, Failures: map[storage.Key]string{},
@@ -58,16 +58,16 @@ func (m *Memory) Begin(view storage.View, now time.Time) *Turn {
 	return &Turn{Memory: m, View: view, Now: now, Written: step.KeySet{}}
 }
 
-// patience is the least time between looks at an object that nothing changes.
+// patience is the least time between two looks at an unchanged object.
 const patience = 100 * time.Millisecond
 
-// Later has an object looked at when a time has come.
+// Later makes an object due at a time.
 func (t *Turn) Later(key storage.Key, at time.Time) {
 	if at.IsZero() {
 		return
 	}
 	if !at.After(t.Now) {
-		at = t.Now.Add(patience) // it was looked at just now
+		at = t.Now.Add(patience) // this step looks at it
 	}
 	if set, ok := t.Timers[key]; !ok || at.Before(set) {
 		t.Timers[key] = at
@@ -87,7 +87,7 @@ func Stored[T any](t *Turn, key storage.Key) *T {
 	return obj
 }
 
-// ResourceOf returns how the objects of a bucket are called.
+// ResourceOf returns the resource of a bucket.
 func ResourceOf(bucket string) step.Resource {
 	r := step.Resource{Bucket: bucket, Version: "v1", Plural: bucket, Namespaced: true}
 	switch bucket {
@@ -108,7 +108,7 @@ func ResourceOf(bucket string) step.Resource {
 // Creation is the detail of requests that create something for their subject.
 const Creation = "create"
 
-// Send asks for a request.
+// Send adds a request.
 func (t *Turn) Send(r step.Request) {
 	t.Requests, t.futile = append(t.Requests, r), false
 }
@@ -120,7 +120,7 @@ func (t *Turn) Create(user string, owner storage.Key, bucket string, obj step.Ty
 	if r.Namespaced {
 		if namespace, _ = step.SplitName(owner.Name); t.terminating(namespace) {
 			t.futile = true
-			return // nothing can be made in it any more
+			return // no object can be created in it any more
 		}
 	}
 	t.Send(step.Request{

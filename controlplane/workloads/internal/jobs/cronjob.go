@@ -29,7 +29,7 @@ type schedule struct {
 	key  storage.Key
 	c    *batchv1.CronJob
 	jobs []*batchv1.Job
-	// completed tells of Jobs that are no longer active, and missing of those that are
+	// completed records Events of Jobs that are no longer active, and missing of those that are
 	// no longer there.
 	completed, missing []string
 }
@@ -199,7 +199,7 @@ func (s *schedule) start() {
 	s.tell("SuccessfulCreate", "Created job "+name)
 }
 
-// mostMissed is how many starts can be missed before that is told.
+// mostMissed is how many starts can be missed before an Event reports it.
 const mostMissed = 100
 
 // lastDue is the latest time at which a Job should have been started since the

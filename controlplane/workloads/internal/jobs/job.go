@@ -98,7 +98,7 @@ func Job(common *cluster.Turn, key storage.Key) {
 	}
 }
 
-// tell tells of what has become of the Job since a status.
+// tell records Events of what has changed since a status.
 func (r *run) tell(before *batchv1.JobStatus) {
 	note := cluster.Note{User: jobController, About: r.key, UID: r.j.UID}
 	was := func(kind batchv1.JobConditionType) corev1.ConditionStatus {

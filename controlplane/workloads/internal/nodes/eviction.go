@@ -14,12 +14,12 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads/internal/scheduler"
 )
 
-// evictor is how the controller that evicts Pods calls itself.
+// evictor is the name of the taint eviction controller in Events.
 const evictor = "taint-eviction-controller"
 
 // Evict deletes a Pod once it does not tolerate the taints of its node any more, and reports
-// whether it does so now. A time that has begun to run is not changed by other taints; it
-// ends when the node has none.
+// whether it does so now. Other taints do not change a time that has begun to run; it is
+// cancelled when the node has none.
 func (c *Controllers) Evict(t *cluster.Turn, p *cluster.Object) bool {
 	var taints []corev1.Taint
 	if node := t.Index.Node(p.Node); node != nil {
@@ -57,7 +57,7 @@ func (c *Controllers) Evict(t *cluster.Turn, p *cluster.Object) bool {
 	return true
 }
 
-// spare takes back that a Pod is to be evicted.
+// spare cancels the eviction of a Pod.
 func (c *Controllers) spare(t *cluster.Turn, p *cluster.Object) {
 	if _, begun := c.evictions[p.UID]; !begun {
 		return
@@ -68,8 +68,8 @@ func (c *Controllers) spare(t *cluster.Turn, p *cluster.Object) {
 	}, t.Now)
 }
 
-// patience is for how long tolerations bear taints: the shortest of the first that is for
-// each; bounded is false if that is for ever.
+// patience is how long tolerations tolerate taints: the shortest time of the first
+// toleration of each taint. bounded is false if that is for ever.
 func patience(tolerations []corev1.Toleration, taints []corev1.Taint) (left time.Duration, bounded bool) {
 	for i := range taints {
 		toleration := scheduler.Toleration(tolerations, &taints[i])
@@ -86,7 +86,7 @@ func patience(tolerations []corev1.Toleration, taints []corev1.Taint) (left time
 	return left, bounded
 }
 
-// disrupted is the condition of a Pod that is deleted for the good of others.
+// disrupted is the condition DisruptionTarget of a Pod that a controller deletes.
 func disrupted(t *cluster.Turn, pod *corev1.Pod, reason, message string) corev1.PodCondition {
 	return corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
@@ -94,8 +94,8 @@ func disrupted(t *cluster.Turn, pod *corev1.Pod, reason, message string) corev1.
 	}
 }
 
-// patchStatus merges something into the status of a Pod, which is all that the controllers of
-// nodes may do to one but delete it.
+// patchStatus merges a document into the status of a Pod. The roles of these controllers
+// allow that and deletion alone.
 func patchStatus(t *cluster.Turn, user string, p *cluster.Object, status map[string]any) {
 	t.Patch(user, p.Key, p.Key, map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": status})
 	last := &t.Requests[len(t.Requests)-1]

@@ -84,7 +84,7 @@ func TestEvictionIsCancelledWithTheTaint(t *testing.T) {
 	f.Now = f.Now.Add(20 * time.Second)
 	f.node(t, "node1", "True", "")
 	if got := f.evict(t, pod); got != "" || !f.Memory.Untold() {
-		t.Errorf("without the taint requests are %q; an Event tells that the deletion is cancelled: %v", got, f.Memory.Untold())
+		t.Errorf("without the taint requests are %q; an Event reports the cancelled deletion: %v", got, f.Memory.Untold())
 	}
 	f.node(t, "node1", "True", noExec)
 	f.evict(t, pod)

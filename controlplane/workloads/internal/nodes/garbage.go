@@ -17,18 +17,18 @@ import (
 
 const (
 	garbageCollector = step.KubeSystem + "pod-garbage-collector"
-	// quarantine is for how long a node that is not there may still come.
+	// quarantine is how long Pods stay whose node does not exist: it may be created yet.
 	quarantine = 40 * time.Second
-	// mostEnded is how many Pods that have ended are kept, sweep how often others are looked for.
+	// mostEnded is how many terminated Pods are kept, sweep how often the others are deleted.
 	mostEnded = 12500
 	sweep     = 20 * time.Second
 )
 
-// Ended is looked at when there may be too many Pods that have ended.
+// Ended is the key that is due when there may be too many terminated Pods.
 func Ended() storage.Key { return storage.Key{Bucket: cluster.Pods} }
 
-// Collect ends and deletes a Pod that no kubelet will: its node is gone, or out of service,
-// or it never had one. It reports whether the Pod is such a one.
+// Collect deletes a Pod that no kubelet will delete: its node is gone or out of service, or
+// it never had one. It reports whether the Pod is such a Pod.
 func (c *Controllers) Collect(t *cluster.Turn, p *cluster.Object) bool {
 	node := t.Index.Node(p.Node)
 	switch {
@@ -56,8 +56,8 @@ func (c *Controllers) Collect(t *cluster.Turn, p *cluster.Object) bool {
 	return true
 }
 
-// remove says of a Pod that has not ended that it has failed, and why unless that is empty,
-// and deletes it at once.
+// remove deletes a Pod at once. It sets the phase of one that has not terminated to Failed
+// before, with why as a condition unless that is empty.
 func remove(t *cluster.Turn, p *cluster.Object, why string) {
 	pod := cluster.Stored[corev1.Pod](t, p.Key)
 	if pod == nil || p.Ended() && p.Deleting && p.Grace == 0 { // it waits for its finalizers
@@ -74,7 +74,7 @@ func remove(t *cluster.Turn, p *cluster.Object, why string) {
 	t.Delete(garbageCollector, p.Key, p, metav1.DeleteOptions{GracePeriodSeconds: &now})
 }
 
-// Forget takes in that a Pod is gone.
+// Forget observes the deletion of a Pod.
 func (c *Controllers) Forget(m *cluster.Memory, p *cluster.Object) {
 	delete(c.evictions, p.UID)
 	if m.Index.CountOn(p.Node) == 0 {
@@ -82,7 +82,7 @@ func (c *Controllers) Forget(m *cluster.Memory, p *cluster.Object) {
 	}
 }
 
-// Sweep deletes Pods that have ended when there are too many of them, the oldest first.
+// Sweep deletes terminated Pods when there are too many of them, the oldest first.
 func (c *Controllers) Sweep(t *cluster.Turn) {
 	many := t.Index.CountEnded() - mostEnded
 	if many <= 0 {
@@ -98,5 +98,5 @@ func (c *Controllers) Sweep(t *cluster.Turn) {
 	}
 }
 
-// TooMany reports whether Pods that have ended are to be looked for.
+// TooMany reports whether there are more terminated Pods than are kept.
 func TooMany(m *cluster.Memory) bool { return m.Index.CountEnded() > mostEnded }

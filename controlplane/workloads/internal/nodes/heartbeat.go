@@ -13,14 +13,14 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 )
 
-// Nodes that are not heard of for so long are in an unknown condition; those that never said
-// how they are, when they are so old.
+// The conditions of a node are set to Unknown when it has not reported for silence, or not
+// at all since it was created startup ago.
 const (
 	silence = 50 * time.Second
 	startup = time.Minute
 )
 
-// beat is what was last heard of a node, and when.
+// beat is the last report of a node, and when it was observed.
 type beat struct {
 	health           corev1.ConditionStatus
 	reported, leased time.Time
@@ -46,7 +46,7 @@ func (c *Controllers) silent(t *cluster.Turn, node *cluster.Object) bool {
 	case !known, (now.health == "") != (last.health == ""), !now.reported.Equal(last.reported):
 		now.at = t.Now
 	case now.leased.After(last.leased):
-		// This is looked at when the time may be over only, so the Lease tells since when.
+		// The node is looked at only when the time may be over: the Lease has the exact time.
 		now.at = t.Now
 		if now.leased.After(last.at) && now.leased.Before(t.Now) {
 			now.at = now.leased
@@ -65,8 +65,7 @@ func (c *Controllers) silent(t *cluster.Turn, node *cluster.Object) bool {
 	return giveUpHearing(t, node)
 }
 
-// giveUpHearing says that the conditions of a node are not known, if there are any of which that
-// is not said yet.
+// giveUpHearing sets the conditions of a node to Unknown, unless they are.
 func giveUpHearing(t *cluster.Turn, node *cluster.Object) bool {
 	if node.Health == corev1.ConditionUnknown {
 		return false

@@ -22,38 +22,39 @@ import (
 // lifecycleController taints nodes and evicts Pods.
 const lifecycleController = step.KubeSystem + "node-controller"
 
-// Nodes of one zone are given up one after the other, and not at all while most of a small
-// cluster is not well: then it may be the control plane that is cut off.
+// Pods are evicted from the failed nodes of one zone node by node, and not at all while most
+// nodes of a small zone fail: then the control plane itself may be disconnected.
 const (
 	pace      = 10 * time.Second
 	slowPace  = 100 * time.Second
-	manyNodes = 50 // more than these are given up slowly also then
-	fewIll    = 2  // so many that are not well say nothing of the others
+	manyNodes = 50 // in larger zones evictions go on at slowPace
+	fewIll    = 2  // with so many failed nodes, or fewer, evictions go on at pace
 	mostIll   = 0.55
 )
 
 // Controllers are those of node lifecycle, taint eviction and Pod garbage.
 type Controllers struct {
-	// evictions are when Pods are evicted that tolerate the taints of their nodes for a while.
+	// evictions hold when Pods are evicted that tolerate the taints of their nodes for a time.
 	evictions map[types.UID]time.Time
-	// missing is since when nodes of Pods are not there.
+	// missing is since when the nodes of Pods do not exist.
 	missing map[string]time.Time
-	// given is when a node of a zone was last given up; waiting are those that were not.
+	// given is when a node of a zone last got a taint with the effect NoExecute; waiting are
+	// the nodes that may not get one yet.
 	given   map[string]time.Time
 	waiting step.KeySet
-	// zones count the nodes of each, as of the last survey; changed tells that they are not
-	// the same any more, lost that no node was well.
+	// zones count the nodes of each, as of the last survey. changed is set if they are out of
+	// date, lost if no node was ready.
 	zones         map[string]census
 	changed, lost bool
-	// takenBack is that these nodes were given up.
+	// takenBack are nodes whose taints with the effect NoExecute are to be removed.
 	takenBack step.KeySet
-	// beats are when nodes of others were last heard of.
+	// beats are the last reports of the nodes that are not simulated.
 	beats map[types.UID]beat
 	// collected is when Pods were last collected because there are too many.
 	collected time.Time
 }
 
-// New returns controllers that have seen nothing.
+// New returns controllers that have observed nothing.
 func New() *Controllers {
 	return &Controllers{
 		evictions: map[types.UID]time.Time{}, missing: map[string]time.Time{}, given: map[string]time.Time{},
@@ -61,11 +62,11 @@ func New() *Controllers {
 	}
 }
 
-// census counts nodes, and those of them that are not well.
+// census counts nodes, and those of them that are not ready.
 type census struct{ all, ill int }
 
-// Survey begins a step: if nodes have come, gone or changed, it finds out how many are well.
-// Once none is, all that were given up are taken back.
+// Survey begins a step: if nodes were created, deleted or changed, it counts how many are
+// ready. Once none is, evictions from all of them are cancelled.
 func (c *Controllers) Survey(m *cluster.Memory) {
 	if !c.changed {
 		return
@@ -98,7 +99,7 @@ func (c *Controllers) Survey(m *cluster.Memory) {
 	clear(c.waiting)
 }
 
-// Look brings the taints of a node up to its conditions.
+// Look updates the taints of a node from its conditions.
 func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 	node := t.Index.Objects[key]
 	if node == nil {
@@ -106,7 +107,7 @@ func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 	}
 	delete(c.missing, key.Name)
 	if c.silent(t, node) {
-		return // what is said of it leads to another look
+		return // the change of its conditions makes it due again
 	}
 	taints := c.unwell(t, node, toSchedule(node))
 	if equal(taints, node.Room.Taints) {
@@ -130,7 +131,7 @@ func equal(a, b []corev1.Taint) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) })
 }
 
-// conditional reports whether a taint that keeps Pods away is one that conditions call for.
+// conditional reports whether a taint with the effect NoSchedule follows from a condition.
 func conditional(taint corev1.Taint) bool {
 	switch taint.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
@@ -140,9 +141,9 @@ func conditional(taint corev1.Taint) bool {
 	return false
 }
 
-// toSchedule returns the taints of a node with those that keep new Pods away as its
-// conditions call for them. A node that has never said whether it is ready keeps the one
-// that new nodes have.
+// toSchedule returns the taints of a node, those with the effect NoSchedule as its
+// conditions require. A node that has never reported the condition Ready keeps the taint of
+// new nodes.
 func toSchedule(node *cluster.Object) []corev1.Taint {
 	keys := slices.Clone(node.Ills)
 	if node.Room.Unschedulable {
@@ -166,8 +167,8 @@ func toSchedule(node *cluster.Object) []corev1.Taint {
 	return out
 }
 
-// unwell returns taints with the one that Pods leave a node for that is not ready, if the
-// node is given up now or has been.
+// unwell returns taints with the one that evicts Pods from a node that is not ready, if the
+// node has it or may get it now.
 func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []corev1.Taint) []corev1.Taint {
 	wants := map[corev1.ConditionStatus]string{
 		corev1.ConditionFalse: corev1.TaintNodeNotReady, corev1.ConditionUnknown: corev1.TaintNodeUnreachable,
@@ -192,8 +193,8 @@ func (c *Controllers) unwell(t *cluster.Turn, node *cluster.Object, taints []cor
 	return append(rest, corev1.Taint{Key: wants, Effect: corev1.TaintEffectNoExecute})
 }
 
-// mayGiveUp reports whether a node may be given up now; if another one of its zone was given
-// up just before, it is looked at again.
+// mayGiveUp reports whether Pods may be evicted from a node now. If another node of its zone
+// got its taint just before, the node becomes due again later.
 func (c *Controllers) mayGiveUp(t *cluster.Turn, node *cluster.Object) bool {
 	zone, wait := node.Zone(), pace
 	counts := c.zones[zone]
@@ -213,8 +214,8 @@ func (c *Controllers) mayGiveUp(t *cluster.Turn, node *cluster.Object) bool {
 	return true
 }
 
-// Changed takes in what has become of a node, nil for none, and makes those due that are
-// looked at in another way because of it.
+// Changed observes a change of a node from one state to another, nil for none, and makes its
+// Pods due.
 func (c *Controllers) Changed(m *cluster.Memory, before, now *cluster.Object, at time.Time) {
 	name := ""
 	switch {

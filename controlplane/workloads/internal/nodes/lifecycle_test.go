@@ -262,7 +262,7 @@ func TestLookEvictsSlowlyFromZonesWhereMostNodesFail(t *testing.T) {
 	}
 	f.taints(t, cluster.NodeOf("failed0"))
 	f.Now = f.Now.Add(100 * time.Second)
-	f.node(t, "failed1", "False", "spec: {}") // it has been heard of since
+	f.node(t, "failed1", "False", "spec: {}") // it has reported since
 	if got := f.taints(t, cluster.NodeOf("failed1")); !strings.Contains(got, "NoExecute") {
 		t.Errorf("100 s later the second has %q, want NoExecute", got)
 	}

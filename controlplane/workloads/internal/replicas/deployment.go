@@ -45,7 +45,7 @@ type rollout struct {
 	old []*appsv1.ReplicaSet
 	// before is the status as it is stored.
 	before appsv1.DeploymentStatus
-	// annotated tells that the revision of the Deployment has changed.
+	// annotated reports that the revision of the Deployment has changed.
 	annotated bool
 	// surge and unavailable are what a rolling update may do.
 	surge, unavailable int32
@@ -310,7 +310,7 @@ func (r *rollout) write(set *appsv1.ReplicaSet) {
 	}
 }
 
-// tell tells of the size of a ReplicaSet.
+// tell records an Event of the size of a ReplicaSet.
 func (r *rollout) tell(message string) {
 	r.Tell(cluster.Note{User: deploymentController, About: r.key, UID: r.d.UID, Reason: "ScalingReplicaSet", Message: message})
 }

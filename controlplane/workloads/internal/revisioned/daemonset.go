@@ -38,9 +38,9 @@ type daemons struct {
 // place is a node, as a DaemonSet sees it.
 type place struct {
 	node string
-	// wanted tells that a Pod should be there, allowed that one may stay.
+	// wanted reports that a Pod should be there, allowed that one may stay.
 	wanted, allowed bool
-	// gone tells that there is no such node.
+	// gone reports that there is no such node.
 	gone bool
 	// pods there, the oldest first: all, and those that neither have ended nor are being deleted.
 	pods, running []*cluster.Object

@@ -272,7 +272,7 @@ func (o *ordered) createClaims(n int) bool {
 	return true
 }
 
-// tell tells of what is done, once it has succeeded or failed.
+// tell records an Event of a request, once it has succeeded or failed.
 func (o *ordered) tell(verb, what, success string) {
 	note := cluster.Note{User: statefulSetController, About: o.key, UID: o.self.UID}
 	note.Reason, note.Message = "Successful"+verb, fmt.Sprintf("%s %s %s", verb, what, success)

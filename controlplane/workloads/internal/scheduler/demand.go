@@ -84,7 +84,7 @@ type Demand struct {
 	Nodes       *NodeSelection
 	Tolerations []corev1.Toleration
 
-	// neverPreempts tells that the Pod must not displace others.
+	// neverPreempts reports that the Pod must not displace others.
 	neverPreempts          bool
 	preferred              []preference
 	affinity, antiAffinity []term

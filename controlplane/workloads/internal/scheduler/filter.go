@@ -37,7 +37,7 @@ type filter struct {
 	spreads       []spread
 	near          map[pair]int
 	far, repelled map[pair]bool
-	// first tells that no Pod is there that it wants to be with, but that it is one itself.
+	// first is set if no Pod matches its affinity but it does itself.
 	first bool
 }
 
@@ -102,7 +102,7 @@ func (f *filter) relate(labelsOf map[string]map[string]string) {
 }
 
 // node returns why a node does not take the Pod. The order is that of kube-scheduler's
-// filters, of which the first one that refuses is told.
+// filters, of which the first one that refuses is reported.
 func (f *filter) node(n *Node) verdict {
 	d := f.pod.Demand
 	if d.Nodes.named && !slices.Contains(d.Nodes.names, n.Name) {
@@ -218,7 +218,7 @@ func (f *filter) failure(verdicts []verdict) string {
 	return available(f.all) + " " + histogram(counts) + " no new claims to deallocate, " + preemption
 }
 
-// unplaced tells that no node is looked at, for one reason that is not theirs. The end is what
+// unplaced reports that no node is looked at, for one reason that is not theirs. The end is what
 // kube-scheduler says of a look for claims that it has not begun.
 func unplaced(all int, why string) string { return available(all) + " " + why + ". not found" }
 

@@ -54,7 +54,7 @@ func (u *Usage) Add(d *Demand, times int) {
 // NodeSelection is which nodes a Pod may go to by their names and labels.
 type NodeSelection struct {
 	labels labels.Selector
-	// required are alternatives; restricted tells that there are some, though nothing may be one.
+	// required are alternatives; restricted reports that there are some, though nothing may be one.
 	required   []nodeTerm
 	restricted bool
 	// names are the only nodes that can be meant, if named.

@@ -54,7 +54,7 @@ type Volumes struct {
 	Unbound string
 	// Nodes are those on which each volume can be used.
 	Nodes []*NodeSelection
-	// InUse tells that another Pod uses one that only one Pod may use.
+	// InUse reports that another Pod uses one that only one Pod may use.
 	InUse bool
 }
 

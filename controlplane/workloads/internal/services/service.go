@@ -61,7 +61,7 @@ func lookAt(t *cluster.Turn, key storage.Key) *look {
 	return &look{Turn: t, key: key, self: t.Index.Objects[key], s: cluster.Stored[corev1.Service](t, key), stored: map[types.UID]*podPorts{}}
 }
 
-// Look brings what is told of a Service up to how its Pods are. It waits for
+// Look updates the slices and the Endpoints of a Service from its Pods. It waits for
 // what this turn does to them.
 func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 	l := lookAt(t, key)
@@ -130,7 +130,7 @@ func (l *look) annotate(annotations map[string]string) map[string]string {
 	return out
 }
 
-// labels are those of the Service, but for what is told by others.
+// labels are those of the Service, but for those that other writers own.
 func (l *look) labels(own map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range l.s.Labels {
