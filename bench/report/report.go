@@ -161,7 +161,7 @@ func verdict(m *Metric) string {
 
 func ratio(m *Metric) float64 {
 	ours, theirs := Median(m.Steer), Median(m.Upstream)
-	if len(m.Steer) == 0 || len(m.Upstream) == 0 || ours == 0 || theirs == 0 {
+	if len(m.Steer) == 0 || len(m.Upstream) == 0 || ours <= 0 || theirs <= 0 { // a difference may be below the noise
 		return 0
 	}
 	if m.Better == "lower" {

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -230,7 +231,9 @@ func use(pids []int) usage {
 			continue
 		}
 		_, rest, _ := strings.Cut(string(stat), ") ")
-		if fields := strings.Fields(rest); len(fields) > 12 {
+		if precise := cpuOfThreads(pid); precise > 0 {
+			sum.cpu += precise
+		} else if fields := strings.Fields(rest); len(fields) > 12 {
 			const tick = 10 * time.Millisecond // USER_HZ is 100 on all Linux ports of Go
 			sum.cpu += time.Duration(atoi(fields[11])+atoi(fields[12])) * tick
 		}
@@ -250,6 +253,21 @@ func use(pids []int) usage {
 				sum.anonymous += float64(atoi(fields[1])) * 1024
 			}
 		}
+	}
+	return sum
+}
+
+// cpuOfThreads sums the CPU time of the threads of a process, which the scheduler counts in
+// nanoseconds; 0 if it does not.
+func cpuOfThreads(pid int) (sum time.Duration) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is valid
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		sum += time.Duration(atoi(first))
 	}
 	return sum
 }

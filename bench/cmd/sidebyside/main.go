@@ -39,7 +39,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, pods, envtest, weight, runtime, generate or scale (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, pods, webhooks, envtest, weight, runtime, generate or scale (default: all)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -73,6 +73,7 @@ func groups() []group {
 	return []group{
 		{"server", prepareServer},
 		{"pods", preparePods},
+		{"webhooks", prepareWebhooks},
 		{"envtest", prepareEnvtest},
 		{"weight", prepareWeight},
 		{"runtime", prepareRuntime},
@@ -188,6 +189,13 @@ func preparePods(ctx context.Context, s settings, dir string, out *report.Report
 	scale := choose(s, server.FullPods, server.QuickPods)
 	s.setRounds(&scale.Rounds)
 	return func(ctx context.Context) error { return server.RunPods(ctx, out, os.Stderr, steer, upstream, scale) }, err
+}
+
+func prepareWebhooks(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	steer, upstream, err := servers(ctx, s, dir, out)
+	scale := choose(s, server.FullWebhooks, server.QuickWebhooks)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error { return server.RunWebhooks(ctx, out, os.Stderr, steer, upstream, scale) }, err
 }
 
 func prepareEnvtest(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
