@@ -56,6 +56,86 @@ func (g *gauges) Update(_ context.Context, _ *resource.Request, change func(reso
 	return obj, err
 }
 
+// passing is a backend that deletes one object.
+type passing struct {
+	gauges
+	gone bool
+}
+
+func (p *passing) Delete(_ context.Context, _ *resource.Request, admit func(resource.Object) error, o *metav1.DeleteOptions) (resource.Object, bool, error) {
+	if err := admit(p.value.DeepCopy()); err != nil {
+		return nil, false, err
+	}
+	p.gone = p.gone || !resource.IsDryRun(o.DryRun)
+	return p.value, true, nil
+}
+
+// guarding refuses the deletion of objects with a size, in one of its passes.
+type guarding struct {
+	validates bool
+	seen      []string
+}
+
+func (a *guarding) Admit(_ context.Context, r *resource.AdmissionRequest) error {
+	a.seen = append(a.seen, fmt.Sprintf("%s %s %v %s %v %v", r.Operation, r.Name, r.Object == nil, r.Old.GetName(), r.DryRun, r.Options.(*metav1.DeleteOptions).PropagationPolicy != nil))
+	if !a.validates {
+		return a.refuse(r)
+	}
+	return nil
+}
+
+func (a *guarding) Validate(_ context.Context, r *resource.AdmissionRequest) error {
+	if a.validates {
+		return a.refuse(r)
+	}
+	return nil
+}
+
+func (*guarding) refuse(r *resource.AdmissionRequest) error {
+	if size, _, _ := unstructured.NestedInt64(r.Old.(*unstructured.Unstructured).Object, "spec", "size"); size > 0 {
+		return apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, errors.New("it has a size"))
+	}
+	return nil
+}
+
+func TestBackendsDeleteWhatAdmissionAllows(t *testing.T) {
+	t.Parallel()
+	for _, validates := range []bool{false, true} {
+		a := &guarding{validates: validates}
+		s, err := apiserver.New(apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{}), Admission: a})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &passing{gauges: gauges{value: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Gauge", "metadata": map[string]any{"name": "g"}, "spec": map[string]any{"size": int64(1)},
+		}}}}
+		err = s.Install(&resource.Resource{
+			Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
+			Backend:  b,
+			Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := s.RoundTripper(admin)
+		const path = "/apis/example.com/v1/gauges/g"
+		if got := send(t, rt, http.MethodDelete, path, ""); got.code != http.StatusForbidden || !strings.Contains(got.body, "it has a size") || b.gone {
+			t.Errorf("a deletion that admission refuses: %d %s, gone: %v", got.code, got.body, b.gone)
+		}
+		unstructured.RemoveNestedField(b.value.Object, "spec", "size")
+		if got := send(t, rt, http.MethodDelete, path+"?dryRun=All&propagationPolicy=Orphan", ""); got.code != http.StatusOK || b.gone {
+			t.Errorf("a dry run: %d %s, gone: %v", got.code, got.body, b.gone)
+		}
+		if got := send(t, rt, http.MethodDelete, path, ""); got.code != http.StatusOK || !b.gone {
+			t.Errorf("a deletion: %d %s, gone: %v", got.code, got.body, b.gone)
+		}
+		want := []string{"DELETE g true g false false", "DELETE g true g true true", "DELETE g true g false false"}
+		if !slices.Equal(a.seen, want) {
+			t.Errorf("admission saw %q", a.seen)
+		}
+	}
+}
+
 // dialled are the options of a connection.
 type dialled struct {
 	metav1.TypeMeta `json:",inline"`

@@ -41,9 +41,10 @@ type (
 		Update(ctx context.Context, r *Request, change func(current Object) (Object, error), options *metav1.UpdateOptions) (Object, error)
 	}
 	// Deleter removes an object and returns its last state; gone is false if the object
-	// remains, for example because of a finalizer.
+	// remains, for example because of a finalizer. It calls admit with the current object
+	// and deletes nothing if that fails; and again after a conflicting write.
 	Deleter interface {
-		Delete(ctx context.Context, r *Request, options *metav1.DeleteOptions) (last Object, gone bool, err error)
+		Delete(ctx context.Context, r *Request, admit func(current Object) error, options *metav1.DeleteOptions) (last Object, gone bool, err error)
 	}
 	// Connecter handles the HTTP exchange itself, for any method.
 	Connecter interface {

@@ -252,12 +252,12 @@ func (c *backendHandler) desired(req *Request) (func(ctx context.Context, old re
 			return nil, nil, err
 		}
 		wr := c.write(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-		return func(_ context.Context, old resource.Object) (resource.Object, error) {
+		return func(ctx context.Context, old resource.Object) (resource.Object, error) {
 			obj, err := put.object()
 			if err != nil {
 				return nil, err
 			}
-			return wr.UpdateManagedFields(old, obj)
+			return wr.UpdateManagedFields(ctx, old, obj)
 		}, wr, nil
 	}
 	data, err := c.h.readBody(req)
@@ -288,7 +288,10 @@ func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Re
 	if err != nil {
 		return err
 	}
-	last, gone, err := b.Delete(ctx, &req.Request, options)
+	wr := c.write(req, registry.WriteOptions{DryRun: options.DryRun})
+	last, gone, err := b.Delete(ctx, &req.Request, func(current resource.Object) error {
+		return wr.AdmitDeletion(ctx, current, options)
+	}, options)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (d *deletion) attempt(ctx context.Context, current *storage.Record) (rec *s
 	if m.pending {
 		return current, false, nil
 	}
-	if err := d.admit(ctx, old, m); err != nil {
+	if err := wr.AdmitDeletion(ctx, old, d.effectiveOptions(m)); err != nil {
 		return nil, false, err
 	}
 	switch {
@@ -134,21 +134,20 @@ func (d *deletion) preconditionsToMark(obj resource.Object) error {
 	return nil
 }
 
-// admit runs both passes of admission. The items of a deletecollection have no name there,
-// as in kube-apiserver: they are old.
-func (d *deletion) admit(ctx context.Context, old resource.Object, m deletionOutcome) error {
-	admission := d.wr.admission
-	if admission == nil {
+// AdmitDeletion runs both passes of admission of the deletion of old. The items of a
+// deletecollection have no name there, as in kube-apiserver: they are old.
+func (wr *Write) AdmitDeletion(ctx context.Context, old resource.Object, o *metav1.DeleteOptions) error {
+	if wr.admission == nil {
 		return nil
 	}
-	a := &resource.AdmissionRequest{Request: d.wr.Request, Operation: resource.Delete, Old: old, Options: d.effectiveOptions(m), DryRun: d.wr.dryRun}
-	if !a.DryRun {
-		a.Finish = &d.wr.ending
+	a := &resource.AdmissionRequest{Request: wr.Request, Operation: resource.Delete, Old: old, Options: o, DryRun: wr.dryRun}
+	if wr.follows && !a.DryRun {
+		a.Finish = &wr.ending
 	}
-	if err := admission.Admit(ctx, a); err != nil {
+	if err := wr.admission.Admit(ctx, a); err != nil {
 		return err
 	}
-	return admission.Validate(ctx, a)
+	return wr.admission.Validate(ctx, a)
 }
 
 // effectiveOptions are the options with the grace period that the object is given.
