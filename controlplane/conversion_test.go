@@ -25,6 +25,8 @@ type converterWebhook struct {
 	mu sync.Mutex
 	// calls counts the reviews, objects the objects in them.
 	calls, objects int
+	// wait is called before a review is answered; nil: nothing is waited for.
+	wait func(ctx context.Context) error
 	// fault changes the answer; nil: it is right.
 	fault func(review *conversionAnswer, body *string) error
 }
@@ -46,6 +48,14 @@ type conversionAnswer struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (c *converterWebhook) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	wait := c.wait
+	c.mu.Unlock()
+	if wait != nil {
+		if err := wait(r.Context()); err != nil {
+			return nil, err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var review conversionAnswer
@@ -410,6 +420,59 @@ func TestConversionFollowsARedefinitionDuringARequest(t *testing.T) {
 	// anew, and loses what only the webhook would have renamed.
 	api.must("PATCH", gadgets2+"/a", "{spec: {width: 5}}")
 	equal(t, "the stored object", "map[]", fmt.Sprint(api.field(gadgets+"/a", "spec")))
+}
+
+// TestConversionCallsEndWithTheirRequest cancels an apply while one of its reviews waits: those
+// for the object, and those for the managedFields in another version.
+func TestConversionCallsEndWithTheirRequest(t *testing.T) {
+	t.Parallel()
+	_, api, hook := converting(t)
+	if code, answer := api.apply(gadgets+"/a?fieldManager=first", "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}"); code != http.StatusCreated {
+		t.Fatal(code, string(answer))
+	}
+	const dry, body = gadgets2 + "/a?fieldManager=second&dryRun=All", "{apiVersion: example.com/v2, kind: Gadget, metadata: {name: a}, spec: {colour: red}}"
+	hook.set(nil)
+	if code, answer := api.apply(dry, body); code != http.StatusOK {
+		t.Fatal(code, string(answer))
+	}
+	reviews, _ := hook.set(nil)
+	if reviews < 3 {
+		t.Fatalf("%d reviews: the managedFields are not converted", reviews)
+	}
+	for last := range reviews {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, seen := make(chan error, 1), 0
+		hook.waits(func(review context.Context) error {
+			if seen++; seen <= last { // one request sends its reviews one after the other
+				return nil
+			}
+			cancel()
+			<-review.Done()
+			ended <- review.Err()
+			return review.Err()
+		})
+		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, api.host+dry, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/apply-patch+yaml")
+		if response, err := api.client.Do(request); err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				t.Errorf("review %d: the cancelled request is answered %s", last, response.Status)
+			}
+		}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("review %d ends with %v", last, err)
+		}
+	}
+}
+
+// waits has reviews wait before they are answered.
+func (c *converterWebhook) waits(wait func(context.Context) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wait = wait
 }
 
 // apply sends an applied configuration.

@@ -11,8 +11,8 @@
 //
 //	types := apply.FromOpenAPI(func() map[string]*spec.Schema { ... })
 //	widgets := apply.New(apply.Endpoint{Kind: widgetV1, Types: types})
-//	obj, err = widgets.Update(live, obj, apply.ManagerName(options.FieldManager, userAgent))
-//	obj, err = widgets.Apply(live, configuration, "my-controller", false)
+//	obj, err = widgets.Update(ctx, live, obj, apply.ManagerName(options.FieldManager, userAgent))
+//	obj, err = widgets.Apply(ctx, live, configuration, "my-controller", false)
 //
 // Nothing is parsed before the first write: types and managers are built on first use,
 // so that creating them for a thousand kinds costs nothing.
@@ -25,6 +25,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -65,9 +66,9 @@ type Endpoint struct {
 	// further version are dropped. nil: Kind is the only version.
 	Versions []schema.GroupVersion
 
-	// Convert returns an object in another of Versions. The object may be
-	// unstructured even if New is set. nil: versions differ in apiVersion alone.
-	Convert func(obj Object, to schema.GroupVersion) (Object, error)
+	// Convert returns an object in another of Versions; ctx is that of the write. The
+	// object may be unstructured even if New is set. nil: versions differ in apiVersion alone.
+	Convert func(ctx context.Context, obj Object, to schema.GroupVersion) (Object, error)
 
 	// RawMembers allows managedFields of unstructured objects, which are made here, to
 	// be raw values.
@@ -81,7 +82,8 @@ type Endpoint struct {
 // concurrent use.
 type Manager struct {
 	binding *binding
-	library func() (*managedfields.FieldManager, error)
+	// bind returns the library for a write.
+	bind func(ctx context.Context) (*managedfields.FieldManager, error)
 	// root is the type of the objects; nil if it is unknown.
 	root func() *fields.Type
 	// resets are the fields that writes cannot change; nil if they are unknown.
@@ -102,16 +104,24 @@ func New(e Endpoint) *Manager {
 		}
 		return fields.NewCreation(root(), reflect.TypeOf(e.New()).Elem(), resets())
 	})
-	return &Manager{binding: b, root: root, resets: resets, creation: creation, library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
-		var filters map[fieldpath.APIVersion]fieldpath.Filter
-		if len(e.Resets) > 0 {
-			filters = map[fieldpath.APIVersion]fieldpath.Filter{}
-			for version, set := range e.Resets {
-				filters[fieldpath.APIVersion(version)] = fieldpath.NewExcludeSetFilter(set)
-			}
+	bind := b.library
+	if e.Convert == nil { // the library of all writes is the same
+		shared := sync.OnceValues(func() (*managedfields.FieldManager, error) { return b.library(context.Background()) })
+		bind = func(context.Context) (*managedfields.FieldManager, error) { return shared() }
+	}
+	return &Manager{binding: b, root: root, resets: resets, creation: creation, bind: bind}
+}
+
+// library returns the merge library with conversions in a context.
+func (b *binding) library(ctx context.Context) (*managedfields.FieldManager, error) {
+	var filters map[fieldpath.APIVersion]fieldpath.Filter
+	if len(b.Resets) > 0 {
+		filters = map[fieldpath.APIVersion]fieldpath.Filter{}
+		for version, set := range b.Resets {
+			filters[fieldpath.APIVersion(version)] = fieldpath.NewExcludeSetFilter(set)
 		}
-		return managedfields.NewDefaultCRDFieldManager(b, b, b, b, e.Kind, e.Kind.GroupVersion(), e.Subresource, filters)
-	})}
+	}
+	return managedfields.NewDefaultCRDFieldManager(b, conversions{b, ctx}, b, b, b.Kind, b.Kind.GroupVersion(), b.Subresource, filters)
 }
 
 // TypeConverter returns what merges objects of the endpoint by their type, without tracking
@@ -162,12 +172,18 @@ func (m *Manager) typed(obj runtime.Object, applied Object) (Object, error) {
 	return out, nil
 }
 
-// binding adapts an endpoint to the merge library: it converts between versions, makes
-// empty objects and applies no defaults.
+// binding adapts an endpoint to the merge library: it makes empty objects and applies no
+// defaults.
 type binding struct{ Endpoint }
 
+// conversions converts between the versions of an endpoint for one write.
+type conversions struct {
+	*binding
+	ctx context.Context //nolint:containedctx // the library passes none
+}
+
 // ConvertToVersion implements runtime.ObjectConvertor.
-func (b *binding) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+func (b conversions) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	to, ok := target.(schema.GroupVersion)
 	if !ok {
 		return nil, fmt.Errorf("convert %s: unexpected target %v", b.Kind.Kind, target)
@@ -184,7 +200,7 @@ func (b *binding) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 		return nil, fmt.Errorf("convert %s: %T is no API object", b.Kind.Kind, in)
 	}
 	if b.Endpoint.Convert != nil {
-		return b.Endpoint.Convert(obj, to)
+		return b.Endpoint.Convert(b.ctx, obj, to)
 	}
 	out := in.DeepCopyObject()
 	out.GetObjectKind().SetGroupVersionKind(to.WithKind(b.Kind.Kind))
@@ -192,12 +208,12 @@ func (b *binding) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 }
 
 // Convert implements runtime.ObjectConvertor; the merge does not call it.
-func (b *binding) Convert(_, _, _ any) error {
+func (conversions) Convert(_, _, _ any) error {
 	return fmt.Errorf("conversion in place is not supported")
 }
 
 // ConvertFieldLabel implements runtime.ObjectConvertor; the merge does not call it.
-func (b *binding) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
+func (conversions) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
 	return "", "", fmt.Errorf("field labels are not supported")
 }
 

@@ -124,7 +124,7 @@ func stored(obj Object) *unstructured.Unstructured {
 
 func mustApply(t testing.TB, m *Manager, live Object, body, manager string, force bool) *unstructured.Unstructured {
 	t.Helper()
-	out, err := m.Apply(live, widget(t, body), manager, force)
+	out, err := m.Apply(t.Context(), live, widget(t, body), manager, force)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func mustApply(t testing.TB, m *Manager, live Object, body, manager string, forc
 
 func mustUpdate(t testing.TB, m *Manager, live, obj Object, manager string) *unstructured.Unstructured {
 	t.Helper()
-	out, err := m.Update(live, obj, manager)
+	out, err := m.Update(t.Context(), live, obj, manager)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestConflictsAndForce(t *testing.T) {
 	live := mustApply(t, m, empty(), `spec: {replicas: 1, colour: red}`, "alice", false)
 	live = mustApply(t, m, live, `spec: {replicas: 1}`, "bob", false) // equal values are shared
 
-	_, err := m.Apply(live, widget(t, `spec: {replicas: 2, colour: blue}`), "carol", false)
+	_, err := m.Apply(t.Context(), live, widget(t, `spec: {replicas: 2, colour: blue}`), "carol", false)
 	var status *apierrors.StatusError
 	if !apierrors.IsConflict(err) || !asStatus(err, &status) {
 		t.Fatalf("error %v, want a conflict", err)
@@ -212,15 +212,15 @@ func TestRefusedConfigurations(t *testing.T) {
 	m, _ := endpoints(t)
 	withRecord := widget(t, "")
 	withRecord.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x"}})
-	if _, err := m.Apply(empty(), withRecord, "a", false); !apierrors.IsBadRequest(err) || err.Error() != "metadata.managedFields must be nil" {
+	if _, err := m.Apply(t.Context(), empty(), withRecord, "a", false); !apierrors.IsBadRequest(err) || err.Error() != "metadata.managedFields must be nil" {
 		t.Errorf("error %v, want a bad request about managedFields", err)
 	}
 	other := widget(t, "")
 	other.SetKind("Gadget")
-	if _, err := m.Apply(empty(), other, "a", false); !apierrors.IsBadRequest(err) || err.Error() != "invalid object type: example.com/v1, Kind=Gadget" {
+	if _, err := m.Apply(t.Context(), empty(), other, "a", false); !apierrors.IsBadRequest(err) || err.Error() != "invalid object type: example.com/v1, Kind=Gadget" {
 		t.Errorf("error %v, want a bad request about the kind", err)
 	}
-	if _, err := m.Apply(empty(), widget(t, `spec: {nope: 1}`), "a", false); err == nil || !strings.Contains(err.Error(), ".spec.nope: field not declared in schema") {
+	if _, err := m.Apply(t.Context(), empty(), widget(t, `spec: {nope: 1}`), "a", false); err == nil || !strings.Contains(err.Error(), ".spec.nope: field not declared in schema") {
 		t.Errorf("error %v, want one about the undeclared field", err)
 	}
 }
@@ -343,13 +343,13 @@ func TestTypedObjects(t *testing.T) {
 		}),
 		New: func() Object { return &corev1.ConfigMap{} },
 	})
-	created, err := m.Update(&corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"a": "1"}}, "alice")
+	created, err := m.Update(t.Context(), &corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"a": "1"}}, "alice")
 	if err != nil {
 		t.Fatal(err)
 	}
 	configuration := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"b": "2"}}}
 	configuration.SetGroupVersionKind(kind)
-	applied, err := m.Apply(created, configuration, "bob", false)
+	applied, err := m.Apply(t.Context(), created, configuration, "bob", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +377,7 @@ func TestApplyCreatesTypedObjects(t *testing.T) {
 	})
 	configuration := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
 	configuration.SetGroupVersionKind(kind)
-	applied, err := m.Apply(&corev1.ReplicationController{}, configuration, "bob", false)
+	applied, err := m.Apply(t.Context(), &corev1.ReplicationController{}, configuration, "bob", false)
 	if err != nil {
 		t.Fatal(err)
 	}

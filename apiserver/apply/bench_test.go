@@ -46,7 +46,7 @@ func BenchmarkCreate(b *testing.B) {
 	obj := rawCopy(large(b, "red"))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Update(empty(), body(obj), "bench"); err != nil {
+		if _, err := m.Update(b.Context(), empty(), body(obj), "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func BenchmarkUpdate(b *testing.B) {
 	next.Object["metadata"].(map[string]any)["managedFields"] = live.Object["metadata"].(map[string]any)["managedFields"]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Update(live, body(next), "bench"); err != nil {
+		if _, err := m.Update(b.Context(), live, body(next), "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func BenchmarkStatusUpdate(b *testing.B) {
 	next.Object["status"] = wire.RawValue(`{"ready":1}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := status.Update(live, body(next), "bench"); err != nil {
+		if _, err := status.Update(b.Context(), live, body(next), "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func BenchmarkStatusUpdate(b *testing.B) {
 func BenchmarkApply(b *testing.B) {
 	m, _ := endpoints(b)
 	configuration := large(b, "red")
-	live, err := m.Apply(empty(), configuration, "bench", false)
+	live, err := m.Apply(b.Context(), empty(), configuration, "bench", false)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.Apply(live, next, "bench", false); err != nil {
+				if _, err := m.Apply(b.Context(), live, next, "bench", false); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -107,7 +107,7 @@ func BenchmarkTypedUpdate(b *testing.B) {
 	for i := range 20 {
 		data[fmt.Sprint("key-", i)] = strings.Repeat("v", 80)
 	}
-	live, err := m.Update(&corev1.ConfigMap{}, &corev1.ConfigMap{Data: data}, "creator")
+	live, err := m.Update(b.Context(), &corev1.ConfigMap{}, &corev1.ConfigMap{Data: data}, "creator")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func BenchmarkTypedUpdate(b *testing.B) {
 	for b.Loop() {
 		next := live.DeepCopyObject().(*corev1.ConfigMap)
 		next.Data["key-1"] = "w"
-		if _, err := m.Update(live, next, "bench"); err != nil {
+		if _, err := m.Update(b.Context(), live, next, "bench"); err != nil {
 			b.Fatal(err)
 		}
 	}

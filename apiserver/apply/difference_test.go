@@ -46,7 +46,7 @@ func differencesDecideOwnership(t *testing.T) {
 				endpoint = status
 			}
 			manager := fmt.Sprintf("m%d", r.IntN(4))
-			library, err := endpoint.library()
+			library, err := endpoint.bind(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"maps"
 
@@ -24,8 +25,8 @@ import (
 // times included. Fields that other managers own are a conflict, an error with status
 // 409 and one cause per field, unless force is set; managedFields in the configuration,
 // or another kind than that of the endpoint, are a 400.
-func (m *Manager) Apply(live, applied Object, manager string, force bool) (Object, error) {
-	library, err := m.library()
+func (m *Manager) Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error) {
+	library, err := m.bind(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("apply %v: %w", m.binding.Kind, err)
 	}

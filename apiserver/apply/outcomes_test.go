@@ -43,15 +43,15 @@ func rememberedOutcomes(t *testing.T) {
 			if r.IntN(2) == 0 {
 				did = "apply"
 				configuration, force := renamed(randomConfiguration(r), suffix), r.IntN(2) == 0
-				library, fieldsErr := plain.library()
+				library, fieldsErr := plain.bind(t.Context())
 				if fieldsErr != nil {
 					t.Fatal(fieldsErr)
 				}
 				var out any
 				out, wantErr = library.Apply(live.DeepCopy(), configuration.DeepCopy(), name, force)
 				want, _ = out.(Object)
-				got, err = m.Apply(live, configuration, name, force)
-				fromRaw, rawErr := m.Apply(rawCopy(live), configuration, name, force)
+				got, err = m.Apply(t.Context(), live, configuration, name, force)
+				fromRaw, rawErr := m.Apply(t.Context(), rawCopy(live), configuration, name, force)
 				if (err == nil) != (rawErr == nil) {
 					t.Fatalf("seed %d step %d: apply: error %v, raw %v", seed, step, err, rawErr)
 				}
@@ -73,7 +73,7 @@ func rememberedOutcomes(t *testing.T) {
 				if r.IntN(4) == 0 {
 					endpoint, reference = status, plainStatus
 				}
-				library, fieldsErr := reference.library()
+				library, fieldsErr := reference.bind(t.Context())
 				if fieldsErr != nil {
 					t.Fatal(fieldsErr)
 				}
@@ -84,9 +84,9 @@ func rememberedOutcomes(t *testing.T) {
 				if endpoint.updatePlainly(live, next.DeepCopy(), name) {
 					remembered[did]++
 				}
-				got, err = endpoint.Update(live, next.DeepCopy(), name)
+				got, err = endpoint.Update(t.Context(), live, next.DeepCopy(), name)
 				endpoint.binding.RawMembers = seed%2 == 0
-				fromRaw, rawErr := endpoint.Update(rawCopy(live), rawCopy(next), name)
+				fromRaw, rawErr := endpoint.Update(t.Context(), rawCopy(live), rawCopy(next), name)
 				endpoint.binding.RawMembers = false
 				if rawErr != nil {
 					t.Fatal(rawErr)

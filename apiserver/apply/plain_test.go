@@ -91,7 +91,7 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 			next.SetManagedFields(nil)
 		}
 		name := fmt.Sprint("m", r.IntN(3))
-		library, err := endpoint.library()
+		library, err := endpoint.bind(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func typedHistory(t *testing.T, r *rand.Rand, main, status *Manager, kind schema
 			plainly++
 		}
 		before := recorded(t, live)
-		got, err := endpoint.Update(live, next.DeepCopyObject().(Object), name)
+		got, err := endpoint.Update(t.Context(), live, next.DeepCopyObject().(Object), name)
 		if err != nil {
 			t.Fatal(err)
 		}

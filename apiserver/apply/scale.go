@@ -15,7 +15,7 @@ import (
 // Scale converts managedFields for writes through the scale subresource of a kind:
 //
 //	scale.ManagedFields, err = s.ToScale(parent.ManagedFields) // as the client sees it
-//	scale, err = s.Update(live, scale, manager)                // or s.Apply
+//	scale, err = s.Update(ctx, live, scale, manager)           // or s.Apply
 //	parent.ManagedFields, err = s.ToParent(parent.ManagedFields, scale.ManagedFields)
 type Scale struct {
 	*Manager

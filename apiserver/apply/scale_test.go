@@ -27,7 +27,7 @@ func TestScalingTakesTheReplicasOver(t *testing.T) {
 	}
 	next := live.DeepCopy()
 	next.Spec.Replicas = 5
-	out, err := s.Update(live, next, "hpa")
+	out, err := s.Update(t.Context(), live, next, "hpa")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,11 +24,11 @@ import (
 //
 // It never fails because of the object: one that does not fit its schema is returned
 // without managedFields, for validation to refuse.
-func (m *Manager) Update(live, obj Object, manager string) (Object, error) {
+func (m *Manager) Update(ctx context.Context, live, obj Object, manager string) (Object, error) {
 	if m.updatePlainly(live, obj, manager) {
 		return obj, nil
 	}
-	library, err := m.library()
+	library, err := m.bind(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("track fields of %v: %w", m.binding.Kind, err)
 	}

@@ -44,10 +44,9 @@ type Options struct {
 // [resource.Resource.Convert].
 type Converter func(ctx context.Context, objects []resource.Object, version string) ([]resource.Object, error)
 
-// one converts one object for a field manager, which has no context: deadlines of the
-// converter bound it.
-func (c Converter) one(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
-	out, err := c(context.Background(), []resource.Object{obj}, to.Version)
+// one converts one object for a field manager.
+func (c Converter) one(ctx context.Context, obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
+	out, err := c(ctx, []resource.Object{obj}, to.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package custom
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -31,7 +32,7 @@ type ownership struct {
 	// replicas is where each API version counts its replicas.
 	replicas map[string]fieldpath.Path
 	// convert returns an object in another version; nil: versions differ in apiVersion alone.
-	convert func(obj apply.Object, to schema.GroupVersion) (apply.Object, error)
+	convert func(ctx context.Context, obj apply.Object, to schema.GroupVersion) (apply.Object, error)
 }
 
 // ownershipOf returns the trackers of a definition.
@@ -93,12 +94,12 @@ type scaleOwnership struct{ *apply.Scale }
 
 // Apply refuses, as Kubernetes does, an object that does not exist: to say whose a count is
 // that has no owner, it would need to convert the Scale of a custom resource.
-func (s scaleOwnership) Apply(live, applied resource.Object, manager string, force bool) (resource.Object, error) {
+func (s scaleOwnership) Apply(ctx context.Context, live, applied resource.Object, manager string, force bool) (resource.Object, error) {
 	if len(live.GetManagedFields()) == 0 && applied.GetObjectKind().GroupVersionKind() == autoscalingv1.SchemeGroupVersion.WithKind("Scale") {
 		return nil, errors.New("failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: " +
 			"request to convert CR to an invalid group/version: autoscaling/v1")
 	}
-	return s.Scale.Apply(live, applied, manager, force)
+	return s.Scale.Apply(ctx, live, applied, manager, force)
 }
 
 // typesOf returns the merge types of a kind in all its versions.

@@ -36,10 +36,10 @@ type Ownership interface {
 	// Update attributes to manager the fields that differ between live and obj, and
 	// returns obj with its managedFields set. live is never nil: for a creation it is
 	// an empty object. It may change obj, but not live, which may be shared.
-	Update(live, obj Object, manager string) (Object, error)
+	Update(ctx context.Context, live, obj Object, manager string) (Object, error)
 	// Apply merges the applied configuration into live. A conflict is an
 	// *errors.StatusError with reason Conflict.
-	Apply(live, applied Object, manager string, force bool) (Object, error)
+	Apply(ctx context.Context, live, applied Object, manager string, force bool) (Object, error)
 }
 
 // ScaleOwnership may also be implemented by the Ownership of a [Subresource] with a

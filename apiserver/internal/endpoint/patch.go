@@ -181,7 +181,7 @@ func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.
 		base = old.DeepCopyObject().(resource.Object)
 	}
 	if p.applied != nil {
-		obj, err = p.apply(base)
+		obj, err = p.apply(ctx, base)
 	} else {
 		obj, err = p.patched(ctx, base, rec)
 	}
@@ -198,12 +198,12 @@ func (p *patcher) change(ctx context.Context, old resource.Object, rec *storage.
 }
 
 // apply merges the applied configuration.
-func (p *patcher) apply(old resource.Object) (resource.Object, error) {
+func (p *patcher) apply(ctx context.Context, old resource.Object) (resource.Object, error) {
 	if old == nil {
 		old = p.v.NewObject()
 		old.GetObjectKind().SetGroupVersionKind(p.kind)
 	}
-	obj, err := p.ownership.Apply(old, p.applied.DeepCopy(), p.wr.Manager, p.force)
+	obj, err := p.ownership.Apply(ctx, old, p.applied.DeepCopy(), p.wr.Manager, p.force)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (p *patcher) patched(ctx context.Context, old resource.Object, rec *storage
 	if p.ownership == nil {
 		return obj, nil
 	}
-	return p.ownership.Update(old, obj, p.wr.Manager)
+	return p.ownership.Update(ctx, old, obj, p.wr.Manager)
 }
 
 // document returns the object to be patched: as JSON, for error messages, and decoded.

@@ -78,12 +78,12 @@ func (h *Handler) updateScale(ctx context.Context, w *exchange.Writer, req *Requ
 		return err
 	}
 	wr := h.newWrite(req, writeOptions(options.DryRun, options.FieldManager, options.FieldValidation))
-	return h.writeScale(ctx, w, req, choice, wr, func(_ context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
+	return h.writeScale(ctx, w, req, choice, wr, func(ctx context.Context, old *autoscalingv1.Scale) (resource.Object, error) {
 		wished, err := put.object()
 		if err != nil || req.Sub.Ownership == nil {
 			return wished, err
 		}
-		return req.Sub.Ownership.Update(old, wished, wr.Manager)
+		return req.Sub.Ownership.Update(ctx, old, wished, wr.Manager)
 	})
 }
 

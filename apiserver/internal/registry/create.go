@@ -52,7 +52,7 @@ func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resour
 	if wr.Request.Name == "" {
 		wr.Request.Name = obj.GetName()
 	}
-	obj, err := wr.UpdateManagedFields(wr.Served.empty(wr.Version), obj)
+	obj, err := wr.UpdateManagedFields(ctx, wr.Served.empty(wr.Version), obj)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (wr *Write) PrepareCreate(ctx context.Context, obj resource.Object) (resour
 // PrepareAnswer is [Write.PrepareCreate] for an object that is posted to a subresource,
 // whose backend validates the metadata.
 func (wr *Write) PrepareAnswer(ctx context.Context, obj resource.Object) (resource.Object, error) {
-	obj, err := wr.UpdateManagedFields(wr.Served.empty(wr.Version), obj)
+	obj, err := wr.UpdateManagedFields(ctx, wr.Served.empty(wr.Version), obj)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (wr *Write) PrepareUpdate(ctx context.Context, obj, old resource.Object) (r
 	if old == nil {
 		return wr.PrepareCreate(ctx, obj)
 	}
-	obj, err := wr.UpdateManagedFields(old, obj)
+	obj, err := wr.UpdateManagedFields(ctx, old, obj)
 	if err != nil {
 		return nil, err
 	}

@@ -76,11 +76,11 @@ func (g *Registry) NewWrite(r *resource.Request, in *Served, sub *resource.Subre
 
 // UpdateManagedFields attributes the fields that differ between live and obj to the
 // manager of the request.
-func (wr *Write) UpdateManagedFields(live, obj resource.Object) (resource.Object, error) {
+func (wr *Write) UpdateManagedFields(ctx context.Context, live, obj resource.Object) (resource.Object, error) {
 	if wr.Ownership == nil {
 		return obj, nil
 	}
-	return wr.Ownership.Update(live, obj, wr.Manager)
+	return wr.Ownership.Update(ctx, live, obj, wr.Manager)
 }
 
 // Admit runs mutating admission and normalizes the result.

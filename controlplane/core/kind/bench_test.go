@@ -29,7 +29,7 @@ func BenchmarkFirstWrite(b *testing.B) {
 				f.add(gvk, t)
 				fresh := func() apply.Object { return reflect.New(t).Interface().(apply.Object) }
 				m := apply.New(apply.Endpoint{Kind: gvk, Types: f.types, New: fresh})
-				if _, err := m.Update(fresh(), obj.DeepCopyObject().(apply.Object), "bench"); err != nil {
+				if _, err := m.Update(b.Context(), fresh(), obj.DeepCopyObject().(apply.Object), "bench"); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -286,7 +286,7 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 		e.Versions = append(e.Versions, schema.GroupVersion{Group: k.Group, Version: version})
 	}
 	if k.Convert != nil {
-		e.Convert = func(obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
+		e.Convert = func(_ context.Context, obj apply.Object, to schema.GroupVersion) (apply.Object, error) {
 			return k.Convert(obj.DeepCopyObject().(resource.Object), to.Version)
 		}
 	}
