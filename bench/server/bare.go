@@ -21,9 +21,8 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/steer-dev/steer/apiserver/watch"
 )
 
 // The bare server is the least that a durable server with watches can be in Go: over
@@ -41,8 +40,8 @@ const (
 
 // bareLog is what was written since the start.
 type bareLog struct {
-	file    *os.File
-	traffic watch.Traffic
+	file     *os.File
+	watchers atomic.Int64
 
 	mu    sync.Mutex
 	grown sync.Cond
@@ -93,7 +92,7 @@ func (l *bareLog) serve(conn net.Conn, record int) {
 		return
 	}
 	if in[0] == bareWatches {
-		l.watch(conn, record)
+		l.watch(conn)
 		return
 	}
 	for {
@@ -123,8 +122,19 @@ func (l *bareLog) append(record []byte) error {
 	return nil
 }
 
-func (l *bareLog) watch(conn net.Conn, record int) {
-	var pace watch.Pace
+// pause is how long watches gather events: as long as those of Steer while so many are sent.
+func (l *bareLog) pause() time.Duration {
+	const calm, eventsPerPause, longest = 2500, 500, 50
+	perSecond := l.watchers.Load() * pacePerSecond
+	if perSecond < calm {
+		return 0
+	}
+	return time.Duration(min(perSecond/eventsPerPause, longest)) * time.Millisecond
+}
+
+func (l *bareLog) watch(conn net.Conn) {
+	l.watchers.Add(1)
+	defer l.watchers.Add(-1)
 	for at := 0; ; {
 		l.mu.Lock()
 		for len(l.bytes) == at {
@@ -136,7 +146,9 @@ func (l *bareLog) watch(conn net.Conn, record int) {
 		if _, err := conn.Write(news); err != nil {
 			return
 		}
-		time.Sleep(time.Until(pace.Sent(&l.traffic, time.Now(), len(news)/record)))
+		if pause := l.pause(); pause > 0 { // all watches wake at the same moments
+			time.Sleep(time.Until(time.Now().Truncate(pause).Add(pause)))
+		}
 	}
 }
 
