@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz soak clients crash kills disks bench oracle etcdcluster helm real
+.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm real
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -36,6 +36,9 @@ crash: ## the long crash and kill suites of the store
 
 kills: ## a thousand processes of steer up, killed under load (ten minutes)
 	STEER_KILLS=1000 .ci/run kills
+
+restarts: ## fifty rolling restarts of an operator with webhooks under load, also on kube-apiserver if it is built
+	.ci/run restarts
 
 disks: ## the suites of the store on tmpfs, ext4, overlayfs and what else can be mounted
 	.ci/run disks

@@ -41,8 +41,8 @@ type Options struct {
 	// given, and that is all.
 	Disabled bool
 	// Drain is how long the server goes on serving after it was told to stop, so that
-	// API servers that have not noticed yet are answered. It is cut short while no
-	// request has ever come. Default 10 s; negative does not wait.
+	// API servers that have not noticed yet are answered. Default 10 s; negative does not
+	// wait, nor does a server with a self-signed certificate, which `steer dev` calls.
 	Drain time.Duration
 	// Scheme knows the Go types of the kinds.
 	Scheme *runtime.Scheme
@@ -86,9 +86,7 @@ var ErrStarted = errors.New("webhook: the server has been started before, and is
 // siblings, and run once by Start. Its methods are safe for concurrent use.
 type Server struct {
 	opts Options
-	// answered: a request has come over the network.
-	answered atomic.Bool
-	started  atomic.Bool
+	started atomic.Bool
 
 	mu        sync.Mutex
 	handlers  map[string]http.Handler
@@ -280,7 +278,9 @@ func (s *Server) stop() {
 func (s *Server) httpServer(ctx context.Context, get getCertificate) *http.Server {
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.answered.Store(true)
+			if s.isStopping() {
+				w.Header().Set("Connection", "close")
+			}
 			s.ServeHTTP(w, r)
 		}),
 		TLSConfig:         s.opts.TLS.Config(get),
@@ -297,11 +297,24 @@ func (s *Server) httpServer(ctx context.Context, get getCertificate) *http.Serve
 	return server
 }
 
+// trustable reports whether the certificate is one that API servers may trust.
+func (s *Server) trustable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opts.TLS.Dir != "" || s.keeper != nil
+}
+
+func (s *Server) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
 // drain serves for a while on connections that end with their next answer, then waits for
-// the requests in flight as long again.
+// the requests in flight as long again. Idle connections stay open meanwhile: an API server
+// that sends a request on one while it is closed fails it.
 func (s *Server) drain(server *http.Server) {
-	server.SetKeepAlivesEnabled(false)
-	if s.opts.Drain > 0 && s.answered.Load() {
+	if s.opts.Drain > 0 && s.trustable() {
 		s.opts.Log.Info("Serving webhooks until the API servers have noticed the end", "for", s.opts.Drain.String())
 		time.Sleep(s.opts.Drain)
 	}

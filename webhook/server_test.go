@@ -14,9 +14,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,6 +199,74 @@ func TestServerAnswersWhatIsInFlightAndWhatComesWhileItDrains(t *testing.T) {
 	if c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/h")); err == nil {
 		c.Close()
 		t.Error("it listens after its end")
+	}
+}
+
+// TestServerThatWasNotCalledYetDrains sends the first request after the server was told to
+// stop: a replica may be told so as soon as it is ready.
+func TestServerThatWasNotCalledYetDrains(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca := writeCertificate(t, dir, 1)
+	w := newWeb(t, func(o *webhook.Options) {
+		o.Address, o.Drain, o.TLS = "127.0.0.1:0", 30*time.Second, certificate.TLS{Dir: dir}
+	})
+	if err := webhook.AddHandler(w, "/h", webhook.HandlerFunc(func(context.Context, *webhook.Request) webhook.Response { return webhook.Allowed() })); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, w)
+	url := server.url("/h")
+	server.stop()
+	if err := w.log.wait(t.Context(), "until the API servers have noticed"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := trusting(t, ca).Post(url, "application/json", bytes.NewReader(reviewOf(t, request(admissionv1.Create, plain, ""))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
+// TestServerAnswersOnIdleConnectionsWhileItDrains sends a request on a connection that was
+// idle when the server was told to stop: the answer closes it, and not the server before.
+func TestServerAnswersOnIdleConnectionsWhileItDrains(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca := writeCertificate(t, dir, 1)
+	w := newWeb(t, func(o *webhook.Options) {
+		o.Address, o.Drain, o.TLS = "127.0.0.1:0", 30*time.Second, certificate.TLS{Dir: dir}
+	})
+	if err := webhook.AddHandler(w, "/h", webhook.HandlerFunc(func(context.Context, *webhook.Request) webhook.Response { return webhook.Allowed() })); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, w)
+	c := trusting(t, ca)
+	url, body := server.url("/h"), reviewOf(t, request(admissionv1.Create, plain, ""))
+	send := func() (reused, closes bool) {
+		t.Helper()
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		return reused, resp.Close
+	}
+	if _, closes := send(); closes {
+		t.Error("a connection ends with its first answer")
+	}
+	server.stop()
+	if err := w.log.wait(t.Context(), "until the API servers have noticed"); err != nil {
+		t.Fatal(err)
+	}
+	if reused, closes := send(); !reused || !closes {
+		t.Errorf("on an idle connection: %t, closed by the answer: %t", reused, closes)
 	}
 }
 

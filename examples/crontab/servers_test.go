@@ -5,23 +5,15 @@ package crontab_test
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/await"
-	"github.com/steer-dev/steer/client/manifest"
-	"github.com/steer-dev/steer/examples/crontab"
 	v1 "github.com/steer-dev/steer/examples/crontab/api/v1"
 	"github.com/steer-dev/steer/examples/crontab/api/v1beta1"
 	"github.com/steer-dev/steer/internal/kubeapiserver"
@@ -56,50 +48,17 @@ func serveWebhooks(t *testing.T, cfg *rest.Config) {
 			t.Fatal(err)
 		}
 	}
-	op := crontab.Operator()
-	scheme, err := client.NewScheme(append(op.Scheme, corev1.AddToScheme, admissionv1.AddToScheme)...)
-	must(err)
-	c, err := client.New(cfg, client.Options{Scheme: scheme, FieldOwner: "user"})
-	must(err)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(err)
-	address := free.Addr().(*net.TCPAddr)
-	must(free.Close())
-	must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "system"}}))
-	must(c.Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "webhook-service"},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
-	}))
-	objects, err := manifest.Read(generated, "config/webhook")
-	must(err)
-	for _, o := range objects {
-		setPort(o.Object, int64(address.Port))
-	}
-	must(manifest.Apply(ctx, c, "", objects))
-
-	op.Config = cfg
-	op.Configure = func(o *manager.Options) {
-		o.Webhooks.Address, o.Webhooks.Authority.Namespace, o.Webhooks.Drain = address.String(), "system", -1
-	}
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- steer.Run(running, []string{"--health-probe-bind-address=0", "--zap-log-level=error"}, op)
-	}()
+	s := newService(t)
+	c := s.install(ctx, t, cfg)
+	r := startReplica(ctx, t, cfg, func(o *manager.Options) { o.Webhooks.Drain = -1 })
 	defer func() {
-		stop()
-		if err := <-ended; err != nil {
+		r.stop()
+		if err := r.await(); err != nil {
 			t.Error(err)
 		}
 	}()
-	_, err = await.Object(ctx, c, client.ObjectKey{Name: "mutating-webhook-configuration"}, func(m *admissionv1.MutatingWebhookConfiguration) bool {
-		return m.Webhooks[0].ClientConfig.CABundle != nil
-	})
-	must(err)
-	_, err = await.Object(ctx, c, client.ObjectKey{Name: "validating-webhook-configuration"}, func(v *admissionv1.ValidatingWebhookConfiguration) bool {
-		return v.Webhooks[0].ClientConfig.CABundle != nil
-	})
-	must(err)
+	s.add(r.address())
+	trusted(ctx, t, c)
 
 	ct := newCronTab("@daily")
 	must(c.Create(ctx, ct))
@@ -133,22 +92,5 @@ func readsAsOlder(ctx context.Context, t *testing.T, c client.Client, ct *v1.Cro
 	must(c.Get(ctx, client.ObjectKeyFromObject(ct), &now))
 	if now.Spec.CronSpec != "0 * * * *" {
 		t.Errorf("an update in v1beta1 stores %q", now.Spec.CronSpec)
-	}
-}
-
-// setPort gives every Service in an object a port.
-func setPort(value any, port int64) {
-	switch value := value.(type) {
-	case map[string]any:
-		if service, ok := value["service"].(map[string]any); ok {
-			service["port"] = port
-		}
-		for _, v := range value {
-			setPort(v, port)
-		}
-	case []any:
-		for _, v := range value {
-			setPort(v, port)
-		}
 	}
 }
