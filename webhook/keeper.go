@@ -26,9 +26,9 @@ import (
 
 // Authority settings: a certificate authority of the operator's own, for clusters
 // without cert-manager. It is kept in a Secret, which all replicas share, and given to
-// the API server as the caBundle of the operator's webhook configurations and converted
-// CustomResourceDefinitions, by server-side apply of that field alone. It is replaced,
-// with overlap, before it expires.
+// the API server as the caBundle of the operator's webhook configurations, converted
+// CustomResourceDefinitions and APIServices, by server-side apply of that field alone. It
+// is replaced, with overlap, before it expires.
 //
 // The operator needs the roles
 //
@@ -36,6 +36,7 @@ import (
 //	+kubebuilder:rbac:groups="",resources=secrets,resourceNames=NAME-webhook-ca,verbs=get;update
 //	+kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=mutating-webhook-configuration;NAME-mutating-webhook-configuration;validating-webhook-configuration;NAME-validating-webhook-configuration,verbs=get;patch
 //	+kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=...,verbs=get;patch
+//	+kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=...,verbs=get;patch
 type Authority struct {
 	// Namespace of the Secret and of the Services that lead to the webhooks. Default
 	// in a manager: the one that the process runs in. Empty makes a self-signed
@@ -50,6 +51,10 @@ type Authority struct {
 	// "validating-webhook-configuration"; in a manager these, and these behind the
 	// operator's name and "-".
 	Configurations []string
+	// APIServices are the names of the APIServices that the operator serves, such as
+	// "v1.metrics.example.com". Those whose Service is in Namespace are given the caBundle;
+	// their server takes the certificate from [Server.Certificate]. Default: none.
+	APIServices []string
 }
 
 const (
@@ -59,6 +64,9 @@ const (
 	keepRetry = time.Second
 	// keepTimeout bounds one look.
 	keepTimeout = 30 * time.Second
+	// clocksDiffer is by how much the clocks of this process and of the API server may
+	// differ without a word. Certificates are backdated by more.
+	clocksDiffer = 5 * time.Minute
 )
 
 // errRepeat begins a look again: another replica was faster.
@@ -175,6 +183,7 @@ func (k *keeper) look(ctx context.Context) error {
 		k.tell("clock", fmt.Errorf("the CA of the webhooks is valid from %s, which is in the future", k.authority.Began().UTC().Format(time.RFC3339)), "set the clock of this node")
 	}
 	if k.authority.Renews(k.shown, now) {
+		k.compareClocks(ctx)
 		issued, err := k.authority.Issue(now, "*."+k.Namespace+".svc", "localhost", "127.0.0.1", "::1")
 		if err != nil {
 			return fmt.Errorf("issue a certificate: %w", err)
@@ -190,6 +199,29 @@ func (k *keeper) look(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// compareClocks compares the clock of this process with that of the API server, which
+// stands in objects that it creates. The creation is a dry run.
+func (k *keeper) compareClocks(ctx context.Context) {
+	probe := newSecret()
+	probe.SetNamespace(k.Namespace)
+	probe.SetName(k.Secret + "-clock")
+	began := time.Now()
+	if err := k.client.Create(ctx, probe, client.DryRunAll); err != nil {
+		return // what the operator may not do, or cannot reach, is told where it matters
+	}
+	ahead := began.Sub(probe.GetCreationTimestamp().Time).Round(time.Second)
+	if ahead.Abs() <= clocksDiffer {
+		delete(k.told, "clocks")
+		return
+	}
+	than := "ahead of"
+	if ahead < 0 {
+		than = "behind"
+	}
+	k.tell("clocks", fmt.Errorf("the clock of this process is %s %s that of the API server", ahead.Abs(), than),
+		"set the clocks of both nodes (NTP): a certificate is not valid where the clock is more than an hour behind the one that it was made by")
 }
 
 func newSecret() *unstructured.Unstructured {

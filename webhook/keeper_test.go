@@ -8,8 +8,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,8 +21,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/steertest"
 	"github.com/steer-dev/steer/webhook"
 	"github.com/steer-dev/steer/webhook/certificate"
@@ -88,10 +92,17 @@ func widgetDefinition() client.Object {
 // replica starts a replica, which ends with the returned function.
 func (k keeping) replica(c client.Client) (shown func() *tls.Certificate, log *lines, stop func()) {
 	k.t.Helper()
+	return k.replicaWith(c, func(*webhook.Options) {})
+}
+
+func (k keeping) replicaWith(c client.Client, change func(*webhook.Options)) (shown func() *tls.Certificate, log *lines, stop func()) {
+	k.t.Helper()
 	log = &lines{}
-	w := web{webhook.New(webhook.Options{
+	o := webhook.Options{
 		Scheme: k.Client.Scheme(), Client: c, Authority: webhook.Authority{Namespace: "default", Secret: "widgets-webhook-ca"}, Log: slog.New(slog.NewTextHandler(log, nil)),
-	}), log}
+	}
+	change(&o)
+	w := web{webhook.New(o), log}
 	if err := webhook.AddDefaulter(w, defaulter(func(context.Context, *widget) error { return nil })); err != nil {
 		k.t.Fatal(err)
 	}
@@ -356,6 +367,101 @@ func TestKeeperGivesTheBundleToWhatIsCreatedLater(t *testing.T) {
 		time.Sleep(time.Minute)
 		if hooks, definition := k.bundles(); !trusts(hooks["ours"], shown()) || definition == nil {
 			k.t.Errorf("%s %s", hooks, definition)
+		}
+	})
+}
+
+// TestKeeperGivesTheBundleToAPIServices has one of the operator, one of another namespace,
+// and one whose certificate is not verified.
+func TestKeeperGivesTheBundleToAPIServices(t *testing.T) {
+	keep(t, func(k keeping) {
+		var names []string
+		for version, spec := range map[string]map[string]any{
+			"v1": {"service": map[string]any{"namespace": "default", "name": "webhooks"}},
+			"v2": {"service": map[string]any{"namespace": "other", "name": "webhooks"}},
+			"v3": {"service": map[string]any{"namespace": "default", "name": "webhooks"}, "insecureSkipTLSVerify": true},
+		} {
+			service := apiService(version + ".metrics.example.com")
+			maps.Copy(spec, map[string]any{"group": "metrics.example.com", "version": version, "groupPriorityMinimum": int64(100), "versionPriority": int64(10)})
+			service.Object["spec"] = spec
+			k.Create(service)
+			names = append(names, service.GetName())
+		}
+		_, log, stop := k.replicaWith(k.Client, func(o *webhook.Options) { o.Authority.APIServices = append(names, "v4.metrics.example.com") })
+		defer stop()
+		time.Sleep(time.Minute)
+		ca := base64.StdEncoding.EncodeToString(k.secret().Data["ca.crt"])
+		for name, want := range map[string]string{"v1": ca, "v2": "", "v3": ""} {
+			service := get(k, name+".metrics.example.com", apiService(""))
+			if got, _, _ := unstructured.NestedString(service.Object, "spec", "caBundle"); got != want {
+				k.t.Errorf("%s has the caBundle %q, want %q; log: %s", name, got, want, log)
+			}
+		}
+		// What others own of it stays theirs.
+		for _, entry := range get(k, "v1.metrics.example.com", apiService("")).GetManagedFields() {
+			if got, want := entry.FieldsV1.GetRawString(), `{"f:spec":{"f:caBundle":{}}}`; entry.Manager == "widgets-webhook-ca" && got != want {
+				k.t.Errorf("it owns %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func apiService(name string) *unstructured.Unstructured {
+	service := client.NewUnstructured(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	service.SetName(name)
+	return service
+}
+
+// skewed is a client of an API server whose clock is behind by some time.
+func skewed(c client.Client, behind time.Duration) client.Client {
+	return interceptor.New(c, interceptor.Funcs{Create: func(ctx context.Context, next client.Client, obj client.Object, opts ...client.WriteOption) error {
+		err := next.Create(ctx, obj, opts...)
+		obj.SetCreationTimestamp(metav1.NewTime(obj.GetCreationTimestamp().Add(-behind)))
+		return err
+	}})
+}
+
+func TestKeeperTellsThatClocksDiffer(t *testing.T) {
+	t.Parallel()
+	for behind, says := range map[time.Duration]string{
+		2 * time.Hour:  "the clock of this process is 2h0m0s ahead of that of the API server",
+		-2 * time.Hour: "the clock of this process is 2h0m0s behind that of the API server",
+		time.Minute:    "",
+	} {
+		t.Run(behind.String(), func(t *testing.T) {
+			keep(t, func(k keeping) {
+				shown, log, stop := k.replica(skewed(k.Client, behind))
+				defer stop()
+				time.Sleep(5 * time.Minute)
+				if shown() == nil {
+					k.t.Error("there is no certificate")
+				}
+				if n := strings.Count(log.String(), "set the clocks of both nodes"); says == "" && n > 0 || says != "" && (n != 1 || !strings.Contains(log.String(), says)) {
+					k.t.Errorf("log: %s", log)
+				}
+			})
+		})
+	}
+}
+
+// TestKeeperTellsOfAnAuthorityFromTheFuture has a CA that was made by a replica whose clock
+// is two hours ahead.
+func TestKeeperTellsOfAnAuthorityFromTheFuture(t *testing.T) {
+	keep(t, func(k keeping) {
+		future, err := certificate.NewAuthority(time.Now().Add(2 * time.Hour))
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "widgets-webhook-ca"}}
+		if secret.Data, err = future.Data(); err != nil {
+			k.t.Fatal(err)
+		}
+		k.Create(secret)
+		_, log, stop := k.replica(k.Client)
+		defer stop()
+		time.Sleep(5 * time.Minute)
+		if text := log.String(); strings.Count(text, "which is in the future") != 1 || !strings.Contains(text, "set the clock of this node") {
+			k.t.Errorf("log: %s", text)
 		}
 	})
 }

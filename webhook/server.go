@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -85,7 +86,7 @@ var ErrStarted = errors.New("webhook: the server has been started before, and is
 // Server answers API servers. It is made by [New], filled by [AddDefaulter] and its
 // siblings, and run once by Start. Its methods are safe for concurrent use.
 type Server struct {
-	opts Options
+	opts    Options
 	started atomic.Bool
 
 	mu        sync.Mutex
@@ -160,10 +161,30 @@ func (s *Server) Addr() net.Addr {
 	return s.address
 }
 
+// Certificate returns the certificate of [Options.Authority], for other servers of the
+// operator behind Services of its namespace: it is the GetCertificate of their TLS
+// configuration. It is an error while there is none.
+func (s *Server) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	k := s.keeper
+	s.mu.Unlock()
+	if k != nil {
+		if shown, err := k.get(hello); shown != nil || err != nil {
+			return shown, err
+		}
+	}
+	return nil, errors.New("webhook: there is no certificate of the operator's own authority yet, or Options.TLS names files")
+}
+
+// idle reports whether there is nothing to serve, and nothing to keep.
+func (s *Server) idle() bool {
+	return len(s.Paths()) == 0 && (s.opts.Disabled || len(s.opts.Authority.APIServices) == 0)
+}
+
 // Ready reports nil while requests are answered, or there are no webhooks. It is a
 // readiness check.
 func (s *Server) Ready(*http.Request) error {
-	if len(s.Paths()) == 0 {
+	if s.idle() {
 		return nil
 	}
 	s.mu.Lock()
@@ -188,7 +209,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return ErrStarted
 	}
-	if len(s.Paths()) == 0 || s.opts.Address == noAddress {
+	if s.idle() || s.opts.Address == noAddress {
 		s.opts.Log.Debug("Serving webhooks in process alone", "paths", s.Paths())
 		<-ctx.Done()
 		s.stop()
@@ -291,10 +312,29 @@ func (s *Server) httpServer(ctx context.Context, get getCertificate) *http.Serve
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ErrorLog:          slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug), // failed handshakes and their like
+		ErrorLog:          log.New(&connectionLog{log: s.opts.Log}, "", 0),
 	}
 	server.TLSConfig.NextProtos = nil // ServeTLS adds those of Protocols
 	return server
+}
+
+// connectionLog takes what net/http says of connections. It is for debugging, but for
+// clients that do not trust the certificate, of which it tells once.
+type connectionLog struct {
+	log  *slog.Logger
+	told atomic.Bool
+}
+
+// Write implements io.Writer.
+func (c *connectionLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.Contains(text, "remote error: tls:") && strings.Contains(text, "certificate") && !c.told.Swap(true) {
+		c.log.Warn("a client does not trust the certificate of the webhooks", "error", text, "advice",
+			"if it is an API server: see whether the caBundle of its configurations is that of the certificate, whether the certificate has the name of the Service, and whether the clocks of both nodes agree")
+		return len(line), nil
+	}
+	c.log.Debug(text)
+	return len(line), nil
 }
 
 // trustable reports whether the certificate is one that API servers may trust.

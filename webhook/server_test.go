@@ -202,6 +202,36 @@ func TestServerAnswersWhatIsInFlightAndWhatComesWhileItDrains(t *testing.T) {
 	}
 }
 
+func TestServerTellsOnceThatItsCertificateIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	dir, other := t.TempDir(), t.TempDir()
+	writeCertificate(t, dir, 1)
+	w := newWeb(t, func(o *webhook.Options) {
+		o.Address, o.Drain, o.TLS = "127.0.0.1:0", -1, certificate.TLS{Dir: dir}
+	})
+	if err := webhook.AddConversion(w, &widget{}); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, w)
+	distrusting := trusting(t, writeCertificate(t, other, 2))
+	for range 3 {
+		if resp, err := distrusting.Post(server.url("/convert"), "application/json", nil); err == nil {
+			resp.Body.Close()
+			t.Fatal("the certificate is trusted")
+		}
+	}
+	if err := w.log.wait(t.Context(), "does not trust the certificate"); err != nil {
+		t.Fatal(err)
+	}
+	server.stop()
+	if err := <-server.ended; err != nil { // all handshakes have ended
+		t.Error(err)
+	}
+	if log := w.log.String(); strings.Count(log, "whether the clocks of both nodes agree") != 1 {
+		t.Errorf("log: %s", log)
+	}
+}
+
 // TestServerThatWasNotCalledYetDrains sends the first request after the server was told to
 // stop: a replica may be told so as soon as it is ready.
 func TestServerThatWasNotCalledYetDrains(t *testing.T) {

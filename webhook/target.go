@@ -23,7 +23,8 @@ type target struct {
 	gvk            schema.GroupVersionKind
 	resource, name string
 	owner          client.FieldOwner
-	// ours reports whether a clientConfig leads to this operator.
+	// ours reports whether a clientConfig, or the spec of an APIService, leads to this
+	// operator.
 	ours func(clientConfig map[string]any) bool
 }
 
@@ -53,7 +54,18 @@ func (s *Server) targetsOf(ctx context.Context) (out []target, missing error) {
 			out = append(out, target{gvk, strings.ToLower(kind) + "s.admissionregistration.k8s.io", name, owner, s.leadsHere})
 		}
 	}
+	for _, name := range a.APIServices {
+		gvk := schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
+		out = append(out, target{gvk, "apiservices.apiregistration.k8s.io", name, owner, s.inNamespace})
+	}
 	return out, missing
+}
+
+// inNamespace reports whether the spec of an APIService names a Service of the operator's
+// namespace, whose certificate is verified.
+func (s *Server) inNamespace(spec map[string]any) bool {
+	service, ok := spec["service"].(map[string]any)
+	return ok && service["namespace"] == s.opts.Authority.Namespace && spec["insecureSkipTLSVerify"] != true
 }
 
 // leadsHere reports whether a clientConfig names a Service of the operator's namespace,
@@ -107,6 +119,10 @@ func ownedByAnother(err error) bool {
 // fields are those of the object that the operator owns: the caBundles of its webhooks,
 // all of them, since what an apply leaves out it gives up.
 func (t target) fields(object map[string]any, bundle string) (owned map[string]any, changed bool) {
+	if t.gvk.Kind == "APIService" {
+		spec, _ := object["spec"].(map[string]any)
+		return map[string]any{"spec": map[string]any{"caBundle": bundle}}, t.ours(spec) && spec["caBundle"] != bundle
+	}
 	if t.gvk.Kind == "CustomResourceDefinition" {
 		config, _, err := unstructured.NestedMap(object, "spec", "conversion", "webhook", "clientConfig")
 		if err != nil || config == nil || !t.ours(config) || config["caBundle"] == bundle {

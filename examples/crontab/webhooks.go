@@ -20,7 +20,7 @@ import (
 //
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=crontab-operator-webhook-ca,verbs=get;update
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=mutating-webhook-configuration;validating-webhook-configuration,verbs=get;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=mutating-webhook-configuration;crontab-operator-mutating-webhook-configuration;validating-webhook-configuration;crontab-operator-validating-webhook-configuration,verbs=get;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=crontabs.stable.example.com,verbs=get;patch
 
 // AddWebhooks adds the webhooks to a manager: defaults and validation, which a rule in
