@@ -69,6 +69,11 @@ func (o *DeleteOptions) deleteAPI(ctx context.Context, c *command) error {
 		return usagef("%s has webhooks: remove them first with steer delete webhook --group %q --version %s --kind %s", o.GVK, o.Group, o.Version, o.Kind)
 	}
 	r := p.Resources[i]
+	for _, hub := range p.Resources {
+		if hub.Group == r.Group && hub.Kind == r.Kind && hub.Webhooks != nil && slices.Contains(hub.Webhooks.Spoke, r.Version) {
+			return usagef("%s is converted to and from %s: remove that first with steer delete webhook --group %q --version %s --kind %s", o.GVK, hub.Version, o.Group, hub.Version, o.Kind)
+		}
+	}
 	p.Resources = slices.Delete(p.Resources, i, i+1)
 	if r.Controller {
 		if err := c.removeController(p, r); err != nil {

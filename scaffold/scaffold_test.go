@@ -142,6 +142,7 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 		t.Errorf("an author owns %d files with %d lines, want at most 12 with 400", own, lines)
 	}
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v2")})
+	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v2"), Conversion: true})
 	create(t, APIOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Policy"}, ClusterScoped: true, Plural: "rulebooks"})
 	create(t, APIOptions{Dir: dir, GVK: GVK{"apps", "v1", "Deployment"}, NoResource: true})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: GVK{"core", "v1", "Pod"}, Defaulting: true, Validation: true})
@@ -196,7 +197,7 @@ func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 					t.Errorf("%s: %q", o.GVK, report.Notes)
 				}
 			}
-			hook := WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true}
+			hook := WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true, Conversion: true}
 			last := tree(t, dir)
 			createWebhook(t, hook)
 			pod := GVK{"core", "v1", "Pod"}
@@ -589,6 +590,47 @@ func TestDeletionNeedsACopyInGit(t *testing.T) {
 	}
 }
 
+// TestConversionTakesFurtherVersionsOver adds a version to a conversion that was edited.
+func TestConversionTakesFurtherVersionsOver(t *testing.T) {
+	t.Parallel()
+	dir := project(t)
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true})
+	o := WebhookOptions{Dir: dir, GVK: guestbook("v2"), Conversion: true, NoGenerate: true}
+	createWebhook(t, o)
+	const spoke, edit = "api/v1/guestbook_conversion.go", "\t// mine\n\treturn nil\n"
+	write(t, dir, spoke, strings.Replace(tree(t, dir)[spoke], "\treturn nil\n", edit, 1))
+
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v3"), NoGenerate: true})
+	createWebhook(t, o)
+	now := tree(t, dir)
+	if !strings.Contains(now[spoke], edit) {
+		t.Errorf("the edit is gone:\n%s", now[spoke])
+	}
+	if text := now["api/v3/guestbook_conversion.go"]; !strings.Contains(text, "dst.Spec.Foo = src.Spec.Foo") {
+		t.Errorf("v3 is not converted:\n%s", text)
+	}
+	if text := now["api/v2/guestbook_conversion_test.go"]; !strings.Contains(text, "webappv2.AddToScheme, webappv1.AddToScheme, webappv3.AddToScheme") {
+		t.Errorf("the test does not have all versions:\n%s", text)
+	}
+	if text := now["api/v2/guestbook_types.go"]; strings.Count(text, conversionMarker) != 1 {
+		t.Errorf("the hub is not marked once:\n%s", text)
+	}
+	for want, change := range map[string]func(*WebhookOptions){
+		"is converted to and from these versions already": func(*WebhookOptions) {},
+		"convert to and from v2 already":                  func(o *WebhookOptions) { o.Version = "v3" },
+	} {
+		o := o
+		change(&o)
+		if _, err := CreateWebhook(t.Context(), o); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if _, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1"), Force: true}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "steer delete webhook") {
+		t.Errorf("a version that is converted is deleted: %v", err)
+	}
+}
+
 // TestBadInputIsOneLine has every mistake that a command line can hold.
 func TestBadInputIsOneLine(t *testing.T) {
 	t.Parallel()
@@ -646,6 +688,10 @@ func TestBadInputIsOneLine(t *testing.T) {
 		"neither types nor a controller": api(func(o *APIOptions) { o.NoResource, o.NoController = true, true }),
 		"it has webapp/v1 Guestbook":     missing,
 		"no webhook is to be made":       hook(func(o *WebhookOptions) { o.Defaulting = false }),
+		"give --conversion with it":      hook(func(o *WebhookOptions) { o.Spokes = []string{"v2"} }),
+		"has one version":                hook(func(o *WebhookOptions) { o.Defaulting, o.Conversion = false, true }),
+		"--spoke v3 is no other version": hook(func(o *WebhookOptions) { o.Conversion, o.Spokes = true, []string{"v3"} }),
+		"are to be converted: it has":    hook(func(o *WebhookOptions) { o.Kind, o.Conversion = "Ghost", true }),
 		"has a validating webhook":       hook(func(o *WebhookOptions) { o.Validation = true }),
 		"no types of webapp/v1 Ghost":    hook(func(o *WebhookOptions) { o.Kind = "Ghost" }),
 		"has no webhooks of":             bare,

@@ -67,10 +67,12 @@ func (s *source) importAs(name, path, module string) error {
 		}
 	}
 	line := name + " " + strconv.Quote(path)
-	if strings.HasSuffix(path, "/"+name) {
+	if path == name || strings.HasSuffix(path, "/"+name) {
 		line = strconv.Quote(path)
 	}
 	own := path == module || strings.HasPrefix(path, module+"/")
+	first, _, _ := strings.Cut(path, "/")
+	standard := !own && !strings.Contains(first, ".")
 	if last != nil && own {
 		at := s.lineEnd(last)
 		return s.splice(at, at, "\n"+line)
@@ -79,6 +81,10 @@ func (s *source) importAs(name, path, module string) error {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || gen.Tok != token.IMPORT || !gen.Rparen.IsValid() {
 			continue
+		}
+		if standard { // first, where those of the library are
+			at := s.offset(gen.Lparen) + 1
+			return s.splice(at, at, "\n"+line)
 		}
 		at, gap := s.offset(gen.Rparen), "\n"
 		if !own { // beside other modules', in front of the module's own
@@ -231,6 +237,30 @@ func (s *source) removeElement(typ, text string) (bool, error) {
 		return false, nil
 	}
 	return true, s.removeFrom(lit.Elts[i])
+}
+
+// unmarkType removes a marker line of a type's documentation.
+func (s *source) unmarkType(name, marker string) error {
+	for _, decl := range s.file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.TYPE {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			typ := spec.(*ast.TypeSpec)
+			for _, doc := range []*ast.CommentGroup{gen.Doc, typ.Doc} {
+				if typ.Name.Name != name || doc == nil {
+					continue
+				}
+				for _, line := range doc.List {
+					if strings.TrimSpace(strings.TrimPrefix(line.Text, "//")) == marker {
+						return s.cutLine(line)
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // markType adds a marker line to the documentation of a type, unless it has it. It

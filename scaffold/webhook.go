@@ -17,9 +17,12 @@ type WebhookOptions struct {
 	Dir string
 	// GVK of the kind: one of the project, or of k8s.io/api. Required.
 	GVK
-	// Defaulting adds a webhook.Defaulter, and Validation a webhook.Validator. One of
-	// them is required.
-	Defaulting, Validation bool
+	// Defaulting adds a webhook.Defaulter, Validation a webhook.Validator, and Conversion
+	// makes the version the hub that other versions convert to and from. One of them is
+	// required.
+	Defaulting, Validation, Conversion bool
+	// Spokes are the versions that are converted. Default: all others of the kind.
+	Spokes []string
 	// NoGenerate leaves generated files, go.mod and go.sum as they are.
 	NoGenerate bool
 	// Force overwrites existing files.
@@ -45,6 +48,12 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 	}
 	r := &p.Resources[i]
 	had := r.Webhooks
+	var spokes []Resource
+	if o.Conversion {
+		if spokes, err = o.spokes(p, *r); err != nil {
+			return err
+		}
+	}
 	// Begun anew: the first webhooks of the kind, or Force for one that it has.
 	anew := had == nil || o.Defaulting && had.Defaulting || o.Validation && had.Validation
 	if had == nil {
@@ -63,12 +72,21 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 	}{
 		{o.Defaulting, &r.Webhooks.Defaulting, "defaulter", "webhook.AddDefaulter(m, &" + r.Kind + "Defaulter{})"},
 		{o.Validation, &r.Webhooks.Validation, "validator", "webhook.AddValidator(m, &" + r.Kind + "Validator{})"},
+		{o.Conversion, &r.Webhooks.Conversion, "", "webhook.AddConversion(m, &" + r.alias() + "." + r.Kind + "{})"},
 	} {
 		if !part.wanted && (!anew || !*part.has) {
 			continue
 		}
 		*part.has = true
 		if err := c.addWebhook(p, *r, anew, part.template, part.call); err != nil {
+			return err
+		}
+	}
+	if o.Conversion {
+		for _, spoke := range spokes {
+			r.Webhooks.Spoke = append(r.Webhooks.Spoke, spoke.Version)
+		}
+		if err := c.addConversion(p, *r, spokes); err != nil {
 			return err
 		}
 	}
@@ -84,10 +102,16 @@ func (o *WebhookOptions) resource(p *Project) (int, error) {
 	if err := o.check(); err != nil {
 		return 0, err
 	}
-	if !o.Defaulting && !o.Validation {
-		return 0, usagef("no webhook is to be made: give --defaulting, --programmatic-validation or both")
+	if !o.Defaulting && !o.Validation && !o.Conversion {
+		return 0, usagef("no webhook is to be made: give --defaulting, --programmatic-validation, --conversion or several")
+	}
+	if len(o.Spokes) > 0 && !o.Conversion {
+		return 0, usagef("--spoke %s is a version to convert: give --conversion with it", o.Spokes[0])
 	}
 	i := p.find(o.GVK)
+	if i < 0 && o.Conversion {
+		return 0, usagef("PROJECT does not have %s, whose versions are to be converted: it has %s", o.GVK, p.list())
+	}
 	if i < 0 {
 		r, err := builtin(o.GVK)
 		if err != nil {
@@ -112,12 +136,17 @@ func (o *WebhookOptions) resource(p *Project) (int, error) {
 // addWebhook adds one webhook to the file of those of its kind, which it makes.
 func (c *command) addWebhook(p *Project, r Resource, anew bool, template, call string) error {
 	at := p.places(r)
-	if err := c.extend(at.webhook(), anew, "webhook.go", template+".go", at.values()); err != nil {
+	if err := c.extend(at.webhook(), anew, "webhook.go", template, at.values()); err != nil {
 		return err
 	}
 	return c.edit(at.webhook(), func(s *source) error {
 		if err := s.importAs("webhook", steerPath+"/webhook", p.Repo); err != nil {
 			return err
+		}
+		if template != "" {
+			if err := s.importAs("context", "context", p.Repo); err != nil {
+				return err
+			}
 		}
 		setup := s.function("Setup" + r.Kind + "WebhookWithManager")
 		if setup == nil {
@@ -136,8 +165,8 @@ func (c *command) addWebhook(p *Project, r Resource, anew bool, template, call s
 	})
 }
 
-// extend appends a part to a Go file, which begins as a template of its own if there
-// is none, or if it is begun anew.
+// extend appends a part, if it is not empty, to a Go file, which begins as a template of
+// its own if there is none, or if it is begun anew.
 func (c *command) extend(name string, anew bool, base, part string, v values) error {
 	text, err := c.read(name)
 	if err != nil {
@@ -149,7 +178,10 @@ func (c *command) extend(name string, anew bool, base, part string, v values) er
 		}
 		text = c.pending[name]
 	}
-	more, err := fill(part, v)
+	if part == "" {
+		return nil
+	}
+	more, err := fill(part+".go", v)
 	if err != nil {
 		return err
 	}
@@ -189,6 +221,9 @@ func (c *command) setUpWebhooks(p *Project, r Resource) error {
 			if err := add(at.controllerTest())(s); err != nil {
 				return err
 			}
+			if !r.Webhooks.Defaulting && !r.Webhooks.Validation {
+				return nil // a conversion is part of the definition
+			}
 			_, err := s.addElement("steertest.Options", installed)
 			return err
 		})
@@ -215,6 +250,11 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 	}
 	r := p.Resources[i]
 	at := p.places(r)
+	if r.Webhooks.Conversion {
+		if err := c.removeConversion(p, r, r.Webhooks.Spoke); err != nil {
+			return err
+		}
+	}
 	p.Resources[i].Webhooks = nil
 	alone := r.API == nil && !r.Controller // a kind of k8s.io/api with nothing else
 	if alone {

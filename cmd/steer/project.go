@@ -104,10 +104,13 @@ func newCreateWebhookCommand() *cobra.Command {
 	run := true
 	cmd := &cobra.Command{
 		Use:   "webhook",
-		Short: "Add webhooks of a kind that complete and validate its objects",
-		Long: `Adds a defaulter, a validator or both to a kind of the project or of k8s.io/api. The
-flags are kubebuilder's. A second webhook joins the file of the first, whose code stays.`,
+		Short: "Add webhooks of a kind that complete, validate and convert its objects",
+		Long: `Adds a defaulter, a validator or both to a kind of the project or of k8s.io/api, and
+with --conversion makes the version of a kind of the project the hub that its other
+versions convert to and from. The flags are kubebuilder's. A second webhook joins the
+file of the first, whose code stays.`,
 		Example: `  steer create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation
+  steer create webhook --group webapp --version v2 --kind Guestbook --conversion --spoke v1
   steer create webhook --group core --version v1 --kind Pod --defaulting`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,6 +123,8 @@ flags are kubebuilder's. A second webhook joins the file of the first, whose cod
 	gvkFlags(cmd, &o.GVK)
 	f.BoolVar(&o.Defaulting, "defaulting", false, "make a defaulter")
 	f.BoolVar(&o.Validation, "programmatic-validation", false, "make a validator")
+	f.BoolVar(&o.Conversion, "conversion", false, "make the version the hub of a conversion")
+	f.StringSliceVar(&o.Spokes, "spoke", nil, "with --conversion: other `versions` of the kind that are converted (default: all)")
 	f.BoolVar(&run, "make", true, "bring generated files, go.mod and go.sum up to date afterwards")
 	f.BoolVar(&o.Force, "force", false, "overwrite existing files")
 	return cmd
@@ -127,7 +132,7 @@ flags are kubebuilder's. A second webhook joins the file of the first, whose cod
 
 func newDeleteWebhookCommand() *cobra.Command {
 	return newDeletion(scaffold.DeleteWebhook, "webhook", "Remove the webhooks of a kind",
-		`Removes defaulter and validator, and what was generated of them. Files
+		`Removes defaulter, validator and conversion, and what was generated of them. Files
 with contents that git does not have are removed with --force only.`)
 }
 

@@ -5,6 +5,7 @@ package deploy_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -186,11 +187,43 @@ func TestObjectsOfADeploymentAreWhole(t *testing.T) {
 	s := deploy.Settings{Image: "guestbook:v1", Namespace: "shop", Replicas: 1}
 	equal(names(s), slices.Concat(common, hooks))
 	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	convertsInTheCluster(t, dir, s, gvk)
 	if _, err := scaffold.DeleteWebhook(t.Context(), scaffold.DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.ServiceMonitor = true
 	equal(names(s), append(common, "ServiceMonitor shop/guestbook-controller-manager-metrics-monitor"))
+}
+
+// convertsInTheCluster has the versions of the kind converted, and reads what the
+// definition and the role say then.
+func convertsInTheCluster(t *testing.T, dir string, s deploy.Settings, gvk scaffold.GVK) {
+	t.Helper()
+	second := gvk
+	second.Version = "v2"
+	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: second}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scaffold.CreateWebhook(t.Context(), scaffold.WebhookOptions{Dir: dir, GVK: gvk, Conversion: true}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := scaffold.ReadProject(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := deploy.Objects(t.Context(), dir, p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		text := fmt.Sprint(o)
+		switch {
+		case o.Kind == "CustomResourceDefinition" && !strings.Contains(text, "name:guestbook-webhook-service namespace:shop path:/convert"):
+			t.Errorf("the definition does not lead to the Service: %s", text)
+		case o.Kind == "ClusterRole" && o.Name == "guestbook-webhook-ca-role" && !strings.Contains(text, "resourceNames:[guestbooks.webapp.example.com] resources:[customresourcedefinitions] verbs:[get patch]"):
+			t.Errorf("the operator may not give the definition its CA: %s", text)
+		}
+	}
 }
 
 func TestSettingsThatCannotBeAreNamed(t *testing.T) {

@@ -54,23 +54,28 @@ func Objects(ctx context.Context, dir string, p *scaffold.Project, s Settings) (
 		// The operator needs no more than the strictest of Kubernetes' standards.
 		"metadata": object{"name": s.Namespace, "labels": merge(b.labels(), object{"pod-security.kubernetes.io/enforce": "restricted"})},
 	})
+	var converted []string
 	for _, o := range generated["crd"] {
+		if b.converted(o) {
+			converted = append(converted, o["metadata"].(object)["name"].(string))
+		}
 		b.add(o)
 	}
 	b.add(b.namespaced("v1", "ServiceAccount", b.name("controller-manager")))
 	b.roles(generated["rbac"])
 	webhooks := generated["webhook"]
-	if len(webhooks) > 0 {
-		b.authority()
+	called := len(webhooks)+len(converted) > 0
+	if called {
+		b.authority(converted)
 	}
 	b.metricsRoles()
 	b.service("controller-manager-metrics-service", "https", metricsPort, metricsPort)
-	if len(webhooks) > 0 {
+	if called {
 		b.service("webhook-service", "webhook", 443, webhookPort)
 	}
-	b.networkPolicy(len(webhooks) > 0)
+	b.networkPolicy(called)
 	b.disruptionBudget()
-	b.deployment(len(webhooks) > 0)
+	b.deployment(called)
 	if s.ServiceMonitor {
 		b.serviceMonitor()
 	}

@@ -53,8 +53,8 @@ func (b *builder) metricsRoles() {
 }
 
 // authority lets the operator keep the certificate of its webhooks, and tell the API
-// server of it.
-func (b *builder) authority() {
+// server of it, also in the definitions that are converted.
+func (b *builder) authority(converted []string) {
 	b.role("Role", b.settings.Namespace, b.name("webhook-ca-role"), rules(
 		rule("", "secrets", "create"),
 		only(rule("", "secrets", "get", "update"), b.project.Name+"-webhook-ca"),
@@ -66,7 +66,11 @@ func (b *builder) authority() {
 	}
 	both := only(rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "get", "patch"), names...)
 	both["resources"] = texts("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-	b.role("ClusterRole", "", b.name("webhook-ca-role"), rules(both))
+	all := []object{both}
+	if len(converted) > 0 {
+		all = append(all, only(rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "patch"), converted...))
+	}
+	b.role("ClusterRole", "", b.name("webhook-ca-role"), rules(all...))
 }
 
 func (b *builder) service(name, port string, number, target int) {
@@ -186,10 +190,27 @@ func (b *builder) webhook(o object) {
 	metadata["labels"] = b.labels()
 	hooks, _ := o["webhooks"].([]any)
 	for _, hook := range hooks {
-		config, _ := hook.(object)["clientConfig"].(object)
-		if service, ok := config["service"].(object); ok {
-			service["name"], service["namespace"] = b.name("webhook-service"), b.settings.Namespace
-		}
+		b.serve(hook.(object))
 	}
 	b.add(o)
+}
+
+// serve leads a webhook to the Service of the deployment.
+func (b *builder) serve(hook object) {
+	config, _ := hook["clientConfig"].(object)
+	if service, ok := config["service"].(object); ok {
+		service["name"], service["namespace"] = b.name("webhook-service"), b.settings.Namespace
+	}
+}
+
+// converted reports whether the versions of a definition are converted by a webhook, which
+// is led to the Service of the deployment.
+func (b *builder) converted(definition object) bool {
+	spec, _ := definition["spec"].(object)
+	conversion, _ := spec["conversion"].(object)
+	hook, ok := conversion["webhook"].(object)
+	if ok {
+		b.serve(hook)
+	}
+	return ok
 }
