@@ -15,11 +15,12 @@ import (
 
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/chart"
 	"github.com/steer-dev/steer/scaffold/deploy"
 )
 
 func newPackageCommand() *cobra.Command {
-	return groupOf(&cobra.Command{Use: "package", Short: "Make what brings the operator of a project to a cluster"}, newPackageYAMLCommand())
+	return groupOf(&cobra.Command{Use: "package", Short: "Make what brings the operator of a project to a cluster"}, newPackageYAMLCommand(), newPackageHelmCommand())
 }
 
 func newPackageYAMLCommand() *cobra.Command {
@@ -70,6 +71,32 @@ steer.yaml. What the types and markers say is generated for it: nothing else is 
 	}
 	cmd.Flags().StringVar(&image, "image", "", "image of the operator (default: that of steer.yaml)")
 	cmd.Flags().StringVarP(&output, "output", "o", filepath.Join("dist", "install.yaml"), "file to write, or - for standard output")
+	return cmd
+}
+
+func newPackageHelmCommand() *cobra.Command {
+	var o chart.Options
+	cmd := &cobra.Command{
+		Use:   "helm",
+		Short: "Write a Helm chart of the deployment",
+		Long: `Writes a chart of the objects of package yaml. Its values, which have the names of those
+of kubebuilder's charts, are image, replicas and resources, and whether there are CRDs,
+metrics, a ServiceMonitor, a NetworkPolicy and webhooks. CRDs are templates, so that an
+upgrade of the release upgrades them.
+
+Files that were edited since they were written are left, and named when what is generated
+for them has changed; values.yaml gets the values that it does not have.`,
+		Example: `  steer package helm
+  helm upgrade --install guestbook dist/chart --namespace guestbook-system --create-namespace`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := chart.Write(cmd.Context(), o)
+			return conclude(cmd, report, err, "")
+		},
+	}
+	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator that values.yaml names (default: that of steer.yaml)")
+	cmd.Flags().StringVarP(&o.Output, "output", "o", filepath.Join("dist", "chart"), "folder of the chart")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "write files anew that were edited")
 	return cmd
 }
 

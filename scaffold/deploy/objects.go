@@ -30,13 +30,30 @@ type object = map[string]any
 // Object is one object of a deployment.
 type Object struct {
 	Kind, Namespace, Name string
+	Part                  Part
 	content               object
 }
+
+// Part is what an object is for.
+type Part string
+
+// Parts of a deployment.
+const (
+	Namespace     Part = "namespace"
+	CRD           Part = "crd"
+	RBAC          Part = "rbac"
+	Metrics       Part = "metrics"
+	Webhook       Part = "webhook"
+	NetworkPolicy Part = "network-policy"
+	Manager       Part = "manager"
+	Prometheus    Part = "prometheus"
+)
 
 // builder makes the objects of one project.
 type builder struct {
 	project  *scaffold.Project
 	settings Settings
+	part     Part // of the objects that are added
 	objects  []Object
 	failed   error
 }
@@ -48,37 +65,46 @@ func Objects(ctx context.Context, dir string, p *scaffold.Project, s Settings) (
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{project: p, settings: s}
+	b := &builder{project: p, settings: s, part: Namespace}
 	b.add(object{
 		"apiVersion": "v1", "kind": "Namespace",
 		// The operator needs no more than the strictest of Kubernetes' standards.
 		"metadata": object{"name": s.Namespace, "labels": merge(b.labels(), object{"pod-security.kubernetes.io/enforce": "restricted"})},
 	})
 	var converted []string
+	b.part = CRD
 	for _, o := range generated["crd"] {
 		if b.converted(o) {
 			converted = append(converted, o["metadata"].(object)["name"].(string))
 		}
 		b.add(o)
 	}
+	b.part = RBAC
 	b.add(b.namespaced("v1", "ServiceAccount", b.name("controller-manager")))
 	b.roles(generated["rbac"])
 	webhooks := generated["webhook"]
 	called := len(webhooks)+len(converted) > 0
 	if called {
+		b.part = Webhook
 		b.authority(converted)
 	}
+	b.part = Metrics
 	b.metricsRoles()
 	b.service("controller-manager-metrics-service", "https", metricsPort, metricsPort)
 	if called {
+		b.part = Webhook
 		b.service("webhook-service", "webhook", 443, webhookPort)
 	}
+	b.part = NetworkPolicy
 	b.networkPolicy(called)
+	b.part = Manager
 	b.disruptionBudget()
 	b.deployment(called)
 	if s.ServiceMonitor {
+		b.part = Prometheus
 		b.serviceMonitor()
 	}
+	b.part = Webhook
 	for _, o := range webhooks {
 		b.webhook(o)
 	}
@@ -124,7 +150,7 @@ func (b *builder) add(o object) {
 	if kind == "" || name == "" {
 		b.failed = cmp.Or(b.failed, fmt.Errorf("an object of kind %q has the name %q", kind, name))
 	}
-	b.objects = append(b.objects, Object{kind, namespace, name, o})
+	b.objects = append(b.objects, Object{kind, namespace, name, b.part, o})
 }
 
 // name is that of an object that is not of a kind that the project defines.
@@ -167,14 +193,23 @@ func merge(a, b object) object {
 func YAML(objects []Object) ([]byte, error) {
 	var out bytes.Buffer
 	for _, o := range objects {
-		text, err := yaml.Marshal(o.content)
+		text, err := o.YAML()
 		if err != nil {
-			return nil, fmt.Errorf("write %s %s: %w", o.Kind, o.Name, err)
+			return nil, err
 		}
 		out.WriteString("---\n")
 		out.Write(text)
 	}
 	return out.Bytes(), nil
+}
+
+// YAML is the object as a document, with keys in order.
+func (o Object) YAML() ([]byte, error) {
+	text, err := yaml.Marshal(o.content)
+	if err != nil {
+		return nil, fmt.Errorf("write %s %s: %w", o.Kind, o.Name, err)
+	}
+	return text, nil
 }
 
 // rules are a list of rules of a role.

@@ -1,0 +1,242 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart makes a Helm chart of the objects of package deploy, with the values that
+// kubebuilder's charts have: the command steer package helm.
+//
+// The objects are made once, with placeholders for what a value decides, and each
+// document becomes a template. With the values that are written, the chart renders to what
+// steer package yaml writes, without the Namespace, which is that of the release, and
+// with an annotation that lets the CRDs outlive it.
+package chart
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/deploy"
+)
+
+// Options of [Write].
+type Options struct {
+	// Dir is the folder of the project. Default: the working directory.
+	Dir string
+	// Output is the folder of the chart. Default: dist/chart.
+	Output string
+	// Image of the operator that values.yaml names. Default: that of steer.yaml.
+	Image string
+	// Force writes files anew that were edited.
+	Force bool
+}
+
+// What stands for values while the objects are made.
+const (
+	imageMark     = "steer.invalid/image:mark"
+	namespaceMark = "steer-namespace-mark"
+	replicasMark  = 1987654321
+	resourceMark  = "steer.invalid/mark"
+)
+
+// Write writes the chart of a project. Files that its owner has edited are left, and
+// values.yaml gets the values that it does not have.
+func Write(ctx context.Context, o Options) (*scaffold.Report, error) {
+	p, err := scaffold.ReadProject(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := deploy.ReadSettings(o.Dir, p)
+	if err != nil {
+		return nil, err
+	}
+	if o.Image != "" {
+		settings.Image = o.Image
+	}
+	files, err := Files(ctx, o.Dir, p, settings)
+	if err != nil {
+		return nil, err
+	}
+	if o.Output == "" {
+		o.Output = "dist/chart"
+	}
+	folder := deploy.Folder{
+		Project: o.Dir, Output: o.Output, Files: files, Force: o.Force,
+		Merge: map[string]func(edited, generated []byte) ([]byte, error){"values.yaml": addValues},
+	}
+	return folder.Write()
+}
+
+// Files are those of the chart of a project.
+func Files(ctx context.Context, dir string, p *scaffold.Project, s deploy.Settings) (map[string][]byte, error) {
+	marked := s
+	marked.Image, marked.Namespace, marked.Replicas, marked.ServiceMonitor = imageMark, namespaceMark, replicasMark, true
+	marked.Resources = deploy.Resources{Limits: map[string]string{resourceMark: "1"}}
+	objects, err := deploy.Objects(ctx, dir, p, marked)
+	if err != nil {
+		return nil, err
+	}
+	templates := map[string]*bytes.Buffer{}
+	webhooks := false
+	for _, o := range objects {
+		if o.Part == deploy.Namespace {
+			continue
+		}
+		webhooks = webhooks || o.Part == deploy.Webhook
+		text, err := o.YAML()
+		if err != nil {
+			return nil, err
+		}
+		name := path.Join("templates", string(o.Part), fileName(o, p.Name))
+		if templates[name] == nil {
+			templates[name] = &bytes.Buffer{}
+		}
+		templates[name].WriteString(template(o, string(text)))
+	}
+	values, err := valuesOf(s, webhooks)
+	if err != nil {
+		return nil, err
+	}
+	_, tag, _ := splitImage(s.Image)
+	files := map[string][]byte{
+		"Chart.yaml": fmt.Appendf(nil, "apiVersion: v2\nname: %s\ndescription: The operator %s\ntype: application\nversion: 0.1.0\nappVersion: %q\n", p.Name, p.Name, tag),
+		// Helm packs what is not named here.
+		".helmignore": []byte(deploy.RecordFile + "\n.git/\n.DS_Store\n*.orig\n*.tgz\n"),
+		"values.yaml": values,
+	}
+	for name, text := range templates {
+		files[name] = text.Bytes()
+	}
+	return files, nil
+}
+
+// fileName is the file of an object: that of its name, without the project's.
+func fileName(o deploy.Object, project string) string {
+	name := strings.TrimPrefix(o.Name, project+"-")
+	if o.Part != deploy.CRD {
+		name += "-" + strings.ToLower(o.Kind)
+	}
+	return name + ".yaml"
+}
+
+var resources = regexp.MustCompile(`(?m)^( *)resources:\n *limits:\n *` + regexp.QuoteMeta(resourceMark) + `: "1"\n`)
+
+// template makes a template of a document.
+func template(o deploy.Object, text string) string {
+	// What looks like a template in a description is none.
+	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
+	text = strings.NewReplacer(
+		imageMark, `"{{ .Values.manager.image.repository }}{{ with .Values.manager.image.digest }}@{{ . }}{{ else }}:{{ .Values.manager.image.tag }}{{ end }}"`,
+		namespaceMark, `{{ .Release.Namespace | quote }}`,
+		fmt.Sprint(replicasMark), `{{ .Values.manager.replicas }}`,
+		"--metrics-bind-address=:8443", `--metrics-bind-address={{ if .Values.metrics.enable }}:8443{{ else }}0{{ end }}`,
+	).Replace(text)
+	text = resources.ReplaceAllString(text, "$1{{- with .Values.manager.resources }}\n${1}resources:\n$1  {{- toYaml . | nindent 10 }}\n$1{{- end }}\n")
+	if o.Kind == "Deployment" && strings.Contains(text, "name: webhook") {
+		text = strings.Replace(text, "        env:\n", "        env:\n        {{- if not .Values.webhook.enable }}\n        - name: ENABLE_WEBHOOKS\n          value: \"false\"\n        {{- end }}\n", 1)
+	}
+	condition := ""
+	switch o.Part {
+	case deploy.CRD:
+		condition = ".Values.crd.enable"
+		text = keepable(text)
+	case deploy.Metrics:
+		condition = ".Values.metrics.enable"
+	case deploy.Prometheus:
+		condition = "and .Values.metrics.enable .Values.prometheus.enable"
+	case deploy.NetworkPolicy:
+		condition = ".Values.networkPolicy.enable"
+	case deploy.Webhook:
+		condition = ".Values.webhook.enable"
+	}
+	if condition != "" {
+		text = "{{- if " + condition + " }}\n" + text + "{{- end }}\n"
+	}
+	return "---\n" + text
+}
+
+// keepable lets a value decide whether a CRD, and with it its objects, outlives the
+// release.
+func keepable(text string) string {
+	const keep = "    {{- if .Values.crd.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n"
+	if strings.Contains(text, "\nmetadata:\n  annotations:\n") {
+		return strings.Replace(text, "\nmetadata:\n  annotations:\n", "\nmetadata:\n  annotations:\n"+keep, 1)
+	}
+	return strings.Replace(text, "\nmetadata:\n", "\nmetadata:\n  {{- if .Values.crd.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  {{- end }}\n", 1)
+}
+
+// splitImage divides the name of an image.
+func splitImage(image string) (repository, tag, digest string) {
+	repository, digest, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(repository, ":"); i > strings.LastIndex(repository, "/") {
+		repository, tag = repository[:i], repository[i+1:]
+	}
+	if tag == "" {
+		tag = "latest"
+	}
+	return repository, tag, digest
+}
+
+// valuesOf is values.yaml.
+func valuesOf(s deploy.Settings, webhooks bool) ([]byte, error) {
+	repository, tag, digest := splitImage(s.Image)
+	type object = map[string]any
+	image := object{"repository": repository, "tag": tag}
+	if digest != "" {
+		image["digest"] = digest
+	}
+	var out bytes.Buffer
+	block := func(comment, name string, value any) error {
+		text, err := yaml.Marshal(object{name: value})
+		if err != nil {
+			return fmt.Errorf("write values.yaml: %w", err)
+		}
+		fmt.Fprintf(&out, "# %s\n%s", comment, text)
+		return nil
+	}
+	blocks := []struct {
+		comment, name string
+		value         any
+	}{
+		{"The Deployment of the operator. A digest of the image takes the place of its tag.", "manager", object{"replicas": s.Replicas, "image": image, "resources": s.Resources}},
+		{"CRDs are installed and upgraded with the release; with keep they, and all their objects, outlive it.", "crd", object{"enable": true, "keep": true}},
+		{"Metrics are served by HTTPS to those who have the role metrics-reader.", "metrics", object{"enable": true}},
+		{"A ServiceMonitor, for clusters with the operator of Prometheus.", "prometheus", object{"enable": s.ServiceMonitor}},
+		{"Metrics only to namespaces with the label metrics: enabled.", "networkPolicy", object{"enable": true}},
+		{"Admission webhooks.", "webhook", object{"enable": true}},
+	}
+	for _, b := range blocks {
+		if b.name == "webhook" && !webhooks {
+			continue
+		}
+		if err := block(b.comment, b.name, b.value); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// addValues adds the top-level values to an edited values.yaml that it does not have.
+func addValues(edited, generated []byte) ([]byte, error) {
+	var have map[string]any
+	if err := yaml.Unmarshal(edited, &have); err != nil {
+		return nil, fmt.Errorf("values.yaml: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	out := edited
+	for block := range strings.SplitSeq("\n"+string(generated), "\n# ") {
+		block = strings.TrimSuffix(block, "\n") + "\n"
+		_, text, _ := strings.Cut(block, "\n")
+		if name, _, ok := strings.Cut(text, ":"); ok && have[name] == nil {
+			if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
+				out = append(out, '\n')
+			}
+			out = append(out, "# "+block...)
+		}
+	}
+	return out, nil
+}
