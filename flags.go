@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -28,6 +29,7 @@ type settings struct {
 	secure, http2                      bool
 	cert, webhookCert                  manager.TLS
 	webhookPort                        int
+	webhookDrain                       time.Duration
 	tlsVersion, tlsSuites              string
 	elect                              bool
 	electNamespace, electID            string
@@ -84,6 +86,7 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.cert.CertName, "metrics-cert-name", "tls.crt", "`file` of the certificate in that directory")
 	set.StringVar(&s.cert.KeyName, "metrics-cert-key", "tls.key", "`file` of the key in that directory")
 	set.IntVar(&s.webhookPort, "webhook-port", 9443, "`port` of the webhooks; it listens once a webhook is added, and 0 serves none over the network")
+	set.DurationVar(&s.webhookDrain, "webhook-drain", 0, "how long webhooks are served after the operator was told to stop, until API servers have noticed: a `duration`; default 10s, negative not at all")
 	set.StringVar(&s.webhookCert.Dir, "webhook-cert-path", "", "`directory` with the certificate of the webhooks; empty means one of an authority of the operator's own, or what is in /tmp/k8s-webhook-server/serving-certs")
 	set.StringVar(&s.webhookCert.CertName, "webhook-cert-name", "tls.crt", "`file` of the certificate in that directory")
 	set.StringVar(&s.webhookCert.KeyName, "webhook-cert-key", "tls.key", "`file` of the key in that directory")
@@ -129,7 +132,7 @@ func (s *settings) options(name string, scheme *runtime.Scheme) manager.Options 
 		HealthAddress: address(s.health),
 		Metrics:       manager.Metrics{Address: address(s.metrics), Secure: s.secure, TLS: s.cert},
 		Webhooks: webhook.Options{
-			Address: s.webhookAddress(), TLS: s.webhookTLS(), Authority: webhook.Authority{Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), os.Getenv("RUNTIME_NAMESPACE"))},
+			Address: s.webhookAddress(), TLS: s.webhookTLS(), Drain: s.webhookDrain, Authority: webhook.Authority{Namespace: cmp.Or(os.Getenv("POD_NAMESPACE"), os.Getenv("RUNTIME_NAMESPACE"))},
 			Disabled: os.Getenv("ENABLE_WEBHOOKS") == "false",
 		},
 		DebugAddress: address(s.debug),

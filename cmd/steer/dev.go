@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/scaffold"
@@ -18,6 +19,7 @@ import (
 
 func newDevCommand() *cobra.Command {
 	var crds, services []string
+	var debug string
 	var port uint16
 	cmd := &cobra.Command{
 		Use:   "dev [[--crds DIR]... -- COMMAND [ARG...]]",
@@ -26,7 +28,13 @@ func newDevCommand() *cobra.Command {
 workloads, generates, builds, applies the CRDs and runs the operator; when a file is
 saved, generates and builds again, and starts the operator anew. Data and kubeconfig
 are kept in .steer, and the address stays the same. A new control plane gets the
-samples. The operator gets no input from the terminal.
+samples. The operator runs under its generated role; what it may not do is printed with
+the marker that allows it. In a terminal a screen shows its controllers, and takes
+keys; elsewhere the operator reads standard input.
+
+With --debug the operator is built without optimisation and runs under dlv, which
+editors attach to; its webhooks have 30 seconds to answer, the most that Kubernetes
+allows. It never takes part in leader election.
 
 With a command: starts a control plane in memory, applies the manifests, and runs the
 command with KUBECONFIG pointing at it. Everything ends with the command, whose exit
@@ -39,6 +47,7 @@ temporary files is one of its own (TMPDIR); all Services of webhooks lead to the
 
 The first line on standard error is what kubectl needs in another terminal.`,
 		Example: `  steer dev
+  steer dev --debug
   steer dev -- make run
   steer dev --crds config/crd/bases -- go run ./cmd
   steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
@@ -50,6 +59,8 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				return &exitError{usageStatus, fmt.Sprintf("dev: write the command after --, as in: steer dev -- %s", strings.Join(args, " "))}
 			case len(args) == 0 && (dash == 0 || len(crds) > 0):
 				return &exitError{usageStatus, "dev: nothing to run; write the command after --, as in: steer dev -- go run ./cmd"}
+			case len(args) > 0 && debug != "":
+				return &exitError{usageStatus, "dev: --debug is for the operator of a project: leave it out, or start the command under dlv"}
 			case len(args) == 0 && len(services) > 0:
 				return &exitError{usageStatus, "dev: --" + webhookServiceFlag + " is for a command; in a project all Services of webhooks lead to the operator: leave it out, or write a command after --"}
 			}
@@ -74,6 +85,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 			}
 			err = dev.Project(cmd.Context(), dev.Options{
 				Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: cacheDir(), Version: moduleVersion(),
+				Debug: debug, Terminal: terminal(), In: input(),
 			})
 			if errors.Is(err, scaffold.ErrUsage) {
 				return &exitError{usageStatus, fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err)}
@@ -83,7 +95,26 @@ The first line on standard error is what kubectl needs in another terminal.`,
 	}
 	cmd.Flags().StringArrayVar(&crds, "crds", nil, "with a command: `file or folder` of CustomResourceDefinitions, or of other manifests such as samples, to apply first, in the order given; may be repeated\n"+
 		"(default: where there is a file PROJECT, those of config/crd and config/webhook)")
+	cmd.Flags().StringVar(&debug, "debug", "", "in a project: build without optimisation, and run under the debugger of Go (dlv) at the `address`")
+	cmd.Flags().Lookup("debug").NoOptDefVal = "127.0.0.1:2345"
 	cmd.Flags().Uint16Var(&port, "webhook-port", dev.DefaultWebhookPort, "with a command: port of this machine at which it serves webhooks")
 	addWebhookServices(cmd.Flags(), &services, "with a command: ")
 	return cmd
+}
+
+// input is what commands read. A process group of its own that reads from a terminal is
+// stopped by it.
+func input() *os.File {
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		return nil
+	}
+	return os.Stdin
+}
+
+// terminal is that of the process, nil if it has none.
+func terminal() *dev.Terminal {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return &dev.Terminal{In: os.Stdin, Out: os.Stdout, NoColor: os.Getenv("NO_COLOR") != ""}
 }

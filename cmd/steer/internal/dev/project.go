@@ -14,29 +14,25 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/storage/local"
+	"github.com/steer-dev/steer/trace"
 )
 
-const (
-	// watchSources is the shortest time between two looks at the sources.
-	watchSources = 100 * time.Millisecond
-	// stopOperator is how long the operator may take to end before it is killed.
-	stopOperator = 5 * time.Second
-)
+// watchSources is the shortest time between two looks at the sources.
+const watchSources = 100 * time.Millisecond
 
 // Options are those of [Project].
 type Options struct {
@@ -44,22 +40,35 @@ type Options struct {
 	Dir string
 	// Out and Errs get what the operator prints; Errs gets the lines of the command, too.
 	Out, Errs io.Writer
+	// In is what the operator reads; nil: nothing. It gets nothing while there is a screen.
+	In *os.File
 	// Cache is the folder with the records of the generator's runs.
 	Cache string
 	// Version of Steer.
 	Version string
+	// Debug is the address at which the operator waits for debuggers of Go; empty runs it
+	// without.
+	Debug string
+	// Terminal shows a screen, and takes keys, in place of Out and Errs. nil: none.
+	Terminal *Terminal
 }
 
 // loop runs the operator of a project, again and again.
 type loop struct {
 	Options
-	kubeconfig string
+	project    *scaffold.Project
+	kubeconfig string // of an administrator
+	operators  string // kubeconfig that the operator gets
 	client     client.Client
 	fresh      bool              // the control plane has no data of an earlier run
 	applied    map[string]string // by folder, the manifests as they were applied last
 	webhooks   *localWebhooks
 	child      *exec.Cmd
 	ended      chan string // gets how child ended
+	advice     *advice
+	live       *live     // nil without a terminal
+	keys       chan byte // r and d
+	unfollow   func()    // ends the feed of child; nil while there is none
 }
 
 // Project runs the operator of a project until ctx ends. An error that wraps
@@ -72,7 +81,11 @@ func Project(ctx context.Context, o Options) (err error) {
 	state := filepath.Join(o.Dir, StateFolder)
 	data := filepath.Join(state, "data")
 	_, err = os.Stat(data)
-	l := &loop{Options: o, kubeconfig: filepath.Join(state, "kubeconfig"), fresh: err != nil, applied: map[string]string{}}
+	l := &loop{
+		Options: o, project: project, fresh: err != nil, applied: map[string]string{},
+		kubeconfig: filepath.Join(state, "kubeconfig"), operators: filepath.Join(state, "operator.kubeconfig"),
+	}
+	l.advice = &advice{place: func(kind string) string { return l.place(ctx, kind) }, say: l.lacks}
 	if err := MakeState(o.Dir); err != nil {
 		return err
 	}
@@ -99,7 +112,28 @@ func Project(ctx context.Context, o Options) (err error) {
 	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
 		return err
 	}
+	if o.Terminal != nil {
+		return l.onScreen(ctx)
+	}
 	fmt.Fprintf(o.Errs, "export KUBECONFIG=%s # %s, Kubernetes 1.36\n", l.kubeconfig, project.Name)
+	return l.run(ctx)
+}
+
+// onScreen is run with a screen.
+func (l *loop) onScreen(ctx context.Context) (err error) {
+	if l.live, err = newLive(screen{Project: l.project.Name, Server: "Kubernetes 1.36", Kubeconfig: StateFolder + "/kubeconfig"}); err != nil {
+		return err
+	}
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	authors := &authors{client: l.client}
+	l.live.author = func(c trace.Cause) string { return authors.of(ctx, c) }
+	l.Out, l.Errs, l.keys = l.live.log(), l.live.log(), make(chan byte, 1)
+	restore, err := l.live.show(ctx, l.Terminal, l.keys, quit)
+	if err != nil {
+		return err
+	}
+	defer restore()
 	return l.run(ctx)
 }
 
@@ -149,8 +183,16 @@ func (l *loop) run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return nil
+			case key := <-l.keys:
+				if key == 'd' {
+					l.toggleDebug()
+					changed = true
+				} else if err := l.restart(ctx); err != nil {
+					l.explain(err)
+				}
 			case how := <-l.ended:
 				l.child, l.ended = nil, nil
+				l.status("the operator ended (" + how + ")")
 				fmt.Fprintf(l.Errs, "steer: the operator ended (%s); it is started again when a file is saved\n", how)
 			case <-time.After(max(watchSources, 20*seen.took)):
 				now := l.sources()
@@ -158,6 +200,30 @@ func (l *loop) run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// status shows what is done now.
+func (l *loop) status(text string) {
+	if l.live != nil {
+		l.live.update(func(s *screen) { s.Status, s.Debugging = text, l.Debug != "" })
+	}
+}
+
+// lacks says which right the operator lacks, and what to do.
+func (l *loop) lacks(right rights.Right, text string) {
+	if l.live != nil {
+		l.live.lack(right, text)
+	}
+	fmt.Fprintln(l.Errs, "steer: the operator "+text)
+}
+
+// place is where a marker for the reconciler of a kind belongs: FILE:LINE.
+func (l *loop) place(ctx context.Context, kind string) string {
+	sources, err := rights.Read(ctx, l.Dir, l.project)
+	if err != nil {
+		return "" // the sources are being changed
+	}
+	return sources.Place(kind)
 }
 
 func endOf(err error) string {
@@ -171,10 +237,12 @@ func endOf(err error) string {
 // runs.
 func (l *loop) cycle(ctx context.Context) error {
 	began := time.Now()
+	l.status("generating")
 	if err := l.generate(ctx); err != nil {
 		return err
 	}
 	generated := time.Now()
+	l.status("building")
 	if err := l.build(ctx); err != nil {
 		return err
 	}
@@ -182,13 +250,21 @@ func (l *loop) cycle(ctx context.Context) error {
 	if err := l.define(ctx); err != nil {
 		return err
 	}
+	if err := l.authorize(ctx); err != nil {
+		return err
+	}
+	l.status("restarting")
 	l.stop()
-	if err := l.start(); err != nil {
+	if err := os.Rename(l.binary()+".next", l.binary()); err != nil {
+		return err
+	}
+	if err := l.start(ctx); err != nil {
 		return err
 	}
 	if err := l.apply(ctx); err != nil {
 		return err
 	}
+	l.status("build " + brief(built.Sub(generated)))
 	fmt.Fprintf(l.Errs, "steer: generated in %s, built in %s, the operator runs\n",
 		generated.Sub(began).Round(time.Millisecond), built.Sub(generated).Round(time.Millisecond))
 	return nil
@@ -197,15 +273,25 @@ func (l *loop) cycle(ctx context.Context) error {
 // explain prints why the operator was not started anew.
 func (l *loop) explain(err error) {
 	var wrong *generate.SourceError
+	var told []string
 	if errors.As(err, &wrong) {
 		for _, problem := range wrong.Problems {
-			fmt.Fprintln(l.Errs, strings.TrimPrefix(problem.String(), l.Dir+string(filepath.Separator)))
+			told = append(told, strings.TrimPrefix(problem.String(), l.Dir+string(filepath.Separator)))
+			fmt.Fprintln(l.Errs, told[len(told)-1])
 		}
+	}
+	if l.live != nil {
+		var build *buildError
+		if errors.As(err, &build) {
+			told = build.lines
+		}
+		l.live.fail(append(told, err.Error()))
 	}
 	what := "nothing runs"
 	if l.child != nil {
 		what = "what runs goes on"
 	}
+	l.status(what + " until a file is saved")
 	fmt.Fprintf(l.Errs, "steer: %v; %s until a file is saved\n", err, what)
 }
 
@@ -233,28 +319,7 @@ func (l *loop) generate(ctx context.Context) error {
 	return nil
 }
 
-// binary is the program of the operator.
-func (l *loop) binary() string {
-	name := "operator"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return filepath.Join(l.Dir, StateFolder, "bin", name)
-}
-
-// build builds beside the binary that runs, which cannot be overwritten everywhere.
-// Without the tables of debuggers a build takes two thirds of the time.
-func (l *loop) build(ctx context.Context) error {
-	next := l.binary() + ".next"
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", next, "./cmd")
-	build.Dir, build.Stdout, build.Stderr = l.Dir, l.Errs, l.Errs
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("go build ./cmd: %w", err)
-	}
-	return nil
-}
-
-// manifests reads a folder of manifests, unless it is as it was applied last; a folder
+// manifests reads a file or folder of manifests, unless it is as it was applied last; one
 // that is not there is empty.
 func (l *loop) manifests(folder string) (objects []manifest.Object, changed bool, err error) {
 	dir := filepath.Join(l.Dir, filepath.FromSlash(folder))
@@ -291,11 +356,14 @@ func (l *loop) apply(ctx context.Context) error {
 	const folder = "config/webhook"
 	objects, changed, err := l.manifests(folder)
 	if err == nil && len(objects) > 0 {
-		waiting, cancel := context.WithTimeout(ctx, awaitWebhooks)
+		waiting, cancel := context.WithTimeout(ctx, l.patience())
 		err = l.webhooks.await(waiting)
 		cancel()
 	}
 	if err == nil && changed {
+		if l.Debug != "" {
+			bePatient(objects)
+		}
 		err = configureWebhooks(ctx, l.client, objects)
 	}
 	if err != nil {
@@ -313,8 +381,11 @@ func (l *loop) apply(ctx context.Context) error {
 	return err
 }
 
-// contents are those of all files of a folder.
+// contents are those of a file, or of all files of a folder.
 func contents(folder string) ([]byte, error) {
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return os.ReadFile(folder)
+	}
 	names, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
@@ -328,37 +399,4 @@ func contents(folder string) ([]byte, error) {
 		all = append(append(all, name.Name()...), text...)
 	}
 	return all, nil
-}
-
-// start starts the operator that was built last.
-func (l *loop) start() error {
-	if err := os.Rename(l.binary()+".next", l.binary()); err != nil {
-		return err
-	}
-	child := exec.Command(l.binary(), "--zap-devel", "--health-probe-bind-address=0", "--webhook-port="+l.webhooks.port())
-	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = l.Dir, l.Out, l.Errs, ownGroup()
-	child.Env = append(os.Environ(), "KUBECONFIG="+l.kubeconfig)
-	if err := child.Start(); err != nil {
-		return err
-	}
-	ended := make(chan string, 1)
-	go func() { ended <- endOf(child.Wait()) }()
-	l.child, l.ended = child, ended
-	return nil
-}
-
-// stop ends the operator, if it runs, and waits for it.
-func (l *loop) stop() {
-	if l.child == nil {
-		return
-	}
-	signalGroup(l.child.Process, syscall.SIGTERM)
-	select {
-	case <-l.ended:
-	case <-time.After(stopOperator):
-		_ = l.child.Process.Kill() // it has ended otherwise
-		<-l.ended
-	}
-	killGroup(l.child.Process) // what it started
-	l.child, l.ended = nil, nil
 }

@@ -169,6 +169,15 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 		t.Errorf("the CRD is of generation %d, want 2 (%v)", crd.GetGeneration(), err)
 	}
 
+	// The operator has the rights of its role, and the lack of one names the marker.
+	d.save(code, "resources=guestbooks/status,verbs=patch", "resources=guestbooks/status,verbs=get")
+	d.await("the operator runs")
+	d.save(code, "edited once", "edited twice")
+	d.await("may not patch guestbooks/status (webapp.example.com); add the marker at internal/controller/guestbook_controller.go:18: " +
+		"// +kubebuilder:rbac:groups=webapp.example.com,resources=guestbooks/status,verbs=patch")
+	d.save(code, "resources=guestbooks/status,verbs=get", "resources=guestbooks/status,verbs=patch")
+	d.await("the operator runs")
+
 	// Webhooks are called, those of the newest code, until they are deleted.
 	hooks := scaffold.WebhookOptions{Dir: dir, GVK: gvk, Validation: true}
 	if _, err := scaffold.CreateWebhook(t.Context(), hooks); err != nil {

@@ -196,3 +196,19 @@ func configureWebhooks(ctx context.Context, c client.Client, objects []manifest.
 	}
 	return errors.Join(failed...)
 }
+
+// bePatient gives webhooks the longest time that Kubernetes allows.
+func bePatient(objects []manifest.Object) {
+	const longest = 30 // seconds
+	for _, object := range objects {
+		hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+		for _, hook := range hooks {
+			if hook, ok := hook.(map[string]any); ok {
+				hook["timeoutSeconds"] = int64(longest)
+			}
+		}
+		if len(hooks) > 0 {
+			object.Object["webhooks"] = hooks
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// stopOperator is how long the operator may take to end before it is killed.
+	stopOperator = 5 * time.Second
+	// stopOutput is how long what the operator has started may keep its output open.
+	stopOutput = time.Second
+)
+
+// binary is the program of the operator.
+func (l *loop) binary() string {
+	name := "operator"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(l.Dir, StateFolder, "bin", name)
+}
+
+// build builds beside the binary that runs, which cannot be overwritten everywhere.
+// Without the tables of debuggers a build takes two thirds of the time.
+func (l *loop) build(ctx context.Context) error {
+	args := []string{"build", "-ldflags=-w"}
+	if l.Debug != "" {
+		args = []string{"build", "-gcflags=all=-N -l"}
+	}
+	build := exec.CommandContext(ctx, "go", append(args, "-o", l.binary()+".next", "./cmd")...)
+	var said bytes.Buffer
+	build.Dir, build.Stdout, build.Stderr = l.Dir, &said, &said
+	err := build.Run()
+	fmt.Fprint(l.Errs, said.String())
+	if err != nil {
+		return &buildError{strings.Split(strings.TrimSpace(said.String()), "\n"), err}
+	}
+	return nil
+}
+
+// buildError is a build that failed, with what the compiler said.
+type buildError struct {
+	lines []string
+	err   error
+}
+
+func (e *buildError) Error() string { return "go build ./cmd: " + e.err.Error() }
+func (e *buildError) Unwrap() error { return e.err }
+
+// defaultDebug is the address for debuggers that editors try first.
+const defaultDebug = "127.0.0.1:2345"
+
+// toggleDebug makes the next build one for debuggers, or not.
+func (l *loop) toggleDebug() {
+	if l.Debug != "" {
+		l.Debug = ""
+	} else {
+		l.Debug = defaultDebug
+	}
+}
+
+// restart starts the operator that was built last anew.
+func (l *loop) restart(ctx context.Context) error {
+	l.stop()
+	return l.start(ctx)
+}
+
+// start starts the operator that was built last.
+func (l *loop) start(ctx context.Context) error {
+	command := []string{l.binary()}
+	if l.Debug != "" {
+		debugger, err := findDebugger(ctx, l.Dir)
+		if err != nil {
+			return err
+		}
+		command = []string{
+			debugger, "exec", "--headless", "--listen=" + l.Debug, "--api-version=2", "--accept-multiclient", "--continue",
+			l.binary(), "--",
+		}
+	}
+	command = append(command, "--zap-devel", "--health-probe-bind-address=0", "--webhook-port="+l.webhooks.port(), "--webhook-drain=-1s")
+	if l.live != nil {
+		command = append(command, l.live.feed.arguments()...)
+		l.live.began()
+	}
+	child := exec.Command(command[0], command[1:]...)
+	l.advice.begin()
+	child.Dir, child.Stdout, child.Stderr, child.SysProcAttr = l.Dir, io.MultiWriter(l.Out, l.advice.writer()), io.MultiWriter(l.Errs, l.advice.writer()), ownGroup()
+	child.WaitDelay = stopOutput
+	if l.In != nil && l.live == nil {
+		child.Stdin = l.In
+	}
+	child.Env = append(os.Environ(), "KUBECONFIG="+l.operators)
+	if err := child.Start(); err != nil {
+		return err
+	}
+	ended := make(chan string, 1)
+	go func() { ended <- endOf(child.Wait()) }()
+	l.child, l.ended = child, ended
+	if l.live != nil {
+		following, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			l.live.feed.follow(following)
+		}()
+		l.unfollow = func() {
+			stop()
+			<-done
+		}
+	}
+	if l.Debug != "" {
+		fmt.Fprintf(l.Errs, "steer: debuggers of Go can attach to %s, as with: dlv connect %s\n", l.Debug, l.Debug)
+	}
+	return nil
+}
+
+// stop ends the operator, if it runs, and waits for it.
+func (l *loop) stop() {
+	if l.unfollow != nil {
+		l.unfollow()
+		l.unfollow = nil
+	}
+	if l.child == nil {
+		return
+	}
+	grace := stopOperator
+	if l.Debug != "" { // it may be at a breakpoint
+		grace = stopOutput
+	}
+	signalGroup(l.child.Process, syscall.SIGTERM)
+	select {
+	case <-l.ended:
+	case <-time.After(grace):
+		_ = l.child.Process.Kill() // it has ended otherwise
+		killGroup(l.child.Process)
+		<-l.ended
+	}
+	killGroup(l.child.Process) // what it started
+	l.child, l.ended = nil, nil
+}
+
+// errNoDebugger says how to get the debugger.
+var errNoDebugger = errors.New("the debugger of Go is missing: run go install github.com/go-delve/delve/cmd/dlv@latest, or go get -tool github.com/go-delve/delve/cmd/dlv in the project")
+
+// findDebugger returns the path of dlv: on the PATH, or a tool of the project.
+func findDebugger(ctx context.Context, dir string) (string, error) {
+	if path, err := exec.LookPath("dlv"); err == nil {
+		return path, nil
+	}
+	tool := exec.CommandContext(ctx, "go", "tool", "-n", "dlv")
+	tool.Dir = dir
+	out, err := tool.Output()
+	if path := strings.TrimSpace(string(out)); err == nil && filepath.IsAbs(path) {
+		// The line names a file of the build cache that is there once the tool has run.
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", errNoDebugger
+}
+
+// patience is how long the operator may take to serve its webhooks.
+func (l *loop) patience() time.Duration {
+	if l.Debug != "" {
+		return time.Hour
+	}
+	return awaitWebhooks
+}
