@@ -43,7 +43,7 @@ type developed struct {
 
 func develop(t *testing.T, dir string) *developed {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	read, write := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
