@@ -64,7 +64,7 @@ func managerOf(entries []metav1.ManagedFieldsEntry, field string) string {
 	by, latest := "", metav1.Time{}
 	for _, entry := range entries {
 		var fields map[string]any
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil || !owns(fields, field) {
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil || !owns(fields, field) {
 			continue
 		}
 		if entry.Time == nil || by != "" && entry.Time.Before(&latest) {

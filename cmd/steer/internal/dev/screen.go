@@ -130,10 +130,10 @@ func (s *screen) render(width, height int, color bool) []string {
 // keys are what can be done.
 func (s *screen) keys() string {
 	enter, logs, debug := "[enter] object", "[l]ogs", "[d]ebug"
-	switch {
-	case s.View == objectView:
+	switch s.View {
+	case objectView:
 		enter = "[enter] back"
-	case s.View == logView:
+	case logView:
 		logs = "[l] back"
 	}
 	if s.Debugging {

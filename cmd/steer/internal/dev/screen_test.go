@@ -176,7 +176,7 @@ func TestAuthorIsTheLastManagerOfTheField(t *testing.T) {
 	t.Parallel()
 	entry := func(manager, fields string, second int) metav1.ManagedFieldsEntry {
 		at := metav1.NewTime(time.Unix(int64(second), 0))
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	entries := []metav1.ManagedFieldsEntry{
 		entry("kubectl", `{"f:spec":{"f:replicas":{},"f:items":{"k:{\"name\":\"a\"}":{"f:port":{}}}}}`, 2),
