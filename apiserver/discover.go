@@ -112,6 +112,7 @@ func capabilities(backend any) []string {
 	_, watches := backend.(resource.Watcher)
 	add(creates || connects, "create")
 	add(deletes, "delete")
+	add(deletes && lists, "deletecollection")
 	add(gets || connects, "get")
 	add(lists, "list")
 	add(updates, "patch", "update")

@@ -168,6 +168,10 @@ func (s *Server) Install(resources ...*resource.Resource) error {
 	return nil
 }
 
+// installedBucket has a record for each resource with [resource.SinceInstalled], written
+// when it was installed last.
+const installedBucket = "steer.dev/installed"
+
 // dated returns resources with a revision in place of [resource.SinceInstalled].
 func (s *Server) dated(resources []*resource.Resource) ([]*resource.Resource, error) {
 	out := slices.Clone(resources)
@@ -175,12 +179,16 @@ func (s *Server) dated(resources []*resource.Resource) ([]*resource.Resource, er
 		if r.Storage.Since != resource.SinceInstalled {
 			continue
 		}
-		view, err := s.store.View(context.Background(), 0)
+		// The write also makes the revision of an empty store greater than 0, which has a
+		// meaning of its own in requests.
+		rec, err := s.store.Commit(context.Background(), storage.Write{
+			Key: storage.Key{Bucket: installedBucket, Name: r.GroupResource().String()}, Value: []byte("{}"), Expect: storage.AnyRevision,
+		})
 		if err != nil {
-			return nil, fmt.Errorf("apiserver: install %s: read the revision of the store: %w", r.Plural, err)
+			return nil, fmt.Errorf("apiserver: install %s: note the revision in the store: %w", r.Plural, err)
 		}
 		dated := *r
-		dated.Storage.Since = view.Revision() + 1
+		dated.Storage.Since = rec.Modified
 		out[i] = &dated
 	}
 	return out, nil

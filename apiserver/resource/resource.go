@@ -46,7 +46,8 @@ type Resource struct {
 	RemoteConversion bool
 	// Backend answers the verbs in place of the store. It implements any of
 	// [Getter], [Lister], [Watcher], [Creater], [Updater], [Deleter] and
-	// [Connecter]; the resource has exactly those verbs. nil: the store.
+	// [Connecter]; the resource has exactly those verbs, and deletecollection with a
+	// Lister and a Deleter. nil: the store.
 	Backend any
 	// Update rules of the resource.
 	Update UpdateRules
@@ -159,8 +160,8 @@ type Storage struct {
 	// Since is the revision from which on all objects in the bucket were written under
 	// this definition and in the storage version, so that their bytes can be sent as
 	// they are stored. Older records are decoded, converted and defaulted when they are
-	// read. 0: all records can be sent as stored. [SinceInstalled]: the server sets the
-	// revision at which the resource is installed.
+	// read. 0: all records can be sent as stored. [SinceInstalled]: the server writes a
+	// record when the resource is installed, and takes its revision.
 	Since storage.Revision
 	// Alias is set if the objects in the bucket belong to a resource in another group,
 	// which this one shows under its own kind. Version is then the version that the

@@ -11,9 +11,11 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
@@ -58,6 +60,12 @@ func (h *Handler) backendVerb(req *Request, backend any) answerer {
 	case "delete":
 		if b, ok := backend.(resource.Deleter); ok {
 			return func(ctx context.Context, w *exchange.Writer, req *Request) error { return c.delete(ctx, w, req, b) }
+		}
+	case "deletecollection":
+		if b, ok := backend.(collectionDeleter); ok {
+			return func(ctx context.Context, w *exchange.Writer, req *Request) error {
+				return c.deleteCollection(ctx, w, req, b)
+			}
 		}
 	}
 	return nil
@@ -127,9 +135,18 @@ func (c *backendHandler) list(ctx context.Context, w *exchange.Writer, req *Requ
 	if err != nil {
 		return err
 	}
-	list, err := b.List(ctx, &req.Request, options)
+	p, err := c.page(ctx, req, b, options, sel)
 	if err != nil {
 		return err
+	}
+	return c.h.answerList(ctx, w, req, choice, p)
+}
+
+// page returns the selected objects of a backend.
+func (c *backendHandler) page(ctx context.Context, req *Request, b resource.Lister, options *internalversion.ListOptions, sel *registry.Selection) (*registry.Page, error) {
+	list, err := b.List(ctx, &req.Request, options)
+	if err != nil {
+		return nil, err
 	}
 	p := &registry.Page{Continue: list.Continue, Remaining: list.RemainingItemCount}
 	if n, err := strconv.ParseInt(list.ResourceVersion, 10, 64); err == nil {
@@ -138,13 +155,13 @@ func (c *backendHandler) list(ctx context.Context, w *exchange.Writer, req *Requ
 	for _, obj := range list.Items {
 		rec, err := c.h.registry.TransientRecord(c.in, c.v, obj)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if sel.Matches(rec) {
 			p.Records = append(p.Records, rec)
 		}
 	}
-	return c.h.answerList(ctx, w, req, choice, p)
+	return p, nil
 }
 
 func (c *backendHandler) watch(ctx context.Context, w *exchange.Writer, req *Request, b resource.Watcher) error {
@@ -288,10 +305,7 @@ func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Re
 	if err != nil {
 		return err
 	}
-	wr := c.write(req, registry.WriteOptions{DryRun: options.DryRun})
-	last, gone, err := b.Delete(ctx, &req.Request, func(current resource.Object) error {
-		return wr.AdmitDeletion(ctx, current, options)
-	}, options)
+	last, gone, err := c.remove(ctx, req, b, options)
 	if err != nil {
 		return err
 	}
@@ -304,4 +318,56 @@ func (c *backendHandler) delete(ctx context.Context, w *exchange.Writer, req *Re
 	}
 	exchange.SendStatus(w, req.HTTP, http.StatusOK, deletionStatus(c.in, raw))
 	return nil
+}
+
+// remove deletes one object.
+func (c *backendHandler) remove(ctx context.Context, req *Request, b resource.Deleter, options *metav1.DeleteOptions) (last resource.Object, gone bool, err error) {
+	wr := c.write(req, registry.WriteOptions{DryRun: options.DryRun})
+	return b.Delete(ctx, &req.Request, func(current resource.Object) error {
+		current, err := registry.InForm(c.in, c.v, current)
+		if err != nil {
+			return err
+		}
+		return wr.AdmitDeletion(ctx, current, options)
+	}, options)
+}
+
+// collectionDeleter is a backend whose objects can be deleted together.
+type collectionDeleter interface {
+	resource.Lister
+	resource.Deleter
+}
+
+// deleteCollection deletes all selected objects, one after the other.
+func (c *backendHandler) deleteCollection(ctx context.Context, w *exchange.Writer, req *Request, b collectionDeleter) error {
+	choice, err := negotiate.Output(req.HTTP, c.offer())
+	if err != nil {
+		return err
+	}
+	list, sel, err := c.h.listOptions(req)
+	if err != nil {
+		return err
+	}
+	options, err := c.h.deleteOptions(req)
+	if err != nil {
+		return err
+	}
+	p, err := c.page(ctx, req, b, list, sel)
+	if err != nil {
+		return err
+	}
+	for _, rec := range p.Records {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		one, m := *req, encodings.Meta(rec)
+		one.Name = m.Name
+		if one.Served.Namespaced {
+			one.Namespace = m.Namespace
+		}
+		if _, _, err := c.remove(ctx, &one, b, options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return c.h.answerList(ctx, w, req, choice, p)
 }
