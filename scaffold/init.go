@@ -35,6 +35,8 @@ type InitOptions struct {
 	Owner string
 	// MultiGroup gives every API group folders of its own.
 	MultiGroup bool
+	// With adds files that not every project wants, by the names of [Extras].
+	With []string
 	// Force overwrites existing files.
 	Force bool
 	// Offline leaves out what may need the network: go.mod and go.sum are not
@@ -61,6 +63,10 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 		return usagef("%s has a file PROJECT already: add to it with steer create api, or begin anew with --force", c.dir)
 	}
 	if err := checkDomain(o.Domain); err != nil {
+		return err
+	}
+	further, err := extrasOf(o.With)
+	if err != nil {
 		return err
 	}
 	mod, err := c.module()
@@ -105,6 +111,13 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	} else if text == nil {
 		if err := c.create(gitIgnore, "gitignore", v); err != nil {
 			return err
+		}
+	}
+	for _, extra := range further {
+		for name, template := range extra.files {
+			if err := c.create(name, template, v); err != nil {
+				return err
+			}
 		}
 	}
 	if err := c.flush(); err != nil {
