@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm real
+.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm real release
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -54,6 +54,9 @@ real: ## the suites on kube-apiservers of 1.36 and an older minor (builds them o
 	cd oracle && go build -o bin/ ./cmd/...
 	cd oracle/older && go build -o bin/ ./...
 	.ci/run real
+
+release: ## the files of VERSION=v1.2.0 in dist, signed with KEY=FILE, and tagged with TAG=yes
+	cd release && go run . build -version "$(VERSION)" -key "$(KEY)" $(if $(TAG),-tag)
 
 helm: ## Helm, built from its module, against steer up --workloads (minutes, once)
 	cd oracle/helm && go test -v -timeout 20m ./...
