@@ -15,12 +15,13 @@ import (
 
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/bundle"
 	"github.com/steer-dev/steer/scaffold/chart"
 	"github.com/steer-dev/steer/scaffold/deploy"
 )
 
 func newPackageCommand() *cobra.Command {
-	return groupOf(&cobra.Command{Use: "package", Short: "Make what brings the operator of a project to a cluster"}, newPackageYAMLCommand(), newPackageHelmCommand())
+	return groupOf(&cobra.Command{Use: "package", Short: "Make what brings the operator of a project to a cluster"}, newPackageYAMLCommand(), newPackageHelmCommand(), newPackageOLMCommand())
 }
 
 func newPackageYAMLCommand() *cobra.Command {
@@ -97,6 +98,36 @@ for them has changed; values.yaml gets the values that it does not have.`,
 	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator that values.yaml names (default: that of steer.yaml)")
 	cmd.Flags().StringVarP(&o.Output, "output", "o", filepath.Join("dist", "chart"), "folder of the chart")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "write files anew that were edited")
+	return cmd
+}
+
+func newPackageOLMCommand() *cobra.Command {
+	var o bundle.Options
+	cmd := &cobra.Command{
+		Use:   "olm",
+		Short: "Write a bundle for the Operator Lifecycle Manager",
+		Long: `Writes a bundle of the form registry+v1: a ClusterServiceVersion with the Deployment,
+the rights, the kinds and the webhooks of the operator, its CRDs, and the annotations.
+What is for people comes from config/manifests/bases/NAME.clusterserviceversion.yaml,
+and from the markers of operator-sdk in the Go types.
+
+Files that were edited since they were written are left, and named when what is generated
+for them has changed.`,
+		Example: `  steer package olm --version 0.1.0
+  steer package olm --version 0.2.0 --replaces guestbook.v0.1.0 --channels stable,alpha`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := bundle.Write(cmd.Context(), o)
+			return conclude(cmd, report, err, "")
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Version, "version", "", "version of the bundle, such as 0.1.0")
+	f.StringVar(&o.Replaces, "replaces", "", "name of the version before, such as guestbook.v0.1.0")
+	f.StringSliceVar(&o.Channels, "channels", []string{"alpha"}, "channels that the bundle is in, the default one first")
+	f.StringVar(&o.Image, "image", "", "image of the operator (default: that of steer.yaml)")
+	f.StringVarP(&o.Output, "output", "o", "bundle", "folder of the bundle")
+	f.BoolVar(&o.Force, "force", false, "write files anew that were edited")
 	return cmd
 }
 
