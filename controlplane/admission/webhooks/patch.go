@@ -50,7 +50,7 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 	}
 	before, ok := form.VersionedObject.(resource.Object)
 	if !ok {
-		return m.patchConnection(h, form.VersionedObject, r.Patch)
+		return m.patchConnection(form.VersionedObject, r.Patch)
 	}
 	patched, err := apply(r.Patch, m.form.object)
 	if err != nil {
@@ -125,7 +125,7 @@ func decodeInto(content map[string]any, obj runtime.Object) error {
 }
 
 // patchConnection changes the options of a connection, which have no metadata.
-func (m *mutation) patchConnection(h *hook, options runtime.Object, operations []byte) (bool, error) {
+func (m *mutation) patchConnection(options runtime.Object, operations []byte) (bool, error) {
 	content, err := apply(operations, m.form.object)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
