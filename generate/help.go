@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/steer-dev/steer/generate/advice"
 	"github.com/steer-dev/steer/generate/crd"
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
@@ -137,7 +138,9 @@ func describe(defs []*markers.Definition) []categoryHelp {
 }
 
 // Explain says how the schema of a type, or of a field below it, came about: TYPE
-// or TYPE.PATH, the path by names in JSON, such as CronTab.spec.replicas.
+// or TYPE.PATH, the path by names in JSON, such as CronTab.spec.replicas. In place of a
+// type, "webhooks" asks which statements of defaulters and validators a marker of the
+// kind, or an admission policy, could replace.
 func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 	if err := r.complete(); err != nil {
 		return "", err
@@ -149,6 +152,9 @@ func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 	p, err := load.Load(ctx, resolver, r.Paths, methods()...)
 	if err != nil {
 		return "", err
+	}
+	if what == explainWebhooks {
+		return webhookAdvice(p)
 	}
 	p.Collector = r.collector(nil)
 	name, path, _ := strings.Cut(what, ".")
@@ -171,6 +177,25 @@ func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no type %s in %v", name, r.Paths)
+}
+
+// explainWebhooks is what [Request.Explain] takes in place of a type, which begins with an
+// upper-case letter.
+const explainWebhooks = "webhooks"
+
+// webhookAdvice says of defaulters and validators what markers could do instead.
+func webhookAdvice(p *load.Program) (string, error) {
+	var files []advice.File
+	for _, root := range p.Roots {
+		for _, f := range root.Files {
+			files = append(files, advice.File{Package: root.Path, Path: f.Path, Source: f.Source})
+		}
+	}
+	text, err := advice.Webhooks(files)
+	if err == nil && text == "" {
+		text = "there is no method Default, ValidateCreate, ValidateUpdate or ValidateDelete of a webhook in the packages that were read\n"
+	}
+	return text, err
 }
 
 // Roles returns the markers of roles in the packages, with their places, in the order of

@@ -196,6 +196,28 @@ func TestAModuleThatDoesNotResolveIsSaidToBeSoAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestExplainOfWebhooksSaysWhatMarkersCouldDo(t *testing.T) {
+	t.Parallel()
+	for dir, wants := range map[string][]string{
+		"../cmd/steer/testdata/website": {"WebsiteCustomDefaulter.Default of Website", "needs code", "+kubebuilder:validation:XValidation:rule=", "as ValidateCreate"},
+		"../examples/hello":             {"there is no method Default"},
+	} {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := request(t, dir, generate.Steer, "paths=./...").Explain(context.Background(), "webhooks")
+		if err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in\n%s", dir, want, text)
+			}
+		}
+	}
+}
+
 func TestExplainNamesEveryReason(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.Abs("..")

@@ -68,7 +68,8 @@ kubebuilder projects have. Files are replaced only when they change, all or none
 	f.BoolVar(&flags.lenient, "lenient", false, "accept markers that nothing reads and type errors that do not matter")
 	f.BoolVar(&flags.prune, "prune", false, "remove generated files whose sources are gone, from the places where outputs go")
 	f.BoolVar(&flags.watch, "watch", false, "keep running and generate again whenever a source changes")
-	f.StringVar(&flags.explain, "explain", "", "say how the schema of TYPE or of a field below it came about, by the names in JSON: CronTab.spec.replicas")
+	f.StringVar(&flags.explain, "explain", "", "say how the schema of TYPE or of a field below it came about, by the names in JSON: CronTab.spec.replicas;\n"+
+		"or with webhooks, which statements of defaulters and validators a marker or a policy could replace")
 	f.BoolVar(&flags.always, "always", false, "run even if nothing changed since the last run")
 	f.StringVar(&flags.loader, "loader", "auto", "how packages are found: auto, fast or go (ask the go command)")
 	f.StringVar(&flags.dir, "dir", "", "the directory to work in (default: the current one)")
