@@ -90,13 +90,7 @@ func (p *Plane) sendFor(ctx context.Context, method, path string, body []byte) e
 	if !errors.As(err, &refused) {
 		return err
 	}
-	reason := metav1.StatusReasonUnknown
-	if refused.status == http.StatusConflict {
-		reason = metav1.StatusReasonConflict
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: int32(refused.status), Reason: reason, Message: refused.message, //nolint:gosec // an HTTP status
-	}}
+	return &apierrors.StatusError{ErrStatus: refused.Status()}
 }
 
 // refusedError is a request that the server refused.
@@ -108,6 +102,18 @@ type refusedError struct {
 
 func (e *refusedError) Error() string {
 	return fmt.Sprintf("%s %s: %d: %s", e.request.Method, e.request.Path, e.status, e.message)
+}
+
+// Status implements [apierrors.APIStatus], so that controllers and admission plugins see a
+// conflict as such.
+func (e *refusedError) Status() metav1.Status {
+	reason := metav1.StatusReasonUnknown
+	if e.status == http.StatusConflict {
+		reason = metav1.StatusReasonConflict
+	}
+	return metav1.Status{
+		Status: metav1.StatusFailure, Code: int32(e.status), Reason: reason, Message: e.message, //nolint:gosec // an HTTP status
+	}
 }
 
 // Message is what the server said.

@@ -184,9 +184,7 @@ func (a *Admission) charge(ctx context.Context, r *resource.AdmissionRequest, m 
 // that could not be written.
 func (a *Admission) writeAll(ctx context.Context, charges []dueCharge, object storage.Key, at storage.Revision, done map[string]bool) (*corev1.ResourceQuota, error) {
 	for _, c := range charges {
-		quota := storage.Key{Bucket: bucket, Name: c.quota.Namespace + "/" + c.quota.Name}
-		a.ledger.note(object, quota, c.amounts, at, time.Now())
-		if err := a.write(ctx, c, quota); err != nil {
+		if err := a.write(ctx, c, object, at); err != nil {
 			return c.quota, err
 		}
 		done[c.quota.Name] = true
@@ -198,13 +196,14 @@ func (a *Admission) writeAll(ctx context.Context, charges []dueCharge, object st
 // adds to the one it has.
 type dueCharge struct {
 	quota   *corev1.ResourceQuota
+	stands  storage.Revision // of the quota without the charge
 	amounts corev1.ResourceList
 }
 
 // due returns the charges for a request to quotas that were not charged yet, or
 // why it is refused.
 func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[string]bool) ([]dueCharge, error) {
-	var quotas []*corev1.ResourceQuota
+	var quotas []dueCharge
 	in := setting{now: time.Now(), classes: m.classes(view)}
 	for rec := range view.Ascend(bucket, r.Namespace+"/", "") {
 		q := &corev1.ResourceQuota{}
@@ -225,45 +224,54 @@ func due(view storage.View, r *resource.AdmissionRequest, m *meter, done map[str
 				return nil, admission.Forbidden(r, "status unknown for quota: %s, resources: %s", q.Name, textOf(counted))
 			}
 		}
-		quotas = append(quotas, q)
+		quotas = append(quotas, dueCharge{quota: q, stands: rec.Modified})
 	}
 	var out []dueCharge
-	for _, q := range quotas {
+	for _, c := range quotas {
+		q := c.quota
 		before := corev1.ResourceList{}
 		if r.Old != nil && inScope(&q.Spec, r.Old) {
 			before = m.read(r.Old, in)
 		}
-		amounts := only(increase(m.read(r.Object, in), before), q.Status.Hard)
-		if len(amounts) == 0 {
+		c.amounts = only(increase(m.read(r.Object, in), before), q.Status.Hard)
+		if len(c.amounts) == 0 {
 			continue
 		}
 		used := q.Status.Used.DeepCopy()
-		admission.Add(used, amounts)
+		admission.Add(used, c.amounts)
 		exceeded := corev1.ResourceList{}
-		for name := range amounts {
+		for name := range c.amounts {
 			if now, most := used[name], q.Status.Hard[name]; now.Cmp(most) > 0 {
 				exceeded[name] = most
 			}
 		}
 		if len(exceeded) > 0 {
 			return nil, admission.Forbidden(r, "exceeded quota: %s, requested: %s, used: %s, limited: %s",
-				q.Name, text(only(amounts, exceeded)), text(only(q.Status.Used, exceeded)), text(exceeded))
+				q.Name, text(only(c.amounts, exceeded)), text(only(q.Status.Used, exceeded)), text(exceeded))
 		}
 		q.Status.Used = used
-		out = append(out, dueCharge{quota: q, amounts: amounts})
+		out = append(out, c)
 	}
 	return out, nil
 }
 
 // write stores the status of a quota as it was computed, unless the quota
-// was written since.
-func (a *Admission) write(ctx context.Context, c dueCharge, key storage.Key) error {
+// was written since, and notes the charge for an object that is going to be stored after
+// a revision. The controller counts the charge from the moment on at which it is written:
+// if it counted one that loses, the quota would be exceeded by what is not there.
+func (a *Admission) write(ctx context.Context, c dueCharge, object storage.Key, at storage.Revision) error {
+	key := storage.Key{Bucket: bucket, Name: c.quota.Namespace + "/" + c.quota.Name}
 	c.quota.TypeMeta.APIVersion, c.quota.TypeMeta.Kind = "v1", "ResourceQuota"
 	body, err := json.Marshal(c.quota)
 	if err != nil {
 		return err
 	}
-	return a.send(ctx, step.Put(step.APIServer, resourceOf().Object(key)+"/status", body, step.Subject{Key: key}))
+	defer a.ledger.end(a.ledger.attempt(key, c.stands))
+	err = a.send(ctx, step.Put(step.APIServer, resourceOf().Object(key)+"/status", body, step.Subject{Key: key}))
+	if !apierrors.IsConflict(err) { // after any other error it may have been written
+		a.ledger.note(object, key, c.amounts, at, time.Now())
+	}
+	return err
 }
 
 // resourceOf is how quotas are called.

@@ -128,13 +128,17 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	}
 	var out []step.Request
 	for _, namespace := range slices.Sorted(maps.Keys(c.due)) {
+		delete(c.due, namespace)
 		for _, key := range c.quotas[namespace].Sorted() {
-			if r, ok := c.look(view, key, now); ok {
+			r, ok, known := c.look(view, key, now)
+			if ok {
 				out = append(out, r)
+			}
+			if !known {
+				c.due[namespace] = true
 			}
 		}
 	}
-	clear(c.due)
 	maps.DeleteFunc(c.seen, func(key storage.Key, s sample) bool {
 		rec := view.Get(key)
 		return rec == nil || rec.Modified != s.modified
@@ -142,23 +146,26 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	return out
 }
 
-// look returns the request that corrects the status of a quota, if it is wrong.
-func (c *Controller) look(view storage.View, key storage.Key, now time.Time) (step.Request, bool) {
+// look returns the request that corrects the status of a quota, if it is wrong; known is
+// false while it cannot be known what the quota is charged.
+func (c *Controller) look(view storage.View, key storage.Key, now time.Time) (r step.Request, ok, known bool) {
 	rec := view.Get(key)
 	q := &corev1.ResourceQuota{}
 	if rec == nil || json.Unmarshal(rec.Value, q) != nil {
-		return step.Request{}, false
+		return step.Request{}, false, true
 	}
 	used := c.usage(view, q, now)
-	c.ledger.addTo(used, key)
+	if !c.ledger.addTo(used, key, rec.Modified) {
+		return step.Request{}, false, false
+	}
 	if same(q.Status.Hard, q.Spec.Hard) && same(q.Status.Used, used) {
-		return step.Request{}, false
+		return step.Request{}, false, true
 	}
 	q.Status.Hard, q.Status.Used = q.Spec.Hard.DeepCopy(), used
 	q.TypeMeta.APIVersion, q.TypeMeta.Kind = "v1", "ResourceQuota"
 	body, _ := json.Marshal(q) // a type of the API: cannot fail
 	user := step.KubeSystem + "resourcequota-controller"
-	return step.Put(user, resourceOf().Object(key)+"/status", body, step.Subject{Key: key}), true
+	return step.Put(user, resourceOf().Object(key)+"/status", body, step.Subject{Key: key}), true, true
 }
 
 // usage counts what is stored of what a quota limits. What nothing counts, such

@@ -26,11 +26,14 @@ type Ledger struct {
 	// signal has the controller look at the charges. It is set before the first one; nil
 	// is not called.
 	signal func()
-	// pending is the number of charges, so that the lock is not taken for none.
+	// pending is the number of charges and attempts, so that the lock is not taken for none.
 	pending atomic.Int64
 
-	mu      sync.Mutex
-	charges map[storage.Key]*charge // by object
+	mu       sync.Mutex
+	charges  map[storage.Key]*charge // by object
+	attempts map[*attempt]struct{}
+	// awaited: the controller has left a quota as it is because of an attempt.
+	awaited bool
 	// full is the number of charges at which those that expired are dropped, for
 	// where no controller settles them.
 	full int
@@ -47,6 +50,42 @@ type charge struct {
 	// writes is the number of writes that rely on it.
 	writes int
 }
+
+// attempt is a write of the status of a quota whose outcome is not known yet.
+type attempt struct {
+	quota storage.Key
+	// replaces is the revision of the quota without the charge.
+	replaces storage.Revision
+}
+
+// attempt is called before a charge is written, and the attempt is ended, in any case,
+// after a charge that may have been written was noted.
+func (l *Ledger) attempt(quota storage.Key, replaces storage.Revision) *attempt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.attempts == nil {
+		l.attempts = map[*attempt]struct{}{}
+	}
+	a := &attempt{quota: quota, replaces: replaces}
+	l.attempts[a] = struct{}{}
+	l.count()
+	return a
+}
+
+func (l *Ledger) end(a *attempt) {
+	l.mu.Lock()
+	delete(l.attempts, a)
+	l.count()
+	awaited := l.awaited
+	l.awaited = false
+	l.mu.Unlock()
+	if awaited && l.signal != nil {
+		l.signal()
+	}
+}
+
+// count is called with the lock held.
+func (l *Ledger) count() { l.pending.Store(int64(len(l.charges) + len(l.attempts))) }
 
 // open reports whether anything is charged that is not settled.
 func (l *Ledger) open() bool { return l.pending.Load() > 0 }
@@ -92,7 +131,7 @@ func (l *Ledger) of(object storage.Key, now time.Time) *charge {
 		}
 		c = &charge{amounts: map[storage.Key]corev1.ResourceList{}, made: now}
 		l.charges[object] = c
-		l.pending.Store(int64(len(l.charges)))
+		l.count()
 	}
 	return c
 }
@@ -125,7 +164,7 @@ func (l *Ledger) settle(object storage.Key, written storage.Revision) {
 	defer l.mu.Unlock()
 	if c := l.charges[object]; c != nil && written > c.at {
 		delete(l.charges, object)
-		l.pending.Store(int64(len(l.charges)))
+		l.count()
 	}
 }
 
@@ -138,7 +177,7 @@ func (l *Ledger) expire(now time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := l.drop(now)
-	l.pending.Store(int64(len(l.charges)))
+	l.count()
 	return out
 }
 
@@ -170,14 +209,25 @@ func (l *Ledger) next() time.Time {
 	return first
 }
 
-// addTo adds what is charged to a quota and not yet stored.
-func (l *Ledger) addTo(used corev1.ResourceList, quota storage.Key) {
+// addTo adds what is charged to a quota, as it is at a revision, and not yet stored. It
+// reports false while that is not known: an attempt may be what was written then, or may
+// have lost against it. The controller is signalled once it is known.
+func (l *Ledger) addTo(used corev1.ResourceList, quota storage.Key, at storage.Revision) bool {
 	if !l.open() {
-		return
+		return true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for a := range l.attempts {
+		// An attempt to replace what is there has not been made, and fails if the controller
+		// replaces it first.
+		if a.quota == quota && a.replaces < at {
+			l.awaited = true
+			return false
+		}
+	}
 	for _, c := range l.charges {
 		admission.Add(used, only(c.amounts[quota], used))
 	}
+	return true
 }

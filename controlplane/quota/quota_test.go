@@ -306,7 +306,9 @@ func TestLedgerSettlesChargesByLaterWritesOnly(t *testing.T) {
 	l.settle(object, 10)
 	l.note(object, q, amounts("pods", "1", "cpu", "1"), 11, start)
 	used := amounts("pods", "0", "cpu", "0")
-	l.addTo(used, q)
+	if !l.addTo(used, q, 12) {
+		t.Error("charges are not known without an attempt")
+	}
 	if got := text(used); got != "cpu=2,pods=1" {
 		t.Errorf("charged %s: of two writes of one object, one comes to nothing", got)
 	}
