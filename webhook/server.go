@@ -228,6 +228,11 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhook: %w; choose another port (--webhook-port)", err)
 	}
+	return s.serveOn(ctx, listener, get)
+}
+
+// serveOn is Start from the listener on.
+func (s *Server) serveOn(ctx context.Context, listener net.Listener, get getCertificate) error {
 	server := s.httpServer(ctx, get)
 	s.mu.Lock()
 	s.address = listener.Addr()

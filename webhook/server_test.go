@@ -23,7 +23,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -154,52 +156,100 @@ func TestServerServesTheCertificateOfItsFiles(t *testing.T) {
 	}
 }
 
+// pipes are a listener in memory.
+type pipes struct {
+	accepted chan net.Conn
+	closed   context.Context
+	close    context.CancelFunc
+}
+
+func newPipes() *pipes {
+	p := &pipes{accepted: make(chan net.Conn)}
+	p.closed, p.close = context.WithCancel(context.Background())
+	return p
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.accepted <- theirs:
+		return ours, nil
+	case <-p.closed.Done():
+		return nil, syscall.ECONNREFUSED
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accepted:
+		return c, nil
+	case <-p.closed.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.close(); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 func TestServerAnswersWhatIsInFlightAndWhatComesWhileItDrains(t *testing.T) {
 	t.Parallel()
-	entered, release := make(chan struct{}, 2), make(chan struct{})
-	dir := t.TempDir()
-	ca := writeCertificate(t, dir, 1)
-	w := newWeb(t, func(o *webhook.Options) {
-		o.Address, o.Drain, o.TLS = "127.0.0.1:0", 300*time.Millisecond, certificate.TLS{Dir: dir}
+	synctest.Test(t, func(t *testing.T) {
+		entered, release := make(chan struct{}, 2), make(chan struct{})
+		dir := t.TempDir()
+		client := trusting(t, writeCertificate(t, dir, 1))
+		const drain = 5 * time.Second
+		w := newWeb(t, func(o *webhook.Options) { o.Drain, o.TLS = drain, certificate.TLS{Dir: dir} })
+		if err := webhook.AddHandler(w, "/h", blocking(entered, release)); err != nil {
+			t.Fatal(err)
+		}
+		listener, ended := newPipes(), make(chan error, 1)
+		client.Transport.(*http.Transport).DialContext = listener.dial
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { ended <- w.ServeOn(ctx, listener) }()
+		body := reviewOf(t, request(admissionv1.Create, plain, ""))
+		var all sync.WaitGroup
+		send := func() {
+			resp, err := client.Post("https://localhost/h", "application/json", bytes.NewReader(body))
+			if err != nil {
+				t.Errorf("a request failed: %v", err)
+				return
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				t.Errorf("status %d", resp.StatusCode)
+			}
+		}
+		all.Go(send)
+		<-entered
+		stop()
+		told := time.Now()
+		if err := w.log.wait(t.Context(), "until the API servers have noticed"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Ready(nil); err == nil {
+			t.Error("it is ready while it drains")
+		}
+		time.Sleep(drain - time.Nanosecond)
+		all.Go(send)
+		<-entered
+		time.Sleep(drain)
+		close(release)
+		all.Wait()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(told); took < 2*drain-time.Nanosecond || took > 2*drain {
+			t.Errorf("it ended %v after it was told to, and the last request %v after", took, 2*drain-time.Nanosecond)
+		}
+		if c, err := listener.dial(t.Context(), "", ""); err == nil {
+			c.Close()
+			t.Error("it listens after its end")
+		}
+		time.Sleep(time.Minute) // both ends of a pipe may be writing that they close, which ends in time
 	})
-	if err := webhook.AddHandler(w, "/h", blocking(entered, release)); err != nil {
-		t.Fatal(err)
-	}
-	server := start(t, w)
-	url := server.url("/h")
-	body := reviewOf(t, request(admissionv1.Create, plain, ""))
-	var all sync.WaitGroup
-	send := func() {
-		resp, err := trusting(t, ca).Post(url, "application/json", bytes.NewReader(body))
-		if err != nil {
-			t.Errorf("a request failed: %v", err)
-			return
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			t.Errorf("status %d", resp.StatusCode)
-		}
-	}
-	all.Go(send)
-	<-entered
-	server.stop()
-	if err := w.log.wait(t.Context(), "until the API servers have noticed"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Ready(nil); err == nil {
-		t.Error("it is ready while it drains")
-	}
-	all.Go(send)
-	<-entered
-	close(release)
-	all.Wait()
-	if err := <-server.ended; err != nil {
-		t.Error(err)
-	}
-	if c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/h")); err == nil {
-		c.Close()
-		t.Error("it listens after its end")
-	}
 }
 
 func TestServerTellsOnceThatItsCertificateIsNotTrusted(t *testing.T) {
