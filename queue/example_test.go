@@ -140,11 +140,11 @@ func ExampleExponential() {
 	// 1s
 }
 
-// A bucket limits the retries of all keys together: 2 at once, then 10 in a second.
+// A bucket limits the retries of all keys together: 2 at once, then 2 in an hour.
 func ExampleBucket() {
 	q := queue.New(queue.Options[int]{
 		Backoff: queue.Exponential(time.Microsecond, time.Microsecond),
-		Limiter: queue.Bucket[int](10, 2),
+		Limiter: queue.Bucket[int](2.0/3600, 2),
 	})
 	defer q.Close()
 	for key := range 4 {
@@ -152,13 +152,13 @@ func ExampleBucket() {
 		item, _ := q.Get()
 		delay, _ := q.Retry(item.Key, queue.AddOptions{})
 		q.Done(item.Key)
-		fmt.Println(delay.Round(100 * time.Millisecond))
+		fmt.Println(delay.Round(10 * time.Minute))
 	}
 	// Output:
 	// 0s
 	// 0s
-	// 100ms
-	// 200ms
+	// 30m0s
+	// 1h0m0s
 }
 
 // Drain closes the queue after the running keys are done.
