@@ -4,13 +4,13 @@
 package wiretest_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,27 +112,42 @@ func TestAListOlderThanItsItemsIsMarked(t *testing.T) {
 	}
 }
 
+// openWatch answers in memory: with an event, and then nothing until the request ends.
+type openWatch struct{}
+
+func (openWatch) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, stream := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(stream, `{"type":"ADDED"}`)
+		<-r.Context().Done()
+		stream.CloseWithError(r.Context().Err())
+	}()
+	return &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}, nil
+}
+
 func TestAWatchThatStaysOpenIsGivenUp(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"type":"ADDED"}`)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}))
-	defer server.Close()
-	script, err := wiretest.Parse("s", []byte("-- w --\nGET /x?watch=true\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := wiretest.Target{Client: server.Client(), Base: server.URL, StreamWait: 50 * time.Millisecond}
-	answers, err := target.Run(context.Background(), script)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "type: ADDED\n---\n(still open)\n"; !strings.HasSuffix(answers[0].Text, want) {
-		t.Errorf("got %q, want suffix %q", answers[0].Text, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		script, err := wiretest.Parse("s", []byte("-- w --\nGET /x?watch=true\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := wiretest.Target{Client: &http.Client{Transport: openWatch{}}, Base: "http://steer", StreamWait: time.Minute}
+		began := time.Now()
+		answers, err := target.Run(t.Context(), script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "type: ADDED\n---\n(still open)\n"; !strings.HasSuffix(answers[0].Text, want) {
+			t.Errorf("got %q, want suffix %q", answers[0].Text, want)
+		}
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it was given up after %v, want %v", took, time.Minute)
+		}
+	})
 }
 
 func TestTheLedgerOnlyShrinks(t *testing.T) {
