@@ -133,7 +133,7 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 			}
 			return store.Compact(ctx, view.Revision())
 		},
-		Patience: 2 * time.Second, StreamWait: 5 * time.Second,
+		Patience: time.Minute, StreamWait: time.Minute,
 	}
 }
 
