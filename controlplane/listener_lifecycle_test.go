@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/internal/lifecycletest"
+	"github.com/steer-dev/steer/storage"
 )
 
 func TestListenerKeepsTheLifecycle(t *testing.T) {
@@ -50,4 +51,52 @@ func TestListenerKeepsTheLifecycle(t *testing.T) {
 			ErrClosed: syscall.ECONNREFUSED,
 		}
 	})
+}
+
+// journalFunc is called for every write.
+type journalFunc func() error
+
+func (f journalFunc) Append([]storage.Change) error { return f() }
+func (f journalFunc) Close() error                  { return nil }
+
+// A Start that fails after it has begun to listen gives the address back.
+func TestListenerOfAStartThatFailsIsClosed(t *testing.T) {
+	t.Parallel()
+	var plane *Plane
+	var failed *listener
+	full := true
+	journal := journalFunc(func() error {
+		if plane == nil || !full {
+			return nil
+		}
+		failed = plane.listener
+		return storage.ErrFull
+	})
+	store, err := storage.NewJournaled(journal, func(func(storage.Change, error) bool) {}, storage.MemoryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plane, err = New(Options{Store: store, Listen: "127.0.0.1:0"}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := plane.Start(t.Context()); !errors.Is(err, storage.ErrFull) {
+		t.Fatalf("Start: %v, want %v", err, storage.ErrFull)
+	}
+	select {
+	case <-failed.served:
+	default:
+		t.Error("the listener still serves")
+	}
+	if url := plane.URL(); url != "" {
+		t.Errorf("URL: %s", url)
+	}
+	full = false
+	if err := plane.Start(t.Context()); err != nil {
+		t.Errorf("the second Start: %v", err)
+	}
 }

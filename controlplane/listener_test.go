@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane"
-	"github.com/steer-dev/steer/storage"
 )
 
 // listening returns a started plane with a listener, and its administrator.
@@ -179,40 +177,5 @@ func TestSnapshotEndpointRequiresSystemMasters(t *testing.T) {
 	code, snapshot := admin.do("GET", controlplane.SnapshotPath, "")
 	if code != http.StatusOK || !strings.Contains(string(snapshot), "kube-node-lease") {
 		t.Errorf("the administrator got %d and %d bytes", code, len(snapshot))
-	}
-}
-
-// A Start that fails after it has begun to listen gives the address back.
-func TestListenerOfAStartThatFailsIsClosed(t *testing.T) {
-	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	journal := &failingJournal{}
-	store, err := storage.NewJournaled(journal, func(func(storage.Change, error) bool) {}, storage.MemoryOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plane, err := controlplane.New(controlplane.Options{Store: store, Listen: address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := plane.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
-	journal.err.Store(&storage.ErrFull)
-	if err := plane.Start(t.Context()); err == nil {
-		t.Fatal("a plane that cannot write starts")
-	}
-	journal.err.Store(nil)
-	if err := plane.Start(t.Context()); err != nil {
-		t.Errorf("the second Start: %v", err)
 	}
 }
