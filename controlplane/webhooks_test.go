@@ -291,8 +291,11 @@ func TestMutatingWebhooksThatUndoOneAnotherEnd(t *testing.T) {
 func TestWebhookAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	_, api, h := hookedPlane(t)
-	api.must("POST", mutatingPath, configuration(mutatingKind, "much", onConfigMaps))
-	var copies, operations []string
+	api.must("POST", mutatingPath, configuration(mutatingKind, "much", onConfigMaps, "timeoutSeconds: 30"))
+	var copies, operations, warnings []string
+	for i := range 100_000 {
+		warnings = append(warnings, fmt.Sprintf("this is warning %d", i))
+	}
 	for range 40 {
 		copies = append(copies, `{"op":"copy","from":"/data","path":"/data/x"}`, `{"op":"copy","from":"/data","path":"/data/y"}`)
 	}
@@ -316,11 +319,7 @@ func TestWebhookAnswersAreBounded(t *testing.T) {
 		}
 	}
 	h.on("/much", func(*http.Request, *admissionv1.AdmissionRequest) (any, error) {
-		r := &admissionv1.AdmissionResponse{Allowed: true}
-		for i := range 500_000 {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("this is warning %d", i))
-		}
-		return r, nil
+		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: warnings}, nil
 	})
 	response := api.open(t.Context(), "POST", configMaps, labelled("warned"))
 	defer response.Body.Close()
