@@ -58,7 +58,7 @@ func dialSocket(t *testing.T, url, query string, header ...string) (*websocket.C
 	ws, err := config.DialContext(t.Context())
 	if err == nil {
 		t.Cleanup(func() { _ = ws.Close() })
-		err = ws.SetDeadline(time.Now().Add(20 * time.Second))
+		err = ws.SetDeadline(time.Now().Add(time.Minute))
 	}
 	return ws, err
 }

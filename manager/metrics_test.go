@@ -98,7 +98,7 @@ func measured(t *testing.T) *prometheus.Registry {
 	}
 	steertest.Wait(env, "default/fine", ready(corev1.ConditionFalse))
 	// What the server has, the cache has soon: the last transition is counted.
-	for deadline := time.Now().Add(20 * time.Second); len(find(t, m.Registry(), "operator_status_condition_transition_seconds")) == 0; {
+	for deadline := time.Now().Add(time.Minute); len(find(t, m.Registry(), "operator_status_condition_transition_seconds")) == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("no transition was measured")
 		}

@@ -27,7 +27,7 @@ import (
 )
 
 // patience is how long a call or a goroutine that has to end may take.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Started is a part with Start and Stop.
 type Started struct {
