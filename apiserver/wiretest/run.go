@@ -66,7 +66,7 @@ type Answer struct {
 func (t *Target) Run(ctx context.Context, script *Script) ([]Answer, error) {
 	r := &runner{target: t, norm: newNormaliser(script), vars: map[string]string{}, sent: &script.sent}
 	if len(script.Webhooks) > 0 {
-		hooks, err := startWebhooks(script, r.expand)
+		hooks, err := startWebhooks(script, r.fill)
 		if err != nil {
 			return nil, fmt.Errorf("conversation %s: start the webhook server: %w", script.Name, err)
 		}
@@ -303,8 +303,21 @@ var (
 
 // expand replaces captured values, and "${N times |TEXT|}" with N copies of TEXT. A
 // variable without a value stays unchanged.
-func (r *runner) expand(text string) string {
-	text = padding.ReplaceAllStringFunc(text, func(match string) string {
+func (r *runner) expand(text string) string { return r.fill(pad(text)) }
+
+// fill replaces captured values.
+func (r *runner) fill(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(match string) string {
+		if value, ok := r.vars[match[2:len(match)-1]]; ok {
+			return value
+		}
+		return match
+	})
+}
+
+// pad replaces "${N times |TEXT|}".
+func pad(text string) string {
+	return padding.ReplaceAllStringFunc(text, func(match string) string {
 		parts := padding.FindStringSubmatch(match)
 		n, err := strconv.Atoi(parts[1])
 		if err != nil {
@@ -312,10 +325,22 @@ func (r *runner) expand(text string) string {
 		}
 		return strings.Repeat(parts[2], n)
 	})
-	return variable.ReplaceAllStringFunc(text, func(match string) string {
-		if value, ok := r.vars[match[2:len(match)-1]]; ok {
-			return value
+}
+
+// padded is a decoded document whose strings are padded: decoding YAML of some megabytes
+// takes longer than webhooks may.
+func padded(value any) any {
+	switch value := value.(type) {
+	case string:
+		return pad(value)
+	case []any:
+		for i := range value {
+			value[i] = padded(value[i])
 		}
-		return match
-	})
+	case map[string]any:
+		for key := range value {
+			value[key] = padded(value[key])
+		}
+	}
+	return value
 }

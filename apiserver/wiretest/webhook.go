@@ -112,6 +112,7 @@ func (w *Webhook) answer(review map[string]any, body string) ([]byte, error) {
 	if err := yaml.Unmarshal([]byte(body), &answer); err != nil {
 		return nil, err
 	}
+	padded(answer)
 	request, _ := review["request"].(map[string]any)
 	for _, key := range []string{"apiVersion", "kind"} {
 		setDefault(answer, key, review[key])

@@ -33,8 +33,9 @@ const webhookService = "webhook.default.svc"
 // webhookServer serves the webhooks of one run on loopback and remembers what it was
 // sent.
 type webhookServer struct {
-	hooks  map[string]*Webhook
-	expand func(string) string
+	hooks map[string]*Webhook
+	// fill replaces captured values in answers.
+	fill func(string) string
 
 	server, expired *httptest.Server
 	port            string
@@ -53,10 +54,10 @@ type call struct {
 	sorted bool
 }
 
-// startWebhooks starts a server. The caller must close it. expand replaces variables in
+// startWebhooks starts a server. The caller must close it. fill replaces captured values in
 // answers.
-func startWebhooks(script *Script, expand func(string) string) (*webhookServer, error) {
-	s := &webhookServer{hooks: map[string]*Webhook{}, expand: expand}
+func startWebhooks(script *Script, fill func(string) string) (*webhookServer, error) {
+	s := &webhookServer{hooks: map[string]*Webhook{}, fill: fill}
 	for _, hook := range script.Webhooks {
 		s.hooks[hook.Path] = hook
 	}
@@ -159,8 +160,10 @@ func (s *webhookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hook.hangUp {
 		panic(http.ErrAbortHandler)
 	}
-	text := []byte(s.expand(hook.body))
-	if !hook.raw {
+	text := []byte(s.fill(hook.body))
+	if hook.raw {
+		text = []byte(pad(string(text)))
+	} else {
 		// The review is decoded once more: conversions change it.
 		sent := map[string]any{}
 		if err = json.Unmarshal(body, &sent); err == nil {
@@ -173,7 +176,7 @@ func (s *webhookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	for key, values := range hook.header {
-		w.Header().Set(key, s.expand(values[0]))
+		w.Header().Set(key, s.fill(values[0]))
 	}
 	w.WriteHeader(hook.code)
 	_, _ = w.Write(text) // a client that left is not told
