@@ -4,6 +4,8 @@
 package crontab_test
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,13 +21,22 @@ import (
 	"github.com/steer-dev/steer/trace"
 )
 
+// TestConversionLosesNothing converts STEER_OBJECTS random objects each way, 1,000 if it
+// is not set.
 func TestConversionLosesNothing(t *testing.T) {
 	t.Parallel()
+	objects := 0
+	if text := os.Getenv("STEER_OBJECTS"); text != "" {
+		var err error
+		if objects, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	scheme, err := client.NewScheme(crontab.Operator().Scheme...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	steertest.RoundTrip(t, scheme, &v1.CronTab{}, steertest.RoundTripOptions{})
+	steertest.RoundTrip(t, scheme, &v1.CronTab{}, steertest.RoundTripOptions{Objects: objects})
 }
 
 // webhooked runs a test with the webhooks of the operator, in process and over TLS.
