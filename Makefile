@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm real release
+.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm olm real release
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -60,6 +60,9 @@ release: ## the files of VERSION=v1.2.0 in dist, signed with KEY=FILE, and tagge
 
 helm: ## Helm, built from its module, against steer up --workloads (minutes, once)
 	cd oracle/helm && go test -v -timeout 20m ./...
+
+olm: ## bundles of steer package olm, with the validators of the Operator Framework
+	cd oracle/olm && go test -v -timeout 20m ./...
 
 oracle: ## record the answers of kube-apiserver again
 	cd oracle && go build -o bin/ ./cmd/...
