@@ -97,6 +97,7 @@ func newAPIServerCommand() *cobra.Command {
 	// What envtest always gives: right, but there is nothing to do for it.
 	f.IP("advertise-address", nil, "no effect")
 	f.Bool("allow-privileged", true, "no effect: nothing runs Pods")
+	addAdmissionControl(f, &s.admissionControl)
 	s.who.register(f)
 	return cmd
 }
@@ -232,6 +233,7 @@ type apiserverFlags struct {
 	serviceIPs        []string
 	etcdServers       []string
 	verbosity         int
+	admissionControl  string
 	who               authenticationFlags
 }
 
@@ -329,6 +331,9 @@ func (s *apiserverFlags) options(notes io.Writer) (controlplane.Options, error) 
 	}
 	if err := readTokenFile(&o, s.tokenFile); err != nil {
 		return o, fmt.Errorf("--token-auth-file: %w", err)
+	}
+	if err := readAdmissionControl(&o.Webhooks, s.admissionControl); err != nil {
+		return o, err
 	}
 	o.Disable = s.who.disabled(notes)
 	if err := selectControllers(os.Getenv(controllersVariable), &o); err != nil {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,7 +44,9 @@ type upOptions struct {
 	kubelets   []string
 	// webhookServices are values of --webhook-service.
 	webhookServices []string
-	verbose         bool
+	// admissionControl is the value of --admission-control-config-file.
+	admissionControl string
+	verbose          bool
 }
 
 func newUpCommand() *cobra.Command {
@@ -81,6 +84,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 	f.StringSliceVar(&o.kubelets, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
 the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
 	addWebhookServices(f, &o.webhookServices, "")
+	addAdmissionControl(f, &o.admissionControl)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
 	return cmd
 }
@@ -112,6 +116,9 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
 	}
 	if options.Webhooks, err = webhookOptions(o.webhookServices); err != nil {
+		return err
+	}
+	if err := readAdmissionControl(&options.Webhooks, o.admissionControl); err != nil {
 		return err
 	}
 	if o.verbose {
@@ -262,7 +269,7 @@ func explain(err error, listen, home string) error {
 		return fmt.Errorf("the data directory %s is in use by another process: stop that, or choose another one with --data-dir", home)
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("the disk is full: make room for the data directory %s, or choose another one with --data-dir", home)
-	case errors.As(err, &path) && isUnusable(path.Err):
+	case errors.As(err, &path) && isUnusable(path.Err) && home != "" && (strings.HasPrefix(path.Path, home) || strings.HasPrefix(home, path.Path)):
 		return fmt.Errorf("cannot use the data directory %s: %s: %w: choose another one with --data-dir, or keep nothing with --in-memory", home, path.Path, path.Err)
 	}
 	return err

@@ -14,10 +14,30 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/steer-dev/steer/controlplane/admission/webhooks"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
 
-const webhookServiceFlag = "webhook-service"
+const (
+	webhookServiceFlag   = "webhook-service"
+	admissionControlFlag = "admission-control-config-file"
+)
+
+// addAdmissionControl defines the flag whose value [readAdmissionControl] reads.
+func addAdmissionControl(f *pflag.FlagSet, file *string) {
+	f.StringVar(file, admissionControlFlag, "", "file with an AdmissionConfiguration, as kube-apiserver takes it: the kubeconfigs whose credentials webhooks are shown")
+}
+
+// readAdmissionControl adds what a file says to the options; no name is no file.
+func readAdmissionControl(o *webhookclient.Options, file string) (err error) {
+	if file == "" {
+		return nil
+	}
+	if o.KubeConfigFiles, err = webhookclient.ReadAdmissionConfiguration(file, webhooks.MutatingName, webhooks.ValidatingName); err != nil {
+		return fmt.Errorf("--%s: %w", admissionControlFlag, err)
+	}
+	return nil
+}
 
 // addWebhookServices defines the flag whose values [webhookOptions] reads. Its description begins
 // with when it applies.

@@ -132,3 +132,38 @@ func TestWebhookServicesOfFlagsAreValidated(t *testing.T) {
 		t.Errorf("a Service that is given twice: got %v", err)
 	}
 }
+
+// TestAdmissionControlOfFlagsIsValidated gives files that cannot be used to both programs.
+func TestAdmissionControlOfFlagsIsValidated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: "
+	missing := write("missing.yaml", head+"[{name: MutatingAdmissionWebhook, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: "+dir+"/none}}]")
+	for file, want := range map[string]string{
+		filepath.Join(dir, "none.yaml"):                   "none.yaml: no such file",
+		write("other.yaml", head+"[{name: ImagePolicy}]"): `"ImagePolicy" cannot be configured`,
+		missing: "load the kubeConfigFile of MutatingAdmissionWebhook: open " + dir + "/none: no such file",
+	} {
+		for program, run := range map[string]func() error{
+			"steer up": func() error {
+				return up(t.Context(), upOptions{inMemory: true, bare: true, listen: "127.0.0.1:0", admissionControl: file}, io.Discard, io.Discard)
+			},
+			apiserverName: func() error {
+				cmd := newProgram("/some/where/" + apiserverName)
+				cmd.SetArgs([]string{"--secure-port=1", "--authorization-mode=RBAC", "--" + admissionControlFlag + "=" + file})
+				return cmd.ExecuteContext(t.Context())
+			},
+		} {
+			if err := run(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s with %s: got %v, want one line with %s", program, file, err, want)
+			}
+		}
+	}
+}
