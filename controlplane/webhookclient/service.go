@@ -36,14 +36,9 @@ func (s Service) host() string { return join(s.serverName(), s.port()) }
 
 func join(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 
-// resolve returns the addresses of a Service, in the order in which they are to be tried. It is
-// called for new connections only.
+// resolve returns the addresses of a Service that [Options.Resolve] does not know, in the order
+// in which they are to be tried. It is called for new connections only.
 func (c *Client) resolve(ctx context.Context, s Service) ([]string, error) {
-	if c.options.Resolve != nil {
-		if at, ok := c.options.Resolve(ctx, s); ok {
-			return []string{at.Address}, nil
-		}
-	}
 	view, err := c.deps.Store.View(ctx, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read service %q: %w", s.Name, err)

@@ -106,3 +106,25 @@ func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	h(w, r)
 	return w.Result(), nil
 }
+
+func TestClientAsksOnceWhereAServiceIs(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	first := serve(t, a.issue(t, hour(), "hook.default.svc"), answers)
+	second := serve(t, a.issue(t, hour(), "hook.default.svc"), answers)
+	at, asked := first, 0
+	c := newClient(t, webhookclient.Options{Resolve: func(context.Context, webhookclient.Service) (webhookclient.Backend, bool) {
+		asked++
+		return webhookclient.Backend{Address: at.Listener.Addr().String()}, true
+	}}, false, nil)
+	target := webhookclient.Target{Service: behind("hook", 443), CABundle: a.bundle()}
+	for requests := 1; requests <= 2; requests++ {
+		if mustPost(t, c, target); asked != requests {
+			t.Errorf("asked %d times for %d requests", asked, requests)
+		}
+	}
+	at = second // the Service has moved: no connection to its former address is used
+	if mustPost(t, c, target); second.connections.Load() != 1 {
+		t.Error("the request after the move went to the former address")
+	}
+}

@@ -37,6 +37,8 @@ const (
 type target struct {
 	scheme, host, bundle, plugin string
 	service                      Service
+	// address that [Options.Resolve] gave for the service; empty: it is at its endpoints.
+	address string
 }
 
 // pooled are the connections to one target.
@@ -103,12 +105,14 @@ func (p *pool) close() {
 
 // transport returns what carries requests to a webhook.
 func (c *Client) transport(ctx context.Context, t Target, address *url.URL) (http.RoundTripper, error) {
+	key := target{scheme: address.Scheme, host: address.Host, bundle: string(t.CABundle), plugin: t.Plugin}
 	if t.Service != nil && c.options.Resolve != nil {
 		if at, ok := c.options.Resolve(ctx, *t.Service); ok && at.Transport != nil {
 			return at.Transport, nil
+		} else if ok {
+			key.address = at.Address
 		}
 	}
-	key := target{scheme: address.Scheme, host: address.Host, bundle: string(t.CABundle), plugin: t.Plugin}
 	if t.Service != nil {
 		key.service = *t.Service
 	}
@@ -142,7 +146,12 @@ func (c *Client) connect(to target) (*pooled, error) {
 		MaxIdleConnsPerHost: mostIdle, IdleConnTimeout: idleTimeout, DisableCompression: true,
 		DialContext: dialer.DialContext,
 	}
-	if behind {
+	switch {
+	case to.address != "":
+		base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, to.address)
+		}
+	case behind:
 		base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return c.dialService(ctx, dialer, network, to.service)
 		}
