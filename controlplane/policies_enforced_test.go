@@ -187,6 +187,7 @@ func TestPoliciesAreMeasured(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	_, api := planeOf(t, controlplane.Options{Metrics: metrics})
 	api.policy("validating", "none", "configmaps", `matchConditions: [{name: all, expression: "true"}], validations: [{expression: "false"}]`, "validationActions: [Deny]")
+	api.policy("validating", "excluded", "configmaps", `matchConditions: [{name: none, expression: "false"}], validations: [{expression: "false"}]`, "validationActions: [Deny]")
 	api.policy("mutating", "label", "secrets", `reinvocationPolicy: Never, mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"}}]`, "")
 	api.refused("POST", configMaps, mapOf("a", "data: {}"))
 	api.must("POST", "/api/v1/namespaces/default/secrets", `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)

@@ -386,8 +386,8 @@ func TestWebhooksAreMeasuredUnderTheNamesOfKubeAPIServer(t *testing.T) {
 		`apiserver_admission_webhook_fail_open_count{name="open.example.com",type="admit"} 2`,
 		`apiserver_admission_webhook_rejection_count{error_type="no_error",name="refuse.example.com",operation="CREATE",rejection_code="400",type="validating"} 1`,
 		`apiserver_admission_webhook_admission_duration_seconds_count{name="ok.example.com",operation="CREATE",rejected="false",type="admit"} 2`,
-		`apiserver_admission_match_condition_evaluation_seconds_count{kind="webhook",name="refuse.example.com",operation="CREATE",type="validating"} 2`,
-		`apiserver_admission_match_condition_exclusions_total{kind="webhook",name="refuse.example.com",operation="CREATE",type="validating"} 1`,
+		`apiserver_admission_match_condition_evaluation_seconds_count{kind="webhook",name="refuse.example.com",operation="CREATE",type="validating"} 1`,
+		`apiserver_admission_match_condition_exclusions_total{kind="webhook",name="refuse.example.com",operation="CREATE",type="validate"} 1`,
 	} {
 		if !strings.Contains(string(metrics), want+"\n") {
 			t.Errorf("there is no %s", want)

@@ -64,11 +64,12 @@ func (c *Conditions) Match(ctx context.Context, q *Request, as Invocation, param
 	a := &expression.Activation{Values: values.Values, Params: params, Variables: c.o.Variables}
 	a.Request = values.conditions
 	ok, failures, err := c.compiled().Match(ctx, a)
-	q.d.metrics.observe(&c.o, string(q.Operation), time.Since(begun), failures, err == nil && !ok)
+	took := time.Since(begun)
 	if err != nil {
-		return false, c.failure(err)
+		ok, err = false, c.failure(err)
 	}
-	return ok, nil
+	q.d.metrics.observe(&c.o, string(q.Operation), took, failures, ok, err != nil)
+	return ok, err
 }
 
 // failure is what a failure means by the failure policy.

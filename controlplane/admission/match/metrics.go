@@ -29,19 +29,25 @@ func newMetrics() metrics {
 		}, labels),
 		exclusions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_admission_match_condition_exclusions_total",
-			Help: "Requests that match conditions excluded, by name, kind (webhook or policy), type (admit or validating) and operation.",
+			Help: "Requests that match conditions excluded, by name, kind (webhook or policy), type (admit or validate) and operation.",
 		}, labels),
 	}
 }
 
-// observe counts one evaluation of conditions.
-func (m *metrics) observe(o *ConditionOptions, operation string, took time.Duration, failures int, excluded bool) {
+// observe counts one evaluation of conditions as kube-apiserver does: no time if all hold, and
+// exclusions of webhooks only, where those that validate have another type.
+func (m *metrics) observe(o *ConditionOptions, operation string, took time.Duration, failures int, holds, fails bool) {
 	of := []string{o.Name, o.Kind, o.Type, operation}
-	m.seconds.WithLabelValues(of...).Observe(took.Seconds())
+	if !holds {
+		m.seconds.WithLabelValues(of...).Observe(took.Seconds())
+	}
 	if failures > 0 {
 		m.errors.WithLabelValues(of...).Add(float64(failures))
 	}
-	if excluded {
+	if !holds && !fails && o.Kind == "webhook" {
+		if of[2] == "validating" {
+			of[2] = "validate"
+		}
 		m.exclusions.WithLabelValues(of...).Inc()
 	}
 }
