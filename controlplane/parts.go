@@ -62,6 +62,7 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.progress.checks(),
 		Metrics: metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
+	d.Measure(p.webhooks.Collectors()...)
 	tokens := p.tokens()
 	authentication := newAuthenticator(p.keys, o.Authentication, tokens)
 	definitions := crd.New(crd.Options{

@@ -94,6 +94,7 @@ type Client struct {
 	deps        Deps
 	credentials map[string]*credentials
 	pool        pool
+	metrics     metrics
 	// running ends with Close, and all requests with it.
 	running context.Context //nolint:containedctx // the life of the client
 	stop    context.CancelFunc
@@ -101,7 +102,7 @@ type Client struct {
 
 // New returns a client. It reads the files that the options name.
 func New(o Options, d Deps) (*Client, error) {
-	c := &Client{options: o, deps: d, credentials: map[string]*credentials{}}
+	c := &Client{options: o, deps: d, credentials: map[string]*credentials{}, metrics: newMetrics()}
 	for plugin, file := range o.KubeConfigFiles {
 		loaded, err := loadCredentials(file)
 		if err != nil {
@@ -154,6 +155,7 @@ func (c *Client) Post(ctx context.Context, t Target, review []byte) (answer []by
 	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
+		c.metrics.observe(err)
 		return nil, c.failed(err)
 	}
 	defer response.Body.Close()

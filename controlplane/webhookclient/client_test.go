@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +24,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/steer-dev/steer/controlplane/webhookclient"
 )
@@ -375,5 +379,43 @@ func TestClientUsesNoProxy(t *testing.T) {
 	wantError(t, c, webhookclient.Target{URL: "https://192.0.2.1"}, "this server may not connect to")
 	if proxied.Load() {
 		t.Error("the proxy of the environment was used")
+	}
+}
+
+func TestClientCountsCertificatesThatAreRefusedForTheirAge(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	var at *webhook
+	c := newClient(t, webhookclient.Options{Resolve: func(context.Context, webhookclient.Service) (webhookclient.Backend, bool) {
+		return webhookclient.Backend{Address: at.Listener.Addr().String()}, true
+	}}, false, nil)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c.Collectors()...)
+	signed := func(algorithm x509.SignatureAlgorithm, name string, names ...string) *tls.Certificate {
+		certificate, key := sign(t, a, &x509.Certificate{
+			Subject: pkix.Name{CommonName: name}, DNSNames: names, SignatureAlgorithm: algorithm, NotBefore: time.Now().Add(-time.Hour), NotAfter: hour(),
+		})
+		return &tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
+	}
+	for _, step := range []struct {
+		certificate *tls.Certificate
+		want        string
+		counts      [2]float64 // of SHA-1 and of missing names so far
+	}{
+		{signed(x509.ECDSAWithSHA256, "other", "other"), "certificate is valid for other", [2]float64{0, 0}},
+		{signed(x509.ECDSAWithSHA256, "hook.default.svc"), "relies on legacy Common Name field", [2]float64{0, 1}},
+		{signed(x509.ECDSAWithSHA1, "hook", "hook.default.svc"), "insecure algorithm ECDSA-SHA1", [2]float64{1, 1}},
+	} {
+		at = serve(t, step.certificate, answers)
+		wantError(t, c, webhookclient.Target{Service: behind("hook", 443), CABundle: a.bundle()}, step.want)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{"apiserver_webhooks_x509_insecure_sha1_total", "apiserver_webhooks_x509_missing_san_total"} {
+			if got := families[i].GetMetric()[0].GetCounter().GetValue(); families[i].GetName() != name || got != step.counts[i] {
+				t.Errorf("%s: %s is %v, want %s %v", step.want, families[i].GetName(), got, name, step.counts[i])
+			}
+		}
 	}
 }
