@@ -279,7 +279,7 @@ func TestOwnershipLeavesOutWhatAWriteDoesNotSet(t *testing.T) {
 		obj := deployment(1, func(d *appsv1.Deployment) {
 			d.APIVersion, d.Kind, d.Status.Replicas, d.Labels = "apps/v1", "Deployment", 1, map[string]string{"a": "b"}
 		})
-		out, err := tracker.Update(&appsv1.Deployment{TypeMeta: obj.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: "web"}}, obj, "test")
+		out, err := tracker.Update(t.Context(), &appsv1.Deployment{TypeMeta: obj.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: "web"}}, obj, "test")
 		if err != nil {
 			t.Fatal(err)
 		}
