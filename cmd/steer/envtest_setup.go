@@ -6,8 +6,10 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +35,9 @@ func newSetupCommand() *cobra.Command {
 			case len(args) == 1 && args[0] != "latest" && args[0] != "":
 				version = args[0]
 			}
+			if !slices.Contains(setupForms, form) {
+				return &exitError{usageStatus, fmt.Sprintf("--print %q is not known: give path, env or overview", form)}
+			}
 			program, err := os.Executable()
 			if err != nil {
 				return err
@@ -44,17 +49,7 @@ func newSetupCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch out := cmd.OutOrStdout(); form {
-			case "path":
-				_, err = fmt.Fprint(out, dir)
-			case "env":
-				_, err = fmt.Fprintf(out, "export KUBEBUILDER_ASSETS='%s'\n", dir)
-			case "overview":
-				_, err = fmt.Fprintf(out, "Version: %s\nOS/Arch: steer %s in place of Kubernetes\nPath: %s\n", version, moduleVersion(), dir)
-			default:
-				return &exitError{usageStatus, fmt.Sprintf("--print %q is not known: give path, env or overview", form)}
-			}
-			return err
+			return printAssets(cmd.OutOrStdout(), form, version, dir)
 		},
 	}
 	groupOf(root, use)
@@ -70,6 +65,23 @@ func newSetupCommand() *cobra.Command {
 		f.String(name, "", "no effect: nothing is downloaded")
 	}
 	return root
+}
+
+// setupForms are what --print takes.
+var setupForms = []string{"path", "env", "overview"}
+
+// printAssets prints a folder in a form of setupForms.
+func printAssets(out io.Writer, form, version, dir string) error {
+	var err error
+	switch form {
+	case "path":
+		_, err = fmt.Fprint(out, dir)
+	case "env":
+		_, err = fmt.Fprintf(out, "export KUBEBUILDER_ASSETS='%s'\n", dir)
+	default:
+		_, err = fmt.Fprintf(out, "Version: %s\nOS/Arch: steer %s in place of Kubernetes\nPath: %s\n", version, moduleVersion(), dir)
+	}
+	return err
 }
 
 // defaultBinDir is where setup-envtest keeps its folders.

@@ -82,12 +82,13 @@ func hasForeign(base, program string) (bool, error) {
 	return false, err
 }
 
-// isSteer reports whether a file is a link to the program or to one of Steer's name, or
-// a copy of it.
+// isSteer reports whether a file is a link to the program or to one of its names, or a
+// copy of it.
 func isSteer(file, program string) bool {
 	target, err := os.Readlink(file)
 	if err == nil {
-		return target == program || strings.HasPrefix(filepath.Base(target), "steer")
+		name := filepath.Base(target)
+		return target == program || strings.HasPrefix(name, "steer") || strings.HasPrefix(name, "setup-envtest")
 	}
 	_, err = os.Stat(file + copied)
 	return err == nil
