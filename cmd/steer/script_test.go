@@ -6,6 +6,9 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -19,10 +22,21 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command line the way its users do: testdata/script.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	caches := []string{"GOCACHE", "GOMODCACHE"}
+	found, err := exec.Command("go", append([]string{"env"}, caches...)...).Output()
+	folders := strings.Split(strings.TrimSpace(string(found)), "\n")
+	if err != nil || len(folders) != len(caches) {
+		t.Fatalf("go env: %q, %v", found, err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NO_COLOR", "1")
+			// The home folder is one of the script's; the caches of the go command stay.
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			for i, name := range caches {
+				e.Setenv(name, folders[i])
+			}
 			return nil
 		},
 	})

@@ -78,6 +78,11 @@ func Project(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.Debug != "" {
+		if _, err := findDebugger(ctx, o.Dir); err != nil {
+			return err
+		}
+	}
 	state := filepath.Join(o.Dir, StateFolder)
 	data := filepath.Join(state, "data")
 	_, err = os.Stat(data)
