@@ -35,7 +35,7 @@ func newSetupCommand() *cobra.Command {
 			case len(args) == 1 && args[0] != "latest" && args[0] != "":
 				version = args[0]
 			}
-			if !slices.Contains(setupForms, form) {
+			if !slices.Contains([]string{"path", "env", "overview"}, form) {
 				return &exitError{usageStatus, fmt.Sprintf("--print %q is not known: give path, env or overview", form)}
 			}
 			program, err := os.Executable()
@@ -67,10 +67,7 @@ func newSetupCommand() *cobra.Command {
 	return root
 }
 
-// setupForms are what --print takes.
-var setupForms = []string{"path", "env", "overview"}
-
-// printAssets prints a folder in a form of setupForms.
+// printAssets prints a folder in a form that --print takes.
 func printAssets(out io.Writer, form, version, dir string) error {
 	var err error
 	switch form {
