@@ -16,9 +16,7 @@ import (
 // authorization answers the variable "authorizer" of expressions.
 type authorization struct{ auth.Authorizer }
 
-var _ authorizer.Authorizer = authorization{}
-
-// Authorize implements authorizer.Authorizer.
+// Authorize is an authorizer.AuthorizerFunc.
 func (z authorization) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	asked := &auth.Attributes{
 		Verb: a.GetVerb(), ResourceRequest: a.IsResourceRequest(), Group: a.GetAPIGroup(), Version: a.GetAPIVersion(),

@@ -33,7 +33,7 @@ func NewDeps(d part.Deps) *Deps {
 	m := newMetrics()
 	d.Measure(m.seconds, m.errors, m.exclusions)
 	return &Deps{
-		Authorizer: authorization{d.Authorizer}, server: d.Server, metrics: m,
+		Authorizer: authorizer.AuthorizerFunc(authorization{d.Authorizer}.Authorize), server: d.Server, metrics: m,
 		namespaces: admission.NewLister[corev1.Namespace](d.Store, "namespaces"),
 	}
 }

@@ -271,7 +271,7 @@ func TestRequestConvertsBothObjectsAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	obj, old := form.VersionedObject.(*eventsv1.Event), form.VersionedOldObject.(*eventsv1.Event)
+	obj, old := form.Object.(*eventsv1.Event), form.OldObject.(*eventsv1.Event)
 	if obj.Note != "new" || old.Note != "old" || obj.APIVersion != "events.k8s.io/v1" || r.Object.(*corev1.Event).Message != "new" {
 		t.Errorf("converted to %+v and %+v", obj, old)
 	}
@@ -283,7 +283,7 @@ func TestRequestConvertsBothObjectsAndBack(t *testing.T) {
 	if now := r.Object.(*corev1.Event); now.Message != "changed" || now.APIVersion != "v1" {
 		t.Errorf("the object of the request is %+v", now)
 	}
-	if form, err := q.As(t.Context(), corev1.SchemeGroupVersion.WithKind("Event")); err != nil || form.VersionedObject.(*corev1.Event).Message != "changed" {
+	if form, err := q.As(t.Context(), corev1.SchemeGroupVersion.WithKind("Event")); err != nil || form.Object.(*corev1.Event).Message != "changed" {
 		t.Errorf("the next one sees %+v, %v", form, err)
 	}
 	if _, err := q.As(t.Context(), corev1.SchemeGroupVersion.WithKind("Pod")); err == nil || !strings.Contains(err.Error(), "unable to convert") {

@@ -31,7 +31,7 @@ type Request struct {
 	AttributedNamespace string
 
 	attributes admission.Attributes
-	forms      map[schema.GroupVersionKind]*admission.VersionedAttributes
+	forms      map[schema.GroupVersionKind]*Form
 	values     map[Invocation]*Values
 	equals     []equivalent
 	namespace  struct {
@@ -94,35 +94,44 @@ func (q *Request) Attributes() admission.Attributes {
 	return q.attributes
 }
 
+// Form is a write in a kind.
+type Form struct {
+	admission.Attributes
+	Kind schema.GroupVersionKind
+	// Object and OldObject are those of the write, converted to Kind; nil where it has
+	// none. The Object of a connection are its options.
+	Object, OldObject runtime.Object
+}
+
 // As returns the object and the old object of the write in a kind: that of an
 // [Invocation]. A failed conversion is a 500. The result must not be changed; an object
 // that takes the place of the current one is set with [Request.Replace].
-func (q *Request) As(ctx context.Context, kind schema.GroupVersionKind) (*admission.VersionedAttributes, error) {
+func (q *Request) As(ctx context.Context, kind schema.GroupVersionKind) (*Form, error) {
 	if form := q.forms[kind]; form != nil {
 		return form, nil
 	}
 	resource.DecodeObject(q.Object)
 	resource.DecodeObject(q.Old)
-	form := &admission.VersionedAttributes{Attributes: q.Attributes(), VersionedKind: kind}
+	form := &Form{Attributes: q.Attributes(), Kind: kind}
 	if obj := q.Attributes().GetObject(); obj != nil && q.Operation == resource.Connect {
-		form.VersionedObject = obj
+		form.Object = obj
 	}
 	if q.Object != nil {
 		obj, err := q.convert(ctx, q.Object, kind)
 		if err != nil {
 			return nil, err
 		}
-		form.VersionedObject = obj
+		form.Object = obj
 	}
 	if q.Old != nil {
 		old, err := q.convert(ctx, q.Old, kind)
 		if err != nil {
 			return nil, err
 		}
-		form.VersionedOldObject = old
+		form.OldObject = old
 	}
 	if q.forms == nil {
-		q.forms = map[schema.GroupVersionKind]*admission.VersionedAttributes{}
+		q.forms = map[schema.GroupVersionKind]*Form{}
 	}
 	q.forms[kind] = form
 	return form, nil
@@ -178,11 +187,11 @@ func (q *Request) Replace(ctx context.Context, obj resource.Object, kind schema.
 	}
 	old := q.forms[kind]
 	q.attributes, q.forms, q.values = nil, nil, nil
-	form := &admission.VersionedAttributes{Attributes: q.Attributes(), VersionedKind: kind, VersionedObject: obj}
+	form := &Form{Attributes: q.Attributes(), Kind: kind, Object: obj}
 	if old != nil {
-		form.VersionedOldObject = old.VersionedOldObject
+		form.OldObject = old.OldObject
 	}
-	q.forms = map[schema.GroupVersionKind]*admission.VersionedAttributes{kind: form}
+	q.forms = map[schema.GroupVersionKind]*Form{kind: form}
 	return nil
 }
 

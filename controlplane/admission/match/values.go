@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/library"
 
@@ -47,7 +46,7 @@ func (q *Request) Values(ctx context.Context, as Invocation) (*Values, error) {
 	for _, at := range []struct {
 		obj  runtime.Object
 		into *any
-	}{{form.VersionedObject, &v.Object}, {form.VersionedOldObject, &v.OldObject}} {
+	}{{form.Object, &v.Object}, {form.OldObject, &v.OldObject}} {
 		if at.obj == nil {
 			continue // a nil value, not a nil map
 		}
@@ -63,11 +62,11 @@ func (q *Request) Values(ctx context.Context, as Invocation) (*Values, error) {
 }
 
 // requestValue returns what makes the value of the variable request, once.
-func requestValue(form *admission.VersionedAttributes, gvr schema.GroupVersionResource) func() any {
+func requestValue(form *Form, gvr schema.GroupVersionResource) func() any {
 	var known any
 	return func() any {
 		if known == nil {
-			request := admissioncel.CreateAdmissionRequest(form.Attributes, metav1.GroupVersionResource(gvr), metav1.GroupVersionKind(form.VersionedKind))
+			request := admissioncel.CreateAdmissionRequest(form.Attributes, metav1.GroupVersionResource(gvr), metav1.GroupVersionKind(form.Kind))
 			value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request)
 			if err != nil {
 				return err // the expression fails with it

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -96,18 +95,18 @@ type typesOwner interface {
 }
 
 // of returns the types for the object of a write in a version.
-func (c *converters) of(q *match.Request, form *admission.VersionedAttributes) (managedfields.TypeConverter, error) {
-	kind := form.VersionedKind
+func (c *converters) of(q *match.Request, form *match.Form) (managedfields.TypeConverter, error) {
+	kind := form.Kind
 	if owner, ok := ownership(q, kind).(typesOwner); ok {
 		return owner.TypeConverter(), nil
 	}
 	if known, ok := c.bodies.Load(kind); ok {
 		return known.(managedfields.TypeConverter), nil
 	}
-	if _, custom := form.VersionedObject.(*unstructured.Unstructured); custom {
+	if _, custom := form.Object.(*unstructured.Unstructured); custom {
 		return managedfields.NewDeducedTypeConverter(), nil
 	}
-	t := reflect.TypeOf(form.VersionedObject).Elem()
+	t := reflect.TypeOf(form.Object).Elem()
 	manager := apply.New(apply.Endpoint{Kind: kind, Types: apply.FromOpenAPI(func() map[string]*spec.Schema { return described(kind, t) })})
 	known, _ := c.bodies.LoadOrStore(kind, manager.TypeConverter())
 	return known.(managedfields.TypeConverter), nil

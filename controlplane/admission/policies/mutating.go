@@ -204,7 +204,7 @@ func (m *changes) mutate(ctx context.Context, one *invocation, p *program) error
 		if err != nil {
 			return err
 		}
-		if form.VersionedObject == nil {
+		if form.Object == nil {
 			return nil // there is nothing to change
 		}
 		began := time.Now()
@@ -228,7 +228,7 @@ func (m *changes) mutate(ctx context.Context, one *invocation, p *program) error
 }
 
 // apply carries out one mutation.
-func (m *changes) apply(ctx context.Context, one *invocation, p *program, mutation *mutation, form *admission.VersionedAttributes) error {
+func (m *changes) apply(ctx context.Context, one *invocation, p *program, mutation *mutation, form *match.Form) error {
 	if err := mutation.compiled.Error; err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	apitypes "k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/admission"
 	celmutation "k8s.io/apiserver/pkg/cel/mutation"
 	"k8s.io/apiserver/pkg/cel/mutation/dynamic"
 	kjson "sigs.k8s.io/json"
@@ -30,9 +29,9 @@ import (
 // patched returns the object of a write after a mutation, of the same Go type and in the
 // same version; nil if it stays as it is. Nothing of the value or of the object before is
 // part of it.
-func (m *changes) patched(mutation *mutation, value ref.Val, form *admission.VersionedAttributes) (runtime.Object, error) {
+func (m *changes) patched(mutation *mutation, value ref.Val, form *match.Form) (runtime.Object, error) {
 	if mutation.kind == v1.PatchTypeJSONPatch {
-		return applyJSONPatch(value, form.VersionedObject)
+		return applyJSONPatch(value, form.Object)
 	}
 	return m.applyConfiguration(value, form)
 }
@@ -139,7 +138,7 @@ func likewise(content map[string]any, like runtime.Object) (runtime.Object, erro
 }
 
 // applyConfiguration merges an Object into the object of the write, by its type.
-func (m *changes) applyConfiguration(value ref.Val, form *admission.VersionedAttributes) (runtime.Object, error) {
+func (m *changes) applyConfiguration(value ref.Val, form *match.Form) (runtime.Object, error) {
 	o, ok := value.(*dynamic.ObjectVal)
 	if !ok {
 		return nil, fmt.Errorf("unsupported return type from ApplyConfiguration expression: %v", value.Type())
@@ -152,14 +151,14 @@ func (m *changes) applyConfiguration(value ref.Val, form *admission.VersionedAtt
 		return nil, fmt.Errorf("invalid return type: %T", o.Value())
 	}
 	configuration := &unstructured.Unstructured{Object: applied}
-	configuration.SetGroupVersionKind(form.VersionedKind)
+	configuration.SetGroupVersionKind(form.Kind)
 	converter, err := m.p.converters.of(m.w.Request, form)
 	if err != nil {
 		return nil, err
 	}
-	merged, err := merge(converter, form.VersionedObject, configuration)
+	merged, err := merge(converter, form.Object, configuration)
 	if err != nil {
 		return nil, fmt.Errorf("error applying patch: %w", err)
 	}
-	return likewise(merged, form.VersionedObject)
+	return likewise(merged, form.Object)
 }

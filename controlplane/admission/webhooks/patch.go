@@ -42,15 +42,15 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 	if err != nil {
 		return false, err
 	}
-	if form.VersionedObject == nil {
+	if form.Object == nil {
 		return false, apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", h.name))
 	}
 	if *r.PatchType != admissionv1.PatchTypeJSONPatch {
 		return false, &callError{h.name, fmt.Errorf("unsupported patch type %q", *r.PatchType), http.StatusBadRequest}
 	}
-	before, ok := form.VersionedObject.(resource.Object)
+	before, ok := form.Object.(resource.Object)
 	if !ok {
-		return m.patchConnection(form.VersionedObject, r.Patch)
+		return m.patchConnection(form.Object, r.Patch)
 	}
 	patched, err := apply(r.Patch, m.form.object)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *mutation) patch(ctx context.Context, h *hook, as match.Invocation, r *a
 	case got != as.Kind && !custom(obj): // the kind of custom resources is validated
 		return false, apierrors.NewInternalError(fmt.Errorf("no kind %q is registered for version %q in scheme %q", got.Kind, got.GroupVersion(), webhookclient.SchemeName))
 	}
-	changed = !equality.Semantic.DeepEqual(form.VersionedObject, obj)
+	changed = !equality.Semantic.DeepEqual(form.Object, obj)
 	m.form = nil
 	return changed, m.q.Replace(ctx, obj, as.Kind)
 }

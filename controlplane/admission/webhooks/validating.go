@@ -123,7 +123,7 @@ func encoded(ctx context.Context, q *match.Request, kind schema.GroupVersionKind
 	if err != nil {
 		return nil, err
 	}
-	f, err := encodeForm(form.VersionedObject, form.VersionedOldObject, q.Attributes().GetOperationOptions())
+	f, err := encodeForm(form.Object, form.OldObject, q.Attributes().GetOperationOptions())
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

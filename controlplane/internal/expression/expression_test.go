@@ -46,7 +46,11 @@ func write() (*admission.VersionedAttributes, Values) {
 	object := &unstructured.Unstructured{Object: deployment()}
 	kind, gvr := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	attributes := admission.NewAttributesRecord(object, nil, kind, "default", "web", gvr, "", admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "ann"})
-	return &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: object}, Values{
+	versioned, err := admission.NewVersionedAttributes(attributes, kind, nil) // which has nothing to convert
+	if err != nil {
+		panic(err)
+	}
+	return versioned, Values{
 		Object: object.Object,
 		Request: func() any {
 			request, err := runtime.DefaultUnstructuredConverter.ToUnstructured(requestOf(attributes))
