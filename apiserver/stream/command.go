@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -79,7 +80,7 @@ func (c Command) Connect(ctx context.Context, r *resource.Request, w http.Respon
 	}
 	run := func(ctx context.Context, s *Session) metav1.Status { return statusOf(c.Run(ctx, r, o, s)) }
 	switch upgrade := strings.ToLower(h.Header.Get("Upgrade")); {
-	case !upgrading(h):
+	case !exchange.Upgrading(h):
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "Upgrade request required")
 	case upgrade == "websocket":
 		commandOverWebSocket(ctx, w, h, o, run)

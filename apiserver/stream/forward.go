@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 	"github.com/steer-dev/steer/apiserver/resource"
 )
 
@@ -42,7 +43,7 @@ type PortForward struct {
 func (f PortForward) Connect(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) {
 	dial := func(ctx context.Context, port uint16) (io.ReadWriteCloser, error) { return f.Dial(ctx, r, port) }
 	switch {
-	case !upgrading(h):
+	case !exchange.Upgrading(h):
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "Upgrade request required")
 	case strings.EqualFold(h.Header.Get("Upgrade"), "websocket"):
 		serveWebSocket(w, h, []string{tunnelProtocol}, func(ws *websocket.Conn) { forward(ctx, ws, dial) })

@@ -16,6 +16,8 @@ import (
 
 	"github.com/moby/spdystream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
 // Headers of an upgrade to SPDY and of its streams.
@@ -45,7 +47,7 @@ func upgradeSPDY(w http.ResponseWriter, r *http.Request, protocol string) (conn 
 		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "unable to upgrade: the client supports "+strings.Join(asked, ", ")+", the server "+protocol)
 		return nil
 	}
-	hijackable, ok := hijackerOf(w)
+	hijackable, ok := exchange.Hijackable(w)
 	if !ok {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "this connection cannot be upgraded: use HTTP/1.1, over a socket")
 		return nil

@@ -11,12 +11,13 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver/internal/exchange"
 )
 
 // The subprotocols of commands, by preference.
@@ -47,7 +48,7 @@ var errNoProtocol = errors.New("none of the subprotocols of the request is suppo
 // serveWebSocket upgrades a request to a WebSocket with one of the protocols and calls
 // handle, which may use the connection until it returns.
 func serveWebSocket(w http.ResponseWriter, r *http.Request, protocols []string, handle func(ws *websocket.Conn)) {
-	hijackable, ok := hijackerOf(w)
+	hijackable, ok := exchange.Hijackable(w)
 	if !ok {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "this connection cannot be upgraded: use HTTP/1.1, over a socket")
 		return
@@ -178,32 +179,6 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 
 // websocketClosed is the status code of a connection that has ended as it should.
 const websocketClosed = 1000
-
-// upgrading reports whether a request asks for another protocol.
-func upgrading(r *http.Request) bool {
-	for _, value := range r.Header.Values("Connection") {
-		for token := range strings.SplitSeq(value, ",") {
-			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// hijackerOf returns the innermost writer, whose connection can be taken over.
-func hijackerOf(w http.ResponseWriter) (http.ResponseWriter, bool) {
-	for {
-		if _, ok := w.(http.Hijacker); ok {
-			return w, true
-		}
-		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return nil, false
-		}
-		w = inner.Unwrap()
-	}
-}
 
 // refuse answers with a Status.
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/websocket"
 
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
@@ -21,19 +20,10 @@ import (
 // webSocketRequest reports whether a watch is requested over a WebSocket, as browsers
 // do, and returns the writer that can be upgraded to one.
 func webSocketRequest(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, bool) {
-	if !httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if !exchange.Upgrading(r) || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return nil, false
 	}
-	for {
-		if _, ok := w.(http.Hijacker); ok {
-			return w, true
-		}
-		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return nil, false
-		}
-		w = inner.Unwrap()
-	}
+	return exchange.Hijackable(w)
 }
 
 // serveWebSocket sends a watch over a WebSocket, one message per event, until the watch
