@@ -239,24 +239,35 @@ func (s *source) removeElement(typ, text string) (bool, error) {
 	return true, s.removeFrom(lit.Elts[i])
 }
 
-// unmarkType removes a marker line of a type's documentation.
-func (s *source) unmarkType(name, marker string) error {
+// typeSpec returns the declaration of a type, nil if it is not in the file.
+func (s *source) typeSpec(name string) (*ast.GenDecl, *ast.TypeSpec) {
 	for _, decl := range s.file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || gen.Tok != token.TYPE {
 			continue
 		}
 		for _, spec := range gen.Specs {
-			typ := spec.(*ast.TypeSpec)
-			for _, doc := range []*ast.CommentGroup{gen.Doc, typ.Doc} {
-				if typ.Name.Name != name || doc == nil {
-					continue
-				}
-				for _, line := range doc.List {
-					if strings.TrimSpace(strings.TrimPrefix(line.Text, "//")) == marker {
-						return s.cutLine(line)
-					}
-				}
+			if typ := spec.(*ast.TypeSpec); typ.Name.Name == name {
+				return gen, typ
+			}
+		}
+	}
+	return nil, nil
+}
+
+// unmarkType removes a marker line of a type's documentation.
+func (s *source) unmarkType(name, marker string) error {
+	gen, typ := s.typeSpec(name)
+	if typ == nil {
+		return nil
+	}
+	for _, doc := range []*ast.CommentGroup{gen.Doc, typ.Doc} {
+		if doc == nil {
+			continue
+		}
+		for _, line := range doc.List {
+			if strings.TrimSpace(strings.TrimPrefix(line.Text, "//")) == marker {
+				return s.cutLine(line)
 			}
 		}
 	}
@@ -266,25 +277,16 @@ func (s *source) unmarkType(name, marker string) error {
 // markType adds a marker line to the documentation of a type, unless it has it. It
 // reports whether the type is there.
 func (s *source) markType(name, marker string) (bool, error) {
-	for _, decl := range s.file.Decls {
-		gen, ok := decl.(*ast.GenDecl)
-		if !ok || gen.Tok != token.TYPE {
-			continue
-		}
-		for _, spec := range gen.Specs {
-			typ := spec.(*ast.TypeSpec)
-			if typ.Name.Name != name {
-				continue
-			}
-			doc, at := gen.Doc, gen.Pos()
-			if gen.Lparen.IsValid() {
-				doc, at = typ.Doc, typ.Pos()
-			}
-			if doc != nil && strings.Contains(s.src(doc), marker) {
-				return true, nil
-			}
-			return true, s.splice(s.offset(at), s.offset(at), "// "+marker+"\n")
-		}
+	gen, typ := s.typeSpec(name)
+	if typ == nil {
+		return false, nil
 	}
-	return false, nil
+	doc, at := gen.Doc, gen.Pos()
+	if gen.Lparen.IsValid() {
+		doc, at = typ.Doc, typ.Pos()
+	}
+	if doc != nil && strings.Contains(s.src(doc), marker) {
+		return true, nil
+	}
+	return true, s.splice(s.offset(at), s.offset(at), "// "+marker+"\n")
 }

@@ -133,16 +133,9 @@ for them has changed.`,
 
 // deployment is the manifest of all objects of a project's deployment.
 func deployment(ctx context.Context, dir, image string) ([]byte, error) {
-	project, err := scaffold.ReadProject(dir)
+	project, settings, err := deploy.ReadProject(dir, image)
 	if err != nil {
 		return nil, err
-	}
-	settings, err := deploy.ReadSettings(dir, project)
-	if err != nil {
-		return nil, err
-	}
-	if image != "" {
-		settings.Image = image
 	}
 	objects, err := deploy.Objects(ctx, dir, project, settings)
 	if err != nil {

@@ -66,15 +66,10 @@ func Write(ctx context.Context, o Options) (*scaffold.Report, error) {
 	if !semver.MatchString(o.Version) {
 		return nil, &UsageError{fmt.Sprintf("--version %q is no version of a bundle: give one such as 0.1.0", o.Version)}
 	}
-	p, err := scaffold.ReadProject(o.Dir)
+	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := deploy.ReadSettings(o.Dir, p)
-	if err != nil {
-		return nil, err
-	}
-	settings.Image = cmp.Or(o.Image, settings.Image)
 	files, err := Files(ctx, o, p, settings)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -47,26 +48,16 @@ const (
 // Write writes the chart of a project. Files that its owner has edited are left, and
 // values.yaml gets the values that it does not have.
 func Write(ctx context.Context, o Options) (*scaffold.Report, error) {
-	p, err := scaffold.ReadProject(o.Dir)
+	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
 	if err != nil {
 		return nil, err
-	}
-	settings, err := deploy.ReadSettings(o.Dir, p)
-	if err != nil {
-		return nil, err
-	}
-	if o.Image != "" {
-		settings.Image = o.Image
 	}
 	files, err := Files(ctx, o.Dir, p, settings)
 	if err != nil {
 		return nil, err
 	}
-	if o.Output == "" {
-		o.Output = "dist/chart"
-	}
 	folder := deploy.Folder{
-		Project: o.Dir, Output: o.Output, Files: files, Force: o.Force,
+		Project: o.Dir, Output: cmp.Or(o.Output, "dist/chart"), Files: files, Force: o.Force,
 		Merge: map[string]func(edited, generated []byte) ([]byte, error){"values.yaml": addValues},
 	}
 	return folder.Write()

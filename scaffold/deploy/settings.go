@@ -72,6 +72,17 @@ func ReadSettings(dir string, p *scaffold.Project) (Settings, error) {
 	return s, nil
 }
 
+// ReadProject reads a project and its settings, with another image unless it is empty.
+func ReadProject(dir, image string) (*scaffold.Project, Settings, error) {
+	p, err := scaffold.ReadProject(dir)
+	if err != nil {
+		return nil, Settings{}, err
+	}
+	s, err := ReadSettings(dir, p)
+	s.Image = cmp.Or(image, s.Image)
+	return p, s, err
+}
+
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func (s Settings) check() error {
