@@ -195,7 +195,9 @@ func prepareWebhooks(ctx context.Context, s settings, dir string, out *report.Re
 	steer, upstream, err := servers(ctx, s, dir, out)
 	scale := choose(s, server.FullWebhooks, server.QuickWebhooks)
 	s.setRounds(&scale.Rounds)
-	return func(ctx context.Context) error { return server.RunWebhooks(ctx, out, os.Stderr, steer, upstream, scale) }, err
+	return func(ctx context.Context) error {
+		return server.RunWebhooks(ctx, out, os.Stderr, steer, upstream, scale)
+	}, err
 }
 
 func prepareEnvtest(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
