@@ -21,6 +21,7 @@ func newDevCommand() *cobra.Command {
 	var crds, services []string
 	var debug string
 	var port uint16
+	var at remoteFlags
 	cmd := &cobra.Command{
 		Use:   "dev [[--crds DIR]... -- COMMAND [ARG...]]",
 		Short: "Run the operator of a project, or a command, against a control plane of its own",
@@ -36,6 +37,13 @@ With --debug the operator is built without optimisation and runs under dlv, whic
 editors attach to; its webhooks have 30 seconds to answer, the most that Kubernetes
 allows. It never takes part in leader election.
 
+With --context the operator of a project runs against that cluster of the kubeconfig, as
+its service account. What it needs there (namespace, CRDs, account and roles) is first
+applied without being persisted; what that would change is printed, and applied once it
+is confirmed, at the terminal or with --yes. What a saved file changes is printed and
+applied. Webhooks are not called. This process holds the leader lease of the operator,
+and refuses to start while another one holds it, unless --takeover is given.
+
 With a command: starts a control plane in memory, applies the manifests, and runs the
 command with KUBECONFIG pointing at it. Everything ends with the command, whose exit
 status becomes that of steer. The command gets no input from the terminal.
@@ -48,6 +56,7 @@ temporary files is one of its own (TMPDIR); all Services of webhooks lead to the
 The first line on standard error is what kubectl needs in another terminal.`,
 		Example: `  steer dev
   steer dev --debug
+  steer dev --context kind-test
   steer dev -- make run
   steer dev --crds config/crd/bases -- go run ./cmd
   steer dev --crds config/crd/bases --crds config/samples -- go run ./cmd
@@ -64,7 +73,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 			case len(args) == 0 && len(services) > 0:
 				return &exitError{usageStatus, "dev: --" + webhookServiceFlag + " is for a command; in a project all Services of webhooks lead to the operator: leave it out, or write a command after --"}
 			}
-			return nil
+			return at.check(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -83,9 +92,13 @@ The first line on standard error is what kubectl needs in another terminal.`,
 			if err != nil {
 				return err
 			}
+			remote, err := at.remote(cmd)
+			if err != nil {
+				return err
+			}
 			err = dev.Project(cmd.Context(), dev.Options{
 				Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: cacheDir(), Version: moduleVersion(),
-				Debug: debug, Terminal: terminal(), In: input(),
+				Debug: debug, Terminal: terminal(), In: input(), Remote: remote,
 			})
 			if errors.Is(err, scaffold.ErrUsage) {
 				return &exitError{usageStatus, fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err)}
@@ -99,6 +112,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 	cmd.Flags().Lookup("debug").NoOptDefVal = "127.0.0.1:2345"
 	cmd.Flags().Uint16Var(&port, "webhook-port", dev.DefaultWebhookPort, "with a command: port of this machine at which it serves webhooks")
 	addWebhookServices(cmd.Flags(), &services, "with a command: ")
+	at.register(cmd)
 	return cmd
 }
 

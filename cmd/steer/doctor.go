@@ -21,6 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
 )
@@ -160,8 +161,8 @@ func checkDisk(dir string) finding {
 // checkServer asks the server of the kubeconfig for its version. The configuration is
 // nil if it cannot be asked.
 func checkServer(ctx context.Context, kubeconfig string) (*rest.Config, finding) {
-	config, err := restConfig(kubeconfig)
-	if errors.Is(err, errNoKubeconfig) {
+	config, err := cluster.Config(kubeconfig)
+	if errors.Is(err, cluster.ErrNoKubeconfig) {
 		return nil, finding{"server", warning, err.Error(), ""}
 	}
 	if err != nil {

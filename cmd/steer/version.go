@@ -9,16 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 )
 
 const (
@@ -113,8 +111,8 @@ func (s *serverVersion) text() string {
 
 // askServer asks the API server of a kubeconfig for its version; nil without one.
 func askServer(ctx context.Context, kubeconfig string) *serverVersion {
-	config, err := restConfig(kubeconfig)
-	if errors.Is(err, errNoKubeconfig) {
+	config, err := cluster.Config(kubeconfig)
+	if errors.Is(err, cluster.ErrNoKubeconfig) {
 		return nil
 	}
 	if err != nil {
@@ -122,59 +120,11 @@ func askServer(ctx context.Context, kubeconfig string) *serverVersion {
 	}
 	s := &serverVersion{Address: config.Host}
 	var minor int
-	if s.Version, minor, err = versionOf(ctx, config); err != nil {
+	if s.Version, minor, err = cluster.Version(ctx, config); err != nil {
 		s.Error = "cannot be asked: " + err.Error()
 	}
 	s.Supported = err == nil && minor <= kubernetesMinor && minor > kubernetesMinor-supportedMinors
 	return s
-}
-
-var errNoKubeconfig = errors.New("no kubeconfig is found: set KUBECONFIG, or run steer up or steer dev")
-
-// restConfig is the configuration that a kubeconfig, by default that of kubectl, gives.
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, errNoKubeconfig
-	}
-	return config, err
-}
-
-// versionOf asks a server for its version.
-func versionOf(ctx context.Context, config *rest.Config) (version string, minor int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
-	defer cancel()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return "", 0, err
-	}
-	base, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return "", 0, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("/version").String(), nil)
-	if err != nil {
-		return "", 0, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", 0, err
-	}
-	defer response.Body.Close()
-	var info struct {
-		GitVersion string `json:"gitVersion"`
-		Minor      string `json:"minor"`
-	}
-	if response.StatusCode != http.StatusOK {
-		return "", 0, fmt.Errorf("status %s", response.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<16)).Decode(&info); err != nil {
-		return "", 0, err
-	}
-	minor, err = strconv.Atoi(strings.TrimSuffix(info.Minor, "+"))
-	return info.GitVersion, minor, err
 }
 
 // moduleVersion is the version of Steer that the binary was built from, "devel" in a

@@ -31,7 +31,7 @@ func (l *loop) binary() string {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	return filepath.Join(l.Dir, StateFolder, "bin", name)
+	return filepath.Join(l.target.folder(), name)
 }
 
 // build builds beside the binary that runs, which cannot be overwritten everywhere.
@@ -92,7 +92,7 @@ func (l *loop) start(ctx context.Context) error {
 			l.binary(), "--",
 		}
 	}
-	command = append(command, "--zap-devel", "--health-probe-bind-address=0", "--webhook-port="+l.webhooks.port(), "--webhook-drain=-1s")
+	command = append(append(command, "--zap-devel", "--health-probe-bind-address=0"), l.target.arguments()...)
 	if l.live != nil {
 		command = append(command, l.live.feed.arguments()...)
 		l.live.began()
@@ -104,7 +104,7 @@ func (l *loop) start(ctx context.Context) error {
 	if l.In != nil && l.live == nil {
 		child.Stdin = l.In
 	}
-	child.Env = append(os.Environ(), "KUBECONFIG="+l.operators)
+	child.Env = append(os.Environ(), l.target.environment()...)
 	if err := child.Start(); err != nil {
 		return err
 	}
@@ -172,12 +172,4 @@ func findDebugger(ctx context.Context, dir string) (string, error) {
 		}
 	}
 	return "", errNoDebugger
-}
-
-// patience is how long the operator may take to serve its webhooks.
-func (l *loop) patience() time.Duration {
-	if l.Debug != "" {
-		return time.Hour
-	}
-	return awaitWebhooks
 }

@@ -9,25 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
-	"github.com/steer-dev/steer/controlplane"
-	"github.com/steer-dev/steer/controlplane/webhookclient"
-	"github.com/steer-dev/steer/controlplane/workloads"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
-	"github.com/steer-dev/steer/storage/local"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -51,29 +43,41 @@ type Options struct {
 	Debug string
 	// Terminal shows a screen, and takes keys, in place of Out and Errs. nil: none.
 	Terminal *Terminal
+	// Remote is a cluster to run against in place of a control plane of its own. nil: none.
+	Remote *Remote
 }
 
 // loop runs the operator of a project, again and again.
 type loop struct {
 	Options
-	project    *scaffold.Project
-	kubeconfig string // of an administrator
-	operators  string // kubeconfig that the operator gets
-	client     client.Client
-	fresh      bool              // the control plane has no data of an earlier run
-	applied    map[string]string // by folder, the manifests as they were applied last
-	webhooks   *localWebhooks
-	child      *exec.Cmd
-	ended      chan string // gets how child ended
-	advice     *advice
-	live       *live     // nil without a terminal
-	keys       chan byte // r and d
-	unfollow   func()    // ends the feed of child; nil while there is none
+	project  *scaffold.Project
+	target   target
+	client   client.Client     // of an administrator
+	applied  map[string]string // by folder, the manifests as they were applied last
+	child    *exec.Cmd
+	ended    chan string // gets how child ended
+	advice   *advice
+	live     *live     // nil without a terminal
+	keys     chan byte // r and d
+	unfollow func()    // ends the feed of child; nil while there is none
+}
+
+// target is where the operator of a project runs.
+type target interface {
+	// prepare brings it what the operator needs before it starts.
+	prepare(ctx context.Context) error
+	// complete brings it what needs the operator.
+	complete(ctx context.Context) error
+	// arguments and environment are those of the operator.
+	arguments() []string
+	environment() []string
+	// folder is where the binary of the operator is kept.
+	folder() string
 }
 
 // Project runs the operator of a project until ctx ends. An error that wraps
 // [scaffold.ErrUsage] says that the folder has no project.
-func Project(ctx context.Context, o Options) (err error) {
+func Project(ctx context.Context, o Options) error {
 	project, err := scaffold.ReadProject(o.Dir)
 	if err != nil {
 		return err
@@ -83,50 +87,24 @@ func Project(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	state := filepath.Join(o.Dir, StateFolder)
-	data := filepath.Join(state, "data")
-	_, err = os.Stat(data)
-	l := &loop{
-		Options: o, project: project, fresh: err != nil, applied: map[string]string{},
-		kubeconfig: filepath.Join(state, "kubeconfig"), operators: filepath.Join(state, "operator.kubeconfig"),
-	}
-	l.advice = &advice{place: func(kind string) string { return l.place(ctx, kind) }, say: l.lacks}
 	if err := MakeState(o.Dir); err != nil {
 		return err
 	}
-	address, err := freeAddress()
-	if err != nil {
-		return err
+	l := &loop{Options: o, project: project, applied: map[string]string{}}
+	l.advice = &advice{place: func(kind string) string { return l.place(ctx, kind) }, say: l.lacks}
+	if o.Remote != nil {
+		return l.onRemote(ctx)
 	}
-	l.webhooks = newLocalWebhooks(address)
-	plane, stop, err := StartPlane(ctx, controlplane.Options{
-		Listen: l.address(), DataDir: data, Version: o.Version, Workloads: &workloads.Options{},
-		Webhooks: webhookclient.Options{Resolve: l.webhooks.resolve},
-	})
-	var inUse *local.InUseError
-	if errors.As(err, &inUse) {
-		return fmt.Errorf("dev: another steer dev runs in this project: stop that one")
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := plane.WriteKubeconfig(l.kubeconfig); err != nil {
-		return err
-	}
-	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
-		return err
-	}
-	if o.Terminal != nil {
-		return l.onScreen(ctx)
-	}
-	fmt.Fprintf(o.Errs, "export KUBECONFIG=%s # %s, Kubernetes 1.36\n", l.kubeconfig, project.Name)
-	return l.run(ctx)
+	return l.onOwn(ctx)
 }
 
-// onScreen is run with a screen.
-func (l *loop) onScreen(ctx context.Context) (err error) {
-	if l.live, err = newLive(screen{Project: l.project.Name, Server: "Kubernetes 1.36", Kubeconfig: StateFolder + "/kubeconfig"}); err != nil {
+// show runs the loop, with a screen if there is a terminal, and otherwise after a line.
+func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err error) {
+	if l.Terminal == nil {
+		fmt.Fprintln(l.Errs, line)
+		return l.run(ctx)
+	}
+	if l.live, err = newLive(screen{Project: l.project.Name, Server: server, Kubeconfig: kubeconfig}); err != nil {
 		return err
 	}
 	ctx, quit := context.WithCancel(ctx)
@@ -153,27 +131,6 @@ func MakeState(dir string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(state, ".gitignore"), []byte("*\n"), 0o644)
-}
-
-// address is that of the kubeconfig of an earlier run, if it is free.
-func (l *loop) address() string {
-	config, err := clientcmd.LoadFromFile(l.kubeconfig)
-	if err != nil {
-		return "127.0.0.1:0"
-	}
-	if about, ok := config.Contexts[config.CurrentContext]; ok && config.Clusters[about.Cluster] != nil {
-		server, err := url.Parse(config.Clusters[about.Cluster].Server)
-		if err == nil && isFree(server.Host) {
-			return server.Host
-		}
-	}
-	return "127.0.0.1:0"
-}
-
-// isFree reports whether the address can be listened on.
-func isFree(address string) bool {
-	listener, err := net.Listen("tcp", address)
-	return err == nil && listener.Close() == nil
 }
 
 // run generates, builds and starts until ctx ends.
@@ -252,10 +209,7 @@ func (l *loop) cycle(ctx context.Context) error {
 		return err
 	}
 	built := time.Now()
-	if err := l.define(ctx); err != nil {
-		return err
-	}
-	if err := l.authorize(ctx); err != nil {
+	if err := l.target.prepare(ctx); err != nil {
 		return err
 	}
 	l.status("restarting")
@@ -266,7 +220,7 @@ func (l *loop) cycle(ctx context.Context) error {
 	if err := l.start(ctx); err != nil {
 		return err
 	}
-	if err := l.apply(ctx); err != nil {
+	if err := l.target.complete(ctx); err != nil {
 		return err
 	}
 	l.status("build " + brief(built.Sub(generated)))
@@ -277,14 +231,7 @@ func (l *loop) cycle(ctx context.Context) error {
 
 // explain prints why the operator was not started anew.
 func (l *loop) explain(err error) {
-	var wrong *generate.SourceError
-	var told []string
-	if errors.As(err, &wrong) {
-		for _, problem := range wrong.Problems {
-			told = append(told, strings.TrimPrefix(problem.String(), l.Dir+string(filepath.Separator)))
-			fmt.Fprintln(l.Errs, told[len(told)-1])
-		}
-	}
+	told := l.problems(err)
 	if l.live != nil {
 		var build *buildError
 		if errors.As(err, &build) {
@@ -298,6 +245,18 @@ func (l *loop) explain(err error) {
 	}
 	l.status(what + " until a file is saved")
 	fmt.Fprintf(l.Errs, "steer: %v; %s until a file is saved\n", err, what)
+}
+
+// problems prints the problems of sources, one a line, and returns them.
+func (l *loop) problems(err error) (told []string) {
+	var wrong *generate.SourceError
+	if errors.As(err, &wrong) {
+		for _, problem := range wrong.Problems {
+			told = append(told, strings.TrimPrefix(problem.String(), l.Dir+string(filepath.Separator)))
+			fmt.Fprintln(l.Errs, told[len(told)-1])
+		}
+	}
+	return told
 }
 
 func (l *loop) generate(ctx context.Context) error {
@@ -340,50 +299,6 @@ func (l *loop) manifests(folder string) (objects []manifest.Object, changed bool
 	last, seen := l.applied[folder]
 	l.applied[folder] = string(text)
 	return objects, !seen || last != string(text), nil
-}
-
-// define brings the CRDs to the control plane.
-func (l *loop) define(ctx context.Context) error {
-	const folder = "config/crd/bases"
-	objects, changed, err := l.manifests(folder)
-	if err == nil && changed {
-		err = manifest.Apply(ctx, l.client, "", objects)
-	}
-	if err != nil {
-		delete(l.applied, folder)
-	}
-	return err
-}
-
-// apply brings what needs the operator to the control plane: the webhooks, and the
-// samples if it is new.
-func (l *loop) apply(ctx context.Context) error {
-	const folder = "config/webhook"
-	objects, changed, err := l.manifests(folder)
-	if err == nil && len(objects) > 0 {
-		waiting, cancel := context.WithTimeout(ctx, l.patience())
-		err = l.webhooks.await(waiting)
-		cancel()
-	}
-	if err == nil && changed {
-		if l.Debug != "" {
-			bePatient(objects)
-		}
-		err = configureWebhooks(ctx, l.client, objects)
-	}
-	if err != nil {
-		delete(l.applied, folder)
-		return err
-	}
-	if !l.fresh {
-		return nil
-	}
-	samples, _, err := l.manifests("config/samples")
-	if err == nil {
-		err = manifest.Apply(ctx, l.client, "", samples)
-	}
-	l.fresh = err != nil
-	return err
 }
 
 // contents are those of a file, or of all files of a folder.

@@ -38,27 +38,43 @@ type developed struct {
 	seen   strings.Builder
 	client client.Client
 	server string
-	stop   func()
+	stop   func()       // ends it
+	ended  func() error // waits until it has ended by itself
 }
 
-func develop(t *testing.T, dir string) *developed {
+// begin starts steer dev in a project.
+func begin(t *testing.T, dir string, change func(o *Options)) *developed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	read, write := io.Pipe()
+	o := options(t, dir, write)
+	change(&o)
 	done := make(chan error, 1)
 	go func() {
-		err := Project(ctx, options(t, dir, write))
+		err := Project(ctx, o)
 		write.Close()
 		done <- err
 	}()
 	d := &developed{t: t, dir: dir, lines: bufio.NewScanner(read)}
+	d.ended = func() error {
+		_, _ = io.Copy(io.Discard, read) // until it has ended
+		return <-done
+	}
 	d.stop = func() {
 		cancel()
-		_, _ = io.Copy(io.Discard, read) // until it has ended
-		if err := <-done; err != nil {
+		if err := d.ended(); err != nil {
 			t.Errorf("steer dev: %v", err)
 		}
 	}
+	t.Cleanup(cancel)
+	return d
+}
+
+// develop starts steer dev with a control plane of the project's own, and waits until the
+// operator runs.
+func develop(t *testing.T, dir string) *developed {
+	t.Helper()
+	d := begin(t, dir, func(*Options) {})
 	d.await("the operator runs")
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, ".steer", "kubeconfig"))
 	if err != nil {

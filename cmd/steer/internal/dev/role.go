@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 	"github.com/steer-dev/steer/scaffold/deploy"
 )
 
@@ -21,31 +22,28 @@ const roleFile = "config/rbac/role.yaml"
 // account is the service account that the operator has when it is deployed.
 type account struct{ namespace, name string }
 
-// user is its name in requests.
-func (a account) user() string { return "system:serviceaccount:" + a.namespace + ":" + a.name }
-
 // authorize gives the operator the rights that it has when it is deployed: those of the
 // generated roles, as its service account. Without roles it is an administrator.
-func (l *loop) authorize(ctx context.Context) error {
-	objects, changed, err := l.manifests(roleFile)
+func (t *own) authorize(ctx context.Context) error {
+	objects, changed, err := t.manifests(roleFile)
 	if err != nil || !changed {
 		return err
 	}
-	settings, err := deploy.ReadSettings(l.Dir, l.project)
+	settings, err := deploy.ReadSettings(t.Dir, t.project)
 	if err != nil {
 		return err
 	}
-	as := account{settings.Namespace, l.project.Name + "-controller-manager"}
+	as := account{settings.Namespace, t.project.Name + "-controller-manager"}
 	if len(objects) == 0 {
 		as = account{}
-		fmt.Fprintf(l.Errs, "steer: there is no %s: the operator runs as an administrator until there is a +kubebuilder:rbac marker\n", roleFile)
+		fmt.Fprintf(t.Errs, "steer: there is no %s: the operator runs as an administrator until there is a +kubebuilder:rbac marker\n", roleFile)
 	}
-	err = manifest.Apply(ctx, l.client, "", as.bind(objects))
+	err = manifest.Apply(ctx, t.client, "", as.bind(objects))
 	if err == nil {
-		err = writeKubeconfig(l.kubeconfig, l.operators, as)
+		err = writeKubeconfig(t.kubeconfig, t.operators, as)
 	}
 	if err != nil {
-		delete(l.applied, roleFile)
+		delete(t.applied, roleFile)
 	}
 	return err
 }
@@ -86,11 +84,8 @@ func writeKubeconfig(from, to string, as account) error {
 	if err != nil {
 		return err
 	}
-	if as != (account{}) {
-		for _, user := range config.AuthInfos {
-			user.Impersonate = as.user()
-			user.ImpersonateGroups = []string{"system:serviceaccounts", "system:serviceaccounts:" + as.namespace, "system:authenticated"}
-		}
+	if as == (account{}) {
+		return clientcmd.WriteToFile(*config, to)
 	}
-	return clientcmd.WriteToFile(*config, to)
+	return cluster.Impersonate(*config, to, as.namespace, as.name)
 }

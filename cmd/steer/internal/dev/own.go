@@ -1,0 +1,157 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/manifest"
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
+	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/storage/local"
+)
+
+// own is a control plane of the project's own, with its data in the [StateFolder].
+type own struct {
+	*loop
+	kubeconfig string // of an administrator
+	operators  string // kubeconfig that the operator gets
+	fresh      bool   // it has no data of an earlier run
+	webhooks   *localWebhooks
+}
+
+// onOwn runs the loop with a control plane of the project's own.
+func (l *loop) onOwn(ctx context.Context) (err error) {
+	state := filepath.Join(l.Dir, StateFolder)
+	data := filepath.Join(state, "data")
+	_, err = os.Stat(data)
+	t := &own{
+		loop: l, fresh: err != nil,
+		kubeconfig: filepath.Join(state, "kubeconfig"), operators: filepath.Join(state, "operator.kubeconfig"),
+	}
+	l.target = t
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	t.webhooks = newLocalWebhooks(address)
+	plane, stop, err := StartPlane(ctx, controlplane.Options{
+		Listen: t.address(), DataDir: data, Version: l.Version, Workloads: &workloads.Options{},
+		Webhooks: webhookclient.Options{Resolve: t.webhooks.resolve},
+	})
+	var inUse *local.InUseError
+	if errors.As(err, &inUse) {
+		return fmt.Errorf("dev: another steer dev runs in this project: stop that one")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := plane.WriteKubeconfig(t.kubeconfig); err != nil {
+		return err
+	}
+	if l.client, err = client.New(plane.RESTConfig(), client.Options{FieldOwner: "steer-dev"}); err != nil {
+		return err
+	}
+	return l.show(ctx, "Kubernetes 1.36", StateFolder+"/kubeconfig", fmt.Sprintf("export KUBECONFIG=%s # %s, Kubernetes 1.36", t.kubeconfig, l.project.Name))
+}
+
+func (t *own) folder() string { return filepath.Join(t.Dir, StateFolder, "bin") }
+
+func (t *own) arguments() []string {
+	return []string{"--webhook-port=" + t.webhooks.port(), "--webhook-drain=-1s"}
+}
+
+func (t *own) environment() []string { return []string{"KUBECONFIG=" + t.operators} }
+
+func (t *own) prepare(ctx context.Context) error {
+	if err := t.define(ctx); err != nil {
+		return err
+	}
+	return t.authorize(ctx)
+}
+
+// address is that of the kubeconfig of an earlier run, if it is free.
+func (t *own) address() string {
+	config, err := clientcmd.LoadFromFile(t.kubeconfig)
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	if about, ok := config.Contexts[config.CurrentContext]; ok && config.Clusters[about.Cluster] != nil {
+		server, err := url.Parse(config.Clusters[about.Cluster].Server)
+		if err == nil && isFree(server.Host) {
+			return server.Host
+		}
+	}
+	return "127.0.0.1:0"
+}
+
+// isFree reports whether the address can be listened on.
+func isFree(address string) bool {
+	listener, err := net.Listen("tcp", address)
+	return err == nil && listener.Close() == nil
+}
+
+// define brings the CRDs to the control plane.
+func (t *own) define(ctx context.Context) error {
+	const folder = "config/crd/bases"
+	objects, changed, err := t.manifests(folder)
+	if err == nil && changed {
+		err = manifest.Apply(ctx, t.client, "", objects)
+	}
+	if err != nil {
+		delete(t.applied, folder)
+	}
+	return err
+}
+
+// complete brings what needs the operator to the control plane: the webhooks, and the
+// samples if it is new.
+func (t *own) complete(ctx context.Context) error {
+	const folder = "config/webhook"
+	objects, changed, err := t.manifests(folder)
+	if err == nil && len(objects) > 0 {
+		waiting, cancel := context.WithTimeout(ctx, t.patience())
+		err = t.webhooks.await(waiting)
+		cancel()
+	}
+	if err == nil && changed {
+		if t.Debug != "" {
+			bePatient(objects)
+		}
+		err = configureWebhooks(ctx, t.client, objects)
+	}
+	if err != nil {
+		delete(t.applied, folder)
+		return err
+	}
+	if !t.fresh {
+		return nil
+	}
+	samples, _, err := t.manifests("config/samples")
+	if err == nil {
+		err = manifest.Apply(ctx, t.client, "", samples)
+	}
+	t.fresh = err != nil
+	return err
+}
+
+// patience is how long the operator may take to serve its webhooks.
+func (t *own) patience() time.Duration {
+	if t.Debug != "" {
+		return time.Hour
+	}
+	return awaitWebhooks
+}
