@@ -63,7 +63,7 @@ func (s signing) Validate(ctx context.Context, r *resource.AdmissionRequest) err
 }
 
 // subject refuses requests for certificates of system:masters: their permissions cannot be
-// taken back.
+// revoked.
 type subject struct{ validates }
 
 // Validate implements [resource.Admission].
@@ -91,7 +91,7 @@ func (validates) Admit(context.Context, *resource.AdmissionRequest) error { retu
 // Mutates implements [resource.Mutator].
 func (validates) Mutates(*resource.AdmissionRequest) bool { return false }
 
-// permission looks after who may do what for a signer.
+// permission requires permissions for signers.
 type permission struct{ authorizer auth.Authorizer }
 
 // require refuses users without the permission for a verb on the signer of the

@@ -23,16 +23,16 @@ const (
 	decidedLife   = time.Hour
 )
 
-// Cleaner is the controller that deletes requests an hour after they have been
-// denied, have failed, or have been approved and answered; when what was issued
-// has ended; and a day after their creation if no condition decides on them.
+// Cleaner is the controller that deletes requests an hour after they were
+// denied, failed, or were approved and signed; when their certificate
+// has expired; and a day after their creation if they are pending.
 type Cleaner struct {
-	// deadlines are when requests go; next is the first of them.
+	// deadlines are when requests are deleted; next is the first of them.
 	deadlines map[storage.Key]deadline
 	next      time.Time
 }
 
-// deadline is when a version of a request goes.
+// deadline is when a version of a request is deleted.
 type deadline struct {
 	at       time.Time
 	revision storage.Revision
@@ -43,7 +43,7 @@ var (
 	_ step.Waker      = (*Cleaner)(nil)
 )
 
-// NewCleaner returns a cleaner that knows of no requests.
+// NewCleaner returns a cleaner that has observed nothing.
 func NewCleaner() *Cleaner { return &Cleaner{deadlines: map[storage.Key]deadline{}} }
 
 // Name implements [step.Controller].
@@ -83,8 +83,8 @@ func (c *Cleaner) see(rec *storage.Record) {
 	}
 }
 
-// forget drops a request. There are few, so the first deadline is looked for
-// anew.
+// forget removes a request. There are few, so the first deadline is computed
+// again.
 func (c *Cleaner) forget(key storage.Key) {
 	old, known := c.deadlines[key]
 	delete(c.deadlines, key)
@@ -102,7 +102,7 @@ func (c *Cleaner) findNext() {
 	}
 }
 
-// end returns when a request goes; the zero time: when it changes.
+// end returns when a request is deleted; the zero time: not unless it changes.
 func end(r request) time.Time {
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
 		if decided := condition(r, t); decided != nil {

@@ -10,7 +10,7 @@
 // puts the certificate into its status.
 //
 //   - [Resource] is the kind with its subresources.
-//   - [Admission] holds who approves and who signs to their permissions.
+//   - [Plugins] are the admission plugins that require the permissions to approve and to sign.
 //   - [NewSigner] is the controller that signs for the signers of Kubernetes, with
 //     the authority of the plane; other signers are programs of their own.
 //   - [NewCleaner] is the controller that removes old requests.

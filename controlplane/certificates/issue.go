@@ -29,7 +29,7 @@ type Authority struct {
 
 // Lives of certificates.
 const (
-	// longestLife is what a request gets that asks for no less.
+	// longestLife is how long certificates are valid at most.
 	longestLife = 365 * 24 * time.Hour
 	// clockSkew is how far back certificates are valid, for clients whose clock
 	// is behind.
@@ -42,7 +42,7 @@ const (
 	nodeGroup  = "system:nodes"
 )
 
-// signs reports whether this package signs for a signer.
+// signs reports whether this package implements a signer.
 func signs(signer string) bool {
 	switch signer {
 	case certificatesv1.KubeAPIServerClientSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName,
@@ -52,7 +52,7 @@ func signs(signer string) bool {
 	return false
 }
 
-// check returns why a signer does not certify what is asked for.
+// check validates a request by the rules of its signer.
 func check(signer string, csr *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	if err := csr.CheckSignature(); err != nil {
 		return fmt.Errorf("the request is not signed with the key that it names: %w", err)
@@ -76,7 +76,7 @@ func check(signer string, csr *x509.CertificateRequest, usages []certificatesv1.
 	return nil
 }
 
-// checkNode refuses subjects that are not a node.
+// checkNode refuses subjects other than nodes.
 func checkNode(csr *x509.CertificateRequest) error {
 	if !slices.Equal(csr.Subject.Organization, []string{nodeGroup}) {
 		return fmt.Errorf("subject organization is not %s", nodeGroup)
@@ -87,8 +87,8 @@ func checkNode(csr *x509.CertificateRequest) error {
 	return nil
 }
 
-// checkUsages admits one extended usage, which must be there, and what keys are
-// used for to that end.
+// checkUsages requires one extended usage, and allows the key usages that go with
+// it.
 func checkUsages(usages []certificatesv1.KeyUsage, needed certificatesv1.KeyUsage) error {
 	if !slices.Contains(usages, needed) {
 		return fmt.Errorf("usages lack %q", needed)
@@ -113,8 +113,8 @@ func (a *Authority) issue(r request, csr *x509.CertificateRequest, now time.Time
 	if end.After(a.Certificate.NotAfter) {
 		end = a.Certificate.NotAfter
 	}
-	// The number is the request's own, so that retries issue the same one, and
-	// it is the same in every run with the same entropy.
+	// The serial number follows from the request, so that a retry issues the same one, and
+	// every run with the same entropy.
 	sum := sha256.Sum256(append([]byte(r.UID), csr.Raw...))
 	template := &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(sum[:16]), RawSubject: csr.RawSubject,

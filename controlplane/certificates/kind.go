@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/part"
 )
 
-// request is the kind of this package.
+// request is a CertificateSigningRequest.
 type request = *certificatesv1.CertificateSigningRequest
 
 // Names in the API.
@@ -78,8 +78,8 @@ func prepare(ctx context.Context, obj, old request) {
 	}
 }
 
-// columns are described like the fields that they show, in the words of the
-// version that they are from.
+// columns have the descriptions of the fields that they show, as of the API version that introduced
+// them.
 func columns() []metav1.TableColumnDefinition {
 	out := kind.Columns("Name", "Age", "SignerName", "Requestor", "RequestedDuration", "Condition")
 	spec, status := certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc(), certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()
@@ -106,7 +106,7 @@ func row(r request) []any {
 	return []any{r.Name, kind.Age(r), kind.OrNone(r.Spec.SignerName), r.Spec.Username, wanted, state(r)}
 }
 
-// state says in a word or two how far a request is.
+// state is the column Condition.
 func state(r request) string {
 	var words []string
 	switch {

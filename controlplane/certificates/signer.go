@@ -15,10 +15,10 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// user is who both controllers act as.
+// user is the identity of both controllers.
 const user = step.KubeSystem + "certificate-controller"
 
-// requests is the kind as the controllers call it.
+// requests is the resource of CertificateSigningRequests.
 func requests() step.Resource {
 	return step.Resource{Bucket: bucket, Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Kind: "CertificateSigningRequest"}
 }
@@ -33,7 +33,7 @@ type Signer struct {
 
 var _ step.Controller = (*Signer)(nil)
 
-// NewSigner returns the controller. It asks for the authority when there is
+// NewSigner returns the controller. It calls authority when it has
 // something to sign.
 func NewSigner(authority func() (*Authority, error)) *Signer {
 	return &Signer{authority: authority, due: step.KeySet{}}
@@ -70,7 +70,7 @@ func (s *Signer) Step(view storage.View, now time.Time) []step.Request {
 	return out
 }
 
-// answer signs a request, or notes why not, and reports whether there was anything
+// answer signs a request, or sets the condition Failed, and reports whether there was anything
 // to do.
 func (s *Signer) answer(r request, now time.Time) bool {
 	if !signs(r.Spec.SignerName) || len(r.Status.Certificate) > 0 || r.DeletionTimestamp != nil ||
@@ -90,7 +90,7 @@ func (s *Signer) answer(r request, now time.Time) bool {
 	}
 	authority, err := s.authority()
 	if err != nil {
-		return false // without keys nothing is served either
+		return false // without its keys the plane does not serve
 	}
 	r.Status.Certificate, err = authority.issue(r, csr, now)
 	return err == nil
@@ -103,7 +103,7 @@ func (s *Signer) Report(r step.Request, err error) {
 	}
 }
 
-// read decodes a request; nil for what is none.
+// read decodes a request; nil if it is unreadable.
 func read(rec *storage.Record) request {
 	r := &certificatesv1.CertificateSigningRequest{}
 	if rec == nil || json.Unmarshal(rec.Value, r) != nil {

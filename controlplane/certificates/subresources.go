@@ -34,8 +34,8 @@ func (approvalRules) Validate(_ context.Context, obj, old resource.Object) field
 	return append(validateConditions(current), unchanged(current, before, false, true)...)
 }
 
-// statusRules are the rules of the subresource status, through which signers
-// answer. Whether a request is approved is not theirs to say.
+// statusRules are the rules of the subresource status, to which signers write the
+// certificate. It does not change the conditions Approved and Denied.
 type statusRules struct{ plain }
 
 // Prepare implements [resource.Strategy].
@@ -86,7 +86,7 @@ func decisions() []certificatesv1.RequestConditionType {
 	return []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied}
 }
 
-// keepTimes fills in the times of conditions that come without.
+// keepTimes sets the times of conditions that have none.
 func keepTimes(current, before request) {
 	now := metav1.NewTime(time.Now())
 	for i := range current.Status.Conditions {
@@ -105,8 +105,8 @@ func keepTimes(current, before request) {
 	}
 }
 
-// unchanged refuses conditions that come or go where they may not: decisions do
-// not come by the status, and none of those that end a request ever goes.
+// unchanged refuses changes of conditions: Approved and Denied are not set through
+// status, and Approved, Denied and Failed are never removed.
 func unchanged(current, before request, mayNotAdd, mayNotRemove bool) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status", "conditions")

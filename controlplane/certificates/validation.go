@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// minSeconds is the shortest life that may be asked for.
+// minSeconds is the smallest expirationSeconds.
 const minSeconds = 600
 
 // legacySigner is of an older version of the API.

@@ -5,7 +5,7 @@
 //
 // The [Collector] is a [step.Controller]: it looks at owner references,
 // deletion timestamps and the finalizers orphan and foregroundDeletion, and
-// answers with the deletions and patches that they call for:
+// returns the deletions and patches that they call for:
 //
 //   - an object all of whose owners are absent is deleted, in the background
 //     unless its own finalizers say otherwise;
@@ -15,8 +15,8 @@
 //   - the dependents of an orphaning owner lose their references to it; then its
 //     finalizer is removed.
 //
-// An owner is what apiVersion, kind, name and uid of a reference say, in the
-// namespace of the dependent or without one; a reference across namespaces
+// A reference is resolved by its apiVersion, kind, name and uid, in the
+// namespace of the dependent or cluster-scoped; an owner in another namespace
 // therefore counts as absent. An object with an owner of a kind that is not
 // served, and a cluster-scoped one with a namespaced owner, are left alone.
 package gc
@@ -67,11 +67,11 @@ func (c *Collector) Reset(view storage.View) {
 	}
 }
 
-// Concerns implements [step.Controller]. An object without owners that nothing keeps
-// matters to its dependents alone, when it comes and when it goes.
+// Concerns implements [step.Controller]. An object without owners and finalizers
+// concerns the collector only if it has dependents, when it is created or deleted.
 func (c *Collector) Concerns(e storage.Event) bool {
 	if len(c.stuck) > 0 {
-		return true // what is served may have changed
+		return true // the served resources may have changed
 	}
 	uid, bare := step.Bare(e.Record)
 	if !bare {
@@ -105,7 +105,7 @@ func (c *Collector) Observe(e storage.Event) {
 		c.index.put(key, obj)
 		c.consider(key, obj)
 	}
-	// What waits for this object: its dependents, and the owners that it blocks.
+	// Due because of this object: its dependents, and the owners that it blocks.
 	for _, state := range []*step.Object{before, obj} {
 		if state == nil {
 			continue
@@ -170,8 +170,8 @@ func (c *Collector) get(view storage.View, key storage.Key) (*storage.Record, *s
 	return rec, c.decode(rec)
 }
 
-// dependents returns the objects that refer to an owner by everything, its
-// place included, in the order of their keys.
+// dependents returns the objects whose reference matches an owner in uid, kind, name and
+// namespace, in the order of their keys.
 func (c *Collector) dependents(view storage.View, owner storage.Key, uid types.UID) []dependent {
 	var out []dependent
 	for _, key := range c.index.dependentsOf(uid) {

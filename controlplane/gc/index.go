@@ -13,7 +13,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// index knows which object refers to which. It holds something only for objects that have
+// index maps owners to dependents and back. It holds only objects that have
 // owners, so that its size is that of the ownership graph and not of the store.
 type index struct {
 	// dependents of an owner, whether it exists or not.
@@ -47,7 +47,7 @@ func (x *index) put(key storage.Key, obj *step.Object) {
 	}
 }
 
-// remove forgets an object.
+// remove removes an object.
 func (x *index) remove(key storage.Key) {
 	for _, uid := range x.owners[key] {
 		delete(x.dependents[uid], key)

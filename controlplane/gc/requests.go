@@ -15,7 +15,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// look returns what the state of one object calls for.
+// look returns the requests that the state of one object calls for.
 func (c *Collector) look(view storage.View, key storage.Key) []step.Request {
 	resource, ok := c.catalog.Bucket(key.Bucket)
 	if !ok {
@@ -46,7 +46,7 @@ type item struct {
 	object   *step.Object
 }
 
-// orphan takes the references to a deleted object from its dependents, then its
+// orphan removes the references to a deleted object from its dependents, then its
 // finalizer.
 func (c *Collector) orphan(view storage.View, owner item) []step.Request {
 	dependents := c.dependents(view, owner.key, owner.object.UID)
@@ -79,7 +79,7 @@ func (c *Collector) awaitDependents(view storage.View, owner item) []step.Reques
 	return out
 }
 
-// collect decides over an object that has owners.
+// collect deletes an object whose owners are all gone, or removes its references to absent ones.
 func (c *Collector) collect(view storage.View, it item) []step.Request {
 	var solid, absent, waiting []types.UID
 	for _, ref := range it.object.Owners {
@@ -114,8 +114,8 @@ func (c *Collector) collect(view storage.View, it item) []step.Request {
 }
 
 // deleteForWaitingOwner deletes an object whose owner waits for it: in the
-// foreground when it has dependents of its own. Where one of those waits in
-// turn, owner and dependents may form a circle, which is opened by no longer
+// foreground when it has dependents of its own. If one of those is itself being deleted in the
+// foreground, owner and dependents may form a cycle, which is broken by no longer
 // blocking the owner.
 func (c *Collector) deleteForWaitingOwner(view storage.View, it item) []step.Request {
 	dependents := c.dependents(view, it.key, it.object.UID)
@@ -164,7 +164,7 @@ func (it item) dropOwners(uids ...types.UID) step.Request {
 	return it.patch("drop owners", "ownerReferences", rest)
 }
 
-// unblockOwners lets the owners of the object go before the object itself.
+// unblockOwners sets blockOwnerDeletion of all references of the object to false.
 func (it item) unblockOwners() step.Request {
 	refs := slices.Clone(it.object.Owners)
 	for i := range refs {

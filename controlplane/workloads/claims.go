@@ -19,8 +19,8 @@ import (
 
 const ephemeralVolumes = step.KubeSystem + "ephemeral-volume-controller"
 
-// volumesOf returns what the claims of a Pod have to do with its node. It asks to wait for
-// claims that this package is about to make or to bind.
+// volumesOf returns what the claims of a Pod require of its node. wait is set while this package
+// is about to create or bind one of them.
 func (t *visit) volumesOf(p *cluster.Object) (v scheduler.Volumes, wait bool) {
 	if len(p.Demand.Claims) == 0 {
 		return v, false
@@ -89,9 +89,9 @@ func isFor(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return v.Spec.ClaimRef.Namespace == c.Namespace && v.Spec.ClaimRef.Name == c.Name
 }
 
-// isUsed reports whether a Pod that has a node mounts a claim.
+// isUsed reports whether a Pod that has a node, or is given one now, mounts a claim.
 func (t *visit) isUsed(namespace, claim string) bool {
-	for other := range t.Index.Bound(namespace) {
+	for other := range t.rooms.Bound(namespace) {
 		if slices.Contains(other.Demand.Claims, scheduler.Claim{Name: claim}) {
 			return true
 		}
@@ -99,7 +99,7 @@ func (t *visit) isUsed(namespace, claim string) bool {
 	return false
 }
 
-// createClaim makes the claim of a generic ephemeral volume.
+// createClaim creates the claim of a generic ephemeral volume.
 func (t *visit) createClaim(p *cluster.Object, volume, name string) {
 	pod := cluster.Stored[corev1.Pod](t.Turn, p.Key)
 	if pod == nil {

@@ -5,12 +5,15 @@ package workloads_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/controlplane/workloads"
 )
 
 func claim(name string, change func(*corev1.PersistentVolumeClaimSpec)) *corev1.PersistentVolumeClaim {
@@ -106,4 +109,27 @@ func TestClaimsAreBoundToNamedVolumes(t *testing.T) {
 		`! persistentvolume-controller PersistentVolumeClaim VolumeMismatch: Cannot bind to requested volume "classy": storageClassName does not match`,
 		`! persistentvolume-controller PersistentVolumeClaim VolumeMismatch: Cannot bind to requested volume "small": requested PV is too small`,
 	}, c.said("persistentvolume-controller"))
+}
+
+// TestSchedulerGivesOneOfTwoPodsAClaimForOnePod, also when it looks at both in one step.
+func TestSchedulerGivesOneOfTwoPodsAClaimForOnePod(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.Create(claim("data", func(s *corev1.PersistentVolumeClaimSpec) {
+		s.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	}))
+	c.settle()
+	for _, name := range []string{"p1", "p2"} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: template("p").Spec}
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}}
+		c.Create(p)
+	}
+	c.settle()
+	equal(t, "the first Pod", workloads.NodeName, c.fate("default", "p1"))
+	const used = "0/1 nodes are available: 1 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+	if got := c.fate("default", "p2"); !strings.HasPrefix(got, used) {
+		t.Errorf("the other Pod: %q, want %q", got, used)
+	}
 }

@@ -23,12 +23,12 @@ const (
 	leaseRenew = leaseLife / 4
 )
 
-// lookLease renews the Lease of a node that is ready, or makes it.
+// lookLease creates or renews the Lease of a node that is ready.
 func (t *visit) lookLease(key storage.Key) {
 	_, name := step.SplitName(key.Name)
 	node := t.Index.Node(name)
 	if node == nil || !node.Ready || !node.Simulated {
-		return // who looks at the node when it is ready looks at this
+		return // the Lease is looked at again with the node, when that is ready
 	}
 	renewed, seconds := metav1.NewMicroTime(t.Now), int32(leaseLife/time.Second)
 	spec := coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &renewed}

@@ -15,7 +15,7 @@ import (
 // nodeAddress is the address of the simulated node.
 const nodeAddress = "172.18.0.2"
 
-// lookNode registers the simulated node unless it is there, and has others looked after.
+// lookNode registers the simulated node unless it exists, and updates the taints and the Lease of others.
 func (t *visit) lookNode(key storage.Key) {
 	if node := t.Index.Objects[key]; node != nil {
 		t.controller.nodes.Look(t.Turn, key)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Outcome is what becomes of the Pods that it selects.
+// Outcome scripts the Pods that it selects.
 type Outcome struct {
 	// Namespace of the Pods. Empty: every namespace.
 	Namespace string
@@ -22,13 +22,13 @@ type Outcome struct {
 	Selector string
 	// Fate of the Pods. Empty: [Ready].
 	Fate Fate
-	// After is how long after its start it befalls a Pod. Default: at once.
+	// After is the time from the start of a Pod until the fate takes effect. Default: at once.
 	After time.Duration
 	// ExitCode of the containers of Pods that fail or crash, 1 to 255. Default: 1.
 	ExitCode int32
 }
 
-// Fate is what may become of a Pod.
+// Fate is how a Pod ends up.
 type Fate string
 
 // The fates.
@@ -38,8 +38,8 @@ const (
 	// CrashLoop Pods start, fail and are restarted, at ever longer intervals;
 	// those that must not be restarted fail.
 	CrashLoop Fate = "crash-loop"
-	// Never Pods run but are never ready. A client that writes their status
-	// decides over them from then on.
+	// Never Pods run but are never ready. Once a client has written their status,
+	// the simulation does not.
 	Never Fate = "never"
 	// Unschedulable Pods fit on no node.
 	Unschedulable Fate = "unschedulable"
@@ -82,9 +82,9 @@ func (o Outcome) parse() (outcome, error) {
 	return outcome{Outcome: o, selector: selector}, nil
 }
 
-// ParseOutcome reads an outcome as people write it: a selector of labels, a
-// namespace behind @ if it is for one alone, and after a colon the fate, with what
-// exit code, and when it comes. Without a selector it is for every Pod.
+// ParseOutcome parses the text form of an outcome: a selector of labels, a
+// namespace behind @ to restrict it to one, and after a colon the fate, the exit
+// code and the delay. Without a selector it applies to every Pod.
 //
 //	app=web: ready after 2s
 //	app=web,track!=canary @shop: crash loop

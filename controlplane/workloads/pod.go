@@ -16,11 +16,11 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// kubelet is who a node acts as.
+// kubelet is the user name of a node.
 func kubelet(node string) string { return step.NodePrefix + node }
 
-// runs reports whether the Pods of a node are run: if that is simulated and said to be ready, or
-// is the one that registers itself, which is about to be.
+// runs reports whether the Pods of a node are run: it is simulated and its status says ready, or
+// it is the node of the start, which is about to register.
 func (t *visit) runs(name string) bool {
 	if node := t.Index.Node(name); node != nil {
 		return node.Simulated && node.Ready
@@ -48,7 +48,7 @@ func (t *visit) lookPod(key storage.Key) {
 	}
 }
 
-// run brings the status of a Pod up to what its fate has made of it by now.
+// run updates the status of a Pod to that of its outcome at this time.
 func (t *visit) run(p *cluster.Object) {
 	outcome := t.controller.fateOf(p)
 	begun, ok := t.controller.begun[p.UID]
@@ -104,8 +104,7 @@ func (t *visit) addressOf(pod *corev1.Pod) string {
 	return t.Index.Address(podKey(pod))
 }
 
-// setPodStatus writes the status of a Pod if change makes a difference, which it
-// tells.
+// setPodStatus updates the status of a Pod if it changes, and reports whether it does.
 func (t *visit) setPodStatus(user string, pod *corev1.Pod, change func(*corev1.PodStatus)) bool {
 	before := pod.Status.DeepCopy()
 	change(&pod.Status)

@@ -11,8 +11,8 @@ import (
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
 )
 
-// tellStarts records Events of the containers that have been started since a status of
-// theirs, and of those that are down until they are started again.
+// tellStarts records Events of the containers that have been started since the previous status,
+// and of those that wait for their restart.
 func (t *visit) tellStarts(pod *corev1.Pod, before []corev1.ContainerStatus, crashing bool) {
 	note := cluster.Note{User: kubelet(pod.Spec.NodeName), About: podKey(pod), UID: pod.UID}
 	started := func(c *corev1.Container, field string) {
@@ -51,7 +51,7 @@ func (t *visit) tellStarts(pod *corev1.Pod, before []corev1.ContainerStatus, cra
 	}
 }
 
-// tellStops records Events of the containers of a Pod that is ended, as they were.
+// tellStops records Events of the containers of a Pod that were running when it ended.
 func (t *visit) tellStops(pod *corev1.Pod, before []corev1.ContainerStatus) {
 	for i := range before {
 		s := &before[i]

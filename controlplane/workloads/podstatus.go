@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// state is how the containers of a Pod are.
+// state of the containers of a Pod.
 type state int
 
 const (
@@ -24,7 +24,7 @@ const (
 	failed
 )
 
-// life is what the node reports of a Pod.
+// life is the state of a Pod that its node reports.
 type life struct {
 	state state
 	// begun is when it was started, now when it is reported.
@@ -35,7 +35,7 @@ type life struct {
 	exitCode int32
 }
 
-// lifeOf tells how a Pod is with its fate, before or after that has come.
+// lifeOf returns the state of a Pod with its fate, before and after that takes effect.
 func lifeOf(pod *corev1.Pod, o Outcome, come bool) life {
 	fate, policy := o.Fate, pod.Spec.RestartPolicy
 	switch {
@@ -202,7 +202,7 @@ func sameState(a, b *corev1.ContainerStatus) bool {
 		(a.State.Terminated == nil) == (b.State.Terminated == nil)
 }
 
-// digest stands for what a container runtime would compute.
+// digest returns the digest that stands for an image or a container.
 func digest(of ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(of, "/"))))
 }

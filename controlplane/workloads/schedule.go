@@ -8,10 +8,12 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/workloads/internal/cluster"
@@ -19,20 +21,29 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
+// bindingDetail is the detail of requests that bind a Pod.
+const bindingDetail = "binding"
+
+// assumed is a Pod that has a node once its binding is answered.
+type assumed struct {
+	uid   types.UID
+	bound scheduler.Bound
+}
+
 // schedule binds a Pod to a node, or reports why none takes it.
 func (t *visit) schedule(p *cluster.Object) {
 	if p.Demand.Scheduler != corev1.DefaultSchedulerName || p.Demand.Gated {
 		return
 	}
 	if t.Index.Node(NodeName) == nil && !t.controller.noNode && t.Failures[cluster.NodeKey()] == "" {
-		return // it registers, which makes all Pods due that look for a node
+		return // when the node has registered, all Pods without a node are due
+	}
+	if t.rooms == nil {
+		t.rooms = newRooms(t)
 	}
 	volumes, wait := t.volumesOf(p)
 	if wait {
 		return // for claims that are being bound
-	}
-	if t.rooms == nil {
-		t.rooms = newRooms(t)
 	}
 	namespace, name := step.SplitName(p.Key.Name)
 	asking := &scheduler.Pod{Namespace: namespace, Labels: p.Labels, Demand: p.Demand, Volumes: volumes}
@@ -53,12 +64,13 @@ func (t *visit) schedule(p *cluster.Object) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: p.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}
-	t.Written.Add(p.Key)
-	t.Send(step.Request{
+	t.Write(p.Key, step.Request{
 		User: step.Scheduler, Method: http.MethodPost, Path: cluster.ResourceOf(cluster.Pods).Object(p.Key) + "/binding",
-		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.Key},
+		ContentType: step.Protobuf, Body: step.Encode(binding), Subject: step.Subject{Key: p.Key, Detail: bindingDetail},
 	})
-	t.rooms.assume(scheduler.Bound{Namespace: namespace, Labels: p.Labels, Node: node, Demand: p.Demand})
+	bound := scheduler.Bound{Namespace: namespace, Labels: p.Labels, Node: node, Demand: p.Demand}
+	t.controller.bindings[p.Key] = assumed{p.UID, bound}
+	t.rooms.assume(bound)
 	t.Tell(cluster.Note{
 		User: step.Scheduler, About: p.Key, UID: p.UID, Reason: "Scheduled",
 		Message: fmt.Sprintf("Successfully assigned %s to %s", p.Key.Name, node),
@@ -91,7 +103,7 @@ func (t *visit) unschedulable(p *cluster.Object, why string) {
 }
 
 // rooms is the cluster as the scheduler sees it in one step, with the Pods that the step
-// itself gives to nodes.
+// itself gives to nodes, and those whose bindings of earlier steps are under way.
 type rooms struct {
 	t       *visit
 	nodes   []*scheduler.Node
@@ -109,10 +121,16 @@ func newRooms(t *visit) *rooms {
 	for _, node := range t.Index.Nodes() {
 		r.nodes = append(r.nodes, node.Room)
 	}
+	for _, key := range slices.SortedFunc(maps.Keys(t.controller.bindings), step.CompareKeys) {
+		a := t.controller.bindings[key]
+		if p := t.Index.Objects[key]; p != nil && p.UID == a.uid && p.Node == "" {
+			r.assume(a.bound)
+		}
+	}
 	return r
 }
 
-// assume takes a Pod in that is being bound.
+// assume counts a Pod that is being bound.
 func (r *rooms) assume(p scheduler.Bound) {
 	r.assumed = append(r.assumed, p)
 	if r.used[p.Node] == nil {
@@ -143,7 +161,7 @@ func (r *rooms) Repelling() iter.Seq[scheduler.Bound] {
 	return r.with(r.t.Index.Repelling(), func(p *scheduler.Bound) bool { return p.Demand.Repels() })
 }
 
-// with yields Pods and those of the assumed ones that are meant as well.
+// with yields Pods and those of the assumed ones that meant selects.
 func (r *rooms) with(pods iter.Seq[scheduler.Bound], meant func(*scheduler.Bound) bool) iter.Seq[scheduler.Bound] {
 	return func(yield func(scheduler.Bound) bool) {
 		for p := range pods {
@@ -175,7 +193,7 @@ func (r *rooms) NamespaceLabels(name string) labels.Set {
 // waking is which of the Pods that look for a node are looked at again in the next step.
 type waking struct{ all, related, claiming bool }
 
-// wake makes them due.
+// wake makes the Pods due that waking selects.
 func (c *Controller) wake() {
 	which := c.waking
 	c.waking = waking{}
@@ -189,9 +207,8 @@ func (c *Controller) wake() {
 	}
 }
 
-// lookForRoom notes that Pods may find a node because of a change, beyond those of nodes: room
-// that becomes free, Pods that come, go or change where affinity and spread count them, claims
-// that are bound.
+// lookForRoom notes that Pods may fit a node because of a change of another object than a node: Pods
+// that free what they used or that affinity and topology spread count, and claims that are bound.
 func (c *Controller) lookForRoom(key storage.Key, before, now *cluster.Object) {
 	switch key.Bucket {
 	case cluster.Pods:

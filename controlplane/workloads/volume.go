@@ -26,7 +26,7 @@ const (
 	provisionedBy     = "pv.kubernetes.io/provisioned-by"
 )
 
-// provisioner is the name of the storage that does not exist.
+// provisioner is the driver name of the simulated volumes.
 const provisioner = "simulated.steer.dev"
 
 // lookClaim binds a claim to a volume of its own, or to the one that it names.
@@ -46,7 +46,7 @@ func (t *visit) lookClaim(key storage.Key) {
 		t.provision(key, c, name)
 		return
 	case v == nil:
-		return // it is waited for
+		return // the volume that the claim names does not exist yet
 	case v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" && isFor(v, c):
 		if why := mismatch(v, c); why != "" {
 			t.warn(key, c, "VolumeMismatch", fmt.Sprintf("Cannot bind to requested volume %q: %s", v.Name, why))
@@ -81,7 +81,7 @@ func (t *visit) lookClaim(key storage.Key) {
 	}
 }
 
-// provision makes the volume that a claim asks for, once the class of its attributes is there.
+// provision creates the volume of a claim, once its VolumeAttributesClass exists.
 func (t *visit) provision(key storage.Key, c *corev1.PersistentVolumeClaim, name string) {
 	if class := classOf(c.Spec.VolumeAttributesClassName); class != "" && !t.hasAttributes(class) {
 		t.warn(key, c, "ProvisioningFailed", fmt.Sprintf("failed to provision volume: volumeattributesclass.storage.k8s.io %q not found", class))
@@ -90,8 +90,8 @@ func (t *visit) provision(key storage.Key, c *corev1.PersistentVolumeClaim, name
 	t.Create(binder, key, cluster.Volumes, volumeFor(c, name))
 }
 
-// modify gives the volume of a bound claim other attributes, and the claim then records them. It
-// reports whether the volume is changed now.
+// modify sets the VolumeAttributesClass of a bound claim on its volume, and then in the status of the claim. It
+// reports whether this step changes the volume.
 func (t *visit) modify(key storage.Key, c *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) bool {
 	wanted := classOf(c.Spec.VolumeAttributesClassName)
 	switch {
@@ -193,8 +193,8 @@ func volumeFor(c *corev1.PersistentVolumeClaim, name string) *corev1.PersistentV
 	return v
 }
 
-// lookVolume reports whether a volume is bound, and deletes one of ours whose
-// claim is gone, once it is known to be released: a bound one is protected.
+// lookVolume updates the phase of a volume, and deletes a provisioned one whose
+// claim is gone, once its phase is Released: a bound one is protected.
 func (t *visit) lookVolume(key storage.Key) {
 	self, v := t.Index.Objects[key], cluster.Stored[corev1.PersistentVolume](t.Turn, key)
 	if self == nil || v == nil {

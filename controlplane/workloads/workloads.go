@@ -6,7 +6,7 @@
 //
 // The [Controller] is a step.Controller, so that it acts deterministically: the
 // same writes at the same times give the same requests. It sends them through
-// the API server under the names of those whose part it plays: the scheduler,
+// the API server under the names of the components that it simulates: the scheduler,
 // the kubelet of one node, and the controllers of Deployments, ReplicaSets,
 // ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, volumes,
 // EndpointSlices, Endpoints and their mirrors, load balancers, nodes and the garbage collection of Pods.
@@ -14,9 +14,12 @@
 // What it does as a cluster does: names, labels, owners, the order of a rollout,
 // revisions, the counts and conditions of every status, adoption of Pods,
 // minReadySeconds, progress and Job deadlines, graceful deletion, claims of
-// StatefulSets, where the Pods of a Service are. What is written for Services is
-// written once Pods and their owners have nothing to do, and so are the Events of
-// all of them.
+// StatefulSets, the endpoints of Services. Services and Events are written once
+// Pods and their owners have nothing to do.
+//
+// An object waits for the requests about it alone: a request that an admission webhook
+// holds back delays no other object, while one of the five senders of its identity and
+// kind is free.
 //
 // What it does not do: no container runs. Nothing is pulled, mounted, probed or logged, and every
 // persistent volume claim is bound to a volume that exists in name only.
@@ -76,10 +79,10 @@ const NodeName = cluster.NodeName
 // of nodes without it are run by others.
 const SimulatedLabel = cluster.SimulatedLabel
 
-// Options of a simulated cluster. The zero value is one where all goes well.
+// Options of a simulated cluster. With the zero value every Pod becomes ready or completes.
 type Options struct {
-	// Outcomes script what becomes of Pods; the first one that selects a Pod
-	// decides. Default: Pods of Jobs complete, all others become ready, at once.
+	// Outcomes script the Pods; the first one that selects a Pod
+	// applies. Default: Pods of Jobs complete, all others become ready, at once.
 	Outcomes []Outcome
 	// NoNode leaves out the node that is simulated from the start: Pods wait until nodes
 	// are created.
@@ -112,35 +115,37 @@ type Controller struct {
 	noNode   bool
 	// balancers is the range of their addresses.
 	balancers netip.Prefix
-	// begun is when Pods were started, to the nanosecond.
+	// begun is when Pods were started, in nanoseconds; their status holds seconds.
 	begun map[types.UID]time.Time
 	// warned holds why claims are not bound, as the last Event says.
 	warned   map[types.UID]string
 	services *services.Controllers
 	nodes    *nodes.Controllers
-	// deferred counts the steps in a row that have left something for later.
+	// bindings are the Pods that requests under way give a node.
+	bindings map[storage.Key]assumed
+	// deferred counts the steps in a row that have deferred Services and Events.
 	deferred int
-	// refused reports that a request of the last step was: the next steps may be
-	// long in coming.
+	// refused reports that a request was refused since the last step: the next one may be
+	// delayed.
 	refused bool
-	// waking is which Pods without a node may find one now.
+	// waking selects the Pods without a node that may fit one now.
 	waking waking
 	// now is the time of the last step.
 	now time.Time
 }
 
 var (
-	_ step.Controller = (*Controller)(nil)
-	_ step.Waker      = (*Controller)(nil)
+	_ step.Pipelined = (*Controller)(nil)
+	_ step.Waker     = (*Controller)(nil)
 )
 
-// New returns a controller. It refuses outcomes that cannot be.
+// New returns a controller. Invalid outcomes and ranges are errors.
 func New(o Options) (*Controller, error) {
 	balancers, err := o.balancers()
 	if err != nil {
 		return nil, err
 	}
-	c := &Controller{noNode: o.NoNode, balancers: balancers}
+	c := &Controller{noNode: o.NoNode, balancers: balancers, Memory: cluster.NewMemory(), bindings: map[storage.Key]assumed{}}
 	for i, asked := range o.Outcomes {
 		parsed, err := asked.parse()
 		if err != nil {
@@ -153,12 +158,16 @@ func New(o Options) (*Controller, error) {
 }
 
 func (c *Controller) forget() {
-	c.Memory, c.begun, c.warned = cluster.NewMemory(), map[types.UID]time.Time{}, map[types.UID]string{}
+	c.Memory.Forget()
+	c.begun, c.warned = map[types.UID]time.Time{}, map[types.UID]string{}
 	c.services, c.nodes = services.New(c.balancers), nodes.New()
 }
 
 // Name implements [step.Controller].
 func (c *Controller) Name() string { return "workloads" }
+
+// Pipelined implements [step.Pipelined]: an object waits for the requests about it alone.
+func (c *Controller) Pipelined() {}
 
 // Reset implements [step.Controller].
 func (c *Controller) Reset(view storage.View) {
@@ -188,7 +197,7 @@ func (c *Controller) Concerns(e storage.Event) bool {
 }
 
 // concernsService reports whether a Service has to be looked at because of its Endpoints: they
-// have gone, or others write them for it.
+// were deleted, or a user writes them because it has no selector.
 func (c *Controller) concernsService(e storage.Event) bool {
 	s := c.Index.Objects[askedFor(e.Record.Key)]
 	return s != nil && (e.Deleted || len(s.Selects) == 0)
@@ -259,7 +268,7 @@ func (c *Controller) Observe(e storage.Event) {
 	}
 }
 
-// askedFor is what has to be looked at for an owner: the Service, for its Endpoints.
+// askedFor returns the object to look at for an owner: for Endpoints, their Service.
 func askedFor(owner storage.Key) storage.Key {
 	if owner.Bucket == cluster.Endpoints {
 		owner.Bucket = cluster.Services
@@ -267,7 +276,7 @@ func askedFor(owner storage.Key) storage.Key {
 	return owner
 }
 
-// lookForNodes makes those due whose Pods a node takes, or takes no longer.
+// lookForNodes makes the objects due that depend on whether a node takes Pods.
 func (c *Controller) lookForNodes(before, now *cluster.Object) {
 	if before.SameNode(now) {
 		return
@@ -279,7 +288,7 @@ func (c *Controller) lookForNodes(before, now *cluster.Object) {
 			c.Due.Add(c.Index.ServicesOf(c.Index.Objects[p])...) // which leave Pods without a node out
 		}
 	}
-	c.waking.all = true // some may have waited for it, and others for what it counted
+	c.waking.all = true // Pods may have waited for it, or for a domain without it
 }
 
 // lookForOwners makes those due that might adopt an object.
@@ -294,8 +303,8 @@ func (c *Controller) lookForOwners(key storage.Key, before, now *cluster.Object)
 	c.Due.Add(c.Index.Adopters(namespace)...)
 }
 
-// lookForClaims makes those due that may have waited for a claim to go, or for a
-// volume that is for no claim in particular.
+// lookForClaims makes the objects due that may have waited for the deletion of a claim, or for a
+// volume without a claimRef.
 func (c *Controller) lookForClaims(e storage.Event) {
 	key := e.Record.Key
 	switch {
@@ -307,8 +316,7 @@ func (c *Controller) lookForClaims(e storage.Event) {
 	}
 }
 
-// lookForServices makes the Services of a Pod due that has changed in what they
-// tell of it.
+// lookForServices makes the Services of a Pod due whose endpoints change with it.
 func (c *Controller) lookForServices(before, now *cluster.Object) {
 	if before.SameTo(now) {
 		return
@@ -335,15 +343,15 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 	clear(c.Due)
 	var later []storage.Key
 	for _, key := range keys {
-		if key.Bucket == cluster.Services {
+		_, written := t.Written[key]
+		switch {
+		case c.Has(key), written:
+			c.Due.Add(key) // what earlier steps, or this one, do to it comes first
+		case key.Bucket == cluster.Services:
 			later = append(later, key)
-			continue
+		default:
+			t.look(key)
 		}
-		if _, written := t.Written[key]; written {
-			c.Due.Add(key) // what this turn does to it comes first
-			continue
-		}
-		t.look(key)
 	}
 	switch {
 	case len(later) == 0 && !c.Untold():
@@ -356,7 +364,7 @@ func (c *Controller) Step(view storage.View, now time.Time) []step.Request {
 		t.Record()
 	}
 	c.refused = false
-	return t.Requests
+	return t.End()
 }
 
 // defers reports whether Services and Events wait for the next step, so that no request
@@ -371,11 +379,11 @@ func (c *Controller) defers(t *visit) bool {
 	return true
 }
 
-// visit is one step, as the node sees it.
+// visit is one step.
 type visit struct {
 	*cluster.Turn
 	controller *Controller
-	// rooms is what the scheduler knows of the cluster; nil before the first Pod asks.
+	// rooms is what the scheduler knows of the cluster; nil before the first Pod is scheduled.
 	rooms *rooms
 }
 
@@ -417,15 +425,16 @@ func (c *Controller) Wake() time.Time { return c.Timers.Wake() }
 // Report implements [step.Controller]. What was refused is looked at again.
 func (c *Controller) Report(r step.Request, err error) {
 	key := r.Subject.Key
-	if r.Subject.Detail == cluster.Telling {
-		return
-	}
 	failure := ""
 	if err != nil {
 		failure = messageOf(err)
 	}
-	c.Reported(failure, c.Failures[key] == "", c.now)
+	c.Reported(r, failure, c.Failures[key] == "", c.now)
+	if r.Subject.Detail == bindingDetail {
+		delete(c.bindings, key)
+	}
 	switch {
+	case r.Subject.Detail == cluster.Telling: // nothing follows from it
 	case err != nil:
 		c.refused, c.waking.all = true, true // others may fit where a Pod was not bound
 		c.Due.Add(key)
@@ -438,7 +447,7 @@ func (c *Controller) Report(r step.Request, err error) {
 	}
 }
 
-// messageOf is what a server said that refused a request, which goes into
+// messageOf returns the message of a Status with which the server refused a request, for
 // conditions.
 func messageOf(err error) string {
 	var said interface{ Message() string }
@@ -448,7 +457,7 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// fateOf returns what becomes of a Pod.
+// fateOf returns the outcome of a Pod.
 func (c *Controller) fateOf(p *cluster.Object) Outcome {
 	namespace, _ := step.SplitName(p.Key.Name)
 	for _, o := range c.outcomes {

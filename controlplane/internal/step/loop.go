@@ -26,10 +26,11 @@ const turn = 10 * time.Millisecond
 // member is a controller with what is under way for it.
 type member struct {
 	Controller
-	// sending is what its last step asked for, until all of it is reported; nil:
-	// nothing. The controller is not stepped meanwhile, but observes.
-	sending *delivery
-	// failed reports that a request of its last step failed. The next step waits for
+	// out holds what its steps asked for, until that is reported. Unless the controller is
+	// pipelined, it is not stepped meanwhile, but observes.
+	out       *outbox
+	pipelined bool
+	// failed reports that a request that was reported last failed. The next step waits for
 	// delay, until again, or for anything to be written.
 	failed bool
 	delay  time.Duration
@@ -70,7 +71,7 @@ func (r *Runner) round(ctx context.Context) (acted bool, err error) {
 	}
 	for _, m := range r.controllers {
 		now := time.Now()
-		if m.sending != nil || m.failed && now.Before(m.again) {
+		if m.waits(now) {
 			continue
 		}
 		requests := m.Step(view, now)
@@ -79,31 +80,30 @@ func (r *Runner) round(ctx context.Context) (acted bool, err error) {
 			continue
 		}
 		acted = true
-		m.sending = newDelivery(requests, r.send, r.endWait)
-		if m.sending.start(ctx, turn) {
-			r.conclude(m)
-		}
+		m.out.deliver(ctx, requests, turn)
+		r.conclude(m)
 	}
 	return acted, nil
 }
 
-// collect concludes the deliveries that have ended.
+// collect reports the outcomes that are known by now.
 func (r *Runner) collect() {
 	for _, m := range r.controllers {
-		if m.sending.ended() {
-			r.conclude(m)
-		}
+		r.conclude(m)
 	}
 }
 
-// conclude reports the outcomes of a delivery that has ended, in the order of its
+// conclude reports the outcomes of requests that have ended, in the order of the
 // requests.
 func (r *Runner) conclude(m *member) {
-	d := m.sending
-	m.sending, m.failed = nil, false
-	for i, request := range d.requests {
-		r.report(m, request, d.errs[i])
-		m.failed = m.failed || d.errs[i] != nil
+	calls := m.out.collect()
+	if len(calls) == 0 {
+		return
+	}
+	m.failed = false
+	for _, c := range calls {
+		r.report(m, c.request, c.err)
+		m.failed = m.failed || c.err != nil
 	}
 	if !m.failed {
 		m.delay = 0
@@ -116,10 +116,8 @@ func (r *Runner) conclude(m *member) {
 // join waits for the requests under way. Their context has ended.
 func (r *Runner) join() {
 	for _, m := range r.controllers {
-		if m.sending != nil {
-			<-m.sending.done
-			r.conclude(m)
-		}
+		m.out.wait()
+		r.conclude(m)
 	}
 }
 
@@ -132,7 +130,7 @@ func (r *Runner) wait(ctx context.Context) {
 	idle := true
 	r.failed = false
 	for _, m := range r.controllers {
-		idle = idle && m.sending == nil && !m.failed
+		idle = idle && m.out.empty() && !m.failed
 		r.failed = r.failed || m.failed
 	}
 	if limit > 0 {
@@ -241,17 +239,36 @@ func (r *Runner) untilWake() (limit time.Duration, due bool) {
 	return limit, false
 }
 
+// waits reports whether a controller is not stepped now: its last step is not reported in
+// full, or what failed is not tried again yet.
+func (m *member) waits(now time.Time) bool {
+	if !m.pipelined && !m.out.empty() {
+		return true
+	}
+	if !m.failed || !now.Before(m.again) {
+		return false
+	}
+	at := m.wakes()
+	return at.IsZero() || now.Before(at)
+}
+
 // wakes returns when a controller is to be stepped although nothing was written;
-// the zero time for never.
+// the zero time for never. Requests that failed delay a pipelined controller in nothing else.
 func (m *member) wakes() time.Time {
-	switch w, ok := m.Controller.(Waker); {
-	case m.sending != nil:
+	w, wakes := m.Controller.(Waker)
+	switch {
+	case !m.pipelined && !m.out.empty():
 		return time.Time{} // the end of its requests comes first
 	case m.failed && m.again.IsZero():
 		return time.Now()
+	case m.failed && m.pipelined && wakes:
+		if at := w.Wake(); !at.IsZero() && at.Before(m.again) {
+			return at
+		}
+		return m.again
 	case m.failed:
 		return m.again
-	case ok:
+	case wakes:
 		return w.Wake()
 	}
 	return time.Time{}

@@ -296,3 +296,132 @@ func TestRunStepsControllersOnSignal(t *testing.T) {
 		}
 	})
 }
+
+// pipelined is a sweeper that asks for no object about which a request is under way.
+type pipelined struct {
+	sweeper
+	underWay step.KeySet
+	wake     time.Time
+	stepped  []time.Time
+}
+
+func (p *pipelined) Pipelined() {}
+
+func (p *pipelined) Wake() time.Time { return p.wake }
+
+func (p *pipelined) Step(view storage.View, now time.Time) []step.Request {
+	p.stepped = append(p.stepped, now)
+	if !now.Before(p.wake) {
+		p.wake = time.Time{}
+	}
+	var waiting []storage.Key
+	for key := range p.underWay {
+		if _, due := p.due[key]; due {
+			waiting = append(waiting, key)
+			delete(p.due, key)
+		}
+	}
+	out := p.sweeper.Step(view, now)
+	for i := range out {
+		p.underWay.Add(out[i].Subject.Key)
+	}
+	p.due.Add(waiting...)
+	return out
+}
+
+func (p *pipelined) Report(r step.Request, err error) {
+	delete(p.underWay, r.Subject.Key)
+	p.sweeper.Report(r, err)
+}
+
+func newPipelined(t *testing.T) (*holdUp, *pipelined) {
+	t.Helper()
+	h := newHoldUp(t)
+	c := &pipelined{sweeper: sweeper{bucket: "a"}, underWay: step.KeySet{}}
+	h.runner = step.NewRunner(h.store, h.send, slog.New(slog.DiscardHandler), c)
+	return h, c
+}
+
+func TestRunnerStepsAPipelinedControllerWhileARequestHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, c := newPipelined(t)
+		h.start()
+		release := h.hold("stuck")
+		h.put("a", "stuck")
+		time.Sleep(time.Second)
+		for round := range 10 {
+			h.put("a", fmt.Sprint("free-", round))
+			time.Sleep(20 * time.Millisecond)
+			if n := h.left("a"); n != 1 {
+				t.Fatalf("round %d: %d objects are left, want the one that is held", round, n)
+			}
+		}
+		h.put("a", "stuck") // the request that is under way does for that
+		if h.idle() {
+			t.Error("idle while a request is under way")
+		}
+		release()
+		if !h.idle() || h.left("a") > 0 {
+			t.Errorf("%d objects are left after the request has ended", h.left("a"))
+		}
+		if n := len(c.reported); n != 11 {
+			t.Errorf("%d outcomes were reported, want one of each object", n)
+		}
+	})
+}
+
+// TestRunnerBoundsTheSendersOfAPipelinedController: requests of several steps share them.
+func TestRunnerBoundsTheSendersOfAPipelinedController(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, c := newPipelined(t)
+		h.start()
+		var release []func()
+		for i := range 12 {
+			name := fmt.Sprintf("held-%02d", i)
+			release = append(release, h.hold(name))
+			h.put("a", name)
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if h.now != 5 || h.most != 5 {
+			t.Errorf("%d requests are under way, and %d were at most, want 5", h.now, h.most)
+		}
+		release[3]()
+		synctest.Wait()
+		if n := len(c.reported); n != 1 || h.now != 5 {
+			t.Errorf("%d outcomes are reported and %d requests under way, want 1 and 5", n, h.now)
+		}
+		for _, let := range release {
+			let()
+		}
+		if !h.idle() || h.left("a") > 0 || h.most != 5 {
+			t.Errorf("%d objects are left, %d requests were under way at once", h.left("a"), h.most)
+		}
+	})
+}
+
+// TestRunnerWakesAPipelinedControllerBetweenRetries: requests that fail delay nothing else.
+func TestRunnerWakesAPipelinedControllerBetweenRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, c := newPipelined(t)
+		h.refused["refused"] = 1000
+		h.start()
+		h.put("a", "refused")
+		time.Sleep(time.Minute) // the retries are ten seconds apart
+		synctest.Wait()
+		c.wake = time.Now().Add(time.Second)
+		at := c.wake
+		h.put("b", "of no controller") // after a failure it ends the waiting, which sees the time
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		for _, stepped := range c.stepped {
+			if stepped.Equal(at) {
+				return
+			}
+		}
+		t.Errorf("not stepped at the time that it asked for, %v, but at %v", at, c.stepped[len(c.stepped)-3:])
+	})
+}

@@ -44,7 +44,8 @@ type Runner struct {
 func NewRunner(store storage.Store, send Sender, log *slog.Logger, controllers ...Controller) *Runner {
 	r := &Runner{store: store, send: send, log: log}
 	for _, c := range controllers {
-		r.controllers = append(r.controllers, &member{Controller: c})
+		_, pipelined := c.(Pipelined)
+		r.controllers = append(r.controllers, &member{Controller: c, out: newOutbox(send, pipelined, r.endWait), pipelined: pipelined})
 		if s, ok := c.(Signaller); ok {
 			s.OnSignal(r.endWait)
 		}

@@ -14,9 +14,10 @@
 // call after another in a test, and by a scheduler in a simulation.
 //
 // In the loop, requests that are answered at once are sent one after the other: the
-// controllers act in one order, and the same writes lead to the same requests. A
-// controller whose requests take longer is left behind: up to five senders carry them
-// out, in order per object, while the other controllers go on.
+// controllers act in one order, and the same writes lead to the same requests. Requests
+// that take longer are left behind: up to five senders for each identity and kind of
+// object carry them out, in order per object, while the other controllers go on, and a
+// [Pipelined] one with its other objects.
 package step
 
 import (
@@ -51,10 +52,21 @@ type Controller interface {
 	// The result is empty when the state is as it should be.
 	Step(view storage.View, now time.Time) []Request
 	// Report tells the outcome of a request that Step returned; of those of one step
-	// in their order, and before the next step. Writes, and a Reset, may be observed
-	// between a step and its reports. After an error the subject of the request, if
-	// there still is one, is looked at again in the next step.
+	// in their order, and before the next step unless the controller is [Pipelined].
+	// Writes, and a Reset, may be observed between a step and its reports. After an
+	// error the subject of the request, if there still is one, is looked at again in
+	// the next step.
 	Report(request Request, err error)
+}
+
+// Pipelined is a Controller that is stepped while requests of earlier steps are under way, so
+// that its objects do not wait for one another. Step returns no request about a subject
+// before all earlier ones about it are reported; requests about one subject are reported
+// in their order, others as they end.
+type Pipelined interface {
+	Controller
+	// Pipelined has no effect: it marks the type.
+	Pipelined()
 }
 
 // Waker is a Controller that also has something to do when only time passes.
@@ -96,6 +108,8 @@ type Request struct {
 	Body []byte
 	// Subject names what the request is about.
 	Subject Subject
+	// Number is for the controller that asks: Report gets it back.
+	Number uint64
 }
 
 // Identities of the built-in controllers, as a full cluster names them.

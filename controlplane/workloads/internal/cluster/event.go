@@ -46,12 +46,8 @@ const Telling = "event"
 
 // eventLog holds the notes that are not recorded yet, and those that were.
 type eventLog struct {
-	// attached are notes about the requests of the last turn, by their position;
-	// reported counts those of them whose outcome is known.
-	attached map[int][]Note
-	reported int
-	waiting  []entry
-	told     map[entryKey]*told
+	waiting []entry
+	told    map[entryKey]*told
 	// named is the moment in the name of the last Event, in nanoseconds.
 	named int64
 }
@@ -61,7 +57,7 @@ type entry struct {
 	at time.Time
 }
 
-// entryKey is what is alike in notes that are counted in one Event.
+// entryKey is the same for notes that are counted in one Event.
 type entryKey struct {
 	user, field, reason, message string
 	uid                          types.UID
@@ -75,25 +71,24 @@ type told struct {
 // mostTold is how many Events are remembered, to count repetitions.
 const mostTold = 4096
 
+// mostEvents is how many Events can wait for an answer. What is noted while so many do is
+// not recorded, as by the event broadcaster of client-go.
+const mostEvents = 1000
+
 // Tell records a note once the last request has succeeded, or failed if the note is about
 // its failure.
 func (t *Turn) Tell(n Note) {
-	at := len(t.Requests) - 1
-	if t.futile {
+	if t.futile || len(t.Requests) == 0 {
 		return
 	}
-	t.eventLog.attached[at] = append(t.eventLog.attached[at], n)
+	last := t.requests[t.Requests[len(t.Requests)-1].Number]
+	last.notes = append(last.notes, n)
 }
 
 // Withdraw removes a request of this turn.
 func (t *Turn) Withdraw(i int) {
+	t.end(t.Requests[i].Number)
 	t.Requests = slices.Delete(t.Requests, i, i+1)
-	for at := i; at <= len(t.Requests); at++ {
-		delete(t.eventLog.attached, at)
-		if notes := t.eventLog.attached[at+1]; notes != nil {
-			t.eventLog.attached[at] = notes
-		}
-	}
 }
 
 // Note records a note that follows from no request.
@@ -101,10 +96,10 @@ func (m *Memory) Note(n Note, at time.Time) {
 	m.eventLog.waiting = append(m.eventLog.waiting, entry{n, at})
 }
 
-// Reported observes the outcome of the next request of the last turn: failure is empty for
-// success. Only the first failure of its kind is recorded.
-func (m *Memory) Reported(failure string, first bool, at time.Time) {
-	for _, n := range m.eventLog.attached[m.eventLog.reported] {
+// Reported observes the outcome of a request: failure is empty for success. Only the first
+// failure of its kind is recorded.
+func (m *Memory) Reported(r step.Request, failure string, first bool, at time.Time) {
+	for _, n := range m.end(r.Number) {
 		switch {
 		case n.Failed && failure != "" && first:
 			n.Message += failure
@@ -113,7 +108,6 @@ func (m *Memory) Reported(failure string, first bool, at time.Time) {
 			m.Note(n, at)
 		}
 	}
-	m.eventLog.reported++
 }
 
 // Untold reports whether notes are not recorded yet.
@@ -122,6 +116,9 @@ func (m *Memory) Untold() bool { return len(m.eventLog.waiting) > 0 }
 // Record requests the Events of the notes that wait. Repetitions are counted in one Event.
 func (t *Turn) Record() {
 	for _, e := range t.eventLog.waiting {
+		if t.events >= mostEvents {
+			break
+		}
 		namespace, _ := step.SplitName(e.About.Name)
 		if namespace != "" && (t.View.Get(storage.Key{Bucket: "namespaces", Name: namespace}) == nil || t.terminating(namespace)) {
 			continue
@@ -136,17 +133,16 @@ func (t *Turn) record(e *entry) {
 	namespace := cmp.Or(ref.Namespace, metav1.NamespaceDefault) // of what is in none
 	key := entryKey{user: e.User, field: e.Field, reason: e.Reason, message: e.Message, uid: e.UID}
 	event := step.Resource{Version: "v1", Plural: "events"}
-	about := step.Subject{Key: e.About, Detail: Telling}
 	known := t.eventLog.told[key]
 	if known != nil && t.View.Get(storage.Key{Bucket: "events", Name: namespace + "/" + known.event}) != nil && e.User != step.Scheduler {
 		known.count++
 		body, _ := json.Marshal(map[string]any{"count": known.count, "lastTimestamp": metav1.NewTime(e.at).UTC().Format(time.RFC3339)})
-		t.Send(step.Patch(e.User, event.Collection(namespace)+"/"+known.event, body, about))
+		t.Send(step.Patch(e.User, event.Collection(namespace)+"/"+known.event, body, telling(namespace, known.event)))
 		return
 	}
 	t.eventLog.named = max(t.eventLog.named+1, e.at.UnixNano())
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, t.eventLog.named)}
-	for t.View.Get(storage.Key{Bucket: "events", Name: meta.Namespace + "/" + meta.Name}) != nil { // of a plane that this one is a fork of
+	for t.View.Get(storage.Key{Bucket: "events", Name: meta.Namespace + "/" + meta.Name}) != nil { // written before the plane was forked
 		t.eventLog.named++
 		meta.Name = eventName(ref.Name, t.eventLog.named)
 	}
@@ -182,20 +178,26 @@ func (t *Turn) record(e *entry) {
 		}
 	}
 	t.Send(step.Request{
-		User: e.User, Method: http.MethodPost, Path: event.Collection(namespace), ContentType: step.Protobuf, Body: step.Encode(obj), Subject: about,
+		User: e.User, Method: http.MethodPost, Path: event.Collection(namespace), ContentType: step.Protobuf, Body: step.Encode(obj), Subject: telling(namespace, meta.Name),
 	})
+}
+
+// telling is the subject of the requests that record an Event: they wait for one another,
+// and nothing waits for them.
+func telling(namespace, name string) step.Subject {
+	return step.Subject{Key: storage.Key{Bucket: "events", Name: namespace + "/" + name}, Detail: Telling}
 }
 
 func eventName(about string, moment int64) string {
 	return about + "." + strconv.FormatInt(moment, 16)
 }
 
-// refer returns how an Event calls the object that it is about.
+// refer returns the reference of an Event to its object.
 func (t *Turn) refer(e *entry) corev1.ObjectReference {
 	ref := corev1.ObjectReference{UID: e.UID, FieldPath: e.Field}
 	ref.Namespace, ref.Name = step.SplitName(e.About.Name)
 	ref.APIVersion, ref.Kind = typeOf(e.About.Bucket)
-	if rec := t.View.Get(e.About); rec != nil && e.UID != "" && e.About.Bucket != Nodes { // the controllers of nodes do not say of which version they speak
+	if rec := t.View.Get(e.About); rec != nil && e.UID != "" && e.About.Bucket != Nodes { // Events about nodes have no resourceVersion
 		ref.ResourceVersion = fmt.Sprint(rec.Modified)
 	}
 	return ref
@@ -230,7 +232,7 @@ func typeOf(bucket string) (apiVersion, kind string) {
 	return "batch/v1", "CronJob"
 }
 
-// reporter is how a user calls itself in Events.
+// reporter returns the names of a user in the source of Events.
 func reporter(user string) (component, host string) {
 	if node, ok := strings.CutPrefix(user, step.NodePrefix); ok {
 		return "kubelet", node
@@ -245,8 +247,8 @@ func reporter(user string) (component, host string) {
 	return component, ""
 }
 
-// makerOf returns who makes Pods whose names the server chooses, by where their
-// owners are kept.
+// makerOf returns the user that creates Pods with generated names, by the bucket of their
+// owners.
 func makerOf(bucket string) string {
 	switch bucket {
 	case ReplicaSets:
@@ -261,8 +263,8 @@ func makerOf(bucket string) string {
 	return ""
 }
 
-// NoteCreation notes that a Pod has come into being, whose name its maker did not
-// know before.
+// NoteCreation notes that a Pod with a generated name was created: its controller learns the
+// name only now.
 func (m *Memory) NoteCreation(p *Object) {
 	user, owner := makerOf(p.Owner.Key.Bucket), m.Index.Objects[p.Owner.Key]
 	if p.Key.Bucket != Pods || user == "" || owner == nil || owner.UID != p.Owner.UID {
@@ -272,8 +274,7 @@ func (m *Memory) NoteCreation(p *Object) {
 	m.Note(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulCreate", Message: "Created pod: " + name}, p.CreatedAt)
 }
 
-// TellDeletion records the deletion of a Pod that an owner of a kind whose Pods have no names of
-// their own deletes.
+// TellDeletion records that an owner deletes a Pod with a generated name.
 func (t *Turn) TellDeletion(user string, owner *Object, p *Object) {
 	_, name := step.SplitName(p.Key.Name)
 	t.Tell(Note{User: user, About: owner.Key, UID: owner.UID, Reason: "SuccessfulDelete", Message: "Deleted pod: " + name})

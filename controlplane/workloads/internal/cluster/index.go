@@ -37,7 +37,7 @@ const (
 	Jobs         = "batch/jobs"
 	CronJobs     = "batch/cronjobs"
 	Services     = "services"
-	// Those that follow but EndpointSlices are not in the index: they are read where they are needed.
+	// The following, but for EndpointSlices, are not in the index: they are read where they are needed.
 	Endpoints  = "endpoints"
 	Leases     = "coordination.k8s.io/leases"
 	Namespaces = "namespaces"
@@ -46,7 +46,7 @@ const (
 	EndpointSlices    = "discovery.k8s.io/endpointslices"
 )
 
-// Buckets are those of the objects that are followed.
+// Buckets returns the buckets of the objects in the index.
 func Buckets() []string {
 	return []string{
 		DaemonSets, Deployments, ReplicaSets, StatefulSets, Revisions, CronJobs, Jobs, EndpointSlices,
@@ -64,13 +64,13 @@ const SimulatedLabel = "steer.dev/simulated"
 // NodeKey is the key of the simulated node.
 func NodeKey() storage.Key { return NodeOf(NodeName) }
 
-// Follows reports whether the objects of a bucket are followed.
+// Follows reports whether the objects of a bucket are in the index.
 func Follows(bucket string) bool { return slices.Contains(Buckets(), bucket) }
 
-// Adoptable objects may be taken over by an owner that selects them.
+// Adoptable reports whether objects of a bucket are adopted by owners that select them.
 func Adoptable(bucket string) bool { return bucket == Pods || bucket == ReplicaSets }
 
-// adopts reports whether the objects of a bucket take others over.
+// adopts reports whether the objects of a bucket adopt others.
 func adopts(bucket string) bool {
 	switch bucket {
 	case ReplicaSets, Controllers, Deployments, StatefulSets, DaemonSets, Jobs:
@@ -134,8 +134,7 @@ type Index struct {
 	free int
 }
 
-// Object is what is known of a followed object. Fields after Owner are those of
-// Pods. It is not changed once it is in the index.
+// Object is what the index holds of an object. It is not changed once it is in the index.
 type Object struct {
 	Key      storage.Key
 	UID      types.UID
@@ -144,8 +143,8 @@ type Object struct {
 	Deleting bool
 	Owner    Owner
 
-	// Selects are the labels of the Pods of a Service. Balanced ones want an address of a load
-	// balancer; Ingress is the first address that one has.
+	// Selects are the labels of the Pods of a Service. Balanced is set if it wants an address of a
+	// load balancer; Ingress is the first address that it has.
 	Selects  map[string]string
 	Balanced bool
 	Ingress  string
@@ -153,7 +152,7 @@ type Object struct {
 	CreatedAt time.Time
 	Node      string
 	Phase     corev1.PodPhase
-	// evicted Pods were ended by their node.
+	// evicted reports that a Pod was ended by its node.
 	evicted bool
 	Ready   bool
 	// ReadyAt is when it became ready or ceased to be.
@@ -169,7 +168,7 @@ type Object struct {
 	Observed   int64
 	// Ordinal is the completion index of a Pod of a Job, -1 without one.
 	Ordinal int
-	// Tracked Pods are not counted by their Job yet.
+	// Tracked reports that a Pod is not counted by its Job yet.
 	Tracked bool
 	Grace   int64
 	// Target is the node that a Pod is on, or the only one that it can go to.
@@ -207,7 +206,7 @@ func newIndex() *Index {
 	}
 }
 
-// Put takes in the newest version of an object; false if it is unreadable.
+// Put indexes the newest version of an object; false if it is unreadable.
 func (x *Index) Put(rec *storage.Record) bool {
 	before := x.Objects[rec.Key]
 	o := read(rec)
@@ -249,7 +248,7 @@ func (x *Index) Put(rec *storage.Record) bool {
 	return true
 }
 
-// Remove forgets an object.
+// Remove removes an object from the index.
 func (x *Index) Remove(key storage.Key) {
 	o := x.Objects[key]
 	if o == nil {
@@ -337,7 +336,7 @@ func (x *Index) ChildrenOf(uid types.UID, bucket string) []*Object {
 	return out
 }
 
-// Adopters returns who might adopt an orphan of a namespace.
+// Adopters returns the objects that might adopt an orphan of a namespace.
 func (x *Index) Adopters(namespace string) []storage.Key { return x.adopting[namespace].Sorted() }
 
 // HasIngress reports whether a Service has an address of a load balancer.
@@ -367,7 +366,7 @@ func (x *Index) ServicesOf(p *Object) []storage.Key {
 	return out
 }
 
-// SameTo reports whether two states of an object, nil for none, are the same to the
+// SameTo reports whether two states of an object, nil for none, give the same endpoints of the
 // Services that select it.
 func (o *Object) SameTo(other *Object) bool {
 	if o == nil || other == nil {
@@ -387,7 +386,7 @@ func (o *Object) selects(p *Object) bool {
 	return len(o.Selects) > 0
 }
 
-// Of returns the objects of a bucket, which takes a look at all there are.
+// Of returns the objects of a bucket. It iterates over the whole index.
 func (x *Index) Of(bucket string) []storage.Key {
 	out := step.KeySet{}
 	for key := range x.Objects {
@@ -469,7 +468,7 @@ type podRecord struct {
 	} `json:"status"`
 }
 
-// read returns what the index keeps of an object, nil for what is none.
+// read returns what the index holds of an object, nil if it is unreadable.
 func read(rec *storage.Record) *Object {
 	var p podRecord
 	into := any(&p)
@@ -533,7 +532,7 @@ func read(rec *storage.Record) *Object {
 	return o
 }
 
-// readService reads what is known of a Service alone.
+// readService reads the fields of a Service.
 func (o *Object) readService(rec *storage.Record) {
 	var s struct {
 		Spec struct {
@@ -568,7 +567,7 @@ func boundTo(rec *storage.Record) Owner {
 	return Owner{Key: storage.Key{Bucket: Claims, Name: ref.Namespace + "/" + ref.Name}, UID: ref.UID}
 }
 
-// Ended reports whether a Pod has run.
+// Ended reports whether a Pod has terminated.
 func (o *Object) Ended() bool { return o.Phase == corev1.PodSucceeded || o.Phase == corev1.PodFailed }
 
 // readySince is when a Pod that is ready became so; the zero time for another.
@@ -579,5 +578,5 @@ func (o *Object) readySince() time.Time {
 	return o.ReadyAt
 }
 
-// Active reports whether a Pod counts as one of its owner's.
+// Active reports whether a Pod counts for the replicas of its owner.
 func (o *Object) Active() bool { return !o.Ended() && !o.Deleting }

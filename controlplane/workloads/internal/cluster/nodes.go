@@ -61,7 +61,7 @@ func (x *Index) Bound(namespace string) iter.Seq[scheduler.Bound] {
 	}
 }
 
-// Repelling yields those of them that keep others away.
+// Repelling yields those of them whose anti-affinity keeps others away.
 func (x *Index) Repelling() iter.Seq[scheduler.Bound] {
 	return func(yield func(scheduler.Bound) bool) { x.yieldBound(x.repelling, yield) }
 }
@@ -131,7 +131,7 @@ func illOf(c *corev1.NodeCondition) string {
 	return ""
 }
 
-// readNode reads what is known of a node alone.
+// readNode reads the fields of a node.
 func (o *Object) readNode(rec *storage.Record) {
 	o.Room = &scheduler.Node{Name: rec.Key.Name, Labels: o.Labels}
 	o.Simulated = rec.Key == NodeKey() || o.Labels[SimulatedLabel] == "true"
@@ -203,7 +203,7 @@ func (o *Object) Repels(tolerations []corev1.Toleration, effects ...corev1.Taint
 	})
 }
 
-// nodeAffinity is as much of the affinity of a Pod as names its node.
+// nodeAffinity is the part of the affinity of a Pod that can name its node.
 type nodeAffinity struct {
 	NodeAffinity struct {
 		Required struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Burst is how many Pods a ReplicaSet makes or deletes at once.
+// Burst is how many Pods a ReplicaSet creates or deletes in one step.
 const Burst = 500
 
 // PodOf makes a Pod of a template.
@@ -46,7 +46,7 @@ func With(labels map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// HashOf is the name of a template among those of its owner.
+// HashOf returns the pod-template-hash of a template.
 func HashOf(template *corev1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%v", dump.ForHash(*template))
@@ -72,7 +72,7 @@ func (t *Turn) Available(owner storage.Key, p *Object, minReady int32) bool {
 	return false
 }
 
-// FirstToGo orders Pods by how little is lost with them.
+// FirstToGo orders Pods as a ReplicaSet that is scaled down deletes them.
 func FirstToGo(a, b *Object) int {
 	yes := func(v bool) int {
 		if v {

@@ -28,34 +28,48 @@ type Turn struct {
 	Requests []step.Request
 	// Written holds the objects that the requests change.
 	Written step.KeySet
-	// futile is set if the last request was left out, as it would be refused.
+	// futile is set if the last request was left out because it would be refused.
 	futile bool
 }
 
 // Memory is what controllers keep between their steps.
 type Memory struct {
+	*UnderWay
 	Index *Index
 	// Due holds the objects that the next step looks at, Timers those that a step looks at
 	// once their time has come.
 	Due    step.KeySet
 	Timers step.Alarms
-	// Failures holds why objects could not be created for an owner.
+	// Failures holds the errors of creations by the owners of the objects.
 	Failures map[storage.Key]string
 	eventLog eventLog
 }
 
 // NewMemory returns a memory without objects.
 func NewMemory() *Memory {
-	return &Memory{
-		Index: newIndex(), Due: step.KeySet{}, Timers: step.Alarms{}, Failures: map[storage.Key]string{},
+	m := &Memory{UnderWay: newUnderWay()}
+	m.Forget()
+	return m
+}
+
+// Forget makes it a memory without objects again. Requests remain under way.
+func (m *Memory) Forget() {
+	*m = Memory{
+		UnderWay: m.UnderWay,
+		Index:    newIndex(), Due: step.KeySet{}, Timers: step.Alarms{}, Failures: map[storage.Key]string{},
 		eventLog: eventLog{told: map[entryKey]*told{}},
 	}
 }
 
 // Begin begins a step.
 func (m *Memory) Begin(view storage.View, now time.Time) *Turn {
-	m.eventLog.attached, m.eventLog.reported = map[int][]Note{}, 0
 	return &Turn{Memory: m, View: view, Now: now, Written: step.KeySet{}}
+}
+
+// End ends a step, and returns its requests.
+func (t *Turn) End() []step.Request {
+	t.send(t.Requests)
+	return t.Requests
 }
 
 // patience is the least time between two looks at an unchanged object.
@@ -67,7 +81,7 @@ func (t *Turn) Later(key storage.Key, at time.Time) {
 		return
 	}
 	if !at.After(t.Now) {
-		at = t.Now.Add(patience) // this step looks at it
+		at = t.Now.Add(patience) // this step looks at the object already
 	}
 	if set, ok := t.Timers[key]; !ok || at.Before(set) {
 		t.Timers[key] = at
@@ -110,7 +124,15 @@ const Creation = "create"
 
 // Send adds a request.
 func (t *Turn) Send(r step.Request) {
+	t.begin(&r)
 	t.Requests, t.futile = append(t.Requests, r), false
+}
+
+// Write adds a request that changes an object.
+func (t *Turn) Write(key storage.Key, r step.Request) {
+	t.Send(r)
+	t.Written.Add(key)
+	t.requests[t.number].writes = key
 }
 
 // Create creates an object in a bucket on behalf of an owner.
@@ -145,8 +167,7 @@ func (t *Turn) Update(user string, key storage.Key, subresource string, obj step
 	if subresource != "" {
 		path += "/" + subresource
 	}
-	t.Written.Add(key)
-	t.Send(step.Request{
+	t.Write(key, step.Request{
 		User: user, Method: http.MethodPut, Path: path, ContentType: step.Protobuf, Body: step.Encode(obj), Subject: step.Subject{Key: key},
 	})
 }
@@ -154,8 +175,7 @@ func (t *Turn) Update(user string, key storage.Key, subresource string, obj step
 // Patch merges a document into an object on behalf of another.
 func (t *Turn) Patch(user string, about, key storage.Key, document any) {
 	body, _ := json.Marshal(document)
-	t.Written.Add(key)
-	t.Send(step.Patch(user, ResourceOf(key.Bucket).Object(key), body, step.Subject{Key: about}))
+	t.Write(key, step.Patch(user, ResourceOf(key.Bucket).Object(key), body, step.Subject{Key: about}))
 }
 
 // Delete deletes an object as it was seen, on behalf of another.
@@ -163,12 +183,11 @@ func (t *Turn) Delete(user string, about storage.Key, o *Object, options metav1.
 	options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
 	options.Preconditions = &metav1.Preconditions{UID: &o.UID}
 	body, _ := json.Marshal(&options)
-	t.Written.Add(o.Key)
-	t.Send(step.Delete(user, ResourceOf(o.Key.Bucket).Object(o.Key), body, step.Subject{Key: about}))
+	t.Write(o.Key, step.Delete(user, ResourceOf(o.Key.Bucket).Object(o.Key), body, step.Subject{Key: about}))
 }
 
-// Claim returns the objects of a bucket that an owner controls, after it has
-// adopted those that it selects and let go of those that it no longer does.
+// Claim returns the objects of a bucket that an owner controls. It requests the adoption of
+// those that it selects, and the release of those that it no longer does.
 func (t *Turn) Claim(user string, self *Object, gvk schema.GroupVersionKind, bucket string, selector labels.Selector) []*Object {
 	var out []*Object
 	for _, o := range t.Index.ChildrenOf(self.UID, bucket) {
@@ -200,7 +219,7 @@ func (t *Turn) Claim(user string, self *Object, gvk schema.GroupVersionKind, buc
 	return out
 }
 
-// Reference is what makes an object a controlled one.
+// Reference returns the owner reference of a controller.
 func Reference(gvk schema.GroupVersionKind, name string, uid types.UID) metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{
@@ -208,5 +227,5 @@ func Reference(gvk schema.GroupVersionKind, name string, uid types.UID) metav1.O
 	}
 }
 
-// Stamp is the time of the turn as objects keep it.
+// Stamp is the time of the step in the precision of objects.
 func (t *Turn) Stamp() metav1.Time { return metav1.NewTime(t.Now).Rfc3339Copy() }

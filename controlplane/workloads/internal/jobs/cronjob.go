@@ -34,7 +34,7 @@ type schedule struct {
 	completed, missing []string
 }
 
-// CronJob takes a CronJob one step on.
+// CronJob requests the next changes of the Jobs and the status of a CronJob.
 func CronJob(common *cluster.Turn, key storage.Key) {
 	t := &turn{common}
 	self, c := t.Index.Objects[key], cluster.Stored[batchv1.CronJob](t.Turn, key)
@@ -67,7 +67,7 @@ func CronJob(common *cluster.Turn, key storage.Key) {
 	}
 }
 
-// follow brings the list of active Jobs up to date.
+// follow updates the list of active Jobs.
 func (s *schedule) follow() {
 	status := &s.c.Status
 	running, there := map[types.UID]bool{}, map[types.UID]bool{}
@@ -134,7 +134,7 @@ func (s *schedule) tell(reason, message string) {
 	s.Tell(cluster.Note{User: cronJobController, About: s.key, UID: s.c.UID, Reason: reason, Message: message})
 }
 
-// start makes the Job whose time has come, and waits for the next one.
+// start creates the Job that is due, and sets the timer for the next one.
 func (s *schedule) start() {
 	zone := time.UTC
 	if s.c.Spec.TimeZone != nil {
@@ -204,7 +204,7 @@ const mostMissed = 100
 
 // lastDue is the latest time at which a Job should have been started since the
 // last one, the zero time if there is none, and whether many have been missed.
-// They are not made up for.
+// Missed ones are not started later.
 func (s *schedule) lastDue(times cron.Schedule, now time.Time, zone *time.Location) (due time.Time, many bool) {
 	since := s.c.CreationTimestamp.Time
 	if last := s.c.Status.LastScheduleTime; last != nil {
@@ -219,7 +219,7 @@ func (s *schedule) lastDue(times cron.Schedule, now time.Time, zone *time.Locati
 	if first.IsZero() || first.After(now) {
 		return due, false
 	}
-	// A long pause is stepped over in one go.
+	// After a long pause the times in between are not computed.
 	if gap := times.Next(first).Sub(first); gap > 0 && now.Sub(first) >= mostMissed*gap {
 		first = times.Next(now.Add(-2 * gap))
 		if many = true; first.After(now) {

@@ -49,11 +49,11 @@ type run struct {
 	// indexes that have succeeded, of an indexed Job, and those that have failed if
 	// they have limits of their own.
 	indexes, failedIndexes []int
-	// verdicts on the Pods that have failed, as far as they were asked for.
+	// verdicts on the Pods that have failed, once computed.
 	verdicts map[types.UID]verdict
 }
 
-// Job takes a Job one step on.
+// Job requests the next changes of the Pods and the status of a Job.
 func Job(common *cluster.Turn, key storage.Key) {
 	t := &turn{common}
 	self, j := t.Index.Objects[key], cluster.Stored[batchv1.Job](t.Turn, key)
@@ -134,7 +134,7 @@ func (r *run) indexed() bool {
 	return r.j.Spec.CompletionMode != nil && *r.j.Spec.CompletionMode == batchv1.IndexedCompletion
 }
 
-// uncounted returns the Pods whose end is noted but not counted.
+// uncounted returns the Pods in status.uncountedTerminatedPods.
 func (r *run) uncounted() *batchv1.UncountedTerminatedPods {
 	if r.j.Status.UncountedTerminatedPods == nil {
 		r.j.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
@@ -149,7 +149,7 @@ func (r *run) hasFailed(p *cluster.Object) bool {
 	return p.Phase == corev1.PodFailed || early && p.Deleting && p.Phase != corev1.PodSucceeded
 }
 
-// count takes stock of the Pods.
+// count counts the Pods by what has become of them.
 func (r *run) count() {
 	u := r.uncounted()
 	r.succeeded = r.j.Status.Succeeded + int32(len(u.Succeeded))
@@ -187,7 +187,7 @@ func (r *run) count() {
 	r.countIndexes()
 }
 
-// gone accounts for a Pod that this turn deletes.
+// gone removes a Pod that this step deletes from the counts.
 func (r *run) gone(p *cluster.Object) {
 	r.activeN--
 	r.terminating++
@@ -216,7 +216,7 @@ func finishedAt(j *batchv1.Job) time.Time {
 	return time.Time{}
 }
 
-// goal returns the condition that the Job is on its way to finish with: one that
+// goal returns the condition with which the Job is going to finish: one that
 // it has already, or a failure; nil while it runs.
 func (r *run) goal() *batchv1.JobCondition {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget} {
@@ -280,7 +280,7 @@ func (r *run) reached() *batchv1.JobCondition {
 	return r.condition(batchv1.JobSuccessCriteriaMet, corev1.ConditionTrue, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods")
 }
 
-// suspendOrResume notes whether the Job is suspended, once that has changed.
+// suspendOrResume updates the condition Suspended.
 func (r *run) suspendOrResume() {
 	i := slices.IndexFunc(r.j.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
 	was := i >= 0 && r.j.Status.Conditions[i].Status == corev1.ConditionTrue
@@ -302,7 +302,7 @@ func (r *run) suspendOrResume() {
 	r.j.Status.Conditions[i] = *c
 }
 
-// manage makes as many Pods as should be active, or deletes those too many.
+// manage creates Pods until as many are active as should be, or deletes the surplus.
 func (r *run) manage() {
 	want := *r.j.Spec.Parallelism
 	switch {
@@ -337,13 +337,13 @@ func (r *run) manage() {
 	for _, pod := range r.make(min(int(missing), cluster.Burst)) {
 		r.Create(jobController, r.key, cluster.Pods, pod)
 		r.TellFailure(jobController, r.self)
-		if r.Failures[r.key] == "" { // else it will hardly be there
+		if r.Failures[r.key] == "" { // after a failure the creation is unlikely to succeed
 			r.activeN++
 		}
 	}
 }
 
-// replacement is when a Pod may be made after others have failed.
+// replacement is when a Pod may be created after others have failed.
 func (r *run) replacement() time.Time {
 	ended := slices.DeleteFunc(slices.Clone(r.pods), func(p *cluster.Object) bool { return !p.Ended() || p.FinishedAt.IsZero() })
 	slices.SortStableFunc(ended, func(a, b *cluster.Object) int {
@@ -363,7 +363,7 @@ func (r *run) replacement() time.Time {
 	return at
 }
 
-// make returns n new Pods, fewer if there are not enough indexes.
+// make returns n new Pods, or fewer if not enough indexes are left.
 func (r *run) make(n int) []*corev1.Pod {
 	var out []*corev1.Pod
 	owner := cluster.Reference(batchv1.SchemeGroupVersion.WithKind("Job"), r.j.Name, r.j.UID)
@@ -410,14 +410,14 @@ func (r *run) make(n int) []*corev1.Pod {
 	return out
 }
 
-// untrack takes the finalizer from a Pod of the Job.
+// untrack removes the finalizer from a Pod of the Job.
 func (r *run) untrack(p *cluster.Object) {
 	if p.Tracked {
 		Release(r.Turn, r.key, p)
 	}
 }
 
-// Release lets go of a Pod that its Job has counted, or that has no Job.
+// Release removes the finalizer from a Pod that its Job has counted, or whose Job does not exist.
 func Release(t *cluster.Turn, about storage.Key, p *cluster.Object) {
 	t.Patch(jobController, about, p.Key, map[string]any{"metadata": map[string]any{
 		"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer},
@@ -425,9 +425,9 @@ func Release(t *cluster.Turn, about storage.Key, p *cluster.Object) {
 	t.Requests[len(t.Requests)-1].ContentType = string(types.StrategicMergePatchType)
 }
 
-// track counts Pods that have ended, exactly once each: their end is first noted
-// in the status, then they lose their finalizer, then they are counted. When all
-// are, the Job finishes.
+// track counts each Pod that has ended exactly once: its uid is first written to
+// status.uncountedTerminatedPods, then its finalizer is removed, then it is counted. When all
+// are counted, the Job finishes.
 func (r *run) track(goal *batchv1.JobCondition) {
 	noted := r.uncounted()
 	held := map[types.UID]bool{} // by their finalizer
@@ -469,7 +469,7 @@ func (r *run) track(goal *batchv1.JobCondition) {
 			} else {
 				noted.Failed = append(noted.Failed, p.UID)
 			}
-		case !p.Ended() && goal != nil: // it is not needed any more
+		case !p.Ended() && goal != nil: // the Job does not need it any more
 			r.untrack(p)
 		case !p.Ended():
 			continue
@@ -501,7 +501,7 @@ func (r *run) track(goal *batchv1.JobCondition) {
 	r.j.Status.Conditions = append(r.j.Status.Conditions, *last)
 }
 
-// expire deletes a Job some time after its end, if it asks for that.
+// expire deletes a finished Job after its ttlSecondsAfterFinished.
 func (t *turn) expire(self *cluster.Object, j *batchv1.Job, end time.Time) {
 	if j.Spec.TTLSecondsAfterFinished == nil || self.Deleting {
 		return

@@ -22,17 +22,17 @@ const (
 	ignoredFailureCount = "batch.kubernetes.io/job-index-ignored-failure-count"
 )
 
-// verdict is what the policy of a Job says of a Pod that has failed.
+// verdict is what the pod failure policy of a Job decides for a Pod that has failed.
 type verdict struct {
 	action batchv1.PodFailurePolicyAction
-	// message tells why the Job fails with it.
+	// message of the condition, if the Job fails because of the Pod.
 	message string
 	// failures and ignored count the Pods of its index that have failed before it.
 	failures, ignored int
 }
 
-// judge returns what is to be made of a Pod that has failed. Without a policy, or
-// a rule for it, it counts.
+// judge returns the verdict on a Pod that has failed. Without a policy, or
+// a rule that matches, the Pod counts as failed.
 func (r *run) judge(p *cluster.Object) verdict {
 	if v, known := r.verdicts[p.UID]; known {
 		return v
@@ -52,7 +52,7 @@ func (r *run) judge(p *cluster.Object) verdict {
 	return v
 }
 
-// apply finds the first rule that is about a Pod.
+// apply finds the first rule that matches a Pod.
 func (r *run) apply(pod *corev1.Pod, v *verdict) {
 	if r.j.Spec.PodFailurePolicy == nil {
 		return
@@ -156,7 +156,7 @@ func (r *run) tooManyIndexes() *batchv1.JobCondition {
 	return nil
 }
 
-// succeeds returns the success of a Job whose policy is content with the indexes
+// succeeds returns the condition of a Job whose success policy is met by the indexes
 // that have succeeded, nil otherwise.
 func (r *run) succeeds() *batchv1.JobCondition {
 	if r.j.Spec.SuccessPolicy == nil || !r.indexed() {
@@ -183,8 +183,8 @@ func (r *run) succeeds() *batchv1.JobCondition {
 	return nil
 }
 
-// annotateFailures notes on a new Pod how often its index has failed, and returns
-// the time from which on it may be created.
+// annotateFailures sets the annotations of a new Pod that say how often its index has failed, and returns
+// the time from which on the Pod may be created.
 func (r *run) annotateFailures(pod *corev1.Pod, index int) time.Time {
 	var last *cluster.Object
 	for _, p := range r.pods {

@@ -17,7 +17,7 @@ import (
 
 const (
 	garbageCollector = step.KubeSystem + "pod-garbage-collector"
-	// quarantine is how long Pods stay whose node does not exist: it may be created yet.
+	// quarantine is how long Pods are kept whose node does not exist: it may still be created.
 	quarantine = 40 * time.Second
 	// mostEnded is how many terminated Pods are kept, sweep how often the others are deleted.
 	mostEnded = 12500
@@ -94,7 +94,9 @@ func (c *Controllers) Sweep(t *cluster.Turn) {
 	}
 	c.collected = t.Now
 	for _, p := range t.Index.Ended()[:many] {
-		remove(t, p, "")
+		if !t.Has(p.Key) {
+			remove(t, p, "")
+		}
 	}
 }
 

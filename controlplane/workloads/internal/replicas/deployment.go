@@ -34,7 +34,7 @@ const (
 
 const deploymentController = step.KubeSystem + "deployment-controller"
 
-// rollout is what is to be done for a Deployment in a turn.
+// rollout is one step of a Deployment and its ReplicaSets.
 type rollout struct {
 	*turn
 	key storage.Key
@@ -47,11 +47,11 @@ type rollout struct {
 	before appsv1.DeploymentStatus
 	// annotated reports that the revision of the Deployment has changed.
 	annotated bool
-	// surge and unavailable are what a rolling update may do.
+	// surge and unavailable are how many Pods a rolling update may add and leave out.
 	surge, unavailable int32
 }
 
-// Deployment takes a Deployment one step on.
+// Deployment requests the next changes of the ReplicaSets and the status of a Deployment.
 func Deployment(common *cluster.Turn, key storage.Key) {
 	t := &turn{common}
 	self, d := t.Index.Objects[key], cluster.Stored[appsv1.Deployment](t.Turn, key)
@@ -95,7 +95,7 @@ func Deployment(common *cluster.Turn, key storage.Key) {
 	r.finish(r.progress(r.status()))
 }
 
-// fenceposts resolves how many Pods there may be too many and too few.
+// fenceposts resolves maxSurge and maxUnavailable to numbers of Pods.
 func fenceposts(d *appsv1.Deployment) (surge, unavailable int32) {
 	rolling := d.Spec.Strategy.RollingUpdate
 	if d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType || *d.Spec.Replicas == 0 || rolling == nil {
@@ -106,7 +106,7 @@ func fenceposts(d *appsv1.Deployment) (surge, unavailable int32) {
 	most, _ := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(rolling.MaxSurge, zero), n, true) // was validated
 	fewer, _ := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(rolling.MaxUnavailable, zero), n, false)
 	if most == 0 && fewer == 0 {
-		fewer = 1 // or nothing could ever move
+		fewer = 1 // with 0 and 0 the rollout could not progress
 	}
 	return int32(most), min(int32(fewer), *d.Spec.Replicas)
 }
@@ -154,7 +154,7 @@ func active(sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	return out
 }
 
-// pauseOrResume notes that progress is no longer, or again, expected.
+// pauseOrResume sets the condition Progressing when a Deployment is paused or resumed.
 func (r *rollout) pauseOrResume() bool {
 	if !r.hasDeadline() {
 		return false
@@ -179,7 +179,7 @@ func (r *rollout) hasDeadline() bool {
 	return s != nil && *s != math.MaxInt32
 }
 
-// syncRevision gives the current template its ReplicaSet and its number.
+// syncRevision sets the revision of the current template on its ReplicaSet and on the Deployment.
 func (r *rollout) syncRevision(create bool) {
 	last := int64(0)
 	for _, set := range r.old {
@@ -259,8 +259,8 @@ func revisionOf(annotations map[string]string) int64 {
 	return n
 }
 
-// annotate brings the annotations of the Deployment and its revision to a
-// ReplicaSet, and reports whether that changed anything.
+// annotate copies the annotations of the Deployment and its revision to a
+// ReplicaSet, and reports whether that changed the ReplicaSet.
 func (r *rollout) annotate(set *appsv1.ReplicaSet, revision int64) bool {
 	before := set.Annotations
 	set.Annotations = maps.Clone(before)
@@ -276,27 +276,27 @@ func (r *rollout) annotate(set *appsv1.ReplicaSet, revision int64) bool {
 	}
 	if had := revisionOf(before); had < revision {
 		set.Annotations[revisionAnnotation] = strconv.FormatInt(revision, 10)
-		if had > 0 { // it is rolled back to
+		if had > 0 { // a rollback to this ReplicaSet
 			set.Annotations[historyAnnotation] = strings.TrimPrefix(before[historyAnnotation]+","+strconv.FormatInt(had, 10), ",")
 		}
 	}
 	return !maps.Equal(before, set.Annotations)
 }
 
-// note writes the size of the Deployment on a ReplicaSet.
+// note sets the annotations of a ReplicaSet that hold the size of the Deployment.
 func (r *rollout) note(set *appsv1.ReplicaSet) {
 	set.Annotations = cluster.With(set.Annotations, desiredAnnotation, fmt.Sprint(*r.d.Spec.Replicas))
 	set.Annotations[maxAnnotation] = fmt.Sprint(*r.d.Spec.Replicas + r.surge)
 }
 
-// write stores a changed ReplicaSet, which is from now on the one that is known.
+// write updates a ReplicaSet, and replaces the copy that the rollout works with.
 func (r *rollout) write(set *appsv1.ReplicaSet) {
 	key := storage.Key{Bucket: cluster.ReplicaSets, Name: set.Namespace + "/" + set.Name}
 	i := slices.IndexFunc(r.Requests, func(q step.Request) bool {
 		return q.Subject.Key == r.key && q.Path == cluster.ResourceOf(cluster.ReplicaSets).Object(key)
 	})
 	if i >= 0 {
-		r.Withdraw(i) // this one has both changes
+		r.Withdraw(i) // the new request includes its change
 	}
 	r.Update(deploymentController, key, "", set)
 	r.Requests[len(r.Requests)-1].Subject.Key = r.key

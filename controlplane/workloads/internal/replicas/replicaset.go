@@ -62,7 +62,7 @@ func ReplicaSet(common *cluster.Turn, key storage.Key) {
 				t.TellFailure(user, self)
 			}
 			if len(t.Requests) > sent && t.Failures[key] == "" {
-				return // one report, once they are there, tells all
+				return // the status is written once, when the Pods exist
 			}
 		case n < 0:
 			slices.SortFunc(active, cluster.FirstToGo)
@@ -123,7 +123,7 @@ func (t *turn) replicaSetStatus(set *appsv1.ReplicaSet, active []*cluster.Object
 	return status
 }
 
-// asReplicaSet shows a ReplicationController as a ReplicaSet.
+// asReplicaSet converts a ReplicationController to a ReplicaSet.
 func asReplicaSet(c *corev1.ReplicationController) *appsv1.ReplicaSet {
 	if c == nil || c.Spec.Template == nil {
 		return nil

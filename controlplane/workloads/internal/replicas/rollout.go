@@ -32,7 +32,7 @@ func available(sets []*appsv1.ReplicaSet) (n int32) {
 	return n
 }
 
-// mayHave is how many Pods the current ReplicaSet may have by now.
+// mayHave returns how many Pods maxSurge allows the current ReplicaSet.
 func (r *rollout) mayHave() int32 {
 	want, has := *r.d.Spec.Replicas, *r.now.Spec.Replicas
 	if r.d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
@@ -125,7 +125,7 @@ func (r *rollout) shrink() bool {
 	return taken > 0
 }
 
-// recreate ends all old Pods before it makes new ones.
+// recreate deletes all old Pods before it creates new ones.
 func (r *rollout) recreate() {
 	r.syncRevision(false)
 	shrunk := false
@@ -161,7 +161,7 @@ func (r *rollout) oldPods() bool {
 	return false
 }
 
-// resized reports whether the Deployment was given another size.
+// resized reports whether the number of replicas of the Deployment has changed.
 func (r *rollout) resized() bool {
 	for _, set := range active(r.all()) {
 		if n, err := strconv.Atoi(set.Annotations[desiredAnnotation]); err == nil && n >= 0 && int32(n) != *r.d.Spec.Replicas {
@@ -257,7 +257,7 @@ func (r *rollout) latest() *appsv1.ReplicaSet {
 	return r.old[len(r.old)-1]
 }
 
-// saturated reports whether the current ReplicaSet has taken over.
+// saturated reports whether the current ReplicaSet has all Pods of the Deployment, and they are available.
 func (r *rollout) saturated() bool {
 	want := *r.d.Spec.Replicas
 	return r.now != nil && r.now.Annotations[desiredAnnotation] == fmt.Sprint(want) &&
@@ -323,7 +323,7 @@ const (
 	newAvailable = "NewReplicaSetAvailable"
 )
 
-// progress adds to a status how the rollout goes.
+// progress sets the condition Progressing of a status.
 func (r *rollout) progress(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 	if !r.hasDeadline() {
 		unset(&s, appsv1.DeploymentProgressing)
@@ -375,7 +375,7 @@ func (r *rollout) moved(s *appsv1.DeploymentStatus) bool {
 		s.ReadyReplicas > was.ReadyReplicas || s.AvailableReplicas > was.AvailableReplicas
 }
 
-// replicaFailure shows the failure of a ReplicaSet, of the current one first.
+// replicaFailure returns the condition ReplicaFailure of a ReplicaSet, of the current one first.
 func (r *rollout) replicaFailure(s *appsv1.DeploymentStatus) {
 	all := r.all()
 	for _, set := range slices.Backward(all) {

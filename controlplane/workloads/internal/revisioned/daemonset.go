@@ -46,7 +46,7 @@ type place struct {
 	pods, running []*cluster.Object
 }
 
-// DaemonSet takes a DaemonSet one step on.
+// DaemonSet requests the next changes of the Pods and the status of a DaemonSet.
 func DaemonSet(common *cluster.Turn, key storage.Key) {
 	t := &turn{common}
 	self, d := t.Index.Objects[key], cluster.Stored[appsv1.DaemonSet](t.Turn, key)
@@ -97,13 +97,13 @@ func (s *daemons) survey(claimed []*cluster.Object) {
 	}
 	slices.SortStableFunc(claimed, func(a, b *cluster.Object) int {
 		if (a.Node == "") != (b.Node == "") {
-			return cmp.Compare(b.Node, a.Node) // who has a node comes first
+			return cmp.Compare(b.Node, a.Node) // Pods that have a node come first
 		}
 		return cmp.Compare(a.Created, b.Created)
 	})
 	for _, pod := range claimed {
 		if pod.Ended() && pod.Deleting || pod.Target == "" {
-			continue // others see to its end
+			continue // it is deleted by its node or the garbage collector
 		}
 		p := at[pod.Target]
 		if p == nil {
@@ -166,7 +166,7 @@ func (s *daemons) remove(list ...*cluster.Object) {
 	}
 }
 
-// manage gives a node the Pod that it lacks, and takes from it what it has too much.
+// manage creates the Pod that a node lacks, and deletes the surplus.
 func (s *daemons) manage(p *place) {
 	switch {
 	case p.gone:
@@ -217,7 +217,7 @@ func (s *daemons) prune(p *place) {
 	}
 }
 
-// roll replaces Pods of other templates, as many at once as may be.
+// roll replaces Pods of other templates, as many at once as the strategy allows.
 func (s *daemons) roll() {
 	surge, unavailable := s.limits()
 	var now, next, misplaced []*place // whose Pod is replaced at once, when it can be, when another is there

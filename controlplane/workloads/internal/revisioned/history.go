@@ -32,8 +32,8 @@ type history struct {
 	latest *appsv1.ControllerRevision
 }
 
-// historyOf returns the history of an owner, in which its current template has
-// become the newest revision. hash names a new one; nil: by its content.
+// historyOf returns the history of an owner, with its current template as
+// the newest revision. hash names a new one; nil: by its content.
 func (t *turn) historyOf(user string, self *cluster.Object, owner metav1.Object, kind string, template *corev1.PodTemplateSpec, collisions *int32, hash func() string) history {
 	var h history
 	for _, o := range t.Index.ChildrenOf(self.UID, cluster.Revisions) {
@@ -51,7 +51,7 @@ func (t *turn) historyOf(user string, self *cluster.Object, owner metav1.Object,
 			continue
 		}
 		h.latest = r
-		if i < len(h.past)-1 && !self.Deleting { // it is rolled back to
+		if i < len(h.past)-1 && !self.Deleting { // a rollback to this revision
 			r.Revision = next
 			t.Update(user, storage.Key{Bucket: cluster.Revisions, Name: r.Namespace + "/" + r.Name}, "", r)
 			t.Requests[len(t.Requests)-1].Subject.Key = self.Key

@@ -42,7 +42,7 @@ type ordered struct {
 	made, deleted map[int]bool
 }
 
-// StatefulSet takes a StatefulSet one step on.
+// StatefulSet requests the next changes of the Pods and the status of a StatefulSet.
 func StatefulSet(common *cluster.Turn, key storage.Key) {
 	t := &turn{common}
 	self, s := t.Index.Objects[key], cluster.Stored[appsv1.StatefulSet](t.Turn, key)
@@ -106,7 +106,7 @@ func (o *ordered) parallel() bool {
 	return o.s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 }
 
-// fit reports whether a Pod is ready, has been for long enough and stays.
+// fit reports whether a Pod is available and not being deleted.
 func (o *ordered) fit(p *cluster.Object) bool {
 	return p != nil && !p.Deleting && p.Phase == corev1.PodRunning && o.Available(o.key, p, o.s.Spec.MinReadySeconds)
 }
@@ -139,7 +139,7 @@ func (o *ordered) act() {
 	}
 }
 
-// member brings one Pod into being and reports whether it is to be waited for.
+// member creates the Pod of an ordinal unless it exists, and reports whether the others wait for it.
 func (o *ordered) member(n int, p *cluster.Object) bool {
 	switch {
 	case p == nil:
@@ -160,8 +160,8 @@ func (o *ordered) member(n int, p *cluster.Object) bool {
 	return !o.fit(p)
 }
 
-// condemn deletes a Pod that is one too many, and reports whether it is to be
-// waited for.
+// condemn deletes a Pod beyond the replicas, and reports whether the others
+// wait for that.
 func (o *ordered) condemn(p, unfit *cluster.Object) bool {
 	if p.Deleting {
 		return true
@@ -182,8 +182,8 @@ func (o *ordered) remove(n int, p *cluster.Object) {
 	o.deleted[n] = true
 }
 
-// roll deletes Pods of older revisions, the last one first, so that they are
-// made anew.
+// roll deletes Pods of older revisions, the last one first; the next steps
+// create them again.
 func (o *ordered) roll() {
 	last, from, most := o.first()+int(*o.s.Spec.Replicas)-1, o.first(), 1
 	if u := o.s.Spec.UpdateStrategy.RollingUpdate; u != nil {
@@ -282,7 +282,7 @@ func (o *ordered) tell(verb, what, success string) {
 	o.Tell(note)
 }
 
-// handOver makes the claims of a condemned Pod go with it, if they are to.
+// handOver makes a condemned Pod the owner of its claims, if the retention policy deletes them with it.
 func (o *ordered) handOver(n int, p *cluster.Object) {
 	policy := o.s.Spec.PersistentVolumeClaimRetentionPolicy
 	if policy == nil || policy.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
@@ -298,8 +298,7 @@ func (o *ordered) handOver(n int, p *cluster.Object) {
 		body := step.WithMetadata(rec, map[string]any{
 			"ownerReferences": []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: p.UID}},
 		})
-		o.Written.Add(key)
-		o.Send(step.Put(statefulSetController, cluster.ResourceOf(key.Bucket).Object(key), body, step.Subject{Key: o.key}))
+		o.Write(key, step.Put(statefulSetController, cluster.ResourceOf(key.Bucket).Object(key), body, step.Subject{Key: o.key}))
 	}
 }
 

@@ -141,7 +141,7 @@ func (f *filter) node(n *Node) verdict {
 	return f.company(n)
 }
 
-// room compares what the Pod requests with what the node has left.
+// room checks what the Pod requests against what the node has left.
 func (f *filter) room(n *Node, used *Usage) (v verdict) {
 	if used.Pods+1 > n.Pods {
 		v.reasons = append(v.reasons, "Too many pods")
@@ -171,7 +171,7 @@ func (f *filter) spread(n *Node) verdict {
 	return verdict{}
 }
 
-// company compares the Pods around a node with what the Pod, or they, want there.
+// company checks the topology spread, affinity and anti-affinity between the Pod and the Pods around a node.
 func (f *filter) company(n *Node) verdict {
 	d, together := f.pod.Demand, true
 	for i := range d.affinity {
@@ -199,7 +199,7 @@ func (f *filter) company(n *Node) verdict {
 	return verdict{}
 }
 
-// failure tells why no node takes the Pod.
+// failure returns the message that no node takes the Pod.
 func (f *filter) failure(verdicts []verdict) string {
 	counts, final := map[string]int{}, 0
 	for _, v := range verdicts {
@@ -218,8 +218,8 @@ func (f *filter) failure(verdicts []verdict) string {
 	return available(f.all) + " " + histogram(counts) + " no new claims to deallocate, " + preemption
 }
 
-// unplaced reports that no node is looked at, for one reason that is not theirs. The end is what
-// kube-scheduler says of a look for claims that it has not begun.
+// unplaced returns the message for a Pod that fits no node for a reason that is not of the nodes. Its
+// end is that of kube-scheduler where it does not look for a Pod to preempt.
 func unplaced(all int, why string) string { return available(all) + " " + why + ". not found" }
 
 func available(all int) string { return fmt.Sprintf("0/%d nodes are available:", all) }

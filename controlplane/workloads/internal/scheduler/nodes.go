@@ -23,7 +23,7 @@ type Node struct {
 	Pods        int64
 }
 
-// Usage is what the Pods of a node take of it.
+// Usage is what the Pods of a node use of it.
 type Usage struct {
 	Requests Resources
 	Ports    map[HostPort]int

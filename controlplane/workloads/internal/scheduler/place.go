@@ -58,7 +58,7 @@ type Volumes struct {
 	InUse bool
 }
 
-// Place returns the node that a Pod goes to, or in the words of kube-scheduler why it cannot be
+// Place returns the node for a Pod, or kube-scheduler's message that it cannot be
 // scheduled.
 func Place(w World, p *Pod) (node, failure string) {
 	nodes := w.Nodes()
@@ -93,7 +93,7 @@ func Place(w World, p *Pod) (node, failure string) {
 // candidate is a node that takes a Pod.
 type candidate struct {
 	node *Node
-	// unwelcome counts its taints that the Pod would better avoid, weight is that of the
+	// unwelcome counts its PreferNoSchedule taints that the Pod does not tolerate, weight is the sum of the
 	// preferences that it meets.
 	unwelcome int
 	weight    int64

@@ -16,7 +16,7 @@ import (
 
 const serviceController = step.KubeSystem + "service-controller"
 
-// balancer gives Services of type LoadBalancer an address each, and takes it back when they go or
+// balancer gives Services of type LoadBalancer an address each, and takes it back when they are deleted or
 // change their type. Nothing listens there. Services with a class of load balancers, and those that
 // have an address of another controller, are left alone.
 type balancer struct {
@@ -55,7 +55,7 @@ func (b *balancer) look(l *look) {
 func (b *balancer) assign(l *look) {
 	if l.self.Ingress != "" {
 		if at, err := netip.ParseAddr(l.self.Ingress); err == nil && b.all.Contains(at) {
-			b.give(l.key, at) // as of before a start
+			b.give(l.key, at) // was given before this process started
 		}
 		return
 	}
@@ -120,7 +120,7 @@ func (b *balancer) choose(l *look) (at netip.Addr, why string) {
 	}
 	for at := b.all.Addr().Next(); b.all.Contains(at); at = at.Next() {
 		if last := !b.all.Contains(at.Next()); last && at.Is4() && b.all.Bits() < 31 {
-			break // the address of all of them
+			break // the broadcast address
 		}
 		if free(at) {
 			return at, ""

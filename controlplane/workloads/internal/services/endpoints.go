@@ -20,13 +20,13 @@ import (
 
 const (
 	endpointController = step.KubeSystem + "endpoint-controller"
-	// managedEndpoints is the label by which the controller knows its own.
+	// managedEndpoints is the label of the Endpoints that the controller writes.
 	managedEndpoints = "endpoints.kubernetes.io/managed-by"
 	// mostAddresses is how many addresses Endpoints hold at most.
 	mostAddresses = 1000
 )
 
-// writeEndpoints brings the Endpoints of the Service up to date.
+// writeEndpoints updates the Endpoints of the Service.
 func (l *look) writeEndpoints() {
 	key := storage.Key{Bucket: cluster.Endpoints, Name: l.key.Name}
 	stored := cluster.Stored[corev1.Endpoints](l.Turn, key)

@@ -32,12 +32,12 @@ const (
 	leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 )
 
-// mirror brings the EndpointSlices up to date that say what the Endpoints say
-// which a user has written for a Service without a selector.
+// mirror copies the Endpoints that a user writes for a Service without a selector to
+// EndpointSlices.
 func (l *look) mirror() {
 	endpoints := cluster.Stored[corev1.Endpoints](l.Turn, storage.Key{Bucket: cluster.Endpoints, Name: l.key.Name})
 	if endpoints == nil {
-		return // what was mirrored goes with its owner
+		return // the copies are garbage collected with their owner
 	}
 	groups, skipped := map[string]*group{}, 0
 	if mirrored(endpoints) {
@@ -77,8 +77,8 @@ func (l *look) mirror() {
 	}
 }
 
-// writeMirrors asks for the changes, and reports whether there are any. One that would go becomes
-// one that is to be, of the same family.
+// writeMirrors requests the changes, and reports whether there are any. An EndpointSlice that would be
+// deleted is updated to one that would be created, if both have the same family.
 func (l *look) writeMirrors(all changes, deleting bool) bool {
 	all.created = slices.DeleteFunc(all.created, func(fresh *discoveryv1.EndpointSlice) bool {
 		i := slices.IndexFunc(all.deleted, func(old *discoveryv1.EndpointSlice) bool { return old.AddressType == fresh.AddressType })
@@ -120,7 +120,7 @@ func mirrored(endpoints *corev1.Endpoints) bool { //nolint:staticcheck // as abo
 	return !(skip && err == nil) && !locks
 }
 
-// seat is an address of Endpoints, and whether it is ready.
+// seat is an address of Endpoints with its readiness.
 type seat struct {
 	corev1.EndpointAddress
 	ready bool
@@ -128,7 +128,7 @@ type seat struct {
 
 // mirroredGroups returns the endpoints of subsets by family and ports: ports that are found at
 // the same addresses are together, as are the addresses of the same ports. An address that is
-// said not to be ready anywhere is not.
+// not ready in one subset is not ready.
 func mirroredGroups(subsets []corev1.EndpointSubset) (groups map[string]*group, skipped int) { //nolint:staticcheck // as above
 	type place struct {
 		port  *discoveryv1.EndpointPort // nil: none
@@ -178,8 +178,8 @@ func mirroredGroups(subsets []corev1.EndpointSubset) (groups map[string]*group, 
 	return groups, skipped
 }
 
-// seatAll makes endpoints of addresses, those that are ready first, and returns how many are too
-// many.
+// seatAll makes endpoints of addresses, those that are ready first, and returns how many are above
+// the limit.
 func seatAll(groups map[string]*group, ports []discoveryv1.EndpointPort, seats map[string]seat) int {
 	names := slices.SortedFunc(maps.Keys(seats), func(a, b string) int {
 		if seats[a].ready != seats[b].ready {

@@ -52,8 +52,8 @@ type look struct {
 	pods []*cluster.Object
 	// stored are Pods whose ports had to be read.
 	stored map[types.UID]*podPorts
-	// trigger is what objects that are written tell to have caused that; empty if
-	// it is not known.
+	// trigger is the value of the annotation endpoints.kubernetes.io/last-change-trigger-time;
+	// empty if the time is not known.
 	trigger string
 }
 
@@ -61,8 +61,8 @@ func lookAt(t *cluster.Turn, key storage.Key) *look {
 	return &look{Turn: t, key: key, self: t.Index.Objects[key], s: cluster.Stored[corev1.Service](t, key), stored: map[types.UID]*podPorts{}}
 }
 
-// Look updates the slices and the Endpoints of a Service from its Pods. It waits for
-// what this turn does to them.
+// Look updates the slices and the Endpoints of a Service from its Pods. If this step writes
+// one of those, it is the next step that updates them.
 func (c *Controllers) Look(t *cluster.Turn, key storage.Key) {
 	l := lookAt(t, key)
 	c.balancer.look(l)
@@ -120,7 +120,7 @@ func (c *Controllers) triggerOf(l *look) string {
 	return first.UTC().Format(time.RFC3339Nano)
 }
 
-// annotate writes what caused a change into the annotations of what is written.
+// annotate sets the time of the change that caused a write.
 func (l *look) annotate(annotations map[string]string) map[string]string {
 	if l.trigger != "" {
 		return cluster.With(annotations, corev1.EndpointsLastChangeTriggerTime, l.trigger)
@@ -146,8 +146,8 @@ func (l *look) labels(own map[string]string) map[string]string {
 	return out
 }
 
-// forget removes what is left of a Service that is gone: EndpointSlices go with
-// their owner, Endpoints have none.
+// forget deletes the Endpoints of a Service that is gone. They have no owner, as EndpointSlices
+// do, which are garbage collected.
 func (l *look) forget() {
 	key := storage.Key{Bucket: cluster.Endpoints, Name: l.key.Name}
 	if l.View.Get(key) == nil {
@@ -163,13 +163,13 @@ func (l *look) update(user string, key storage.Key, obj step.Typed) {
 	l.Requests[len(l.Requests)-1].Subject.Key = l.key
 }
 
-// reference is what an address says of its Pod.
+// reference is the targetRef of the address of a Pod.
 func reference(p *cluster.Object) *corev1.ObjectReference {
 	namespace, name := step.SplitName(p.Key.Name)
 	return &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: name, UID: p.UID}
 }
 
-// hostname is the name that the Service gives to a Pod of its own, if any.
+// hostname is the DNS name of a Pod within the Service; empty if it has none.
 func (l *look) hostname(p *cluster.Object) string {
 	if p.Subdomain != l.s.Name {
 		return ""
@@ -190,7 +190,7 @@ type portedContainer struct {
 	Ports         []corev1.ContainerPort         `json:"ports"`
 }
 
-// portOf returns where a port of the Service is found at a Pod; 0 if nowhere.
+// portOf returns the number of a port of the Service at a Pod; 0 if the Pod does not have it.
 func (l *look) portOf(p *cluster.Object, port *corev1.ServicePort) int32 {
 	name := port.TargetPort.StrVal
 	if name == "" {

@@ -38,7 +38,7 @@ type group struct {
 	stored []*discoveryv1.EndpointSlice
 }
 
-// writeSlices brings the EndpointSlices of every family of addresses up to date.
+// writeSlices updates the EndpointSlices of every family of addresses.
 func (l *look) writeSlices() {
 	stored := map[discoveryv1.AddressType][]*discoveryv1.EndpointSlice{}
 	for _, o := range l.Index.ChildrenOf(l.self.UID, cluster.EndpointSlices) {
@@ -58,7 +58,7 @@ func (l *look) writeSlices() {
 	}
 }
 
-// changes are what becomes of EndpointSlices.
+// changes are the EndpointSlices to create, update and delete.
 type changes struct{ created, updated, deleted []*discoveryv1.EndpointSlice }
 
 func (l *look) writeFamily(family discoveryv1.AddressType, stored []*discoveryv1.EndpointSlice) {
@@ -74,13 +74,13 @@ func (l *look) writeFamily(family discoveryv1.AddressType, stored []*discoveryv1
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		l.arrange(groups[key], family, &all)
 	}
-	if len(stored) == len(all.deleted) && len(all.created) == 0 { // one says that there are none
+	if len(stored) == len(all.deleted) && len(all.created) == 0 { // one without endpoints remains
 		if len(stored) == 1 && len(stored[0].Ports)+len(stored[0].Endpoints) == 0 && maps.Equal(stored[0].Labels, l.sliceLabels()) {
 			return
 		}
 		all.created = append(all.created, l.newSlice(family, nil))
 	}
-	for len(all.deleted) > 0 && len(all.created) > 0 { // one that exists is used again
+	for len(all.deleted) > 0 && len(all.created) > 0 { // update in place of deletion and creation
 		old, fresh := all.deleted[0], all.created[len(all.created)-1]
 		old.Ports, old.Endpoints, old.Labels = fresh.Ports, fresh.Endpoints, fresh.Labels
 		all.deleted, all.created = all.deleted[1:], all.created[:len(all.created)-1]
@@ -144,7 +144,7 @@ func (l *look) ports(p *cluster.Object) []discoveryv1.EndpointPort {
 	return out
 }
 
-// keyOf tells lists of ports apart that differ in more than their order.
+// keyOf returns a string that is the same for lists of ports that differ in their order alone.
 func keyOf(ports []discoveryv1.EndpointPort) string {
 	lines := make([]string, 0, len(ports))
 	for _, p := range ports {
@@ -190,9 +190,8 @@ func (l *look) endpoint(p *cluster.Object) discoveryv1.Endpoint {
 	return out
 }
 
-// hints say from where an endpoint is to be used, if the Service asks for that: from its own
-// zone, or its own node. A Service that asks for hints by the CPUs of zones, which no node
-// works out here, has none.
+// hints are the zone or node that uses an endpoint, if the Service sets trafficDistribution.
+// Hints in proportion to the CPUs of zones (topology mode Auto) are not computed.
 func (l *look) hints(e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
 	mode, old := l.s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	if !old {

@@ -65,7 +65,7 @@ func (w *World) Step(tb testing.TB, look func(*cluster.Turn)) []step.Request {
 	tb.Helper()
 	turn := w.Memory.Begin(steptest.View(tb, w.Store), w.Now)
 	look(turn)
-	return turn.Requests
+	return turn.End()
 }
 
 // Lines shows requests as method and path, one to a line.
