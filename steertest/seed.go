@@ -4,7 +4,9 @@
 package steertest
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,14 +46,8 @@ func (e *Env) Create(obj client.Object) {
 	if deleting && len(obj.GetFinalizers()) == 0 {
 		e.Fatalf("steertest: create %T %s: it has a deletion timestamp and no finalizer, so it would be gone at once: add a finalizer", obj, obj.GetName())
 	}
-	content, err := json.Marshal(obj)
+	status, err := givenStatus(obj)
 	if err != nil {
-		e.Fatalf("steertest: encode %T %s: %v", obj, obj.GetName(), err)
-	}
-	var given struct {
-		Status json.RawMessage `json:"status,omitempty"`
-	}
-	if err := json.Unmarshal(content, &given); err != nil {
 		e.Fatalf("steertest: read the status of %T %s: %v", obj, obj.GetName(), err)
 	}
 	if err := e.place(obj); err != nil {
@@ -62,13 +58,9 @@ func (e *Env) Create(obj client.Object) {
 	if err := e.Client.Create(e.ctx, obj); err != nil {
 		e.Fatalf("steertest: create %T %s: %v", obj, obj.GetName(), err)
 	}
-	if len(given.Status) > 0 && string(given.Status) != "{}" {
+	if status != nil {
 		// A patch does not mind that an operator may have changed the object by now.
-		status, err := json.Marshal(given)
-		if err == nil {
-			err = e.Client.Status().Patch(e.ctx, obj, client.RawPatch(types.MergePatchType, status))
-		}
-		if err != nil {
+		if err := e.Client.Status().Patch(e.ctx, obj, client.RawPatch(types.MergePatchType, status)); err != nil {
 			e.Fatalf("steertest: set the status of %T %s: %v", obj, obj.GetName(), err)
 		}
 	}
@@ -82,4 +74,32 @@ func (e *Env) Create(obj client.Object) {
 	if err != nil {
 		e.Fatalf("steertest: delete %T %s: %v", obj, obj.GetName(), err)
 	}
+}
+
+// givenStatus returns the merge patch that sets the status of an object; nil if the object has
+// none, or that of a new value of its type, which a controller may have replaced by now.
+func givenStatus(obj client.Object) ([]byte, error) {
+	status, err := statusOf(obj)
+	if err != nil || len(status) == 0 || string(status) == "{}" {
+		return nil, err
+	}
+	if of := reflect.TypeOf(obj); of.Kind() == reflect.Pointer {
+		unset, err := statusOf(reflect.New(of.Elem()).Interface())
+		if err != nil || bytes.Equal(status, unset) {
+			return nil, err
+		}
+	}
+	return json.Marshal(map[string]json.RawMessage{"status": status})
+}
+
+func statusOf(obj any) (json.RawMessage, error) {
+	content, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	var given struct {
+		Status json.RawMessage `json:"status"`
+	}
+	err = json.Unmarshal(content, &given)
+	return given.Status, err
 }
