@@ -7,6 +7,8 @@ import (
 	"context"
 	"path"
 	"strings"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // APIOptions are those of [CreateAPI].
@@ -15,7 +17,7 @@ type APIOptions struct {
 	Dir string
 	// GVK of the kind. Required; the group may be empty where the project has a
 	// domain.
-	GVK
+	project.GVK
 	// Plural is the name of the resource. Default: the plural of the kind.
 	Plural string
 	// ClusterScoped makes objects of the kind belong to no namespace.
@@ -36,12 +38,12 @@ type APIOptions struct {
 
 // CreateAPI adds a kind, or a version of one, to a project: its types, a controller
 // with a test, and a sample.
-func CreateAPI(ctx context.Context, o APIOptions) (*Report, error) {
+func CreateAPI(ctx context.Context, o APIOptions) (*project.Report, error) {
 	return run(o.Dir, o.Force, o.step, func(c *command) error { return o.run(ctx, c) })
 }
 
 func (o *APIOptions) run(ctx context.Context, c *command) error {
-	p, err := ReadProject(c.dir)
+	p, err := project.Read(c.dir)
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,7 @@ func (o *APIOptions) run(ctx context.Context, c *command) error {
 			return err
 		}
 	}
-	if i := p.find(r.GVK()); i >= 0 {
+	if i := p.Find(r.GVK()); i >= 0 {
 		r.Webhooks = p.Resources[i].Webhooks
 		p.Resources[i] = r
 	} else {
@@ -70,8 +72,8 @@ func (o *APIOptions) run(ctx context.Context, c *command) error {
 
 // finish writes all files of a command that added to a project, and brings what
 // follows from them up to date.
-func (c *command) finish(ctx context.Context, p *Project, noGenerate bool) (err error) {
-	if c.pending[ProjectFile], err = p.text(); err != nil {
+func (c *command) finish(ctx context.Context, p *project.Project, noGenerate bool) (err error) {
+	if c.pending[project.File], err = p.Text(); err != nil {
 		return err
 	}
 	if err := c.flush(); err != nil {
@@ -88,40 +90,40 @@ func (c *command) finish(ctx context.Context, p *Project, noGenerate bool) (err 
 }
 
 // builtin is a kind of k8s.io/api as PROJECT says it.
-func builtin(gvk GVK) (Resource, error) {
-	domain, ok := builtinDomain(gvk.Group)
+func builtin(gvk project.GVK) (project.Resource, error) {
+	domain, ok := project.BuiltinDomain(gvk.Group)
 	if !ok {
-		return Resource{}, usagef("the project has no types of %s, and k8s.io/api has no group %q: make them with steer create api", gvk, gvk.Group)
+		return project.Resource{}, project.Usagef("the project has no types of %s, and k8s.io/api has no group %q: make them with steer create api", gvk, gvk.Group)
 	}
-	return Resource{
+	return project.Resource{
 		Core: true, Domain: domain, Group: gvk.Group, Kind: gvk.Kind, Version: gvk.Version,
-		Path: builtinPath(gvk.Group, gvk.Version),
+		Path: project.BuiltinPath(gvk.Group, gvk.Version),
 	}, nil
 }
 
 // resource is what PROJECT will say of the kind.
-func (o *APIOptions) resource(p *Project) (Resource, error) {
-	if err := o.check(); err != nil {
-		return Resource{}, err
+func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
+	if err := checkGVK(o.GVK); err != nil {
+		return project.Resource{}, err
 	}
 	if err := checkPlural(o.Plural); err != nil {
-		return Resource{}, err
+		return project.Resource{}, err
 	}
 	if o.NoResource && o.NoController {
-		return Resource{}, usagef("neither types nor a controller are to be made: leave --resource=false or --controller=false out")
+		return project.Resource{}, project.Usagef("neither types nor a controller are to be made: leave --resource=false or --controller=false out")
 	}
-	r := Resource{
+	r := project.Resource{
 		Controller: !o.NoController, Domain: p.Domain, Group: o.Group, Kind: o.Kind, Version: o.Version,
-		Plural: o.Plural, API: &API{CRDVersion: "v1", Namespaced: !o.ClusterScoped},
+		Plural: o.Plural, API: &project.API{CRDVersion: "v1", Namespaced: !o.ClusterScoped},
 	}
-	if r.Plural == pluralOf(r.Kind) {
+	if r.Plural == project.PluralOf(r.Kind) {
 		r.Plural = ""
 	}
-	i := p.find(o.GVK)
+	i := p.Find(o.GVK)
 	switch {
 	case o.NoResource && i >= 0:
 		if p.Resources[i].Controller && !o.Force {
-			return r, usagef("%s has a controller already; --force writes it anew", o.GVK)
+			return r, project.Usagef("%s has a controller already; --force writes it anew", o.GVK)
 		}
 		r = p.Resources[i]
 		r.Controller = true
@@ -131,27 +133,27 @@ func (o *APIOptions) resource(p *Project) (Resource, error) {
 		r.Controller, r.Plural = true, o.Plural
 		return r, err
 	case i >= 0 && !o.Force:
-		return r, usagef("PROJECT has %s already; --force writes its files anew", o.GVK)
+		return r, project.Usagef("PROJECT has %s already; --force writes its files anew", o.GVK)
 	}
-	if r.apiGroup() == "" {
-		return r, usagef("--group is missing: give one such as webapp")
+	if r.APIGroup() == "" {
+		return r, project.Usagef("--group is missing: give one such as webapp")
 	}
 	for _, other := range p.Resources {
 		switch {
 		case other.Core:
 		case other.Group != r.Group && !p.MultiGroup:
-			return r, usagef("the project has the group %q and no folders by group: write `multigroup: true` into PROJECT to add the group %q; what is there stays where it is", other.Group, r.Group)
+			return r, project.Usagef("the project has the group %q and no folders by group: write `multigroup: true` into PROJECT to add the group %q; what is there stays where it is", other.Group, r.Group)
 		case other.Group == r.Group && other.Kind == r.Kind && other.Version != r.Version && other.Controller:
 			r.Controller = false
 		}
 	}
-	r.Path = path.Join(p.Repo, p.places(r).apiDir())
+	r.Path = path.Join(p.Repo, placesOf(p, r).apiDir())
 	return r, nil
 }
 
 // addTypes adds the types of a kind, their registration and a sample.
-func (c *command) addTypes(p *Project, r Resource) error {
-	at := p.places(r)
+func (c *command) addTypes(p *project.Project, r project.Resource) error {
+	at := placesOf(p, r)
 	v := at.values()
 	if err := c.create(at.types(), "types.go", v); err != nil {
 		return err
@@ -184,14 +186,14 @@ func (c *command) addTypes(p *Project, r Resource) error {
 
 // storeFirstVersion marks the version that a kind was stored in so far, when it gets a
 // second one: one of several versions has to be.
-func (c *command) storeFirstVersion(p *Project, r Resource) error {
+func (c *command) storeFirstVersion(p *project.Project, r project.Resource) error {
 	const marker = "+kubebuilder:storageversion"
 	var first string
 	for _, other := range p.Resources {
 		if other.API == nil || other.Group != r.Group || other.Kind != r.Kind || other.Version == r.Version {
 			continue
 		}
-		name := p.places(other).types()
+		name := placesOf(p, other).types()
 		text, err := c.read(name)
 		if err != nil {
 			return err
@@ -216,9 +218,9 @@ func (c *command) storeFirstVersion(p *Project, r Resource) error {
 }
 
 // useScheme makes the operator know the types.
-func (c *command) useScheme(p *Project, r Resource) error {
+func (c *command) useScheme(p *project.Project, r project.Resource) error {
 	return c.editMain(func(s *source) error {
-		add := r.alias() + ".AddToScheme"
+		add := r.Alias() + ".AddToScheme"
 		found, err := s.addElement("steer.Scheme", add)
 		if err != nil {
 			return err
@@ -227,7 +229,7 @@ func (c *command) useScheme(p *Project, r Resource) error {
 			c.note("%s: add %s of %s to the scheme of the operator", mainFile, add, r.Path)
 			return nil
 		}
-		return s.importAs(r.alias(), r.Path, p.Repo)
+		return s.importAs(r.Alias(), r.Path, p.Repo)
 	})
 }
 
@@ -245,8 +247,8 @@ func (c *command) editMain(change func(s *source) error) error {
 }
 
 // addController adds a controller of a kind, with its test.
-func (c *command) addController(p *Project, r Resource) error {
-	at := p.places(r)
+func (c *command) addController(p *project.Project, r project.Resource) error {
+	at := placesOf(p, r)
 	code, test := "controller.go", "controller_test.go"
 	if r.API == nil {
 		code, test = "controller_builtin.go", "controller_builtin_test.go"

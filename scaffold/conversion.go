@@ -10,6 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // conversionMarker makes the generator write that versions are converted by a webhook.
@@ -23,20 +25,20 @@ func (pl places) conversionTest() string {
 
 // spokes are the versions that are to be converted to and from the version of the options,
 // and are not yet.
-func (o *WebhookOptions) spokes(p *Project, hub Resource) ([]Resource, error) {
-	var others, fresh []Resource
+func (o *WebhookOptions) spokes(p *project.Project, hub project.Resource) ([]project.Resource, error) {
+	var others, fresh []project.Resource
 	for _, r := range p.Resources {
 		if r.API == nil || r.Group != hub.Group || r.Kind != hub.Kind || r.Version == hub.Version {
 			continue
 		}
 		if r.Webhooks != nil && r.Webhooks.Conversion {
-			return nil, usagef("the versions of %s convert to and from %s already: give --version %s", hub.Kind, r.Version, r.Version)
+			return nil, project.Usagef("the versions of %s convert to and from %s already: give --version %s", hub.Kind, r.Version, r.Version)
 		}
 		others = append(others, r)
 	}
 	for _, version := range o.Spokes {
-		if !slices.ContainsFunc(others, func(r Resource) bool { return r.Version == version }) {
-			return nil, usagef("--spoke %s is no other version of %s: make it first, with steer create api", version, o.GVK)
+		if !slices.ContainsFunc(others, func(r project.Resource) bool { return r.Version == version }) {
+			return nil, project.Usagef("--spoke %s is no other version of %s: make it first, with steer create api", version, o.GVK)
 		}
 	}
 	for _, r := range others {
@@ -47,16 +49,16 @@ func (o *WebhookOptions) spokes(p *Project, hub Resource) ([]Resource, error) {
 	}
 	switch {
 	case len(others) == 0:
-		return nil, usagef("%s has one version, and nothing to convert: make another one first, with steer create api", o.GVK)
+		return nil, project.Usagef("%s has one version, and nothing to convert: make another one first, with steer create api", o.GVK)
 	case len(fresh) == 0:
-		return nil, usagef("%s is converted to and from these versions already", o.GVK)
+		return nil, project.Usagef("%s is converted to and from these versions already", o.GVK)
 	}
 	return fresh, nil
 }
 
 // addConversion makes a version of a kind the hub, if it is not, and others its spokes.
-func (c *command) addConversion(p *Project, hub Resource, spokes []Resource) error {
-	at := p.places(hub)
+func (c *command) addConversion(p *project.Project, hub project.Resource, spokes []project.Resource) error {
+	at := placesOf(p, hub)
 	if text, err := c.read(at.conversion()); err != nil {
 		return err
 	} else if text == nil {
@@ -83,10 +85,10 @@ func (c *command) addConversion(p *Project, hub Resource, spokes []Resource) err
 		}
 	}
 	return c.editIfThere(at.controllerTest(), func(s *source) error {
-		for _, r := range append([]Resource{hub}, spokes...) {
-			found, err := s.addElement("steer.Scheme", r.alias()+".AddToScheme")
+		for _, r := range append([]project.Resource{hub}, spokes...) {
+			found, err := s.addElement("steer.Scheme", r.Alias()+".AddToScheme")
 			if err == nil && found {
-				err = s.importAs(r.alias(), r.Path, p.Repo)
+				err = s.importAs(r.Alias(), r.Path, p.Repo)
 			}
 			if err != nil {
 				return err
@@ -97,23 +99,23 @@ func (c *command) addConversion(p *Project, hub Resource, spokes []Resource) err
 }
 
 // addSpoke adds the methods of a version that is not the hub, and the version to the test.
-func (c *command) addSpoke(p *Project, hub, spoke Resource) error {
-	at := p.places(spoke)
+func (c *command) addSpoke(p *project.Project, hub, spoke project.Resource) error {
+	at := placesOf(p, spoke)
 	hubTypes, spokeTypes, err := c.typesOf(p, hub, spoke)
 	if err != nil {
 		return err
 	}
 	v := at.values()
-	v["hubalias"], v["hubpath"], v["hubversion"] = hub.alias(), hub.Path, hub.Version
+	v["hubalias"], v["hubpath"], v["hubversion"] = hub.Alias(), hub.Path, hub.Version
 	v["to"] = assignments(spoke.Kind, spokeTypes, hubTypes, spoke.Version, hub.Version)
 	v["from"] = assignments(spoke.Kind, hubTypes, spokeTypes, hub.Version, spoke.Version)
 	if err := c.create(at.conversion(), "spoke.go", v); err != nil {
 		return err
 	}
-	test := p.places(hub).conversionTest()
+	test := placesOf(p, hub).conversionTest()
 	return c.editIfThere(test, func(s *source) error {
 		call := s.call(s.file, "client.NewScheme")
-		add := spoke.alias() + ".AddToScheme"
+		add := spoke.Alias() + ".AddToScheme"
 		if call == nil {
 			c.note("%s: add %s to the scheme", test, add)
 			return nil
@@ -121,20 +123,20 @@ func (c *command) addSpoke(p *Project, hub, spoke Resource) error {
 		if err := s.appendTo(call.Args, call.Lparen, call.Rparen, add); err != nil {
 			return err
 		}
-		return s.importAs(spoke.alias(), spoke.Path, p.Repo)
+		return s.importAs(spoke.Alias(), spoke.Path, p.Repo)
 	})
 }
 
 // typesOf reads the files with the types of two versions.
-func (c *command) typesOf(p *Project, hub, spoke Resource) (a, b *source, err error) {
-	for i, r := range []Resource{hub, spoke} {
-		name := p.places(r).types()
+func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b *source, err error) {
+	for i, r := range []project.Resource{hub, spoke} {
+		name := placesOf(p, r).types()
 		text, err := c.read(name)
 		if err != nil {
 			return nil, nil, err
 		}
 		if text == nil {
-			return nil, nil, usagef("there is no %s, which should have the type %s", name, r.Kind)
+			return nil, nil, project.Usagef("there is no %s, which should have the type %s", name, r.Kind)
 		}
 		s, err := parseSource(name, text)
 		if err != nil {
@@ -217,16 +219,16 @@ func isLocal(typ ast.Expr) (local bool) {
 }
 
 // removeConversion removes the methods of a hub and its spokes.
-func (c *command) removeConversion(p *Project, hub Resource, spokes []string) error {
-	at := p.places(hub)
+func (c *command) removeConversion(p *project.Project, hub project.Resource, spokes []string) error {
+	at := placesOf(p, hub)
 	c.remove(at.conversion(), at.conversionTest())
 	if err := c.editIfThere(at.types(), func(s *source) error { return s.unmarkType(hub.Kind, conversionMarker) }); err != nil {
 		return err
 	}
-	versions := []Resource{hub}
+	versions := []project.Resource{hub}
 	for _, r := range p.Resources {
 		if r.Group == hub.Group && r.Kind == hub.Kind && slices.Contains(spokes, r.Version) {
-			c.remove(p.places(r).conversion())
+			c.remove(placesOf(p, r).conversion())
 			versions = append(versions, r)
 		}
 	}
@@ -235,10 +237,10 @@ func (c *command) removeConversion(p *Project, hub Resource, spokes []string) er
 			if r.Controller {
 				continue
 			}
-			if _, err := s.removeElement("steer.Scheme", r.alias()+".AddToScheme"); err != nil {
+			if _, err := s.removeElement("steer.Scheme", r.Alias()+".AddToScheme"); err != nil {
 				return err
 			}
-			if err := s.dropImport(r.alias(), r.Path); err != nil {
+			if err := s.dropImport(r.Alias(), r.Path); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // DeleteOptions are those of [DeleteAPI] and [DeleteWebhook].
@@ -19,7 +21,7 @@ type DeleteOptions struct {
 	// Dir is the folder of the project. Default: the working directory.
 	Dir string
 	// GVK of the kind. Required.
-	GVK
+	project.GVK
 	// Force removes files also where git does not have their contents.
 	Force bool
 	// DryRun changes nothing: the report says what would be.
@@ -33,13 +35,13 @@ var errDryRun = errors.New("scaffold: dry run")
 
 // DeleteAPI removes a version of a kind from a project: its types, its controller and
 // sample, and what was generated of them.
-func DeleteAPI(ctx context.Context, o DeleteOptions) (*Report, error) {
+func DeleteAPI(ctx context.Context, o DeleteOptions) (*project.Report, error) {
 	return o.run(func(c *command) error { return o.deleteAPI(ctx, c) })
 }
 
 // run runs a command that removes; a dry run restores all.
-func (o *DeleteOptions) run(act func(c *command) error) (*Report, error) {
-	var planned Report
+func (o *DeleteOptions) run(act func(c *command) error) (*project.Report, error) {
+	var planned project.Report
 	report, err := run(o.Dir, o.Force, o.step, func(c *command) error {
 		if err := act(c); err != nil {
 			return err
@@ -57,21 +59,21 @@ func (o *DeleteOptions) run(act func(c *command) error) (*Report, error) {
 }
 
 func (o *DeleteOptions) deleteAPI(ctx context.Context, c *command) error {
-	p, err := ReadProject(c.dir)
+	p, err := project.Read(c.dir)
 	if err != nil {
 		return err
 	}
-	i := p.find(o.GVK)
+	i := p.Find(o.GVK)
 	switch {
 	case i < 0:
-		return usagef("PROJECT does not have %s: it has %s", o.GVK, p.list())
+		return project.Usagef("PROJECT does not have %s: it has %s", o.GVK, list(p))
 	case p.Resources[i].Webhooks != nil:
-		return usagef("%s has webhooks: remove them first with steer delete webhook --group %q --version %s --kind %s", o.GVK, o.Group, o.Version, o.Kind)
+		return project.Usagef("%s has webhooks: remove them first with steer delete webhook --group %q --version %s --kind %s", o.GVK, o.Group, o.Version, o.Kind)
 	}
 	r := p.Resources[i]
 	for _, hub := range p.Resources {
 		if hub.Group == r.Group && hub.Kind == r.Kind && hub.Webhooks != nil && slices.Contains(hub.Webhooks.Spoke, r.Version) {
-			return usagef("%s is converted to and from %s: remove that first with steer delete webhook --group %q --version %s --kind %s", o.GVK, hub.Version, o.Group, hub.Version, o.Kind)
+			return project.Usagef("%s is converted to and from %s: remove that first with steer delete webhook --group %q --version %s --kind %s", o.GVK, hub.Version, o.Group, hub.Version, o.Kind)
 		}
 	}
 	p.Resources = slices.Delete(p.Resources, i, i+1)
@@ -91,13 +93,13 @@ func (o *DeleteOptions) deleteAPI(ctx context.Context, c *command) error {
 }
 
 // finish writes all files, if git has the contents of those that are removed.
-func (o *DeleteOptions) finish(ctx context.Context, c *command, p *Project) (err error) {
+func (o *DeleteOptions) finish(ctx context.Context, c *command, p *project.Project) (err error) {
 	if !o.Force {
 		if err := c.checkCommitted(ctx); err != nil {
 			return err
 		}
 	}
-	if c.pending[ProjectFile], err = p.text(); err != nil {
+	if c.pending[project.File], err = p.Text(); err != nil {
 		return err
 	}
 	if err := c.flush(); err != nil {
@@ -107,7 +109,7 @@ func (o *DeleteOptions) finish(ctx context.Context, c *command, p *Project) (err
 }
 
 // list names the kinds of a project.
-func (p *Project) list() string {
+func list(p *project.Project) string {
 	var names []string
 	for _, r := range p.Resources {
 		names = append(names, r.GVK().String())
@@ -120,7 +122,7 @@ func (p *Project) list() string {
 
 // regenerate removes generated files that nothing asks for any more. Without any kind
 // there is nothing to generate, and all of them go.
-func (c *command) regenerate(ctx context.Context, p *Project) error {
+func (c *command) regenerate(ctx context.Context, p *project.Project) error {
 	if len(p.Resources) > 0 {
 		return c.generate(ctx, true)
 	}
@@ -141,8 +143,8 @@ func (c *command) regenerate(ctx context.Context, p *Project) error {
 }
 
 // removeController removes a controller and its test.
-func (c *command) removeController(p *Project, r Resource) error {
-	at := p.places(r)
+func (c *command) removeController(p *project.Project, r project.Resource) error {
+	at := placesOf(p, r)
 	c.remove(at.controller(), at.controllerTest())
 	return c.editMain(func(s *source) error {
 		_, imported := at.controllerPackage()
@@ -158,8 +160,8 @@ func (c *command) removeController(p *Project, r Resource) error {
 }
 
 // removeTypes removes the types of a kind, and the package with the last of them.
-func (c *command) removeTypes(p *Project, r Resource) error {
-	at := p.places(r)
+func (c *command) removeTypes(p *project.Project, r project.Resource) error {
+	at := placesOf(p, r)
 	c.remove(at.types(), at.sample())
 	left := 0
 	for _, other := range p.Resources {
@@ -179,12 +181,12 @@ func (c *command) removeTypes(p *Project, r Resource) error {
 
 // dropScheme makes the operator forget the types of a package that no resource of the
 // project is in any more.
-func (c *command) dropScheme(p *Project, r Resource) error {
-	if slices.ContainsFunc(p.Resources, func(other Resource) bool { return other.Path == r.Path }) {
+func (c *command) dropScheme(p *project.Project, r project.Resource) error {
+	if slices.ContainsFunc(p.Resources, func(other project.Resource) bool { return other.Path == r.Path }) {
 		return nil
 	}
 	return c.editMain(func(s *source) error {
-		remove := r.alias() + ".AddToScheme"
+		remove := r.Alias() + ".AddToScheme"
 		found, err := s.removeElement("steer.Scheme", remove)
 		if err != nil {
 			return err
@@ -192,7 +194,7 @@ func (c *command) dropScheme(p *Project, r Resource) error {
 		if !found {
 			c.note("%s: remove %s from the scheme of the operator", mainFile, remove)
 		}
-		return s.dropImport(r.alias(), r.Path)
+		return s.dropImport(r.Alias(), r.Path)
 	})
 }
 

@@ -4,25 +4,9 @@
 package scaffold
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
-
-// ErrUsage is wrapped by errors about names, flags and files that the caller gave.
-// Nothing was changed.
-var ErrUsage = errors.New("usage")
-
-// usageError says what to give instead; its text has no prefix.
-type usageError struct{ text string }
-
-func (e *usageError) Error() string { return e.text }
-
-func (e *usageError) Is(target error) bool { return target == ErrUsage }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
 
 // ExistError lists files that a command would overwrite or remove although they hold
 // work that is not its own. Nothing was changed.

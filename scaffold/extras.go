@@ -6,6 +6,8 @@ package scaffold
 import (
 	"slices"
 	"strings"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // extra is a set of files that not every project wants.
@@ -38,7 +40,7 @@ func extrasOf(names []string) ([]extra, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(extras(), func(e extra) bool { return e.name == name })
 		if i < 0 {
-			return nil, usagef("--with %q is not known: give some of %s, with commas between them", name, strings.Join(Extras(), ", "))
+			return nil, project.Usagef("--with %q is not known: give some of %s, with commas between them", name, strings.Join(Extras(), ", "))
 		}
 		out = append(out, extras()[i])
 	}

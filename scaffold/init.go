@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // InitOptions are those of [Init].
@@ -52,15 +54,15 @@ type InitOptions struct {
 }
 
 // Init makes a project without kinds.
-func Init(ctx context.Context, o InitOptions) (*Report, error) {
+func Init(ctx context.Context, o InitOptions) (*project.Report, error) {
 	return run(o.Dir, o.Force, o.step, func(c *command) error { return o.run(ctx, c) })
 }
 
 func (o *InitOptions) run(ctx context.Context, c *command) error {
-	if text, err := c.read(ProjectFile); err != nil {
+	if text, err := c.read(project.File); err != nil {
 		return err
 	} else if text != nil && !o.Force {
-		return usagef("%s has a file PROJECT already: add to it with steer create api, or begin anew with --force", c.dir)
+		return project.Usagef("%s has a file PROJECT already: add to it with steer create api, or begin anew with --force", c.dir)
 	}
 	if err := checkDomain(o.Domain); err != nil {
 		return err
@@ -73,8 +75,8 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	if err != nil {
 		return err
 	}
-	p := &Project{
-		Domain: o.Domain, Layout: []string{leanLayout}, MultiGroup: o.MultiGroup, Version: projectVersion,
+	p := &project.Project{
+		Domain: o.Domain, Layout: []string{project.LeanLayout}, MultiGroup: o.MultiGroup, Version: project.Version,
 		Name: cmp.Or(o.Name, projectNameOf(c.dir)),
 	}
 	if err := checkProjectName(p.Name); err != nil {
@@ -85,7 +87,7 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 		return err
 	}
 	if was := modulePathOf(mod); was != "" && was != p.Repo {
-		return usagef("--repo is %q, but go.mod says module %s: leave --repo out, or change go.mod", p.Repo, was)
+		return project.Usagef("--repo is %q, but go.mod says module %s: leave --repo out, or change go.mod", p.Repo, was)
 	}
 	if err := o.require(mod, p.Repo); err != nil {
 		return err
@@ -93,10 +95,10 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	if c.pending[modFile], err = mod.Format(); err != nil {
 		return fmt.Errorf("write go.mod: %w", err)
 	}
-	if c.pending[ProjectFile], err = p.text(); err != nil {
+	if c.pending[project.File], err = p.Text(); err != nil {
 		return err
 	}
-	c.made[ProjectFile] = true
+	c.made[project.File] = true
 	if err := o.license(c, p); err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 }
 
 // license writes the header of Go files.
-func (o *InitOptions) license(c *command, p *Project) error {
+func (o *InitOptions) license(c *command, p *project.Project) error {
 	switch o.License {
 	case "", "none":
 		return nil
@@ -139,7 +141,7 @@ func (o *InitOptions) license(c *command, p *Project) error {
 		owner := cmp.Or(o.Owner, "The "+p.Name+" authors")
 		return c.create(headerFile, "boilerplate", values{"year": time.Now().Format("2006"), "owner": owner})
 	}
-	return usagef("--license %q is not known: give apache2 or none, and write another one to %s yourself", o.License, headerFile)
+	return project.Usagef("--license %q is not known: give apache2 or none, and write another one to %s yourself", o.License, headerFile)
 }
 
 // module is the go.mod of the folder, or an empty one.
@@ -150,7 +152,7 @@ func (c *command) module() (*modfile.File, error) {
 	}
 	mod, err := modfile.Parse(c.path(modFile), text, nil)
 	if err != nil {
-		return nil, usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return nil, project.Usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return mod, nil
 }
@@ -181,13 +183,13 @@ func (o *InitOptions) require(mod *modfile.File, repo string) error {
 		version = noVersion
 		text, err := os.ReadFile(filepath.Join(o.Checkout, modFile))
 		if err != nil || modfile.ModulePath(text) != steerPath {
-			return usagef("%s is no checkout of Steer: it has no go.mod of module %s", o.Checkout, steerPath)
+			return project.Usagef("%s is no checkout of Steer: it has no go.mod of module %s", o.Checkout, steerPath)
 		}
 		if err := mod.AddReplace(steerPath, "", o.Checkout, ""); err != nil {
 			return err
 		}
 	case version == "":
-		return usagef("this steer has no version that a module could require: name a checkout of Steer with --replace")
+		return project.Usagef("this steer has no version that a module could require: name a checkout of Steer with --replace")
 	}
 	if err := mod.AddRequire(steerPath, version); err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 //go:embed templates
@@ -52,11 +54,11 @@ const (
 
 // places are where the files of a resource are.
 type places struct {
-	p *Project
-	r Resource
+	p *project.Project
+	r project.Resource
 }
 
-func (p *Project) places(r Resource) places { return places{p, r} }
+func placesOf(p *project.Project, r project.Resource) places { return places{p, r} }
 
 // byGroup is a folder of the group's own, in a project with several groups.
 func (pl places) byGroup(dir string) string {
@@ -93,7 +95,7 @@ func (pl places) controllerTest() string {
 // cmd/main.go imports it under.
 func (pl places) controllerPackage() (name, imported string) {
 	if pl.p.MultiGroup && pl.r.Group != "" {
-		name = goName(pl.r.Group)
+		name = project.GoName(pl.r.Group)
 		return name, name + "controller"
 	}
 	return "controller", "controller"
@@ -112,14 +114,14 @@ func (pl places) reconciler() string { return pl.r.Kind + "Reconciler" }
 // values are those of all templates of a resource.
 func (pl places) values() values {
 	name, _ := pl.controllerPackage()
-	group := pl.r.apiGroup()
+	group := pl.r.APIGroup()
 	rbac := group
 	if rbac == "" {
 		rbac = `""`
 	}
 	return values{
-		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.plural(), "version": pl.r.Version,
-		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.alias(), "path": pl.r.Path, "package": name,
+		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.PluralName(), "version": pl.r.Version,
+		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.Alias(), "path": pl.r.Path, "package": name,
 		"reconciler": pl.reconciler(), "sample": pl.sample(), "resourcemarker": pl.resourceMarker(), "dashgroup": pl.dashGroup(),
 	}
 }
@@ -128,7 +130,7 @@ func (pl places) values() values {
 // defaults.
 func (pl places) resourceMarker() string {
 	var options []string
-	if pl.r.Plural != "" && pl.r.Plural != pluralOf(pl.r.Kind) {
+	if pl.r.Plural != "" && pl.r.Plural != project.PluralOf(pl.r.Kind) {
 		options = append(options, "path="+pl.r.Plural)
 	}
 	if pl.r.API != nil && !pl.r.API.Namespaced {

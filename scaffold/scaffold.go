@@ -12,7 +12,7 @@
 // until it is done, so that the next command restores the files of one that was killed.
 // Existing files are overwritten only with Force. Go files that the author edits are
 // changed in place: a scheme, a setup, an import; where a file has not the form that is
-// looked for, [Report.Notes] says what to add by hand.
+// looked for, the notes of the report say what to add by hand.
 package scaffold
 
 import (
@@ -27,19 +27,8 @@ import (
 
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold/internal/transaction"
+	"github.com/steer-dev/steer/scaffold/project"
 )
-
-// Report is what a command has done.
-type Report struct {
-	// Created, Changed and Removed are paths relative to the project, sorted. Files
-	// that were generated count.
-	Created, Changed, Removed []string
-	// Notes are what is left to do by hand, a sentence each.
-	Notes []string
-	// Restored is how many files were first restored to what they were before an
-	// earlier command that was interrupted.
-	Restored int
-}
 
 // command is one run on a project.
 type command struct {
@@ -49,11 +38,11 @@ type command struct {
 	// pending are the contents that files get; nil removes one.
 	pending map[string][]byte
 	made    map[string]bool // of pending: must not overwrite an existing file
-	report  Report
+	report  project.Report
 }
 
 // run runs a command on a folder and completes or undoes it.
-func run(dir string, force bool, step func(), act func(c *command) error) (_ *Report, err error) {
+func run(dir string, force bool, step func(), act func(c *command) error) (_ *project.Report, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -165,7 +154,7 @@ func (c *command) flush() error {
 
 // apply writes changes and reports them.
 func (c *command) apply(changes []generate.Change) error {
-	project := c.path(ProjectFile) // last, since it says what there is
+	project := c.path(project.File) // last, since it says what there is
 	slices.SortFunc(changes, func(a, b generate.Change) int {
 		switch project {
 		case a.Path:

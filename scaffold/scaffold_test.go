@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/scaffold/internal/transaction"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // tree is the content of the files below a folder, without .git and the state of an
@@ -71,8 +72,8 @@ func checkout(t *testing.T) string {
 	return dir
 }
 
-// project makes a project without a kind.
-func project(t *testing.T) string {
+// newProject makes a project without a kind.
+func newProject(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "guestbook")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -85,9 +86,15 @@ func project(t *testing.T) string {
 	return dir
 }
 
-func guestbook(version string) GVK { return GVK{Group: "webapp", Version: version, Kind: "Guestbook"} }
+func guestbook(version string) project.GVK {
+	return kindOf("webapp", version, "Guestbook")
+}
 
-func create(t *testing.T, o APIOptions) *Report {
+func kindOf(group, version, kind string) project.GVK {
+	return project.GVK{Group: group, Version: version, Kind: kind}
+}
+
+func create(t *testing.T, o APIOptions) *project.Report {
 	t.Helper()
 	report, err := CreateAPI(t.Context(), o)
 	if err != nil {
@@ -96,7 +103,7 @@ func create(t *testing.T, o APIOptions) *Report {
 	return report
 }
 
-func createWebhook(t *testing.T, o WebhookOptions) *Report {
+func createWebhook(t *testing.T, o WebhookOptions) *project.Report {
 	t.Helper()
 	report, err := CreateWebhook(t.Context(), o)
 	if err != nil {
@@ -143,9 +150,9 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	}
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v2")})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v2"), Conversion: true})
-	create(t, APIOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Policy"}, ClusterScoped: true, Plural: "rulebooks"})
-	create(t, APIOptions{Dir: dir, GVK: GVK{"apps", "v1", "Deployment"}, NoResource: true})
-	createWebhook(t, WebhookOptions{Dir: dir, GVK: GVK{"core", "v1", "Pod"}, Defaulting: true, Validation: true})
+	create(t, APIOptions{Dir: dir, GVK: kindOf("webapp", "v1", "Policy"), ClusterScoped: true, Plural: "rulebooks"})
+	create(t, APIOptions{Dir: dir, GVK: kindOf("apps", "v1", "Deployment"), NoResource: true})
+	createWebhook(t, WebhookOptions{Dir: dir, GVK: kindOf("core", "v1", "Pod"), Defaulting: true, Validation: true})
 	program(t, dir, "go", "vet", "./...")
 	program(t, dir, "go", "test", "./...")
 	// The test of the controller calls the webhooks.
@@ -176,18 +183,18 @@ func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 			if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), MultiGroup: multi, License: "apache2"}); err != nil {
 				t.Fatal(err)
 			}
-			remove := func(gvk GVK) {
+			remove := func(gvk project.GVK) {
 				t.Helper()
 				if report, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil || len(report.Notes) > 0 {
 					t.Fatal(err, report)
 				}
 			}
 			kinds := []APIOptions{
-				{GVK: guestbook("v1alpha1")}, {GVK: guestbook("v1")}, {GVK: GVK{"webapp", "v1", "Policy"}},
-				{GVK: GVK{"core", "v1", "Namespace"}, NoResource: true},
+				{GVK: guestbook("v1alpha1")}, {GVK: guestbook("v1")}, {GVK: kindOf("webapp", "v1", "Policy")},
+				{GVK: kindOf("core", "v1", "Namespace"), NoResource: true},
 			}
 			if multi {
-				kinds = append(kinds, APIOptions{GVK: GVK{"ship-yard", "v1", "Frigate"}}, APIOptions{GVK: GVK{"", "v1", "Bare"}})
+				kinds = append(kinds, APIOptions{GVK: kindOf("ship-yard", "v1", "Frigate")}, APIOptions{GVK: kindOf("", "v1", "Bare")})
 			}
 			before := []map[string]string{}
 			for _, o := range kinds {
@@ -200,9 +207,9 @@ func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 			hook := WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true, Conversion: true}
 			last := tree(t, dir)
 			createWebhook(t, hook)
-			pod := GVK{"core", "v1", "Pod"}
+			pod := kindOf("core", "v1", "Pod")
 			createWebhook(t, WebhookOptions{Dir: dir, GVK: pod, Validation: true})
-			for _, gvk := range []GVK{pod, hook.GVK} {
+			for _, gvk := range []project.GVK{pod, hook.GVK} {
 				report, err := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: gvk, Force: true})
 				if err != nil || len(report.Notes) > 0 {
 					t.Fatal(err, report)
@@ -286,7 +293,7 @@ func TestCommandsThatAreKilledLeaveTheTreeAsItWas(t *testing.T) {
 	empty := func(t *testing.T) string { return t.TempDir() }
 	with := func(o ...APIOptions) func(t *testing.T) string {
 		return func(t *testing.T) string {
-			dir := project(t)
+			dir := newProject(t)
 			for _, o := range o {
 				o.Dir = dir
 				create(t, o)
@@ -365,7 +372,7 @@ func TestCommandsThatAreKilledLeaveTheTreeAsItWas(t *testing.T) {
 // TestRestoringIsRepeatedAfterAKill kills the command that restores, too.
 func TestRestoringIsRepeatedAfterAKill(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	before := tree(t, dir)
 	for n := 0; ; n++ { // into the middle of the replacements
@@ -398,7 +405,7 @@ func TestRestoringIsRepeatedAfterAKill(t *testing.T) {
 // again when that one has ended.
 func TestCommandsAtOnceAreRefused(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	before := tree(t, dir)
 	second := APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true}
 	_, err := transaction.Run(dir, nil, func(*transaction.Transaction) error {
@@ -418,7 +425,7 @@ func TestCommandsAtOnceAreRefused(t *testing.T) {
 // work, too.
 func TestEditsAfterAKillAreNotUndone(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	var edited string
 	for n := 20; edited == ""; n++ {
 		killed, err := killedAt(n, func(step func()) error {
@@ -456,7 +463,7 @@ func TestEditsAfterAKillAreNotUndone(t *testing.T) {
 // TestCommandsThatFailLeaveTheTreeAsItWas fails where files are half-written already.
 func TestCommandsThatFailLeaveTheTreeAsItWas(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	write(t, dir, "api/v1/broken.go", "package v1\n\n// +kubebuilder:object:rot=true\ntype Broken struct{}\n")
 	before := tree(t, dir)
 	if _, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: guestbook("v1")}); err == nil {
@@ -502,11 +509,11 @@ func TestExistingFilesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(report.Changed, []string{makeFile, mainFile, modFile}) || !slices.Equal(report.Created, []string{ProjectFile, settingsFile}) {
+	if !slices.Equal(report.Changed, []string{makeFile, mainFile, modFile}) || !slices.Equal(report.Created, []string{project.File, settingsFile}) {
 		t.Errorf("got %+v", report)
 	}
 	now := tree(t, dir)
-	if now[gitIgnore] != "mine\n" || !strings.Contains(now[modFile], "example.org/other") || !strings.Contains(now[ProjectFile], "repo: example.org/mine") {
+	if now[gitIgnore] != "mine\n" || !strings.Contains(now[modFile], "example.org/other") || !strings.Contains(now[project.File], "repo: example.org/mine") {
 		t.Errorf("go.mod and .gitignore are not kept: %v", now)
 	}
 }
@@ -515,7 +522,7 @@ func TestExistingFilesAreKept(t *testing.T) {
 func TestASecondWebhookKeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	const file, edit = "internal/webhook/v1/guestbook_webhook.go", "obj.Spec.Foo = \"edited\" // mine\n"
-	dir := project(t)
+	dir := newProject(t)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	o := WebhookOptions{Dir: dir, GVK: guestbook("v1"), Defaulting: true, NoGenerate: true}
 	createWebhook(t, o)
@@ -554,7 +561,7 @@ func TestASecondWebhookKeepsTheFirst(t *testing.T) {
 // TestDeletionNeedsACopyInGit keeps work that is nowhere else.
 func TestDeletionNeedsACopyInGit(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	del := DeleteOptions{Dir: dir, GVK: guestbook("v1")}
 	refused := func(want ...string) {
@@ -593,7 +600,7 @@ func TestDeletionNeedsACopyInGit(t *testing.T) {
 // TestConversionTakesFurtherVersionsOver adds a version to a conversion that was edited.
 func TestConversionTakesFurtherVersionsOver(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true})
 	o := WebhookOptions{Dir: dir, GVK: guestbook("v2"), Conversion: true, NoGenerate: true}
@@ -622,11 +629,11 @@ func TestConversionTakesFurtherVersionsOver(t *testing.T) {
 	} {
 		o := o
 		change(&o)
-		if _, err := CreateWebhook(t.Context(), o); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) {
+		if _, err := CreateWebhook(t.Context(), o); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1"), Force: true}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "steer delete webhook") {
+	if _, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1"), Force: true}); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "steer delete webhook") {
 		t.Errorf("a version that is converted is deleted: %v", err)
 	}
 }
@@ -634,7 +641,7 @@ func TestConversionTakesFurtherVersionsOver(t *testing.T) {
 // TestBadInputIsOneLine has every mistake that a command line can hold.
 func TestBadInputIsOneLine(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v1"), Validation: true, NoGenerate: true})
 	before := tree(t, dir)
@@ -656,9 +663,9 @@ func TestBadInputIsOneLine(t *testing.T) {
 		_, err := CreateWebhook(t.Context(), o)
 		return err
 	}
-	_, bare := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Ghost"}})
+	_, bare := DeleteWebhook(t.Context(), DeleteOptions{Dir: dir, GVK: kindOf("webapp", "v1", "Ghost")})
 	_, held := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1")})
-	_, missing := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: GVK{"webapp", "v1", "Ghost"}})
+	_, missing := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: kindOf("webapp", "v1", "Ghost")})
 	for want, err := range map[string]error{
 		"--domain \"Example\"":                initialize(func(o *InitOptions) { o.Domain = "Example" }),
 		"--domain \"\"":                       initialize(func(o *InitOptions) { o.Domain = "" }),
@@ -697,7 +704,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		"has no webhooks of":             bare,
 		"steer delete webhook --group":   held,
 	} {
-		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want a line with %q, got %v", want, err)
 		}
 	}

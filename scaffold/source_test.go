@@ -136,7 +136,7 @@ func TestEditsOfMainAddAndRemoveAndNothingElse(t *testing.T) {
 // TestEditsOfUnknownFormsAreLeftToTheAuthor: what is not found is not guessed.
 func TestEditsOfUnknownFormsAreLeftToTheAuthor(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	write(t, dir, mainFile, "package main\n\nfunc main() {}\n")
 	report := create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
 	notes := strings.Join(report.Notes, "\n")

@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // WebhookOptions are those of [CreateWebhook].
@@ -16,7 +18,7 @@ type WebhookOptions struct {
 	// Dir is the folder of the project. Default: the working directory.
 	Dir string
 	// GVK of the kind: one of the project, or of k8s.io/api. Required.
-	GVK
+	project.GVK
 	// Defaulting adds a webhook.Defaulter, Validation a webhook.Validator, and Conversion
 	// makes the version the hub that other versions convert to and from. One of them is
 	// required.
@@ -33,12 +35,12 @@ type WebhookOptions struct {
 
 // CreateWebhook adds webhooks of a kind, also to the operator of its controller's test.
 // What the kind has of them stays as it is.
-func CreateWebhook(ctx context.Context, o WebhookOptions) (*Report, error) {
+func CreateWebhook(ctx context.Context, o WebhookOptions) (*project.Report, error) {
 	return run(o.Dir, o.Force, o.step, func(c *command) error { return o.run(ctx, c) })
 }
 
 func (o *WebhookOptions) run(ctx context.Context, c *command) error {
-	p, err := ReadProject(c.dir)
+	p, err := project.Read(c.dir)
 	if err != nil {
 		return err
 	}
@@ -48,7 +50,7 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 	}
 	r := &p.Resources[i]
 	had := r.Webhooks
-	var spokes []Resource
+	var spokes []project.Resource
 	if o.Conversion {
 		if spokes, err = o.spokes(p, *r); err != nil {
 			return err
@@ -57,7 +59,7 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 	// Begun anew: the first webhooks of the kind, or Force for one that it has.
 	anew := had == nil || o.Defaulting && had.Defaulting || o.Validation && had.Validation
 	if had == nil {
-		r.Webhooks = &Webhooks{WebhookVersion: "v1"}
+		r.Webhooks = &project.Webhooks{WebhookVersion: "v1"}
 		if r.API == nil && !r.Controller {
 			if err := c.useScheme(p, *r); err != nil {
 				return err
@@ -72,7 +74,7 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 	}{
 		{o.Defaulting, &r.Webhooks.Defaulting, "defaulter", "webhook.AddDefaulter(m, &" + r.Kind + "Defaulter{})"},
 		{o.Validation, &r.Webhooks.Validation, "validator", "webhook.AddValidator(m, &" + r.Kind + "Validator{})"},
-		{o.Conversion, &r.Webhooks.Conversion, "", "webhook.AddConversion(m, &" + r.alias() + "." + r.Kind + "{})"},
+		{o.Conversion, &r.Webhooks.Conversion, "", "webhook.AddConversion(m, &" + r.Alias() + "." + r.Kind + "{})"},
 	} {
 		if !part.wanted && (!anew || !*part.has) {
 			continue
@@ -98,19 +100,19 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 
 // resource is the index of the kind among those of the project, to which one of
 // k8s.io/api is added.
-func (o *WebhookOptions) resource(p *Project) (int, error) {
-	if err := o.check(); err != nil {
+func (o *WebhookOptions) resource(p *project.Project) (int, error) {
+	if err := checkGVK(o.GVK); err != nil {
 		return 0, err
 	}
 	if !o.Defaulting && !o.Validation && !o.Conversion {
-		return 0, usagef("no webhook is to be made: give --defaulting, --programmatic-validation, --conversion or several")
+		return 0, project.Usagef("no webhook is to be made: give --defaulting, --programmatic-validation, --conversion or several")
 	}
 	if len(o.Spokes) > 0 && !o.Conversion {
-		return 0, usagef("--spoke %s is a version to convert: give --conversion with it", o.Spokes[0])
+		return 0, project.Usagef("--spoke %s is a version to convert: give --conversion with it", o.Spokes[0])
 	}
-	i := p.find(o.GVK)
+	i := p.Find(o.GVK)
 	if i < 0 && o.Conversion {
-		return 0, usagef("PROJECT does not have %s, whose versions are to be converted: it has %s", o.GVK, p.list())
+		return 0, project.Usagef("PROJECT does not have %s, whose versions are to be converted: it has %s", o.GVK, list(p))
 	}
 	if i < 0 {
 		r, err := builtin(o.GVK)
@@ -126,16 +128,16 @@ func (o *WebhookOptions) resource(p *Project) (int, error) {
 	}
 	switch {
 	case o.Defaulting && has.Defaulting:
-		return i, usagef("%s has a defaulting webhook already: leave --defaulting out, or give --force to write it anew", o.GVK)
+		return i, project.Usagef("%s has a defaulting webhook already: leave --defaulting out, or give --force to write it anew", o.GVK)
 	case o.Validation && has.Validation:
-		return i, usagef("%s has a validating webhook already: leave --programmatic-validation out, or give --force to write it anew", o.GVK)
+		return i, project.Usagef("%s has a validating webhook already: leave --programmatic-validation out, or give --force to write it anew", o.GVK)
 	}
 	return i, nil
 }
 
 // addWebhook adds one webhook to the file of those of its kind, which it makes.
-func (c *command) addWebhook(p *Project, r Resource, anew bool, template, call string) error {
-	at := p.places(r)
+func (c *command) addWebhook(p *project.Project, r project.Resource, anew bool, template, call string) error {
+	at := placesOf(p, r)
 	if err := c.extend(at.webhook(), anew, "webhook.go", template, at.values()); err != nil {
 		return err
 	}
@@ -194,8 +196,8 @@ const installed = `Webhooks: []string{"config/webhook"}`
 
 // setUpWebhooks makes the operator add the webhooks of a kind, that of the controller's
 // test as well.
-func (c *command) setUpWebhooks(p *Project, r Resource) error {
-	at := p.places(r)
+func (c *command) setUpWebhooks(p *project.Project, r project.Resource) error {
+	at := placesOf(p, r)
 	imported := at.webhookImport()
 	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
 	add := func(file string) func(s *source) error {
@@ -235,21 +237,21 @@ func (c *command) setUpWebhooks(p *Project, r Resource) error {
 }
 
 // DeleteWebhook removes the webhooks of a kind from a project.
-func DeleteWebhook(ctx context.Context, o DeleteOptions) (*Report, error) {
+func DeleteWebhook(ctx context.Context, o DeleteOptions) (*project.Report, error) {
 	return o.run(func(c *command) error { return o.deleteWebhook(ctx, c) })
 }
 
 func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
-	p, err := ReadProject(c.dir)
+	p, err := project.Read(c.dir)
 	if err != nil {
 		return err
 	}
-	i := p.find(o.GVK)
+	i := p.Find(o.GVK)
 	if i < 0 || p.Resources[i].Webhooks == nil {
-		return usagef("PROJECT has no webhooks of %s", o.GVK)
+		return project.Usagef("PROJECT has no webhooks of %s", o.GVK)
 	}
 	r := p.Resources[i]
-	at := p.places(r)
+	at := placesOf(p, r)
 	if r.Webhooks.Conversion {
 		if err := c.removeConversion(p, r, r.Webhooks.Spoke); err != nil {
 			return err
@@ -320,10 +322,10 @@ func (pl places) webhook() string {
 // webhookImport is the name under which cmd/main.go imports the webhooks.
 func (pl places) webhookImport() string {
 	if pl.p.MultiGroup && pl.r.Group != "" {
-		return "webhook" + goName(pl.r.Group) + pl.r.Version
+		return "webhook" + project.GoName(pl.r.Group) + pl.r.Version
 	}
 	return "webhook" + pl.r.Version
 }
 
 // dashGroup is the API group as the paths of webhooks have it.
-func (pl places) dashGroup() string { return strings.ReplaceAll(pl.r.apiGroup(), ".", "-") }
+func (pl places) dashGroup() string { return strings.ReplaceAll(pl.r.APIGroup(), ".", "-") }

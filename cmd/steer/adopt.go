@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/adopt"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 func newAdoptCommand() *cobra.Command {
@@ -63,7 +63,7 @@ then, and with --measure how long make test takes in a copy before and after.`,
 
 // adoptionError gives errors about the project the status of wrong usage.
 func adoptionError(err error) error {
-	if errors.Is(err, scaffold.ErrUsage) {
+	if errors.Is(err, project.ErrUsage) {
 		return &exitError{usageStatus, err.Error()}
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 func newDevCommand() *cobra.Command {
@@ -100,7 +100,7 @@ The first line on standard error is what kubectl needs in another terminal.`,
 				Dir: dir, Out: cmd.OutOrStdout(), Errs: cmd.ErrOrStderr(), Cache: cacheDir(), Version: moduleVersion(),
 				Debug: debug, Terminal: terminal(), In: input(), Remote: remote,
 			})
-			if errors.Is(err, scaffold.ErrUsage) {
+			if errors.Is(err, project.ErrUsage) {
 				return &exitError{usageStatus, fmt.Sprintf("dev: %v; or write a command after --, as in: steer dev -- go run ./cmd", err)}
 			}
 			return err

@@ -24,6 +24,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // minimalGo is the oldest Go that builds Steer.
@@ -113,7 +114,7 @@ func examine(ctx context.Context, dir, kubeconfig string) []finding {
 	found = append(found, checkDisk(dir))
 	config, server := checkServer(ctx, kubeconfig)
 	found = append(found, server)
-	if _, err := os.Stat(filepath.Join(dir, scaffold.ProjectFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, project.File)); err == nil {
 		found = append(found, checkProject(dir), checkModule(dir), checkGenerated(ctx, dir))
 		if config != nil {
 			found = append(found, checkDefinitions(ctx, dir, config))
@@ -179,14 +180,14 @@ func checkServer(ctx context.Context, kubeconfig string) (*rest.Config, finding)
 }
 
 func checkProject(dir string) finding {
-	project, err := scaffold.ReadProject(dir)
+	p, err := project.Read(dir)
 	if err != nil {
 		return finding{"project", failure, err.Error(), ""}
 	}
 	if scaffold.Interrupted(dir) {
 		return finding{"project", warning, "an earlier steer create or delete was interrupted: the next one restores the files that it had changed", ""}
 	}
-	return finding{"project", fine, fmt.Sprintf("%s with %s", project.Name, count(len(project.Resources), "kind")), ""}
+	return finding{"project", fine, fmt.Sprintf("%s with %s", p.Name, count(len(p.Resources), "kind")), ""}
 }
 
 // checkModule looks at what go.mod says of Steer.

@@ -19,6 +19,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // healthy makes a project without faults, and without its modules.
@@ -28,7 +29,7 @@ func healthy(t *testing.T) string {
 	_, checkout := origin()
 	_, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout})
 	if err == nil {
-		_, err = scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}})
+		_, err = scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}})
 	}
 	if err != nil {
 		t.Fatal(err)

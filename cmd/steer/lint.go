@@ -21,7 +21,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/breaking"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/generate"
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // linter looks at one project.
@@ -72,8 +72,8 @@ steer test of the whole project saw used, are warnings; with --strict they are p
 }
 
 func (l *linter) run(ctx context.Context) error {
-	project, err := scaffold.ReadProject(l.dir)
-	if errors.Is(err, scaffold.ErrUsage) {
+	p, err := project.Read(l.dir)
+	if errors.Is(err, project.ErrUsage) {
 		return &exitError{usageStatus, err.Error()}
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *linter) run(ctx context.Context) error {
 	}
 	crds, err := l.generated(ctx)
 	if err == nil {
-		err = l.rights(ctx, project)
+		err = l.rights(ctx, p)
 	}
 	if err == nil && l.against != "" {
 		err = l.breaking(ctx, crds)
@@ -137,8 +137,8 @@ func (l *linter) generated(ctx context.Context) ([]generate.File, error) {
 }
 
 // rights compares the markers of roles with the code, and with the tests if they ran.
-func (l *linter) rights(ctx context.Context, project *scaffold.Project) error {
-	sources, err := rights.Read(ctx, l.dir, project)
+func (l *linter) rights(ctx context.Context, p *project.Project) error {
+	sources, err := rights.Read(ctx, l.dir, p)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // guestbook makes a project with one kind, in a repository of git.
@@ -25,7 +26,7 @@ func guestbook(t *testing.T) (dir string) {
 	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}}); err != nil {
+	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "first"}} {

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/steer-dev/steer/generate"
-	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/bundle"
 	"github.com/steer-dev/steer/scaffold/chart"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 func newPackageCommand() *cobra.Command {
@@ -47,7 +47,7 @@ steer.yaml. What the types and markers say is generated for it: nothing else is 
 			case errors.As(err, &wrong):
 				printProblems(cmd.ErrOrStderr(), wrong)
 				return err
-			case errors.Is(err, scaffold.ErrUsage):
+			case errors.Is(err, project.ErrUsage):
 				return &exitError{usageStatus, err.Error()}
 			case err != nil:
 				return err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 func newInitCommand() *cobra.Command {
@@ -144,7 +145,7 @@ contents that git does not have are removed with --force only.`)
 }
 
 // newDeletion is a command that removes a part of a kind.
-func newDeletion(remove func(context.Context, scaffold.DeleteOptions) (*scaffold.Report, error), what, short, long string) *cobra.Command {
+func newDeletion(remove func(context.Context, scaffold.DeleteOptions) (*project.Report, error), what, short, long string) *cobra.Command {
 	var o scaffold.DeleteOptions
 	command := "  steer delete " + what + " --group webapp --version v1 --kind Guestbook"
 	cmd := &cobra.Command{
@@ -162,7 +163,7 @@ func newDeletion(remove func(context.Context, scaffold.DeleteOptions) (*scaffold
 	return cmd
 }
 
-func gvkFlags(cmd *cobra.Command, gvk *scaffold.GVK) {
+func gvkFlags(cmd *cobra.Command, gvk *project.GVK) {
 	f := cmd.Flags()
 	f.StringVar(&gvk.Group, "group", "", "API group, without the domain")
 	f.StringVar(&gvk.Version, "version", "", "version of the API, such as v1 or v1alpha1")
@@ -170,14 +171,14 @@ func gvkFlags(cmd *cobra.Command, gvk *scaffold.GVK) {
 }
 
 // conclude prints what a command has done, and next, what to do now.
-func conclude(cmd *cobra.Command, report *scaffold.Report, err error, next string) error {
+func conclude(cmd *cobra.Command, report *project.Report, err error, next string) error {
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	var wrong *generate.SourceError
 	switch {
 	case errors.As(err, &wrong):
 		printProblems(errs, wrong)
 		return &exitError{status: 1, message: err.Error() + "; all files are as they were"}
-	case errors.Is(err, scaffold.ErrUsage):
+	case errors.Is(err, project.ErrUsage):
 		return &exitError{status: usageStatus, message: err.Error()}
 	case err != nil:
 		return err

@@ -18,7 +18,7 @@ import (
 
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // rightsFolder has the rights that the tests used, below the folder of the project.
@@ -51,14 +51,14 @@ and which no test used. steer lint compares what they used with the markers.`,
 }
 
 func runTests(ctx context.Context, dir string, args []string, out, errs io.Writer) error {
-	project, err := scaffold.ReadProject(dir)
-	if errors.Is(err, scaffold.ErrUsage) {
+	p, err := project.Read(dir)
+	if errors.Is(err, project.ErrUsage) {
 		return &exitError{usageStatus, err.Error()}
 	}
 	if err != nil {
 		return err
 	}
-	args, whole := testArguments(args, project.Repo)
+	args, whole := testArguments(args, p.Repo)
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test"}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Stdin = dir, out, errs, os.Stdin
 	folder := filepath.Join(dir, rightsFolder)
@@ -82,7 +82,7 @@ func runTests(ctx context.Context, dir string, args []string, out, errs io.Write
 	if err != nil || !whole {
 		return err
 	}
-	return coverage(ctx, dir, project, folder, errs)
+	return coverage(ctx, dir, p, folder, errs)
 }
 
 // testArguments completes the arguments of go test, and reports whether all tests of the
@@ -108,12 +108,12 @@ func testArguments(args []string, module string) (_ []string, whole bool) {
 }
 
 // coverage says what the tests used of the rights of the markers.
-func coverage(ctx context.Context, dir string, project *scaffold.Project, folder string, errs io.Writer) error {
+func coverage(ctx context.Context, dir string, p *project.Project, folder string, errs io.Writer) error {
 	used, err := rights.ReadUsed(folder)
 	if err != nil || len(used) == 0 {
 		return errors.Join(err, os.RemoveAll(folder)) // no operator ran
 	}
-	sources, err := rights.Read(ctx, dir, project)
+	sources, err := rights.Read(ctx, dir, p)
 	if err != nil {
 		return err
 	}

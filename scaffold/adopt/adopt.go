@@ -22,8 +22,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/steer-dev/steer/generate"
-	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/internal/transaction"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 const makefileName = "Makefile"
@@ -53,16 +53,6 @@ type Result struct {
 	Restored int
 }
 
-// UsageError is about a project that cannot be adopted. Nothing was changed.
-type UsageError struct{ text string }
-
-func (e *UsageError) Error() string { return e.text }
-
-// Is makes it a [scaffold.ErrUsage].
-func (e *UsageError) Is(target error) bool { return target == scaffold.ErrUsage }
-
-func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
-
 // Adopt points the Makefile of a project at Steer. Again, with another version of
 // Steer, it replaces that.
 func Adopt(o Options) (*Result, error) {
@@ -86,14 +76,14 @@ func (o *Options) makefile(dir, text string) (*makefile, error) {
 		// Remove bin/steer-checkout after a change there.
 		version, install = "checkout", `GOFLAGS=-buildvcs=false go build -C "`+filepath.ToSlash(o.Checkout)+`" -o "$(abspath $(dir $(1)))/steer" ./cmd/steer`
 	case version == "":
-		return nil, usagef("this steer has no version that could be installed: name a checkout of Steer with --replace")
+		return nil, project.Usagef("this steer has no version that could be installed: name a checkout of Steer with --replace")
 	}
 	m, err := adoptMakefile(text, version, install)
 	if err != nil {
 		return nil, err
 	}
 	if len(m.replaced) == 0 {
-		return nil, usagef("%s has no recipe of a known form that installs %s or %s: nothing to replace%s",
+		return nil, project.Usagef("%s has no recipe of a known form that installs %s or %s: nothing to replace%s",
 			filepath.Join(dir, makefileName), filepath.Base(controllerGen), filepath.Base(setupEnvtest), strings.Join(append([]string{""}, places(m.left)...), "; left: "))
 	}
 	return m, nil
@@ -118,7 +108,7 @@ func undo(dir string, step func()) (*Result, error) {
 	var files []string
 	result, err := change(dir, step, func(dir, text string) (string, *Result, error) {
 		if !adopted(text) {
-			return "", nil, usagef("%s has no changes of steer adopt", filepath.Join(dir, makefileName))
+			return "", nil, project.Usagef("%s has no changes of steer adopt", filepath.Join(dir, makefileName))
 		}
 		before, err := restoreMakefile(text)
 		if err != nil {
@@ -172,18 +162,18 @@ func change(dir string, step func(), by func(dir, text string) (string, *Result,
 func readMakefile(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", usagef("there is no %s: run this in the folder of a project of kubebuilder or operator-sdk", file)
+		return "", project.Usagef("there is no %s: run this in the folder of a project of kubebuilder or operator-sdk", file)
 	}
 	return string(text), err
 }
 
-// project is what PROJECT says of a project of kubebuilder or operator-sdk.
-type project struct {
-	Version   string              `yaml:"version"`
-	Name      string              `yaml:"projectName"`
-	Layout    layout              `yaml:"layout"`
-	Domain    string              `yaml:"domain"`
-	Resources []scaffold.Resource `yaml:"resources"`
+// projectFile is what PROJECT says of a project of kubebuilder or operator-sdk.
+type projectFile struct {
+	Version   string             `yaml:"version"`
+	Name      string             `yaml:"projectName"`
+	Layout    layout             `yaml:"layout"`
+	Domain    string             `yaml:"domain"`
+	Resources []project.Resource `yaml:"resources"`
 }
 
 // layout is a list of plugins; old projects have one that is no list.
@@ -199,26 +189,26 @@ func (l *layout) UnmarshalYAML(node *yaml.Node) error {
 }
 
 // readProject reads PROJECT, and refuses layouts that are not known.
-func readProject(dir string) (*project, error) {
-	file := filepath.Join(dir, scaffold.ProjectFile)
+func readProject(dir string) (*projectFile, error) {
+	file := filepath.Join(dir, project.File)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("there is no %s: run this in the folder of a project of kubebuilder or operator-sdk", file)
+		return nil, project.Usagef("there is no %s: run this in the folder of a project of kubebuilder or operator-sdk", file)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &project{}
+	p := &projectFile{}
 	if err := yaml.Unmarshal(text, p); err != nil {
-		return nil, usagef("%s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+		return nil, project.Usagef("%s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
 	}
 	if p.Version != "3" {
-		return nil, usagef("%s has version %q, and this steer knows version \"3\": migrate it with kubebuilder first, or use a newer steer", file, p.Version)
+		return nil, project.Usagef("%s has version %q, and this steer knows version \"3\": migrate it with kubebuilder first, or use a newer steer", file, p.Version)
 	}
 	if !slices.ContainsFunc(p.Layout, func(plugin string) bool {
 		return strings.HasPrefix(plugin, "go.kubebuilder.io/v3") || strings.HasPrefix(plugin, "go.kubebuilder.io/v4")
 	}) {
-		return nil, usagef("%s has the layout %s, and steer adopt knows go.kubebuilder.io/v3 and v4", file, cmp.Or(strings.Join(p.Layout, ","), `""`))
+		return nil, project.Usagef("%s has the layout %s, and steer adopt knows go.kubebuilder.io/v3 and v4", file, cmp.Or(strings.Join(p.Layout, ","), `""`))
 	}
 	return p, nil
 }

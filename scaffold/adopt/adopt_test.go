@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 var update = flag.Bool("update", false, "rewrite the reports in testdata")
@@ -110,7 +110,7 @@ func TestAdoptIsUndone(t *testing.T) {
 			if now := tree(t, dir); !maps.Equal(now, before) {
 				t.Errorf("not as it was:\n%s", now[file])
 			}
-			if _, err := Undo(dir); !errors.Is(err, scaffold.ErrUsage) {
+			if _, err := Undo(dir); !errors.Is(err, project.ErrUsage) {
 				t.Errorf("undone twice: %v", err)
 			}
 		})
@@ -173,7 +173,7 @@ func TestRecipesOfOtherFormsAreLeft(t *testing.T) {
 	}
 	dir := sample(t, "v4")
 	write(t, filepath.Join(dir, makefileName), "all:\n\tgo build ./...\n")
-	if _, err := Adopt(Options{Dir: dir, Steer: version}); !errors.Is(err, scaffold.ErrUsage) || !strings.Contains(err.Error(), "nothing to replace") {
+	if _, err := Adopt(Options{Dir: dir, Steer: version}); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "nothing to replace") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -261,7 +261,7 @@ func TestCommandsThatAreKilledLeaveTheMakefileWhole(t *testing.T) {
 			if now := read(t, file); now != test.start && now != test.end {
 				t.Fatalf("%s, killed at %d: half a file", name, n)
 			}
-			if err := test.run(nil); err != nil && !(errors.Is(err, scaffold.ErrUsage) && name == "undo") {
+			if err := test.run(nil); err != nil && !(errors.Is(err, project.ErrUsage) && name == "undo") {
 				t.Fatalf("%s after a kill at %d: %v", name, n, err)
 			}
 			if now := read(t, file); now != test.end {
@@ -345,7 +345,7 @@ func TestAssetsReplaceProgramsOfKubernetes(t *testing.T) {
 		t.Errorf("after undo: %v", now)
 	}
 	for _, version := range []string{"", "new", "1.x.x", "../1.2.3"} {
-		if _, err := Assets(bin, version, program); !errors.Is(err, scaffold.ErrUsage) {
+		if _, err := Assets(bin, version, program); !errors.Is(err, project.ErrUsage) {
 			t.Errorf("%q: %v", version, err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 // Report is what a move of a project to Steer means.
 type Report struct {
-	project  *project
+	project  *projectFile
 	makefile *makefile
 	sources  *sources
 	// generated says how the generated files would change.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // use is a name that the Go files of a project give to something, and where.
@@ -64,7 +66,7 @@ func readSources(dir string) (*sources, error) {
 		}
 		syntax, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return usagef("%s", strings.SplitN(err.Error(), "\n", 2)[0])
+			return project.Usagef("%s", strings.SplitN(err.Error(), "\n", 2)[0])
 		}
 		name, err := filepath.Rel(dir, path)
 		if err != nil {

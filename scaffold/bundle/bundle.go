@@ -26,8 +26,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // Options of [Write].
@@ -53,18 +53,10 @@ type object = map[string]any
 
 var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
-// UsageError is about options that cannot be. Nothing was changed.
-type UsageError struct{ text string }
-
-func (e *UsageError) Error() string { return e.text }
-
-// Is makes it a [scaffold.ErrUsage].
-func (e *UsageError) Is(target error) bool { return target == scaffold.ErrUsage }
-
 // Write writes the bundle of a project. Files that its owner has edited are left.
-func Write(ctx context.Context, o Options) (*scaffold.Report, error) {
+func Write(ctx context.Context, o Options) (*project.Report, error) {
 	if !semver.MatchString(o.Version) {
-		return nil, &UsageError{fmt.Sprintf("--version %q is no version of a bundle: give one such as 0.1.0", o.Version)}
+		return nil, project.Usagef("--version %q is no version of a bundle: give one such as 0.1.0", o.Version)
 	}
 	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
 	if err != nil {
@@ -79,7 +71,7 @@ func Write(ctx context.Context, o Options) (*scaffold.Report, error) {
 }
 
 // Files are those of the bundle of a project.
-func Files(ctx context.Context, o Options, p *scaffold.Project, s deploy.Settings) (map[string][]byte, error) {
+func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings) (map[string][]byte, error) {
 	objects, err := deploy.Objects(ctx, o.Dir, p, s)
 	if err != nil {
 		return nil, err
@@ -153,7 +145,7 @@ func fileName(o deploy.Object) string {
 }
 
 // base is the version that the project describes, or one that is made of its name.
-func base(dir string, p *scaffold.Project) (*version, error) {
+func base(dir string, p *project.Project) (*version, error) {
 	file := filepath.Join(dir, "config", "manifests", "bases", p.Name+".clusterserviceversion.yaml")
 	v := &version{project: p}
 	text, err := os.ReadFile(file)

@@ -15,17 +15,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
-// project makes a project with a kind and webhooks.
-func project(t *testing.T) string {
+// newProject makes a project with a kind and webhooks.
+func newProject(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
 	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +71,9 @@ func at(t *testing.T, value any, path ...any) any {
 // a base.
 func TestBundleIsThatOfTheBaseAndTheDeployment(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	file := filepath.Join(dir, "bundle", "manifests", "guestbook.clusterserviceversion.yaml")
-	packaged := func(o Options) (*scaffold.Report, map[string]any) {
+	packaged := func(o Options) (*project.Report, map[string]any) {
 		t.Helper()
 		o.Dir = dir
 		report, err := Write(t.Context(), o)
@@ -135,7 +136,7 @@ func TestBundleIsThatOfTheBaseAndTheDeployment(t *testing.T) {
 		t.Errorf("%v\n%s", err, annotations)
 	}
 	for _, version := range []string{"", "v1.0.0", "1.0", "1.0.0 "} {
-		if _, err := Write(t.Context(), Options{Dir: dir, Version: version}); !errors.Is(err, scaffold.ErrUsage) {
+		if _, err := Write(t.Context(), Options{Dir: dir, Version: version}); !errors.Is(err, project.ErrUsage) {
 			t.Errorf("%q: %v", version, err)
 		}
 	}

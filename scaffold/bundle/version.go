@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // version is a ClusterServiceVersion that is being made.
 type version struct {
-	project     *scaffold.Project
+	project     *project.Project
 	options     Options
 	image       string
 	content     object

@@ -21,8 +21,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // Options of [Write].
@@ -47,7 +47,7 @@ const (
 
 // Write writes the chart of a project. Files that its owner has edited are left, and
 // values.yaml gets the values that it does not have.
-func Write(ctx context.Context, o Options) (*scaffold.Report, error) {
+func Write(ctx context.Context, o Options) (*project.Report, error) {
 	p, settings, err := deploy.ReadProject(o.Dir, o.Image)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Write(ctx context.Context, o Options) (*scaffold.Report, error) {
 }
 
 // Files are those of the chart of a project.
-func Files(ctx context.Context, dir string, p *scaffold.Project, s deploy.Settings) (map[string][]byte, error) {
+func Files(ctx context.Context, dir string, p *project.Project, s deploy.Settings) (map[string][]byte, error) {
 	marked := s
 	marked.Image, marked.Namespace, marked.Replicas, marked.ServiceMonitor = imageMark, namespaceMark, replicasMark, true
 	marked.Resources = deploy.Resources{Limits: map[string]string{resourceMark: "1"}}

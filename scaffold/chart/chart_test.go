@@ -18,17 +18,18 @@ import (
 
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
-// project makes a project with a kind and webhooks.
-func project(t *testing.T) string {
+// newProject makes a project with a kind and webhooks.
+func newProject(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
 	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func documents(t *testing.T, text []byte, to map[string]any) {
 // chart makes the chart and, as objects by kind and name, what steer package yaml writes.
 func chart(t *testing.T, dir string, change func(*deploy.Settings)) (files map[string][]byte, objects map[string]any) {
 	t.Helper()
-	p, err := scaffold.ReadProject(dir)
+	p, err := project.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func chart(t *testing.T, dir string, change func(*deploy.Settings)) (files map[s
 // TestChartRendersToWhatPackageYAMLWrites compares the objects, for several settings.
 func TestChartRendersToWhatPackageYAMLWrites(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	for name, change := range map[string]func(*deploy.Settings){
 		"defaults": func(*deploy.Settings) {},
 		"all": func(s *deploy.Settings) {
@@ -182,7 +183,7 @@ func equal(t *testing.T, what string, got, want map[string]any) {
 // TestValuesLeavePartsOut turns everything off that can be.
 func TestValuesLeavePartsOut(t *testing.T) {
 	t.Parallel()
-	files, _ := chart(t, project(t), func(*deploy.Settings) {})
+	files, _ := chart(t, newProject(t), func(*deploy.Settings) {})
 	got := render(t, files, "shop", func(values map[string]any) {
 		for _, name := range []string{"crd", "metrics", "networkPolicy", "webhook"} {
 			values[name].(map[string]any)["enable"] = false
@@ -215,8 +216,8 @@ func TestValuesLeavePartsOut(t *testing.T) {
 // TestEditsOfAChartAreKept edits, adds and removes files, and generates again.
 func TestEditsOfAChartAreKept(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
-	again := func(o Options) *scaffold.Report {
+	dir := newProject(t)
+	again := func(o Options) *project.Report {
 		t.Helper()
 		o.Dir = dir
 		report, err := Write(t.Context(), o)
@@ -258,7 +259,7 @@ func TestEditsOfAChartAreKept(t *testing.T) {
 		t.Error("edits are lost")
 	}
 	// The webhook goes: what was generated for it goes, and the edited Deployment is named.
-	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
 	if _, err := scaffold.DeleteWebhook(t.Context(), scaffold.DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/project"
 	"github.com/steer-dev/steer/steertest"
 )
 
@@ -30,15 +31,15 @@ const (
 	account   = "system:serviceaccount:" + namespace + ":guestbook-controller-manager"
 )
 
-// project makes a project with a kind and webhooks.
-func project(t *testing.T) string {
+// newProject makes a project with a kind and webhooks.
+func newProject(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
 	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func project(t *testing.T) string {
 // manifest is what the project deploys, as a file.
 func manifest(t *testing.T, dir string) string {
 	t.Helper()
-	p, err := scaffold.ReadProject(dir)
+	p, err := project.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func manifest(t *testing.T, dir string) string {
 // it has to, and no more.
 func TestDeploymentRunsUnderItsRoles(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	if err := os.WriteFile(filepath.Join(dir, deploy.SettingsFile), []byte("image: registry.example.com/guestbook:v1\nreplicas: 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +149,10 @@ func TestDeploymentRunsUnderItsRoles(t *testing.T) {
 // TestObjectsOfADeploymentAreWhole lists them, with and without webhooks.
 func TestObjectsOfADeploymentAreWhole(t *testing.T) {
 	t.Parallel()
-	dir := project(t)
+	dir := newProject(t)
 	names := func(s deploy.Settings) (out []string) {
 		t.Helper()
-		p, err := scaffold.ReadProject(dir)
+		p, err := project.Read(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func TestObjectsOfADeploymentAreWhole(t *testing.T) {
 	}
 	s := deploy.Settings{Image: "guestbook:v1", Namespace: "shop", Replicas: 1}
 	equal(names(s), slices.Concat(common, hooks))
-	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
 	convertsInTheCluster(t, dir, s, gvk)
 	if _, err := scaffold.DeleteWebhook(t.Context(), scaffold.DeleteOptions{Dir: dir, GVK: gvk, Force: true}); err != nil {
 		t.Fatal(err)
@@ -197,7 +198,7 @@ func TestObjectsOfADeploymentAreWhole(t *testing.T) {
 
 // convertsInTheCluster has the versions of the kind converted, and reads what the
 // definition and the role say then.
-func convertsInTheCluster(t *testing.T, dir string, s deploy.Settings, gvk scaffold.GVK) {
+func convertsInTheCluster(t *testing.T, dir string, s deploy.Settings, gvk project.GVK) {
 	t.Helper()
 	second := gvk
 	second.Version = "v2"
@@ -207,7 +208,7 @@ func convertsInTheCluster(t *testing.T, dir string, s deploy.Settings, gvk scaff
 	if _, err := scaffold.CreateWebhook(t.Context(), scaffold.WebhookOptions{Dir: dir, GVK: gvk, Conversion: true}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := scaffold.ReadProject(dir)
+	p, err := project.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func convertsInTheCluster(t *testing.T, dir string, s deploy.Settings, gvk scaff
 
 func TestSettingsThatCannotBeAreNamed(t *testing.T) {
 	t.Parallel()
-	p := &scaffold.Project{Name: "guestbook"}
+	p := &project.Project{Name: "guestbook"}
 	dir := t.TempDir()
 	if s, err := deploy.ReadSettings(dir, p); err != nil || s.Image != "guestbook:latest" || s.Namespace != "guestbook-system" || s.Replicas != 1 || s.Resources.Limits["memory"] != "128Mi" {
 		t.Errorf("without a file: %+v, %v", s, err)

@@ -17,8 +17,8 @@ import (
 	"slices"
 
 	"github.com/steer-dev/steer/generate"
-	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/internal/transaction"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // RecordFile is the name of the file in a [Folder] with the hashes of the files that
@@ -49,7 +49,7 @@ type record struct {
 
 // Write writes the files, all or none. The notes of the report name the files that were
 // left although what is generated has changed.
-func (f *Folder) Write() (*scaffold.Report, error) {
+func (f *Folder) Write() (*project.Report, error) {
 	dir, err := filepath.Abs(f.Project)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (f *Folder) Write() (*scaffold.Report, error) {
 	if !filepath.IsAbs(output) {
 		output = filepath.Join(dir, output)
 	}
-	report := &scaffold.Report{}
+	report := &project.Report{}
 	report.Restored, err = transaction.Run(dir, f.step, func(tx *transaction.Transaction) error {
 		changes, err := f.changes(output, report)
 		if err != nil || len(changes) == 0 {
@@ -73,7 +73,7 @@ func (f *Folder) Write() (*scaffold.Report, error) {
 }
 
 // changes are those of the files, with the record last.
-func (f *Folder) changes(output string, report *scaffold.Report) ([]generate.Change, error) {
+func (f *Folder) changes(output string, report *project.Report) ([]generate.Change, error) {
 	recordPath := filepath.Join(output, RecordFile)
 	recorded, err := readIfThere(recordPath)
 	if err != nil {
@@ -126,7 +126,7 @@ func (f *Folder) changes(output string, report *scaffold.Report) ([]generate.Cha
 }
 
 // decide is what a file becomes, given what it is and the hash of what was written last.
-func (f *Folder) decide(name string, now []byte, last string, next *record, report *scaffold.Report) ([]byte, error) {
+func (f *Folder) decide(name string, now []byte, last string, next *record, report *project.Report) ([]byte, error) {
 	generated := f.Files[name]
 	fresh := generated != nil && hash(generated) != last
 	untouched := now == nil && last == "" || now != nil && hash(now) == last || same(now, generated)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/generate"
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // Ports of the operator's container.
@@ -51,7 +51,7 @@ const (
 
 // builder makes the objects of one project.
 type builder struct {
-	project  *scaffold.Project
+	project  *project.Project
 	settings Settings
 	part     Part // of the objects that are added
 	objects  []Object
@@ -60,7 +60,7 @@ type builder struct {
 
 // Objects are all objects that the operator of a project needs, in the order in which
 // they can be applied: namespace, CRDs, accounts and roles, the operator, webhooks.
-func Objects(ctx context.Context, dir string, p *scaffold.Project, s Settings) ([]Object, error) {
+func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([]Object, error) {
 	generated, err := generated(ctx, dir, p)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func Objects(ctx context.Context, dir string, p *scaffold.Project, s Settings) (
 }
 
 // generated are the manifests that are made of the types and markers, by generator.
-func generated(ctx context.Context, dir string, p *scaffold.Project) (map[string][]object, error) {
+func generated(ctx context.Context, dir string, p *project.Project) (map[string][]object, error) {
 	request, err := generate.Parse([]string{"crd", "rbac:roleName=manager-role,leaderElection=true", "webhook", "paths=./..."}, generate.Steer)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // SettingsFile is the name of the file of a project with the [Settings].
@@ -47,7 +47,7 @@ type Resources struct {
 }
 
 // ReadSettings reads steer.yaml of a project, which does not need to have it.
-func ReadSettings(dir string, p *scaffold.Project) (Settings, error) {
+func ReadSettings(dir string, p *project.Project) (Settings, error) {
 	var s Settings
 	file := filepath.Join(dir, SettingsFile)
 	text, err := os.ReadFile(file)
@@ -73,8 +73,8 @@ func ReadSettings(dir string, p *scaffold.Project) (Settings, error) {
 }
 
 // ReadProject reads a project and its settings, with another image unless it is empty.
-func ReadProject(dir, image string) (*scaffold.Project, Settings, error) {
-	p, err := scaffold.ReadProject(dir)
+func ReadProject(dir, image string) (*project.Project, Settings, error) {
+	p, err := project.Read(dir)
 	if err != nil {
 		return nil, Settings{}, err
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // kustomized is what a project of kubebuilder installs: generated manifests, and the
@@ -32,7 +32,7 @@ type kustomized struct {
 // PROJECT is not one.
 func readKustomized(dir string) (kustomized, error) {
 	var k kustomized
-	if !exists(filepath.Join(dir, scaffold.ProjectFile)) {
+	if !exists(filepath.Join(dir, project.File)) {
 		return k, nil
 	}
 	for _, name := range []string{"config/crd/bases", "config/webhook/manifests.yaml"} {

@@ -19,7 +19,7 @@ import (
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/generate"
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -50,7 +50,7 @@ type Options struct {
 // loop runs the operator of a project, again and again.
 type loop struct {
 	Options
-	project  *scaffold.Project
+	project  *project.Project
 	target   target
 	client   client.Client     // of an administrator
 	applied  map[string]string // by folder, the manifests as they were applied last
@@ -76,9 +76,9 @@ type target interface {
 }
 
 // Project runs the operator of a project until ctx ends. An error that wraps
-// [scaffold.ErrUsage] says that the folder has no project.
+// [project.ErrUsage] says that the folder has no project.
 func Project(ctx context.Context, o Options) error {
-	project, err := scaffold.ReadProject(o.Dir)
+	p, err := project.Read(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func Project(ctx context.Context, o Options) error {
 	if err := MakeState(o.Dir); err != nil {
 		return err
 	}
-	l := &loop{Options: o, project: project, applied: map[string]string{}}
+	l := &loop{Options: o, project: p, applied: map[string]string{}}
 	l.advice = &advice{place: func(kind string) string { return l.place(ctx, kind) }, say: l.lacks}
 	if o.Remote != nil {
 		return l.onRemote(ctx)

@@ -24,6 +24,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/await"
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 func options(t *testing.T, dir string, errs io.Writer) Options {
@@ -154,7 +155,7 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
 		t.Fatal(err)
 	}
-	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
 	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: gvk}); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 
 func TestDevWithoutAProjectIsAWrongUsage(t *testing.T) {
 	t.Parallel()
-	if err := Project(t.Context(), options(t, t.TempDir(), io.Discard)); !errors.Is(err, scaffold.ErrUsage) {
+	if err := Project(t.Context(), options(t, t.TempDir(), io.Discard)); !errors.Is(err, project.ErrUsage) {
 		t.Errorf("got %v", err)
 	}
 }

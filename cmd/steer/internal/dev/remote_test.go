@@ -23,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 // foreign is a control plane that is not the project's, in a kubeconfig.
@@ -69,7 +70,7 @@ func TestDevInAClusterInstallsAfterConfirmationAndHoldsTheLease(t *testing.T) {
 	if _, err := scaffold.Init(t.Context(), scaffold.InitOptions{Dir: dir, Domain: "example.com", Name: "guestbook", Checkout: checkout}); err != nil {
 		t.Fatal(err)
 	}
-	gvk := scaffold.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
+	gvk := project.GVK{Group: "webapp", Version: "v1", Kind: "Guestbook"}
 	if _, err := scaffold.CreateAPI(t.Context(), scaffold.APIOptions{Dir: dir, GVK: gvk}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 const code = `package controller
@@ -53,7 +53,7 @@ func read(t *testing.T, marker string) *Sources {
 			t.Fatal(err)
 		}
 	}
-	s, err := Read(t.Context(), dir, &scaffold.Project{Repo: "example.com/guestbook", Resources: []scaffold.Resource{
+	s, err := Read(t.Context(), dir, &project.Project{Repo: "example.com/guestbook", Resources: []project.Resource{
 		{Domain: "example.com", Group: "webapp", Kind: "Guestbook", Version: "v1", Path: "example.com/guestbook/api/v1"},
 	}})
 	if err != nil {

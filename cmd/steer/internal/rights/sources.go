@@ -19,7 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/generate/rbac"
-	"github.com/steer-dev/steer/scaffold"
+	"github.com/steer-dev/steer/scaffold/project"
 )
 
 const controllerPackage = "github.com/steer-dev/steer/controller"
@@ -27,7 +27,7 @@ const controllerPackage = "github.com/steer-dev/steer/controller"
 // Sources are the Go files of a project, as far as they are about rights.
 type Sources struct {
 	dir      string
-	project  *scaffold.Project
+	project  *project.Project
 	markers  []rbac.Located
 	declared map[Right]declaration
 	// reconcilers are where a marker of the reconciler of a kind belongs; "" is the first
@@ -43,7 +43,7 @@ type declaration struct {
 }
 
 // Read reads the sources of a project.
-func Read(ctx context.Context, dir string, project *scaffold.Project) (*Sources, error) {
+func Read(ctx context.Context, dir string, p *project.Project) (*Sources, error) {
 	request, err := generate.Parse(nil, generate.Steer)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Read(ctx context.Context, dir string, project *scaffold.Project) (*Sources,
 	if err != nil {
 		return nil, err
 	}
-	s := &Sources{dir: dir, project: project, markers: markers, declared: map[Right]declaration{}, reconcilers: map[string]token.Position{}}
+	s := &Sources{dir: dir, project: p, markers: markers, declared: map[Right]declaration{}, reconcilers: map[string]token.Position{}}
 	return s, filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+// Package project is what steer init, create and delete know of a project: the file PROJECT,
+// the names of its kinds, and what a command has done.
+package project
 
 import (
 	"bytes"
@@ -16,14 +18,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ProjectFile is the name of the file that says what a project is made of.
-const ProjectFile = "PROJECT"
+// File is the name of the file that says what a project is made of.
+const File = "PROJECT"
 
 const (
-	// projectVersion is the version of the file: kubebuilder's current one.
-	projectVersion = "3"
-	// leanLayout is the layout of the trees that [Init] writes.
-	leanLayout = "lean.steer.dev/v1"
+	// Version is the version of the file: kubebuilder's current one.
+	Version = "3"
+	// LeanLayout is the layout of the trees that steer init writes.
+	LeanLayout = "lean.steer.dev/v1"
+	// KubebuilderLayout is the layout with kustomizations in the folder config.
+	KubebuilderLayout = "kubebuilder.steer.dev/v1"
 )
 
 // Project is what PROJECT says. Fields that are not here, and comments, are kept when
@@ -72,40 +76,44 @@ type Webhooks struct {
 // GVK names the resource.
 func (r Resource) GVK() GVK { return GVK{Group: r.Group, Version: r.Version, Kind: r.Kind} }
 
-// apiGroup is the group of the resource in requests.
-func (r Resource) apiGroup() string {
+// APIGroup is the group of the resource in requests.
+func (r Resource) APIGroup() string {
 	if r.Core && r.Group == "core" {
 		return ""
 	}
-	return qualified(r.Group, r.Domain)
+	return Qualified(r.Group, r.Domain)
 }
 
-func (r Resource) plural() string {
+// PluralName is the name of the resource in requests.
+func (r Resource) PluralName() string {
 	if r.Plural != "" {
 		return r.Plural
 	}
-	return pluralOf(r.Kind)
+	return PluralOf(r.Kind)
 }
 
-// alias is the name under which Go files import the types.
-func (r Resource) alias() string {
+// Alias is the name under which Go files import the types.
+func (r Resource) Alias() string {
 	if r.Group == "" {
-		return goName(r.Domain) + r.Version
+		return GoName(r.Domain) + r.Version
 	}
-	return goName(r.Group) + r.Version
+	return GoName(r.Group) + r.Version
 }
 
-// find is the index of a resource, -1 if the project does not have it.
-func (p *Project) find(gvk GVK) int {
+// Kustomized reports whether the project has the [KubebuilderLayout].
+func (p *Project) Kustomized() bool { return slices.Contains(p.Layout, KubebuilderLayout) }
+
+// Find returns the index of a resource, -1 if the project does not have it.
+func (p *Project) Find(gvk GVK) int {
 	return slices.IndexFunc(p.Resources, func(r Resource) bool { return r.GVK() == gvk })
 }
 
-// ReadProject reads the PROJECT file of a folder.
-func ReadProject(dir string) (*Project, error) {
-	file := filepath.Join(dir, ProjectFile)
+// Read reads the PROJECT file of a folder.
+func Read(dir string) (*Project, error) {
+	file := filepath.Join(dir, File)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("there is no file PROJECT in %s: run this in the folder of a project, or make one with steer init", dir)
+		return nil, Usagef("there is no file PROJECT in %s: run this in the folder of a project, or make one with steer init", dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read PROJECT: %w", err)
@@ -116,31 +124,31 @@ func ReadProject(dir string) (*Project, error) {
 func parseProject(file string, text []byte) (*Project, error) {
 	p := &Project{}
 	if err := yaml.Unmarshal(text, &p.document); err != nil {
-		return nil, usagef("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, Usagef("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var about struct {
 		Version string `yaml:"version"`
 	}
 	if err := p.document.Decode(&about); err != nil || len(p.document.Content) == 0 {
-		return nil, usagef("%s is no project file: it has to be a mapping with the key version", file)
+		return nil, Usagef("%s is no project file: it has to be a mapping with the key version", file)
 	}
-	if about.Version != projectVersion {
-		return nil, usagef("%s has version %q, and this steer reads version %q: use a steer that knows it, or kubebuilder to migrate it", file, about.Version, projectVersion)
+	if about.Version != Version {
+		return nil, Usagef("%s has version %q, and this steer reads version %q: use a steer that knows it, or kubebuilder to migrate it", file, about.Version, Version)
 	}
 	if err := p.document.Decode(p); err != nil {
-		return nil, usagef("%s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+		return nil, Usagef("%s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
 	}
 	switch {
 	case p.Repo == "":
-		return nil, usagef("%s has no repo: add the path of the module, as in go.mod", file)
-	case !slices.Contains(p.Layout, leanLayout):
-		return nil, usagef("%s has the layout %s: steer create and delete change projects of steer init, which have %s", file, strings.Join(p.Layout, ","), leanLayout)
+		return nil, Usagef("%s has no repo: add the path of the module, as in go.mod", file)
+	case !slices.Contains(p.Layout, LeanLayout) && !p.Kustomized():
+		return nil, Usagef("%s has the layout %s: steer create and delete change projects of steer init, which have %s or %s", file, strings.Join(p.Layout, ","), LeanLayout, KubebuilderLayout)
 	}
 	return p, nil
 }
 
-// text is the content of the file. What the project did not change is as it was read.
-func (p *Project) text() ([]byte, error) {
+// Text is the content of the file. What the project did not change is as it was read.
+func (p *Project) Text() ([]byte, error) {
 	var now yaml.Node
 	if err := now.Encode(p); err != nil {
 		return nil, fmt.Errorf("write PROJECT: %w", err)

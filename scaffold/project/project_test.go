@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+package project
 
 import (
 	"errors"
@@ -40,15 +40,15 @@ version: "3"
 
 func TestProjectKeepsWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	p, err := parseProject(ProjectFile, []byte(others))
+	p, err := parseProject(File, []byte(others))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := p.text()
+	same, err := p.Text()
 	if err != nil || string(same) != others {
 		t.Errorf("unchanged, it is written as (%v):\n%s", err, same)
 	}
-	p, err = parseProject(ProjectFile, []byte(others))
+	p, err = parseProject(File, []byte(others))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +64,11 @@ func TestProjectKeepsWhatItDoesNotKnow(t *testing.T) {
   kind: Policy
   version: v1
 `, 1)
-	if got, err := p.text(); err != nil || string(got) != want {
+	if got, err := p.Text(); err != nil || string(got) != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	p.Resources = nil
-	got, err := p.text()
+	got, err := p.Text()
 	if err != nil || strings.Contains(string(got), "resources") || !strings.Contains(string(got), "helm.kubebuilder.io") {
 		t.Errorf("%v, got\n%s", err, got)
 	}
@@ -86,7 +86,7 @@ func TestProjectsThatCannotBeChangedAreRefused(t *testing.T) {
 		"cannot unmarshal":           strings.Replace(others, "controller: true", "controller: [1]", 1),
 		"is no project file: it has": "[1]",
 	} {
-		_, err := parseProject(ProjectFile, []byte(text))
+		_, err := parseProject(File, []byte(text))
 		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want a line with %q, got %v", want, err)
 		}
