@@ -124,13 +124,13 @@ func (c *controller[K]) Idle(ctx context.Context) error {
 	}
 	for {
 		if err := c.queue.Idle(ctx); err != nil {
-			return fmt.Errorf("controller %s: %w", c.shared.name, err)
+			return fmt.Errorf("controller %s: %w", c.shared.name, c.soon.explain(err))
 		}
 		// A request that comes back is in here until its attempt begins, and the queue
 		// is not idle from then on: between the two checks no request is missed.
 		idle, err := c.soon.idle(ctx)
 		if err != nil {
-			return fmt.Errorf("controller %s: %w", c.shared.name, err)
+			return fmt.Errorf("controller %s: %w", c.shared.name, c.soon.explain(err))
 		}
 		if idle {
 			return nil
@@ -239,7 +239,7 @@ func (c *controller[K]) work(ctx context.Context) {
 // run makes one attempt and settles what comes of it.
 func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	object, request := c.describe(item.Key)
-	times := c.soon.begin(item.Key)
+	c.soon.begin(item.Key)
 	began := time.Now()
 	a := newAttempt(ctx, c.shared, object, request)
 	c.shared.deps.Trace.Begin(&a.record, trace.Start{
@@ -249,9 +249,7 @@ func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	var timedOut bool
 	result, err := c.attempt(a, item.Key, &timedOut)
 	took := time.Since(began)
-	if err == nil {
-		c.soon.end(item.Key, result, times)
-	}
+	c.soon.end(item.Key, result, err)
 	outcome, after := c.settle(ctx, a, item, result, err, timedOut)
 	a.record.End(trace.End{Outcome: outcome, Took: took, After: after, Err: err})
 	if c.instruments != nil {

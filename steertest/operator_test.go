@@ -101,6 +101,7 @@ func TestAnOperatorThatNeverSettlesIsToldOf(t *testing.T) {
 type looper struct {
 	client.Client
 	after  time.Duration // comes back after it
+	takes  time.Duration // for each reconcile
 	rounds int           // as often; 0 always
 	writes bool          // changes the object each time
 	seen   atomic.Int32
@@ -111,6 +112,9 @@ func (l *looper) Reconcile(ctx context.Context, cm *corev1.ConfigMap) (controlle
 		return controller.Done(), nil
 	}
 	n := int(l.seen.Add(1))
+	if l.takes > 0 {
+		time.Sleep(l.takes) // virtual
+	}
 	if l.writes {
 		time.Sleep(time.Millisecond) // virtual: without it no time would go by
 		patch := fmt.Sprintf(`{"data":{"round":"%d"}}`, n)
@@ -134,14 +138,18 @@ func TestAHotLoopNeverSettlesAndIsNamed(t *testing.T) {
 		loop *looper
 		want []string
 	}{
-		"it comes back":   {&looper{after: 10 * time.Millisecond}, []string{"default/a has asked", "at last after 10ms", "return Wait", "reconciles of one object"}},
+		"it comes back": {&looper{after: 10 * time.Millisecond}, []string{"default/a has asked", "at last after 10ms", "return Wait", "reconciles of one object"}},
+		"it runs in the end": {
+			&looper{after: 10 * time.Millisecond, takes: 20 * time.Millisecond},
+			[]string{"1 run", "default/a has asked", "at last after 10ms", "return Wait", "reconciles of one object"},
+		},
 		"it wakes itself": {&looper{writes: true}, []string{"reconciles of one object meanwhile", "default/a", "patch ConfigMap", "updated ConfigMap"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				got := fails(t, func(tb testing.TB) {
-					// The timeout ends between two reconciles, not at the moment of one.
+					// The timeout ends between two reconciles, or within one that takes 20 ms.
 					env := steertest.New(tb, steertest.Options{Scheme: scheme(t), Timeout: 305 * time.Millisecond, Setup: test.loop.setup})
 					env.Create(configMap("a"))
 					env.Settled()
