@@ -152,6 +152,25 @@ func TestWebhookConfigurationsAreInForceWithTheAnswer(t *testing.T) {
 
 // TestWebhookThatHangsStallsOnlyTheWritesItGuards has a write wait for a webhook while
 // others go on: of users, of controllers, and of the configuration itself.
+// Nothing is sent: the address is refused before the connection.
+func TestListenBeyondLoopbackKeepsWebhooksFromMetadataAddresses(t *testing.T) {
+	t.Parallel()
+	plane, api := planeOf(t, controlplane.Options{Listen: "0.0.0.0:0", ManualControllers: true})
+	if err := plane.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, address := range map[string]string{"ipv4": "169.254.169.254", "mapped": "[::ffff:169.254.169.254]"} {
+		byURL := strings.Replace(configuration(validatedKind, name, onConfigMaps),
+			"service: {namespace: default, name: hooks, path: /"+name+"}", `url: "https://`+address+`/latest/meta-data"`, 1)
+		api.must("POST", validatePath, byURL)
+		answer := api.refused("POST", configMaps, labelled("x"))
+		if want := "this server may not connect to 169.254.169.254:443"; !strings.Contains(answer, want) {
+			t.Errorf("%s: the write is answered with %q, want %q in it", name, answer, want)
+		}
+		api.must("DELETE", validatePath+"/"+name, "")
+	}
+}
+
 func TestWebhookThatHangsStallsOnlyTheWritesItGuards(t *testing.T) {
 	t.Parallel()
 	plane, api, h := hookedPlane(t)
