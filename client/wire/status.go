@@ -46,7 +46,8 @@ func DecodeStatus(body []byte) (status *metav1.Status, ok bool) {
 		}
 		return status, true
 	}
-	if json.Unmarshal(body, status) != nil || status.Kind != "Status" {
+	// Few other answers have the kind as a value somewhere: most are not decoded twice.
+	if !bytes.Contains(body, []byte(`"Status"`)) || json.Unmarshal(body, status) != nil || status.Kind != "Status" {
 		return nil, false
 	}
 	return status, true
