@@ -107,11 +107,28 @@ type Form struct {
 // [Invocation]. A failed conversion is a 500. The result must not be changed; an object
 // that takes the place of the current one is set with [Request.Replace].
 func (q *Request) As(ctx context.Context, kind schema.GroupVersionKind) (*Form, error) {
+	form, err := q.RawAs(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	decode(form.Object)
+	decode(form.OldObject)
+	return form, nil
+}
+
+// decode decodes the raw members of an object, in place.
+func decode(obj runtime.Object) {
+	if o, ok := obj.(resource.Object); ok {
+		resource.DecodeObject(o)
+	}
+}
+
+// RawAs is [Request.As] for a caller that only encodes the objects: their members may be
+// raw.
+func (q *Request) RawAs(ctx context.Context, kind schema.GroupVersionKind) (*Form, error) {
 	if form := q.forms[kind]; form != nil {
 		return form, nil
 	}
-	resource.DecodeObject(q.Object)
-	resource.DecodeObject(q.Old)
 	form := &Form{Attributes: q.Attributes(), Kind: kind}
 	if obj := q.Attributes().GetObject(); obj != nil && q.Operation == resource.Connect {
 		form.Object = obj
@@ -139,11 +156,13 @@ func (q *Request) As(ctx context.Context, kind schema.GroupVersionKind) (*Form, 
 
 // convert returns an object of the request in another kind that serves the same objects.
 func (q *Request) convert(ctx context.Context, obj resource.Object, kind schema.GroupVersionKind) (resource.Object, error) {
+	if kind == q.Kind && obj.GetObjectKind().GroupVersionKind() == kind {
+		return obj, nil
+	}
+	resource.DecodeObject(obj)
 	if kind == q.Kind {
-		if obj.GetObjectKind().GroupVersionKind() != kind {
-			obj = obj.DeepCopyObject().(resource.Object)
-			obj.GetObjectKind().SetGroupVersionKind(kind)
-		}
+		obj = obj.DeepCopyObject().(resource.Object)
+		obj.GetObjectKind().SetGroupVersionKind(kind)
 		return obj, nil
 	}
 	to, err := q.equivalentOf(kind)

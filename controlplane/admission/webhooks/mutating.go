@@ -135,12 +135,17 @@ func (s *rounds) require() {
 
 // changedSince reports whether the object has changed since the first round.
 func (s *rounds) changedSince(obj resource.Object) bool {
-	return len(s.before) > 0 && !equality.Semantic.DeepEqual(s.last, obj)
+	if len(s.before) == 0 {
+		return false
+	}
+	resource.DecodeObject(obj)
+	return !equality.Semantic.DeepEqual(s.last, obj)
 }
 
 // keep remembers the object after the first round if a change would matter.
 func (s *rounds) keep(r *resource.AdmissionRequest) {
 	if len(s.before) > 0 && !r.Round.Second() && r.Object != nil {
+		resource.DecodeObject(r.Object)
 		s.last = r.Object.DeepCopyObject().(resource.Object)
 	}
 }
