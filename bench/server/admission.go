@@ -4,6 +4,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,11 @@ type admission struct {
 	latency bool
 	// objects are created for it, by collection.
 	objects func(h *hook) map[string][][]byte
+	// share of the writes of the scale is enough, because kube-apiserver needs tens of
+	// milliseconds for each. 0: all.
+	share int
+	// inForce waits until the objects are in force; nil: a while passes.
+	inForce func(ctx context.Context, c *Client) error
 	goal    report.Goal
 }
 
@@ -116,22 +122,27 @@ func admissions() []admission {
 				return out
 			},
 		},
-		{name: "50 policies that match", latency: true, goal: report.Goal{Times: 3}, objects: matchingPolicies},
+		{name: "50 policies that match", latency: true, share: 4, goal: report.Goal{Times: 3}, objects: matchingPolicies, inForce: allWarn},
 	}
 }
 
-// matchingPolicies are 50 policies about Pods, each with a variable, two validations and a
-// message expression, and their bindings.
+// policyCount is how many policies match.
+const policyCount = 50
+
+// matchingPolicies are policies about Pods, each with a variable, two validations and a
+// message expression, and their bindings. They warn: the warnings of a Pod that violates
+// them say how many are in force. kube-apiserver sends at most 4 KB of warnings.
 func matchingPolicies(*hook) map[string][][]byte {
 	out := map[string][][]byte{}
-	for i := range 50 {
+	for i := range policyCount {
+		short := fmt.Sprintf("p%d", i)
 		out[policies] = append(out[policies], fmt.Appendf(nil, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":%[1]q},"spec":{`+
 			`"matchConstraints":{"resourceRules":[{"operations":["CREATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"]}]},`+
 			`"variables":[{"name":"containers","expression":"object.spec.containers"}],"validations":[`+
 			`{"expression":"variables.containers.all(c, has(c.resources) && has(c.resources.limits) && 'memory' in c.resources.limits)","message":"no limit"},`+
-			`{"expression":"object.metadata.labels.exists(l, l == 'app.kubernetes.io/name')","messageExpression":"'no name: ' + object.metadata.name"}]}}`, name("policy", i)))
+			`{"expression":"object.metadata.labels.exists(l, l == 'app.kubernetes.io/name')","messageExpression":"'no ' + object.metadata.name"}]}}`, short))
 		out[policyBindings] = append(out[policyBindings], fmt.Appendf(nil, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":%[1]q},`+
-			`"spec":{"policyName":%[1]q,"validationActions":["Deny"]}}`, name("policy", i)))
+			`"spec":{"policyName":%[1]q,"validationActions":["Warn"]}}`, short))
 	}
 	return out
 }
@@ -145,7 +156,7 @@ func RunWebhooks(ctx context.Context, out *report.Report, log io.Writer, steer, 
 			add := func(name, unit string, better report.Direction, value float64) {
 				out.Add(webhookGroup, name, unit, better, side.name, value)
 			}
-			if err := measureWebhooks(ctx, add, side.subject, scale); err != nil {
+			if err := measureWebhooks(ctx, add, log, side.subject, scale); err != nil {
 				return fmt.Errorf("%s: %w", side.name, err)
 			}
 		}
@@ -162,7 +173,12 @@ func RunWebhooks(ctx context.Context, out *report.Report, log io.Writer, steer, 
 	return nil
 }
 
-func measureWebhooks(ctx context.Context, add adder, subject Subject, scale WebhookScale) (err error) {
+func measureWebhooks(ctx context.Context, add adder, log io.Writer, subject Subject, scale WebhookScale) (err error) {
+	begun := time.Now()
+	took := func(name string) {
+		fmt.Fprintf(log, "webhooks: %s: %s\n", name, time.Since(begun).Round(time.Second))
+		begun = time.Now()
+	}
 	instance, err := subject.Start(ctx)
 	if err != nil {
 		return err
@@ -184,20 +200,47 @@ func measureWebhooks(ctx context.Context, add adder, subject Subject, scale Webh
 	if err := measureConversion(ctx, add, instance, clients, hook, scale.Objects); err != nil {
 		return err
 	}
+	took("conversion")
 	var before *taken // of the object of the next way
 	item := false
 	for _, a := range admissions() {
+		writes := scale.Writes / max(a.share, 1)
 		if before == nil || item != a.item {
 			before, item = new(taken), a.item
-			if *before, err = dryRuns(ctx, instance, clients, scale.Writes, a.item); err != nil {
+			if *before, err = dryRuns(ctx, instance, clients, writes, a.item); err != nil {
 				return err
 			}
 		}
-		if err := a.measure(ctx, add, instance, clients, hook, scale.Writes, before); err != nil {
+		if err := a.measure(ctx, add, instance, clients, hook, writes, before); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
+		took(a.name)
 	}
 	return nil
+}
+
+// wait waits until what was configured is in force.
+func (a admission) wait(ctx context.Context, c *Client) error {
+	if a.inForce == nil {
+		return leave(ctx, settle)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, exchangeTimeout, errors.New("it is not in force after "+exchangeTimeout.String()))
+	defer cancel()
+	return a.inForce(ctx, c)
+}
+
+// allWarn waits until all policies warn of a Pod that violates them.
+func allWarn(ctx context.Context, c *Client) error {
+	violating := bytes.Replace(pod("x", 1, ""), []byte(`"app.kubernetes.io/name"`), []byte(`"app"`), 1)
+	for {
+		warnings, err := c.Warnings(ctx, http.MethodPost, podsOfDefault+"?dryRun=All", jsonType, violating)
+		if err != nil || warnings >= policyCount {
+			return err
+		}
+		if err := leave(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // taken is what one dry run takes: the median of one client in milliseconds, and server CPU of
@@ -217,7 +260,7 @@ func dryRuns(ctx context.Context, instance *Instance, clients []*Client, writes 
 	if _, err := drive(ctx, clients, 64, work); err != nil { // connections and programs are made
 		return taken{}, err
 	}
-	one, err := drive(ctx, clients[:1], writes/8, work)
+	one, err := drive(ctx, clients[:1], writes/2, work)
 	if err != nil {
 		return taken{}, err
 	}
@@ -240,7 +283,7 @@ func (a admission) measure(ctx context.Context, add adder, instance *Instance, c
 			return err
 		}
 	}
-	if err := leave(ctx, settle); err != nil {
+	if err := a.wait(ctx, clients[0]); err != nil {
 		return err
 	}
 	with, err := dryRuns(ctx, instance, clients, writes, a.item)

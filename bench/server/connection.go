@@ -43,6 +43,8 @@ type connection struct {
 	decoder *hpack.Decoder
 	headers writer
 	status  int
+	// warnings of the answer so far.
+	warnings int
 
 	stream uint32
 	// owed is what was received and not yet given back to the windows of the
@@ -77,8 +79,11 @@ func dial(ctx context.Context, base string, secure *tls.Config) (*connection, er
 	c.framer.SetReuseFrames()
 	c.encoder = hpack.NewEncoder(&c.headers)
 	c.decoder = hpack.NewDecoder(4096, func(f hpack.HeaderField) {
-		if f.Name == ":status" {
+		switch f.Name {
+		case ":status":
 			c.status, _ = strconv.Atoi(f.Value) // the caller refuses 0
+		case "warning":
+			c.warnings++
 		}
 	})
 	_, err = c.out.WriteString(http2.ClientPreface)
@@ -102,7 +107,7 @@ func (c *connection) send(method, path, kind, accept, token string, body []byte)
 	} else {
 		c.stream += 2
 	}
-	c.owedStream, c.status = 0, 0
+	c.owedStream, c.status, c.warnings = 0, 0, 0
 	c.headers.bytes = c.headers.bytes[:0]
 	field := func(name, value string) { _ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) } // into memory
 	field(":method", method)

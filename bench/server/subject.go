@@ -100,6 +100,14 @@ func (c *Client) Do(ctx context.Context, method, path, kind string, body []byte)
 	return data, nil
 }
 
+// Warnings is Do, and returns how many warnings the answer has.
+func (c *Client) Warnings(ctx context.Context, method, path, kind string, body []byte) (int, error) {
+	if _, err := c.Do(ctx, method, path, kind, body); err != nil {
+		return 0, err
+	}
+	return c.connection.warnings, nil
+}
+
 // Drain sends a GET and returns how long the body of the answer is. It keeps nothing
 // of it: what a client does with a large list costs more than to serve it.
 func (c *Client) Drain(ctx context.Context, path string) (size int, err error) {
