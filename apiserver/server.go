@@ -100,7 +100,7 @@ func New(options Options) (*Server, error) {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.registry = registry.New(registry.Options{
 		Store: s.store, Identity: s.entropy, Admission: options.Admission, AuthorizeCreate: s.authorizeCreate,
-		CacheBytes: options.CacheBytes, Stopping: s.stopping,
+		CacheBytes: options.CacheBytes,
 	})
 	s.endpoint = endpoint.New(endpoint.Options{
 		Registry: s.registry, Known: s.known, Watched: s.metrics.watch, Jitter: s.entropy.Jitter, Log: options.Log,

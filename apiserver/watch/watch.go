@@ -12,7 +12,8 @@
 // them, and then, if asked, the bookmark that marks their end. Batch turns changes into
 // ADDED, MODIFIED and DELETED as objects enter, stay in and leave the selection, which
 // may differ from what happened to the object. Tick emits bookmarks when they are due.
-// Fail and Finish emit the last frame.
+// Fail and Finish emit the last frame: an error of Start or Batch, or of sending their
+// frames, is passed to Fail, and nothing is sent after it.
 package watch
 
 import (
@@ -60,8 +61,9 @@ const (
 
 // Options of a stream.
 type Options struct {
-	// Matches reports whether a record is selected. nil: all are.
-	Matches func(*storage.Record) bool
+	// Matches reports whether a record is selected; an error ends the watch. nil: all
+	// are.
+	Matches func(*storage.Record) (bool, error)
 	// After is the revision that the client has seen; changes up to it are not
 	// sent. Unused with Initial.
 	After storage.Revision
@@ -101,9 +103,10 @@ func (s *Stream) Due() time.Time { return s.due }
 
 // Start begins the stream and yields its first frames. present are the records at a
 // revision, in the order in which they are sent; it is read with Initial only. The
-// stream is Live when the sequence ends.
-func (s *Stream) Start(now time.Time, at storage.Revision, present iter.Seq[*storage.Record]) iter.Seq[Frame] {
-	return func(yield func(Frame) bool) {
+// sequence ends with the first error, of present or of the selection. The stream is Live
+// when it ends, or when the caller leaves it.
+func (s *Stream) Start(now time.Time, at storage.Revision, present iter.Seq2[*storage.Record, error]) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
 		if s.state != Starting {
 			return
 		}
@@ -114,60 +117,84 @@ func (s *Stream) Start(now time.Time, at storage.Revision, present iter.Seq[*sto
 		if !s.options.Initial {
 			return
 		}
-		for rec := range present {
-			if s.matches(rec) && !yield(Frame{Type: Added, Record: rec}) {
-				s.state = Ended
+		for rec, err := range present {
+			selected := false
+			if err == nil {
+				selected, err = s.matches(rec)
+			}
+			if err != nil {
+				yield(Frame{}, err)
+				return
+			}
+			if selected && !yield(Frame{Type: Added, Record: rec}, nil) {
 				return
 			}
 		}
 		s.reached = at
 		if s.options.InitialEnd {
 			s.sent = at
-			yield(Frame{Type: Bookmark, Revision: at, InitialEnd: true})
+			yield(Frame{Type: Bookmark, Revision: at, InitialEnd: true}, nil)
 		}
 	}
 }
 
-// Batch returns the frames of a batch of changes. They are valid until the next call.
-func (s *Stream) Batch(b storage.Batch) []Frame {
+// Batch returns the frames of a batch of changes. They are valid until the next call. With
+// an error they are those of the changes before the one that failed.
+func (s *Stream) Batch(b storage.Batch) ([]Frame, error) {
 	s.frames = s.frames[:0]
 	if s.state != Live {
-		return nil
+		return nil, nil
 	}
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Record.Modified <= s.reached {
 			continue
 		}
-		if frame, ok := s.frame(e); ok {
+		frame, ok, err := s.frame(e)
+		if err != nil {
+			return s.frames, err
+		}
+		if ok {
 			s.frames = append(s.frames, frame)
 			s.sent = e.Record.Modified
 		}
 	}
 	s.reached = max(s.reached, b.Revision)
-	return s.frames
+	return s.frames, nil
 }
 
 // frame returns the event of a change for the selection; ok is false if there is none.
-func (s *Stream) frame(e *storage.Event) (Frame, bool) {
-	is := !e.Deleted && s.matches(e.Record)
-	was := e.Previous != nil && s.matches(e.Previous)
+func (s *Stream) frame(e *storage.Event) (f Frame, ok bool, err error) {
+	var is, was bool
+	if !e.Deleted {
+		if is, err = s.matches(e.Record); err != nil {
+			return Frame{}, false, err
+		}
+	}
+	if e.Previous != nil {
+		if was, err = s.matches(e.Previous); err != nil {
+			return Frame{}, false, err
+		}
+	}
 	switch {
 	case is && was:
-		return Frame{Type: Modified, Record: e.Record}, true
+		return Frame{Type: Modified, Record: e.Record}, true, nil
 	case is:
-		return Frame{Type: Added, Record: e.Record}, true
+		return Frame{Type: Added, Record: e.Record}, true, nil
 	case was && e.Deleted:
 		// The final record is the last state with the revision of the deletion.
-		return Frame{Type: Deleted, Record: e.Record}, true
+		return Frame{Type: Deleted, Record: e.Record}, true, nil
 	case was:
-		return Frame{Type: Deleted, Record: e.Previous, Revision: e.Record.Modified}, true
+		return Frame{Type: Deleted, Record: e.Previous, Revision: e.Record.Modified}, true, nil
 	}
-	return Frame{}, false
+	return Frame{}, false, nil
 }
 
-func (s *Stream) matches(rec *storage.Record) bool {
-	return s.options.Matches == nil || s.options.Matches(rec)
+func (s *Stream) matches(rec *storage.Record) (bool, error) {
+	if s.options.Matches == nil {
+		return true, nil
+	}
+	return s.options.Matches(rec)
 }
 
 // Tick returns the bookmark that is due, if any. A stream without new events repeats

@@ -4,7 +4,7 @@
 package watch_test
 
 import (
-	"slices"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -39,16 +39,50 @@ func show(frames ...watch.Frame) []string {
 
 var noTime time.Time
 
-func red(rec *storage.Record) bool { return strings.HasPrefix(string(rec.Value), "red") }
+func red(rec *storage.Record) (bool, error) {
+	if string(rec.Value) == "unreadable" {
+		return false, errUnreadable
+	}
+	return strings.HasPrefix(string(rec.Value), "red"), nil
+}
+
+var errUnreadable = errors.New("unreadable")
+
+// batch returns the frames of a batch without an unreadable record.
+func batch(t *testing.T, s *watch.Stream, b storage.Batch) []watch.Frame {
+	t.Helper()
+	frames, err := s.Batch(b)
+	if err != nil {
+		t.Error(err)
+	}
+	return frames
+}
+
+// begin starts a stream, and returns its frames and its error.
+func begin(s *watch.Stream, now time.Time, at storage.Revision, present ...*storage.Record) (frames []watch.Frame, err error) {
+	records := func(yield func(*storage.Record, error) bool) {
+		for _, rec := range present {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+	for frame, failed := range s.Start(now, at, records) {
+		if err = failed; err == nil {
+			frames = append(frames, frame)
+		}
+	}
+	return frames, err
+}
 
 func TestSelectedSetGainsKeepsAndLosesObjects(t *testing.T) {
 	t.Parallel()
 	s := watch.New(watch.Options{Matches: red, After: 1})
-	for range s.Start(noTime, 1, nil) {
-		t.Fatal("a stream from a revision has no initial frames")
+	if frames, err := begin(s, noTime, 1); len(frames) > 0 || err != nil {
+		t.Fatalf("a stream from a revision begins with %v, %v", frames, err)
 	}
 	red1, red2, blue, red3 := record("a", "red1", 2), record("a", "red2", 3), record("a", "blue", 4), record("a", "red3", 5)
-	got := show(s.Batch(storage.Batch{Revision: 7, Events: []storage.Event{
+	got := show(batch(t, s, storage.Batch{Revision: 7, Events: []storage.Event{
 		{Record: record("a", "old", 1)}, // already seen
 		{Record: red1},
 		{Record: red2, Previous: red1},
@@ -69,8 +103,11 @@ func TestSelectedSetGainsKeepsAndLosesObjects(t *testing.T) {
 func TestInitialObjectsEndWithABookmark(t *testing.T) {
 	t.Parallel()
 	s := watch.New(watch.Options{Matches: red, Initial: true, InitialEnd: true, Bookmarks: time.Minute})
-	present := slices.Values([]*storage.Record{record("a", "red", 3), record("b", "blue", 4)})
-	got := show(slices.Collect(s.Start(noTime, 9, present))...)
+	frames, err := begin(s, noTime, 9, record("a", "red", 3), record("b", "blue", 4))
+	if err != nil {
+		t.Error(err)
+	}
+	got := show(frames...)
 	if diff := cmp.Diff([]string{"ADDED a=red", "BOOKMARK @9ns end"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -83,13 +120,13 @@ func TestBookmarksComeWhenDueAndAtTheEnd(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(0, 0)
 	s := watch.New(watch.Options{After: 1, Bookmarks: time.Minute})
-	for range s.Start(start, 1, nil) {
-		t.Fatal("unexpected frame")
+	if frames, err := begin(s, start, 1); len(frames) > 0 || err != nil {
+		t.Fatalf("the stream begins with %v, %v", frames, err)
 	}
 	if _, ok := s.Tick(start.Add(59 * time.Second)); ok {
 		t.Error("a bookmark before it was due")
 	}
-	s.Batch(storage.Batch{Revision: 5})
+	batch(t, s, storage.Batch{Revision: 5})
 	frame, ok := s.Tick(s.Due())
 	if !ok || frame.Revision != 5 {
 		t.Errorf("due bookmark: %+v, %v", frame, ok)
@@ -99,10 +136,10 @@ func TestBookmarksComeWhenDueAndAtTheEnd(t *testing.T) {
 	}
 
 	s = watch.New(watch.Options{After: 1, Bookmarks: time.Minute})
-	for range s.Start(start, 1, nil) {
-		t.Fatal("unexpected frame")
+	if frames, err := begin(s, start, 1); len(frames) > 0 || err != nil {
+		t.Fatalf("the stream begins with %v, %v", frames, err)
 	}
-	s.Batch(storage.Batch{Revision: 5})
+	batch(t, s, storage.Batch{Revision: 5})
 	if frame, ok := s.Finish(); !ok || frame.Revision != 5 || s.State() != watch.Ended {
 		t.Errorf("last bookmark: %+v, %v", frame, ok)
 	}
@@ -111,8 +148,8 @@ func TestBookmarksComeWhenDueAndAtTheEnd(t *testing.T) {
 func TestStreamEmitsNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	s := watch.New(watch.Options{After: 1, Bookmarks: time.Minute})
-	for range s.Start(noTime, 1, nil) {
-		t.Fatal("unexpected frame")
+	if frames, err := begin(s, noTime, 1); len(frames) > 0 || err != nil {
+		t.Fatalf("the stream begins with %v, %v", frames, err)
 	}
 	if frame, ok := s.Fail(storage.ErrCompacted); !ok || frame.Type != watch.Error {
 		t.Errorf("failure: %+v, %v", frame, ok)
@@ -120,7 +157,56 @@ func TestStreamEmitsNothingAfterItsEnd(t *testing.T) {
 	if _, ok := s.Fail(storage.ErrCompacted); ok {
 		t.Error("failed twice")
 	}
-	if frames := s.Batch(storage.Batch{Revision: 9, Events: []storage.Event{{Record: record("a", "x", 9)}}}); len(frames) > 0 {
+	if frames := batch(t, s, storage.Batch{Revision: 9, Events: []storage.Event{{Record: record("a", "x", 9)}}}); len(frames) > 0 {
 		t.Errorf("frames after the end: %v", frames)
+	}
+}
+
+func TestStreamEndsWhereItsSelectionFails(t *testing.T) {
+	t.Parallel()
+	s := watch.New(watch.Options{Matches: red, After: 1})
+	if _, err := begin(s, noTime, 1); err != nil {
+		t.Fatal(err)
+	}
+	unreadable := record("b", "unreadable", 3)
+	frames, err := s.Batch(storage.Batch{Revision: 4, Events: []storage.Event{
+		{Record: record("a", "red", 2)}, {Record: unreadable}, {Record: record("c", "red", 4)},
+	}})
+	if diff := cmp.Diff([]string{"ADDED a=red"}, show(frames...)); diff != "" || !errors.Is(err, errUnreadable) {
+		t.Errorf("changes: %v %s", err, diff)
+	}
+	if frame, ok := s.Fail(err); !ok || !errors.Is(frame.Err, errUnreadable) {
+		t.Errorf("the last frame is %+v, %v", frame, ok)
+	}
+
+	was := watch.New(watch.Options{Matches: red, After: 3})
+	if _, err := begin(was, noTime, 3); err != nil {
+		t.Fatal(err)
+	}
+	if frames, err := was.Batch(storage.Batch{Revision: 4, Events: []storage.Event{{Record: record("b", "red", 4), Previous: unreadable}}}); len(frames) > 0 || !errors.Is(err, errUnreadable) {
+		t.Errorf("a change of an unreadable object: %v, %v", frames, err)
+	}
+
+	initial := watch.New(watch.Options{Matches: red, Initial: true, InitialEnd: true, Bookmarks: time.Minute})
+	frames, err = begin(initial, noTime, 9, record("a", "red", 2), unreadable, record("c", "red", 4))
+	if diff := cmp.Diff([]string{"ADDED a=red"}, show(frames...)); diff != "" || !errors.Is(err, errUnreadable) {
+		t.Errorf("present objects: %v %s", err, diff)
+	}
+	if frame, ok := initial.Fail(err); !ok || frame.Type != watch.Error {
+		t.Errorf("the last frame is %+v, %v", frame, ok)
+	}
+}
+
+func TestStreamThatIsLeftEarlyCanFail(t *testing.T) {
+	t.Parallel()
+	s := watch.New(watch.Options{Initial: true, InitialEnd: true, Bookmarks: time.Minute})
+	present := func(yield func(*storage.Record, error) bool) {
+		_ = yield(record("a", "red", 2), nil) && yield(record("b", "red", 3), nil)
+	}
+	for range s.Start(noTime, 9, present) {
+		break
+	}
+	if frame, ok := s.Fail(errUnreadable); !ok || frame.Type != watch.Error {
+		t.Errorf("the last frame is %+v, %v", frame, ok)
 	}
 }

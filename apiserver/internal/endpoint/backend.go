@@ -157,7 +157,11 @@ func (c *backendHandler) page(ctx context.Context, req *Request, b resource.List
 		if err != nil {
 			return nil, err
 		}
-		if sel.Matches(rec) {
+		selected, err := sel.Matches(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
+		if selected {
 			p.Records = append(p.Records, rec)
 		}
 	}

@@ -103,22 +103,22 @@ func convertedRecord(rec *storage.Record, value []byte) *storage.Record {
 }
 
 // Converted yields records in the version of the selection; see [Registry.ConvertedAll]. It
-// ends with the first failure, which it leaves in failed.
-func (sel *Selection) Converted(ctx context.Context, recs iter.Seq[*storage.Record], failed *error) iter.Seq[*storage.Record] {
+// ends with the first error.
+func (sel *Selection) Converted(ctx context.Context, recs iter.Seq[*storage.Record]) iter.Seq2[*storage.Record, error] {
 	if !sel.in.RemoteConversion {
-		return recs
+		return unconverted(recs)
 	}
-	return func(yield func(*storage.Record) bool) {
+	return func(yield func(*storage.Record, error) bool) {
 		batch := make([]*storage.Record, 0, convertedAtOnce)
 		flush := func() bool {
 			converted, err := sel.g.ConvertedAll(ctx, sel.in, sel.v, batch)
 			if err != nil {
-				*failed = err
+				yield(nil, err)
 				return false
 			}
 			batch = batch[:0]
 			for _, rec := range converted {
-				if !yield(rec) {
+				if !yield(rec, nil) {
 					return false
 				}
 			}
@@ -130,5 +130,16 @@ func (sel *Selection) Converted(ctx context.Context, recs iter.Seq[*storage.Reco
 			}
 		}
 		flush()
+	}
+}
+
+// unconverted yields records as they are stored.
+func unconverted(recs iter.Seq[*storage.Record]) iter.Seq2[*storage.Record, error] {
+	return func(yield func(*storage.Record, error) bool) {
+		for rec := range recs {
+			if !yield(rec, nil) {
+				return
+			}
+		}
 	}
 }

@@ -6,6 +6,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,6 +74,24 @@ func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource
 		return nil, apierrors.NewInternalError(err)
 	}
 	return &storage.Record{Value: value, Modified: encodings.Transient}, nil
+}
+
+// WithRevision returns a record with the object of rec in a version, and with another
+// resourceVersion: a watch sends it for an object that has left its selection. It is not in
+// the store, and nothing is cached for it.
+func (g *Registry) WithRevision(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record, revision storage.Revision) (*storage.Record, error) {
+	out := &storage.Record{Key: rec.Key, Created: rec.Created, Modified: encodings.Transient}
+	if rec.Stamp > 0 && in.AsStored(rec, v) {
+		out.Value, out.Stamp = wire.Restamp(rec.Value, rec.Stamp, int64(revision)), rec.Stamp
+		return out, nil
+	}
+	obj, err := g.Object(ctx, in, v, rec)
+	if err != nil {
+		return nil, err
+	}
+	obj.SetResourceVersion(strconv.FormatInt(int64(revision), 10))
+	out.Value, err = resource.EncodeObject(obj)
+	return out, err
 }
 
 // InForm returns an object of a backend as the strategy of a version expects it: an

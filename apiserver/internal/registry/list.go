@@ -112,8 +112,8 @@ func (g *Registry) List(ctx context.Context, sel *Selection, options *internalve
 			if rec, err = g.Converted(ctx, sel.in, sel.v, rec); err != nil {
 				return nil, err
 			}
-			if sel.Matches(rec) {
-				p.Records = append(p.Records, rec)
+			if err = p.add(ctx, sel, rec); err != nil {
+				return nil, err
 			}
 		}
 		return p, nil
@@ -121,11 +121,15 @@ func (g *Registry) List(ctx context.Context, sel *Selection, options *internalve
 	if sel.Everything() && limit == 0 {
 		p.Records = make([]*storage.Record, 0, view.Count(sel.in.Storage.Bucket, sel.prefix(), start))
 	}
-	candidates := view.Ascend(sel.in.Storage.Bucket, sel.prefix(), sel.prefix()+start)
+	all := view.Ascend(sel.in.Storage.Bucket, sel.prefix(), sel.prefix()+start)
+	candidates := unconverted(all)
 	if !sel.Everything() {
-		candidates = sel.Converted(ctx, candidates, &err)
+		candidates = sel.Converted(ctx, all)
 	}
-	for rec := range candidates {
+	for rec, err := range candidates {
+		if err != nil {
+			return nil, err
+		}
 		if limit > 0 && int64(len(p.Records)) == limit {
 			last := p.Records[len(p.Records)-1].Key.Name
 			next := last[len(sel.prefix()):] + "\x00"
@@ -136,14 +140,21 @@ func (g *Registry) List(ctx context.Context, sel *Selection, options *internalve
 			}
 			break
 		}
-		if sel.Matches(rec) {
-			p.Records = append(p.Records, rec)
+		if err := p.add(ctx, sel, rec); err != nil {
+			return nil, err
 		}
 	}
-	if err == nil {
-		p.Records, err = g.ConvertedAll(ctx, sel.in, sel.v, p.Records)
-	}
+	p.Records, err = g.ConvertedAll(ctx, sel.in, sel.v, p.Records)
 	return p, err
+}
+
+// add adds a record to the page if it is selected.
+func (p *Page) add(ctx context.Context, sel *Selection, rec *storage.Record) error {
+	selected, err := sel.Matches(ctx, rec)
+	if selected {
+		p.Records = append(p.Records, rec)
+	}
+	return err
 }
 
 // viewFor returns the snapshot that a list is read from, the name at which to start,

@@ -24,7 +24,6 @@ type Registry struct {
 	admission resource.Admission
 	authorize func(ctx context.Context, r *resource.Request) error
 	encodings *encodings.Cache
-	stopping  context.Context
 }
 
 // Identity generates the uid and the generated names of new objects.
@@ -35,8 +34,7 @@ type Identity interface {
 	Suffix(n int) string
 }
 
-// Options of a [Registry]. Store, Identity, AuthorizeCreate and Stopping are
-// required.
+// Options of a [Registry]. Store, Identity and AuthorizeCreate are required.
 type Options struct {
 	Store    storage.Store
 	Identity Identity
@@ -48,16 +46,13 @@ type Options struct {
 	// CacheBytes bounds the memory of cached encodings other than the stored one. 0: 64
 	// MiB. Negative: nothing is cached.
 	CacheBytes int64
-	// Stopping is done when the server stops; selections that look up more than the
-	// request cancel with it.
-	Stopping context.Context
 }
 
 // New returns a registry.
 func New(o Options) *Registry {
 	return &Registry{
 		store: o.Store, identity: o.Identity, admission: o.Admission, authorize: o.AuthorizeCreate,
-		encodings: encodings.New(o.CacheBytes), stopping: o.Stopping,
+		encodings: encodings.New(o.CacheBytes),
 	}
 }
 

@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"iter"
 
@@ -111,17 +112,18 @@ func (sel *Selection) prefix() string {
 	return sel.namespace + "/"
 }
 
-// Matches reports whether a record is selected.
-func (sel *Selection) Matches(rec *storage.Record) bool {
+// Matches reports whether a record is selected. It fails if the record must be decoded for
+// that and cannot be: as in kube-apiserver, the request then fails as a whole.
+func (sel *Selection) Matches(ctx context.Context, rec *storage.Record) (bool, error) {
 	if sel.Everything() {
-		return true
+		return true, nil
 	}
 	m := encodings.Meta(rec)
 	if sel.name != "" && m.Name != sel.name || sel.labels != nil && !sel.labels.Matches(m.Labels) {
-		return false
+		return false, nil
 	}
 	if len(sel.fields) == 0 {
-		return true
+		return true, nil
 	}
 	var obj resource.Object // decoded if a field needs it
 	for _, r := range sel.fields {
@@ -138,9 +140,9 @@ func (sel *Selection) Matches(rec *storage.Record) bool {
 				value = wire.Scalar(rec.Value, f.Keys...)
 			default:
 				if obj == nil {
-					decoded, err := sel.g.Object(sel.g.stopping, sel.in, sel.v, rec)
+					decoded, err := sel.g.Object(ctx, sel.in, sel.v, rec)
 					if err != nil {
-						return false
+						return false, err
 					}
 					obj = decoded
 				}
@@ -148,10 +150,10 @@ func (sel *Selection) Matches(rec *storage.Record) bool {
 			}
 		}
 		if (value == r.Value) != isEqual(r) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 // storageRange is the range of keys that contains all selected records.

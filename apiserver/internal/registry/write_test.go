@@ -60,7 +60,7 @@ func newFixture(t *testing.T, deletion resource.DeletionRules) *fixture {
 	t.Helper()
 	f := &fixture{T: t, store: storage.NewMemory(storage.MemoryOptions{}), identity: &sequence{}}
 	t.Cleanup(func() { _ = f.store.Close() })
-	f.Registry = New(Options{Store: f.store, Identity: f.identity, Stopping: t.Context()})
+	f.Registry = New(Options{Store: f.store, Identity: f.identity})
 	f.in = f.Serve(&resource.Resource{
 		Names:    resource.Names{Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true},
 		Storage:  resource.Storage{Bucket: "configmaps", Version: "v1"},

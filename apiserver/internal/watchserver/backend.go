@@ -27,9 +27,7 @@ func (s *Server) ServeBackend(ctx context.Context, w *exchange.Writer, req *Requ
 		return err
 	}
 	out := &writer{server: s, w: w, req: req}
-	if err := out.open(); err != nil {
-		return nil
-	}
+	out.open()
 	for event, err := range events {
 		frame := watch.Frame{Type: watch.Type(event.Type)}
 		if err == nil {

@@ -74,7 +74,7 @@ func (o *writer) chunk(ctx context.Context, frames []watch.Frame) (int, error) {
 		o.server.chunks.add(k)
 	}
 	if _, err := o.w.Write(k.bytes); err != nil {
-		return 0, err
+		return 0, errDisconnected
 	}
 	o.pending = true
 	o.sizes = append(o.sizes, k.sizes...)

@@ -4,7 +4,6 @@
 package watchserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,50 +18,67 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
+// The ends of a watch that are no failures. Both are causes of the context of a watch.
+var (
+	// errOver ends a watch whose time is over, or whose resource is replaced or removed.
+	errOver = errors.New("the watch is over")
+	// errDisconnected ends a watch without a last event.
+	errDisconnected = errors.New("the client has disconnected")
+)
+
 // Serve sends the changes of a collection until the timeout of the watch ends, the
 // client disconnects, the resource is replaced or the server stops. An error is the
 // answer to the request: no event was sent.
-func (s *Server) Serve(ctx context.Context, w *exchange.Writer, req *Request) (err error) {
-	sel, options, after := req.Selection, req.Options, req.After
-	run := &run{server: s, sel: sel, out: &writer{server: s, w: w, req: req}, replaced: req.Served.Gone}
-	stream := watch.Options{Matches: sel.Matches, After: after}
-	if req.Served.RemoteConversion {
-		run.out.converted = map[*storage.Record]*storage.Record{}
-		stream.Matches = func(rec *storage.Record) bool { return sel.Matches(run.out.current(rec)) }
-	}
-	stream.Initial, stream.InitialEnd = initial(options)
-	if options.AllowWatchBookmarks {
+func (s *Server) Serve(ctx context.Context, w *exchange.Writer, req *Request) error {
+	stream := watch.Options{After: req.After}
+	stream.Initial, stream.InitialEnd = initial(req.Options)
+	if req.Options.AllowWatchBookmarks {
 		stream.Bookmarks = s.options.BookmarkEvery
 	}
-	if sel.Everything() {
-		stream.Matches = nil
-	}
-	run.stream = watch.New(stream)
 	at := storage.Revision(0)
 	if stream.Initial {
-		at = after
+		at = req.After
 	}
 	// Up to here errors are answers; from here on they are ERROR events.
-	if run.view, err = s.options.Registry.ViewAtLeast(ctx, at); err != nil {
+	view, err := s.options.Registry.ViewAtLeast(ctx, at)
+	if err != nil {
 		return err
 	}
-	if !stream.Initial && after == 0 {
-		run.from = run.view.Revision()
-	} else if !stream.Initial {
-		run.from = after
-	} else {
-		run.from = run.view.Revision()
+	r := &run{server: s, sel: req.Selection, out: &writer{server: s, w: w, req: req}, view: view, from: view.Revision()}
+	if !stream.Initial && req.After > 0 {
+		r.from = req.After
 	}
-	if req.Choice.WholeProtobuf() && sel.Everything() {
+	if req.Served.RemoteConversion {
+		r.out.converted = map[*storage.Record]*storage.Record{}
+	}
+	ctx, cancel := s.bounded(ctx, req)
+	defer cancel()
+	if !r.sel.Everything() {
+		stream.Matches = func(rec *storage.Record) (bool, error) { return r.sel.Matches(ctx, r.out.current(rec)) }
+	}
+	r.stream = watch.New(stream)
+	if req.Choice.WholeProtobuf() && r.sel.Everything() {
 		defer req.Served.WatchedAsProto(req.Version)()
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout(options))
-	defer cancel()
-	defer context.AfterFunc(req.Served.Gone, cancel)()
 	if inner, ok := webSocketRequest(w, req.HTTP); ok {
-		return run.serveWebSocket(ctx, inner)
+		r.serveWebSocket(ctx, inner)
+	} else {
+		r.serve(ctx)
 	}
-	return run.serve(ctx)
+	return nil
+}
+
+// bounded returns a context that ends with the watch of a request: with the cause
+// [errOver], or because its parent does.
+func (s *Server) bounded(parent context.Context, req *Request) (context.Context, context.CancelFunc) {
+	ctx, over := context.WithCancelCause(parent)
+	unwatch := context.AfterFunc(req.Served.Gone, func() { over(errOver) })
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout(req.Options), errOver)
+	return ctx, func() {
+		cancel()
+		unwatch()
+		over(nil)
+	}
 }
 
 // initial reports whether a watch begins with synthetic ADDED events for the existing
@@ -88,18 +104,14 @@ func (s *Server) timeout(o *internalversion.ListOptions) time.Duration {
 // run is one watch in progress: it drives the state machine of package watch with the
 // store and the clock.
 type run struct {
-	server   *Server
-	sel      *registry.Selection
-	stream   *watch.Stream
-	out      *writer
-	view     storage.View
-	from     storage.Revision
-	replaced context.Context
-	// wait is done when the next bookmark is due, at due.
-	wait   context.Context
-	due    time.Time
-	cancel context.CancelFunc
-	pace   pace
+	server *Server
+	sel    *registry.Selection
+	stream *watch.Stream
+	out    *writer
+	// view has the present objects; nil once they are sent.
+	view storage.View
+	from storage.Revision
+	pace pace
 	// gathered is set while the watch has waited for further events before it sends.
 	gathered bool
 }
@@ -133,87 +145,71 @@ func (r *run) send(ctx context.Context, frames []watch.Frame) error {
 	return nil
 }
 
-func (r *run) serve(ctx context.Context) error {
-	if err := r.out.open(); err != nil {
-		return nil
-	}
-	from := min(r.from, r.view.Revision())
-	cursor, err := r.server.options.Registry.Watch(r.sel, from)
-	if err != nil {
-		r.end(ctx, err)
-		return nil
-	}
-	defer cursor.Close()
-	defer func() {
-		if r.cancel != nil {
-			r.cancel()
-		}
-	}()
-	present := r.sel.Converted(ctx, r.sel.Candidates(r.view), &err)
-	for frame := range r.stream.Start(time.Now(), r.view.Revision(), present) {
-		if err != nil {
-			break
-		}
-		if r.out.frame(ctx, frame) != nil {
-			return nil
-		}
-	}
-	if err != nil {
-		r.end(ctx, cmp.Or(ctx.Err(), err))
-		return nil
-	}
-	r.view = nil // the view pins the records of its revision
-	if r.out.flush() != nil {
-		return nil
-	}
-	for {
-		if err := r.next(ctx, cursor); err != nil {
-			r.drain(ctx, cursor)
-			r.end(ctx, err)
-			return nil
-		}
+// serve sends all events of a watch, the last one included.
+func (r *run) serve(ctx context.Context) {
+	r.out.open()
+	err := r.events(ctx)
+	if frame, ok := r.last(ctx, err); ok && r.out.frame(context.WithoutCancel(ctx), frame) == nil {
+		_ = r.out.flush() // an error of the connection ends the watch anyway
 	}
 }
 
-// drain sends the events that were committed before the watch was told to end: none of
-// them is left out because the end was noticed first.
-func (r *run) drain(ctx context.Context, cursor storage.Cursor) {
-	batch, err := cursor.Poll()
-	if err != nil || len(batch.Events) == 0 {
-		return
-	}
-	frames, err := r.frames(ctx, batch)
+// events sends events until the watch ends. The error is the reason.
+func (r *run) events(ctx context.Context) error {
+	cursor, err := r.server.options.Registry.Watch(r.sel, min(r.from, r.view.Revision()))
 	if err != nil {
-		return // the client sees the events when it resumes
+		return err
 	}
-	for _, frame := range frames {
-		if r.out.frame(context.WithoutCancel(ctx), frame) != nil {
-			return
+	defer cursor.Close()
+	for frame, err := range r.stream.Start(time.Now(), r.view.Revision(), r.sel.Converted(ctx, r.sel.Candidates(r.view))) {
+		if err != nil {
+			return stopped(ctx, err)
+		}
+		if err := r.out.frame(ctx, frame); err != nil {
+			return err
 		}
 	}
-	_ = r.out.flush() // an error of the connection ends the watch anyway
+	r.view = nil // the view pins the records of its revision
+	if err := r.out.flush(); err != nil {
+		return err
+	}
+	// What was committed before the watch was told to end is sent, in wait or in one more
+	// round: none of it is left out because the end was noticed first.
+	for over := false; !over; {
+		over = ctx.Err() != nil
+		if err := r.next(ctx, cursor); err != nil {
+			return err
+		}
+	}
+	return stopped(ctx, nil)
+}
+
+// stopped returns why ctx has ended: [errOver] or [errDisconnected]; err if it has not.
+func stopped(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case errors.Is(context.Cause(ctx), errOver):
+		return errOver
+	}
+	return errDisconnected
 }
 
 // next waits for changes or for a bookmark to be due, and sends them.
 func (r *run) next(ctx context.Context, cursor storage.Cursor) error {
-	batch, err := cursor.Next(r.untilDue(ctx))
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// The bookmark names the newest revision of the store, which may be newer than
-		// the last event.
-		batch, err = cursor.Poll()
-	}
+	batch, err := r.wait(ctx, cursor)
 	if err != nil {
 		return err
 	}
 	// The cursor does not return these events again: they are sent even if the watch is
 	// told to end meanwhile. Writing to a disconnected client fails by itself.
+	frames, failed := r.frames(ctx, batch)
 	sending := context.WithoutCancel(ctx)
-	frames, err := r.frames(ctx, batch)
-	if err != nil {
-		return err
-	}
 	if err := r.send(sending, frames); err != nil {
 		return err
+	}
+	if failed != nil {
+		return stopped(ctx, failed)
 	}
 	if frame, ok := r.stream.Tick(time.Now()); ok {
 		if err := r.out.frame(sending, frame); err != nil {
@@ -227,11 +223,32 @@ func (r *run) next(ctx context.Context, cursor storage.Cursor) error {
 	return nil
 }
 
+// wait returns the next changes, or none if a bookmark is due before there are any. The
+// error is that of the cursor, or why ctx has ended; all changes were returned then.
+func (r *run) wait(ctx context.Context, cursor storage.Cursor) (storage.Batch, error) {
+	until, cancel := ctx, context.CancelFunc(func() {})
+	if due := r.stream.Due(); !due.IsZero() {
+		until, cancel = context.WithDeadline(ctx, due)
+	}
+	defer cancel()
+	batch, err := cursor.Next(until)
+	if err == nil || until.Err() == nil {
+		return batch, err
+	}
+	if ctx.Err() != nil {
+		return batch, stopped(ctx, err)
+	}
+	// The bookmark names the newest revision of the store, which may be newer than the
+	// last change.
+	return cursor.Poll()
+}
+
 // frames returns the frames of a batch of changes, whose objects it converts all at once if
-// that takes network I/O. It ends with ctx then; the stream is not advanced if it fails.
+// that takes network I/O. It ends with ctx then. With an error the frames are those before
+// the change that failed.
 func (r *run) frames(ctx context.Context, batch storage.Batch) ([]watch.Frame, error) {
 	if !r.out.req.Served.RemoteConversion {
-		return r.stream.Batch(batch), nil
+		return r.stream.Batch(batch)
 	}
 	records := make([]*storage.Record, 0, 2*len(batch.Events))
 	for i := range batch.Events {
@@ -243,49 +260,26 @@ func (r *run) frames(ctx context.Context, batch storage.Batch) ([]watch.Frame, e
 	}
 	converted, err := r.server.options.Registry.ConvertedAll(ctx, r.out.req.Served, r.out.req.Version, records)
 	if err != nil {
-		return nil, cmp.Or(ctx.Err(), err)
+		return nil, err
 	}
 	clear(r.out.converted)
 	for i, rec := range records {
 		r.out.converted[rec] = converted[i]
 	}
-	return r.stream.Batch(batch), nil
+	return r.stream.Batch(batch)
 }
 
-// untilDue returns a context that is done when a bookmark is due.
-func (r *run) untilDue(ctx context.Context) context.Context {
-	due := r.stream.Due()
-	if due.IsZero() {
-		return ctx
-	}
-	if r.wait == nil || !due.Equal(r.due) {
-		if r.cancel != nil {
-			r.cancel()
-		}
-		r.due = due
-		r.wait, r.cancel = context.WithDeadline(ctx, due)
-	}
-	return r.wait
-}
-
-// end sends the last frame. A watch that timed out or that fell too far behind ends
-// without an error: the client resumes from its last revision. One whose revision was
-// compacted gets a 410 ERROR event.
-func (r *run) end(ctx context.Context, err error) {
-	var frame watch.Frame
-	var ok bool
+// last returns the frame that ends the watch, if any. A watch that is over or that fell
+// too far behind ends without an error: the client resumes from its last revision. One
+// whose revision was compacted gets a 410 ERROR event.
+func (r *run) last(ctx context.Context, err error) (watch.Frame, bool) {
 	switch {
-	case errors.Is(err, context.Canceled) && r.replaced.Err() == nil:
-		return // the client has disconnected
+	case errors.Is(err, errDisconnected):
+		return watch.Frame{}, false
 	case errors.Is(err, storage.ErrCompacted):
-		frame, ok = r.stream.Fail(apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", r.from, r.server.options.Registry.Newest(ctx))))
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
-		errors.Is(err, storage.ErrLagged), errors.Is(err, storage.ErrClosed):
-		frame, ok = r.stream.Finish()
-	default:
-		frame, ok = r.stream.Fail(err)
+		return r.stream.Fail(apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", r.from, r.server.options.Registry.Newest(ctx))))
+	case errors.Is(err, errOver), errors.Is(err, storage.ErrLagged), errors.Is(err, storage.ErrClosed):
+		return r.stream.Finish()
 	}
-	if ok && r.out.frame(context.WithoutCancel(ctx), frame) == nil {
-		_ = r.out.flush()
-	}
+	return r.stream.Fail(err)
 }

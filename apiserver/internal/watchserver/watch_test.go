@@ -43,6 +43,8 @@ type fixture struct {
 	served   *registry.Served
 	server   *Server
 	replace  context.CancelFunc // of the served resource
+	onStatus func()             // called when a watch makes an ERROR event; may be nil
+	onWrite  func()             // called before a watch writes; may be nil
 }
 
 // inTime runs a test in virtual time, with a server whose watches last a minute and get a
@@ -52,14 +54,18 @@ func inTime(t *testing.T, test func(f *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{T: t, store: storage.NewMemory(storage.MemoryOptions{})}
 		defer func() { _ = f.store.Close() }()
-		f.registry = registry.New(registry.Options{Store: f.store, Stopping: t.Context()})
+		f.registry = registry.New(registry.Options{Store: f.store})
 		f.served = f.registry.Serve(&resource.Resource{
 			Names:   resource.Names{Plural: "configmaps", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true},
 			Storage: resource.Storage{Bucket: "configmaps", Version: "v1"},
-			Versions: []resource.Version{{Name: "v1", New: func() resource.Object { return &corev1.ConfigMap{} }, Printer: &table.Typed[*corev1.ConfigMap]{
-				Definitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Data"}},
-				Row:         func(c *corev1.ConfigMap) []any { return []any{c.Name, len(c.Data)} },
-			}}},
+			Versions: []resource.Version{{
+				Name: "v1", New: func() resource.Object { return &corev1.ConfigMap{} },
+				Printer: &table.Typed[*corev1.ConfigMap]{
+					Definitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Data"}},
+					Row:         func(c *corev1.ConfigMap) []any { return []any{c.Name, len(c.Data)} },
+				},
+				Selectable: []resource.SelectableField{{Path: "data.a", Value: func(o resource.Object) string { return o.(*corev1.ConfigMap).Data["a"] }}},
+			}},
 		})
 		f.served.Gone, f.replace = context.WithCancel(t.Context())
 		f.server = New(Options{
@@ -89,6 +95,7 @@ type recorder struct {
 	header http.Header
 	code   int
 	body   []byte
+	before func() // called by Write; may be nil
 }
 
 func newRecorder() *recorder { return &recorder{header: http.Header{}} }
@@ -98,6 +105,9 @@ func (r *recorder) WriteHeader(code int) { r.code = code }
 func (r *recorder) Flush()               {}
 
 func (r *recorder) Write(p []byte) (int, error) {
+	if r.before != nil {
+		r.before()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.body = append(r.body, p...)
@@ -135,12 +145,16 @@ func (f *fixture) watch(choice negotiate.Choice, after storage.Revision, change 
 		f.Fatal(err)
 	}
 	w := &watching{fixture: f, sent: newRecorder(), done: make(chan error, 1)}
+	w.sent.before = f.onWrite
 	req := &Request{
 		HTTP:           httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps?watch=true", nil),
 		Representation: encode.Representation{Choice: choice, Served: f.served, Version: v},
 		Tables:         encode.NewTables(v, ""), Selection: sel, After: after, Options: options,
 		Metrics: Metrics{Events: prometheus.NewCounter(prometheus.CounterOpts{}), Sizes: prometheus.NewSummary(prometheus.SummaryOpts{})},
 		Status: func(err error) *metav1.Status {
+			if f.onStatus != nil {
+				f.onStatus()
+			}
 			var known apierrors.APIStatus
 			if errors.As(err, &known) {
 				status := known.Status()

@@ -28,9 +28,8 @@ func webSocketRequest(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 
 // serveWebSocket sends a watch over a WebSocket, one message per event, until the watch
 // or the client ends it. Messages of the client are dropped.
-func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter) error {
+func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter) {
 	r.out.w.Code = http.StatusBadRequest // replaced if the handshake succeeds
-	var err error
 	websocket.Handler(func(ws *websocket.Conn) {
 		r.out.w.Code = http.StatusSwitchingProtocols
 		ctx, cancel := context.WithCancel(ctx)
@@ -44,12 +43,11 @@ func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter) error {
 			defer cancel()
 			_, _ = io.Copy(io.Discard, ws) // a client that closes the connection is not an error
 		})
-		err = r.serve(ctx)
+		r.serve(ctx)
 		_ = ws.SetWriteDeadline(time.Now().Add(exchange.WriteTimeout)) // it may be closed already
 		_ = ws.Close()
 		listening.Wait()
 	}).ServeHTTP(w, r.out.req.HTTP)
-	return err
 }
 
 // writeMessages sends the buffered frames, one message each.

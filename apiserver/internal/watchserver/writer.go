@@ -50,9 +50,9 @@ func (o *writer) current(rec *storage.Record) *storage.Record {
 }
 
 // open sends the response headers.
-func (o *writer) open() error {
+func (o *writer) open() {
 	if o.socket != nil {
-		return nil
+		return
 	}
 	contentType := o.req.Choice.Media.ContentType()
 	if o.req.Choice.Media == negotiate.Protobuf {
@@ -61,13 +61,13 @@ func (o *writer) open() error {
 	o.w.Header().Set("Content-Type", contentType)
 	o.w.WriteHeader(200)
 	o.w.Flush()
-	return nil
 }
 
 // flushAt is how many bytes a watch buffers before it writes: about what 200 watches
 // receive in one pause, and less than the initial window of an HTTP/2 stream.
 const flushAt = 60 << 10
 
+// flush writes the buffered frames; the error is [errDisconnected].
 func (o *writer) flush() error {
 	if o.buffer != nil {
 		err := o.write()
@@ -76,7 +76,7 @@ func (o *writer) flush() error {
 			o.server.buffers.Put(o.buffer)
 		}
 		if o.buffer = nil; err != nil {
-			return err
+			return errDisconnected
 		}
 	}
 	if o.pending {
@@ -98,21 +98,16 @@ func (o *writer) write() error {
 	return err
 }
 
-// frame buffers one frame; an error means that the watch must end.
+// frame buffers one frame. The error is that of encoding its object, or [errDisconnected].
 func (o *writer) frame(ctx context.Context, f watch.Frame) error {
 	object, err := o.object(ctx, &f)
 	if err != nil {
-		// An object that cannot be encoded ends the watch with an ERROR event.
-		f = watch.Frame{Type: watch.Error, Err: err}
-		if object, err = o.object(ctx, &f); err != nil {
-			return err
-		}
-		o.append(f.Type, object)
-		_ = o.flush()
-		return context.Canceled
+		return err
 	}
 	o.append(f.Type, object)
-	o.sizes = append(o.sizes, object.Len())
+	if f.Type != watch.Error {
+		o.sizes = append(o.sizes, object.Len())
+	}
 	if len(*o.buffer) > flushAt {
 		return o.flush()
 	}
@@ -155,12 +150,12 @@ func (o *writer) object(ctx context.Context, f *watch.Frame) (wire.Pieces, error
 		return wire.Pieces{Head: bookmark}, err
 	}
 	rec := o.current(f.Record)
-	if f.Revision != 0 && rec.Stamp > 0 {
+	if f.Revision != 0 {
 		// The object left the selection: a DELETED event carries its last selected
 		// state at this revision.
-		rec = &storage.Record{
-			Key: rec.Key, Created: rec.Created, Modified: rec.Modified, Stamp: rec.Stamp,
-			Value: wire.Restamp(rec.Value, rec.Stamp, int64(f.Revision)),
+		var err error
+		if rec, err = o.server.options.Registry.WithRevision(ctx, o.req.Served, o.req.Version, rec, f.Revision); err != nil {
+			return wire.Pieces{}, err
 		}
 	}
 	if o.req.Choice.Shape == negotiate.Table {
