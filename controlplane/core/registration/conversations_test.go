@@ -1,0 +1,35 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"testing"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/core/registration"
+	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/part/parttest"
+	"github.com/steer-dev/steer/controlplane/rbac"
+)
+
+func TestRegistrationAnswersAreThoseOfKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	parttest.Conversations{
+		Parts: func(d *part.Deps) part.List {
+			d.Authorizer = auth.Authorizers{auth.AllowMasters{}, rbac.New(d.Store)}
+			return part.List{
+				{Name: "kinds", Resources: core.Resources()},
+				registration.Parameters{Authorizer: d.Authorizer, Store: d.Store, Catalog: d.Catalog}.Part(),
+				part.Controller(registration.NewPolicyController(d.Server.Resources)),
+			}
+		},
+		Of: []string{
+			"validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+			"validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+			"mutatingadmissionpolicies.admissionregistration.k8s.io", "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+		},
+		Names: []string{"kinds-admission", "policies-validating", "policies-mutating", "policies-params"},
+	}.Run(t)
+}

@@ -1,0 +1,27 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package service_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/steer-dev/steer/controlplane/core/service"
+	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/part/parttest"
+)
+
+func TestServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	parttest.Conversations{
+		Parts: func(d *part.Deps) part.List {
+			return part.List{
+				{Name: "kinds", Resources: service.Resources()},
+				service.NewServiceAllocator(d.Store, netip.Prefix{}, d.Entropy.UID).Part(),
+			}
+		},
+		Names:  []string{"builtins", "kinds-addresses", "kinds-changes", "kinds-found", "kinds-services", "kinds-tables"},
+		Except: map[string]string{"kinds-addresses/default-range": "the server that announces itself makes it"},
+	}.Run(t)
+}
