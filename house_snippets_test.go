@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/steer-dev/steer/internal/walkthrough"
 )
 
 // goBlock is a block of Go in a page. A file or a fragment is named in a comment above
@@ -30,10 +33,7 @@ func TestCodeOfPagesCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := t.TempDir()
-	var fresh []string // the pages of the step fresh
-	if m := regexp.MustCompile(`for page in ([a-z ]+); do`).FindStringSubmatch(readPaper(t, ".ci/run")); m != nil {
-		fresh = strings.Fields(m[1])
-	}
+	played := playedPages(t)
 	overlay := map[string]string{}
 	packages := map[string]bool{}
 	add := func(dir, code string) {
@@ -53,7 +53,7 @@ func TestCodeOfPagesCompiles(t *testing.T) {
 			mark, name, code := m[1], m[2], m[3]
 			switch {
 			case mark == "file":
-				if !slices.Contains(fresh, strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md")) {
+				if !slices.Contains(played, page) {
 					t.Errorf("%s has the file %s: name the page in the step fresh of .ci/run, which builds it", page, name)
 				}
 			case strings.HasPrefix(code, "package "):
@@ -84,4 +84,81 @@ func TestCodeOfPagesCompiles(t *testing.T) {
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		t.Errorf("go build of the code of pages: %v\n%s", err, out)
 	}
+}
+
+// playedPages are the pages of the step fresh of .ci/run.
+func playedPages(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("docs/guide/[0-9]*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no page of the guide: %v", err)
+	}
+	m := regexp.MustCompile(`for page in ([a-z ]+); do`).FindStringSubmatch(readPaper(t, ".ci/run"))
+	if m == nil {
+		t.Fatal("the step fresh of .ci/run names no page")
+	}
+	for _, page := range strings.Fields(m[1]) {
+		pages = append(pages, "docs/"+page+".md")
+	}
+	return pages
+}
+
+// TestBlocksOfTheGuideArePlayed holds every block of the guide to be a file, an edit, a
+// command that CI runs, a picture, or output that is marked as such.
+func TestBlocksOfTheGuideArePlayed(t *testing.T) {
+	t.Parallel()
+	for _, page := range playedPages(t) {
+		blocks, err := walkthrough.Read(page)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		pictures := 0
+		for _, b := range blocks {
+			switch {
+			case b.Language == "mermaid":
+				pictures++
+			case b.Kind == walkthrough.Plain && strings.HasPrefix(page, "docs/guide/"):
+				t.Errorf("%s:%d: CI plays nothing of this block: write above it what it is; see package walkthrough", page, b.Line)
+			case b.Kind == walkthrough.Edit && b.Language != "diff":
+				t.Errorf("%s:%d: an edit is a block of the language diff", page, b.Line)
+			case b.Kind == walkthrough.Console && b.Language != "console", b.Kind == walkthrough.Terminal && b.Language != "console":
+				t.Errorf("%s:%d: commands are a block of the language console", page, b.Line)
+			}
+		}
+		if strings.HasPrefix(page, "docs/guide/") && pictures != 1 {
+			t.Errorf("%s has %d pictures, want one", page, pictures)
+		}
+	}
+}
+
+// TestGuideListsItsPages holds the list of the guide to its pages, and each page to name
+// the one that follows it.
+func TestGuideListsItsPages(t *testing.T) {
+	t.Parallel()
+	list := readPaper(t, "docs/guide/README.md")
+	pages, err := filepath.Glob("docs/guide/[0-9]*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(pages, func(a, b string) int { return numberOf(a) - numberOf(b) })
+	for i, page := range pages {
+		name := filepath.Base(page)
+		if want := fmt.Sprintf("| %d | [", numberOf(page)); !strings.Contains(list, want) || !strings.Contains(list, "]("+name+")") {
+			t.Errorf("docs/guide/README.md has no row %q with a link to %s", want, name)
+		}
+		if i+1 < len(pages) && !strings.Contains(readPaper(t, page), "]("+filepath.Base(pages[i+1])+")") {
+			t.Errorf("%s does not name the next page, %s", page, filepath.Base(pages[i+1]))
+		}
+	}
+}
+
+// numberOf is the number that the name of a page of the guide begins with, 0 if there is none.
+func numberOf(page string) int {
+	number, _, _ := strings.Cut(filepath.Base(page), "-")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return n
 }

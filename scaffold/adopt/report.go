@@ -179,7 +179,7 @@ func (r *Report) missingRules() []string {
 
 // deletions are the files that the steps of a move make superfluous.
 func (s *sources) deletions(dir string) ([]deletion, error) {
-	tests := deletion{step: "tests on steertest in place of envtest (docs/first.md)"}
+	tests := deletion{step: "tests on steertest in place of envtest (docs/guide/2-level-triggered.md)"}
 	start := deletion{step: "main of steer.Main, about 25 lines, in place of"}
 	for _, file := range s.files {
 		switch {
