@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/webhook"
-	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // settings are the standard flags and environment variables.

@@ -17,8 +17,9 @@ import (
 // import in turn. It is the table of ARCHITECTURE.md.
 var arrows = map[string][]string{
 	"storage":       {},
-	"apiserver":     {"storage", "crdvalidation"},
+	"apiserver":     {"storage", "crdvalidation", "certificate"},
 	"crdvalidation": {},
+	"certificate":   {},
 	"controlplane":  {"apiserver", "storage", "crdvalidation"},
 
 	"client":     {},
@@ -26,7 +27,7 @@ var arrows = map[string][]string{
 	"queue":      {"trace"},
 	"cache":      {"client"},
 	"controller": {"cache", "queue", "client", "trace"},
-	"webhook":    {"client", "trace"},
+	"webhook":    {"client", "trace", "certificate"},
 	"manager":    {"controller", "webhook", "cache", "queue", "client", "trace"},
 	".":          {"manager", "controller", "internal"},
 	"internal":   {},

@@ -29,7 +29,7 @@ const defaultsPaper = "docs/defaults.md"
 func optionStructs() [][2]string {
 	return [][2]string{
 		{".", "Operator"},
-		{"manager", "Options"}, {"manager", "Election"}, {"manager/election", "Timing"}, {"manager", "Metrics"}, {"webhook", "Options"}, {"webhook", "Authority"}, {"webhook/certificate", "TLS"},
+		{"manager", "Options"}, {"manager", "Election"}, {"manager/election", "Timing"}, {"manager", "Metrics"}, {"webhook", "Options"}, {"webhook", "Authority"}, {"certificate", "TLS"},
 		{"trace", "Options"}, {"cache", "Options"}, {"cache", "KindOptions"}, {"client", "Options"}, {"queue", "Options"},
 		{"controller", "Children"},
 		{"steertest", "Options"}, {"controlplane", "Options"},

@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/steer-dev/steer/cache"
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager/election"
 	"github.com/steer-dev/steer/trace"
 	"github.com/steer-dev/steer/webhook"
-	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // Options of [New].

@@ -15,8 +15,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 const (

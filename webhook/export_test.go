@@ -24,10 +24,10 @@ func (s *Server) ServeOn(ctx context.Context, listener net.Listener) error {
 // virtual time. shown is the certificate that a listener would show.
 func (s *Server) Keep(ctx context.Context) (shown func() *tls.Certificate) {
 	k := newKeeper(s)
-	close(k.listening)
-	go k.run(ctx)
+	k.Listening()
+	go k.Run(ctx)
 	return func() *tls.Certificate {
-		c, _ := k.get(nil)
+		c, _ := k.Get(nil)
 		return c
 	}
 }

@@ -4,24 +4,19 @@
 package webhook
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/wire"
-	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // Authority settings: a certificate authority of the operator's own, for clusters
@@ -57,111 +52,26 @@ type Authority struct {
 	APIServices []string
 }
 
-const (
-	// keepInterval is how often the Secret and the caBundles are looked at.
-	keepInterval = 15 * time.Second
-	// keepRetry is the time after a failure, until the first success.
-	keepRetry = time.Second
-	// keepTimeout bounds one look.
-	keepTimeout = 30 * time.Second
-	// clocksDiffer is by how much the clocks of this process and of the API server may
-	// differ without a word. Certificates are backdated by more.
-	clocksDiffer = 5 * time.Minute
-)
-
-// errRepeat begins a look again: another replica was faster.
-var errRepeat = errors.New("another replica was faster")
-
-// keeper keeps the authority: the Secret, the certificate that the server shows, and the
-// caBundles. It looks at them in intervals.
-type keeper struct {
+// keeping is the cluster of a server's [certificate.Keeper]: it keeps the authority in the
+// Secret, and gives API servers the caBundles.
+type keeping struct {
 	Authority
+	keeper *certificate.Keeper
 	client client.Client
-	log    *slog.Logger
 	// targets returns the objects with a caBundle of the operator.
 	targets func(ctx context.Context) ([]target, error)
-
-	authority certificate.Authority
-	held      bool // authority has been read or made
-	announced bool // the bundle was injected as it is
-	told      map[string]string
-
-	issued    chan struct{} // closed once there is a certificate
-	listening chan struct{} // closed once the server listens: API servers are given the bundle then
-	ready     chan struct{} // closed once they have been given it, as far as that is possible
-
-	mu      sync.Mutex
-	shown   *tls.Certificate
-	trouble error // of the last look
+	// secret is what Read has returned last.
+	secret *unstructured.Unstructured
 }
 
-func newKeeper(s *Server) *keeper {
-	return &keeper{
-		Authority: s.opts.Authority, client: s.opts.Client, log: s.opts.Log, targets: s.targetsOf,
-		told: map[string]string{}, issued: make(chan struct{}), listening: make(chan struct{}), ready: make(chan struct{}),
-	}
-}
-
-// check reports nil once API servers have a certificate that they can trust.
-func (k *keeper) check() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	select {
-	case <-k.ready:
-		return nil
-	default:
-	}
-	if k.trouble != nil {
-		return fmt.Errorf("the webhooks have no certificate yet: %w", k.trouble)
-	}
-	return errors.New("the API server has not been given the CA of the webhooks yet")
-}
-
-// get is the GetCertificate of a TLS configuration.
-func (k *keeper) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.shown, nil
-}
-
-// run keeps the authority until ctx ends.
-func (k *keeper) run(ctx context.Context) {
-	for {
-		err := k.look(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		wait := keepInterval
-		switch {
-		case err == nil:
-			delete(k.told, "authority")
-			closeOnce(k.ready)
-		case errors.Is(err, errRepeat):
-			wait = keepRetry
-		default:
-			k.tell("authority", err, adviceForSecret(k.Secret, err))
-			if k.shown == nil {
-				wait = keepRetry
-			}
-		}
-		k.mu.Lock()
-		k.trouble = err
-		k.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-	}
-}
-
-// closeOnce closes a channel that only its caller closes.
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
-	}
+func newKeeper(s *Server) *certificate.Keeper {
+	k := &keeping{Authority: s.opts.Authority, client: s.opts.Client, targets: s.targetsOf}
+	k.keeper = certificate.NewKeeper(certificate.KeeperOptions{
+		Cluster: k, Server: "webhooks", Secret: k.Namespace + "/" + k.Secret, Log: s.opts.Log,
+		Names:  []string{"*." + k.Namespace + ".svc", "localhost", "127.0.0.1", "::1"},
+		Advice: func(err error) string { return adviceForSecret(k.Secret, err) },
+	})
+	return k.keeper
 }
 
 func adviceForSecret(name string, err error) string {
@@ -171,57 +81,16 @@ func adviceForSecret(name string, err error) string {
 	return cmp.Or(wire.Advice(err), "it is tried again; until then the certificate stays")
 }
 
-// look looks at everything once.
-func (k *keeper) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
-	defer cancel()
-	if err := k.keepSecret(ctx); err != nil {
-		return err
-	}
-	now := time.Now()
-	if k.authority.Began().After(now) {
-		k.tell("clock", fmt.Errorf("the CA of the webhooks is valid from %s, which is in the future", k.authority.Began().UTC().Format(time.RFC3339)), "set the clock of this node")
-	}
-	if k.authority.Renews(k.shown, now) {
-		k.compareClocks(ctx)
-		issued, err := k.authority.Issue(now, "*."+k.Namespace+".svc", "localhost", "127.0.0.1", "::1")
-		if err != nil {
-			return fmt.Errorf("issue a certificate: %w", err)
-		}
-		k.mu.Lock()
-		k.shown = issued
-		k.mu.Unlock()
-		closeOnce(k.issued)
-	}
-	select {
-	case <-k.listening:
-		return k.inject(ctx)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// compareClocks compares the clock of this process with that of the API server, which
-// stands in objects that it creates. The creation is a dry run.
-func (k *keeper) compareClocks(ctx context.Context) {
+// Now implements [certificate.Cluster]: the time stands in objects that the API server
+// creates. The creation is a dry run.
+func (k *keeping) Now(ctx context.Context) time.Time {
 	probe := newSecret()
 	probe.SetNamespace(k.Namespace)
 	probe.SetName(k.Secret + "-clock")
-	began := time.Now()
 	if err := k.client.Create(ctx, probe, client.DryRunAll); err != nil {
-		return // what the operator may not do, or cannot reach, is told where it matters
+		return time.Time{} // what the operator may not do, or cannot reach, is told where it matters
 	}
-	ahead := began.Sub(probe.GetCreationTimestamp().Time).Round(time.Second)
-	if ahead.Abs() <= clocksDiffer {
-		delete(k.told, "clocks")
-		return
-	}
-	than := "ahead of"
-	if ahead < 0 {
-		than = "behind"
-	}
-	k.tell("clocks", fmt.Errorf("the clock of this process is %s %s that of the API server", ahead.Abs(), than),
-		"set the clocks of both nodes (NTP): a certificate is not valid where the clock is more than an hour behind the one that it was made by")
+	return probe.GetCreationTimestamp().Time
 }
 
 func newSecret() *unstructured.Unstructured {
@@ -230,68 +99,36 @@ func newSecret() *unstructured.Unstructured {
 	return secret
 }
 
-// keepSecret reads the authority and takes its next step. What a replica holds survives
-// a Secret that was deleted or damaged.
-func (k *keeper) keepSecret(ctx context.Context) error {
-	secret := newSecret()
-	err := k.client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Secret}, secret)
-	missing := apierrors.IsNotFound(err)
-	if err != nil && !missing {
-		return fmt.Errorf("read the CA of the webhooks: %w", err)
+// Read implements [certificate.Cluster].
+func (k *keeping) Read(ctx context.Context) (map[string][]byte, error) {
+	k.secret = newSecret()
+	err := k.client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Secret}, k.secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
 	}
-	stored, damage := certificate.ParseAuthority(dataOf(secret))
-	if damage == nil {
-		k.announced = k.announced && k.held && bytes.Equal(stored.Bundle(), k.authority.Bundle())
-		k.authority, k.held = stored, true
-	}
-	if damage != nil && !missing && len(dataOf(secret)) > 0 {
-		k.tell("secret", fmt.Errorf("the Secret %s/%s is damaged: %w", k.Namespace, k.Secret, damage), "it is replaced; nothing is to be done")
-	}
-	if !k.held {
-		if k.authority, err = certificate.NewAuthority(time.Now()); err != nil {
-			return err
-		}
-	}
-	next, changed, err := k.authority.Step(time.Now(), k.announced)
-	if err != nil {
-		return fmt.Errorf("replace the CA of the webhooks: %w", err)
-	}
-	if damage == nil && !changed {
-		return nil
-	}
-	if err := k.writeSecret(ctx, secret, missing, next); err != nil {
-		return err
-	}
-	k.log.Info("The CA of the webhooks is kept in a Secret", "secret", k.Namespace+"/"+k.Secret, "expires", next.Expires().UTC().Format(time.RFC3339))
-	k.authority, k.held, k.announced = next, true, false
-	return nil
+	return dataOf(k.secret), err
 }
 
-func (k *keeper) writeSecret(ctx context.Context, secret *unstructured.Unstructured, missing bool, a certificate.Authority) error {
-	data, err := a.Data()
-	if err != nil {
-		return err
-	}
+// Write implements [certificate.Cluster].
+func (k *keeping) Write(ctx context.Context, data map[string][]byte) error {
 	fields := map[string]any{}
 	for name, value := range data {
 		fields[name] = base64.StdEncoding.EncodeToString(value)
 	}
-	secret.Object["data"] = fields
-	if missing {
-		secret.SetNamespace(k.Namespace)
-		secret.SetName(k.Secret)
-		secret.Object["type"] = "Opaque"
-		err = k.client.Create(ctx, secret)
+	k.secret.Object["data"] = fields
+	var err error
+	if k.secret.GetResourceVersion() == "" {
+		k.secret.SetNamespace(k.Namespace)
+		k.secret.SetName(k.Secret)
+		k.secret.Object["type"] = "Opaque"
+		err = k.client.Create(ctx, k.secret)
 	} else {
-		err = k.client.Update(ctx, secret) // with the resourceVersion that was read
+		err = k.client.Update(ctx, k.secret) // with the resourceVersion that was read
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		return errRepeat
+		return certificate.ErrOutdated
 	}
-	if err != nil {
-		return fmt.Errorf("keep the CA of the webhooks: %w", err)
-	}
-	return nil
+	return err
 }
 
 func dataOf(secret *unstructured.Unstructured) map[string][]byte {
@@ -308,33 +145,32 @@ func dataOf(secret *unstructured.Unstructured) map[string][]byte {
 	return out
 }
 
-// inject gives the bundle to the API server. What cannot be given is logged, and tried
-// again; it does not hold back the server.
-func (k *keeper) inject(ctx context.Context) error {
+// Trust implements [certificate.Cluster]. What cannot be given is logged, and tried again;
+// it does not hold back the server.
+func (k *keeping) Trust(ctx context.Context, bundle []byte) (complete bool) {
 	targets, err := k.targets(ctx)
 	if err != nil {
-		k.tell("targets", err, "the webhooks of these kinds are called once their definitions are there")
+		k.keeper.Tell("targets", err, "the webhooks of these kinds are called once their definitions are there")
 	} else {
-		delete(k.told, "targets")
+		k.keeper.Told("targets")
 	}
-	bundle := base64.StdEncoding.EncodeToString(k.authority.Bundle())
-	complete := err == nil
+	text := base64.StdEncoding.EncodeToString(bundle)
+	complete = err == nil
 	for _, t := range targets {
-		if err := t.inject(ctx, k.client, bundle); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+		if err := t.inject(ctx, k.client, text); err != nil {
 			complete = false
+			if ctx.Err() != nil {
+				return false
+			}
 			if apierrors.IsConflict(err) && !ownedByAnother(err) {
 				continue // it was deleted or replaced meanwhile
 			}
-			k.tell(t.String(), fmt.Errorf("give %s the caBundle of the webhooks: %w", t, err), adviceFor(t, err))
+			k.keeper.Tell(t.String(), fmt.Errorf("give %s the caBundle of the webhooks: %w", t, err), adviceFor(t, err))
 			continue
 		}
-		delete(k.told, t.String())
+		k.keeper.Told(t.String())
 	}
-	k.announced = complete
-	return ctx.Err()
+	return complete
 }
 
 func adviceFor(t target, err error) string {
@@ -345,12 +181,4 @@ func adviceFor(t target, err error) string {
 		return "another manager owns the field caBundle: remove it from the manifest that is applied, or give the operator certificate files (--webhook-cert-path)"
 	}
 	return cmp.Or(wire.Advice(err), "it is tried again")
-}
-
-// tell says once what is wrong and what to do.
-func (k *keeper) tell(about string, err error, advice string) {
-	if message := err.Error(); k.told[about] != message {
-		k.told[about] = message
-		k.log.Error("The certificate of the webhooks", "error", err, "advice", advice)
-	}
 }

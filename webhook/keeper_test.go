@@ -23,11 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/interceptor"
 	"github.com/steer-dev/steer/steertest"
 	"github.com/steer-dev/steer/webhook"
-	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 const configured = "mutating-webhook-configuration"

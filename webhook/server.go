@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/trace"
-	"github.com/steer-dev/steer/webhook/certificate"
 	"github.com/steer-dev/steer/webhook/conversion"
 )
 
@@ -93,8 +93,8 @@ type Server struct {
 	handlers  map[string]http.Handler
 	converter *conversion.Converter
 	converted []schema.GroupKind
-	keeper    *keeper  // nil without an authority
-	address   net.Addr // nil while it does not listen
+	keeper    *certificate.Keeper // nil without an authority
+	address   net.Addr            // nil while it does not listen
 	stopping  bool
 }
 
@@ -169,7 +169,7 @@ func (s *Server) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	k := s.keeper
 	s.mu.Unlock()
 	if k != nil {
-		if shown, err := k.get(hello); shown != nil || err != nil {
+		if shown, err := k.Get(hello); shown != nil || err != nil {
 			return shown, err
 		}
 	}
@@ -196,7 +196,7 @@ func (s *Server) Ready(*http.Request) error {
 	case s.opts.Address == noAddress:
 		return nil
 	case s.keeper != nil:
-		return s.keeper.check()
+		return s.keeper.Check()
 	case s.address != nil:
 		return nil
 	}
@@ -237,7 +237,7 @@ func (s *Server) serveOn(ctx context.Context, listener net.Listener, get getCert
 	s.mu.Lock()
 	s.address = listener.Addr()
 	if s.keeper != nil {
-		close(s.keeper.listening)
+		s.keeper.Listening()
 	}
 	s.mu.Unlock()
 	s.opts.Log.Info("Serving", "server", "webhooks", "address", listener.Addr().String(), "paths", s.Paths())
@@ -271,12 +271,12 @@ func (s *Server) certificates(ctx context.Context) (get getCertificate, stop fun
 		s.mu.Unlock()
 		keeping, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		ended := make(chan struct{})
-		go func() { defer close(ended); k.run(keeping) }()
+		go func() { defer close(ended); k.Run(keeping) }()
 		select {
-		case <-k.issued:
+		case <-k.Issued():
 		case <-ctx.Done():
 		}
-		return k.get, func() { cancel(); <-ended }, nil
+		return k.Get, func() { cancel(); <-ended }, nil
 	}
 	read := func(error) {}
 	if s.opts.Metrics != nil {

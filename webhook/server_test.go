@@ -31,10 +31,10 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/internal/lifecycletest"
 	"github.com/steer-dev/steer/webhook"
-	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // writeCertificate writes a certificate of localhost, and returns it.

@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/certificate"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
-	"github.com/steer-dev/steer/webhook/certificate"
 )
 
 // awaitWebhooks is how long the operator may take to serve its webhooks.

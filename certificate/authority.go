@@ -71,7 +71,7 @@ func newPair(now time.Time) (pair, error) {
 		return pair{}, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "webhook-ca-" + now.UTC().Format("20060102150405")},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "server-ca-" + now.UTC().Format("20060102150405")},
 		NotBefore: now.Add(-backdated), NotAfter: now.Add(authorityFor),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
@@ -225,7 +225,7 @@ func (a Authority) Expires() time.Time { return a.signer.cert.NotAfter }
 // Began returns when the signing certificate became valid.
 func (a Authority) Began() time.Time { return a.signer.cert.NotBefore }
 
-// Issue signs a certificate of a server for DNS names and IP addresses.
+// Issue signs a certificate of a server for DNS names and IP addresses, at least one.
 func (a Authority) Issue(now time.Time, names ...string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -236,7 +236,7 @@ func (a Authority) Issue(now time.Time, names ...string) (*tls.Certificate, erro
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "webhooks"},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: names[0]},
 		NotBefore: now.Add(-backdated), NotAfter: now.Add(issuedFor),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

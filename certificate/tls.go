@@ -1,9 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificate makes the TLS settings of an operator's servers, with a certificate
-// that is read from files whenever they change, or generated. The manager's metrics
-// server and package webhook use it.
+// Package certificate makes the TLS settings of servers, with a certificate that is read
+// from files whenever they change, or generated, or issued by an authority that replicas
+// share. The manager's metrics server, package webhook and custom API servers use it.
 package certificate
 
 import (
