@@ -23,6 +23,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/apiserver/internal/cluster"
 )
 
 // Options of a [Delegation]. Only Config is required.
@@ -46,7 +47,7 @@ const kept = 10_000
 // Delegation authenticates and authorizes by a cluster. It is safe for concurrent use.
 type Delegation struct {
 	options   Options
-	client    *client
+	client    *cluster.Client
 	tokens    *cache[*authenticationv1.TokenReviewStatus]
 	decisions *cache[*authorizationv1.SubjectAccessReviewStatus]
 	trust     atomic.Pointer[trust]
@@ -68,9 +69,9 @@ func New(o Options) (*Delegation, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c, err := newClient(o.Config)
+	c, err := cluster.New(o.Config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("delegated: %w", err)
 	}
 	return &Delegation{
 		options: o, client: c,
@@ -90,7 +91,7 @@ const trustPath = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver
 // Load reads which certificates the cluster trusts. An error leaves what was read before.
 func (d *Delegation) Load(ctx context.Context) error {
 	var config corev1.ConfigMap
-	if err := d.client.ask(ctx, http.MethodGet, trustPath, nil, &config); err != nil {
+	if err := d.client.Get(ctx, trustPath, &config); err != nil {
 		return fmt.Errorf("delegated: read the ConfigMap kube-system/extension-apiserver-authentication (bind the Role extension-apiserver-authentication-reader in kube-system): %w", err)
 	}
 	if old := d.trust.Load(); old != nil && sameData(old.data, config.Data) {

@@ -33,7 +33,7 @@ func (d *Delegation) AuthenticateToken(ctx context.Context, token string, audien
 			Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 		}
 		var answer authenticationv1.TokenReview
-		if err := d.client.post(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", review, &answer); err != nil {
+		if err := d.client.Post(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", review, &answer); err != nil {
 			return nil, 0, fmt.Errorf("delegated: review a token: %w", err)
 		}
 		return &answer.Status, d.options.TokenTTL, nil
@@ -71,7 +71,7 @@ func (z authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Dec
 			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"}, Spec: spec,
 		}
 		var answer authorizationv1.SubjectAccessReview
-		if err := d.client.post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, &answer); err != nil {
+		if err := d.client.Post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, &answer); err != nil {
 			return nil, 0, fmt.Errorf("delegated: review the access of %q: %w", a.User.Name, err)
 		}
 		if answer.Status.Allowed {

@@ -19,14 +19,16 @@ import (
 )
 
 // Server starts a kube-apiserver that ends with the test, and returns the
-// configuration of its administrator. It skips the test if STEER_UPSTREAM_BIN is not set.
-func Server(t testing.TB) *rest.Config {
+// configuration of its administrator. flags are added to those of kube-apiserver. It skips
+// the test if STEER_UPSTREAM_BIN is not set.
+func Server(t testing.TB, flags ...string) *rest.Config {
 	t.Helper()
 	binaries := os.Getenv("STEER_UPSTREAM_BIN")
 	if binaries == "" {
 		t.Skip("STEER_UPSTREAM_BIN is not set: see oracle/README.md")
 	}
-	cmd := exec.Command(filepath.Join(binaries, "upstream"), "-binaries", binaries)
+	args := append([]string{"-binaries", binaries, "--"}, flags...)
+	cmd := exec.Command(filepath.Join(binaries, "upstream"), args...) //nolint:gosec // the flags are those of tests
 	cmd.Stderr = os.Stderr
 	hold, err := cmd.StdinPipe() // the server ends when it is closed
 	if err != nil {

@@ -18,19 +18,20 @@ import (
 // Main is the main of a program that runs kube-apiserver and etcd until it is
 // interrupted or its standard input ends. Once the server runs, ready is called; what
 // it returns is the first line of output, as JSON. Its ctx ends when the program does.
+// Arguments after the flags are flags of kube-apiserver.
 func Main(name string, ready func(ctx context.Context, server *Server) (map[string]any, error)) {
 	binaries := flag.String("binaries", "", "directory with etcd and kube-apiserver (default $STEER_UPSTREAM_BIN)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, *binaries, ready); err != nil {
+	if err := serve(ctx, Options{Binaries: *binaries, ServerFlags: flag.Args()}, ready); err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}
 }
 
-func serve(ctx context.Context, binaries string, ready func(context.Context, *Server) (map[string]any, error)) (err error) {
-	server, err := Start(ctx, Options{Binaries: binaries})
+func serve(ctx context.Context, o Options, ready func(context.Context, *Server) (map[string]any, error)) (err error) {
+	server, err := Start(ctx, o)
 	if err != nil {
 		return err
 	}

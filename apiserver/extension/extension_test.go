@@ -1,0 +1,285 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/apiserver/custom"
+	"github.com/steer-dev/steer/apiserver/extension"
+	"github.com/steer-dev/steer/internal/kubeapiserver"
+)
+
+const (
+	definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: notes.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Note, plural: notes, shortNames: [nt]}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {text: {type: string}}}}}
+`
+	notes = "/apis/example.com/v1/namespaces/default/notes"
+	note  = `{"apiVersion": "example.com/v1", "kind": "Note", "metadata": {"name": "milk"}, "text": "buy milk"}`
+)
+
+// noteServer serves notes.
+func noteServer(configure func(*extension.Options)) extension.Server {
+	return extension.Server{
+		Name: "notes",
+		Kinds: func(context.Context) ([]extension.Kind, error) {
+			return []extension.Kind{custom.Kind[*unstructured.Unstructured]{Definition: []byte(definition)}}, nil
+		},
+		Configure: configure,
+	}
+}
+
+// start runs a server on a free port of this machine until the returned function is
+// called, which returns what Run has returned.
+func start(t *testing.T, s extension.Server, args ...string) (stop func() error) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	configure := s.Configure
+	s.Configure = func(o *extension.Options) {
+		o.Listener = listener
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+		if configure != nil {
+			configure(o)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- extension.Run(ctx, args, s) }()
+	stopped := false
+	stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return stop
+}
+
+// client sends requests with the credentials of a configuration.
+type client struct {
+	t    *testing.T
+	host string
+	http *http.Client
+}
+
+func newClient(t *testing.T, config *rest.Config) client {
+	t.Helper()
+	h, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.CloseIdleConnections)
+	return client{t, config.Host, h}
+}
+
+func (c client) send(method, path, body string) (int, string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.host+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func (c client) must(want int, method, path, body string) string {
+	c.t.Helper()
+	code, text := c.send(method, path, body)
+	if code != want {
+		c.t.Fatalf("%s %s: %d %s, want %d", method, path, code, text, want)
+	}
+	return text
+}
+
+// await repeats a request until it is answered with a code.
+func (c client) await(want int, method, path string) string {
+	c.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(time.Minute); ; {
+		code, text := c.send(method, path, "")
+		if code == want {
+			return text
+		}
+		select {
+		case <-end:
+			c.t.Fatalf("%s %s: %d %s, want %d", method, path, code, text, want)
+		case <-tick.C:
+		}
+	}
+}
+
+// kubeconfig waits for a file that a server writes.
+func kubeconfig(t *testing.T, path string) *rest.Config {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(time.Minute); ; {
+		config, err := clientcmd.BuildConfigFromFlags("", path)
+		if err == nil {
+			return config
+		}
+		select {
+		case <-end:
+			t.Fatal(err)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestServerAloneServesTheUsersOfItsKubeconfig(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config")
+	start(t, noteServer(nil), "--standalone", "--write-kubeconfig", file)
+	config := kubeconfig(t, file)
+	c := newClient(t, config)
+	c.must(http.StatusCreated, "POST", notes, note)
+	if got := c.must(http.StatusOK, "GET", notes+"/milk", ""); !strings.Contains(got, "buy milk") {
+		t.Errorf("the note is %s", got)
+	}
+	c.must(http.StatusOK, "GET", "/metrics", "")
+	stranger := newClient(t, rest.AnonymousClientConfig(config))
+	stranger.must(http.StatusOK, "GET", "/readyz", "")
+	stranger.must(http.StatusForbidden, "GET", notes, "")
+	stranger.must(http.StatusForbidden, "GET", "/metrics", "")
+}
+
+func TestServerAloneKeepsObjectsAndCredentialsInItsDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var before []byte
+	for _, run := range []string{"first", "second"} {
+		file := filepath.Join(t.TempDir(), "config")
+		stop := start(t, noteServer(nil), "--standalone", "--data-dir", dir, "--write-kubeconfig", file)
+		config := kubeconfig(t, file)
+		c := newClient(t, config)
+		if run == "first" {
+			c.must(http.StatusCreated, "POST", notes, note)
+		} else {
+			c.must(http.StatusOK, "GET", notes+"/milk", "")
+		}
+		credentials := fmt.Appendf(nil, "%s %s", config.BearerToken, config.CAData)
+		if before != nil && !bytes.Equal(before, credentials) {
+			t.Error("a restart changes the credentials")
+		}
+		before = credentials
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRunReportsInvalidArguments(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown flag":               {[]string{"--x"}, "see --help"},
+		"an argument":                   {[]string{"--standalone", "x"}, `unexpected argument "x"`},
+		"alone with a cluster":          {[]string{"--standalone", "--kubeconfig", "x"}, "leave out --kubeconfig"},
+		"alone with certificate files":  {[]string{"--standalone", "--cert-path", "x"}, "leave out --cert-path"},
+		"a kubeconfig that is not used": {[]string{"--write-kubeconfig", "x"}, "is for --standalone"},
+	} {
+		err := extension.Run(t.Context(), c.args, noteServer(func(o *extension.Options) { o.Address = "127.0.0.1:0" }))
+		if !errors.Is(err, extension.ErrUsage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if err := extension.Run(t.Context(), nil, extension.Server{}); err == nil || !strings.Contains(err.Error(), "Server.Name") {
+		t.Errorf("no server: %v", err)
+	}
+	if err := extension.Run(t.Context(), []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}, noteServer(nil)); err == nil || !strings.Contains(err.Error(), "--standalone") {
+		t.Errorf("no cluster: %v", err)
+	}
+}
+
+func TestServerBehindKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	cluster := kubeapiserver.Server(t, kubeapiserver.FrontProxyFlags(t)...)
+	start(t, noteServer(func(o *extension.Options) {
+		o.Cluster = cluster
+		o.Service.ExternalName = "localhost"
+	}), "--kubeconfig", writeConfig(t, cluster))
+	admin := newClient(t, cluster)
+	admin.await(http.StatusOK, "GET", notes)
+	admin.must(http.StatusCreated, "POST", notes, note)
+	if got := admin.must(http.StatusNotFound, "POST", strings.Replace(notes, "default", "absent", 1), note); !strings.Contains(got, `namespaces \"absent\" not found`) {
+		t.Errorf("a creation in a namespace that does not exist: %s", got)
+	}
+	if got := admin.must(http.StatusOK, "GET", "/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com", ""); !strings.Contains(got, `"caBundle"`) {
+		t.Errorf("the APIService has no caBundle: %s", got)
+	}
+	user := *cluster
+	user.BearerToken = "user-token"
+	ordinary := newClient(t, &user)
+	if got := ordinary.must(http.StatusForbidden, "GET", notes, ""); !strings.Contains(got, `User \"user\" cannot list resource \"notes\"`) {
+		t.Errorf("a user without rights: %s", got)
+	}
+	admin.must(http.StatusCreated, "POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+		`{"metadata": {"name": "notes"}, "rules": [{"apiGroups": ["example.com"], "resources": ["notes"], "verbs": ["get", "create"]}]}`)
+	admin.must(http.StatusCreated, "POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+		`{"metadata": {"name": "notes"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "notes"}, "subjects": [{"kind": "User", "name": "user"}]}`)
+	ordinary.await(http.StatusOK, "GET", notes+"/milk")
+	if got := ordinary.await(http.StatusOK, "GET", "/openapi/v3/apis/example.com/v1"); !strings.Contains(got, "com.example.v1.Note") {
+		t.Errorf("OpenAPI through the aggregator: %.300s", got)
+	}
+}
+
+// writeConfig writes a kubeconfig file.
+func writeConfig(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {token: %q}}]}`, config.Host, config.BearerToken)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
