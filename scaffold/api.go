@@ -86,6 +86,9 @@ func (c *command) finish(ctx context.Context, p *project.Project, noGenerate boo
 	if err := c.generate(ctx, false); err != nil {
 		return err
 	}
+	if err := c.kustomize(ctx, p); err != nil {
+		return err
+	}
 	return c.tidy(ctx)
 }
 

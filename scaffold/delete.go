@@ -124,7 +124,10 @@ func list(p *project.Project) string {
 // there is nothing to generate, and all of them go.
 func (c *command) regenerate(ctx context.Context, p *project.Project) error {
 	if len(p.Resources) > 0 {
-		return c.generate(ctx, true)
+		if err := c.generate(ctx, true); err != nil {
+			return err
+		}
+		return c.kustomize(ctx, p)
 	}
 	for _, pattern := range []string{crdDir + "/*.yaml", "config/rbac/role.yaml", "config/webhook/manifests.yaml"} {
 		paths, err := filepath.Glob(c.path(pattern))
@@ -139,7 +142,10 @@ func (c *command) regenerate(ctx context.Context, p *project.Project) error {
 			c.pending[filepath.ToSlash(name)] = nil
 		}
 	}
-	return c.flush()
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return c.kustomize(ctx, p)
 }
 
 // removeController removes a controller and its test.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type InitOptions struct {
 	Owner string
 	// MultiGroup gives every API group folders of its own.
 	MultiGroup bool
+	// Layout is one of [Layouts]. Default: lean.
+	Layout string
 	// With adds files that not every project wants, by the names of [Extras].
 	With []string
 	// Force overwrites existing files.
@@ -67,6 +70,13 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	if err := checkDomain(o.Domain); err != nil {
 		return err
 	}
+	layout, err := layoutOf(o.Layout)
+	if err != nil {
+		return err
+	}
+	if layout == project.KubebuilderLayout {
+		o.With = append(slices.Clone(o.With), "dockerfile")
+	}
 	further, err := extrasOf(o.With)
 	if err != nil {
 		return err
@@ -76,7 +86,7 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 		return err
 	}
 	p := &project.Project{
-		Domain: o.Domain, Layout: []string{project.LeanLayout}, MultiGroup: o.MultiGroup, Version: project.Version,
+		Domain: o.Domain, Layout: []string{layout}, MultiGroup: o.MultiGroup, Version: project.Version,
 		Name: cmp.Or(o.Name, projectNameOf(c.dir)),
 	}
 	if err := checkProjectName(p.Name); err != nil {
@@ -102,7 +112,7 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	if err := o.license(c, p); err != nil {
 		return err
 	}
-	v := values{"name": p.Name}
+	v := recipes(p)
 	for name, template := range map[string]string{mainFile: "main.go", makeFile: "Makefile", settingsFile: "steer.yaml"} {
 		if err := c.create(name, template, v); err != nil {
 			return err

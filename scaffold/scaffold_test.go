@@ -173,14 +173,18 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 // TestDeletionsLeaveWhatWasThere adds kinds of all sorts and deletes them again.
 func TestDeletionsLeaveWhatWasThere(t *testing.T) {
 	t.Parallel()
-	for name, multi := range map[string]bool{"one group": false, "several groups": true} {
+	for name, multi := range map[string]bool{"one group": false, "several groups, layout of kubebuilder": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			layout := ""
+			if multi {
+				layout = "kubebuilder"
+			}
 			dir := filepath.Join(t.TempDir(), "guestbook")
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), MultiGroup: multi, License: "apache2"}); err != nil {
+			if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t), MultiGroup: multi, Layout: layout, License: "apache2"}); err != nil {
 				t.Fatal(err)
 			}
 			remove := func(gvk project.GVK) {

@@ -63,10 +63,11 @@ type Options struct {
 	// go.mod. A path that does not exist fails the test.
 	CRDs []string
 	// Webhooks are files or folders with webhook configurations, such as config/webhook,
-	// looked for like CRDs. They are applied after Objects. Their Services, and those of
-	// conversions in CRDs, lead to the operator under test: the control plane calls it
-	// with the bytes of the reviews, without socket and certificate. While no operator
-	// runs, calls fail as they do in a cluster.
+	// looked for like CRDs; objects of other kinds in them are passed over. They are
+	// applied after Objects. Their Services, and those of conversions in CRDs, lead to the
+	// operator under test: the control plane calls it with the bytes of the reviews,
+	// without socket and certificate. While no operator runs, calls fail as they do in a
+	// cluster.
 	Webhooks []string
 	// WebhooksOverTLS makes the control plane call the operator over a socket, with a
 	// certificate of the operator's own authority (webhook.Authority).

@@ -5,6 +5,8 @@ package steertest
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -99,6 +101,8 @@ func (e *Env) installWebhooks() {
 	if err != nil {
 		e.Fatalf("steertest: %v", err)
 	}
+	// Folders of kubebuilder have the Service as well, in a namespace that is not its last.
+	configurations = slices.DeleteFunc(configurations, func(o manifest.Object) bool { return !strings.HasSuffix(o.GetKind(), "WebhookConfiguration") })
 	definitions, err := e.definitions()
 	if err != nil {
 		e.Fatalf("steertest: %v", err)

@@ -34,8 +34,9 @@ type Object struct {
 }
 
 // Read reads the objects of files, and of the .yaml, .yml and .json files of
-// folders (not of folders in them), in the order of their names. A path that
-// does not exist and a folder without such files are errors.
+// folders (not of folders in them), in the order of their names. Files of folders that
+// are named kustomization are passed over: they say what kustomize does with the others.
+// A path that does not exist and a folder without such files are errors.
 func Read(paths ...string) ([]Object, error) {
 	var out []Object
 	for _, path := range paths {
@@ -83,7 +84,8 @@ func filesOf(path string) ([]string, error) {
 }
 
 func isManifest(e fs.DirEntry) bool {
-	return !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name())))
+	name := strings.ToLower(e.Name())
+	return !e.IsDir() && strings.TrimSuffix(name, filepath.Ext(name)) != "kustomization" && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
 // Parse reads the objects of one file; name is used in errors and in

@@ -24,6 +24,7 @@ func TestReadTakesFilesAndFolders(t *testing.T) {
 	write("b.yaml", "# a comment\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: second}\n---\n# nothing\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: third}\n")
 	write("a.json", `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"first"}}]}`)
 	write("notes.txt", "no manifest")
+	write("kustomization.yaml", "resources: [b.yaml]\n")
 	objects, err := manifest.Read(dir, filepath.Join(dir, "a.json"))
 	if err != nil {
 		t.Fatal(err)

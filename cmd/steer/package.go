@@ -17,11 +17,13 @@ import (
 	"github.com/steer-dev/steer/scaffold/bundle"
 	"github.com/steer-dev/steer/scaffold/chart"
 	"github.com/steer-dev/steer/scaffold/deploy"
+	"github.com/steer-dev/steer/scaffold/kustomize"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
 func newPackageCommand() *cobra.Command {
-	return groupOf(&cobra.Command{Use: "package", Short: "Make what brings the operator of a project to a cluster"}, newPackageYAMLCommand(), newPackageHelmCommand(), newPackageOLMCommand())
+	return groupOf(&cobra.Command{Use: "package", Short: "Make what brings the operator of a project to a cluster"},
+		newPackageYAMLCommand(), newPackageKustomizeCommand(), newPackageHelmCommand(), newPackageOLMCommand())
 }
 
 func newPackageYAMLCommand() *cobra.Command {
@@ -72,6 +74,31 @@ steer.yaml. What the types and markers say is generated for it: nothing else is 
 	}
 	cmd.Flags().StringVar(&image, "image", "", "image of the operator (default: that of steer.yaml)")
 	cmd.Flags().StringVarP(&output, "output", "o", filepath.Join("dist", "install.yaml"), "file to write, or - for standard output")
+	return cmd
+}
+
+func newPackageKustomizeCommand() *cobra.Command {
+	var o kustomize.Options
+	cmd := &cobra.Command{
+		Use:   "kustomize",
+		Short: "Write the kustomizations of a deployment to the folder config",
+		Long: `Writes config/default and the folders that it is made of (crd, manager, network-policy,
+rbac, webhook and, with serviceMonitor in steer.yaml, prometheus), as projects of
+kubebuilder have them, and config/samples. kubectl apply -k config/default installs what
+package yaml writes. CRDs, roles and webhooks are the files of steer generate.
+
+Files that were edited since they were written are left, and named when what is generated
+for them has changed.`,
+		Example: `  steer package kustomize
+  kubectl apply --server-side -k config/default`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := kustomize.Write(cmd.Context(), o)
+			return conclude(cmd, report, err, "")
+		},
+	}
+	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator (default: that of steer.yaml)")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "write files anew that were edited")
 	return cmd
 }
 

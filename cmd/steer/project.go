@@ -53,6 +53,7 @@ and completed. If the command fails, all files are as they were.`,
 	f.StringVar(&o.License, "license", "none", "license in the headers of Go files: apache2 or none")
 	f.StringVar(&o.Owner, "owner", "", "owner that the headers name")
 	f.BoolVar(&o.MultiGroup, "multigroup", false, "give every API group folders of its own")
+	f.StringVar(&o.Layout, "layout", "lean", "files of the project: "+strings.Join(scaffold.Layouts(), " or ")+", which adds kustomizations and a Dockerfile")
 	f.StringSliceVar(&o.With, "with", nil, "further files: "+strings.Join(scaffold.Extras(), ", "))
 	f.BoolVar(&fetch, "fetch-deps", true, "complete go.mod and go.sum, from the network where modules are missing")
 	f.StringVar(&o.Checkout, "replace", "", "folder with Steer's sources to use in place of a release (default: the checkout that this steer was built in, if it was)")

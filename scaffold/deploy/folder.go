@@ -54,13 +54,9 @@ func (f *Folder) Write() (*project.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	output := f.Output
-	if !filepath.IsAbs(output) {
-		output = filepath.Join(dir, output)
-	}
 	report := &project.Report{}
 	report.Restored, err = transaction.Run(dir, f.step, func(tx *transaction.Transaction) error {
-		changes, err := f.changes(output, report)
+		changes, err := f.Changes(report)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
@@ -72,8 +68,16 @@ func (f *Folder) Write() (*project.Report, error) {
 	return report, nil
 }
 
-// changes are those of the files, with the record last.
-func (f *Folder) changes(output string, report *project.Report) ([]generate.Change, error) {
+// Changes are those that [Folder.Write] makes, with the record last; the report gets them.
+func (f *Folder) Changes(report *project.Report) ([]generate.Change, error) {
+	output := f.Output
+	if !filepath.IsAbs(output) {
+		dir, err := filepath.Abs(f.Project)
+		if err != nil {
+			return nil, err
+		}
+		output = filepath.Join(dir, output)
+	}
 	recordPath := filepath.Join(output, RecordFile)
 	recorded, err := readIfThere(recordPath)
 	if err != nil {
@@ -86,7 +90,8 @@ func (f *Folder) changes(output string, report *project.Report) ([]generate.Chan
 		}
 	}
 	next := record{Files: map[string]string{}}
-	names := maps.Clone(f.Files)
+	names := map[string][]byte{}
+	maps.Copy(names, f.Files)
 	for name := range last.Files {
 		names[name] = f.Files[name]
 	}
@@ -115,11 +120,14 @@ func (f *Folder) changes(output string, report *project.Report) ([]generate.Chan
 			report.Changed = append(report.Changed, shown)
 		}
 	}
-	text, err := json.MarshalIndent(next, "", "  ")
-	if err != nil {
-		return nil, err
+	var text []byte // no file, no record
+	if len(next.Files) > 0 {
+		if text, err = json.MarshalIndent(next, "", "  "); err != nil {
+			return nil, err
+		}
+		text = append(text, '\n')
 	}
-	if text = append(text, '\n'); !bytes.Equal(text, recorded) {
+	if !same(text, recorded) {
 		changes = append(changes, generate.Change{Path: recordPath, Before: recorded, After: text})
 	}
 	return changes, nil

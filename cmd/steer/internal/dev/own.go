@@ -120,7 +120,7 @@ func (t *own) define(ctx context.Context) error {
 // complete brings what needs the operator to the control plane: the webhooks, and the
 // samples if it is new.
 func (t *own) complete(ctx context.Context) error {
-	const folder = "config/webhook"
+	const folder = "config/webhook/manifests.yaml"
 	objects, changed, err := t.manifests(folder)
 	if err == nil && len(objects) > 0 {
 		waiting, cancel := context.WithTimeout(ctx, t.patience())
