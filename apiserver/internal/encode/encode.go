@@ -97,7 +97,7 @@ func (t Tables) Records(ctx context.Context, from *registry.Registry, r *Represe
 		}
 		row := metav1.TableRow{Cells: cells}
 		if t.include != metav1.IncludeNone {
-			value, err := from.JSON(ctx, r.Served, r.Version, records[i])
+			value, err := from.ObjectJSON(r.Served, r.Version, records[i], obj)
 			if err != nil {
 				return nil, err
 			}
@@ -108,6 +108,17 @@ func (t Tables) Records(ctx context.Context, from *registry.Registry, r *Represe
 		}
 		out.Rows = append(out.Rows, row)
 	}
+	return out, nil
+}
+
+// Record returns a Table of one record, with the resourceVersion of its object. The revision
+// of the record may be another: records that are not in the store have none.
+func (t Tables) Record(ctx context.Context, from *registry.Registry, r *Representation, rec *storage.Record) (*metav1.Table, error) {
+	out, err := t.Records(ctx, from, r, []*storage.Record{rec})
+	if err != nil {
+		return nil, err
+	}
+	out.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
 	return out, nil
 }
 

@@ -43,11 +43,10 @@ func (h *Handler) answerRecord(ctx context.Context, w *exchange.Writer, req *Req
 		if err != nil {
 			return err
 		}
-		t, err := tables.Records(ctx, h.registry, &r, []*storage.Record{rec})
+		t, err := tables.Record(ctx, h.registry, &r, rec)
 		if err != nil {
 			return err
 		}
-		t.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
 		return h.answerTable(w, req, choice, code, t)
 	}
 	object, err := r.Object(ctx, h.registry, rec)

@@ -61,6 +61,15 @@ func (g *Registry) JSON(ctx context.Context, in *Served, v *resource.Version, re
 	})
 }
 
+// ObjectJSON is [Registry.JSON] for a caller that has the object of the record in the version,
+// as [Registry.Objects] returns it.
+func (g *Registry) ObjectJSON(in *Served, v *resource.Version, rec *storage.Record, obj resource.Object) ([]byte, error) {
+	if in.AsStored(rec, v) {
+		return rec.Value, nil
+	}
+	return g.encodings.Bytes(rec, v, encodings.JSON, func() ([]byte, error) { return resource.EncodeObject(obj) })
+}
+
 // Proto returns a record as enveloped protobuf of a typed version.
 func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
 	return g.encodings.Pieces(rec, v, encodings.Proto, func() (enveloped wire.Pieces, own int, err error) {
