@@ -63,7 +63,7 @@ func TestWalkOfATableEventFollowsTheCalls(t *testing.T) {
 		t.Fatal("ARCHITECTURE.md has no walk of an event")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
-	begin := map[string]bool{"Memory.Commit": true, "run.serve": true}
+	begin := map[string]bool{"Memory.Commit": true, "Server.Serve": true}
 	byPath, opened, called, functions := filesByPath(t), map[string]bool{}, map[string]bool{}, 0
 	inFile := regexp.MustCompile("\\[([a-z0-9_/.-]+\\.go)\\]\\(([^)]+)\\): ((?:`[A-Za-z.]+`(?:, )?)+)")
 	for _, m := range inFile.FindAllStringSubmatch(section, -1) {

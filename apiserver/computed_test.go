@@ -10,10 +10,13 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"golang.org/x/net/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -274,6 +278,52 @@ func TestBackendsServeWhatTheyImplement(t *testing.T) {
 	found := send(t, rt, http.MethodGet, "/apis/example.com/v1", "").body
 	if want := `"verbs":["get","list","patch","update","watch"]`; !strings.Contains(found, want) {
 		t.Errorf("discovery lacks %s: %s", want, found)
+	}
+}
+
+// TestWatchesOfBackendsWorkOverAWebSocket: as those of stored objects, with each event in a
+// message.
+func TestWatchesOfBackendsWorkOverAWebSocket(t *testing.T) {
+	t.Parallel()
+	s, err := apiserver.New(apiserver.Options{
+		Store:         storage.NewMemory(storage.MemoryOptions{}),
+		Authenticator: auth.Bearer{Tokens: []auth.TokenAuthenticator{auth.Tokens{"secret": admin}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Install(&resource.Resource{
+		Names:    resource.Names{Group: "example.com", Plural: "gauges", Singular: "gauge", Kind: "Gauge", ListKind: "GaugeList"},
+		Backend:  &gauges{value: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "g"}}}},
+		Versions: []resource.Version{{Name: "v1", Strategy: gaugeRules{}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	config, err := websocket.NewConfig("ws"+strings.TrimPrefix(server.URL, "http")+"/apis/example.com/v1/gauges?watch=true", "http://localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Header.Set("Authorization", "Bearer secret")
+	ws, err := config.DialContext(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ws.Close() }()
+	if err := ws.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`{"type":"ADDED","object":{`, `{"type":"ERROR","object":{"kind":"Status"`} {
+		var message string
+		if err := websocket.Message.Receive(ws, &message); err != nil || !strings.HasPrefix(message, want) || strings.Count(message, "\n") != 1 {
+			t.Errorf("%v: the message is %q, want %s", err, message, want)
+		}
+	}
+	var message string
+	if err := websocket.Message.Receive(ws, &message); !errors.Is(err, io.EOF) {
+		t.Errorf("after the error: %v, %q", err, message)
 	}
 }
 

@@ -26,7 +26,8 @@ type (
 	Lister interface {
 		List(ctx context.Context, r *Request, options *internalversion.ListOptions) (*List, error)
 	}
-	// Watcher follows the objects. The sequence ends when ctx does.
+	// Watcher follows the objects that the options select. The sequence ends when ctx
+	// does; an error ends the watch with an ERROR event.
 	Watcher interface {
 		Watch(ctx context.Context, r *Request, options *internalversion.ListOptions) (iter.Seq2[WatchEvent, error], error)
 	}
@@ -60,6 +61,8 @@ type List struct {
 
 // WatchEvent is one event of a [Watcher].
 type WatchEvent struct {
+	// Type is Added, Modified, Deleted or Bookmark. Bookmarks are sent to clients that
+	// allow them. An error is yielded and not made an event.
 	Type   kwatch.EventType
 	Object Object
 }

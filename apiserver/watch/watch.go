@@ -6,12 +6,13 @@
 // The caller feeds it the store's events and the time, and sends the frames that it
 // returns. A stream goes through these states:
 //
-//	Starting ──Start──> Live ──Fail, Finish──> Ended
+//	Starting ──Start, Forward──> Live ──Fail, Finish──> Ended
 //
 // Start emits synthetic ADDED events for the existing objects if the request asks for
 // them, and then, if asked, the bookmark that marks their end. Batch turns changes into
 // ADDED, MODIFIED and DELETED as objects enter, stay in and leave the selection, which
-// may differ from what happened to the object. Tick emits bookmarks when they are due.
+// may differ from what happened to the object. Forward takes the place of both for a source
+// that makes its events itself. Tick emits bookmarks when they are due.
 // Fail and Finish emit the last frame: an error of Start or Batch, or of sending their
 // frames, is passed to Fail, and nothing is sent after it.
 package watch
@@ -71,7 +72,7 @@ type Options struct {
 	Initial bool
 	// InitialEnd asks for a bookmark after them.
 	InitialEnd bool
-	// Bookmarks is the time between bookmarks; 0 sends none.
+	// Bookmarks is the time between bookmarks; 0 sends none, and forwards none.
 	Bookmarks time.Duration
 }
 
@@ -195,6 +196,16 @@ func (s *Stream) matches(rec *storage.Record) (bool, error) {
 		return true, nil
 	}
 	return s.options.Matches(rec)
+}
+
+// Forward returns the frame to send for an event of a source that selects objects and makes
+// bookmarks itself, and begins the stream with the first one. ok is false if it is not sent:
+// a bookmark that the options do not ask for, or an event after the end.
+func (s *Stream) Forward(f Frame) (_ Frame, ok bool) {
+	if s.state == Starting {
+		s.state = Live
+	}
+	return f, s.state == Live && (f.Type != Bookmark || s.options.Bookmarks > 0)
 }
 
 // Tick returns the bookmark that is due, if any. A stream without new events repeats

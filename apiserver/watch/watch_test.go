@@ -210,3 +210,23 @@ func TestStreamThatIsLeftEarlyCanFail(t *testing.T) {
 		t.Errorf("the last frame is %+v, %v", frame, ok)
 	}
 }
+
+func TestForwardedEventsKeepTheProtocol(t *testing.T) {
+	t.Parallel()
+	added, bookmark := watch.Frame{Type: watch.Added, Record: record("a", "red", 2)}, watch.Frame{Type: watch.Bookmark, Revision: 3}
+	s := watch.New(watch.Options{Bookmarks: time.Minute})
+	for _, f := range []watch.Frame{added, bookmark} {
+		if got, ok := s.Forward(f); !ok || got != f || s.State() != watch.Live {
+			t.Errorf("%s is forwarded as %+v, %v in state %v", f.Type, got, ok, s.State())
+		}
+	}
+	if frame, ok := s.Fail(errUnreadable); !ok || frame.Type != watch.Error {
+		t.Errorf("the last frame is %+v, %v", frame, ok)
+	}
+	if got, ok := s.Forward(added); ok {
+		t.Errorf("%+v is forwarded after the end", got)
+	}
+	if got, ok := watch.New(watch.Options{}).Forward(bookmark); ok {
+		t.Errorf("%+v is forwarded to a client that does not want bookmarks", got)
+	}
+}

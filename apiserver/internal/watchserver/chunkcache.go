@@ -36,7 +36,9 @@ type chunk struct {
 	sizes  []int // of the encoded objects, in bytes
 }
 
-// find returns a cached chunk that encodes a prefix of frames, or nil.
+// find returns a cached chunk that encodes a prefix of frames, or nil. A chunk of other
+// events differs in its first frame, so that the whole length, some hundred comparisons of
+// pointers, is compared of the chunk that is found alone.
 func (c *chunkCache) find(as encode.Representation, frames []watch.Frame) *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,11 +60,7 @@ func (s *Server) Serve(ctx context.Context, w *exchange.Writer, req *Request) er
 	if req.Choice.WholeProtobuf() && r.sel.Everything() {
 		defer req.Served.WatchedAsProto(req.Version)()
 	}
-	if inner, ok := webSocketRequest(w, req.HTTP); ok {
-		r.serveWebSocket(ctx, inner)
-	} else {
-		r.serve(ctx)
-	}
+	r.connect(ctx, r.stored)
 	return nil
 }
 
@@ -102,16 +98,19 @@ func (s *Server) timeout(o *internalversion.ListOptions) time.Duration {
 }
 
 // run is one watch in progress: it drives the state machine of package watch with the
-// store and the clock.
+// events of the store or of a backend, and with the clock.
 type run struct {
 	server *Server
-	sel    *registry.Selection
 	stream *watch.Stream
 	out    *writer
+
+	// The others are those of stored objects.
+	sel *registry.Selection
 	// view has the present objects; nil once they are sent.
-	view storage.View
-	from storage.Revision
-	pace pace
+	view  storage.View
+	from  storage.Revision
+	alarm alarm
+	pace  pace
 	// gathered is set while the watch has waited for further events before it sends.
 	gathered bool
 }
@@ -145,22 +144,33 @@ func (r *run) send(ctx context.Context, frames []watch.Frame) error {
 	return nil
 }
 
-// serve sends all events of a watch, the last one included.
-func (r *run) serve(ctx context.Context) {
+// connect serves the watch over HTTP or a WebSocket, as the client requested.
+func (r *run) connect(ctx context.Context, events func(context.Context) error) {
+	if inner, ok := webSocketRequest(r.out.w, r.out.req.HTTP); ok {
+		r.serveWebSocket(ctx, inner, events)
+		return
+	}
+	r.serve(ctx, events)
+}
+
+// serve sends all events of a watch: those that events sends until it returns why the
+// watch ends, and the last one.
+func (r *run) serve(ctx context.Context, events func(context.Context) error) {
 	r.out.open()
-	err := r.events(ctx)
+	err := events(ctx)
 	if frame, ok := r.last(ctx, err); ok && r.out.frame(context.WithoutCancel(ctx), frame) == nil {
 		_ = r.out.flush() // an error of the connection ends the watch anyway
 	}
 }
 
-// events sends events until the watch ends. The error is the reason.
-func (r *run) events(ctx context.Context) error {
+// stored sends the events of stored objects until the watch ends. The error is the reason.
+func (r *run) stored(ctx context.Context) error {
 	cursor, err := r.server.options.Registry.Watch(r.sel, min(r.from, r.view.Revision()))
 	if err != nil {
 		return err
 	}
 	defer cursor.Close()
+	defer r.alarm.stop()
 	for frame, err := range r.stream.Start(time.Now(), r.view.Revision(), r.sel.Converted(ctx, r.sel.Candidates(r.view))) {
 		if err != nil {
 			return stopped(ctx, err)
@@ -226,11 +236,7 @@ func (r *run) next(ctx context.Context, cursor storage.Cursor) error {
 // wait returns the next changes, or none if a bookmark is due before there are any. The
 // error is that of the cursor, or why ctx has ended; all changes were returned then.
 func (r *run) wait(ctx context.Context, cursor storage.Cursor) (storage.Batch, error) {
-	until, cancel := ctx, context.CancelFunc(func() {})
-	if due := r.stream.Due(); !due.IsZero() {
-		until, cancel = context.WithDeadline(ctx, due)
-	}
-	defer cancel()
+	until := r.alarm.set(ctx, r.stream.Due())
 	batch, err := cursor.Next(until)
 	if err == nil || until.Err() == nil {
 		return batch, err
@@ -241,6 +247,36 @@ func (r *run) wait(ctx context.Context, cursor storage.Cursor) (storage.Batch, e
 	// The bookmark names the newest revision of the store, which may be newer than the
 	// last change.
 	return cursor.Poll()
+}
+
+// alarm is a context that ends at a time, kept from one wait for changes to the next: making
+// one for each wait doubles what the delivery of a change to 200 watches allocates. Its zero
+// value is ready; it is for one goroutine at a time.
+type alarm struct {
+	at     time.Time
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// set returns a context that ends with parent, the same in all calls, or at a time; zero is
+// never.
+func (a *alarm) set(parent context.Context, at time.Time) context.Context {
+	if at.IsZero() {
+		return parent
+	}
+	if a.ctx == nil || !at.Equal(a.at) {
+		a.stop()
+		a.at = at
+		a.ctx, a.cancel = context.WithDeadline(parent, at)
+	}
+	return a.ctx
+}
+
+// stop releases the context.
+func (a *alarm) stop() {
+	if a.cancel != nil {
+		a.cancel()
+	}
 }
 
 // frames returns the frames of a batch of changes, whose objects it converts all at once if

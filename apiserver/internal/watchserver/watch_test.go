@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -417,45 +416,6 @@ func TestServeGathersEventsUnderLoad(t *testing.T) {
 		}
 		if longest < 2 {
 			f.Errorf("the longest shared piece has %d events, want several", longest)
-		}
-	})
-}
-
-// computed is a resource whose events its backend makes.
-type computed struct {
-	events iter.Seq2[resource.WatchEvent, error]
-	err    error
-}
-
-func (c computed) Watch(context.Context, *resource.Request, *internalversion.ListOptions) (iter.Seq2[resource.WatchEvent, error], error) {
-	return c.events, c.err
-}
-
-func TestServeBackendSendsWhatTheBackendYields(t *testing.T) {
-	inTime(t, func(f *fixture) {
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7"}}
-		mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
-		serve := func(b computed) (*watching, error) {
-			v := &f.served.Versions[0]
-			w := &watching{fixture: f, sent: newRecorder()}
-			err := f.server.ServeBackend(f.Context(), &exchange.Writer{ResponseWriter: w.sent, Warnings: noWarnings{}}, &Request{
-				Representation: encode.Representation{Choice: asJSON, Served: f.served, Version: v}, Options: &internalversion.ListOptions{},
-				Metrics: Metrics{Events: prometheus.NewCounter(prometheus.CounterOpts{}), Sizes: prometheus.NewSummary(prometheus.SummaryOpts{})},
-				Status:  func(err error) *metav1.Status { return &metav1.Status{Reason: metav1.StatusReason(err.Error())} },
-			}, &resource.Request{}, b)
-			return w, err
-		}
-		w, err := serve(computed{events: func(yield func(resource.WatchEvent, error) bool) {
-			_ = yield(resource.WatchEvent{Type: "ADDED", Object: config}, nil) && yield(resource.WatchEvent{Type: "BOOKMARK", Object: mark}, nil) &&
-				yield(resource.WatchEvent{}, errors.New("broken")) && yield(resource.WatchEvent{Type: "DELETED", Object: config}, nil)
-		}})
-		if err != nil {
-			f.Error(err)
-		}
-		w.expect("the events", "ADDED a@7, BOOKMARK @9 end, ERROR broken")
-		refused := errors.New("refused")
-		if w, err = serve(computed{err: refused}); !errors.Is(err, refused) || len(w.sent.bytes()) > 0 {
-			f.Errorf("a refused watch answers %v and sends %q", err, w.sent.bytes())
 		}
 	})
 }

@@ -26,9 +26,9 @@ func webSocketRequest(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 	return exchange.Hijackable(w)
 }
 
-// serveWebSocket sends a watch over a WebSocket, one message per event, until the watch
-// or the client ends it. Messages of the client are dropped.
-func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter) {
+// serveWebSocket is run.serve over a WebSocket, one message per event. The client may end the
+// watch by closing it. Messages of the client are dropped.
+func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter, events func(context.Context) error) {
 	r.out.w.Code = http.StatusBadRequest // replaced if the handshake succeeds
 	websocket.Handler(func(ws *websocket.Conn) {
 		r.out.w.Code = http.StatusSwitchingProtocols
@@ -43,7 +43,7 @@ func (r *run) serveWebSocket(ctx context.Context, w http.ResponseWriter) {
 			defer cancel()
 			_, _ = io.Copy(io.Discard, ws) // a client that closes the connection is not an error
 		})
-		r.serve(ctx)
+		r.serve(ctx, events)
 		_ = ws.SetWriteDeadline(time.Now().Add(exchange.WriteTimeout)) // it may be closed already
 		_ = ws.Close()
 		listening.Wait()

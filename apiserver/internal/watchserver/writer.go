@@ -166,11 +166,10 @@ func (o *writer) object(ctx context.Context, f *watch.Frame) (wire.Pieces, error
 }
 
 func (o *writer) table(ctx context.Context, rec *storage.Record) ([]byte, error) {
-	t, err := o.req.Tables.Records(ctx, o.server.options.Registry, &o.req.Representation, []*storage.Record{rec})
+	t, err := o.req.Tables.Record(ctx, o.server.options.Registry, &o.req.Representation, rec)
 	if err != nil {
 		return nil, err
 	}
-	t.ResourceVersion = wire.String(rec.Value, "metadata", "resourceVersion")
 	return o.encodeTable(t)
 }
 
