@@ -9,25 +9,27 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/steer-dev/steer/controlplane/internal/derived"
 	"github.com/steer-dev/steer/storage"
 )
 
 // Lister reads the objects of one bucket, and decodes each version once. Results
-// are shared and must not be changed.
+// are shared and must not be changed. It keeps at most twice as many objects as there are.
 type Lister[T any] struct {
-	store   storage.Viewer
-	bucket  string
-	buckets []string // nothing but bucket
+	store  storage.Viewer
+	bucket string
+	lists  *derived.Value[*lists[T]]
 
 	mu    sync.Mutex
 	known map[string]version[T] // by name in the bucket
-	lists map[string]list[T]    // by prefix
+	// sweepAt is how many known objects make the lister forget those that are gone.
+	sweepAt int
 }
 
-// list holds the objects with a prefix as of one revision of the bucket.
-type list[T any] struct {
-	touched storage.Revision
-	objs    []*T
+// lists holds objects by the prefixes of their names, while nothing in the bucket changes.
+type lists[T any] struct {
+	mu       sync.Mutex
+	byPrefix map[string][]*T
 }
 
 // version is one version of an object.
@@ -36,21 +38,18 @@ type version[T any] struct {
 	obj      *T
 }
 
-// mostKnown bounds what a Lister keeps; objects that are gone stay until then.
-const mostKnown = 1024
+// mostPrefixes is up to how many prefixes a lister keeps one that no object has.
+const mostPrefixes = 4096
+
+// leastSweep is the least number of known objects at which a lister forgets those that are gone.
+const leastSweep = 1024
 
 // NewLister returns a lister of the objects in a bucket, which the store keeps as JSON of T.
 func NewLister[T any](store storage.Viewer, bucket string) *Lister[T] {
-	return &Lister[T]{store: store, bucket: bucket, buckets: []string{bucket}, known: map[string]version[T]{}, lists: map[string]list[T]{}}
-}
-
-// LastModified returns the revision of the last change of any object.
-func (s *Lister[T]) LastModified(ctx context.Context) (storage.Revision, error) {
-	at, err := s.store.LastModified(ctx, s.buckets...)
-	if err != nil {
-		return 0, fmt.Errorf("admission: read %s: %w", s.bucket, err)
+	empty := func(storage.View, *lists[T]) (*lists[T], error) { return &lists[T]{byPrefix: map[string][]*T{}}, nil }
+	return &Lister[T]{
+		store: store, bucket: bucket, lists: derived.New(store, empty, bucket), known: map[string]version[T]{}, sweepAt: leastSweep,
 	}
-	return at, nil
 }
 
 // Get returns the object of a name, nil if there is none.
@@ -62,55 +61,75 @@ func (s *Lister[T]) Get(ctx context.Context, name string) (*T, error) {
 	if rec == nil {
 		return nil, nil
 	}
-	return s.decode(rec)
+	return s.decode(ctx, rec)
 }
 
 // All returns the objects whose names in the bucket have a prefix, by name.
 func (s *Lister[T]) All(ctx context.Context, prefix string) ([]*T, error) {
-	touched, err := s.LastModified(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	l, ok := s.lists[prefix]
-	s.mu.Unlock()
-	if ok && l.touched == touched {
-		return l.objs, nil
-	}
-	view, err := s.store.View(ctx, 0)
+	now, err := s.lists.Get(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
 	}
-	var out []*T
+	now.mu.Lock()
+	out, ok := now.byPrefix[prefix]
+	now.mu.Unlock()
+	if ok {
+		return out, nil
+	}
+	view, err := s.store.View(ctx, 0) // if it is newer than the lists, the next call replaces them
+	if err != nil {
+		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
+	}
 	for rec := range view.Ascend(s.bucket, prefix, "") {
-		obj, err := s.decode(rec)
+		obj, err := s.decode(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, obj)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.lists) >= mostKnown {
-		clear(s.lists)
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	if len(out) > 0 || len(now.byPrefix) < mostPrefixes {
+		now.byPrefix[prefix] = out
 	}
-	s.lists[prefix] = list[T]{touched, out} // or newer: then it is read again
 	return out, nil
 }
 
-func (s *Lister[T]) decode(rec *storage.Record) (*T, error) {
+func (s *Lister[T]) decode(ctx context.Context, rec *storage.Record) (*T, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v, ok := s.known[rec.Key.Name]; ok && v.modified == rec.Modified {
+	v, ok := s.known[rec.Key.Name]
+	s.mu.Unlock()
+	if ok && v.modified == rec.Modified {
 		return v.obj, nil
 	}
 	obj := new(T)
 	if err := json.Unmarshal(rec.Value, obj); err != nil {
 		return nil, fmt.Errorf("admission: read %s %s: %w", s.bucket, rec.Key.Name, err)
 	}
-	if len(s.known) >= mostKnown {
-		clear(s.known)
-	}
+	s.mu.Lock()
 	s.known[rec.Key.Name] = version[T]{modified: rec.Modified, obj: obj}
+	sweep := len(s.known) > s.sweepAt
+	s.mu.Unlock()
+	if sweep {
+		return obj, s.sweep(ctx)
+	}
 	return obj, nil
+}
+
+// sweep forgets the objects that are gone. The next time is when twice as many are known as
+// remain.
+func (s *Lister[T]) sweep(ctx context.Context) error {
+	view, err := s.store.View(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("admission: read %s: %w", s.bucket, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.known {
+		if view.Get(storage.Key{Bucket: s.bucket, Name: name}) == nil {
+			delete(s.known, name)
+		}
+	}
+	s.sweepAt = max(leastSweep, 2*len(s.known))
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
+	"github.com/steer-dev/steer/controlplane/internal/derived"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
@@ -35,9 +35,8 @@ type Admission struct {
 	// share one at times.
 	seed  maphash.Seed
 	turns [64]chan struct{}
-	// none is when, of all the writes to quotas, the last one was made after which
-	// there were none, plus one; 0: that is not known.
-	none atomic.Int64
+	// any reports whether there are quotas in any namespace.
+	any *derived.Value[bool]
 }
 
 var _ resource.Admission = (*Admission)(nil)
@@ -46,6 +45,7 @@ var _ resource.Admission = (*Admission)(nil)
 // status through send, and notes its charges for a controller in the ledger.
 func NewAdmission(store storage.Viewer, send step.Sender, ledger *Ledger) *Admission {
 	a := &Admission{store: store, send: send, ledger: ledger, seed: maphash.MakeSeed()}
+	a.any = derived.New(store, func(view storage.View, _ bool) (bool, error) { return view.Count(bucket, "", "") > 0, nil }, bucket)
 	for i := range a.turns {
 		a.turns[i] = make(chan struct{}, 1)
 	}
@@ -78,19 +78,15 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 	return a.charge(ctx, r, m)
 }
 
-// limits reports whether a namespace has quotas. Where there are none at all, it takes
-// no view to know.
+// limits reports whether a namespace has quotas. While there are none at all, it takes
+// no view.
 func (a *Admission) limits(ctx context.Context, namespace string) (bool, error) {
-	at, err := a.store.LastModified(ctx, bucket)
-	if err != nil || a.none.Load() == int64(at)+1 {
+	if some, err := a.any.Get(ctx); err != nil || !some {
 		return false, err
 	}
 	view, err := a.store.View(ctx, 0)
 	if err != nil {
 		return false, err
-	}
-	if view.Count(bucket, "", "") == 0 {
-		a.none.Store(int64(at) + 1)
 	}
 	return view.Count(bucket, namespace+"/", "") > 0, nil
 }

@@ -6,14 +6,13 @@ package rbac
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/internal/derived"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -22,9 +21,7 @@ import (
 // and holds on to no view of the store.
 type Authorizer struct {
 	store storage.Viewer
-
-	building sync.Mutex // one index at a time
-	index    atomic.Pointer[index]
+	index *derived.Value[*index]
 }
 
 var (
@@ -33,7 +30,10 @@ var (
 )
 
 // New returns an authorizer over a store. Nothing is read before it is asked.
-func New(store storage.Viewer) *Authorizer { return &Authorizer{store: store} }
+func New(store storage.Viewer) *Authorizer {
+	compute := func(view storage.View, before *index) (*index, error) { return newIndex(view, before), nil }
+	return &Authorizer{store, derived.New(store, compute, clusterRoleBindings, clusterRoles, roleBindings, roles)}
+}
 
 // Authorize implements [auth.Authorizer]. The reason of an answer that allows
 // names binding, role and subject. Bindings of roles that do not exist are named
@@ -72,7 +72,7 @@ func (z *Authorizer) visit(ctx context.Context, user *auth.User, namespace strin
 	if user == nil {
 		return nil
 	}
-	ix, err := z.current(ctx)
+	ix, err := z.index.Get(ctx)
 	if err != nil {
 		return fmt.Errorf("read roles and bindings: %w", err)
 	}
@@ -102,30 +102,6 @@ func (g *grant) visit(yield func(*binding, []rbacv1.PolicyRule, error) bool) boo
 		return yield(g.binding, nil, g.role.err)
 	}
 	return yield(g.binding, g.role.rules(), nil)
-}
-
-// current returns the index that holds now.
-func (z *Authorizer) current(ctx context.Context) (*index, error) {
-	at, err := z.store.LastModified(ctx, clusterRoleBindings, clusterRoles, roleBindings, roles)
-	if err != nil {
-		return nil, err
-	}
-	if ix := z.index.Load(); ix != nil && ix.at >= at {
-		return ix, nil
-	}
-	view, err := z.store.View(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	z.building.Lock() // no longer than it takes to build
-	defer z.building.Unlock()
-	old := z.index.Load()
-	if old != nil && old.at >= at {
-		return old, nil
-	}
-	ix := newIndex(view, at, old)
-	z.index.Store(ix)
-	return ix, nil
 }
 
 // rulesOf returns the rules that hold for a user in a namespace, or in all of

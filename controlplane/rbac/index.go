@@ -33,8 +33,6 @@ const accountPrefix = "system:serviceaccount:"
 
 // index is what the roles and bindings of one state of the store say.
 type index struct {
-	// at is when any of them was written last: until the next time the index holds.
-	at      storage.Revision
 	cluster grants
 
 	mu         sync.Mutex
@@ -73,10 +71,10 @@ type grants struct {
 
 // newIndex reads the bindings of all namespaces from a view; old may be nil, or
 // an index whose readings are taken over.
-func newIndex(view storage.View, at storage.Revision, old *index) *index {
+func newIndex(view storage.View, old *index) *index {
 	ix := &index{
-		at: at, namespaces: map[string]grants{},
-		roles: map[storage.Key]*role{}, bindings: map[*storage.Record]*binding{},
+		namespaces: map[string]grants{},
+		roles:      map[storage.Key]*role{}, bindings: map[*storage.Record]*binding{},
 	}
 	if old == nil {
 		old = &index{}

@@ -20,15 +20,17 @@ const (
 func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutating, validating part.Part) {
 	parameters := newParameters(d.Server, d.Store)
 	second := &Validating{
-		set:        newSet(d.Store, m, &programs{compiler: expressions}, "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+		set: newSet(d.Store, m, &programs{compiler: expressions}, kinds{
+			"validatingadmissionpolicies", "validatingadmissionpolicybindings", decodeValidating, decodeValidatingBinding,
+		}),
 		parameters: parameters, metrics: newMetrics("validating", "enforcement_action"), audit: audit{d.Logger()},
 	}
-	second.definitions.decode, second.bindings.decode = decodeValidating, decodeValidatingBinding
 	first := &Mutating{
-		set:        newSet(d.Store, m, &programs{compiler: expressions}, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+		set: newSet(d.Store, m, &programs{compiler: expressions}, kinds{
+			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", decodeMutating, decodeMutatingBinding,
+		}),
 		parameters: parameters, metrics: newMetrics("mutating"),
 	}
-	first.definitions.decode, first.bindings.decode = decodeMutating, decodeMutatingBinding
 	d.Measure(first.metrics.checks, first.metrics.seconds, second.metrics.checks, second.metrics.seconds)
 	mutating, validating = part.Plugin(MutatingName, first), part.Plugin(ValidatingName, second)
 	mutating.Repeats = true

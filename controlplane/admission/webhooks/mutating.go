@@ -7,7 +7,6 @@ import (
 	"context"
 	"time"
 
-	v1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,7 +24,7 @@ const (
 type Mutating struct {
 	caller
 	d     *match.Deps
-	hooks configurations[v1.MutatingWebhookConfiguration]
+	hooks configurations
 }
 
 var _ resource.Admission = (*Mutating)(nil)

@@ -4,11 +4,9 @@
 package webhooks
 
 import (
-	v1 "k8s.io/api/admissionregistration/v1"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/admission/match"
 	"github.com/steer-dev/steer/controlplane/internal/expression"
 	"github.com/steer-dev/steer/controlplane/part"
@@ -30,14 +28,10 @@ func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutati
 	a.metrics, a.answers = newMetrics(d), &decoder{}
 	b.metrics, b.answers = a.metrics, a.answers
 	const group = "admissionregistration.k8s.io/"
-	first := &Mutating{caller: a, d: m, hooks: configurations[v1.MutatingWebhookConfiguration]{
-		d: m, stored: admission.NewLister[v1.MutatingWebhookConfiguration](d.Store, group+"mutatingwebhookconfigurations"),
-		compile: (&compiler{expressions: whenUsed{expressions}, plugin: MutatingName, step: stepAdmit}).mutating,
-	}}
-	second := &Validating{caller: b, d: m, hooks: configurations[v1.ValidatingWebhookConfiguration]{
-		d: m, stored: admission.NewLister[v1.ValidatingWebhookConfiguration](d.Store, group+"validatingwebhookconfigurations"),
-		compile: (&compiler{expressions: whenUsed{expressions}, plugin: ValidatingName, step: stepValidate}).validating,
-	}}
+	first := &Mutating{caller: a, d: m, hooks: newConfigurations(d.Store, m, group+"mutatingwebhookconfigurations",
+		(&compiler{expressions: whenUsed{expressions}, plugin: MutatingName, step: stepAdmit}).mutating)}
+	second := &Validating{caller: b, d: m, hooks: newConfigurations(d.Store, m, group+"validatingwebhookconfigurations",
+		(&compiler{expressions: whenUsed{expressions}, plugin: ValidatingName, step: stepValidate}).validating)}
 	mutating, validating = part.Plugin(MutatingName, first), part.Plugin(ValidatingName, second)
 	mutating.Repeats = true
 	return mutating, validating

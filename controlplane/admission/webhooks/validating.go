@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -20,7 +19,7 @@ import (
 type Validating struct {
 	caller
 	d     *match.Deps
-	hooks configurations[v1.ValidatingWebhookConfiguration]
+	hooks configurations
 }
 
 var _ resource.Admission = (*Validating)(nil)

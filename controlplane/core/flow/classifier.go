@@ -8,35 +8,30 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/internal/derived"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/storage"
 )
 
 // Classifier finds the FlowSchema of a request and its priority level, as
-// kube-apiserver does (KEP-1040). Its index follows the store: it is built anew for
-// the first request after a schema or a level was written. It is safe for concurrent
-// use and holds on to no view of the store.
-type Classifier struct {
-	store storage.Viewer
-
-	building sync.Mutex // one index at a time
-	index    atomic.Pointer[index]
-}
+// kube-apiserver does (KEP-1040). Its index is computed for the first request after a
+// schema or a level was written. It is safe for concurrent use.
+type Classifier struct{ index *derived.Value[*index] }
 
 // NewClassifier returns a classifier over a store. Nothing is read before the first
 // request.
-func NewClassifier(store storage.Viewer) *Classifier { return &Classifier{store: store} }
+func NewClassifier(store storage.Viewer) *Classifier {
+	compute := func(view storage.View, _ *index) (*index, error) { return newIndex(view), nil }
+	return &Classifier{derived.New(store, compute, schemas, levels)}
+}
 
 // index is what the schemas of one state of the store say.
 type index struct {
-	at      storage.Revision // it holds until a schema or a level is written after that
 	classes []class          // in the order of matching
 	rest    class            // of requests that nothing matches
 }
@@ -51,7 +46,7 @@ type class struct {
 // Classify returns the UIDs of the FlowSchema that a request matches first and of its
 // priority level; both are empty when the store cannot be read.
 func (c *Classifier) Classify(ctx context.Context, a *auth.Attributes) (schema, level types.UID) {
-	ix, err := c.current(ctx)
+	ix, err := c.index.Get(ctx)
 	if err != nil {
 		return "", "" // the handler fails with the same error
 	}
@@ -63,31 +58,8 @@ func (c *Classifier) Classify(ctx context.Context, a *auth.Attributes) (schema, 
 	return ix.rest.schema, ix.rest.level
 }
 
-// current returns the index that holds now.
-func (c *Classifier) current(ctx context.Context) (*index, error) {
-	at, err := c.store.LastModified(ctx, schemas, levels)
-	if err != nil {
-		return nil, err
-	}
-	if ix := c.index.Load(); ix != nil && ix.at >= at {
-		return ix, nil
-	}
-	view, err := c.store.View(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	c.building.Lock() // no longer than it takes to build
-	defer c.building.Unlock()
-	if ix := c.index.Load(); ix != nil && ix.at >= at {
-		return ix, nil
-	}
-	ix := newIndex(view, at)
-	c.index.Store(ix)
-	return ix, nil
-}
-
-func newIndex(view storage.View, at storage.Revision) *index {
-	ix := &index{at: at}
+func newIndex(view storage.View) *index {
+	ix := &index{}
 	uids := map[string]types.UID{}
 	for rec := range view.Ascend(levels, "", "") {
 		uids[rec.Key.Name] = uidOf(rec)
