@@ -42,12 +42,7 @@ type converter struct {
 func (d *Definitions) converterOf(crd *v1.CustomResourceDefinition) *converter {
 	webhook := crd.Spec.Conversion.Webhook
 	c := &converter{client: d.options.Webhooks, metrics: d.metrics, reviews: d.reviews, newUID: d.options.NewUID, crd: crd.Name, group: crd.Spec.Group}
-	for _, version := range webhook.ConversionReviewVersions {
-		if version == "v1" || version == "v1beta1" {
-			c.review = version
-			break
-		}
-	}
+	c.review = webhookclient.ReviewVersion(webhook.ConversionReviewVersions)
 	if at := webhook.ClientConfig; at != nil {
 		c.target.CABundle = at.CABundle
 		if at.URL != nil {

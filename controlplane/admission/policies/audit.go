@@ -13,28 +13,14 @@ import (
 	v1 "k8s.io/api/admissionregistration/v1"
 )
 
-// audit writes audit annotations to the log: a control plane has no other audit events.
-type audit struct{ log *slog.Logger }
-
 // The annotation of a refusal with the action Audit, and how long values may be.
 const (
 	failureAnnotation   = "validation.policy.admission.k8s.io/validation_failure"
 	longestAuditedValue = 10 << 10
 )
 
-// annotate logs one annotation of a write.
-func (a audit) annotate(ctx context.Context, w *write, key, value string) {
-	user := ""
-	if w.User != nil {
-		user = w.User.Name
-	}
-	a.log.LogAttrs(ctx, slog.LevelInfo, "audit annotation", slog.String("annotation", key), slog.String("value", value),
-		slog.String("user", user), slog.String("verb", w.Verb), slog.String("resource", w.GVR.GroupResource().String()),
-		slog.String("subresource", w.Subresource), slog.String("namespace", w.AttributedNamespace), slog.String("name", w.Name))
-}
-
-// failure logs a refusal, in the form that kube-apiserver has for it.
-func (a audit) failure(ctx context.Context, w *write, p *policy, b *binding, index int, message string) {
+// annotateFailure logs a refusal, in the form that kube-apiserver has for it.
+func annotateFailure(ctx context.Context, log *slog.Logger, w *write, p *policy, b *binding, index int, message string) {
 	value, err := json.Marshal([]struct {
 		Message           string                `json:"message"`
 		Policy            string                `json:"policy"`
@@ -43,7 +29,7 @@ func (a audit) failure(ctx context.Context, w *write, p *policy, b *binding, ind
 		ValidationActions []v1.ValidationAction `json:"validationActions"`
 	}{{message, p.name, b.name, index, b.actions}})
 	if err == nil { // strings and a number: cannot fail
-		a.annotate(ctx, w, failureAnnotation, string(value))
+		w.Annotate(ctx, log, failureAnnotation, string(value))
 	}
 }
 
@@ -70,8 +56,8 @@ func (n *annotations) add(key, value string) {
 }
 
 // publish logs the annotations.
-func (n *annotations) publish(ctx context.Context, a audit, w *write, policy string) {
+func (n *annotations) publish(ctx context.Context, log *slog.Logger, w *write, policy string) {
 	for _, key := range n.keys {
-		a.annotate(ctx, w, policy+"/"+key, strings.Join(n.values[key], ", "))
+		w.Annotate(ctx, log, policy+"/"+key, strings.Join(n.values[key], ", "))
 	}
 }

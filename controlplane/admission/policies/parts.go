@@ -23,7 +23,7 @@ func Parts(d part.Deps, m *match.Deps, expressions *expression.Compiler) (mutati
 		set: newSet(d.Store, m, &programs{compiler: expressions}, kinds{
 			"validatingadmissionpolicies", "validatingadmissionpolicybindings", decodeValidating, decodeValidatingBinding,
 		}),
-		parameters: parameters, metrics: newMetrics("validating", "enforcement_action"), audit: audit{d.Logger()},
+		parameters: parameters, metrics: newMetrics("validating", "enforcement_action"), log: d.Logger(),
 	}
 	first := &Mutating{
 		set: newSet(d.Store, m, &programs{compiler: expressions}, kinds{

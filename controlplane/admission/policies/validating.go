@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -23,7 +24,7 @@ type Validating struct {
 	*set
 	parameters *parameters
 	metrics    metrics
-	audit      audit
+	log        *slog.Logger
 }
 
 var _ resource.Admission = (*Validating)(nil)
@@ -133,7 +134,7 @@ func (v *checks) evaluate(ctx context.Context, p *policy) error {
 			v.note(p, b, verdict.remarks, &noted)
 		}
 	}
-	noted.publish(ctx, v.p.audit, v.w, p.name)
+	noted.publish(ctx, v.p.log, v.w, p.name)
 	return nil
 }
 
@@ -154,7 +155,7 @@ func (v *checks) act(ctx context.Context, p *policy, b *binding, decisions []dec
 				v.deny(denial{policy: p.name, binding: b.name, message: d.message, reason: d.reason})
 				v.observe(d.elapsed, p, b, d.message, "deny")
 			case v1.Audit:
-				v.p.audit.failure(ctx, v.w, p, b, i, d.message)
+				annotateFailure(ctx, v.p.log, v.w, p, b, i, d.message)
 				v.observe(d.elapsed, p, b, d.message, "audit")
 			case v1.Warn:
 				v.w.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, d.message))

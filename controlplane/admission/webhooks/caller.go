@@ -75,8 +75,7 @@ func (c *caller) call(ctx context.Context, h *hook, q *match.Request, as match.I
 		return nil, &callError{h.name, err, codeOf(err)}
 	}
 	for key, value := range r.AuditAnnotations {
-		c.log.Info("an admission webhook annotates a request", "annotation", h.name+"/"+key, "value", value,
-			"operation", q.Operation, "resource", q.GVR.GroupResource().String(), "namespace", q.AttributedNamespace, "name", q.Name)
+		q.Annotate(ctx, c.log, h.name+"/"+key, value)
 	}
 	for _, w := range r.Warnings {
 		q.Warn(w)

@@ -52,12 +52,7 @@ func (c *compiler) hook(configuration string, w *v1.ValidatingWebhook, twins map
 		timeout:     time.Duration(ptr.Deref(w.TimeoutSeconds, 0)) * time.Second,
 	}
 	twins[w.Name]++
-	for _, version := range w.AdmissionReviewVersions {
-		if version == "v1" || version == "v1beta1" {
-			h.review = version
-			break
-		}
-	}
+	h.review = webhookclient.ReviewVersion(w.AdmissionReviewVersions)
 	h.conditions = match.NewConditions(w.MatchConditions, match.ConditionOptions{
 		Name: w.Name, Kind: "webhook", Type: c.step, FailurePolicy: w.FailurePolicy, Compiler: c.expressions,
 	})

@@ -32,8 +32,8 @@ func NewClassifier(store storage.Viewer) *Classifier {
 
 // index is what the schemas of one state of the store say.
 type index struct {
-	classes []class          // in the order of matching
-	rest    class            // of requests that nothing matches
+	classes []class // in the order of matching
+	rest    class   // of requests that nothing matches
 }
 
 // class is a schema whose priority level exists.

@@ -6,7 +6,6 @@ package fields
 import (
 	"maps"
 	"slices"
-	"unsafe"
 
 	"github.com/steer-dev/steer/apiserver/internal/wire"
 )
@@ -37,11 +36,11 @@ func Merge(n *Type, object, configuration map[string]any) (map[string]any, bool)
 		case !field.object || len(configured) == 0:
 			return nil, false
 		case isRaw:
-			m := merging{live: raw.Reader(), out: make([]byte, 0, len(raw)+128)}
-			if !m.object(field, configured) {
+			m := wire.NewRawMerge(raw)
+			if !mergeObject(m, field, configured) {
 				return nil, false
 			}
-			value = wire.RawValue(unsafe.String(unsafe.SliceData(m.out), len(m.out)))
+			value = m.Value()
 		default:
 			child, isObject := current.(map[string]any)
 			if has && !isObject {
@@ -81,66 +80,25 @@ func replaces(n *Type, has bool, current, value any) bool {
 	return n.fits(value) && (!has || n.fits(current))
 }
 
-// merging writes a raw object with the fields of a configuration set.
-type merging struct {
-	live wire.RawReader
-	out  []byte
-}
-
-// object is [Merge] for the current value of the reader.
-func (m *merging) object(n *Type, configuration map[string]any) bool {
-	if n == nil || !n.object || n.wholeObject || len(configuration) == 0 || m.live.Kind() != '{' {
+// mergeObject is [Merge] for the current value of the reader.
+func mergeObject(m *wire.RawMerge, n *Type, configuration map[string]any) bool {
+	if n == nil || !n.object || n.wholeObject || len(configuration) == 0 || m.Doc.Kind() != '{' {
 		return false
 	}
-	names := slices.Sorted(maps.Keys(configuration))
-	m.out = append(m.out, '{')
-	begin := len(m.out)
-	for {
-		name, more := m.live.Member()
-		for len(names) > 0 && (!more || names[0] < name) {
-			if !m.set(n.field(names[0]), begin, names[0], configuration[names[0]]) {
-				return false
-			}
-			names = names[1:]
-		}
-		if !more {
-			break
-		}
-		if len(names) == 0 || names[0] != name {
-			m.out = wire.AppendName(m.out, begin, name)
-			m.out = append(m.out, m.live.Take()...)
-			continue
-		}
-		names = names[1:]
+	missing := func(begin int, name string) bool {
 		field, value := n.field(name), configuration[name]
 		if inner, isObject := value.(map[string]any); isObject && field != nil && !field.wholeObject {
-			m.out = wire.AppendName(m.out, begin, name)
-			if !m.object(field, inner) {
-				return false
-			}
-			continue
+			merged, ok := Merge(field, map[string]any{}, inner)
+			return ok && m.Put(begin, name, merged)
 		}
-		if current := m.live.Take(); !replaces(field, true, current, value) || !m.put(begin, name, value) {
-			return false
+		return replaces(field, false, nil, value) && m.Put(begin, name, value)
+	}
+	return m.Object(slices.Sorted(maps.Keys(configuration)), missing, func(begin int, name string) bool {
+		field, value := n.field(name), configuration[name]
+		if inner, isObject := value.(map[string]any); isObject && field != nil && !field.wholeObject {
+			m.Begin(begin, name)
+			return mergeObject(m, field, inner)
 		}
-	}
-	m.out = append(m.out, '}')
-	return true
-}
-
-// set writes a member that did not exist.
-func (m *merging) set(n *Type, begin int, name string, value any) bool {
-	if inner, isObject := value.(map[string]any); isObject && n != nil && !n.wholeObject {
-		merged, ok := Merge(n, map[string]any{}, inner)
-		return ok && m.put(begin, name, merged)
-	}
-	return replaces(n, false, nil, value) && m.put(begin, name, value)
-}
-
-// put writes a member.
-func (m *merging) put(begin int, name string, value any) bool {
-	m.out = wire.AppendName(m.out, begin, name)
-	raw, ok := wire.EncodeValue(value)
-	m.out = append(m.out, raw...)
-	return ok
+		return replaces(field, true, m.Doc.Take(), value) && m.Put(begin, name, value)
+	})
 }

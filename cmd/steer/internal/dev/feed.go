@@ -87,12 +87,12 @@ func (f *feed) follow(ctx context.Context) {
 	defer both.Wait()
 	both.Go(func() {
 		for ctx.Err() == nil {
-			_ = f.read(ctx, f.reconciles()+"?follow", func(body io.Reader) error { return f.followRecords(ctx, body) }) // it is not there yet
+			_ = read(ctx, f.reconciles()+"?follow", func(body io.Reader) error { return f.followRecords(ctx, body) }) // it is not there yet
 			pause(ctx)
 		}
 	})
 	for ctx.Err() == nil {
-		_ = f.read(ctx, "http://"+f.metrics+"/metrics", f.readQueues)
+		_ = read(ctx, "http://"+f.metrics+"/metrics", f.readQueues)
 		pause(ctx)
 	}
 }
@@ -104,7 +104,8 @@ func pause(ctx context.Context) {
 	}
 }
 
-func (f *feed) read(ctx context.Context, url string, body func(io.Reader) error) error {
+// read passes the body of the answer at a URL to body.
+func read(ctx context.Context, url string, body func(io.Reader) error) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func (f *feed) followRecords(ctx context.Context, coming io.Reader) error {
 			known[record.ID] = true
 		}
 	}
-	if err := f.read(ctx, f.reconciles(), records); !errors.Is(err, io.EOF) {
+	if err := read(ctx, f.reconciles(), records); !errors.Is(err, io.EOF) {
 		return err
 	}
 	return records(coming)
