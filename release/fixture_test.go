@@ -35,6 +35,8 @@ func main() {
 `,
 		"interop/go.mod":         nested("interop", ""),
 		"interop/interop.go":     "package interop\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
+		"storage/sqlite/go.mod":  nested("storage/sqlite", "../"),
+		"storage/sqlite/db.go":   "package sqlite\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
 		"trace/otel/go.mod":      nested("trace/otel", "../"),
 		"trace/otel/otel.go":     "package otel\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
 		"testdata/house/api.txt": ".: const Name\n",
