@@ -33,6 +33,7 @@ var (
 	streamID      = regexp.MustCompile(`stream ID \d+`)
 	dumpedFields  = regexp.MustCompile(`(\\?"managedFields\\?":\[).*?(\],\\?"name)`)
 	dumpedVersion = regexp.MustCompile(`(\\?"resourceVersion\\?":\\?")\d+`)
+	metaVersion   = regexp.MustCompile(`ResourceVersion in object meta: \d+`)
 	recordVersion = regexp.MustCompile(`in (the precondition|record) \(\d+\)`)
 )
 
@@ -359,6 +360,7 @@ func (n *normaliser) text(s string) string {
 	s = streamID.ReplaceAllString(s, "stream ID <id>")
 	s = dumpedFields.ReplaceAllString(s, "$1<managed fields>$2")
 	s = dumpedVersion.ReplaceAllString(s, "$1<rv>")
+	s = metaVersion.ReplaceAllString(s, "ResourceVersion in object meta: <rv>")
 	s = recordVersion.ReplaceAllString(s, "in $1 (<rv>)")
 	return s
 }

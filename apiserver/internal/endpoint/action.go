@@ -47,13 +47,10 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 		return err
 	}
 	_, _, err = wr.Replace(ctx, func(_ context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
-		obj := old.DeepCopyObject().(resource.Object)
-		obj.SetUID(body.GetUID())
-		obj.SetResourceVersion(body.GetResourceVersion())
-		if err := wr.CheckRevision(obj, old); err != nil {
+		if err := wr.CheckPreconditions(body.GetUID(), body.GetResourceVersion(), old); err != nil {
 			return nil, err
 		}
-		obj.SetUID(old.GetUID())
+		obj := old.DeepCopyObject().(resource.Object)
 		err := sub.Action(obj, body)
 		var classified apierrors.APIStatus
 		if err != nil && !errors.As(err, &classified) {

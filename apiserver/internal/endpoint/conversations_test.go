@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write the answers into testdata")
 
 // TestHandlerAnswers replays the conversations in testdata, each with a server of its own.
-// They show what the verbs do with objects of two plain kinds; that kube-apiserver does
+// They show what the verbs do with objects of plain kinds, stored and computed; that kube-apiserver does
 // the same with real ones is in the conversations of the oracle.
 func TestHandlerAnswers(t *testing.T) {
 	t.Parallel()
@@ -39,6 +39,9 @@ func TestHandlerAnswers(t *testing.T) {
 				o.Limits.BodyBytes = 4 << 10
 				o.Limits.PatchOperations = 3
 			})
+			if err := server.Install(notes(), cards()); err != nil {
+				t.Fatal(err)
+			}
 			target := &wiretest.Target{
 				Client: &http.Client{Transport: server.RoundTripper(testserver.Admin())}, Base: "https://steer.invalid",
 				Compact: func(ctx context.Context) error {

@@ -104,7 +104,10 @@ func (d *deletion) preconditions(obj resource.Object) error {
 		return nil
 	}
 	if d.wr.Served.Deletion.Mark != nil {
-		return d.preconditionsToMark(obj)
+		if err := preconditionFailed(p, obj); err != nil {
+			return apierrors.NewConflict(d.wr.Served.GroupResource(), obj.GetName(), err)
+		}
+		return nil
 	}
 	conflict := func(format string, args ...any) error {
 		return apierrors.NewConflict(schema.GroupResource{Group: d.wr.Served.StoredKind().Group, Resource: d.wr.Served.Kind}, obj.GetName(), fmt.Errorf(format, args...))
@@ -114,22 +117,6 @@ func (d *deletion) preconditions(obj resource.Object) error {
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
 		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion())
-	}
-	return nil
-}
-
-// preconditionsToMark does the same for kinds with a Mark function, whose messages
-// differ.
-func (d *deletion) preconditionsToMark(obj resource.Object) error {
-	conflict := func(format string, args ...any) error {
-		return apierrors.NewConflict(d.wr.Served.GroupResource(), obj.GetName(), fmt.Errorf(format, args...))
-	}
-	p := d.options.Preconditions
-	if p.UID != nil && *p.UID != obj.GetUID() {
-		return conflict("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, obj.GetUID())
-	}
-	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
-		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, obj.GetResourceVersion())
 	}
 	return nil
 }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/apply"
@@ -144,10 +146,10 @@ func (wr *Write) current(ctx context.Context, rec *storage.Record) (resource.Obj
 func (wr *Write) CheckRevision(obj, old resource.Object) error {
 	gr := wr.Served.GroupResource()
 	// The uid of a patched object is validated with the rest of its metadata.
-	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && wr.Request.Verb == "update" {
-		return apierrors.NewConflict(gr, wr.Request.Name, fmt.Errorf(
-			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
-			wr.registryKey(old), uid, old.GetUID()))
+	if wr.Request.Verb == "update" {
+		if err := wr.CheckPreconditions(obj.GetUID(), "", old); err != nil {
+			return err
+		}
 	}
 	switch obj.GetResourceVersion() {
 	case old.GetResourceVersion():
@@ -165,6 +167,38 @@ func (wr *Write) CheckRevision(obj, old resource.Object) error {
 		return apierrors.NewConflict(gr, wr.Request.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	return nil
+}
+
+// CheckPreconditions checks that the current object has a uid and a resourceVersion; empty
+// ones are not checked.
+func (wr *Write) CheckPreconditions(uid types.UID, version string, old resource.Object) error {
+	var p metav1.Preconditions
+	if uid != "" {
+		p.UID = &uid
+	}
+	if version != "" {
+		p.ResourceVersion = &version
+	}
+	if err := preconditionFailed(&p, old); err != nil {
+		return apierrors.NewConflict(wr.Served.GroupResource(), wr.Request.Name, fmt.Errorf(
+			"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", wr.registryKey(old), err))
+	}
+	return nil
+}
+
+// preconditionFailed returns which precondition an object does not meet, in the words of
+// kube-apiserver; nil: it meets them.
+func preconditionFailed(p *metav1.Preconditions, obj resource.Object) error {
+	failed := ""
+	switch {
+	case p.UID != nil && *p.UID != obj.GetUID():
+		failed = fmt.Sprintf("UID in precondition: %s, UID in object meta: %s", *p.UID, obj.GetUID())
+	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
+		failed = fmt.Sprintf("ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, obj.GetResourceVersion())
+	default:
+		return nil
+	}
+	return errors.New("Precondition failed: " + failed)
 }
 
 // registryKey is the etcd key of an object in kube-apiserver, which its messages
