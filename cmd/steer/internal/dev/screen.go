@@ -109,7 +109,7 @@ func (s *screen) render(width, height int, color bool) []string {
 	case objectView:
 		head.add(bold, s.About)
 		for _, line := range s.Reconciles {
-			body.add("", line)
+			body.wrap("", line)
 		}
 	default:
 		s.table(head)

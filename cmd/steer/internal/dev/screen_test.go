@@ -71,6 +71,12 @@ guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
 Guestbook default/demo
 10:00:00 guestbook default/demo: done
 [enter] back  [l]ogs  [r]estart  [d]ebug off  [q]uit`},
+		"a reconcile is shown to its end": {func(s *screen) { s.View = objectView }, 24, 20, false, `
+guestbook  Kubernetes 1…
+Guestbook default/demo
+10:00:00 guestbook
+  default/demo: done
+[enter] back  [l]ogs  […`},
 		"colours": {func(s *screen) { s.Rows = nil }, 100, 20, true, "\n" +
 			"\x1b[1mguestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s\x1b[0m\n" +
 			"\x1b[1mCONTROLLER  QUEUE  OK  ERR  P50  LAST CAUSE\x1b[0m\n" +
