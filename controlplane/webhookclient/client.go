@@ -15,11 +15,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/storage"
 )
 
-// Options say where webhooks are and where the server may connect to. The zero value connects
-// to any address.
+// Options say where webhooks, and API servers behind APIServices, are, and where the server may
+// connect to. The zero value connects to any address.
 type Options struct {
 	// Reach is where the server may connect to. nil: everywhere, but for the addresses at which
 	// clouds serve metadata when the server listens beyond the loopback interface.
@@ -33,20 +34,10 @@ type Options struct {
 }
 
 // Service is the Service that a webhook is behind.
-type Service struct {
-	Namespace, Name string
-	// Port of the Service. 0: 443.
-	Port int32
-}
+type Service = egress.Service
 
 // Backend is where a Service is.
-type Backend struct {
-	// Address is the host and port to connect to. The certificate is verified for the name of the
-	// Service, as always.
-	Address string
-	// Transport, if set, carries the requests: without a socket and without a certificate.
-	Transport http.RoundTripper
-}
+type Backend = egress.Backend
 
 // Deps are what a [Client] is made of. Store is required.
 type Deps struct {
@@ -91,7 +82,7 @@ var errNoAddress = errors.New("webhook configuration must have either service or
 // connections that are open.
 type Client struct {
 	options     Options
-	deps        Deps
+	services    egress.Services
 	credentials map[string]*credentials
 	pool        pool
 	metrics     metrics
@@ -102,7 +93,8 @@ type Client struct {
 
 // New returns a client. It reads the files that the options name.
 func New(o Options, d Deps) (*Client, error) {
-	c := &Client{options: o, deps: d, credentials: map[string]*credentials{}, metrics: newMetrics()}
+	c := &Client{options: o, credentials: map[string]*credentials{}, metrics: newMetrics()}
+	c.services = egress.Services{Store: d.Store, Resolve: o.Resolve, Reach: o.Reach, Public: d.Public}
 	for plugin, file := range o.KubeConfigFiles {
 		loaded, err := loadCredentials(file)
 		if err != nil {
@@ -113,6 +105,9 @@ func New(o Options, d Deps) (*Client, error) {
 	c.running, c.stop = context.WithCancel(context.Background())
 	return c, nil
 }
+
+// Services returns what connects to the Services, by the same options.
+func (c *Client) Services() *egress.Services { return &c.services }
 
 // Close ends all requests and closes all connections. Closing twice is no error.
 func (c *Client) Close() {
@@ -189,7 +184,7 @@ func query(d time.Duration) string {
 // address is the URL of a webhook, as it is in errors. That of a Service has its name.
 func (t *Target) address() (*url.URL, error) {
 	if t.Service != nil {
-		return &url.URL{Scheme: "https", Host: t.Service.host(), Path: path.Join("/", t.Path)}, nil
+		return &url.URL{Scheme: "https", Host: t.Service.Host(), Path: path.Join("/", t.Path)}, nil
 	}
 	if t.URL == "" {
 		return nil, errNoAddress

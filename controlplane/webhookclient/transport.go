@@ -6,24 +6,19 @@ package webhookclient
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/steer-dev/steer/controlplane/internal/egress"
 )
 
 // Bounds of connections.
 const (
-	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
 	// idleTimeout is how long a connection stays open without requests.
 	idleTimeout = 90 * time.Second
@@ -106,14 +101,12 @@ func (p *pool) close() {
 // transport returns what carries requests to a webhook.
 func (c *Client) transport(ctx context.Context, t Target, address *url.URL) (http.RoundTripper, error) {
 	key := target{scheme: address.Scheme, host: address.Host, bundle: string(t.CABundle), plugin: t.Plugin}
-	if t.Service != nil && c.options.Resolve != nil {
-		if at, ok := c.options.Resolve(ctx, *t.Service); ok && at.Transport != nil {
+	if t.Service != nil {
+		if at, ok := c.services.Given(ctx, *t.Service); ok && at.Transport != nil {
 			return at.Transport, nil
 		} else if ok {
 			key.address = at.Address
 		}
-	}
-	if t.Service != nil {
 		key.service = *t.Service
 	}
 	return c.pool.get(key, func() (*pooled, error) { return c.connect(key) })
@@ -128,7 +121,7 @@ func (c *Client) connect(to target) (*pooled, error) {
 	config.CAData = []byte(strings.TrimSpace(to.bundle))
 	behind := to.service != Service{}
 	if behind {
-		config.ServerName = to.service.serverName()
+		config.ServerName = to.service.ServerName()
 	}
 	security, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -140,7 +133,7 @@ func (c *Client) connect(to target) (*pooled, error) {
 	// One connection of HTTP/2 would not spread requests over the endpoints of a Service, and costs
 	// more for each of them.
 	security.NextProtos = []string{"http/1.1"}
-	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: egress.Control(c.allowed())}
+	dialer := c.services.Dialer()
 	base := &http.Transport{
 		TLSClientConfig: security, TLSHandshakeTimeout: handshakeTimeout,
 		MaxIdleConnsPerHost: mostIdle, IdleConnTimeout: idleTimeout, DisableCompression: true,
@@ -153,35 +146,9 @@ func (c *Client) connect(to target) (*pooled, error) {
 		}
 	case behind:
 		base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return c.dialService(ctx, dialer, network, to.service)
+			return c.services.Dial(ctx, network, to.service)
 		}
 	}
 	carrier, err := rest.HTTPWrappersForConfig(config, base)
 	return &pooled{carrier: carrier, base: base}, err
-}
-
-// allowed returns a function that reports whether the server may connect to an address.
-func (c *Client) allowed() func(netip.Addr) bool {
-	if c.options.Reach != nil {
-		return egress.Within(c.options.Reach)
-	}
-	return func(a netip.Addr) bool { return !c.deps.Public || !egress.Metadata(a) }
-}
-
-// dialService connects to the first endpoint of a Service that accepts the connection.
-func (c *Client) dialService(ctx context.Context, dialer *net.Dialer, network string, s Service) (net.Conn, error) {
-	addresses, err := c.resolve(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	for _, address := range addresses {
-		var conn net.Conn
-		if conn, err = dialer.DialContext(ctx, network, address); err == nil {
-			return conn, nil
-		}
-	}
-	if err == nil {
-		err = fmt.Errorf("no endpoints available for service %q", s.Name)
-	}
-	return nil, err
 }

@@ -1,8 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package egress bounds where the server connects to. It is small because it is one check, which
-// connections to kubelets and to webhooks have in common.
+// Package egress connects the server to others: it bounds where to, for kubelets, webhooks and API
+// servers alike, and finds what is behind a Service.
 package egress
 
 import (

@@ -1,0 +1,218 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Service is a Service that a webhook or an API server is behind.
+type Service struct {
+	Namespace, Name string
+	// Port of the Service. 0: 443.
+	Port int32
+}
+
+// Backend is where a Service is.
+type Backend struct {
+	// Address is the host and port to connect to. The certificate is verified for the name of the
+	// Service, as always.
+	Address string
+	// Transport, if set, carries the requests: without a socket and without a certificate.
+	Transport http.RoundTripper
+}
+
+// servicePort is the port of a Service that is not named.
+const servicePort = 443
+
+func (s Service) port() int32 {
+	if s.Port == 0 {
+		return servicePort
+	}
+	return s.Port
+}
+
+// ServerName is what the certificate of a Service is verified for.
+func (s Service) ServerName() string { return s.Name + "." + s.Namespace + ".svc" }
+
+// Host is the host and port of a Service in URLs.
+func (s Service) Host() string { return join(s.ServerName(), s.port()) }
+
+// Services connects to what is behind Services. It is safe for concurrent use.
+type Services struct {
+	// Store holds the Services and their endpoints.
+	Store storage.Store
+	// Resolve returns where a Service is; nil, or false: at its endpoints.
+	Resolve func(ctx context.Context, s Service) (Backend, bool)
+	// Reach is where the server may connect to. nil: everywhere, but for [Metadata] addresses if
+	// the server is Public.
+	Reach []netip.Prefix
+	// Public reports that the server listens beyond the loopback interface.
+	Public bool
+}
+
+// Given returns where Resolve says that a Service is.
+func (s *Services) Given(ctx context.Context, to Service) (Backend, bool) {
+	if s.Resolve == nil {
+		return Backend{}, false
+	}
+	return s.Resolve(ctx, to)
+}
+
+// dialTimeout bounds how long a connection may take to be made.
+const dialTimeout = 10 * time.Second
+
+// Dialer returns a dialer that connects only where the server may.
+func (s *Services) Dialer() *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, ControlContext: Control(s.allowed)}
+}
+
+// allowed reports whether the server may connect to an address.
+func (s *Services) allowed(a netip.Addr) bool {
+	if s.Reach != nil {
+		return Within(s.Reach)(a)
+	}
+	return !s.Public || !Metadata(a)
+}
+
+// Dial connects to the first endpoint of a Service that accepts the connection. Resolve is not
+// asked.
+func (s *Services) Dial(ctx context.Context, network string, to Service) (net.Conn, error) {
+	addresses, err := s.Addresses(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	dialer := s.Dialer()
+	for _, address := range addresses {
+		var conn net.Conn
+		if conn, err = dialer.DialContext(ctx, network, address); err == nil {
+			return conn, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("no endpoints available for service %q", to.Name)
+	}
+	return nil, err
+}
+
+func join(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+
+// Addresses returns the addresses of a Service, by what is stored, in the order in which they are
+// to be tried. New connections alone need them.
+func (s *Services) Addresses(ctx context.Context, to Service) ([]string, error) {
+	view, err := s.Store.View(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read service %q: %w", to.Name, err)
+	}
+	service := &corev1.Service{}
+	if found, err := load(view, storage.Key{Bucket: "services", Name: to.Namespace + "/" + to.Name}, service); err != nil || !found {
+		if err == nil {
+			err = apierrors.NewNotFound(corev1.Resource("service"), to.Name)
+		}
+		return nil, err
+	}
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		return []string{join(service.Spec.ExternalName, to.port())}, nil
+	}
+	at := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == to.port() })
+	if at < 0 {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", to.port(), to.Name))
+	}
+	addresses, err := endpoints(view, service, service.Spec.Ports[at].Name)
+	if err == nil && len(addresses) == 0 {
+		err = apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", to.Name))
+	}
+	return addresses, err
+}
+
+// endpoints returns the addresses of the endpoints of a Service that are ready, in random order,
+// those of its first family of addresses first: of its EndpointSlices, or of its Endpoints if it
+// has none.
+func endpoints(view storage.View, service *corev1.Service, port string) ([]string, error) {
+	var first, others []string
+	sliced := false
+	for rec := range view.Ascend("discovery.k8s.io/endpointslices", service.Namespace+"/", "") {
+		slice := &discoveryv1.EndpointSlice{}
+		if err := json.Unmarshal(rec.Value, slice); err != nil {
+			return nil, fmt.Errorf("read %s: %w", rec.Key, err)
+		}
+		if slice.Labels[discoveryv1.LabelServiceName] != service.Name {
+			continue
+		}
+		sliced = true
+		into := &others
+		if f := service.Spec.IPFamilies; len(f) == 0 || string(slice.AddressType) == string(f[0]) {
+			into = &first
+		}
+		*into = append(*into, sliceAddresses(slice, port)...)
+	}
+	if !sliced {
+		e := &corev1.Endpoints{} //nolint:staticcheck // what exists where nothing mirrors them
+		if _, err := load(view, storage.Key{Bucket: "endpoints", Name: service.Namespace + "/" + service.Name}, e); err != nil {
+			return nil, err
+		}
+		first = endpointsAddresses(e, port)
+	}
+	for _, list := range [][]string{first, others} {
+		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	return append(first, others...), nil
+}
+
+// sliceAddresses are the ready endpoints of a slice that has the port.
+func sliceAddresses(slice *discoveryv1.EndpointSlice, port string) []string {
+	var out []string
+	for _, p := range slice.Ports {
+		if p.Name == nil || *p.Name != port || p.Port == nil {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if (e.Conditions.Ready == nil || *e.Conditions.Ready) && len(e.Addresses) > 0 {
+				out = append(out, join(e.Addresses[0], *p.Port))
+			}
+		}
+	}
+	return out
+}
+
+func endpointsAddresses(e *corev1.Endpoints, port string) []string { //nolint:staticcheck // see endpoints
+	var out []string
+	for _, subset := range e.Subsets {
+		for _, p := range subset.Ports {
+			for _, a := range subset.Addresses {
+				if p.Name == port {
+					out = append(out, join(a.IP, p.Port))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// load reads an object of the store; found is false if there is none.
+func load(view storage.View, key storage.Key, into any) (found bool, err error) {
+	rec := view.Get(key)
+	if rec == nil {
+		return false, nil
+	}
+	if err := json.Unmarshal(rec.Value, into); err != nil {
+		return false, fmt.Errorf("read %s: %w", key, err)
+	}
+	return true, nil
+}
