@@ -35,7 +35,11 @@ func (s *Server) find(req *endpoint.Request) *installed {
 	if name := t.SelectedName(req.Verb, req.Query); name != "" {
 		req.Name = name
 	}
-	in := s.table.Load().resources[schema.GroupResource{Group: t.Group, Resource: t.Plural}]
+	served := s.table.Load()
+	if req.Elsewhere = served.elsewhere(r.URL.Path) != nil; req.Elsewhere {
+		return nil
+	}
+	in := served.resources[schema.GroupResource{Group: t.Group, Resource: t.Plural}]
 	if in == nil || t.Proxy || strings.HasPrefix(r.URL.Path, "//") {
 		return nil
 	}

@@ -5,6 +5,9 @@ package controlplane
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +17,7 @@ import (
 
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/serviceaccount"
 	"github.com/steer-dev/steer/storage/durable"
 )
@@ -22,10 +26,17 @@ import (
 // next one; the certificate of the authority follows from its key, so that the key
 // is written first.
 const (
-	caKeyFile      = "ca.key"
-	caCertFile     = "ca.crt"
-	accountKeyFile = "sa.key"
+	caFiles         = "ca"
+	frontProxyFiles = "front-proxy-ca"
+	keySuffix       = ".key"
+	certSuffix      = ".crt"
+	accountKeyFile  = "sa.key"
 )
+
+// keyFiles returns the names of the files.
+func keyFiles() []string {
+	return []string{caFiles + keySuffix, caFiles + certSuffix, frontProxyFiles + keySuffix, frontProxyFiles + certSuffix, accountKeyFile}
+}
 
 // OpenKeys returns the keys kept in a directory, which is made if it does not
 // exist; what it lacks is made anew. A certificate of the authority that is missing
@@ -38,8 +49,12 @@ func OpenKeys(dir string) (*Keys, error) {
 	if err := removeHalfWritten(dir); err != nil {
 		return nil, err
 	}
-	keys, err := openAuthority(dir)
+	ca, err := openAuthority(filepath.Join(dir, caFiles), caName)
 	if err != nil {
+		return nil, err
+	}
+	keys := &Keys{CA: ca.Certificate, Signer: ca.Signer}
+	if keys.FrontProxy, err = openAuthority(filepath.Join(dir, frontProxyFiles), frontProxyCAName); err != nil {
 		return nil, err
 	}
 	keys.Accounts, err = openAccountKeys(filepath.Join(dir, accountKeyFile))
@@ -49,7 +64,7 @@ func OpenKeys(dir string) (*Keys, error) {
 // removeHalfWritten removes what a crash has left of writing the files: private
 // keys without a certificate.
 func removeHalfWritten(dir string) error {
-	for _, name := range []string{caKeyFile, caCertFile, accountKeyFile} {
+	for _, name := range keyFiles() {
 		left, err := filepath.Glob(filepath.Join(dir, "."+name+".*"))
 		if err != nil {
 			return fmt.Errorf("controlplane: look for files that a crash has left in %s: %w", dir, err)
@@ -63,39 +78,45 @@ func removeHalfWritten(dir string) error {
 	return nil
 }
 
-// openAuthority reads the authority, and makes what is missing of it.
-func openAuthority(dir string) (*Keys, error) {
-	certFile, keyFile := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
+// openAuthority reads an authority from a file with its key and one with its certificate,
+// whose names it is given without their suffixes, and makes what is missing of it under
+// the common name.
+func openAuthority(files, name string) (none certificates.Authority, err error) {
+	certFile, keyFile := files+certSuffix, files+keySuffix
 	certPEM, certErr := os.ReadFile(certFile)
 	keyPEM, keyErr := os.ReadFile(keyFile)
 	switch {
 	case errors.Is(keyErr, fs.ErrNotExist):
-		return createAuthority(certFile, keyFile)
+		return createAuthority(certFile, keyFile, name)
 	case keyErr == nil && errors.Is(certErr, fs.ErrNotExist):
-		return certifyAuthority(certFile, keyFile, keyPEM)
+		return certifyAuthority(certFile, keyFile, name, keyPEM)
 	case certErr != nil || keyErr != nil:
-		return nil, fmt.Errorf("controlplane: read the keys: %w", errors.Join(certErr, keyErr))
+		return none, fmt.Errorf("controlplane: read the keys: %w", errors.Join(certErr, keyErr))
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("controlplane: the keys in %s are damaged: %w; restore them, or remove both files and hand out the new kubeconfig", dir, err)
+		return none, fmt.Errorf("controlplane: the keys in %s are damaged: %w; restore them, or remove both files and hand out the new kubeconfig", filepath.Dir(files), err)
 	}
 	signer, ok := pair.PrivateKey.(crypto.Signer)
 	if !ok || !pair.Leaf.IsCA {
-		return nil, fmt.Errorf("controlplane: %s is not a certificate authority; remove it together with %s", certFile, keyFile)
+		return none, fmt.Errorf("controlplane: %s is not a certificate authority; remove it together with %s", certFile, keyFile)
 	}
-	return &Keys{CA: pair.Leaf, Signer: signer}, nil
+	return certificates.Authority{Certificate: pair.Leaf, Signer: signer}, nil
 }
 
 // createAuthority makes a new authority.
-func createAuthority(certFile, keyFile string) (*Keys, error) {
-	keys, err := NewKeys()
+func createAuthority(certFile, keyFile, name string) (none certificates.Authority, err error) {
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return none, fmt.Errorf("controlplane: make the key of a certificate authority: %w", err)
 	}
-	key, err := encodeKey(keys.Signer)
+	authority, err := newAuthority(signer, name)
 	if err != nil {
-		return nil, err
+		return none, err
+	}
+	key, err := encodeKey(signer)
+	if err != nil {
+		return none, err
 	}
 	// A certificate without its key is of an authority that is gone.
 	err = os.Remove(certFile)
@@ -103,25 +124,25 @@ func createAuthority(certFile, keyFile string) (*Keys, error) {
 		err = durable.SyncDir(filepath.Dir(certFile))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("controlplane: remove a certificate without a key: %w", err)
+		return none, fmt.Errorf("controlplane: remove a certificate without a key: %w", err)
 	}
 	if err := writeKeyFile(keyFile, key); err != nil {
-		return nil, err
+		return none, err
 	}
-	return keys, writeKeyFile(certFile, encodeCertificate(keys.CA.Raw))
+	return authority, writeKeyFile(certFile, encodeCertificate(authority.Certificate.Raw))
 }
 
 // certifyAuthority signs the certificate of an authority whose key is there.
-func certifyAuthority(certFile, keyFile string, keyPEM []byte) (*Keys, error) {
+func certifyAuthority(certFile, keyFile, name string, keyPEM []byte) (none certificates.Authority, err error) {
 	signer, err := parseKey(keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("controlplane: %s is damaged: %w; restore it together with %s, or remove it and hand out the new kubeconfig", keyFile, err, certFile)
+		return none, fmt.Errorf("controlplane: %s is damaged: %w; restore it together with %s, or remove it and hand out the new kubeconfig", keyFile, err, certFile)
 	}
-	keys, err := newAuthority(signer)
+	authority, err := newAuthority(signer, name)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return keys, writeKeyFile(certFile, encodeCertificate(keys.CA.Raw))
+	return authority, writeKeyFile(certFile, encodeCertificate(authority.Certificate.Raw))
 }
 
 // openAccountKeys reads the key of the service accounts, and makes one where

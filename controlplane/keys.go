@@ -20,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/serviceaccount"
 )
 
@@ -41,13 +42,20 @@ type Keys struct {
 	// Accounts sign and verify the tokens of ServiceAccounts. Without a Signer
 	// there is one for as long as the plane lives.
 	Accounts serviceaccount.Keys
+	// FrontProxy is the authority of the certificate that the plane shows to the API
+	// servers behind APIServices, which accept from its holder the name of any user in
+	// headers. It is never CA, which signs the certificates of users. Without a Signer
+	// there is one for as long as the plane lives.
+	FrontProxy certificates.Authority
 }
 
 // The common names of certificates. That of the authority is no other's: OpenSSL
 // takes a certificate whose issuer is its subject for self-signed.
 const (
-	caName     = "steer-ca"
-	serverName = "kube-apiserver"
+	caName           = "steer-ca"
+	serverName       = "kube-apiserver"
+	frontProxyCAName = "steer-front-proxy-ca"
+	frontProxyName   = "front-proxy-client"
 )
 
 const (
@@ -64,22 +72,30 @@ func NewKeys() (*Keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("controlplane: make the key of the certificate authority: %w", err)
 	}
-	keys, err := newAuthority(signer)
+	authority, err := newAuthority(signer, caName)
 	if err != nil {
 		return nil, err
 	}
-	keys.Accounts, err = newAccountKeys()
-	return keys, err
+	return (&Keys{CA: authority.Certificate, Signer: signer}).completed()
 }
 
 // newAuthority makes the certificate of an authority for its key.
-func newAuthority(signer crypto.Signer) (*Keys, error) {
+func newAuthority(signer crypto.Signer, name string) (certificates.Authority, error) {
 	serial, err := newSerial()
 	if err != nil {
-		return nil, err
+		return certificates.Authority{}, err
 	}
 	now := time.Now()
-	return signCA(signer, serial, caName, now.Add(-clockSkew), now.Add(caLifetime))
+	return signCA(signer, serial, name, now.Add(-clockSkew), now.Add(caLifetime))
+}
+
+// newFrontProxy makes a new authority of front proxies.
+func newFrontProxy() (certificates.Authority, error) {
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return certificates.Authority{}, fmt.Errorf("controlplane: make the key of the front proxy's authority: %w", err)
+	}
+	return newAuthority(signer, frontProxyCAName)
 }
 
 // newAccountKeys makes a new key for the tokens of ServiceAccounts.
@@ -91,18 +107,23 @@ func newAccountKeys() (serviceaccount.Keys, error) {
 	return serviceaccount.Keys{Signer: signer}, nil
 }
 
-// withAccounts returns keys that can sign the tokens of ServiceAccounts.
-func (k *Keys) withAccounts() (*Keys, error) {
-	if k.Accounts.Signer != nil {
-		return k, nil
-	}
-	made, err := newAccountKeys()
-	if err != nil {
-		return nil, err
-	}
-	made.Verifiers = k.Accounts.Verifiers
+// completed returns the keys with new ones where they lack a signer, without changing k.
+func (k *Keys) completed() (*Keys, error) {
 	whole := *k
-	whole.Accounts = made
+	if whole.Accounts.Signer == nil {
+		made, err := newAccountKeys()
+		if err != nil {
+			return nil, err
+		}
+		made.Verifiers = k.Accounts.Verifiers
+		whole.Accounts = made
+	}
+	if whole.FrontProxy.Signer == nil {
+		var err error
+		if whole.FrontProxy, err = newFrontProxy(); err != nil {
+			return nil, err
+		}
+	}
 	return &whole, nil
 }
 
@@ -115,8 +136,14 @@ func TestKeys() (*Keys, error) {
 	seed := sha256.Sum256([]byte(testKeysName))
 	signer := ed25519.NewKeyFromSeed(seed[:])
 	from := time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC)
-	keys, err := signCA(signer, big.NewInt(1), testKeysName, from, from.AddDate(200, 0, 0))
+	to := from.AddDate(200, 0, 0)
+	ca, err := signCA(signer, big.NewInt(1), testKeysName, from, to)
 	if err != nil {
+		return nil, err
+	}
+	keys := &Keys{CA: ca.Certificate, Signer: signer}
+	proxies := sha256.Sum256([]byte(testKeysName + ": " + frontProxyCAName))
+	if keys.FrontProxy, err = signCA(ed25519.NewKeyFromSeed(proxies[:]), big.NewInt(2), frontProxyCAName, from, to); err != nil {
 		return nil, err
 	}
 	accounts, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
@@ -127,7 +154,7 @@ func TestKeys() (*Keys, error) {
 	return keys, nil
 }
 
-func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Time) (*Keys, error) {
+func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Time) (certificates.Authority, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
 		NotBefore: from, NotAfter: to,
@@ -136,13 +163,13 @@ func signCA(signer crypto.Signer, serial *big.Int, name string, from, to time.Ti
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
 	if err != nil {
-		return nil, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
+		return certificates.Authority{}, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
 	}
 	ca, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
+		return certificates.Authority{}, fmt.Errorf("controlplane: sign the certificate authority: %w", err)
 	}
-	return &Keys{CA: ca, Signer: signer}, nil
+	return certificates.Authority{Certificate: ca, Signer: signer}, nil
 }
 
 // areForTests tells the keys of [TestKeys].
@@ -176,6 +203,11 @@ func (k *Keys) pool() *x509.CertPool {
 
 // issue signs a certificate for a new key.
 func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) (tls.Certificate, error) {
+	return issue(certificates.Authority{Certificate: k.CA, Signer: k.Signer}, subject, hosts, usage)
+}
+
+// issue signs a certificate for a new key.
+func issue(by certificates.Authority, subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("controlplane: make a key: %w", err)
@@ -195,8 +227,8 @@ func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) 
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		BasicConstraintsValid: true,
 	}
-	if template.NotAfter.After(k.CA.NotAfter) {
-		template.NotAfter = k.CA.NotAfter
+	if template.NotAfter.After(by.Certificate.NotAfter) {
+		template.NotAfter = by.Certificate.NotAfter
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -205,7 +237,7 @@ func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) 
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, k.CA, key.Public(), k.Signer)
+	der, err := x509.CreateCertificate(rand.Reader, template, by.Certificate, key.Public(), by.Signer)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("controlplane: sign a certificate: %w", err)
 	}

@@ -59,7 +59,7 @@ func TestKeysThatAreDamagedAreNotReplaced(t *testing.T) {
 	if _, err := OpenKeys(whole); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{caCertFile, caKeyFile, accountKeyFile} {
+	for _, name := range keyFiles() {
 		for _, content := range []string{"", "nonsense", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"} {
 			for _, alone := range []bool{false, true} {
 				dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestKeysThatAreDamagedAreNotReplaced(t *testing.T) {
 					if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 						t.Fatal(err)
 					}
-				} else if name == caCertFile {
+				} else if filepath.Ext(name) == certSuffix {
 					continue // without a key it is worth nothing
 				}
 				file := filepath.Join(dir, name)
@@ -100,7 +100,7 @@ func TestKeysAreCompletedAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{caCertFile, caKeyFile, accountKeyFile}
+	names := keyFiles()
 	for there := range 1 << len(names) {
 		dir := t.TempDir()
 		kept := map[string]bool{}
@@ -133,11 +133,14 @@ func TestKeysAreCompletedAfterACrash(t *testing.T) {
 		if err != nil || !again.CA.Equal(found.CA) || !again.Accounts.Signer.(*ecdsa.PrivateKey).Equal(found.Accounts.Signer) {
 			t.Errorf("with %v: the second time there were other keys: %v", kept, err)
 		}
+		if same := found.FrontProxy.Certificate.PublicKey.(*ecdsa.PublicKey).Equal(made.FrontProxy.Certificate.PublicKey); same != kept["front-proxy-ca.key"] {
+			t.Errorf("with %v: the key of the front proxy stayed %v", kept, same)
+		}
 		if same := found.Accounts.Signer.(*ecdsa.PrivateKey).Equal(made.Accounts.Signer); same != kept[accountKeyFile] {
 			t.Errorf("with %v: the key of the accounts stayed %v", kept, same)
 		}
 		_, err = issued.Leaf.Verify(x509.VerifyOptions{Roots: found.pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-		if (err == nil) != kept[caKeyFile] {
+		if (err == nil) != kept["ca.key"] {
 			t.Errorf("with %v: what was issued before: %v", kept, err)
 		}
 	}

@@ -75,8 +75,8 @@ func TestAuthenticationConfigMapHoldsTheAuthorities(t *testing.T) {
 	}
 	equal(t, "data", map[string]string{
 		"client-ca-file":                     string(keys.CertificatePEM()),
-		"requestheader-client-ca-file":       string(proxies.CertificatePEM()),
-		"requestheader-allowed-names":        `["front"]`,
+		"requestheader-client-ca-file":       string((&controlplane.Keys{CA: keys.FrontProxy.Certificate}).CertificatePEM()) + string(proxies.CertificatePEM()),
+		"requestheader-allowed-names":        `["front","front-proxy-client"]`,
 		"requestheader-username-headers":     `["X-Remote-User"]`,
 		"requestheader-uid-headers":          `["X-Remote-Uid"]`,
 		"requestheader-group-headers":        `["X-Remote-Group"]`,

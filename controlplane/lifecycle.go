@@ -5,9 +5,11 @@ package controlplane
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
@@ -107,13 +109,18 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 	return nil
 }
 
-// trust is how users of a plane show who they are.
-func trust(keys *Keys, proxy *auth.FrontProxy) kubernetesservice.Trust {
-	out := kubernetesservice.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: proxy}
-	if proxy != nil {
-		out.ProxyCA = encodeCertificates(proxy.Certificates.Authorities())
+// trust is how users of a plane show who they are: to API servers behind APIServices the
+// plane itself is a front proxy, beside that of the options.
+func trust(keys *Keys, given *auth.FrontProxy) kubernetesservice.Trust {
+	proxy, authorities := auth.FrontProxy{Names: []string{frontProxyName}}, []*x509.Certificate{keys.FrontProxy.Certificate}
+	if given != nil {
+		proxy = *given
+		authorities = append(authorities, given.Certificates.Authorities()...)
+		if len(given.Names) > 0 { // otherwise every name is good
+			proxy.Names = append(slices.Clone(given.Names), frontProxyName)
+		}
 	}
-	return out
+	return kubernetesservice.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: &proxy, ProxyCA: encodeCertificates(authorities)}
 }
 
 // Stop ends watches, waits for the requests in flight until ctx ends, joins

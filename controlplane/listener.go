@@ -103,15 +103,17 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return s.current, nil
 }
 
-// kubeletCertificate is the client certificate that kubelets are shown, renewed before it ends.
-type kubeletCertificate struct {
-	keys func() (*Keys, error)
+// clientCertificate is one that the plane shows to others, renewed before it ends.
+type clientCertificate struct {
+	// issue signs a new one.
+	issue func(keys *Keys) (tls.Certificate, error)
+	keys  func() (*Keys, error)
 
 	mu      sync.Mutex
 	current *tls.Certificate
 }
 
-func (k *kubeletCertificate) get() (*tls.Certificate, error) {
+func (k *clientCertificate) get() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.current == nil || time.Until(k.current.Leaf.NotAfter) < renewBefore {
@@ -119,14 +121,24 @@ func (k *kubeletCertificate) get() (*tls.Certificate, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Kubelets ask this server what the user may do: everything, as in clusters of kubeadm.
-		issued, err := keys.issue(pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{auth.Masters}}, nil, x509.ExtKeyUsageClientAuth)
+		issued, err := k.issue(keys)
 		if err != nil {
 			return nil, err
 		}
 		k.current = &issued
 	}
 	return k.current, nil
+}
+
+// forKubelets issues the certificate that kubelets are shown. They ask this server what the
+// user may do: everything, as in clusters of kubeadm.
+func forKubelets(keys *Keys) (tls.Certificate, error) {
+	return keys.issue(pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{auth.Masters}}, nil, x509.ExtKeyUsageClientAuth)
+}
+
+// forBackends issues the certificate that API servers behind APIServices are shown.
+func forBackends(keys *Keys) (tls.Certificate, error) {
+	return issue(keys.FrontProxy, pkix.Name{CommonName: frontProxyName}, nil, x509.ExtKeyUsageClientAuth)
 }
 
 // servingHosts returns the names that clients use for a listener.

@@ -57,7 +57,8 @@ type Options struct {
 	// Kubelets says where the plane may connect to for logs, exec, attach and port-forward of Pods
 	// whose node states the endpoint of a kubelet. The zero value: nowhere.
 	Kubelets kubelet.Options
-	// Webhooks says where webhooks are, and where the plane may connect to for them.
+	// Webhooks says where webhooks and the API servers behind APIServices are, and where the
+	// plane may connect to for them.
 	Webhooks webhookclient.Options
 	// Version of Steer, shown in /version. Empty: "devel".
 	Version string

@@ -69,6 +69,9 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 		Server: server, Store: p.store, Schemas: sharedSchemas(), Transport: server.RoundTripper(identity(step.APIServer)),
 		Webhooks: d.Webhooks, NewUID: o.Entropy.UID, Measure: d.Measure,
 	})
+	aggregation := apiservice.New(d, apiservice.Identity{
+		Certificate: (&clientCertificate{keys: p.keys, issue: forBackends}).get, Proxy: o.Authentication.FrontProxy,
+	})
 	allocator := service.NewServiceAllocator(p.store, netip.Prefix{}, o.Entropy.UID)
 	p.self = &kubernetesservice.Server{
 		Store: p.store, NewUID: o.Entropy.UID, Send: p.send,
@@ -99,7 +102,7 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 			validatingWebhooks,
 			quotaPlugin,
 		},
-		p.own(d, definitions, tokens),
+		p.own(d, definitions, tokens, aggregation),
 		part.List{
 			part.Controller(gc.New(d.Catalog, step.LifeOf)),
 			part.Controller(namespace.New(d.Catalog, step.LifeOf)),
@@ -112,6 +115,7 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 			quotaController,
 			part.Controller(rbac.NewAggregator()),
 			part.ServerController(apiservice.NewController()),
+			part.ServerController(apiservice.NewAvailability(aggregation)),
 			part.ServerController(flow.NewController()),
 			part.Controller(registration.NewPolicyController(server.Resources)),
 			part.Controller(certificates.NewSigner(p.authority)),
@@ -135,7 +139,7 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 func (p *Plane) kinds(d part.Deps, authentication *authenticator) part.List {
 	pods := pod.Subresources{
 		Store: d.Store, Send: p.sendFor, Authorizer: d.Authorizer,
-		Kubelets: kubelet.New(p.options.Kubelets, (&kubeletCertificate{keys: p.keys}).get),
+		Kubelets: kubelet.New(p.options.Kubelets, (&clientCertificate{keys: p.keys, issue: forKubelets}).get),
 	}
 	return part.List{
 		{Name: "kinds", Resources: core.Resources()},
@@ -161,7 +165,7 @@ func (p *Plane) plugins(d part.Deps) part.List {
 // health reports of kube-apiserver. What that has beyond them is not listed: its own
 // certificate, leases and peers, the repair of addresses and the enforcement of flow
 // control.
-func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceaccount.Tokens) part.List {
+func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceaccount.Tokens, aggregation *apiservice.Aggregation) part.List {
 	is := d.Progress
 	return part.List{
 		{
@@ -182,7 +186,7 @@ func (p *Plane) own(d part.Deps, definitions *crd.Definitions, tokens *serviceac
 		node.SystemPriorityClasses(d),
 		flow.BootPart(d),
 		p.self.Part(d),
-		apiservice.Part(d),
+		aggregation.Part(d),
 	}
 }
 

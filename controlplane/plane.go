@@ -113,7 +113,7 @@ func (o *Options) openKeys() func() (*Keys, error) {
 	return sync.OnceValues(func() (*Keys, error) {
 		switch {
 		case given != nil:
-			return given.withAccounts()
+			return given.completed()
 		case dir != "":
 			return OpenKeys(filepath.Join(dir, "pki"))
 		}

@@ -36,8 +36,11 @@ func aggregate(groups []group, core bool) *aggregated {
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 		for _, v := range g.versions {
 			entry := apidiscoveryv2.APIVersionDiscovery{Version: v.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
-			if v.stale {
-				entry.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
+			if v.other != nil {
+				entry.Resources = v.other.Resources
+				if v.other.Stale {
+					entry.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
+				}
 			}
 			for _, r := range v.resources {
 				entry.Resources = append(entry.Resources, r.aggregate())

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"sync"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 )
@@ -52,8 +53,7 @@ type Subresource struct {
 type Options struct {
 	// ServerAddress is the host:port in /api.
 	ServerAddress string
-	// Elsewhere lists group versions that other servers serve and that are unavailable
-	// at present, so that their resources are unknown.
+	// Elsewhere lists group versions that other servers serve.
 	Elsewhere []Elsewhere
 }
 
@@ -63,6 +63,11 @@ type Options struct {
 type Elsewhere struct {
 	schema.GroupVersion
 	GroupPriority, VersionPriority int32
+	// Resources as the server describes them, for the aggregated form; they must not be
+	// changed any more. nil: they are unknown.
+	Resources []apidiscoveryv2.APIResourceDiscovery
+	// Stale reports that the server does not say at present what it serves.
+	Stale bool
 }
 
 // Documents are the discovery documents of a list of resources. They are safe for
@@ -93,8 +98,8 @@ type group struct {
 type groupVersion struct {
 	schema.GroupVersion
 	priority  int32
-	stale     bool // its server is unavailable
 	resources []Resource
+	other     *Elsewhere // nil: this server serves it
 }
 
 // arrange sorts resources into groups: groups and versions by priority, groups then by
@@ -112,8 +117,9 @@ func arrange(resources []Resource, others []Elsewhere) []group {
 		}
 		g.priority = max(g.priority, priority)
 	}
-	for _, o := range others {
-		add(o.GroupVersion, &groupVersion{GroupVersion: o.GroupVersion, priority: o.VersionPriority, stale: true}, o.GroupPriority)
+	for i := range others {
+		o := &others[i]
+		add(o.GroupVersion, &groupVersion{GroupVersion: o.GroupVersion, priority: o.VersionPriority, other: o}, o.GroupPriority)
 	}
 	for _, r := range resources {
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
@@ -122,7 +128,7 @@ func arrange(resources []Resource, others []Elsewhere) []group {
 			v = &groupVersion{GroupVersion: gv, priority: VersionPriority(gv)}
 			add(gv, v, GroupPriority(gv.Group))
 		}
-		if !v.stale {
+		if v.other == nil {
 			v.resources = append(v.resources, r)
 		}
 	}

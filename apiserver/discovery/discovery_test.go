@@ -87,7 +87,7 @@ func TestUnknownPathsAreNotFound(t *testing.T) {
 func TestAggregatedDocumentIsCacheable(t *testing.T) {
 	t.Parallel()
 	const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-	d := New(resources, Options{Elsewhere: []Elsewhere{{GroupVersion: schema.GroupVersion{Group: "metrics.example.com", Version: "v1"}, GroupPriority: 20000, VersionPriority: 1}}})
+	d := New(resources, Options{Elsewhere: []Elsewhere{{GroupVersion: schema.GroupVersion{Group: "metrics.example.com", Version: "v1"}, GroupPriority: 20000, VersionPriority: 1, Stale: true}}})
 	w, got := get(t, d, "/apis", accept)
 	if got, want := w.Header().Get("Content-Type"), "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"; got != want {
 		t.Errorf("content type %q, want %q", got, want)

@@ -8,7 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"log/slog"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,22 +17,49 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/discovery"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/controlplane/internal/egress"
 	"github.com/steer-dev/steer/storage"
 )
 
-// Aggregation tells a server which versions others serve. It is safe for
-// concurrent use.
+// Aggregation has a server pass requests on to the API servers behind APIServices. It is
+// safe for concurrent use, and has no goroutines but those of the connections that are
+// open.
 type Aggregation struct {
-	// Store that APIServices are kept in.
-	Store storage.Store
-	// Server that is told.
-	Server *apiserver.Server
+	store    storage.Store
+	server   *apiserver.Server
+	services *egress.Services
+	identity Identity
+	log      *slog.Logger
+	buffers  buffers
+	// running ends with Close, and all requests with it.
+	running context.Context //nolint:containedctx // the life of the aggregation
+	stop    context.CancelFunc
 
-	mu sync.Mutex // never held while the store is read
-	// at is the newest state of the store that was told.
+	mu sync.Mutex // never held while the store is read, or another server asked
+	// at is the newest state of the store that the server was told.
 	at storage.Revision
-	// others reports that some version is served elsewhere.
-	others bool
+	// remote are the stored services that other servers serve.
+	remote   []service
+	backends map[reach]*backend
+}
+
+// NewAggregation returns an aggregation that has told the server nothing yet.
+func NewAggregation(store storage.Store, server *apiserver.Server, services *egress.Services, identity Identity, log *slog.Logger) *Aggregation {
+	a := &Aggregation{store: store, server: server, services: services, identity: identity, log: log, backends: map[reach]*backend{}}
+	a.running, a.stop = context.WithCancel(context.Background())
+	return a
+}
+
+// Close ends all requests to other servers and closes the connections to them. Closing
+// twice is no error.
+func (a *Aggregation) Close() {
+	a.stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, b := range a.backends {
+		b.close()
+	}
+	clear(a.backends)
 }
 
 // Resource returns APIServices, by whose changes the server is told.
@@ -54,7 +81,7 @@ func isRemote(obj resource.Object) bool {
 
 // Load tells the server what is stored.
 func (a *Aggregation) Load(ctx context.Context) error {
-	view, err := a.Store.View(ctx, 0)
+	view, err := a.store.View(ctx, 0)
 	if err != nil {
 		return fmt.Errorf("apiservice: read the APIServices: %w", err)
 	}
@@ -64,24 +91,79 @@ func (a *Aggregation) Load(ctx context.Context) error {
 		return nil // a call that was later has told it
 	}
 	a.at = view.Revision()
-	var others []apiserver.Delegated
+	had := len(a.remote) > 0
+	a.remote = nil
+	used := map[reach]bool{}
 	for rec := range view.Ascend(Bucket, "", "") {
 		if s := remote(rec); s != nil {
-			others = append(others, apiserver.Delegated{
-				Elsewhere: discovery.Elsewhere{
-					GroupVersion:  schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version},
-					GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority,
-				},
-				Handler: http.HandlerFunc(unavailable),
-			})
+			a.remote = append(a.remote, s)
+			used[reachOf(s)] = true
 		}
 	}
-	if len(others) > 0 || a.others {
-		a.Server.Delegate(others...)
+	for r, b := range a.backends {
+		if !used[r] {
+			b.close()
+			delete(a.backends, r)
+		}
 	}
-	a.others = len(others) > 0
+	if len(a.remote) > 0 || had {
+		a.publish()
+	}
 	return nil
 }
+
+// publish tells the server which versions others serve. The caller holds mu.
+func (a *Aggregation) publish() {
+	var others []apiserver.Delegated
+	for _, s := range a.remote {
+		b := a.backend(reachOf(s))
+		c := condition(s)
+		others = append(others, apiserver.Delegated{
+			Elsewhere: discovery.Elsewhere{
+				GroupVersion:  schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version},
+				GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority, Stale: true,
+			},
+			Handler: &proxy{
+				backend: b, available: c != nil && c.Status == v1.ConditionTrue,
+				running: a.running, buffers: &a.buffers, log: a.log,
+			},
+		})
+	}
+	a.server.Delegate(others...)
+}
+
+// backend returns a server, new ones included. The caller holds mu.
+func (a *Aggregation) backend(r reach) *backend {
+	b := a.backends[r]
+	if b == nil {
+		b = newBackend(r, a.services, a.identity)
+		a.backends[r] = b
+	}
+	return b
+}
+
+// behind returns the server behind a service.
+func (a *Aggregation) behind(s service) *backend {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.backend(reachOf(s))
+}
+
+// buffers are those by which bodies are copied.
+type buffers struct{ pool sync.Pool }
+
+const bufferBytes = 32 << 10
+
+// Get implements [httputil.BufferPool].
+func (b *buffers) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[bufferBytes]byte); ok {
+		return buffer[:]
+	}
+	return make([]byte, bufferBytes)
+}
+
+// Put implements [httputil.BufferPool].
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferBytes]byte)(buffer)) }
 
 // remote returns the service of a record if another server serves it, or nil. Most
 // are of this one, and are not even decoded.
@@ -103,8 +185,4 @@ func decode(rec *storage.Record) service {
 		return nil
 	}
 	return s
-}
-
-func unavailable(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "service unavailable", http.StatusServiceUnavailable)
 }

@@ -21,11 +21,12 @@ const (
 	sliceBucket   = "discovery.k8s.io/endpointslices"
 )
 
-// availability is the condition of a service that another server is said to
-// serve. It is never available; what is said is what stands in the way first.
-func availability(view storage.View, s service) v1.APIServiceCondition {
-	refuse := func(reason, format string, args ...any) v1.APIServiceCondition {
-		return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+// reachable is the condition of a service that another server serves, by what is stored of
+// that: what prevents connections to it. ok reports that nothing does, so that the server has to
+// be asked.
+func reachable(view storage.View, s service) (c v1.APIServiceCondition, ok bool) {
+	refuse := func(reason, format string, args ...any) (v1.APIServiceCondition, bool) {
+		return unavailable(reason, fmt.Sprintf(format, args...)), false
 	}
 	to := s.Spec.Service
 	rec := view.Get(storage.Key{Bucket: serviceBucket, Name: to.Namespace + "/" + to.Name})
@@ -45,7 +46,19 @@ func availability(view storage.View, s service) v1.APIServiceCondition {
 			return refuse("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.Name, to.Namespace, port)
 		}
 	}
-	return refuse("FailedDiscoveryCheck", "this control plane does not pass requests on to other servers yet")
+	return v1.APIServiceCondition{}, true
+}
+
+func unavailable(reason, message string) v1.APIServiceCondition {
+	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// answered is the condition of a service whose server was asked.
+func answered(err error) v1.APIServiceCondition {
+	if err != nil {
+		return unavailable("FailedDiscoveryCheck", err.Error())
+	}
+	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionTrue, Reason: "Passed", Message: "all checks passed"}
 }
 
 // portName returns the name of a port of a service, and whether it has it.

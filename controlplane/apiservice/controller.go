@@ -22,23 +22,21 @@ import (
 )
 
 // Controller keeps a service for every version in which custom resources are
-// served, and says of all services whether they are available.
+// served, and says of those of this server that they are available.
 type Controller struct {
 	// served are the versions of the custom resources of each definition, by its
 	// name, and defined how many definitions have a version, by the name of its
 	// service.
 	served  map[string][]schema.GroupVersion
 	defined map[string]int
-	// remote are the services that other servers are said to serve.
-	remote step.KeySet
-	due    step.KeySet
+	due     step.KeySet
 }
 
 var _ step.Controller = (*Controller)(nil)
 
 // NewController returns a controller that has seen nothing yet.
 func NewController() *Controller {
-	return &Controller{served: map[string][]schema.GroupVersion{}, defined: map[string]int{}, remote: step.KeySet{}, due: step.KeySet{}}
+	return &Controller{served: map[string][]schema.GroupVersion{}, defined: map[string]int{}, due: step.KeySet{}}
 }
 
 // Name implements [step.Controller].
@@ -57,20 +55,13 @@ func (c *Controller) Reset(view storage.View) {
 
 // Concerns implements [step.Controller].
 func (c *Controller) Concerns(e storage.Event) bool {
-	switch e.Record.Key.Bucket {
-	case Bucket, crd.Bucket:
-		return true
-	case serviceBucket, sliceBucket:
-		return len(c.remote) > 0
-	}
-	return false
+	return e.Record.Key.Bucket == Bucket || e.Record.Key.Bucket == crd.Bucket
 }
 
 // Observe implements [step.Controller].
 func (c *Controller) Observe(e storage.Event) {
 	switch e.Record.Key.Bucket {
 	case Bucket:
-		delete(c.remote, e.Record.Key)
 		if e.Deleted {
 			c.due.Add(e.Record.Key)
 		} else {
@@ -82,20 +73,13 @@ func (c *Controller) Observe(e storage.Event) {
 			served = versionsOf(e.Record)
 		}
 		c.define(e.Record.Key.Name, served)
-	case serviceBucket, sliceBucket:
-		for key := range c.remote {
-			c.due.Add(key)
-		}
 	}
 }
 
 func (c *Controller) see(rec *storage.Record) {
-	if remote(rec) != nil {
-		c.remote.Add(rec.Key)
-	} else if settled(rec) {
-		return
+	if !settled(rec) {
+		c.due.Add(rec.Key)
 	}
-	c.due.Add(rec.Key)
 }
 
 // settled reports of most services, without decoding them, that they call for
@@ -190,10 +174,10 @@ func (c *Controller) look(view storage.View, key storage.Key, now time.Time) []s
 			return []step.Request{put(key, "", s)}
 		}
 	}
-	state := locally()
 	if s.Spec.Service != nil {
-		state = availability(view, s)
+		return nil // see [Availability]
 	}
+	state := locally()
 	state.LastTransitionTime = metav1.NewTime(now)
 	if !setCondition(s, state) {
 		return nil

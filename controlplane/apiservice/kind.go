@@ -5,7 +5,6 @@ package apiservice
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,13 +45,6 @@ var shared = sync.OnceValue(func() *resource.Resource {
 		ValidateStatus: func(s, _ service) field.ErrorList { return validateStatus(s) },
 		PrepareStatus: func(_ context.Context, s, old service) {
 			s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Labels, old.Annotations, old.Finalizers, old.OwnerReferences
-		},
-		Warnings: func(s, _ service) []string {
-			if s.Spec.Service == nil {
-				return nil
-			}
-			return []string{fmt.Sprintf("this server does not pass requests on to other servers yet: those for %s/%s are answered with 503",
-				s.Spec.Group, s.Spec.Version)}
 		},
 		Columns: columns(),
 		Row:     row,

@@ -14,9 +14,13 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
+// New returns the aggregation of a control plane.
+func New(d part.Deps, identity Identity) *Aggregation {
+	return NewAggregation(d.Store, d.Server, d.Webhooks.Services(), identity, d.Logger())
+}
+
 // Part returns APIServices, and makes those of what the server has when it starts.
-func Part(d part.Deps) part.Part {
-	a := &Aggregation{Store: d.Store, Server: d.Server}
+func (a *Aggregation) Part(d part.Deps) part.Part {
 	return part.Part{
 		Name:      "api services",
 		Resources: []*resource.Resource{a.Resource()},
@@ -24,7 +28,8 @@ func Part(d part.Deps) part.Part {
 			writes, restore := Boot(view, d.Server.Resources(), d.Entropy.UID, now)
 			return writes, restore, nil
 		},
-		Load: a.Load,
+		Load:  a.Load,
+		Close: a.Close,
 		Health: slices.Concat(
 			part.Hooks(d.Progress.Booted, "start-kube-aggregator-informers"),
 			part.Hooks(d.Progress.Running, "apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",

@@ -27,8 +27,10 @@ type Request struct {
 	// is none.
 	Served *registry.Served
 	Sub    *resource.Subresource
-	values url.Values // see Query
-	body   []byte     // nil until readBody
+	// Elsewhere reports that another server serves the version.
+	Elsewhere bool
+	values    url.Values // see Query
+	body      []byte     // nil until readBody
 }
 
 // Query returns the query, parsed on first use.
@@ -57,6 +59,9 @@ func (r *Request) LongRunning() bool {
 	if r.Verb == "watch" {
 		return true
 	}
+	if r.Elsewhere {
+		return connects(r.Subresource) || exchange.Upgrading(r.HTTP)
+	}
 	if r.Served == nil {
 		return false
 	}
@@ -66,6 +71,16 @@ func (r *Request) LongRunning() bool {
 	}
 	_, ok := backend.(resource.Connecter)
 	return ok
+}
+
+// connects reports whether a subresource is by its name one of those whose requests last, for
+// what another server serves.
+func connects(subresource string) bool {
+	switch subresource {
+	case "attach", "exec", "log", "portforward", "proxy":
+		return true
+	}
+	return false
 }
 
 func (r *Request) offer() negotiate.Offer {

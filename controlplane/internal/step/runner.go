@@ -18,6 +18,14 @@ import (
 // fully, successful. It is safe for concurrent use, and returns when ctx ends.
 type Sender func(ctx context.Context, r Request) error
 
+// orDo carries out a request by its own function, if it has one.
+func (s Sender) orDo(ctx context.Context, r Request) error {
+	if r.Do != nil {
+		return r.Do(ctx)
+	}
+	return s(ctx, r)
+}
+
 // Runner feeds controllers with the history of a store and sends their
 // requests: [Runner.Advance] and [Runner.Settle] on demand, one after the other;
 // [Runner.Run] by itself, without a controller waiting for another one's requests.
@@ -42,7 +50,7 @@ type Runner struct {
 
 // NewRunner returns a runner that has seen nothing yet.
 func NewRunner(store storage.Store, send Sender, log *slog.Logger, controllers ...Controller) *Runner {
-	r := &Runner{store: store, send: send, log: log}
+	r := &Runner{store: store, send: send.orDo, log: log}
 	for _, c := range controllers {
 		_, pipelined := c.(Pipelined)
 		r.controllers = append(r.controllers, &member{Controller: c, out: newOutbox(send, pipelined, r.endWait), pipelined: pipelined})

@@ -21,6 +21,7 @@
 package step
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"time"
@@ -110,6 +111,9 @@ type Request struct {
 	Subject Subject
 	// Number is for the controller that asks: Report gets it back.
 	Number uint64
+	// Do, if set, carries the request out: one to another server, and not to this one. It
+	// returns when its context ends. Method and Path are then for logs.
+	Do func(ctx context.Context) error
 }
 
 // Identities of the built-in controllers, as a full cluster names them.

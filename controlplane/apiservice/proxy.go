@@ -1,0 +1,213 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// discoveryTimeout bounds requests for the resources of a version, which clients make
+// for all versions before they do anything else.
+const discoveryTimeout = 5 * time.Second
+
+// proxy passes the requests for a version on to the API server behind its APIService.
+type proxy struct {
+	*backend
+	available bool
+	running   context.Context //nolint:containedctx // the life of the aggregator
+	buffers   httputil.BufferPool
+	log       *slog.Logger
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	user := auth.UserFrom(r.Context())
+	if !p.available || user == nil || p.running.Err() != nil {
+		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+		return
+	}
+	upgrade := upgrading(r)
+	carrier, err := p.carrier(r.Context(), upgrade)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	if isDiscovery(r.URL.Path) {
+		ctx, cancel = context.WithTimeout(r.Context(), discoveryTimeout)
+	}
+	defer cancel()
+	defer context.AfterFunc(p.running, cancel)()
+	reverse := &httputil.ReverseProxy{
+		Transport:      carrier,
+		BufferPool:     p.buffers,
+		ErrorLog:       slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		Rewrite:        func(out *httputil.ProxyRequest) { p.rewrite(w, out, user) },
+		ModifyResponse: func(answer *http.Response) error { return passed(w, answer, upgrade) },
+		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { failed(w, r, err, upgrade) },
+	}
+	reverse.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// isDiscovery reports whether a path is that of the resources of a version.
+func isDiscovery(path string) bool {
+	path = strings.Trim(path, "/")
+	return strings.HasPrefix(path, "apis/") && strings.Count(path, "/") == 2
+}
+
+func upgrading(r *http.Request) bool {
+	return httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade")
+}
+
+// rewrite makes the request that the server gets.
+func (p *proxy) rewrite(w http.ResponseWriter, r *httputil.ProxyRequest, user *auth.User) {
+	out := r.Out
+	// The path as it was authorized, whatever its encoding was.
+	out.URL.Scheme, out.URL.Host, out.URL.RawPath = "https", p.service.Host(), ""
+	out.Host = out.URL.Host
+	p.headers.strip(out.Header)
+	out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+	p.headers.set(out.Header, user)
+	if audit := w.Header().Get("Audit-Id"); audit != "" {
+		out.Header.Set("Audit-Id", audit)
+	}
+}
+
+// bearerProtocol begins the WebSocket protocol by which browsers send tokens.
+const bearerProtocol = "base64url.bearer.authorization.k8s.io."
+
+// strip removes what a client may not say, and what it says to this server alone.
+func (h *identityHeaders) strip(header http.Header) {
+	for name := range header {
+		plain := plainName(name)
+		has := func(prefix string) bool { return strings.HasPrefix(plain, prefix) }
+		switch {
+		case plain == "authorization", plain == "proxy-authorization", plain == "cookie", has("impersonate-"),
+			slices.Contains(h.taken, plain), slices.ContainsFunc(h.prefixes, has):
+			delete(header, name)
+		}
+	}
+	if protocols := header["Sec-Websocket-Protocol"]; len(protocols) > 0 {
+		header["Sec-Websocket-Protocol"] = withoutTokens(protocols)
+	}
+}
+
+// withoutTokens removes the tokens from lists of WebSocket protocols.
+func withoutTokens(lists []string) []string {
+	var out []string
+	for _, list := range lists {
+		for protocol := range strings.SplitSeq(list, ",") {
+			if protocol = textproto.TrimString(protocol); !strings.HasPrefix(protocol, bearerProtocol) {
+				out = append(out, protocol)
+			}
+		}
+	}
+	return []string{strings.Join(out, ", ")}
+}
+
+// set names a user.
+func (h *identityHeaders) set(header http.Header, u *auth.User) {
+	header.Set(h.user, u.Name)
+	if u.UID != "" {
+		header.Set(h.uid, u.UID)
+	}
+	header[textproto.CanonicalMIMEHeaderKey(h.group)] = slices.Clone(u.Groups)
+	for key, values := range u.Extra {
+		for _, value := range values {
+			header.Add(h.extra+escaped(key), value)
+		}
+	}
+}
+
+// escaped is a key as a part of the name of a header.
+func escaped(key string) string {
+	var out strings.Builder
+	for i := range len(key) {
+		if c := key[i]; c != '%' && httpguts.IsTokenRune(rune(c)) {
+			out.WriteByte(c)
+		} else {
+			fmt.Fprintf(&out, "%%%02X", c)
+		}
+	}
+	return out.String()
+}
+
+// errRedirect is the error of an answer that is a redirect: it would lead the client, with
+// its credentials, where the server wants.
+var errRedirect = errors.New("the backend attempted to redirect this request, which is not permitted")
+
+// passed decides about an answer before the client gets it.
+func passed(w http.ResponseWriter, answer *http.Response, upgrade bool) error {
+	switch code := answer.StatusCode; {
+	case upgrade && code != http.StatusSwitchingProtocols && code < http.StatusBadRequest:
+		return fmt.Errorf("invalid upgrade response: status code %d", code)
+	case code >= 300 && code <= 399 && answer.Header.Get("Location") != "":
+		return errRedirect
+	}
+	if upgrade && answer.StatusCode != http.StatusSwitchingProtocols {
+		// What the client has sent after its request is not for this server.
+		w.Header().Set("Connection", "close")
+	}
+	for name := range answer.Header {
+		delete(w.Header(), name) // the answer of the server has them once
+	}
+	return nil
+}
+
+// failed answers for a server that does not answer.
+func failed(w http.ResponseWriter, r *http.Request, err error, upgrade bool) {
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, errRedirect):
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = w.Write([]byte(err.Error()))
+		return
+	case errors.As(err, &status): // there is no such Service, or nothing behind it
+		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+		return
+	case errors.Is(r.Context().Err(), context.DeadlineExceeded):
+		timedOut(w)
+		return
+	case upgrade && strings.HasPrefix(err.Error(), "invalid upgrade"):
+	case upgrade:
+		err = fmt.Errorf("error dialing backend: %w", err)
+	default:
+		err = fmt.Errorf("error trying to reach service: %w", err)
+	}
+	if upgrade {
+		w.Header().Set("Connection", "close")
+	}
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}
+
+// timedOut answers a request whose time limit has passed.
+func timedOut(w http.ResponseWriter) {
+	status := apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0).Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	body, err := json.Marshal(status)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusGatewayTimeout)
+	_, _ = w.Write(body) // the client may have gone
+}
