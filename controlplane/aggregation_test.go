@@ -197,7 +197,9 @@ func TestAggregatorShowsItsOwnAuthority(t *testing.T) {
 	if _, err := plane.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a.do("GET", wings, "")
+	if code, body := a.do("GET", wings, ""); code != http.StatusOK {
+		t.Fatalf("%d %s: %s", code, body, availability(a))
+	}
 	shown := s.requests()[0].TLS.PeerCertificates
 	if len(shown) != 1 || shown[0].Subject.CommonName != "front-proxy-client" {
 		t.Fatalf("%d certificates are shown", len(shown))

@@ -27,6 +27,7 @@ const (
 type Availability struct {
 	aggregation *Aggregation
 	remote      map[storage.Key]*checked
+	busy        step.KeySet // of those that a request is under way about
 }
 
 // checked is what is known about one service.
@@ -43,23 +44,23 @@ type checked struct {
 }
 
 // answer is that of a server.
-type answer struct {
-	known bool // false while it is asked
-	err   error
-}
+type answer struct{ err error }
 
 var (
-	_ step.Controller = (*Availability)(nil)
-	_ step.Waker      = (*Availability)(nil)
+	_ step.Pipelined = (*Availability)(nil)
+	_ step.Waker     = (*Availability)(nil)
 )
 
 // NewAvailability returns a controller that has seen nothing yet.
 func NewAvailability(a *Aggregation) *Availability {
-	return &Availability{aggregation: a, remote: map[storage.Key]*checked{}}
+	return &Availability{aggregation: a, remote: map[storage.Key]*checked{}, busy: step.KeySet{}}
 }
 
 // Name implements [step.Controller].
 func (*Availability) Name() string { return "apiservice-status-remote-available-controller" }
+
+// Pipelined implements [step.Pipelined]: a server that does not answer delays no other.
+func (*Availability) Pipelined() {}
 
 // Reset implements [step.Controller].
 func (c *Availability) Reset(view storage.View) {
@@ -119,13 +120,17 @@ func (c *Availability) Step(view storage.View, now time.Time) []step.Request {
 		if !s.again.IsZero() && !now.Before(s.again) {
 			s.due, s.asked, s.again = true, nil, time.Time{}
 		}
-		if s.due {
+		if _, busy := c.busy[key]; s.due && !busy {
 			due.Add(key)
 		}
 	}
 	var out []step.Request
 	for _, key := range due.Sorted() {
-		out = append(out, c.look(view, key, now)...)
+		requests := c.look(view, key, now)
+		if len(requests) > 0 {
+			c.busy.Add(key)
+		}
+		out = append(out, requests...)
 	}
 	return out
 }
@@ -143,8 +148,13 @@ func (c *Availability) Wake() time.Time {
 
 // Report implements [step.Controller].
 func (c *Availability) Report(r step.Request, err error) {
-	if s := c.remote[r.Subject.Key]; s != nil && (err != nil || r.Do != nil) {
-		s.due = true
+	delete(c.busy, r.Subject.Key)
+	s := c.remote[r.Subject.Key]
+	if s == nil {
+		return
+	}
+	if s.due = s.due || err != nil || r.Do != nil; err != nil {
+		s.asked = nil
 	}
 }
 
@@ -167,8 +177,6 @@ func (c *Availability) look(view storage.View, key storage.Key, now time.Time) [
 	case known.asked == nil:
 		known.asked = &answer{}
 		return []step.Request{c.ask(key, s, known.asked)}
-	case !known.asked.known:
-		return nil // its report makes this due
 	default:
 		state = answered(known.asked.err)
 		known.schedule(now)
@@ -194,7 +202,6 @@ func (c *Availability) ask(key storage.Key, s service, into *answer) step.Reques
 		User: checker().Name, Method: "GET", Path: versionPath(s), Subject: step.Subject{Key: key, Detail: "check"},
 		Do: func(ctx context.Context) error {
 			into.err = c.aggregation.behind(s).check(ctx, s)
-			into.known = true
 			return nil // that a server does not answer is no failure of this controller
 		},
 	}

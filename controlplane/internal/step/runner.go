@@ -50,7 +50,8 @@ type Runner struct {
 
 // NewRunner returns a runner that has seen nothing yet.
 func NewRunner(store storage.Store, send Sender, log *slog.Logger, controllers ...Controller) *Runner {
-	r := &Runner{store: store, send: send.orDo, log: log}
+	send = send.orDo
+	r := &Runner{store: store, send: send, log: log}
 	for _, c := range controllers {
 		_, pipelined := c.(Pipelined)
 		r.controllers = append(r.controllers, &member{Controller: c, out: newOutbox(send, pipelined, r.endWait), pipelined: pipelined})
