@@ -38,7 +38,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/steer-dev/steer/cache/internal/collection"
 	"github.com/steer-dev/steer/cache/internal/form"
+	"github.com/steer-dev/steer/cache/internal/listing"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/listwatch"
@@ -55,7 +57,7 @@ type Cache struct {
 	live    client.Client
 	opts    Options
 	log     *slog.Logger
-	server  *server
+	server  *collection.Server
 	kinds   map[schema.GroupVersionKind]KindOptions
 	stopped chan struct{} // closed by Stop
 	// stopping are the informers whose last hold was closed.
@@ -93,7 +95,7 @@ func New(live client.Client, opts Options) (*Cache, error) {
 		opts.IdleTimeout = 5 * time.Minute
 	}
 	c := &Cache{
-		live: live, opts: opts, log: opts.Log, server: &server{source: source, turn: make(chan struct{}, 1)},
+		live: live, opts: opts, log: opts.Log, server: collection.NewServer(source),
 		kinds: map[schema.GroupVersionKind]KindOptions{}, stopped: make(chan struct{}),
 		informers: map[form.Place]*shared{}, indexes: map[form.Place]map[string]IndexFunc{}, told: map[form.Place]bool{},
 	}
@@ -253,7 +255,7 @@ func (c *Cache) Informer(obj client.Object) (Informer, error) {
 			return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 		}
 		for field, fn := range c.indexes[p] {
-			if err := s.store.AddIndex(fieldIndex(field), form.OfWhole(fn)); err != nil {
+			if err := s.store.AddIndex(listing.FieldIndex(field), form.OfWhole(fn)); err != nil {
 				return nil, fmt.Errorf("informer of %s: %w", gvk.Kind, err)
 			}
 		}
@@ -332,12 +334,10 @@ func (c *Cache) IndexField(obj client.Object, field string, fn IndexFunc) error 
 	}
 	c.indexes[p][field] = fn
 	if s := c.informers[p]; s != nil {
-		return s.store.AddIndex(fieldIndex(field), form.OfWhole(fn))
+		return s.store.AddIndex(listing.FieldIndex(field), form.OfWhole(fn))
 	}
 	return nil
 }
-
-func fieldIndex(field string) string { return "field/" + field }
 
 // hold implements Informer.
 type hold struct {

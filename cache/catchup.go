@@ -95,9 +95,9 @@ func (s *shared) revisions(ctx context.Context) (map[client.ObjectKey]string, er
 	out := map[client.ObjectKey]string{}
 	for _, src := range s.sources {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(src.collection.GVK.GroupVersion().WithKind(src.collection.GVK.Kind + "List"))
+		list.SetGroupVersionKind(src.Collection.GVK.GroupVersion().WithKind(src.Collection.GVK.Kind + "List"))
 		selection := s.options.selection
-		selection.Namespace = src.collection.Namespace
+		selection.Namespace = src.Collection.Namespace
 		if err := s.cache.live.List(ctx, list, &selection); err != nil {
 			return nil, err
 		}

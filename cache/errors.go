@@ -4,18 +4,14 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/steer-dev/steer/cache/internal/reflector"
-	"github.com/steer-dev/steer/client/wire"
+	"github.com/steer-dev/steer/cache/internal/collection"
 )
 
 var (
@@ -81,58 +77,23 @@ func (e *NotSyncedError) Unwrap() []error { return []error{e.Cause, e.Status.Err
 
 // advise adds to err, the trouble of a watch, what to do about it.
 func (s *shared) advise(scope int, err error) error {
-	if err == nil {
-		return nil
-	}
 	src := s.sources[scope]
 	where := s.place.GVK.Kind
-	if src.collection.Namespace != "" {
-		where += " in " + src.collection.Namespace
+	if src.Collection.Namespace != "" {
+		where += " in " + src.Collection.Namespace
 	}
-	advice := ""
-	switch {
-	case meta.IsNoMatchError(err):
-		return err // it says what to do
-	case apierrors.IsForbidden(err):
-		advice = "grant it: " + s.rbacRule(src)
-	case wire.Advice(err) != "":
-		advice = wire.Advice(err)
-	case apierrors.IsTooManyRequests(err):
-		advice = "the API server is shedding load; the watch is retried with a back-off"
-	case apierrors.IsGone(err), apierrors.IsResourceExpired(err):
-		advice = "the history was too short to resume; everything is listed again"
-	case apierrors.IsNotFound(err):
-		advice = "the server does not serve the resource right now; discovery is asked again"
-	case errors.Is(err, reflector.ErrIdle):
-		advice = "it is opened anew where it stopped"
-	case apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		advice = "the API server is in trouble; the watch is retried with a back-off"
-	case isNetwork(err):
-		advice = "the API server cannot be reached; the watch is retried with a back-off"
-	}
-	if advice == "" {
-		return fmt.Errorf("watch %s: %w", where, err)
-	}
-	return fmt.Errorf("watch %s: %w (%s)", where, err, advice)
-}
-
-func isNetwork(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) || errors.Is(err, io.ErrUnexpectedEOF)
+	return collection.Advise(where, err, func() string { return s.rbacRule(src) })
 }
 
 func (s *shared) resourceName() string {
-	if name := s.sources[0].resourceName.Load(); name != nil {
-		return *name
-	}
-	return strings.ToLower(s.place.GVK.Kind)
+	return cmp.Or(s.sources[0].ResourceName(), strings.ToLower(s.place.GVK.Kind))
 }
 
 // rbacRule is the rule the watch needs, as in a Role.
-func (s *shared) rbacRule(src *source) string {
+func (s *shared) rbacRule(src *collection.Source) string {
 	role := "ClusterRole"
-	if src.collection.Namespace != "" {
-		role = "Role in " + src.collection.Namespace
+	if src.Collection.Namespace != "" {
+		role = "Role in " + src.Collection.Namespace
 	}
 	return rbacRule(role, s.place.GVK.Group, s.resourceName())
 }

@@ -5,27 +5,20 @@ package cache
 
 import (
 	"context"
-	"encoding/base64"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/steer-dev/steer/cache/internal/form"
+	"github.com/steer-dev/steer/cache/internal/listing"
 	"github.com/steer-dev/steer/cache/internal/store"
 	"github.com/steer-dev/steer/client"
-	"github.com/steer-dev/steer/client/codec"
 )
-
-// labelIndexFrom is the number of objects from which an index of a label pays.
-const labelIndexFrom = 128
 
 // Get implements client.Reader: a private copy from the local store. Own writes
 // are visible if they went through a Client of NewClient.
@@ -83,7 +76,7 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	if o.Live {
 		return live.List(ctx, list, opts...)
 	}
-	gvk, err := itemKind(c.live.Scheme(), list)
+	gvk, err := listing.ItemKind(c.live.Scheme(), list)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
@@ -100,7 +93,7 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	if err != nil {
 		return fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
-	if answer == store.Unknown && !serverSelects(&o) {
+	if answer == store.Unknown && !listing.ServerSelects(&o) {
 		if err = s.settle(ctx, live, list, o.Namespace); err != nil {
 			return err
 		}
@@ -121,9 +114,9 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 	next := ""
 	if o.Limit > 0 && int64(len(found)) > o.Limit {
 		found = found[:o.Limit]
-		next = continueAfter(found[len(found)-1])
+		next = listing.ContinueAfter(found[len(found)-1])
 	}
-	if err := setItems(list, found); err != nil {
+	if err := listing.SetItems(list, found); err != nil {
 		return fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
 	list.SetResourceVersion(revision)
@@ -134,13 +127,6 @@ func (c *Cache) list(ctx context.Context, live client.Reader, list client.Object
 		c.observe(ctx, client.VerbList, gvk, client.ObjectKey{Namespace: o.Namespace}, answer, nil, nil, revision, len(found))
 	}
 	return nil
-}
-
-// itemKind is the kind of the items of list.
-func itemKind(scheme *runtime.Scheme, list client.ObjectList) (schema.GroupVersionKind, error) {
-	gvk, err := client.KindOf(scheme, list)
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	return gvk, err
 }
 
 // consistent measures a read that asked the server for the sake of own writes.
@@ -222,131 +208,15 @@ func (c *Cache) undeclared(ctx context.Context, p form.Place, namespace string, 
 
 // find answers a list from the store.
 func (s *shared) find(o *client.ListOptions) ([]client.Object, store.Answer, error) {
-	if err := o.Err(); err != nil {
+	q, err := listing.Query(s.store, o)
+	var unindexed *listing.UnindexedError
+	if errors.As(err, &unindexed) {
+		err = &NotIndexedError{GVK: s.place.GVK, Field: unindexed.Field, Declare: fmt.Sprintf("m.Cache().IndexField(&%s{}, %q, func(o client.Object) []string { ... })",
+			typeName(s.place.Sample(s.cache.live.Scheme())), unindexed.Field)}
+	}
+	if err != nil {
 		return nil, store.Committed, err
-	}
-	q := store.Query{Namespace: o.Namespace}
-	var checks []func(client.Object) bool
-	if sel := o.LabelSelector; sel != nil && !sel.Empty() {
-		s.labelTerms(sel, &q)
-		checks = append(checks, func(obj client.Object) bool { return sel.Matches(labels.Set(obj.GetLabels())) })
-	}
-	if sel := o.FieldSelector; sel != nil && !sel.Empty() {
-		more, err := s.fieldTerms(sel.Requirements(), &q)
-		if err != nil {
-			return nil, store.Committed, err
-		}
-		checks = append(checks, more...)
-	}
-	if o.Continue != "" {
-		after, err := continueKey(o.Continue)
-		if err != nil {
-			return nil, store.Committed, err
-		}
-		checks = append(checks, func(obj client.Object) bool {
-			if ns := obj.GetNamespace(); ns != after.Namespace {
-				return ns > after.Namespace
-			}
-			return obj.GetName() > after.Name
-		})
-	}
-	switch len(checks) {
-	case 0:
-	case 1:
-		q.Match = checks[0]
-	default:
-		q.Match = func(obj client.Object) bool {
-			for _, check := range checks {
-				if !check(obj) {
-					return false
-				}
-			}
-			return true
-		}
 	}
 	found, answer := s.store.Select(q, nil)
 	return found, answer, nil
-}
-
-// labelTerms narrows q by the labels that must have one value.
-func (s *shared) labelTerms(sel labels.Selector, q *store.Query) {
-	if objects, _ := s.store.Len(); objects < labelIndexFrom {
-		return
-	}
-	requirements, _ := sel.Requirements()
-	for _, r := range requirements {
-		if op := r.Operator(); op != selection.Equals && op != selection.DoubleEquals && op != selection.In || r.Values().Len() != 1 {
-			continue
-		}
-		label := r.Key()
-		s.store.EnsureIndex(store.LabelIndex(label), func(obj client.Object) []string {
-			if v, ok := obj.GetLabels()[label]; ok {
-				return []string{v}
-			}
-			return nil
-		})
-		q.Terms = append(q.Terms, store.Term{Index: store.LabelIndex(label), Value: r.Values().UnsortedList()[0]})
-	}
-}
-
-func (s *shared) fieldTerms(requirements fields.Requirements, q *store.Query) ([]func(client.Object) bool, error) {
-	var checks []func(client.Object) bool
-	for _, r := range requirements {
-		not := r.Operator == selection.NotEquals
-		switch {
-		case r.Field == "metadata.name":
-			checks = append(checks, func(obj client.Object) bool { return (obj.GetName() == r.Value) != not })
-		case r.Field == "metadata.namespace", r.Field == store.OwnerIndex:
-			q.Terms = append(q.Terms, store.Term{Index: r.Field, Value: r.Value, Not: not})
-		case s.store.HasIndex(fieldIndex(r.Field)):
-			q.Terms = append(q.Terms, store.Term{Index: fieldIndex(r.Field), Value: r.Value, Not: not})
-		default:
-			return nil, &NotIndexedError{GVK: s.place.GVK, Field: r.Field, Declare: fmt.Sprintf("m.Cache().IndexField(&%s{}, %q, func(o client.Object) []string { ... })",
-				typeName(s.place.Sample(s.cache.live.Scheme())), r.Field)}
-		}
-	}
-	return checks, nil
-}
-
-// setItems fills list with private copies.
-func setItems(list client.ObjectList, found []client.Object) error {
-	items, err := codec.ItemsOf(list)
-	if err != nil {
-		return err
-	}
-	elem := items.Type().Elem()
-	out := reflect.MakeSlice(items.Type(), len(found), len(found))
-	to := make([]client.Object, len(found))
-	for i := range found {
-		at := out.Index(i)
-		if elem.Kind() == reflect.Pointer {
-			at.Set(reflect.New(elem.Elem()))
-		} else {
-			at = at.Addr()
-		}
-		var ok bool
-		if to[i], ok = at.Interface().(client.Object); !ok {
-			return fmt.Errorf("items of %T are not objects", list)
-		}
-	}
-	if err := form.CopyAll(to, found); err != nil {
-		return err
-	}
-	items.Set(out)
-	return nil
-}
-
-// A continue token of a cached list is the key of the last object.
-func continueAfter(last client.Object) string {
-	return base64.RawURLEncoding.EncodeToString([]byte("cache/" + last.GetNamespace() + "/" + last.GetName()))
-}
-
-func continueKey(token string) (client.ObjectKey, error) {
-	data, err := base64.RawURLEncoding.DecodeString(token)
-	rest, ok := strings.CutPrefix(string(data), "cache/")
-	namespace, name, cut := strings.Cut(rest, "/")
-	if err != nil || !ok || !cut {
-		return client.ObjectKey{}, fmt.Errorf("the continue token is not one of a cached list: start the list again")
-	}
-	return client.ObjectKey{Namespace: namespace, Name: name}, nil
 }

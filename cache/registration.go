@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/steer-dev/steer/cache/internal/buffer"
 	"github.com/steer-dev/steer/cache/internal/form"
 )
 
@@ -19,7 +20,7 @@ type registration struct {
 	handler  Handler
 	// fit gives an event the form that its handler asked for; nil where it has it.
 	fit    func(Event) (Event, error)
-	buffer *buffer // of a foreign handler; nil for our own
+	buffer *buffer.Buffer[Event] // of a foreign handler; nil for our own
 	once   sync.Once
 	// shown is closed when the handler has been called for all that was there.
 	shown chan struct{}
@@ -45,7 +46,7 @@ func (r *registration) call(e Event) {
 		}
 	}
 	if r.buffer != nil {
-		r.buffer.put(e)
+		r.buffer.Put(e)
 		return
 	}
 	if !r.beginCall() {
@@ -113,7 +114,7 @@ func (r *registration) HasSynced() bool {
 	}
 	// The informer is synced inside the commit that called the handlers, so
 	// only a buffer can be behind.
-	return r.buffer == nil || r.buffer.drained()
+	return r.buffer == nil || r.buffer.Drained()
 }
 
 // WaitForSync implements Registration.
@@ -126,7 +127,7 @@ func (r *registration) WaitForSync(ctx context.Context) error {
 	case <-ctx.Done():
 		return &NotSyncedError{Status: r.informer.status(), Cause: context.Cause(ctx)}
 	}
-	if r.buffer != nil && !r.buffer.waitDrained(ctx) {
+	if r.buffer != nil && !r.buffer.WaitDrained(ctx) {
 		return &NotSyncedError{Status: r.informer.status(), Cause: context.Cause(ctx)}
 	}
 	return nil
@@ -144,7 +145,7 @@ func (r *registration) Remove() {
 func (r *registration) Wait() {
 	if r.buffer != nil {
 		if r.isRemoved() {
-			<-r.buffer.done
+			<-r.buffer.Done()
 		}
 		return
 	}
@@ -174,61 +175,46 @@ func (r *registration) quit() {
 	r.removed = true
 	r.mu.Unlock()
 	if r.buffer != nil {
-		r.buffer.close()
+		r.buffer.Close()
 	}
 }
 
-// buffer carries events to a foreign handler on a goroutine of its own.
-type buffer struct {
-	handler   ResourceEventHandler
-	tombstone func(key string, obj any) any
-	limit     int
-	report    func(p any)
-	done      chan struct{} // closed when the goroutine has ended
-
-	mu      sync.Mutex
-	changed sync.Cond
-	events  []Event
-	busy    bool
-	closed  bool
-	// everSynced remembers that the buffer ran empty after the informer synced.
-	everSynced bool
-}
-
-func newBuffer(h ResourceEventHandler, opts EventHandlerOptions, report func(any)) *buffer {
-	b := &buffer{handler: h, tombstone: opts.Tombstone, limit: opts.Buffer, report: report, done: make(chan struct{})}
-	if b.limit <= 0 {
-		b.limit = 1024
+// newBuffer returns the buffer of a foreign handler, whose panics are reported.
+func newBuffer(h ResourceEventHandler, opts EventHandlerOptions, report func(any)) *buffer.Buffer[Event] {
+	limit, tombstone := opts.Buffer, opts.Tombstone
+	if limit <= 0 {
+		limit = 1024
 	}
-	if b.tombstone == nil {
-		b.tombstone = func(key string, obj any) any { return DeletedFinalStateUnknown{Key: key, Obj: obj} }
+	if tombstone == nil {
+		tombstone = func(key string, obj any) any { return DeletedFinalStateUnknown{Key: key, Obj: obj} }
 	}
-	b.changed.L = &b.mu
-	go b.run()
-	return b
-}
-
-// put appends e. While the buffer is full an update is merged into a waiting
-// add or update of the same object, and anything else waits for room.
-func (b *buffer) put(e Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for len(b.events) >= b.limit && !b.closed {
-		if e.Type == Updated && b.merge(e) {
-			return
+	return buffer.New(limit, mergeUpdate, func(e Event) {
+		defer func() {
+			if p := recover(); p != nil {
+				report(p)
+			}
+		}()
+		switch {
+		case e.Type == Added:
+			h.OnAdd(e.Object, e.Initial)
+		case e.Type == Updated:
+			h.OnUpdate(e.Old, e.Object)
+		case e.Inferred:
+			h.OnDelete(tombstone(KeyOf(e.Object), e.Object))
+		default:
+			h.OnDelete(e.Object)
 		}
-		b.changed.Wait()
-	}
-	if b.closed {
-		return
-	}
-	b.events = append(b.events, e)
-	b.changed.Broadcast()
+	})
 }
 
-func (b *buffer) merge(e Event) bool {
-	for i := len(b.events) - 1; i >= 0; i-- {
-		waiting := &b.events[i]
+// mergeUpdate merges an update into a waiting add or update of the same object, and reports
+// whether there is one.
+func mergeUpdate(events []Event, e Event) bool {
+	if e.Type != Updated {
+		return false
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		waiting := &events[i]
 		if waiting.Object.GetName() != e.Object.GetName() || waiting.Object.GetNamespace() != e.Object.GetNamespace() {
 			continue
 		}
@@ -240,82 +226,4 @@ func (b *buffer) merge(e Event) bool {
 		return true
 	}
 	return false
-}
-
-func (b *buffer) run() {
-	defer close(b.done)
-	for {
-		b.mu.Lock()
-		b.busy = false
-		b.changed.Broadcast()
-		for len(b.events) == 0 && !b.closed {
-			b.changed.Wait()
-		}
-		if b.closed {
-			b.mu.Unlock()
-			return
-		}
-		events := b.events
-		b.events, b.busy = nil, true
-		b.mu.Unlock()
-		for i := range events {
-			b.deliver(events[i])
-		}
-	}
-}
-
-func (b *buffer) deliver(e Event) {
-	b.mu.Lock()
-	closed := b.closed
-	b.mu.Unlock()
-	if closed {
-		return
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			b.report(p)
-		}
-	}()
-	switch {
-	case e.Type == Added:
-		b.handler.OnAdd(e.Object, e.Initial)
-	case e.Type == Updated:
-		b.handler.OnUpdate(e.Old, e.Object)
-	case e.Inferred:
-		b.handler.OnDelete(b.tombstone(KeyOf(e.Object), e.Object))
-	default:
-		b.handler.OnDelete(e.Object)
-	}
-}
-
-// drained says that everything so far has been delivered.
-func (b *buffer) drained() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.everSynced = b.everSynced || len(b.events) == 0 && !b.busy
-	return b.everSynced
-}
-
-// waitDrained waits until everything so far has been delivered, or the buffer is
-// closed. It reports false when ctx ends first.
-func (b *buffer) waitDrained(ctx context.Context) bool {
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.changed.Broadcast()
-	})
-	defer stop()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for !b.closed && ctx.Err() == nil && (len(b.events) > 0 || b.busy) {
-		b.changed.Wait()
-	}
-	return ctx.Err() == nil
-}
-
-func (b *buffer) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	b.changed.Broadcast()
 }

@@ -80,23 +80,6 @@ func (s *shared) settleOne(ctx context.Context, mark uint64, key client.ObjectKe
 	return false
 }
 
-// serverSelects says that the server can answer a list with o as a cache does:
-// it knows neither the indexes of a cache nor its continue tokens.
-func serverSelects(o *client.ListOptions) bool {
-	if o.Continue != "" {
-		return false
-	}
-	if o.FieldSelector == nil {
-		return true
-	}
-	for _, r := range o.FieldSelector.Requirements() {
-		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return false
-		}
-	}
-	return true
-}
-
 // settle asks the server for everything in namespace, and tells the store what
 // has become of the objects whose state only the server knows. like says in
 // which form to ask.
@@ -104,11 +87,11 @@ func (s *shared) settle(ctx context.Context, live client.Reader, like client.Obj
 	mark, begun := s.store.Mark(), time.Now()
 	for _, src := range s.sources {
 		in := namespace
-		if src.collection.Namespace != "" {
-			if namespace != "" && namespace != src.collection.Namespace {
+		if src.Collection.Namespace != "" {
+			if namespace != "" && namespace != src.Collection.Namespace {
 				continue
 			}
-			in = src.collection.Namespace
+			in = src.Collection.Namespace
 		}
 		selection := s.options.selection
 		selection.Namespace, selection.Live = in, true

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/steer-dev/steer/cache/internal/collection"
 	"github.com/steer-dev/steer/cache/internal/form"
 	"github.com/steer-dev/steer/cache/internal/reflector"
 	"github.com/steer-dev/steer/cache/internal/store"
@@ -45,7 +46,7 @@ type shared struct {
 	options kindOptions
 	store   *store.Store
 	packing *form.Packing // of a compact informer, else nil
-	sources []*source
+	sources []*collection.Source
 	newItem func() client.Object
 
 	queue  chan store.Delta
@@ -111,18 +112,15 @@ func newShared(c *Cache, p form.Place) (*shared, error) {
 	}
 	s.store.Commit(remembered, nil)
 	for i, ns := range namespaces {
-		src := &source{
-			mapper: c.live.Mapper(), server: c.server, sync: c.opts.InitialSync, index: i,
-			collection: listwatch.Collection{
-				GVK: p.GVK, Namespace: ns, NewItem: objects(newItem),
-				LabelSelector: options.selection.LabelSelector, FieldSelector: options.selection.FieldSelector,
-			},
-		}
-		src.collection.Codec.DropManagedFields = !options.managedFields
+		src := collection.NewSource(c.server, c.live.Mapper(), collection.Sync(c.opts.InitialSync), i, listwatch.Collection{
+			GVK: p.GVK, Namespace: ns, NewItem: collection.Objects(newItem),
+			LabelSelector: options.selection.LabelSelector, FieldSelector: options.selection.FieldSelector,
+		})
+		src.Collection.Codec.DropManagedFields = !options.managedFields
 		if s.packing == nil { // else objects do not stay
 			// Parts are shared by objects that are not changed: not where a transform may,
 			// nor where a forbidden change is to be told of the right object.
-			src.collection.Codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation}
+			src.Collection.Codec.Interner = &codec.Interner{Parts: options.transform == nil && !c.opts.DetectMutation}
 		}
 		s.sources = append(s.sources, src)
 	}
@@ -139,7 +137,7 @@ func (s *shared) start(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(ctx)
 	for i, src := range s.sources {
 		random := s.random(i)
-		src.random = random
+		src.Random = random
 		r := reflector.New(reflector.Config{
 			Source: src, Sink: s, Scope: i, PageSize: s.cache.opts.PageSize, IdleTimeout: s.cache.opts.IdleTimeout,
 			Random: random.Float64, Transform: s.options.transform,
@@ -389,13 +387,13 @@ func (s *shared) status() Status {
 	}
 	st.State, st.Err = s.reports[worst].State.String(), s.reports[worst].Err
 	if st.Err != nil {
-		st.Namespace, st.Since = s.sources[worst].collection.Namespace, s.since[worst]
+		st.Namespace, st.Since = s.sources[worst].Collection.Namespace, s.since[worst]
 	}
 	return st
 }
 
 func (s *shared) metricKind() MetricKind {
-	gvr := s.sources[0].collection.GVK
+	gvr := s.sources[0].Collection.GVK
 	var names []string
 	if n := s.cache.number; n > 0 {
 		names = append(names, fmt.Sprint("view-", n))

@@ -171,7 +171,7 @@ func (c Children[T]) open(ctx context.Context, owner client.Object) (*children.S
 			a.revised(take)
 		},
 		Write: func(from string, patch []byte, write func() (string, error)) error {
-			return a.shared.own.perform(RequestFor(owner), from, patch, write)
+			return a.shared.own.Perform(client.ObjectKeyFromObject(owner), from, patch, write)
 		},
 	}
 	gvk, err := client.KindOf(s.Client.Scheme(), owner)

@@ -47,6 +47,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller/internal/comeback"
+	"github.com/steer-dev/steer/controller/internal/own"
 	"github.com/steer-dev/steer/queue"
 	"github.com/steer-dev/steer/trace"
 )
@@ -73,7 +75,7 @@ type shared struct {
 	// silent: no events about changes of the conditions.
 	silent bool
 	// own are the writes that the controller makes for its reconciler.
-	own ownWrites
+	own own.Writes
 }
 
 // controller is the engine behind [Add] and [AddRequests]: sources fill a queue, workers empty it.
@@ -84,7 +86,7 @@ type controller[K comparable] struct {
 	everywhere  bool
 	sources     []Source[K]
 	queue       *queue.Queue[K]
-	soon        soon[K]
+	soon        comeback.Requests[K]
 	instruments Instruments
 	// process handles one request; describe names it for log and trace.
 	process  func(a *attempt, key K) (Result, error)
@@ -124,13 +126,13 @@ func (c *controller[K]) Idle(ctx context.Context) error {
 	}
 	for {
 		if err := c.queue.Idle(ctx); err != nil {
-			return fmt.Errorf("controller %s: %w", c.shared.name, c.soon.explain(err))
+			return fmt.Errorf("controller %s: %w", c.shared.name, c.soon.Explain(err))
 		}
 		// A request that comes back is in here until its attempt begins, and the queue
 		// is not idle from then on: between the two checks no request is missed.
-		idle, err := c.soon.idle(ctx)
+		idle, err := c.soon.Idle(ctx)
 		if err != nil {
-			return fmt.Errorf("controller %s: %w", c.shared.name, c.soon.explain(err))
+			return fmt.Errorf("controller %s: %w", c.shared.name, c.soon.Explain(err))
 		}
 		if idle {
 			return nil
@@ -239,7 +241,7 @@ func (c *controller[K]) work(ctx context.Context) {
 // run makes one attempt and settles what comes of it.
 func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	object, request := c.describe(item.Key)
-	c.soon.begin(item.Key)
+	c.soon.Begin(item.Key)
 	began := time.Now()
 	a := newAttempt(ctx, c.shared, object, request)
 	c.shared.deps.Trace.Begin(&a.record, trace.Start{
@@ -249,7 +251,8 @@ func (c *controller[K]) run(ctx context.Context, item *queue.Item[K]) {
 	var timedOut bool
 	result, err := c.attempt(a, item.Key, &timedOut)
 	took := time.Since(began)
-	c.soon.end(item.Key, result, err)
+	after, returns := result.Delay()
+	c.soon.End(item.Key, after, returns && err == nil)
 	outcome, after := c.settle(ctx, a, item, result, err, timedOut)
 	a.record.End(trace.End{Outcome: outcome, Took: took, After: after, Err: err})
 	if c.instruments != nil {

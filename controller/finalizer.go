@@ -73,7 +73,7 @@ func (o *objects) setFinalizers(ctx context.Context, obj client.Object, names []
 		return err
 	}
 	patch := client.RawPatch(types.MergePatchType, data)
-	err = o.shared.own.perform(RequestFor(obj), obj.GetResourceVersion(), data, func() (string, error) {
+	err = o.shared.own.Perform(client.ObjectKeyFromObject(obj), obj.GetResourceVersion(), data, func() (string, error) {
 		err := o.shared.deps.Client.Patch(ctx, obj, patch, client.FieldOwner(o.shared.owner))
 		return obj.GetResourceVersion(), err
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/controller/internal/own"
 	"github.com/steer-dev/steer/queue"
 	"github.com/steer-dev/steer/trace"
 )
@@ -61,7 +62,7 @@ type kindSource[T client.Object, K comparable] struct {
 	predicate Predicate[T]
 	gvk       schema.GroupVersionKind
 	differ    trace.Differ
-	own       *ownWrites // nil for kinds that the controller does not reconcile
+	own       *own.Writes // nil for kinds that the controller does not reconcile
 
 	lifecycle
 	registration cache.Registration // under its mu
@@ -97,7 +98,7 @@ func (s *kindSource[T, K]) handle(ctx context.Context, e cache.Event, enqueue fu
 		})
 	}
 	if s.own != nil {
-		s.own.event(&e, send)
+		s.own.Event(&e, send)
 		return
 	}
 	send()

@@ -108,7 +108,7 @@ func (w *statusWriter) patch(ctx context.Context, sh *shared, base, into client.
 	}
 	into.SetNamespace(base.GetNamespace())
 	into.SetName(base.GetName())
-	return sh.own.perform(RequestFor(base), base.GetResourceVersion(), data, func() (string, error) {
+	return sh.own.Perform(client.ObjectKeyFromObject(base), base.GetResourceVersion(), data, func() (string, error) {
 		err := w.send(ctx, sh, into, client.RawPatch(types.MergePatchType, data))
 		return into.GetResourceVersion(), err
 	})

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package own recognises the events that stem from the writes which a controller makes for
+// its reconciler, so that they cost no attempt.
+package own
 
 import (
 	"encoding/json"
@@ -17,11 +19,11 @@ import (
 	"github.com/steer-dev/steer/controller/internal/status"
 )
 
-// maxOwnWrites bounds the writes per object that are remembered because no event
+// mostWrites bounds the writes per object that are remembered because no event
 // has shown them yet.
-const maxOwnWrites = 8
+const mostWrites = 8
 
-// ownWrites recognises the events that stem from the writes which a controller
+// Writes recognises the events that stem from the writes which a controller
 // makes for its reconciler: of the status, of finalizers, of inventories. They
 // are no news to it: they must neither cost an attempt nor shorten a back-off.
 //
@@ -33,40 +35,40 @@ const maxOwnWrites = 8
 // so nothing is late for it. Where the answer got lost, the content decides.
 //
 // It is safe for concurrent use. The zero value is ready.
-type ownWrites struct {
+type Writes struct {
 	mu    sync.Mutex
-	byKey map[Request]*ownSteps
+	byKey map[client.ObjectKey]*steps
 }
 
-type ownSteps struct {
-	steps []ownStep
+type steps struct {
+	steps []step
 	// flying is a write on its way, held are the events that wait for it.
 	flying bool
-	held   []heldEvent
+	held   []held
 }
 
-// ownStep is a write: from a revision to another one, which is empty when the
+// step is a write: from a revision to another one, which is empty when the
 // answer got lost.
-type ownStep struct {
+type step struct {
 	from, to string
 	patch    []byte
 }
 
-type heldEvent struct {
+type held struct {
 	event cache.Event
 	send  func()
 }
 
-// perform makes a write of the object of a request: a merge patch on top of the
+// Perform makes a write of an object: a merge patch on top of the
 // revision from. write returns the revision of the answer.
-func (o *ownWrites) perform(key Request, from string, patch []byte, write func() (to string, err error)) error {
+func (o *Writes) Perform(key client.ObjectKey, from string, patch []byte, write func() (to string, err error)) error {
 	o.mu.Lock()
 	if o.byKey == nil {
-		o.byKey = map[Request]*ownSteps{}
+		o.byKey = map[client.ObjectKey]*steps{}
 	}
 	s := o.byKey[key]
 	if s == nil {
-		s = &ownSteps{}
+		s = &steps{}
 		o.byKey[key] = s
 	}
 	s.flying = true
@@ -80,9 +82,9 @@ func (o *ownWrites) perform(key Request, from string, patch []byte, write func()
 	var refused apierrors.APIStatus // what fails within the server may have been written
 	switch {
 	case err == nil && to != from:
-		s.add(ownStep{from: from, to: to})
+		s.add(step{from: from, to: to})
 	case err != nil && !(errors.As(err, &refused) && refused.Status().Code < http.StatusInternalServerError):
-		s.add(ownStep{from: from, patch: patch})
+		s.add(step{from: from, patch: patch})
 	}
 	held := s.held
 	s.held = nil
@@ -95,24 +97,24 @@ func (o *ownWrites) perform(key Request, from string, patch []byte, write func()
 	return err
 }
 
-func (s *ownSteps) add(step ownStep) {
-	if len(s.steps) == maxOwnWrites {
+func (s *steps) add(step step) {
+	if len(s.steps) == mostWrites {
 		s.steps = s.steps[1:]
 	}
 	s.steps = append(s.steps, step)
 }
 
 // tidy forgets an object of which nothing is expected. The lock is held.
-func (o *ownWrites) tidy(key Request, s *ownSteps) {
+func (o *Writes) tidy(key client.ObjectKey, s *steps) {
 	if !s.flying && len(s.steps) == 0 {
 		delete(o.byKey, key)
 	}
 }
 
-// event passes an event on by send, unless it is the controller's own: at once,
+// Event passes an event on by send, unless it is the controller's own: at once,
 // or when the answer of a write is there.
-func (o *ownWrites) event(e *cache.Event, send func()) {
-	key := RequestFor(e.Object)
+func (o *Writes) Event(e *cache.Event, send func()) {
+	key := client.ObjectKeyFromObject(e.Object)
 	o.mu.Lock()
 	s := o.byKey[key]
 	if s != nil {
@@ -120,7 +122,7 @@ func (o *ownWrites) event(e *cache.Event, send func()) {
 		case e.Type != cache.Updated:
 			s.steps = nil // the object has gone, and another one may have come
 		case s.flying:
-			s.held = append(s.held, heldEvent{*e, send})
+			s.held = append(s.held, held{*e, send})
 			o.mu.Unlock()
 			return
 		case s.explain(e):
@@ -136,7 +138,7 @@ func (o *ownWrites) event(e *cache.Event, send func()) {
 
 // explain reports whether own writes alone lead from the old object of an event
 // to its new one, and forgets what is past. The lock is held.
-func (s *ownSteps) explain(e *cache.Event) bool {
+func (s *steps) explain(e *cache.Event) bool {
 	if e.Resync {
 		return false
 	}
