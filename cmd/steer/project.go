@@ -62,7 +62,7 @@ and completed. If the command fails, all files are as they were.`,
 }
 
 func newCreateCommand() *cobra.Command {
-	return groupOf(&cobra.Command{Use: "create", Short: "Add to a project"}, newCreateAPICommand(), newCreateWebhookCommand())
+	return groupOf(&cobra.Command{Use: "create", Short: "Add to a project"}, newCreateAPICommand(), newCreateWebhookCommand(), newCreateServerCommand())
 }
 
 func newDeleteCommand() *cobra.Command {
@@ -129,6 +129,35 @@ file of the first, whose code stays.`,
 	f.BoolVar(&o.Conversion, "conversion", false, "make the version the hub of a conversion")
 	f.StringSliceVar(&o.Spokes, "spoke", nil, "with --conversion: other `versions` of the kind that are converted (default: all)")
 	f.BoolVar(&run, "make", true, "bring generated files, go.mod and go.sum up to date afterwards")
+	f.BoolVar(&o.Force, "force", false, "overwrite existing files")
+	return cmd
+}
+
+func newCreateServerCommand() *cobra.Command {
+	var o scaffold.ServerOptions
+	namespaced, run := true, true
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Add a custom API server, or a kind that it serves",
+		Long: `Adds a custom API server to a project, in cmd/server, with a definition of the kind in
+cmd/server/definitions: names, scope and schema, as YAML that is not sent to any cluster.
+A second kind adds its definition. The server runs alone (make run-server) and behind a
+cluster, see docs/custom-api-servers.md of Steer; steer package does not deploy it.
+Remove the folder to remove the server.`,
+		Example: `  steer create server --group notes --version v1 --kind Note
+  make run-server`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.ClusterScoped, o.NoGenerate = !namespaced, !run
+			report, err := scaffold.CreateServer(cmd.Context(), o)
+			return conclude(cmd, report, err, "")
+		},
+	}
+	f := cmd.Flags()
+	gvkFlags(cmd, &o.GVK)
+	f.StringVar(&o.Plural, "plural", "", "name of the resource (default: the plural of the kind)")
+	f.BoolVar(&namespaced, "namespaced", true, "objects belong to namespaces")
+	f.BoolVar(&run, "make", true, "bring go.mod and go.sum up to date afterwards")
 	f.BoolVar(&o.Force, "force", false, "overwrite existing files")
 	return cmd
 }
