@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"go/token"
 	"io"
 	"strings"
 
@@ -167,16 +168,63 @@ func (r *Request) Explain(ctx context.Context, what string) (string, error) {
 			if err := p.Check(false); err != nil {
 				return "", err
 			}
-			generator := &crd.Generator{}
-			for _, g := range r.generators {
-				if given, ok := g.generator.(*crd.Generator); ok {
-					generator = given
-				}
-			}
-			return generator.Explain(p, decl, path)
+			return r.definitions().Explain(p, decl, path)
 		}
 	}
 	return "", fmt.Errorf("no type %s in %v", name, r.Paths)
+}
+
+// Places finds the declarations of types and their fields.
+type Places struct {
+	program   *load.Program
+	generator *crd.Generator
+}
+
+// Places reads the packages of the request.
+func (r *Request) Places(ctx context.Context) (*Places, error) {
+	if err := r.complete(); err != nil {
+		return nil, err
+	}
+	resolver, err := load.NewFast(load.Build{Dir: r.Dir, Tags: r.Tags})
+	if err != nil {
+		return nil, err
+	}
+	p, err := load.Load(ctx, resolver, r.Paths, methods()...)
+	if err != nil {
+		return nil, err
+	}
+	p.Collector = r.collector(nil)
+	return &Places{program: p, generator: r.definitions()}, nil
+}
+
+// definitions is the generator of CRDs with the options of the request.
+func (r *Request) definitions() *crd.Generator {
+	for _, g := range r.generators {
+		if given, ok := g.generator.(*crd.Generator); ok {
+			return given
+		}
+	}
+	return &crd.Generator{}
+}
+
+// Find returns where a field below a type of a package is declared, the path by names in
+// JSON, such as spec.replicas; of a field that there is not, where the type that would
+// have it is declared.
+// ok is false if there is no such type.
+func (l *Places) Find(importPath, name, path string) (at token.Position, ok bool) {
+	for _, root := range l.program.Roots {
+		if root.Path != importPath {
+			continue
+		}
+		if decl := root.Decl(name); decl != nil {
+			l.program.Need(root, name)
+			if l.program.Check(false) != nil {
+				return l.program.Fset.Position(decl.Spec.Pos()), true
+			}
+			return l.generator.Position(l.program, decl, path), true
+		}
+	}
+	return token.Position{}, false
 }
 
 // explainWebhooks is what [Request.Explain] takes in place of a type, which begins with an

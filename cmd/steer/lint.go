@@ -89,7 +89,7 @@ func (l *linter) run(ctx context.Context) error {
 		err = l.rights(ctx, p)
 	}
 	if err == nil && l.against != "" {
-		err = l.breaking(ctx, crds)
+		err = l.breaking(ctx, p, crds)
 	}
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (l *linter) rights(ctx context.Context, p *project.Project) error {
 }
 
 // breaking compares the CRDs with those of the revision.
-func (l *linter) breaking(ctx context.Context, files []generate.File) error {
+func (l *linter) breaking(ctx context.Context, p *project.Project, files []generate.File) error {
 	const folder = "config/crd/bases"
 	names, err := l.git(ctx, "ls-tree", "--name-only", "-z", l.against, folder+"/")
 	if err != nil {
@@ -197,8 +197,30 @@ func (l *linter) breaking(ctx context.Context, files []generate.File) error {
 			place[name] = relative(file.Path) + ":1: "
 		}
 	}
-	for _, change := range breaking.Changes(before, after) {
-		l.problem(place[change.Definition] + change.String())
+	changes := breaking.Changes(before, after)
+	if len(changes) == 0 {
+		return nil
+	}
+	request, err := generate.Parse(nil, generate.Steer)
+	if err != nil {
+		return err
+	}
+	request.Dir = l.dir
+	places, err := request.Places(ctx)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		at := place[change.Definition]
+		for _, r := range p.Resources {
+			if r.PluralName()+"."+r.APIGroup() != change.Definition || change.Version != "" && change.Version != r.Version {
+				continue
+			}
+			if found, ok := places.Find(r.Path, r.Kind, change.Path); ok {
+				at = fmt.Sprintf("%s:%d: ", relative(found.Filename), found.Line)
+			}
+		}
+		l.problem(at + change.String())
 	}
 	return nil
 }

@@ -93,15 +93,17 @@ func TestLintAndTestReportDriftRightsAndBreakingChanges(t *testing.T) {
 	controller := filepath.Join(dir, "internal", "controller", "guestbook_controller.go")
 	replace(t, controller, "verbs=get;list;watch;patch", "verbs=get;list;patch;delete")
 	replace(t, filepath.Join(dir, "api", "v1", "guestbook_types.go"), `json:"foo`, `json:"bar`)
+	replace(t, filepath.Join(dir, "api", "v1", "guestbook_types.go"), "\tObservedGeneration", "\t// +kubebuilder:validation:Minimum=1\n\tObservedGeneration")
 	problems, notes, err := lint("HEAD", false)
-	if !errors.As(err, &exit) || exit.status != driftStatus || exit.message != "4 problems" {
+	if !errors.As(err, &exit) || exit.status != driftStatus || exit.message != "5 problems" {
 		t.Errorf("got %v", err)
 	}
 	for _, line := range []string{
 		"guestbooks.yaml:1: it is not what the types and markers say; run: go tool steer generate",
 		"config/rbac/role.yaml:1: it is not what the types and markers say; run: go tool steer generate",
 		"guestbook_controller.go:18: the code declares to need watch guestbooks (webapp.example.com); add // +kubebuilder:rbac:",
-		"guestbooks.webapp.example.com v1 spec.foo: the field is removed: it is pruned",
+		"api/v1/guestbook_types.go:6: guestbooks.webapp.example.com v1 spec.foo: the field is removed: it is pruned",
+		"api/v1/guestbook_types.go:17: guestbooks.webapp.example.com v1 status.observedGeneration: minimum",
 	} {
 		if !strings.Contains(problems, line) {
 			t.Errorf("%q is not reported:\n%s", line, problems)

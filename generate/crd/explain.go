@@ -6,6 +6,7 @@ package crd
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -45,6 +46,33 @@ func (g *Generator) Explain(p *load.Program, decl *load.TypeDecl, path string) (
 	fmt.Fprintf(&out, "%s\n  declared at %s as %s\n", name, p.Fset.Position(decl.Spec.Pos()), kindOf(decl.Spec.Type))
 	explainMarkers(&out, p, "its markers", p.TypeMarkers(decl))
 	return out.String() + explainSchema(newSchemas(p, &g.Options).flat(schema.Ref{Package: decl.Package, Name: name})), nil
+}
+
+// Position is where a field below a type is declared, with path as for [Generator.Explain];
+// of a field that there is not, where the type that would have it is declared. The program must have been asked for the type.
+func (g *Generator) Position(p *load.Program, decl *load.TypeDecl, path string) token.Position {
+	b := newSchemas(p, &g.Options).builder
+	at := decl.Spec.Pos()
+	for path != "" {
+		var step string
+		step, path, _ = strings.Cut(path, ".")
+		in, field, _, err := b.fieldOf(decl, strings.TrimRight(step, "[]{}"))
+		if err != nil {
+			break
+		}
+		at = field.Pos()
+		ref := (&scope{builder: b, pkg: in.Package, decl: in}).innermost(field.Type)
+		if ref == nil {
+			break
+		}
+		if decl = ref.Package.Decl(ref.Name); decl == nil {
+			break
+		}
+		if path != "" {
+			at = decl.Spec.Pos()
+		}
+	}
+	return p.Fset.Position(at)
 }
 
 func (g *Generator) explainField(p *load.Program, decl *load.TypeDecl, f *ast.Field, goName string) (string, error) {
