@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/scaffold/adopt"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -99,7 +100,10 @@ func printReport(cmd *cobra.Command, o adopt.Options, measure bool) error {
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), report.Text()); err != nil || !measure {
 		return err
 	}
-	times, err := adopt.Measure(cmd.Context(), o, func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), "steer: "+step) })
+	line := progress.Start(cmd.ErrOrStderr(), "measuring in a copy of the project")
+	errs := line.Writer(cmd.ErrOrStderr())
+	times, err := adopt.Measure(cmd.Context(), o, func(step string) { fmt.Fprintln(errs, "steer: "+step) })
+	line.Stop()
 	if err != nil {
 		return adoptionError(err)
 	}

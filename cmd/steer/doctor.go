@@ -22,6 +22,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/cluster"
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -67,7 +68,9 @@ CRDs of the server are those that are generated. Nothing is changed. The exit st
 			if err != nil {
 				return err
 			}
+			line := progress.Start(cmd.ErrOrStderr(), "looking at Go, the server and the project")
 			found := examine(cmd.Context(), dir, kubeconfig)
+			line.Stop()
 			if err := printAs(cmd.OutOrStdout(), output, found, func() string { return tabulate(found) }); err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/breaking"
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -61,7 +62,9 @@ steer test of the whole project saw used, are warnings; with --strict they are p
 			if err != nil {
 				return err
 			}
-			l.dir, l.out, l.errs = dir, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			line := progress.Start(cmd.ErrOrStderr(), "comparing the project with what it says")
+			defer line.Stop()
+			l.dir, l.out, l.errs = dir, line.Writer(cmd.OutOrStdout()), line.Writer(cmd.ErrOrStderr())
 			return l.run(cmd.Context())
 		},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold/bundle"
 	"github.com/steer-dev/steer/scaffold/chart"
@@ -20,6 +21,9 @@ import (
 	"github.com/steer-dev/steer/scaffold/kustomize"
 	"github.com/steer-dev/steer/scaffold/project"
 )
+
+// packaging is what is shown while a package is made.
+const packaging = "generating, and making the package"
 
 func newPackageCommand() *cobra.Command {
 	return groupOf(&cobra.Command{Use: "package", Short: "Make what brings the operator of a project to a cluster"},
@@ -43,7 +47,9 @@ steer.yaml. What the types and markers say is generated for it: nothing else is 
 			if err != nil {
 				return err
 			}
+			line := progress.Start(cmd.ErrOrStderr(), packaging)
 			text, err := deployment(cmd.Context(), dir, image)
+			line.Stop()
 			var wrong *generate.SourceError
 			switch {
 			case errors.As(err, &wrong):
@@ -93,7 +99,9 @@ for them has changed.`,
   kubectl apply --server-side -k config/default`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			line := progress.Start(cmd.ErrOrStderr(), packaging)
 			report, err := kustomize.Write(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "")
 		},
 	}
@@ -118,7 +126,9 @@ for them has changed; values.yaml gets the values that it does not have.`,
   helm upgrade --install guestbook dist/chart --namespace guestbook-system --create-namespace`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			line := progress.Start(cmd.ErrOrStderr(), packaging)
 			report, err := chart.Write(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "")
 		},
 	}
@@ -144,7 +154,9 @@ for them has changed.`,
   steer package olm --version 0.2.0 --replaces guestbook.v0.1.0 --channels stable,alpha`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			line := progress.Start(cmd.ErrOrStderr(), packaging)
 			report, err := bundle.Write(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "")
 		},
 	}

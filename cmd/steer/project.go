@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/module"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold"
 	"github.com/steer-dev/steer/scaffold/project"
@@ -42,7 +43,9 @@ and completed. If the command fails, all files are as they were.`,
 			} else if dir, err := filepath.Abs(o.Checkout); err == nil {
 				o.Checkout = dir
 			}
+			line := progress.Start(cmd.ErrOrStderr(), "making the project")
 			report, err := scaffold.Init(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "go on with: go tool steer create api --group GROUP --version v1 --kind KIND")
 		},
 	}
@@ -87,7 +90,9 @@ k8s.io/api or of one that the project has.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ClusterScoped, o.NoResource, o.NoController, o.NoGenerate = !namespaced, !resource, !controller, !run
+			line := progress.Start(cmd.ErrOrStderr(), "adding the kind")
 			report, err := scaffold.CreateAPI(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "")
 		},
 	}
@@ -118,7 +123,9 @@ file of the first, whose code stays.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.NoGenerate = !run
+			line := progress.Start(cmd.ErrOrStderr(), "adding the webhooks")
 			report, err := scaffold.CreateWebhook(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "")
 		},
 	}
@@ -149,7 +156,9 @@ Remove the folder to remove the server.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ClusterScoped, o.NoGenerate = !namespaced, !run
+			line := progress.Start(cmd.ErrOrStderr(), "adding the server")
 			report, err := scaffold.CreateServer(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "")
 		},
 	}
@@ -183,7 +192,9 @@ func newDeletion(remove func(context.Context, scaffold.DeleteOptions) (*project.
 		Example: command + " --dry-run\n" + command,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			line := progress.Start(cmd.ErrOrStderr(), "removing")
 			report, err := remove(cmd.Context(), o)
+			line.Stop()
 			return conclude(cmd, report, err, "")
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
+	"github.com/steer-dev/steer/cmd/steer/internal/progress"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -45,7 +46,9 @@ and which no test used. steer lint compares what they used with the markers.`,
 			if err != nil {
 				return err
 			}
-			return runTests(cmd.Context(), dir, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			line := progress.Start(cmd.ErrOrStderr(), "building and running the tests")
+			defer line.Stop()
+			return runTests(cmd.Context(), dir, args, line.Writer(cmd.OutOrStdout()), line.Writer(cmd.ErrOrStderr()))
 		},
 	}
 }
