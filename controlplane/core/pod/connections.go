@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -92,18 +93,7 @@ func (c connection) serve(ctx context.Context, r *resource.Request, w http.Respo
 		}
 		return nothingRuns("nodes/proxy")
 	case "services":
-		name := r.Name
-		if parts := strings.Split(name, ":"); len(parts) > 1 {
-			name = parts[min(1, len(parts)-1)]
-			if len(parts) == 2 {
-				name = parts[0]
-			}
-		}
-		s, err := load[corev1.Service](ctx, c.Store, "services", r.Namespace, name)
-		if s == nil {
-			return missing(err, "services", name)
-		}
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", r.Name))
+		return c.serveService(ctx, r)
 	}
 	p, err := load[corev1.Pod](ctx, c.Store, "pods", r.Namespace, strings.Split(r.Name, ":")[0])
 	if p == nil {
@@ -119,6 +109,32 @@ func (c connection) serve(ctx context.Context, r *resource.Request, w http.Respo
 		return c.serveLog(ctx, p, w, h)
 	}
 	return c.serveStream(ctx, r, p, w, h)
+}
+
+// serveService says why there is no connection to what is behind a Service, which is named
+// "NAME", "NAME:PORT" or "SCHEME:NAME:PORT": nothing runs in the Pods of its Endpoints.
+func (c connection) serveService(ctx context.Context, r *resource.Request) error {
+	_, name, port, ok := utilnet.SplitSchemeNamePort(r.Name)
+	if !ok {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", r.Name))
+	}
+	if number, err := strconv.ParseInt(port, 10, 64); err == nil {
+		s, err := load[corev1.Service](ctx, c.Store, "services", r.Namespace, name)
+		if s == nil {
+			return missing(err, "services", name)
+		}
+		if !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return int64(p.Port) == number }) {
+			return apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, name))
+		}
+	}
+	e, err := load[corev1.Endpoints](ctx, c.Store, "endpoints", r.Namespace, name) //nolint:staticcheck // kube-apiserver reads them, too
+	switch {
+	case e == nil:
+		return missing(err, "services", name)
+	case len(e.Subsets) == 0:
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", r.Name))
 }
 
 // target is where the kubelet of a Pod is; nil if its node states none.
