@@ -10,8 +10,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/admission"
 	"github.com/steer-dev/steer/controlplane/admission/match"
@@ -50,7 +48,7 @@ import (
 
 // parts returns all parts of the plane, those that [Options.Disable] names as well, and
 // the authenticator of its server, which verifies the tokens of one of them.
-func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (part.List, *authenticator, error) {
+func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error) {
 	o, server := &p.options, p.server
 	var err error
 	p.webhooks, err = webhookclient.New(o.Webhooks, webhookclient.Deps{Store: p.store, Public: o.Listen != "" && !onlyLocal(o.Listen)})
@@ -60,7 +58,7 @@ func (p *Plane) parts(roles *rbac.Authorizer, metrics prometheus.Registerer) (pa
 	d := part.Deps{
 		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send,
 		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.progress.checks(),
-		Metrics: metrics, Log: o.Log, Webhooks: p.webhooks,
+		Metrics: o.Metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
 	d.Measure(p.webhooks.Collectors()...)
 	tokens := p.tokens()

@@ -140,7 +140,7 @@ func (p *Plane) assemble() error {
 	if p.list, err = all.Without(o.Disable...); err != nil {
 		return fmt.Errorf("controlplane: Options.Disable: %w", err)
 	}
-	p.server.Bind(apiserver.Bindings{Authenticator: authentication, Admission: p.list.Admission(), Checks: p.list.Health()})
+	p.server.Bind(apiserver.Bindings{Authenticator: authentication, Admission: p.list.Admission(o.Metrics), Checks: p.list.Health()})
 	if err := p.list.Install(p.server); err != nil {
 		return fmt.Errorf("controlplane: serve the built-in kinds: %w", err)
 	}
@@ -168,19 +168,18 @@ func (p *Plane) declare() (part.List, *authenticator, error) {
 	if p.authorizer = o.Authorizer; p.authorizer == nil {
 		p.authorizer = auth.Authorizers{auth.AllowMasters{}, roles}
 	}
-	metrics := o.Metrics
-	if metrics == nil {
-		metrics = prometheus.NewRegistry()
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
 	}
 	server, err := apiserver.New(apiserver.Options{
 		Store: p.store, Authorizer: p.authorizer, Classify: flow.NewClassifier(p.store).Classify,
-		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: metrics, Log: o.Log,
+		Entropy: o.Entropy, Limits: o.Limits, Version: o.Version, Metrics: o.Metrics, Log: o.Log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("controlplane: make the server: %w", err)
 	}
 	p.server = server
-	return p.parts(roles, metrics)
+	return p.parts(roles)
 }
 
 // Fork returns an independent plane with the same objects: not started, in

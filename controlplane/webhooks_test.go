@@ -435,9 +435,20 @@ func TestWebhooksAreMeasuredUnderTheNamesOfKubeAPIServer(t *testing.T) {
 		`apiserver_admission_webhook_admission_duration_seconds_count{name="ok.example.com",operation="CREATE",rejected="false",type="admit"} 2`,
 		`apiserver_admission_match_condition_evaluation_seconds_count{kind="webhook",name="refuse.example.com",operation="CREATE",type="validating"} 1`,
 		`apiserver_admission_match_condition_exclusions_total{kind="webhook",name="refuse.example.com",operation="CREATE",type="validate"} 1`,
+		`apiserver_admission_controller_admission_duration_seconds_count{name="ValidatingAdmissionWebhook",operation="CREATE",rejected="true",type="validate"} 1`,
+		`apiserver_admission_controller_admission_duration_seconds_bucket{name="MutatingAdmissionWebhook",operation="CREATE",rejected="false",type="admit",le="2.5"}`,
+		`apiserver_admission_step_admission_duration_seconds_count{operation="CREATE",rejected="true",type="validate"} 1`,
+		`apiserver_admission_step_admission_duration_seconds_bucket{operation="CREATE",rejected="false",type="admit",le="0.005"}`,
+		`apiserver_admission_step_admission_duration_seconds_summary{operation="CREATE",rejected="false",type="validate",quantile="0.99"}`,
 	} {
-		if !strings.Contains(string(metrics), want+"\n") {
+		if !strings.Contains(string(metrics), "\n"+want) {
 			t.Errorf("there is no %s", want)
+		}
+	}
+	// As in kube-apiserver, a plugin is not measured in a pass that it does not have.
+	for _, not := range []string{`name="ValidatingAdmissionWebhook",operation="CREATE",rejected="false",type="admit"`, `name="MutatingAdmissionWebhook",operation="CREATE",rejected="false",type="validate"`} {
+		if strings.Contains(string(metrics), not) {
+			t.Errorf("a plugin is measured in a pass that it does not have: %s", not)
 		}
 	}
 }

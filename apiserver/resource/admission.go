@@ -37,6 +37,25 @@ func Mutates(a Admission, r *AdmissionRequest) bool {
 	return !ok || m.Mutates(r)
 }
 
+// ValidatesOnly is embedded by an [Admission] that has no mutating pass.
+type ValidatesOnly struct{}
+
+// Admit implements [Admission]; Validate decides, on the object as it is going to be.
+func (ValidatesOnly) Admit(context.Context, *AdmissionRequest) error { return nil }
+
+// Mutates implements [Mutator]: objects stay as they are.
+func (ValidatesOnly) Mutates(*AdmissionRequest) bool { return false }
+
+func (ValidatesOnly) only() Pass { return ValidatingPass }
+
+// MutatesOnly is embedded by an [Admission] that has no validating pass.
+type MutatesOnly struct{}
+
+// Validate implements [Admission]; Admit has decided.
+func (MutatesOnly) Validate(context.Context, *AdmissionRequest) error { return nil }
+
+func (MutatesOnly) only() Pass { return MutatingPass }
+
 // Operation is what a write does to an object.
 type Operation string
 
@@ -227,6 +246,11 @@ func ForResource(a Admission, r *Resource) Admission {
 			return nil
 		}
 		return ForResource(a.Admission, r)
+	case observed:
+		if a.Admission = ForResource(a.Admission, r); a.Admission == nil {
+			return nil
+		}
+		return a
 	case Repeated:
 		links, _ := ForResource(a.Admissions, r).(Admissions)
 		if len(links) == 0 {

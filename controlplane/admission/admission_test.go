@@ -37,7 +37,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func chainOver(store storage.Store) resource.Admissions {
-	return admission.Plugins(part.Deps{Store: store}).Admission().(resource.Admissions)
+	return admission.Plugins(part.Deps{Store: store}).Admission(nil).(resource.Admissions)
 }
 
 // has stores an object.

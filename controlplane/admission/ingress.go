@@ -15,6 +15,7 @@ import (
 // IngressClass gives new Ingresses that say nothing about a class the default
 // one.
 type IngressClass struct {
+	resource.MutatesOnly
 	classes *Lister[networkingv1.IngressClass]
 }
 
@@ -22,7 +23,7 @@ var _ resource.Admission = (*IngressClass)(nil)
 
 // NewIngressClass returns the admission over the classes of a store.
 func NewIngressClass(store storage.Viewer) *IngressClass {
-	return &IngressClass{NewLister[networkingv1.IngressClass](store, "networking.k8s.io/ingressclasses")}
+	return &IngressClass{classes: NewLister[networkingv1.IngressClass](store, "networking.k8s.io/ingressclasses")}
 }
 
 // annotatedClass is where Ingresses named their class before they had a field
@@ -62,6 +63,3 @@ func (a *IngressClass) Admit(ctx context.Context, r *resource.AdmissionRequest) 
 	}
 	return nil
 }
-
-// Validate implements [resource.Admission].
-func (*IngressClass) Validate(context.Context, *resource.AdmissionRequest) error { return nil }

@@ -13,7 +13,7 @@ import (
 )
 
 // NodeTaints keeps Pods off new nodes until a controller has seen them ready.
-type NodeTaints struct{}
+type NodeTaints struct{ resource.MutatesOnly }
 
 var _ resource.Admission = NodeTaints{}
 
@@ -32,6 +32,3 @@ func (NodeTaints) Admit(_ context.Context, r *resource.AdmissionRequest) error {
 	}
 	return nil
 }
-
-// Validate implements [resource.Admission].
-func (NodeTaints) Validate(context.Context, *resource.AdmissionRequest) error { return nil }

@@ -26,12 +26,17 @@ func nodesOf(store storage.Viewer) *Lister[corev1.Node] {
 
 // TopologyLabels tells Pods the zone and the region of their node, in labels
 // (KEP-4742).
-type TopologyLabels struct{ nodes *Lister[corev1.Node] }
+type TopologyLabels struct {
+	resource.MutatesOnly
+	nodes *Lister[corev1.Node]
+}
 
 var _ resource.Admission = (*TopologyLabels)(nil)
 
 // NewTopologyLabels returns the admission over the nodes of a store.
-func NewTopologyLabels(store storage.Viewer) *TopologyLabels { return &TopologyLabels{nodesOf(store)} }
+func NewTopologyLabels(store storage.Viewer) *TopologyLabels {
+	return &TopologyLabels{nodes: nodesOf(store)}
+}
 
 // placed returns what gets the labels, and the node that it is placed on.
 func (*TopologyLabels) placed(r *resource.AdmissionRequest) (metav1.Object, string) {
@@ -78,9 +83,6 @@ func (t *TopologyLabels) Admit(ctx context.Context, r *resource.AdmissionRequest
 	return nil
 }
 
-// Validate implements [resource.Admission].
-func (*TopologyLabels) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
-
 // changedOnNode returns the Pod of an update that changes what a node has to do,
 // through one of the given ways ("": the Pod itself), and the Pod before.
 func changedOnNode(r *resource.AdmissionRequest, ways ...string) (p, old *corev1.Pod) {
@@ -96,13 +98,10 @@ func changedOnNode(r *resource.AdmissionRequest, ways ...string) (p, old *corev1
 }
 
 // resizing is what the admissions of changes on nodes have in common.
-type resizing struct{ nodes *Lister[corev1.Node] }
-
-// Mutates implements [resource.Mutator]: Pods stay as they are.
-func (resizing) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Admit implements [resource.Admission]; Validate decides.
-func (resizing) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
+type resizing struct {
+	resource.ValidatesOnly
+	nodes *Lister[corev1.Node]
+}
 
 // node reads the node of a Pod.
 func (s resizing) node(ctx context.Context, r *resource.AdmissionRequest, name string) (*corev1.Node, error) {
@@ -121,7 +120,7 @@ var _ resource.Admission = DeclaredFeatures{}
 
 // NewDeclaredFeatures returns the admission over the nodes of a store.
 func NewDeclaredFeatures(store storage.Viewer) DeclaredFeatures {
-	return DeclaredFeatures{resizing{nodesOf(store)}}
+	return DeclaredFeatures{resizing{nodes: nodesOf(store)}}
 }
 
 // Validate implements [resource.Admission].
@@ -167,7 +166,7 @@ type PodResize struct{ resizing }
 var _ resource.Admission = PodResize{}
 
 // NewPodResize returns the admission over the nodes of a store.
-func NewPodResize(store storage.Viewer) PodResize { return PodResize{resizing{nodesOf(store)}} }
+func NewPodResize(store storage.Viewer) PodResize { return PodResize{resizing{nodes: nodesOf(store)}} }
 
 // Validate implements [resource.Admission].
 func (s PodResize) Validate(ctx context.Context, r *resource.AdmissionRequest) error {

@@ -32,13 +32,16 @@ import (
 // pod-security.kubernetes.io/* of their namespace ask for, and warns of Pods,
 // templates and namespaces where that is asked for. Verdicts and words are those of
 // the library that Kubernetes uses. There is no audit log for its audit mode.
-type PodSecurity struct{ namespaces *Lister[corev1.Namespace] }
+type PodSecurity struct {
+	resource.ValidatesOnly
+	namespaces *Lister[corev1.Namespace]
+}
 
 var _ resource.Admission = (*PodSecurity)(nil)
 
 // NewPodSecurity returns the admission over the namespaces of a store.
 func NewPodSecurity(store storage.Viewer) *PodSecurity {
-	return &PodSecurity{NewLister[corev1.Namespace](store, "namespaces")}
+	return &PodSecurity{namespaces: NewLister[corev1.Namespace](store, "namespaces")}
 }
 
 // checks evaluates Pods; planes share it.
@@ -46,12 +49,6 @@ var checks = sync.OnceValues(func() (policy.Evaluator, error) { return policy.Ne
 
 // labelPrefix begins the labels that ask for something.
 const labelPrefix = "pod-security.kubernetes.io/"
-
-// Mutates implements [resource.Mutator]: objects stay as they are.
-func (*PodSecurity) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Admit implements [resource.Admission]; Validate decides.
-func (*PodSecurity) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Validate implements [resource.Admission].
 func (a *PodSecurity) Validate(ctx context.Context, r *resource.AdmissionRequest) error {

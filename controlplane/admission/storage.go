@@ -25,7 +25,7 @@ const (
 
 // StorageProtection keeps claims, volumes and attributes classes from going away
 // while in use.
-type StorageProtection struct{}
+type StorageProtection struct{ resource.MutatesOnly }
 
 var _ resource.Admission = StorageProtection{}
 
@@ -57,9 +57,6 @@ func (s StorageProtection) Admit(_ context.Context, r *resource.AdmissionRequest
 	return nil
 }
 
-// Validate implements [resource.Admission].
-func (StorageProtection) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
-
 // storageClasses are the storage classes of a store.
 func storageClasses(store storage.Viewer) *Lister[storagev1.StorageClass] {
 	return NewLister[storagev1.StorageClass](store, "storage.k8s.io/storageclasses")
@@ -67,6 +64,7 @@ func storageClasses(store storage.Viewer) *Lister[storagev1.StorageClass] {
 
 // StorageClass gives new claims that say nothing about a class the default one.
 type StorageClass struct {
+	resource.MutatesOnly
 	classes *Lister[storagev1.StorageClass]
 }
 
@@ -74,7 +72,7 @@ var _ resource.Admission = (*StorageClass)(nil)
 
 // NewStorageClass returns the admission over the classes of a store.
 func NewStorageClass(store storage.Viewer) *StorageClass {
-	return &StorageClass{storageClasses(store)}
+	return &StorageClass{classes: storageClasses(store)}
 }
 
 // lacksClass returns a new claim that says nothing about its class.
@@ -113,9 +111,6 @@ func (s *StorageClass) Admit(ctx context.Context, r *resource.AdmissionRequest) 
 	return nil
 }
 
-// Validate implements [resource.Admission].
-func (*StorageClass) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
-
 // newest returns the newest object that is a default, nil if there is none. Of
 // those of the same age, in order of their names, it is the first.
 func newest[T any, P interface {
@@ -136,6 +131,7 @@ func newest[T any, P interface {
 
 // VolumeResize lets claims grow that are bound and of a class that allows it.
 type VolumeResize struct {
+	resource.ValidatesOnly
 	classes *Lister[storagev1.StorageClass]
 }
 
@@ -143,14 +139,8 @@ var _ resource.Admission = (*VolumeResize)(nil)
 
 // NewVolumeResize returns the admission over the classes of a store.
 func NewVolumeResize(store storage.Viewer) *VolumeResize {
-	return &VolumeResize{storageClasses(store)}
+	return &VolumeResize{classes: storageClasses(store)}
 }
-
-// Mutates implements [resource.Mutator]: claims stay as they are.
-func (*VolumeResize) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Admit implements [resource.Admission]; Validate decides.
-func (*VolumeResize) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Validate implements [resource.Admission].
 func (v *VolumeResize) Validate(ctx context.Context, r *resource.AdmissionRequest) error {

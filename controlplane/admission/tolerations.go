@@ -14,7 +14,7 @@ import (
 
 // Tolerations lets Pods stay on a node that is not ready or unreachable for five
 // minutes, unless they say what they tolerate.
-type Tolerations struct{}
+type Tolerations struct{ resource.MutatesOnly }
 
 var _ resource.Admission = Tolerations{}
 
@@ -44,9 +44,6 @@ func (Tolerations) Admit(_ context.Context, r *resource.AdmissionRequest) error 
 	}
 	return nil
 }
-
-// Validate implements [resource.Admission].
-func (Tolerations) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // tolerates reports whether a Pod has a toleration for the NoExecute effect of a taint.
 func tolerates(p *corev1.Pod, taint string) bool {

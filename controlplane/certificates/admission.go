@@ -31,7 +31,7 @@ func Plugins(d part.Deps) part.List {
 
 // approval requires the permission to approve.
 type approval struct {
-	validates
+	resource.ValidatesOnly
 	permission
 }
 
@@ -46,7 +46,7 @@ func (a approval) Validate(ctx context.Context, r *resource.AdmissionRequest) er
 // signing requires the permission to sign of users who write the certificate or a
 // condition.
 type signing struct {
-	validates
+	resource.ValidatesOnly
 	permission
 }
 
@@ -64,7 +64,7 @@ func (s signing) Validate(ctx context.Context, r *resource.AdmissionRequest) err
 
 // subject refuses requests for certificates of system:masters: their permissions cannot be
 // revoked.
-type subject struct{ validates }
+type subject struct{ resource.ValidatesOnly }
 
 // Validate implements [resource.Admission].
 func (subject) Validate(_ context.Context, r *resource.AdmissionRequest) error {
@@ -81,15 +81,6 @@ func (subject) Validate(_ context.Context, r *resource.AdmissionRequest) error {
 	}
 	return nil
 }
-
-// validates is the half of an admission plugin that leaves requests as they are.
-type validates struct{}
-
-// Admit implements [resource.Admission].
-func (validates) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
-
-// Mutates implements [resource.Mutator].
-func (validates) Mutates(*resource.AdmissionRequest) bool { return false }
 
 // permission requires permissions for signers.
 type permission struct{ authorizer auth.Authorizer }

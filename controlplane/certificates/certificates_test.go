@@ -284,7 +284,7 @@ func TestAdmissionRequiresPermissionForTheSigner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = plugins.Admission().Validate(t.Context(), &resource.AdmissionRequest{
+		err = plugins.Admission(nil).Validate(t.Context(), &resource.AdmissionRequest{
 			Request:   &resource.Request{User: &auth.User{Name: "ann"}, Subresource: c.subresource, Name: "r", Resource: shared()},
 			Operation: resource.Update, Object: c.now, Old: old,
 		})

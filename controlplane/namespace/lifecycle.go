@@ -20,6 +20,7 @@ import (
 
 // Lifecycle is the admission that ties objects to the life of their namespace.
 type Lifecycle struct {
+	resource.MutatesOnly
 	// Store that holds the namespaces.
 	Store storage.Viewer
 }
@@ -64,9 +65,6 @@ func (l Lifecycle) Admit(ctx context.Context, r *resource.AdmissionRequest) erro
 	})
 	return refusal
 }
-
-// Validate implements [resource.Admission]; Admit has decided.
-func (l Lifecycle) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Mutates implements [resource.Mutator]: objects stay as they are.
 func (l Lifecycle) Mutates(*resource.AdmissionRequest) bool { return false }

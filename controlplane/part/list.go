@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver"
@@ -69,17 +70,26 @@ func (l List) Without(names ...string) (List, error) {
 }
 
 // Admission returns the chain of all plugins, nil if there are none. Those up to the last
-// one that [Part.Repeats] are a chain of their own, which may run twice.
-func (l List) Admission() resource.Admission {
+// one that [Part.Repeats] are a chain of their own, which may run twice. The plugins and
+// the chain are measured, under the names of kube-apiserver; nil: they are not.
+func (l List) Admission(metrics prometheus.Registerer) resource.Admission {
 	var chain resource.Admissions
+	var times *passTimes
+	if metrics != nil {
+		times = newPassTimes()
+		metrics.MustRegister(times.plugins, times.chain, times.summary)
+	}
 	repeated := 0
 	for i := range l {
-		switch p := &l[i]; {
-		case p.Admission == nil:
-		case len(p.For) > 0:
-			chain = append(chain, resource.Restrict(p.Admission, p.For...))
-		default:
-			chain = append(chain, p.Admission)
+		p := &l[i]
+		if a := p.Admission; a != nil {
+			if times != nil && p.Optional {
+				a = times.plugin(p.Name, a)
+			}
+			if len(p.For) > 0 {
+				a = resource.Restrict(a, p.For...)
+			}
+			chain = append(chain, a)
 		}
 		if l[i].Repeats {
 			repeated = len(chain)
@@ -89,7 +99,10 @@ func (l List) Admission() resource.Admission {
 		return nil
 	}
 	if repeated > 0 {
-		return append(resource.Admissions{resource.Repeated{Admissions: chain[:repeated]}}, chain[repeated:]...)
+		chain = append(resource.Admissions{resource.Repeated{Admissions: chain[:repeated]}}, chain[repeated:]...)
+	}
+	if times != nil {
+		return times.all(chain)
 	}
 	return chain
 }

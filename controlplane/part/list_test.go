@@ -123,7 +123,7 @@ func TestListAdmissionIsAChainInOrder(t *testing.T) {
 	admit := func(group, plural string) string {
 		called = nil
 		r := &resource.AdmissionRequest{Request: &resource.Request{Resource: describe(group, plural)}}
-		if err := list.Admission().Admit(t.Context(), r); err != nil {
+		if err := list.Admission(nil).Admit(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(called, " ")
@@ -136,14 +136,14 @@ func TestListAdmissionIsAChainInOrder(t *testing.T) {
 	}
 	repeats := slices.Clone(list)
 	repeats[2].Repeats = true // Gears
-	chain := repeats.Admission().(resource.Admissions)
+	chain := repeats.Admission(nil).(resource.Admissions)
 	if first, ok := chain[0].(resource.Repeated); !ok || len(first.Admissions) != 3 || len(chain) != 2 {
 		t.Errorf("plugins up to one that repeats are %+v", chain)
 	}
 	if got := list.PluginNames(); !slices.Equal(got, []string{"First", "Second", "Gears", "Last"}) {
 		t.Errorf("the plugins are %q", got)
 	}
-	if (part.List{{Name: "kinds"}}).Admission() != nil {
+	if (part.List{{Name: "kinds"}}).Admission(nil) != nil {
 		t.Error("a list without plugins has an admission")
 	}
 }

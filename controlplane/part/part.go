@@ -10,7 +10,7 @@
 //
 //	server, err := apiserver.New(...)
 //	parts := part.List{...}                    // each made with Deps{Server: server, ...}
-//	server.Bind(apiserver.Bindings{Admission: parts.Admission(), Checks: parts.Health()})
+//	server.Bind(apiserver.Bindings{Admission: parts.Admission(metrics), Checks: parts.Health()})
 //	err = parts.Install(server)
 //	writes, requests, err := parts.Boot(view, time.Now())
 //	err = parts.Load(ctx)

@@ -27,6 +27,7 @@ const bucket = "resourcequotas"
 // it admits. It has to be the last of a chain: what comes after it and refuses
 // would leave charges of objects that do not exist.
 type Admission struct {
+	resource.ValidatesOnly
 	store  storage.Viewer
 	send   step.Sender
 	ledger *Ledger
@@ -51,13 +52,6 @@ func NewAdmission(store storage.Viewer, send step.Sender, ledger *Ledger) *Admis
 	}
 	return a
 }
-
-// Mutates implements [resource.Mutator]: objects stay as they are.
-func (*Admission) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Admit implements [resource.Admission]; Validate decides, on the object as it
-// is going to be.
-func (*Admission) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Validate implements [resource.Admission].
 func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) error {

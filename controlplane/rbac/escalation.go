@@ -22,6 +22,7 @@ import (
 // members of system:masters, may all the same. It goes last among the
 // admissions that change objects.
 type Escalation struct {
+	resource.MutatesOnly
 	// Roles that are in force.
 	Roles *Authorizer
 	// Authorizer of the server, which is asked for the verbs escalate and bind.
@@ -51,9 +52,6 @@ func (e Escalation) Admit(ctx context.Context, r *resource.AdmissionRequest) err
 	}
 	return nil
 }
-
-// Validate implements [resource.Admission]; Admit has decided.
-func (e Escalation) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Mutates implements [resource.Mutator]: objects stay as they are.
 func (e Escalation) Mutates(*resource.AdmissionRequest) bool { return false }

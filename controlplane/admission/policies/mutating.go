@@ -22,6 +22,7 @@ import (
 
 // Mutating is the plugin MutatingAdmissionPolicy.
 type Mutating struct {
+	resource.MutatesOnly
 	*set
 	parameters *parameters
 	converters converters
@@ -33,9 +34,6 @@ var _ resource.Admission = (*Mutating)(nil)
 // Mutates implements [resource.Mutator]: a changed object takes the place of the one that
 // was there.
 func (*Mutating) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Validate implements [resource.Admission]; Admit has decided.
-func (*Mutating) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Admit implements [resource.Admission]. Which policies match is decided before the first
 // one changes the object.

@@ -21,6 +21,7 @@ import (
 
 // Validating is the plugin ValidatingAdmissionPolicy.
 type Validating struct {
+	resource.ValidatesOnly
 	*set
 	parameters *parameters
 	metrics    metrics
@@ -28,12 +29,6 @@ type Validating struct {
 }
 
 var _ resource.Admission = (*Validating)(nil)
-
-// Mutates implements [resource.Mutator].
-func (*Validating) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Admit implements [resource.Admission].
-func (*Validating) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Validate implements [resource.Admission]. All policies that match are evaluated, for
 // their warnings and annotations; the first refusal is the answer.

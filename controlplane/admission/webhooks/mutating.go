@@ -22,6 +22,7 @@ const (
 
 // Mutating is the plugin MutatingAdmissionWebhook.
 type Mutating struct {
+	resource.MutatesOnly
 	caller
 	d     *match.Deps
 	hooks configurations
@@ -32,9 +33,6 @@ var _ resource.Admission = (*Mutating)(nil)
 // Mutates implements [resource.Mutator]: a patched object takes the place of the one that
 // was there.
 func (*Mutating) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Validate implements [resource.Admission]; Admit has decided.
-func (*Mutating) Validate(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // Admit implements [resource.Admission].
 func (p *Mutating) Admit(ctx context.Context, r *resource.AdmissionRequest) error {

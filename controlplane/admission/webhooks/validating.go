@@ -17,19 +17,13 @@ import (
 
 // Validating is the plugin ValidatingAdmissionWebhook.
 type Validating struct {
+	resource.ValidatesOnly
 	caller
 	d     *match.Deps
 	hooks configurations
 }
 
 var _ resource.Admission = (*Validating)(nil)
-
-// Mutates implements [resource.Mutator]: objects stay as they are.
-func (*Validating) Mutates(*resource.AdmissionRequest) bool { return false }
-
-// Admit implements [resource.Admission]; Validate decides, on the object as it is going to
-// be stored.
-func (*Validating) Admit(context.Context, *resource.AdmissionRequest) error { return nil }
 
 // planned is a call of one hook.
 type planned struct {
