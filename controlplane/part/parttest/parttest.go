@@ -56,7 +56,7 @@ func New(tb testing.TB, declare func(*part.Deps) part.List) *Server {
 	}
 	s.Catalog, s.Send = part.NewCatalog(s.Server), s.send
 	s.list = declare(&s.Deps)
-	s.Server.Bind(apiserver.Bindings{Authenticator: auth.AsAnonymous{}, Admission: s.list.Admission(), Checks: s.list.Health()})
+	s.Server.Bind(apiserver.Bindings{Authenticator: auth.AsAnonymous{}, Admission: s.list.Admission(nil), Checks: s.list.Health()})
 	if err := s.list.Install(s.Server); err != nil {
 		tb.Fatal(err)
 	}
