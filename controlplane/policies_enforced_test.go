@@ -111,6 +111,17 @@ func TestPoliciesReadParametersOfKindsThatComeAndGo(t *testing.T) {
 	api.must("POST", configMaps, mapOf("c", "data: {a: b, c: d}"))
 }
 
+// The objects of a kind that another API server serves are not in the store.
+func TestPoliciesRefuseParametersOfAggregatedKinds(t *testing.T) {
+	t.Parallel()
+	_, api := newPlane(t)
+	api.must("POST", "/apis/apiregistration.k8s.io/v1/apiservices", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.limits.example.org},
+		spec: {group: limits.example.org, version: v1, groupPriorityMinimum: 100, versionPriority: 10, insecureSkipTLSVerify: true, service: {namespace: default, name: limits}}}`)
+	api.policy("validating", "aggregated", "configmaps", `paramKind: {apiVersion: limits.example.org/v1, kind: Limit}, validations: [{expression: "params.most > 1"}]`,
+		"validationActions: [Deny], paramRef: {name: one, namespace: default, parameterNotFoundAction: Deny}")
+	has(t, api.refused("POST", configMaps, mapOf("a", "data: {}")), "failed to find resource referenced by paramKind: 'limits.example.org/v1, Kind=Limit'")
+}
+
 func TestPoliciesThatCostTooMuchFollowTheirFailurePolicy(t *testing.T) {
 	t.Parallel()
 	const costly = `validations: [{expression: "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a+b+c+d != ''))))"}], failurePolicy: `

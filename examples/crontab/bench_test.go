@@ -6,7 +6,9 @@ package crontab_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -81,14 +83,47 @@ func operatedBy(b *testing.B, o steertest.Options) *steertest.Env {
 	return steertest.New(b, o)
 }
 
+// BenchmarkWebhookAdds patches a CronTab on two control planes in turn, of which one calls
+// the two webhooks of the operator, and prints what each adds to the median of a write.
+func BenchmarkWebhookAdds(b *testing.B) {
+	for _, overTLS := range []bool{false, true} {
+		b.Run(fmt.Sprintf("tls=%v", overTLS), func(b *testing.B) {
+			without := patches(b, operatedBy(b, steertest.Options{}))
+			with := patches(b, operatedBy(b, steertest.Options{Webhooks: []string{"config/webhook"}, WebhooksOverTLS: overTLS}))
+			var took [2][]time.Duration
+			for b.Loop() {
+				for i, patch := range []func(){without, with} {
+					began := time.Now()
+					patch()
+					took[i] = append(took[i], time.Since(began))
+				}
+			}
+			median := func(d []time.Duration) float64 {
+				slices.Sort(d)
+				return d[len(d)/2].Seconds() * 1000
+			}
+			b.ReportMetric((median(took[1])-median(took[0]))/2, "ms/webhook")
+		})
+	}
+}
+
 func benchmarkPatches(b *testing.B, e *steertest.Env) {
+	b.Helper()
+	patch := patches(b, e)
+	b.ReportAllocs()
+	for b.Loop() {
+		patch()
+	}
+}
+
+// patches creates a CronTab, and returns a function that changes it by a patch.
+func patches(b *testing.B, e *steertest.Env) func() {
 	b.Helper()
 	e.Apply(sample)
 	ct := &v1.CronTab{}
 	ct.Namespace, ct.Name = "default", object
-	b.ReportAllocs()
 	n := 0
-	for b.Loop() {
+	return func() {
 		n++
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n)
 		if err := e.Client.Patch(b.Context(), ct, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
