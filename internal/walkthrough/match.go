@@ -27,13 +27,16 @@ func plain(text string) string {
 	return strings.ReplaceAll(text, " \n", "\n")
 }
 
+// anyLines reports whether a line of a page stands for any lines.
+func anyLines(line string) bool { return strings.TrimSpace(line) == "..." }
+
 // shows reports where the output that a page shows ends in what was printed, -1 if it
 // is not the beginning of it.
 func shows(shown []string, printed string) int {
 	var re strings.Builder
 	re.WriteString(`^`)
 	for _, line := range shown {
-		if strings.TrimSpace(line) == "..." {
+		if anyLines(line) {
 			re.WriteString(`(?:.*\n)*?`)
 			continue
 		}
@@ -57,7 +60,7 @@ func compare(shown []string, printed string) error {
 		text += "\n"
 	}
 	end := shows(shown, text)
-	if end < 0 || end < len(text) && strings.TrimSpace(shown[len(shown)-1]) != "..." {
+	if end < 0 || end < len(text) && !anyLines(shown[len(shown)-1]) {
 		return fmt.Errorf("the page shows\n%s\nand the command printed\n%s", strings.Join(shown, "\n"), printed)
 	}
 	return nil

@@ -17,7 +17,8 @@
 // A block of the language console without a comment is played too. Its lines with "$ "
 // are commands; the lines below a command are what it prints, if there are any. "..."
 // stands for the rest of a line, and alone on a line for any lines. Durations, points in
-// time and the number of spaces are not compared.
+// time and the number of spaces are not compared. In a terminal, where several programs
+// may write, the lines are waited for in any order and between others.
 package walkthrough
 
 import (

@@ -78,9 +78,9 @@ type player struct {
 
 // terminal is a command in the background.
 type terminal struct {
-	pid  string
-	log  string
-	read int // how much of the plain log pages have shown
+	pid   string
+	log   string
+	shown map[int]bool // the lines of the log that pages have shown
 }
 
 func start(ctx context.Context, o Options) (*player, error) {
@@ -245,7 +245,7 @@ func (p *player) background(ctx context.Context, b Block) error {
 				return fmt.Errorf("the terminal %s runs a command already", b.Name)
 			}
 			p.opened++
-			t = &terminal{log: filepath.Join(p.logs, fmt.Sprintf("%s-%d", b.Name, p.opened))}
+			t = &terminal{log: filepath.Join(p.logs, fmt.Sprintf("%s-%d", b.Name, p.opened)), shown: map[int]bool{}}
 			printed, _, err := p.run(ctx, fmt.Sprintf("( exec %s ) </dev/null >%s 2>&1 &\necho $!", c.Text, t.log))
 			if err != nil {
 				return err
@@ -264,7 +264,7 @@ func (p *player) background(ctx context.Context, b Block) error {
 	return nil
 }
 
-// await waits until the log goes on with what the page shows.
+// await waits until the log has what the page shows.
 func (t *terminal) await(ctx context.Context, shown []string) error {
 	if len(shown) == 0 {
 		return nil
@@ -276,20 +276,35 @@ func (t *terminal) await(ctx context.Context, shown []string) error {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		text := plain(string(data))
-		text = text[:strings.LastIndex(text, "\n")+1]
-		if t.read <= len(text) {
-			if n := shows(shown, text[t.read:]); n >= 0 {
-				t.read += n
-				return nil
-			}
+		shown = t.take(shown, string(data))
+		if len(shown) == 0 {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the page shows\n%s\nand the terminal\n%s", ctx.Err(), strings.Join(shown, "\n"), data)
+			return fmt.Errorf("%w: the page shows also\n%s\nand the terminal\n%s", ctx.Err(), strings.Join(shown, "\n"), data)
 		case <-time.After(poll):
 		}
 	}
+}
+
+// take returns the lines of a page that are not in a log yet. A line of the log stands
+// for one line of the pages.
+func (t *terminal) take(shown []string, log string) []string {
+	log = plain(log)
+	lines := strings.SplitAfter(log[:strings.LastIndex(log, "\n")+1], "\n")
+	return slices.DeleteFunc(slices.Clone(shown), func(want string) bool {
+		if anyLines(want) {
+			return true
+		}
+		for i, line := range lines {
+			if !t.shown[i] && line != "" && shows([]string{want}, line) >= 0 {
+				t.shown[i] = true
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // end ends a terminal as Ctrl-C does, and waits for it.

@@ -183,6 +183,21 @@ went on
 	}
 }
 
+func TestTerminalTakesEachLineOnceInAnyOrder(t *testing.T) {
+	t.Parallel()
+	term := &terminal{shown: map[int]bool{}}
+	if rest := term.take([]string{"built in 1s", "...", "started ..."}, "started one\nbuilt in 2s\nbuil"); len(rest) != 0 {
+		t.Errorf("left %q", rest)
+	}
+	again := []string{"built in 1s"}
+	if rest := term.take(again, "started one\nbuilt in 2s\nbuilt in 3s"); !reflect.DeepEqual(rest, again) {
+		t.Errorf("left %q, want %q", rest, again)
+	}
+	if rest := term.take(again, "started one\nbuilt in 2s\nbuilt in 3s\n"); len(rest) != 0 {
+		t.Errorf("left %q", rest)
+	}
+}
+
 func TestPlayStopsWhereThePageIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
@@ -190,7 +205,7 @@ func TestPlayStopsWhereThePageIsWrong(t *testing.T) {
 		"exit status 0, want 1": "<!-- fails: 1 -->\n'''console\n$ true\n'''\n",
 		"the page shows":        "'''console\n$ echo tea\nbread\n'''\n",
 		"not in it":             "'''console\n$ echo tea >sign\n'''\n<!-- edit: sign -->\n'''diff\n-bread\n'''\n",
-		"has no end":            "<!-- terminal: a -->\n'''console\n$ cat /dev/zero\n'''\n",
+		"has no end":            "<!-- terminal: a -->\n'''console\n$ sleep 600\n'''\n",
 		"no terminal a runs":    "<!-- end: a -->\n",
 		"the session ended":     "'''console\n$ exit 3\n'''\n",
 	} {
