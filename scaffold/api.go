@@ -106,10 +106,10 @@ func builtin(gvk project.GVK) (project.Resource, error) {
 
 // resource is what PROJECT will say of the kind.
 func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
-	if err := checkGVK(o.GVK); err != nil {
+	if err := project.CheckGVK(o.GVK); err != nil {
 		return project.Resource{}, err
 	}
-	if err := checkPlural(o.Plural); err != nil {
+	if err := project.CheckPlural(o.Plural); err != nil {
 		return project.Resource{}, err
 	}
 	if o.NoResource && o.NoController {

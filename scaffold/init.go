@@ -67,7 +67,7 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	} else if text != nil && !o.Force {
 		return project.Usagef("%s has a file PROJECT already: add to it with steer create api, or begin anew with --force", c.dir)
 	}
-	if err := checkDomain(o.Domain); err != nil {
+	if err := project.CheckDomain(o.Domain); err != nil {
 		return err
 	}
 	layout, err := layoutOf(o.Layout)
@@ -87,13 +87,13 @@ func (o *InitOptions) run(ctx context.Context, c *command) error {
 	}
 	p := &project.Project{
 		Domain: o.Domain, Layout: []string{layout}, MultiGroup: o.MultiGroup, Version: project.Version,
-		Name: cmp.Or(o.Name, projectNameOf(c.dir)),
+		Name: cmp.Or(o.Name, project.NameOf(c.dir)),
 	}
-	if err := checkProjectName(p.Name); err != nil {
+	if err := project.CheckName(p.Name); err != nil {
 		return err
 	}
 	p.Repo = cmp.Or(o.Repo, modulePathOf(mod), o.Domain+"/"+p.Name)
-	if err := checkRepo(p.Repo); err != nil {
+	if err := project.CheckRepo(p.Repo); err != nil {
 		return err
 	}
 	if was := modulePathOf(mod); was != "" && was != p.Repo {

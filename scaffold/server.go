@@ -45,10 +45,10 @@ func (o *ServerOptions) run(ctx context.Context, c *command) error {
 	if err != nil {
 		return err
 	}
-	if err := checkGVK(o.GVK); err != nil {
+	if err := project.CheckGVK(o.GVK); err != nil {
 		return err
 	}
-	if err := checkPlural(o.Plural); err != nil {
+	if err := project.CheckPlural(o.Plural); err != nil {
 		return err
 	}
 	r := project.Resource{Domain: p.Domain, Group: o.Group, Version: o.Version, Kind: o.Kind, Plural: o.Plural}

@@ -101,7 +101,7 @@ func (o *WebhookOptions) run(ctx context.Context, c *command) error {
 // resource is the index of the kind among those of the project, to which one of
 // k8s.io/api is added.
 func (o *WebhookOptions) resource(p *project.Project) (int, error) {
-	if err := checkGVK(o.GVK); err != nil {
+	if err := project.CheckGVK(o.GVK); err != nil {
 		return 0, err
 	}
 	if !o.Defaulting && !o.Validation && !o.Conversion {

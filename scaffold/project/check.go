@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+package project
 
 import (
 	"path/filepath"
@@ -10,8 +10,6 @@ import (
 	"unicode"
 
 	"golang.org/x/mod/module"
-
-	"github.com/steer-dev/steer/scaffold/project"
 )
 
 var (
@@ -39,29 +37,32 @@ func subdomain(name string) bool {
 	return true
 }
 
-func checkDomain(domain string) error {
+// CheckDomain validates the domain of API groups.
+func CheckDomain(domain string) error {
 	if !subdomain(domain) {
-		return project.Usagef("--domain %q is no domain: give lower-case labels with dots between them, such as example.com", domain)
+		return Usagef("--domain %q is no domain: give lower-case labels with dots between them, such as example.com", domain)
 	}
 	return nil
 }
 
-func checkProjectName(name string) error {
+// CheckName validates the name of a project.
+func CheckName(name string) error {
 	if len(name) > maxLabel || !label.MatchString(name) {
-		return project.Usagef("the project name %q is no DNS label: give lower-case letters, digits and hyphens, such as --project-name guestbook", name)
+		return Usagef("the project name %q is no DNS label: give lower-case letters, digits and hyphens, such as --project-name guestbook", name)
 	}
 	return nil
 }
 
-func checkRepo(repo string) error {
+// CheckRepo validates the path of a module.
+func CheckRepo(repo string) error {
 	if err := module.CheckImportPath(repo); err != nil {
-		return project.Usagef("--repo %q is no module path: give one such as example.com/guestbook", repo)
+		return Usagef("--repo %q is no module path: give one such as example.com/guestbook", repo)
 	}
 	return nil
 }
 
-// projectNameOf makes a project name of a folder's, as far as there is one in it.
-func projectNameOf(dir string) string {
+// NameOf makes a project name of a folder's, as far as there is one in it.
+func NameOf(dir string) string {
 	name := strings.Map(func(r rune) rune {
 		switch r = unicode.ToLower(r); {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -72,26 +73,27 @@ func projectNameOf(dir string) string {
 	return strings.Trim(name[:min(len(name), maxLabel)], "-")
 }
 
-// checkGVK validates the names of a kind.
-func checkGVK(g project.GVK) error {
+// CheckGVK validates the names of a kind.
+func CheckGVK(g GVK) error {
 	switch {
 	case g.Group != "" && !subdomain(g.Group):
-		return project.Usagef("--group %q is no group: give lower-case letters, digits and hyphens, such as webapp", g.Group)
+		return Usagef("--group %q is no group: give lower-case letters, digits and hyphens, such as webapp", g.Group)
 	case g.Version == "":
-		return project.Usagef("--version is missing: give one such as v1 or v1alpha1")
+		return Usagef("--version is missing: give one such as v1 or v1alpha1")
 	case !version.MatchString(g.Version):
-		return project.Usagef("--version %q is no version: give one such as v1, v1beta1 or v1alpha1", g.Version)
+		return Usagef("--version %q is no version: give one such as v1, v1beta1 or v1alpha1", g.Version)
 	case g.Kind == "":
-		return project.Usagef("--kind is missing: give one such as Guestbook")
+		return Usagef("--kind is missing: give one such as Guestbook")
 	case len(g.Kind) > maxLabel || !identifier.MatchString(g.Kind):
-		return project.Usagef("--kind %q is no kind: give letters and digits in CamelCase that begin with an upper-case letter, such as Guestbook", g.Kind)
+		return Usagef("--kind %q is no kind: give letters and digits in CamelCase that begin with an upper-case letter, such as Guestbook", g.Kind)
 	}
 	return nil
 }
 
-func checkPlural(name string) error {
+// CheckPlural validates the name of a resource; empty is the default one.
+func CheckPlural(name string) error {
 	if name != "" && (len(name) > maxLabel || !plainLabel.MatchString(name)) {
-		return project.Usagef("--plural %q is no resource name: give lower-case letters, digits and hyphens, such as guestbooks", name)
+		return Usagef("--plural %q is no resource name: give lower-case letters, digits and hyphens, such as guestbooks", name)
 	}
 	return nil
 }
