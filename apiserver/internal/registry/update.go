@@ -189,7 +189,7 @@ func (wr *Write) CheckPreconditions(uid types.UID, version string, old resource.
 // preconditionFailed returns which precondition an object does not meet, in the words of
 // kube-apiserver; nil: it meets them.
 func preconditionFailed(p *metav1.Preconditions, obj resource.Object) error {
-	failed := ""
+	var failed string
 	switch {
 	case p.UID != nil && *p.UID != obj.GetUID():
 		failed = fmt.Sprintf("UID in precondition: %s, UID in object meta: %s", *p.UID, obj.GetUID())
