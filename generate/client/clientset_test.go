@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package generate_test
+package client_test
 
 import (
 	"flag"
@@ -23,11 +23,11 @@ import (
 //	for tool in client lister informer register; do
 //		GOBIN=DIR go install k8s.io/code-generator/cmd/$tool-gen@v0.37.2
 //	done
-//	go test ./generate -run TestClientsCanBeUsedForCodeGenerators -record DIR
+//	go test ./generate/client -run TestClientsCanBeUsedForCodeGenerators -record DIR
 var record = flag.String("record", "", "record anew what the code-generator in this directory makes")
 
 const (
-	clientFixture = "github.com/steer-dev/steer/generate/testdata/clients"
+	clientFixture = "github.com/steer-dev/steer/generate/client/testdata/clients"
 	clientGolden  = "testdata/clients/surface.txt"
 )
 
@@ -42,15 +42,25 @@ func TestClientsCanBeUsedForCodeGenerators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.Abs("..")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const dir = "generate/testdata/clients/made"
-	result := run(t, root, generate.Compatible, "client:dir="+dir, "lister:dir="+dir, "informer:dir="+dir, "register", "paths=./generate/testdata/clients/...")
+	const dir = "generate/client/testdata/clients/made"
+	request, err := generate.Parse([]string{
+		"client:dir=" + dir, "lister:dir=" + dir, "informer:dir=" + dir, "register", "paths=./generate/client/testdata/clients/...",
+	}, generate.Compatible)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Dir = root
+	result, err := generate.Run(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got []string
 	for _, file := range result.Files {
-		name, err := filepath.Rel(filepath.Join(root, "generate", "testdata", "clients"), file.Path)
+		name, err := filepath.Rel(filepath.Join(root, "generate", "client", "testdata", "clients"), file.Path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ package v2
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1 "github.com/steer-dev/steer/generate/testdata/clients/shop/v1"
+	v1 "github.com/steer-dev/steer/generate/client/testdata/clients/shop/v1"
 )
 
 // Order is declared after that of another version.
