@@ -243,7 +243,7 @@ func (s *apiserverFlags) run(ctx context.Context, notes io.Writer) error {
 	if err != nil {
 		return err
 	}
-	etcd, err := awaitEtcd(ctx, s.etcdServers)
+	etcd, err := awaitEtcd(ctx, s.etcdServers, new(net.Dialer).DialContext)
 	if err != nil {
 		return err
 	}
@@ -262,10 +262,13 @@ func (s *apiserverFlags) run(ctx context.Context, notes io.Writer) error {
 	return nil
 }
 
+// dialer opens a connection, as [net.Dialer.DialContext] does.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
 // awaitEtcd returns a channel that is closed when the first of the servers has
 // ended; nil if there is none to watch. A parent that is killed while this program
 // starts cannot be told from its heir, but the etcd it started ends with it.
-func awaitEtcd(ctx context.Context, servers []string) (<-chan struct{}, error) {
+func awaitEtcd(ctx context.Context, servers []string, connect dialer) (<-chan struct{}, error) {
 	if len(servers) == 0 {
 		return nil, nil
 	}
@@ -277,7 +280,7 @@ func awaitEtcd(ctx context.Context, servers []string) (<-chan struct{}, error) {
 		return nil, nil
 	}
 	dial := func() (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+		conn, err := connect(ctx, "tcp", u.Host)
 		if err == nil {
 			// A connection that never asks for anything is closed by the other side.
 			_, err = fmt.Fprintf(conn, "GET /health HTTP/1.1\r\nHost: %s\r\n\r\n", u.Host)

@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -70,15 +72,12 @@ func TestStandInEndsWithItsParent(t *testing.T) {
 
 func TestAPIServerEndsWithItsEtcd(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "http://" + l.Addr().String()
+	l := &inMemory{conns: make(chan net.Conn), closed: make(chan struct{})}
+	servers := []string{"http://etcd.invalid:2379"}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- serveHealthOn(ctx, l) }()
-	gone, err := awaitEtcd(t.Context(), []string{address})
+	gone, err := awaitEtcd(t.Context(), servers, l.dial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +91,47 @@ func TestAPIServerEndsWithItsEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-gone
-	if _, err := awaitEtcd(t.Context(), []string{address}); err == nil || !strings.Contains(err.Error(), "no etcd answers") {
+	if _, err := awaitEtcd(t.Context(), servers, l.dial); err == nil || !strings.Contains(err.Error(), "no etcd answers") {
 		t.Errorf("no etcd: got %v", err)
+	}
+}
+
+// inMemory is a listener without a port, so that nobody else can listen there once it is
+// closed.
+type inMemory struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Accept implements [net.Listener].
+func (l *inMemory) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (l *inMemory) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (*inMemory) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (l *inMemory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case l.conns <- theirs:
+		return ours, nil
+	case <-l.closed:
+		return nil, syscall.ECONNREFUSED
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
