@@ -96,8 +96,8 @@ func TestAPIServerEndsWithItsEtcd(t *testing.T) {
 	}
 }
 
-// inMemory is a listener without a port, so that nobody else can listen there once it is
-// closed.
+// inMemory is a listener without a port: once it is closed, no other server can take its
+// place.
 type inMemory struct {
 	conns  chan net.Conn
 	closed chan struct{}
