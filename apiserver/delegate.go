@@ -14,6 +14,9 @@ import (
 type Delegated struct {
 	// Elsewhere is its entry in discovery.
 	discovery.Elsewhere
+	// OpenAPI is the URL of the description of version 3, which Handler answers, relative to
+	// the server: "/openapi/v3/apis/GROUP/VERSION?hash=HASH". Empty: there is none.
+	OpenAPI string
 	// Handler answers all requests for the version, after authentication, authorization
 	// and the limits of this server.
 	Handler http.Handler
@@ -35,13 +38,19 @@ func (s *Server) Delegate(versions ...Delegated) {
 				t.delegated["/apis/"+d.Group+"/"+d.Version] = d
 			}
 		}
-		t.discovery = t.documents()
+		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
 }
 
 // elsewhere returns the handler of a path in a delegated version, or nil.
 func (t *served) elsewhere(path string) http.Handler {
 	if len(t.delegated) == 0 {
+		return nil
+	}
+	if described, ok := strings.CutPrefix(path, "/openapi/v3/"); ok {
+		if d := t.delegated["/"+described]; d.OpenAPI != "" {
+			return d.Handler
+		}
 		return nil
 	}
 	parts := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 4)

@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/steer-dev/steer/apiserver/openapi"
@@ -23,7 +24,13 @@ func (t *served) descriptions() func() *openapi.Documents {
 				}
 			}
 		}
-		return openapi.New(out, openapi.Options{Version: kubernetesVersion})
+		others := map[string]string{}
+		for path, d := range t.delegated {
+			if d.OpenAPI != "" {
+				others[strings.TrimPrefix(path, "/")] = d.OpenAPI
+			}
+		}
+		return openapi.New(out, openapi.Options{Version: kubernetesVersion, Elsewhere: others})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/websocket"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 
@@ -61,7 +63,8 @@ func newWingServer(t *testing.T, handlers map[string]http.HandlerFunc) *wingServ
 
 func (s *wingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/apis/wings.example.com/v1" {
-		_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"wings.example.com/v1","resources":[]}`)
+		_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"wings.example.com/v1","resources":[
+{"name":"wings","singularName":"wing","namespaced":true,"kind":"Wing","verbs":["get"]},{"name":"wings/exec","namespaced":true,"kind":"Wing","verbs":["create"]}]}`)
 		return
 	}
 	h := s.handlers[r.URL.Path]
@@ -474,4 +477,81 @@ func TestAggregatorServesACustomServer(t *testing.T) {
 	if code, body := a.do("DELETE", notes+"/one", ""); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}
+}
+
+func TestAggregatorUnderstandsServersWithoutAggregatedDiscovery(t *testing.T) {
+	t.Parallel()
+	_, _, a := aggregating(t, newWingServer(t, nil), nil)
+	const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	_, body := a.send("GET", "/apis", "", map[string]string{"Accept": accept})
+	want := `{"version":"v1","resources":[{"resource":"wings","responseKind":{"group":"","version":"","kind":"Wing"},"scope":"Namespaced","singularResource":"wing","verbs":["get"],` +
+		`"subresources":[{"subresource":"exec","responseKind":{"group":"","version":"","kind":"Wing"},"verbs":["create"]}]}],"freshness":"Current"}`
+	if !strings.Contains(string(body), want) {
+		t.Errorf("discovery lacks %s", want)
+	}
+}
+
+// TestAggregatorMergesDiscovery and the index of OpenAPI. What a server says about the
+// versions of others does not count, and what it said last stays, as stale, when it does not
+// answer.
+func TestAggregatorMergesDiscovery(t *testing.T) {
+	t.Parallel()
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	asked := ""
+	s := newWingServer(t, map[string]http.HandlerFunc{
+		"/apis": func(w http.ResponseWriter, r *http.Request) {
+			asked = r.Header.Get("X-Remote-User") + " " + r.Header.Get("If-None-Match")
+			if r.Header.Get("If-None-Match") != "" {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			w.Header().Set("Content-Type", aggregated)
+			w.Header().Set("ETag", `"one"`)
+			const wing = `{"version":"v1","resources":[{"resource":"wings","responseKind":{"group":"","version":"","kind":"Wing"},"scope":"Namespaced","singularResource":"wing","verbs":["get"]}]}`
+			_, _ = io.WriteString(w, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"wings.example.com"},"versions":[`+wing+`]},{"metadata":{"name":"apps"},"versions":[`+wing+`]}]}`)
+		},
+		"/openapi/v3": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"paths":{"apis/apps/v1":{"serverRelativeURL":"/openapi/v3/apis/apps/v1?hash=0"},"apis/wings.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/wings.example.com/v1?hash=1"}}}`)
+		},
+		"/openapi/v3/apis/wings.example.com/v1": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, `{"described for":"`+r.Header.Get("X-Remote-User")+`"}`)
+		},
+	})
+	_, plane, a := aggregating(t, s, nil)
+	entry := func() string {
+		code, body := a.send("GET", "/apis", "", map[string]string{"Accept": aggregated})
+		var list apidiscoveryv2.APIGroupDiscoveryList
+		if err := json.Unmarshal(body, &list); err != nil || code != http.StatusOK {
+			t.Fatal(code, err)
+		}
+		out := ""
+		for _, g := range list.Items {
+			for _, v := range g.Versions {
+				for _, r := range v.Resources {
+					if r.Resource == "wings" {
+						out += g.Name + "/" + v.Version + " " + string(v.Freshness) + " " + r.ResponseKind.Kind
+					}
+				}
+			}
+		}
+		return out
+	}
+	equal(t, "the entry", "wings.example.com/v1 Current Wing", entry())
+	_, index := a.do("GET", "/openapi/v3", "")
+	if text := string(index); !strings.Contains(text, "/openapi/v3/apis/wings.example.com/v1?hash=1") || strings.Contains(text, "/openapi/v3/apis/apps/v1?hash=0") {
+		t.Errorf("the index is %s", text)
+	}
+	_, described := a.do("GET", "/openapi/v3/apis/wings.example.com/v1?hash=1", "")
+	equal(t, "the description", `{"described for":"kubernetes-admin"}`, string(described))
+
+	a.must("PATCH", apiServices+"/v1.wings.example.com", "spec: {versionPriority: 11}")
+	settle(t, plane)
+	equal(t, "the next question", `system:kube-aggregator "one"`, asked)
+	s.Close()
+	a.must("PATCH", apiServices+"/v1.wings.example.com", "spec: {versionPriority: 12}")
+	settle(t, plane)
+	equal(t, "the entry of a server that is gone", "wings.example.com/v1 Stale Wing", entry())
+	a.must("DELETE", apiServices+"/v1.wings.example.com", "")
+	settle(t, plane)
+	equal(t, "the entry of no server", "", entry())
 }

@@ -61,6 +61,9 @@ type Subresource struct {
 type Options struct {
 	// Version of Kubernetes in the documents, such as "v1.36.0".
 	Version string
+	// Elsewhere has the URLs of the documents of version 3 that other servers have, relative to
+	// this one, by paths such as "apis/example.com/v1".
+	Elsewhere map[string]string
 }
 
 // Documents are the OpenAPI documents of a list of resources. They are safe for

@@ -86,6 +86,9 @@ func (d *Documents) index(w http.ResponseWriter) {
 	for p, v := range d.versions {
 		paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + v.fingerprint()}
 	}
+	for p, url := range d.options.Elsewhere {
+		paths[p] = map[string]string{"serverRelativeURL": url}
+	}
 	body, err := json.Marshal(map[string]any{"paths": paths})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -9,6 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,11 +44,13 @@ type Aggregation struct {
 	// remote are the stored services that other servers serve.
 	remote   []service
 	backends map[reach]*backend
+	// documents are what the servers say about versions, by the names of services.
+	documents map[string]*document
 }
 
 // NewAggregation returns an aggregation that has told the server nothing yet.
 func NewAggregation(store storage.Store, server *apiserver.Server, services *egress.Services, identity Identity, log *slog.Logger) *Aggregation {
-	a := &Aggregation{store: store, server: server, services: services, identity: identity, log: log, backends: map[reach]*backend{}}
+	a := &Aggregation{store: store, server: server, services: services, identity: identity, log: log, backends: map[reach]*backend{}, documents: map[string]*document{}}
 	a.running, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -93,11 +98,11 @@ func (a *Aggregation) Load(ctx context.Context) error {
 	a.at = view.Revision()
 	had := len(a.remote) > 0
 	a.remote = nil
-	used := map[reach]bool{}
+	used, named := map[reach]bool{}, map[string]bool{}
 	for rec := range view.Ascend(Bucket, "", "") {
 		if s := remote(rec); s != nil {
 			a.remote = append(a.remote, s)
-			used[reachOf(s)] = true
+			used[reachOf(s)], named[s.Name] = true, true
 		}
 	}
 	for r, b := range a.backends {
@@ -106,6 +111,7 @@ func (a *Aggregation) Load(ctx context.Context) error {
 			delete(a.backends, r)
 		}
 	}
+	maps.DeleteFunc(a.documents, func(name string, _ *document) bool { return !named[name] })
 	if len(a.remote) > 0 || had {
 		a.publish()
 	}
@@ -117,12 +123,17 @@ func (a *Aggregation) publish() {
 	var others []apiserver.Delegated
 	for _, s := range a.remote {
 		b := a.backend(reachOf(s))
-		c := condition(s)
+		c, d := condition(s), a.documents[s.Name]
+		if d == nil {
+			d = &document{stale: true}
+		}
 		others = append(others, apiserver.Delegated{
 			Elsewhere: discovery.Elsewhere{
 				GroupVersion:  schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version},
-				GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority, Stale: true,
+				GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority,
+				Resources: d.resources, Stale: d.stale,
 			},
+			OpenAPI: d.openAPI,
 			Handler: &proxy{
 				backend: b, available: c != nil && c.Status == v1.ConditionTrue,
 				running: a.running, buffers: &a.buffers, log: a.log,
@@ -130,6 +141,30 @@ func (a *Aggregation) publish() {
 		})
 	}
 	a.server.Delegate(others...)
+}
+
+// describe asks the server behind a service what it says about the version, and publishes
+// what is new of that. If the server does not answer, what it said last is stale.
+func (a *Aggregation) describe(ctx context.Context, s service) error {
+	a.mu.Lock()
+	b, last := a.backend(reachOf(s)), a.documents[s.Name]
+	a.mu.Unlock()
+	next, err := b.describe(ctx, s, last)
+	if err != nil {
+		next = &document{stale: true}
+		if last != nil {
+			*next = *last
+			next.stale = true
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	stored := slices.ContainsFunc(a.remote, func(other service) bool { return other.Name == s.Name })
+	if stored && !reflect.DeepEqual(last, next) {
+		a.documents[s.Name] = next
+		a.publish()
+	}
+	return err
 }
 
 // backend returns a server, new ones included. The caller holds mu.

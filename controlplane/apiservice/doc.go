@@ -16,5 +16,6 @@
 // passed on; a request for an upgrade has a connection of its own, and if the upgrade fails
 // neither that nor the client's is used again. [Availability] asks the servers whether they
 // answer: one that does not is unavailable, and requests for its versions are answered with
-// 503 at once.
+// 503 at once. [Discovery] asks them what they serve, for the discovery documents and the index
+// of OpenAPI v3 of this server; what a server said last is stale while it does not answer.
 package apiservice
