@@ -260,11 +260,11 @@ func (m *Memory) evaluate(group []*commit) ([]Event, error) {
 		return m.records.get(key)
 	}
 	for _, c := range group {
-		if err := c.write.While.on(latest); err != nil {
+		if err := c.write.While.check(latest); err != nil {
 			c.err = err
 			continue
 		}
-		e, err := c.write.on(latest(c.write.Key), m.revision+Revision(len(events))+1)
+		e, err := c.write.event(latest(c.write.Key), m.revision+Revision(len(events))+1)
 		if err != nil {
 			c.err = err
 			continue

@@ -105,10 +105,10 @@ func (h *history) append(e Event, at time.Time) {
 
 	f := h.feed(e.Record.Key.Bucket)
 	f.revisions.push(e.Record.Modified)
-	for t := range f.topics.of(e.Record.Key.Name) {
+	for t := range f.topics.following(e.Record.Key.Name) {
 		t.publish(e)
 	}
-	for t := range h.all.of(e.Record.Key.Name) {
+	for t := range h.all.following(e.Record.Key.Name) {
 		t.publish(e)
 	}
 	h.trim(at)
@@ -139,10 +139,10 @@ func (h *history) drop() {
 	f := h.feeds[e.Record.Key.Bucket]
 	f.dropped = f.revisions.pop()
 	name := e.Record.Key.Name
-	for t := range f.topics.of(name) {
+	for t := range f.topics.following(name) {
 		t.dropped = h.base
 	}
-	for t := range h.all.of(name) {
+	for t := range h.all.following(name) {
 		t.dropped = h.base
 	}
 	for len(h.roots) > 0 && h.roots[0].revision < h.base {

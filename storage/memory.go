@@ -170,10 +170,10 @@ func (m *Memory) Commit(ctx context.Context, w Write) (*Record, error) {
 	if m.closed {
 		return nil, ErrClosed
 	}
-	if err := w.While.on(m.records.get); err != nil {
+	if err := w.While.check(m.records.get); err != nil {
 		return nil, err
 	}
-	e, err := w.on(m.records.get(w.Key), m.revision+1)
+	e, err := w.event(m.records.get(w.Key), m.revision+1)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +181,8 @@ func (m *Memory) Commit(ctx context.Context, w Write) (*Record, error) {
 	return e.Record, nil
 }
 
-// on returns an error unless the condition holds in the state that get reads.
-func (c *Condition) on(get func(Key) *Record) error {
+// check returns an error unless the condition holds in the state that get reads.
+func (c *Condition) check(get func(Key) *Record) error {
 	if *c == (Condition{}) {
 		return nil
 	}
@@ -229,9 +229,9 @@ func (w *Write) check() error {
 	return nil
 }
 
-// on computes the event of the write on the current version of its key, or the conflict
+// event computes the event of the write on the current version of its key, or the conflict
 // with it.
-func (w *Write) on(current *Record, rev Revision) (Event, error) {
+func (w *Write) event(current *Record, rev Revision) (Event, error) {
 	holds := true
 	switch {
 	case w.Expect == Absent:

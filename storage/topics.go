@@ -73,8 +73,8 @@ func (ts *topics) leave(t *topic) {
 	}
 }
 
-// of yields the topics that follow a name.
-func (ts *topics) of(name string) iter.Seq[*topic] {
+// following yields the topics that follow a name.
+func (ts *topics) following(name string) iter.Seq[*topic] {
 	return func(yield func(*topic) bool) {
 		for _, t := range ts.filtered {
 			if strings.HasPrefix(name, t.prefix) && !yield(t) {
