@@ -30,7 +30,7 @@ type service = *v1.APIService
 var shared = sync.OnceValue(func() *resource.Resource {
 	k := kind.Of[v1.APIService, service]{
 		Group: group, Version: "v1", Plural: plural, Cluster: true, Categories: []string{"api-extensions"}, Status: true,
-		Metadata: kind.Metadata{Again: true, AnyFinalizer: true},
+		Metadata: kind.Metadata{RepeatCreationErrors: true, AnyFinalizer: true},
 		Defaults: func(s service) {
 			if s.Spec.Service != nil {
 				kind.Fill(&s.Spec.Service.Port, int32(443))

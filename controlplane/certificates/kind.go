@@ -37,7 +37,7 @@ func Part() part.Part {
 var shared = sync.OnceValue(func() *resource.Resource {
 	k := kind.Of[certificatesv1.CertificateSigningRequest, request]{
 		Group: certificatesv1.GroupName, Version: "v1", Plural: plural, Short: []string{"csr"}, Cluster: true,
-		Metadata: kind.Metadata{Again: true, StatusAgain: true},
+		Metadata: kind.Metadata{RepeatCreationErrors: true, RepeatStatusCreationErrors: true},
 		NameRule: func(string, bool) []string { return nil },
 		Status:   true, Unowned: []string{"spec"}, Unconditional: true,
 		Prepare:  prepare,

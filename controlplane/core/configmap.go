@@ -17,7 +17,7 @@ import (
 func configMaps() *resource.Resource {
 	return kind.Of[corev1.ConfigMap, *corev1.ConfigMap]{
 		Version: "v1", Plural: "configmaps", Short: []string{"cm"}, Unconditional: true,
-		Metadata: kind.Metadata{Again: true},
+		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		Validate: validateConfigMap,
 		Columns:  kind.Columns("Name", "Data", "Age"),
 		Row: func(c *corev1.ConfigMap) []any {

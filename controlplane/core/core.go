@@ -9,13 +9,13 @@
 // server of the process; nothing is parsed, generated or reflected upon until a
 // kind is first written.
 //
-// A kind is one entry in the table of its group (see workload/workloads.go for
-// the richest): a [kind.Of] value with the Go type of k8s.io/api and what is
-// special about it. What all kinds have in common is in package kind, what
-// rules have in common in package valid. The kinds with many rules have a
-// package for each family: pod, workload, network, volume, flow, device, registration; the
-// others are here. docs/kinds.md says which rules of Kubernetes each kind has
-// and which it does not have yet.
+// A kind is a [kind.Of] value with the Go type of k8s.io/api and what is special about
+// it. What all kinds have in common is in package kind, what rules have in common in
+// package valid. The kinds with many rules have a package for each family, with a table
+// of its kinds (see workload/workloads.go for the richest): autoscaling, device, flow,
+// network, node, pod, registration, service, volume, workload. The others are here, each
+// in a file of its own. docs/kinds.md says which rules of Kubernetes each kind has and
+// which it does not have yet.
 package core
 
 import (

@@ -32,7 +32,7 @@ func eventKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.Event, coreEvent]{
 			Version: "v1", Plural: "events", Short: []string{"ev"}, NameRule: kind.PathSegment, Unconditional: true, Creates: true,
-			Metadata:   kind.Metadata{Unchecked: true},
+			Metadata:   kind.Metadata{ErrorsOnce: true},
 			Validate:   func(e, _ coreEvent) field.ErrorList { return validateEvent(e, "reportingComponent") },
 			Columns:    columns(),
 			Row:        eventRow,

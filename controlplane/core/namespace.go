@@ -21,7 +21,7 @@ import (
 func namespaces() *resource.Resource {
 	k := kind.Of[corev1.Namespace, *corev1.Namespace]{
 		Version: "v1", Plural: "namespaces", Short: []string{"ns"}, Cluster: true,
-		Metadata: kind.Metadata{Again: true},
+		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		NameRule: apivalidation.ValidateNamespaceName,
 		Status:   true, Unconditional: true,
 		InitialStatus:  func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceActive },
@@ -105,7 +105,9 @@ func validFinalizer(path *field.Path, name string) field.ErrorList {
 	for _, problem := range validation.IsQualifiedName(name) {
 		errs = append(errs, field.Invalid(path, name, problem))
 	}
-	return append(errs, valid.Finalizer(name, path)...)
+	f := valid.At(path, &errs)
+	f.Finalizer(valid.Self, name)
+	return errs
 }
 
 // namespaceFinalize holds the rules of the subresource that releases a namespace.

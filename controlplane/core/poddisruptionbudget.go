@@ -18,7 +18,7 @@ import (
 func podDisruptionBudgets() *resource.Resource {
 	return kind.Of[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
 		Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Short: []string{"pdb"}, NameRule: kind.PathSegment,
-		Metadata: kind.Metadata{Unchecked: true, StatusUnchecked: true},
+		Metadata: kind.Metadata{ErrorsOnce: true, StatusErrorsOnce: true},
 		Status:   true, Generations: true,
 		Validate: validateDisruptionBudget, ValidateStatus: validateBudgetStatus,
 		Columns: kind.Columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
@@ -40,7 +40,7 @@ func validateDisruptionBudget(b, old *policyv1.PodDisruptionBudget) field.ErrorL
 	root, s := valid.Root(&errs), &b.Spec
 	f := root.Child("spec")
 	if s.MinAvailable != nil && s.MaxUnavailable != nil {
-		f.Invalid("", valid.Untagged(*s), "minAvailable and maxUnavailable cannot be both set")
+		f.Invalid(valid.Self, valid.Untagged(*s), "minAvailable and maxUnavailable cannot be both set")
 	}
 	amount := func(name string, v *intstr.IntOrString) {
 		if v != nil {

@@ -22,7 +22,7 @@ func rbacKinds() []*resource.Resource {
 	kinds := []*resource.Resource{
 		kind.Of[rbacv1.Role, *rbacv1.Role]{
 			Group: group, Version: "v1", Plural: "roles", Unconditional: true, Creates: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: func(r, _ *rbacv1.Role) field.ErrorList {
 				return validateRules(r.Rules, true, field.NewPath("rules"))
 			},
@@ -31,14 +31,14 @@ func rbacKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[rbacv1.ClusterRole, *rbacv1.ClusterRole]{
 			Group: group, Version: "v1", Plural: "clusterroles", Cluster: true, Unconditional: true, Creates: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: validateClusterRole,
 			Columns:  kind.Columns("Name", "Created At:date"),
 			Row:      func(r *rbacv1.ClusterRole) []any { return kind.CreatedRow(r) },
 		}.Resource(),
 		kind.Of[rbacv1.RoleBinding, *rbacv1.RoleBinding]{
 			Group: group, Version: "v1", Plural: "rolebindings", Unconditional: true, Creates: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Defaults: func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: func(b, old *rbacv1.RoleBinding) field.ErrorList {
 				errs := validateBinding(b.RoleRef, b.Subjects, true)
@@ -52,7 +52,7 @@ func rbacKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBinding]{
 			Group: group, Version: "v1", Plural: "clusterrolebindings", Cluster: true, Unconditional: true, Creates: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Defaults: func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) },
 			Validate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 				errs := validateBinding(b.RoleRef, b.Subjects, false)

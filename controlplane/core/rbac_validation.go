@@ -5,7 +5,6 @@ package core
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -61,21 +60,15 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) f
 
 func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
 	var errs field.ErrorList
-	at := field.NewPath("roleRef")
-	if ref.APIGroup != rbacv1.GroupName {
-		errs = append(errs, valid.OneOf(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)...)
-	}
+	at := valid.At(field.NewPath("roleRef"), &errs)
+	valid.Supported(&at, "apiGroup", ref.APIGroup, rbacv1.GroupName)
 	if namespaced {
-		errs = append(errs, valid.OneOf(at.Child("kind"), ref.Kind, "Role", "ClusterRole")...)
+		valid.Supported(&at, "kind", ref.Kind, "Role", "ClusterRole")
 	} else {
-		errs = append(errs, valid.OneOf(at.Child("kind"), ref.Kind, "ClusterRole")...)
+		valid.Supported(&at, "kind", ref.Kind, "ClusterRole")
 	}
-	if ref.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), ""))
-	} else {
-		for _, text := range content.IsPathSegmentName(ref.Name) {
-			errs = append(errs, field.Invalid(at.Child("name"), ref.Name, text))
-		}
+	if at.NonEmpty("name", ref.Name) {
+		at.PathSegment("name", ref.Name)
 	}
 	for i, s := range subjects {
 		p := field.NewPath("subjects").Index(i)

@@ -74,7 +74,8 @@ func validQuotaAmounts(at *field.Path, l corev1.ResourceList) field.ErrorList {
 		if !qualified && !standard {
 			errs = append(errs, field.Invalid(p, name, "must be a standard resource for quota"))
 		}
-		errs = append(errs, valid.Quantity(p, amount)...)
+		f := valid.At(p, &errs)
+		f.QuantityNotNegative(valid.Self, amount)
 		domain, _, _ := strings.Cut(string(name), "/")
 		extended := qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") && !strings.HasPrefix(domain, "requests.")
 		if (isCount(name) || extended) && amount.MilliValue()%1000 != 0 {

@@ -19,7 +19,7 @@ import (
 func secrets() *resource.Resource {
 	return kind.Of[corev1.Secret, *corev1.Secret]{
 		Version: "v1", Plural: "secrets", Unconditional: true,
-		Metadata: kind.Metadata{Again: true},
+		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		Defaults: defaultSecret,
 		Validate: validateSecret,
 		Columns:  kind.Columns("Name", "Type", "Data", "Age"),

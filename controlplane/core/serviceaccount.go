@@ -16,7 +16,7 @@ import (
 func serviceAccounts() *resource.Resource {
 	return kind.Of[corev1.ServiceAccount, *corev1.ServiceAccount]{
 		Version: "v1", Plural: "serviceaccounts", Short: []string{"sa"}, Unconditional: true,
-		Metadata: kind.Metadata{Again: true},
+		Metadata: kind.Metadata{RepeatCreationErrors: true},
 		Deletion: resource.DeletionRules{ReturnsObject: true},
 		Prepare:  func(_ context.Context, s, _ *corev1.ServiceAccount) { nameSecrets(s) },
 		Warnings: accountWarnings,

@@ -48,7 +48,7 @@ func validateAutoscaler(a, old *autoscalingv2.HorizontalPodAutoscaler) field.Err
 		checkMetric(&at, &s.Metrics[i], rule)
 	}
 	if n := s.MinReplicas; n != nil && *n == 0 && !slices.ContainsFunc(s.Metrics, isOutside) {
-		metrics.Forbidden("", "must specify at least one Object or External metric to support scaling to zero replicas")
+		metrics.Forbidden(valid.Self, "must specify at least one Object or External metric to support scaling to zero replicas")
 	}
 	if b := s.Behavior; b != nil {
 		at := f.Child("behavior")
@@ -271,7 +271,7 @@ func checkScaling(in *valid.Field, name string, r *autoscalingv2.HPAScalingRules
 	}
 	list := f.Child("policies")
 	if len(r.Policies) == 0 {
-		list.Required("", "must specify at least one Policy")
+		list.Required(valid.Self, "must specify at least one Policy")
 	}
 	for i, p := range r.Policies {
 		at := list.Index(i)

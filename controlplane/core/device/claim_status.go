@@ -115,7 +115,7 @@ func checkDeviceStatus(f *valid.Field, d *resourcev1.AllocatedDeviceStatus, has 
 		checkUID(f, "shareID", *d.ShareID)
 	}
 	if name := idOfStatus(d); !has.Has(name) {
-		f.Invalid("", name, "must be an allocated device in the claim")
+		f.Invalid(valid.Self, name, "must be an allocated device in the claim")
 	}
 	if n := len(d.Conditions); n > resourcev1.AllocatedDeviceStatusMaxConditions {
 		f.TooMany("conditions", n, resourcev1.AllocatedDeviceStatusMaxConditions)
@@ -164,14 +164,14 @@ func checkUID(f *valid.Field, name, uid string) {
 // and those that say that it never will.
 func checkBinding(f *valid.Field, conditions, failures []string) {
 	const names, failureNames = "bindingConditions", "bindingFailureConditions"
-	key := func(at *valid.Field, s *string) { at.LabelKey("", *s) }
+	key := func(at *valid.Field, s *string) { at.LabelKey(valid.Self, *s) }
 	checkDistinct(f, names, conditions, resourcev1.BindingConditionsMaxSize, key)
 	checkDistinct(f, failureNames, failures, resourcev1.BindingFailureConditionsMaxSize, key)
 	list := f.Child(failureNames)
 	for i, name := range failures {
 		if slices.Contains(conditions, name) {
 			at := list.Index(i)
-			at.Invalid("", name, failureNames+" must not overlap with "+names)
+			at.Invalid(valid.Self, name, failureNames+" must not overlap with "+names)
 		}
 	}
 	switch {

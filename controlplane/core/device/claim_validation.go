@@ -67,7 +67,7 @@ func (r requests) has(name string) bool {
 func checkList[T any](in *valid.Field, name string, list []T, most int, check func(at *valid.Field, v *T)) bool {
 	f := in.Child(name)
 	if len(list) > most {
-		f.TooMany("", len(list), most)
+		f.TooMany(valid.Self, len(list), most)
 		return false
 	}
 	for i := range list {
@@ -91,7 +91,7 @@ func checkUnique[T any, K comparable](in *valid.Field, name string, list []T, ke
 		k := key(&list[i])
 		if seen.Has(k) {
 			at := f.Index(i)
-			at.Duplicate("", k)
+			at.Duplicate(valid.Self, k)
 		}
 		seen.Insert(k)
 	}
@@ -123,7 +123,7 @@ func checkRequest(f *valid.Field, r *resourcev1.DeviceRequest) {
 	f.DNSLabel("name", r.Name)
 	switch {
 	case r.Exactly == nil && len(r.FirstAvailable) == 0:
-		f.Required("", one)
+		f.Required(valid.Self, one)
 	case r.Exactly != nil && len(r.FirstAvailable) > 0:
 		f.Add(field.Invalid(f.Path(), nil, one+", but multiple fields are set"))
 	case r.Exactly != nil:
@@ -230,14 +230,14 @@ func (r requests) checkName(f *valid.Field, name *string) {
 	const unknown = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 	parts := strings.Split(*name, "/")
 	if len(parts) > 2 {
-		f.Invalid("", *name, unknown)
+		f.Invalid(valid.Self, *name, unknown)
 		return
 	}
 	for _, part := range parts {
-		f.DNSLabel("", part)
+		f.DNSLabel(valid.Self, part)
 	}
 	if !r.has(*name) {
-		f.Invalid("", *name, unknown)
+		f.Invalid(valid.Self, *name, unknown)
 	}
 }
 
@@ -249,7 +249,7 @@ func (r requests) checkConstraint(f *valid.Field, c *resourcev1.DeviceConstraint
 	case c.DistinctAttribute != nil:
 		checkAttribute(f, "distinctAttribute", string(*c.DistinctAttribute))
 	default:
-		f.Required("", `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
+		f.Required(valid.Self, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
 	}
 }
 

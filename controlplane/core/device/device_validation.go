@@ -36,10 +36,10 @@ func checkValue(f *valid.Field, a *resourcev1.DeviceAttribute) {
 	}
 	switch values {
 	case 0:
-		f.Invalid("", "", one)
+		f.Invalid(valid.Self, "", one)
 	case 1:
 	default:
-		f.Invalid("", valid.Untagged(*a), one)
+		f.Invalid(valid.Self, valid.Untagged(*a), one)
 	}
 }
 
@@ -83,7 +83,7 @@ func checkRequestPolicy(f *valid.Field, p *resourcev1.CapacityRequestPolicy, cap
 	some := len(p.ValidValues) > 0
 	switch {
 	case some && p.ValidRange != nil:
-		f.Forbidden("", `exactly one policy can be specified, cannot specify "`+values+`" and "`+span+`" at the same time`)
+		f.Forbidden(valid.Self, `exactly one policy can be specified, cannot specify "`+values+`" and "`+span+`" at the same time`)
 	case some && p.Default == nil:
 		f.Required("default", "required when "+values+" is defined")
 	case p.ValidRange != nil && p.Default == nil:
@@ -103,19 +103,19 @@ func checkOptions(in *valid.Field, name string, options []resource.Quantity, pre
 	for i := 1; i < len(options); i++ {
 		if options[i-1].Cmp(options[i]) > 0 {
 			at := f.Index(i)
-			at.Invalid("", options[i].String(), "values must be sorted in ascending order")
+			at.Invalid(valid.Self, options[i].String(), "values must be sorted in ascending order")
 		}
 	}
 	found := false
 	checkSet(in, name, options, most, func(q *resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) },
 		func(at *valid.Field, q *resource.Quantity) {
 			if q.Cmp(capacity) > 0 {
-				at.Invalid("", q.String(), "option is larger than capacity value: "+capacity.String())
+				at.Invalid(valid.Self, q.String(), "option is larger than capacity value: "+capacity.String())
 			}
 			found = found || q.Cmp(preset) == 0
 		})
 	if !found {
-		f.Invalid("", preset.String(), "default value is not valid according to the requestPolicy")
+		f.Invalid(valid.Self, preset.String(), "default value is not valid according to the requestPolicy")
 	}
 }
 

@@ -33,13 +33,13 @@ func Resources() []*resource.Resource {
 		kind.Of[resourcev1.DeviceClass, class]{
 			Group: group, Version: "v1", Plural: "deviceclasses", Cluster: true, Generations: true, Unconditional: true,
 			Deletion: resource.DeletionRules{ReturnsObject: true},
-			NameRule: className, Metadata: kind.Metadata{Again: true},
+			NameRule: className, Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: validateClass,
 			Columns:  kind.Columns("Name", "Age"), Row: func(c class) []any { return []any{c.Name, kind.Age(c)} },
 		}.Resource(),
 		kind.Of[resourcev1.ResourceClaim, claim]{
 			Group: group, Version: "v1", Plural: claims, Status: true, Unconditional: true,
-			Metadata: kind.Metadata{Again: true, StatusKept: true}, Deletion: resource.DeletionRules{ReturnsObject: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true, KeepMetadataInStatus: true}, Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults:      defaultClaim,
 			PrepareStatus: prepareClaimStatus, ValidateStatus: validateClaimStatus,
 			Validate: func(c, old claim) field.ErrorList {

@@ -92,7 +92,7 @@ func validateSlice(s, old slice) field.ErrorList {
 	}
 	checkNodes(&f, spec)
 	if spec.SharedCounters != nil && spec.Devices != nil {
-		f.Invalid("", "", "only one of `sharedCounters` or `devices` is allowed")
+		f.Invalid(valid.Self, "", "only one of `sharedCounters` or `devices` is allowed")
 	}
 	each := isTrue(spec.PerDeviceNodeSelection)
 	checkSet(&f, "devices", spec.Devices, mostDevices(spec.Devices), func(d *resourcev1.Device) string { return d.Name }, func(at *valid.Field, d *resourcev1.Device) {
@@ -168,10 +168,10 @@ func checkNodes(f *valid.Field, s *resourcev1.ResourceSliceSpec) {
 func checkOne(f *valid.Field, set []string, none, several string) {
 	switch len(set) {
 	case 0:
-		f.Required("", none)
+		f.Required(valid.Self, none)
 	case 1:
 	default:
-		f.Invalid("", "{"+strings.Join(set, ", ")+"}", several)
+		f.Invalid(valid.Self, "{"+strings.Join(set, ", ")+"}", several)
 	}
 }
 
@@ -204,10 +204,10 @@ func checkDevice(f *valid.Field, d, old *resourcev1.Device, placed bool) {
 	const most, mostValues = resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice, resourcev1.ResourceSliceMaxAttributeValuesPerDevice
 	f.DNSLabel("name", d.Name)
 	if n := len(d.Attributes) + len(d.Capacity); n > most {
-		f.Invalid("", n, fmt.Sprintf("the total number of attributes and capacities must not exceed %d", most))
+		f.Invalid(valid.Self, n, fmt.Sprintf("the total number of attributes and capacities must not exceed %d", most))
 	}
 	if n := len(d.Attributes); n > mostValues {
-		f.Invalid("", n, fmt.Sprintf("the total number of attribute values must not exceed %d", mostValues))
+		f.Invalid(valid.Self, n, fmt.Sprintf("the total number of attribute values must not exceed %d", mostValues))
 	}
 	checkNamed(f, "attributes", d.Attributes, checkValue)
 	shared := isTrue(d.AllowMultipleAllocations)

@@ -31,7 +31,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[flowcontrolv1.FlowSchema, schema]{
 			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "flowschemas", Cluster: true, Status: true, Generations: true, Unconditional: true,
-			Metadata:       kind.Metadata{StatusKept: true},
+			Metadata:       kind.Metadata{KeepMetadataInStatus: true},
 			Validate:       func(s, _ schema) field.ErrorList { return validateSchema(s) },
 			ValidateStatus: func(s, _ schema) field.ErrorList { return validateSchemaStatus(s) },
 			Defaults:       func(s schema) { kind.OrDefault(&s.Spec.MatchingPrecedence, 1000) },
@@ -52,7 +52,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[flowcontrolv1.PriorityLevelConfiguration, level]{
 			Group: flowcontrolv1.GroupName, Version: "v1", Plural: "prioritylevelconfigurations", Cluster: true, Status: true, Generations: true, Unconditional: true,
-			Metadata:       kind.Metadata{StatusKept: true},
+			Metadata:       kind.Metadata{KeepMetadataInStatus: true},
 			Validate:       func(l, _ level) field.ErrorList { return validateLevel(l) },
 			ValidateStatus: func(l, _ level) field.ErrorList { return validateLevelStatus(l) },
 			Defaults:       defaultLevel,

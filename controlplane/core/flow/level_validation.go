@@ -64,7 +64,7 @@ func checkFixed(f *valid.Field, l level) {
 		fixed.Spec.Exempt, but = l.Spec.Exempt, " except the 'spec.exempt' field"
 	}
 	if !equality.Semantic.DeepEqual(fixed.Spec, l.Spec) {
-		f.Invalid("", valid.Untagged(l.Spec), "spec of '"+l.Name+"'"+but+" must equal the fixed value")
+		f.Invalid(valid.Self, valid.Untagged(l.Spec), "spec of '"+l.Name+"'"+but+" must equal the fixed value")
 	}
 }
 

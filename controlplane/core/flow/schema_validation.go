@@ -51,7 +51,7 @@ func validateSchema(s schema) field.ErrorList {
 	}
 	var fixed flowcontrolv1.FlowSchema
 	if mandatory(schemas, s.Name, &fixed) && !equality.Semantic.DeepEqual(fixed.Spec, s.Spec) {
-		f.Invalid("", valid.Untagged(s.Spec), "spec of '"+s.Name+"' must equal the fixed value")
+		f.Invalid(valid.Self, valid.Untagged(s.Spec), "spec of '"+s.Name+"' must equal the fixed value")
 	}
 	return errs
 }
@@ -84,14 +84,14 @@ func checkConditions(types []string) field.ErrorList {
 func checkRules(f *valid.Field, r *flowcontrolv1.PolicyRulesWithSubjects) {
 	subjects := f.Child("subjects")
 	if len(r.Subjects) == 0 {
-		subjects.Required("", "subjects must contain at least one value")
+		subjects.Required(valid.Self, "subjects must contain at least one value")
 	}
 	for i := range r.Subjects {
 		at := subjects.Index(i)
 		checkSubject(&at, &r.Subjects[i])
 	}
 	if len(r.ResourceRules)+len(r.NonResourceRules) == 0 {
-		f.Required("", "at least one of resourceRules and nonResourceRules has to be non-empty")
+		f.Required(valid.Self, "at least one of resourceRules and nonResourceRules has to be non-empty")
 	}
 	resources := f.Child("resourceRules")
 	for i := range r.ResourceRules {
@@ -123,11 +123,11 @@ func checkSubject(f *valid.Field, s *flowcontrolv1.Subject) {
 		at := f.Child(k.name)
 		switch {
 		case k.kind != s.Kind && k.is:
-			at.Forbidden("", fmt.Sprintf("%s is forbidden when subject kind is not '%s'", k.name, k.kind))
+			at.Forbidden(valid.Self, fmt.Sprintf("%s is forbidden when subject kind is not '%s'", k.name, k.kind))
 		case k.kind == s.Kind && k.is:
 			k.check(&at)
 		case k.kind == s.Kind:
-			at.Required("", fmt.Sprintf("%s is required when subject kind is '%s'", k.name, k.kind))
+			at.Required(valid.Self, fmt.Sprintf("%s is required when subject kind is '%s'", k.name, k.kind))
 		}
 	}
 }
@@ -187,7 +187,7 @@ func checkResourceRule(f *valid.Field, r *flowcontrolv1.ResourcePolicyRule) {
 	for i, n := range r.Namespaces {
 		at := list.Index(i)
 		for _, problem := range apivalidation.ValidateNamespaceName(n, false) {
-			at.Invalid("", n, "each member of this list must be '*' or a DNS-1123 label; "+problem)
+			at.Invalid(valid.Self, n, "each member of this list must be '*' or a DNS-1123 label; "+problem)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func checkPathRule(f *valid.Field, r *flowcontrolv1.NonResourcePolicyRule) {
 	for i, path := range r.NonResourceURLs {
 		at := list.Index(i)
 		if problem := pathProblem(path); problem != "" {
-			at.Invalid("", path, problem)
+			at.Invalid(valid.Self, path, problem)
 		}
 	}
 }

@@ -106,37 +106,39 @@ type Of[T any, P Object[T]] struct {
 // does for all. Where kinds differ, it is in how often a refusal names a mistake. The zero
 // value is the usual: updates are checked as updates, finalizers have a domain.
 type Metadata struct {
-	// Again reports that updates are checked as creations, too; StatusAgain, those of the
-	// status.
-	Again, StatusAgain bool
-	// Unchecked reports that nothing is checked; StatusUnchecked, with updates of the
-	// status.
-	Unchecked, StatusUnchecked bool
-	// StatusKept reports that writes of the status leave labels, annotations, finalizers,
-	// owners and the time of deletion as they are.
-	StatusKept bool
+	// RepeatCreationErrors lists the errors of an update a second time, as those of a
+	// creation; RepeatStatusCreationErrors, those of an update of the status.
+	RepeatCreationErrors, RepeatStatusCreationErrors bool
+	// ErrorsOnce lists each error of metadata once, that of the API server, and admits
+	// finalizers as AnyFinalizer does; StatusErrorsOnce, for updates of the status.
+	ErrorsOnce, StatusErrorsOnce bool
+	// KeepMetadataInStatus reports that writes of the status leave labels, annotations,
+	// finalizers, owners and the time of deletion as they are.
+	KeepMetadataInStatus bool
 	// AnyFinalizer admits finalizers without a domain which are not those of Kubernetes.
 	AnyFinalizer bool
 }
 
 // repeats returns what strategy.MetadataErrorRepeats does.
-func repeats(unchecked, again bool) (update, creation int) {
+func repeats(once, asCreation bool) (update, creation int) {
 	switch {
-	case unchecked:
+	case once:
 		return 0, 0
-	case again:
+	case asCreation:
 		return 1, 1
 	}
 	return 1, 0
 }
 
 // finalizers checks those of an object, as often as the other metadata.
-func (m Metadata) finalizers(obj, old resource.Object, unchecked, again bool) field.ErrorList {
-	if m.AnyFinalizer || unchecked {
+func (m Metadata) finalizers(obj, old resource.Object, once, asCreation bool) field.ErrorList {
+	if m.AnyFinalizer || once {
 		return nil
 	}
-	errs := valid.Finalizers(obj.GetFinalizers(), field.NewPath("metadata", "finalizers"))
-	if old != nil && again {
+	var errs field.ErrorList
+	f := valid.At(field.NewPath("metadata"), &errs)
+	f.Finalizers("finalizers", obj.GetFinalizers())
+	if old != nil && asCreation {
 		errs = append(errs, errs...)
 	}
 	return errs
@@ -276,7 +278,7 @@ func (k Of[T, P]) ownership(gvk schema.GroupVersionKind, subresource, reset stri
 			for _, name := range k.Unowned {
 				set.Insert(fieldpath.MakePathOrDie(name))
 			}
-			if subresource == "status" && k.Metadata.StatusKept {
+			if subresource == "status" && k.Metadata.KeepMetadataInStatus {
 				set.Insert(fieldpath.MakePathOrDie("metadata"))
 			}
 			e.Resets[gv.String()] = set

@@ -124,7 +124,7 @@ func TestStatusWritesChangeStatusAndMetadata(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []bool{false, true} {
 		k := deployments()
-		k.Metadata.StatusKept = kept
+		k.Metadata.KeepMetadataInStatus = kept
 		k.Defaults = func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = 5 }
 		k.PrepareStatus = func(_ context.Context, obj, old *appsv1.Deployment) {
 			obj.Status.ReadyReplicas = old.Status.Replicas + obj.Status.Replicas
@@ -177,10 +177,10 @@ func TestValidateNamesErrorsOfMetadataAsOftenAsKubernetes(t *testing.T) {
 		statusUpdates, statusOfCreation int // of its status
 	}{
 		{"usual", Metadata{}, 1, 1, 1, 1, 0, 1, 0},
-		{"again", Metadata{Again: true}, 1, 2, 1, 1, 1, 1, 0},
-		{"status again", Metadata{StatusAgain: true}, 1, 1, 2, 1, 0, 1, 1},
-		{"unchecked", Metadata{Unchecked: true}, 0, 0, 1, 0, 0, 1, 0},
-		{"status unchecked", Metadata{StatusUnchecked: true}, 1, 1, 0, 1, 0, 0, 0},
+		{"again", Metadata{RepeatCreationErrors: true}, 1, 2, 1, 1, 1, 1, 0},
+		{"status again", Metadata{RepeatStatusCreationErrors: true}, 1, 1, 2, 1, 0, 1, 1},
+		{"unchecked", Metadata{ErrorsOnce: true}, 0, 0, 1, 0, 0, 1, 0},
+		{"status unchecked", Metadata{StatusErrorsOnce: true}, 1, 1, 0, 1, 0, 0, 0},
 		{"any finalizer", Metadata{AnyFinalizer: true}, 0, 0, 0, 1, 0, 1, 0},
 	} {
 		k := deployments()
@@ -294,7 +294,7 @@ func TestOwnershipLeavesOutWhatAWriteDoesNotSet(t *testing.T) {
 		return slices.Sorted(maps.Keys(names))
 	}
 	statusKept, unowned, plain := deployments(), deployments(), deployments()
-	statusKept.Metadata.StatusKept = true
+	statusKept.Metadata.KeepMetadataInStatus = true
 	unowned.Unowned = []string{"spec"}
 	plain.Status = false
 	for _, c := range []struct {

@@ -78,7 +78,7 @@ func (s *strategy[T, P]) Prepare(ctx context.Context, obj, old resource.Object) 
 // Validate checks by the rules of the kind.
 func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	m := s.kind.Metadata
-	errs := m.finalizers(obj, old, m.Unchecked, m.Again)
+	errs := m.finalizers(obj, old, m.ErrorsOnce, m.RepeatCreationErrors)
 	if s.kind.Validate == nil {
 		return errs
 	}
@@ -92,7 +92,7 @@ func (s *strategy[T, P]) Validate(_ context.Context, obj, old resource.Object) f
 // MetadataErrorRepeats returns how often errors of metadata are listed again; see the
 // package registry of apiserver.
 func (s *strategy[T, P]) MetadataErrorRepeats() (update, creation int) {
-	return repeats(s.kind.Metadata.Unchecked, s.kind.Metadata.Again)
+	return repeats(s.kind.Metadata.ErrorsOnce, s.kind.Metadata.RepeatCreationErrors)
 }
 
 // Warnings about an accepted object.
@@ -122,7 +122,7 @@ func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Obj
 		}
 	}
 	obj.SetGeneration(old.GetGeneration())
-	if s.kind.Metadata.StatusKept {
+	if s.kind.Metadata.KeepMetadataInStatus {
 		obj.SetLabels(old.GetLabels())
 		obj.SetAnnotations(old.GetAnnotations())
 		obj.SetFinalizers(old.GetFinalizers())
@@ -140,7 +140,7 @@ func (s statusStrategy[T, P]) Prepare(ctx context.Context, obj, old resource.Obj
 // Validate checks the status by the rules of the kind.
 func (s statusStrategy[T, P]) Validate(_ context.Context, obj, old resource.Object) field.ErrorList {
 	m := s.kind.Metadata
-	errs := m.finalizers(obj, old, m.StatusUnchecked, m.StatusAgain)
+	errs := m.finalizers(obj, old, m.StatusErrorsOnce, m.RepeatStatusCreationErrors)
 	if s.kind.ValidateStatus == nil {
 		return errs
 	}
@@ -159,7 +159,7 @@ func (s statusStrategy[T, P]) Warnings(_ context.Context, obj, old resource.Obje
 // MetadataErrorRepeats returns how often errors of metadata are listed again; see the
 // package registry of apiserver.
 func (s statusStrategy[T, P]) MetadataErrorRepeats() (update, creation int) {
-	return repeats(s.kind.Metadata.StatusUnchecked, s.kind.Metadata.StatusAgain)
+	return repeats(s.kind.Metadata.StatusErrorsOnce, s.kind.Metadata.RepeatStatusCreationErrors)
 }
 
 // part returns a field of an object.

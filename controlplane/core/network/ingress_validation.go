@@ -26,7 +26,7 @@ func validateIngress(i, old *networkingv1.Ingress) field.ErrorList {
 	root, s := valid.Root(&errs), &i.Spec
 	f := root.Child("spec")
 	if len(s.Rules) == 0 && s.DefaultBackend == nil {
-		f.Invalid("", s.Rules, "either `defaultBackend` or `rules` must be specified")
+		f.Invalid(valid.Self, s.Rules, "either `defaultBackend` or `rules` must be specified")
 	}
 	if s.DefaultBackend != nil {
 		at := f.Child("defaultBackend")
@@ -50,9 +50,9 @@ func isWildcard(host string) bool { return strings.Contains(host, "*") }
 // checkHost has the rules of a host of rules and certificates.
 func checkHost(f *valid.Field, host string) {
 	if isWildcard(host) {
-		f.Problems("", host, validation.IsWildcardDNS1123Subdomain(host))
+		f.Problems(valid.Self, host, validation.IsWildcardDNS1123Subdomain(host))
 	} else {
-		f.Subdomain("", host)
+		f.Subdomain(valid.Self, host)
 	}
 }
 
@@ -60,7 +60,7 @@ func checkHost(f *valid.Field, host string) {
 // address.
 func notAddress(f *valid.Field, host string) {
 	if _, err := netip.ParseAddr(host); err == nil {
-		f.Invalid("", host, "must be a DNS name, not an IP address")
+		f.Invalid(valid.Self, host, "must be a DNS name, not an IP address")
 	}
 }
 
@@ -93,7 +93,7 @@ func checkPaths(f *valid.Field, rule *networkingv1.HTTPIngressRuleValue) {
 	http := f.Child("http")
 	list := http.Child("paths")
 	if len(rule.Paths) == 0 {
-		list.Required("", "")
+		list.Required(valid.Self, "")
 	}
 	for i := range rule.Paths {
 		p, at := &rule.Paths[i], list.Index(i)
@@ -135,7 +135,7 @@ func checkPath(f *valid.Field, path string, strict bool) {
 func checkBackend(f *valid.Field, b *networkingv1.IngressBackend) {
 	switch {
 	case b.Resource != nil && b.Service != nil:
-		f.Invalid("", "", "cannot set both resource and service backends")
+		f.Invalid(valid.Self, "", "cannot set both resource and service backends")
 	case b.Resource != nil:
 		at := f.Child("resource")
 		checkReference(&at, b.Resource)
@@ -147,16 +147,16 @@ func checkBackend(f *valid.Field, b *networkingv1.IngressBackend) {
 		port := service.Child("port")
 		switch p := b.Service.Port; {
 		case p.Name != "" && p.Number != 0:
-			f.Invalid("", "", "cannot set both port name & port number")
+			f.Invalid(valid.Self, "", "cannot set both port name & port number")
 		case p.Name != "":
 			port.Problems("name", p.Name, validation.IsValidPortName(p.Name))
 		case p.Number != 0:
 			port.Port("number", p.Number)
 		default:
-			f.Required("", "port name or number is required")
+			f.Required(valid.Self, "port name or number is required")
 		}
 	default:
-		f.Invalid("", "", "resource or service backend is required")
+		f.Invalid(valid.Self, "", "resource or service backend is required")
 	}
 }
 

@@ -19,7 +19,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[networkingv1.Ingress, *networkingv1.Ingress]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingresses", Short: []string{"ing"},
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Status:   true, Generations: true, Unconditional: true,
 			Validate: validateIngress, ValidateStatus: validateIngressStatus,
 			Warnings: ingressWarnings,
@@ -28,7 +28,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[networkingv1.IngressClass, *networkingv1.IngressClass]{
 			Group: "networking.k8s.io", Version: "v1", Plural: "ingressclasses", Cluster: true, Generations: true, Unconditional: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Defaults: func(c *networkingv1.IngressClass) {
 				if c.Spec.Parameters != nil {
 					kind.Fill(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)

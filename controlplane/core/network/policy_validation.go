@@ -98,12 +98,12 @@ func validateNetworkPolicy(p, old *networkingv1.NetworkPolicy) field.ErrorList {
 	}
 	types := f.Child("policyTypes")
 	if len(s.PolicyTypes) > 2 {
-		types.Invalid("", s.PolicyTypes, "may not specify more than two policyTypes")
+		types.Invalid(valid.Self, s.PolicyTypes, "may not specify more than two policyTypes")
 		return errs
 	}
 	for i, t := range s.PolicyTypes {
 		at := types.Index(i)
-		valid.Supported(&at, "", t, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
+		valid.Supported(&at, valid.Self, t, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
 	}
 	return errs
 }
@@ -149,9 +149,9 @@ func checkPeer(f *valid.Field, p *networkingv1.NetworkPolicyPeer, o *policyOptio
 	}
 	switch {
 	case !selected && p.IPBlock == nil:
-		f.Required("", "must specify a peer")
+		f.Required(valid.Self, "must specify a peer")
 	case selected && p.IPBlock != nil:
-		f.Forbidden("", "may not specify both ipBlock and another peer")
+		f.Forbidden(valid.Self, "may not specify both ipBlock and another peer")
 	}
 }
 
@@ -173,14 +173,14 @@ func checkBlock(f *valid.Field, b *networkingv1.IPBlock, before []string) {
 	for i, text := range b.Except {
 		at := list.Index(i)
 		if !slices.Contains(before, text) {
-			at.CIDR("", text)
+			at.CIDR(valid.Self, text)
 		}
 		_, except, err := netutils.ParseCIDRSloppy(text)
 		if err != nil {
 			continue
 		}
 		if n, _ := except.Mask.Size(); n <= size || !all.Contains(except.IP) {
-			at.Invalid("", text, "must be a strict subset of `cidr`")
+			at.Invalid(valid.Self, text, "must be a strict subset of `cidr`")
 		}
 	}
 }

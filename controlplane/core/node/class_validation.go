@@ -49,7 +49,7 @@ func checkDistinct(f *valid.Field, tolerations []corev1.Toleration) {
 		key := t
 		key.TolerationSeconds = nil
 		if at := f.Index(i); seen.Has(key) {
-			at.Duplicate("", valid.Untagged(t))
+			at.Duplicate(valid.Self, valid.Untagged(t))
 		}
 		seen.Insert(key)
 	}
@@ -82,7 +82,9 @@ func validatePriorityClass(c, old *schedulingv1.PriorityClass) field.ErrorList {
 		if c.Value != old.Value {
 			errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 		}
-		return append(errs, valid.Immutable(policy, c.PreemptionPolicy, old.PreemptionPolicy)...)
+		f := valid.Root(&errs)
+		f.Unchanged("preemptionPolicy", c.PreemptionPolicy, old.PreemptionPolicy)
+		return errs
 	}
 	if strings.HasPrefix(c.Name, prefix) {
 		value, known := systemPriorities()[c.Name]

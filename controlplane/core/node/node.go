@@ -24,7 +24,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.Node, *corev1.Node]{
 			Version: "v1", Plural: "nodes", Short: []string{"no"}, Cluster: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Status:   true, KeepsStatus: true, Unconditional: true,
 			Defaults:       defaultNode,
 			Prepare:        prepareNode,
@@ -41,7 +41,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
 			Group: "node.k8s.io", Version: "v1", Plural: "runtimeclasses", Cluster: true, Creates: true,
-			Metadata: kind.Metadata{Again: true, AnyFinalizer: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true, AnyFinalizer: true},
 			Validate: validateRuntimeClass,
 			Warnings: runtimeClassWarnings,
 			Columns:  kind.Columns("Name", "Handler", "Age"),

@@ -91,7 +91,7 @@ func checkChange(root *valid.Field, n, old *corev1.Node) {
 	addresses, seen := status.Child("addresses"), sets.New[corev1.NodeAddress]()
 	for i, a := range n.Status.Addresses {
 		if at := addresses.Index(i); seen.Has(a) {
-			at.Duplicate("", valid.Untagged(a))
+			at.Duplicate(valid.Self, valid.Untagged(a))
 		}
 		seen.Insert(a)
 	}
@@ -127,7 +127,7 @@ func checkRanges(f *valid.Field, ranges []string) {
 	list := f.Child("podCIDRs")
 	for i, r := range ranges {
 		at := list.Index(i)
-		at.CIDR("", r)
+		at.CIDR(valid.Self, r)
 	}
 	if len(ranges) < 2 {
 		return
@@ -137,7 +137,7 @@ func checkRanges(f *valid.Field, ranges []string) {
 		list.Add(field.InternalError(list.Path(), fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%w", err)))
 	}
 	if !both || len(ranges) > 2 {
-		list.Invalid("", ranges, "may specify no more than one CIDR for each IP family")
+		list.Invalid(valid.Self, ranges, "may specify no more than one CIDR for each IP family")
 	}
 }
 
@@ -146,7 +146,7 @@ func checkResources(f *valid.Field, s *corev1.NodeStatus) {
 		at := f.Child(name)
 		for _, r := range slices.Sorted(maps.Keys(list)) {
 			one := at.Child(string(r)) // not as the key of a map on the wire
-			one.Quantity("", string(r), list[r])
+			one.Quantity(valid.Self, string(r), list[r])
 		}
 	}
 	check("capacity", s.Capacity)
@@ -167,7 +167,7 @@ func checkTaints(f *valid.Field, name string, taints []corev1.Taint) {
 		}
 		key := [2]string{t.Key, string(t.Effect)}
 		if seen.Has(key) {
-			at.Duplicate("", valid.Untagged(t))
+			at.Duplicate(valid.Self, valid.Untagged(t))
 			at.Last().Detail = "taints must be unique by key and effect pair"
 		}
 		seen.Insert(key)
@@ -185,9 +185,9 @@ func checkFeatures(f *valid.Field, features []string) {
 		at := list.Index(i)
 		switch {
 		case len(name) > validation.DNS1123SubdomainMaxLength:
-			at.Invalid("", name, fmt.Sprintf("invalid feature name %q: must be no more than %d characters", name, validation.DNS1123SubdomainMaxLength))
+			at.Invalid(valid.Self, name, fmt.Sprintf("invalid feature name %q: must be no more than %d characters", name, validation.DNS1123SubdomainMaxLength))
 		case !featureName().MatchString(name):
-			at.Invalid("", name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments "+
+			at.Invalid(valid.Self, name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments "+
 				"separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name))
 		}
 		if i == 0 {
@@ -195,9 +195,9 @@ func checkFeatures(f *valid.Field, features []string) {
 		}
 		switch before := features[i-1]; {
 		case name == before:
-			at.Duplicate("", name)
+			at.Duplicate(valid.Self, name)
 		case name < before:
-			at.Invalid("", name, "list must be sorted alphabetically")
+			at.Invalid(valid.Self, name, "list must be sorted alphabetically")
 		}
 	}
 }
@@ -208,7 +208,7 @@ func checkAnnotations(f *valid.Field, a map[string]string) {
 	if v := a[taints]; v != "" {
 		var list []corev1.Taint
 		if err := json.Unmarshal([]byte(v), &list); err != nil {
-			f.Invalid("", taints, err.Error())
+			f.Invalid(valid.Self, taints, err.Error())
 		} else {
 			checkTaints(f, taints, list)
 		}
@@ -229,7 +229,7 @@ func checkAnnotations(f *valid.Field, a map[string]string) {
 		owner := signature.Child("PodController")
 		switch c := p.PodSignature.PodController; {
 		case c == nil:
-			signature.Required("", "")
+			signature.Required(valid.Self, "")
 		case c.Controller == nil || !*c.Controller:
 			owner.Invalid("Controller", false, "must point to a controller")
 		}

@@ -45,7 +45,7 @@ func checkChange(f *valid.Field, p, old *corev1.Pod) {
 	}
 	tolerations := spec.Child("tolerations")
 	if slices.ContainsFunc(before.Tolerations, func(t corev1.Toleration) bool { return !keepsToleration(now.Tolerations, t) }) {
-		tolerations.Forbidden("", "existing toleration can not be modified except its tolerationSeconds")
+		tolerations.Forbidden(valid.Self, "existing toleration can not be modified except its tolerationSeconds")
 	} else {
 		tolerations.Tolerations(now.Tolerations)
 	}
@@ -54,7 +54,7 @@ func checkChange(f *valid.Field, p, old *corev1.Pod) {
 		return
 	}
 	if rest := unchangeable(&spec, now, before); !equality.Semantic.DeepEqual(rest, before) {
-		spec.Forbidden("", "pod updates may not change fields other than `spec.containers[*].image`,"+
+		spec.Forbidden(valid.Self, "pod updates may not change fields other than `spec.containers[*].image`,"+
 			"`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
 			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+valid.Difference(before, rest))
 	}
@@ -63,7 +63,7 @@ func checkChange(f *valid.Field, p, old *corev1.Pod) {
 func checkImages(f *valid.Field, name string, now, before []corev1.Container) bool {
 	list := f.Child(name)
 	if len(now) != len(before) {
-		list.Forbidden("", "pod updates may not add or remove containers")
+		list.Forbidden(valid.Self, "pod updates may not add or remove containers")
 		return false
 	}
 	for i := range now {
@@ -153,14 +153,14 @@ func checkNodeAffinityChange(f *valid.Field, now, before *corev1.NodeAffinity) {
 		is = now.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	}
 	if len(was) > 0 && len(is) != len(was) {
-		terms.Invalid("", is, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+		terms.Invalid(valid.Self, is, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
 		return
 	}
 	for i := range was {
 		if !startsWith(is[i].MatchExpressions, was[i].MatchExpressions) || !startsWith(is[i].MatchFields, was[i].MatchFields) ||
 			len(was[i].MatchExpressions)+len(was[i].MatchFields) == 0 && len(is[i].MatchExpressions)+len(is[i].MatchFields) > 0 {
 			one := terms.Index(i)
-			one.Invalid("", is[i], "only additions are allowed (no mutations or deletions)")
+			one.Invalid(valid.Self, is[i], "only additions are allowed (no mutations or deletions)")
 		}
 	}
 }
@@ -177,10 +177,10 @@ func checkAnnotationChange(f *valid.Field, now, before map[string]string) {
 		}
 		at := f.Key(key)
 		if strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
-			at.Forbidden("", "may not remove or update AppArmor annotations")
+			at.Forbidden(valid.Self, "may not remove or update AppArmor annotations")
 		}
 		if key == corev1.MirrorPodAnnotationKey {
-			at.Forbidden("", "may not remove or update mirror pod annotation")
+			at.Forbidden(valid.Self, "may not remove or update mirror pod annotation")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
@@ -189,10 +189,10 @@ func checkAnnotationChange(f *valid.Field, now, before map[string]string) {
 		}
 		at := f.Key(key)
 		if strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
-			at.Forbidden("", "may not add AppArmor annotations")
+			at.Forbidden(valid.Self, "may not add AppArmor annotations")
 		}
 		if key == corev1.MirrorPodAnnotationKey {
-			at.Forbidden("", "may not add mirror pod annotation")
+			at.Forbidden(valid.Self, "may not add mirror pod annotation")
 		}
 	}
 }

@@ -54,10 +54,10 @@ func refuseResize(before *corev1.Pod) string {
 // lose a request or a limit (KEP-1287, KEP-5419).
 func checkResize(f *valid.Field, now, before *corev1.Pod) {
 	if qosClass(&now.Spec) != before.Status.QOSClass {
-		f.Invalid("", now.Status.QOSClass, "Pod QOS Class may not change as a result of resizing")
+		f.Invalid(valid.Self, now.Status.QOSClass, "Pod QOS Class may not change as a result of resizing")
 	}
 	if !canResize(before) {
-		f.Forbidden("", "Pod running on node without support for resize")
+		f.Forbidden(valid.Self, "Pod running on node without support for resize")
 	}
 	rest := now.Spec.DeepCopy()
 	checkWholeResize(f, rest, &before.Spec)
@@ -70,7 +70,7 @@ func checkResize(f *valid.Field, now, before *corev1.Pod) {
 	const only = "only cpu and memory resources are mutable"
 	for i := range rest.Containers {
 		if !resized(&rest.Containers[i], &before.Spec.Containers[i]) {
-			f.Forbidden("", only)
+			f.Forbidden(valid.Self, only)
 		}
 	}
 	list := f.Child("initContainers")
@@ -78,19 +78,19 @@ func checkResize(f *valid.Field, now, before *corev1.Pod) {
 		c, old, at := &rest.InitContainers[i], &before.Spec.InitContainers[i], list.Index(i)
 		changed := !equality.Semantic.DeepEqual(c, old)
 		if !resized(c, old) {
-			at.Forbidden("", "only cpu and memory resources for init or sidecar containers are mutable")
+			at.Forbidden(valid.Self, "only cpu and memory resources for init or sidecar containers are mutable")
 		}
 		if !changed || podspec.IsSidecar(c) {
 			continue
 		}
 		for _, p := range c.ResizePolicy {
 			if p.RestartPolicy == corev1.RestartContainer {
-				at.Forbidden("", "non-sidecar init containers with a resize policy of RestartContainer cannot be resized")
+				at.Forbidden(valid.Self, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized")
 			}
 		}
 	}
 	if f.Len() == 0 && !equality.Semantic.DeepEqual(rest, &before.Spec) {
-		f.Forbidden("", only)
+		f.Forbidden(valid.Self, only)
 	}
 }
 
@@ -168,7 +168,7 @@ func checkWholeResize(f *valid.Field, now, before *corev1.PodSpec) {
 		now.Resources = nil
 	}
 	if !equality.Semantic.DeepEqual(now.Resources, before.Resources) {
-		f.Forbidden("", "only cpu and memory resources are mutable at pod-level")
+		f.Forbidden(valid.Self, "only cpu and memory resources are mutable at pod-level")
 	}
 }
 

@@ -90,7 +90,7 @@ func checkAddresses[T any](f *valid.Field, name string, now, before []T, ip func
 		list.Add(field.InternalError(list.Path(), fmt.Errorf("failed to check for dual stack with error:%w", err)))
 	}
 	if !both || len(now) > 2 {
-		list.Invalid("", valid.Untagged(now), "may specify no more than one IP for each IP family")
+		list.Invalid(valid.Self, valid.Untagged(now), "may specify no more than one IP for each IP family")
 	}
 }
 
@@ -182,7 +182,7 @@ func checkUser(f *valid.Field, u *corev1.ContainerUser, os *corev1.PodOS) {
 	groups := at.Child("supplementalGroups")
 	for i, id := range u.Linux.SupplementalGroups {
 		group := groups.Index(i)
-		group.Problems("", id, validation.IsValidGroupID(id))
+		group.Problems(valid.Self, id, validation.IsValidGroupID(id))
 	}
 }
 
@@ -263,7 +263,7 @@ func checkExtendedClaims(in *valid.Field, s *corev1.PodExtendedResourceClaimStat
 	f := in.Child("extendedResourceClaimStatus")
 	list, seen := f.Child("requestMappings"), sets.New[corev1.ContainerExtendedResourceRequest]()
 	if len(s.RequestMappings) == 0 {
-		list.Required("", "at least one request mapping is required")
+		list.Required(valid.Self, "at least one request mapping is required")
 	}
 	all := slices.Concat(spec.InitContainers, spec.Containers)
 	for i, m := range s.RequestMappings {

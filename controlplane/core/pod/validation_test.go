@@ -44,7 +44,7 @@ func TestFieldPathsAreWrittenAsKubernetesDoes(t *testing.T) {
 	cpu := limits.Key("cpu")
 	root.Required("kind", "")
 	at.Required("name", "")
-	cpu.Required("", "")
+	cpu.Required(valid.Self, "")
 	for i, want := range []string{"kind", "spec.containers[2].name", "spec.containers[2].limits[cpu]"} {
 		if errs[i].Field != want {
 			t.Errorf("%s, want %s", errs[i].Field, want)

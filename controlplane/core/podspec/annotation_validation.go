@@ -37,12 +37,12 @@ const (
 func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec) {
 	if v, ok := a[corev1.MirrorPodAnnotationKey]; ok && spec.NodeName == "" {
 		at := f.Key(corev1.MirrorPodAnnotationKey)
-		at.Invalid("", v, "must set spec.nodeName if mirror pod annotation is set")
+		at.Invalid(valid.Self, v, "must set spec.nodeName if mirror pod annotation is set")
 	}
 	if v := a[corev1.TolerationsAnnotationKey]; v != "" {
 		var tolerations []corev1.Toleration
 		if err := json.Unmarshal([]byte(v), &tolerations); err != nil {
-			f.Invalid("", corev1.TolerationsAnnotationKey, err.Error())
+			f.Invalid(valid.Self, corev1.TolerationsAnnotationKey, err.Error())
 		} else {
 			at := f.Child(corev1.TolerationsAnnotationKey)
 			at.Tolerations(tolerations)
@@ -50,7 +50,7 @@ func CheckAnnotations(f *valid.Field, a map[string]string, spec *corev1.PodSpec)
 	}
 	if v, ok := a[corev1.PodDeletionCost]; ok && !isDeletionCost(v) {
 		at := f.Key(corev1.PodDeletionCost)
-		at.Invalid("", v, "must be a 32bit integer")
+		at.Invalid(valid.Self, v, "must be a 32bit integer")
 	}
 	if !Profiled(a) {
 		return
@@ -98,10 +98,10 @@ func checkAppArmorAnnotation(f *valid.Field, container, v string, spec *corev1.P
 	found := false
 	eachContainer(spec, func(c *corev1.Container) { found = found || c.Name == container })
 	if !found {
-		f.Invalid("", container, "container not found")
+		f.Invalid(valid.Self, container, "container not found")
 	}
 	if v != "" && v != runtimeDefault && v != unconfined && !strings.HasPrefix(v, inFile) {
-		f.Invalid("", v, fmt.Sprintf("invalid AppArmor profile name: %q", v))
+		f.Invalid(valid.Self, v, fmt.Sprintf("invalid AppArmor profile name: %q", v))
 	}
 }
 

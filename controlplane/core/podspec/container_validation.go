@@ -30,7 +30,7 @@ func (s *surroundings) hostUsers() bool { return s.spec.HostUsers == nil || *s.s
 // checkContainers has the rules of the containers that do the work.
 func (s *surroundings) checkContainers(f *valid.Field) {
 	if len(s.spec.Containers) == 0 {
-		f.Required("", "")
+		f.Required(valid.Self, "")
 		return
 	}
 	names := sets.New[string]()
@@ -239,13 +239,13 @@ func (s *surroundings) checkResizePolicy(f *valid.Field, policies []corev1.Conta
 	for i, p := range policies {
 		if seen[p.ResourceName] {
 			at := f.Index(i)
-			at.Duplicate("", p.ResourceName)
+			at.Duplicate(valid.Self, p.ResourceName)
 		}
 		seen[p.ResourceName] = true
-		valid.RequiredOf(f, "", p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)
-		valid.RequiredOf(f, "", p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)
+		valid.RequiredOf(f, valid.Self, p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)
+		valid.RequiredOf(f, valid.Self, p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)
 		if s.spec.RestartPolicy == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
-			f.Invalid("", p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+			f.Invalid(valid.Self, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 		}
 	}
 }
@@ -292,11 +292,11 @@ func CheckContainerResource(f *valid.Field, name string) {
 		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		default:
 			if !valid.IsHugePages(name) {
-				f.Invalid("", name, "must be a standard resource for containers")
+				f.Invalid(valid.Self, name, "must be a standard resource for containers")
 			}
 		}
 	case !valid.IsNativeResource(name) && !valid.IsExtendedResource(name):
-		f.Invalid("", name, "doesn't follow extended resource name standard")
+		f.Invalid(valid.Self, name, "doesn't follow extended resource name standard")
 	}
 }
 
@@ -304,16 +304,16 @@ func podResource(f *valid.Field, name string) {
 	before := f.Len()
 	standardResource(f, name)
 	if f.Len() == before && !valid.IsHugePages(name) {
-		valid.Supported(f, "", name, string(corev1.ResourceCPU), valid.HugePagesPrefix, string(corev1.ResourceMemory))
+		valid.Supported(f, valid.Self, name, string(corev1.ResourceCPU), valid.HugePagesPrefix, string(corev1.ResourceMemory))
 	}
 }
 
 // standardResource checks that a resource is known or has a domain.
 func standardResource(f *valid.Field, name string) {
 	before := f.Len()
-	f.Qualified("", name)
+	f.Qualified(valid.Self, name)
 	if f.Len() == before && !strings.Contains(name, "/") && !valid.IsStandardResource(name) {
-		f.Invalid("", name, "must be a standard resource type or fully qualified")
+		f.Invalid(valid.Self, name, "must be a standard resource type or fully qualified")
 	}
 }
 
@@ -336,29 +336,29 @@ func checkAmounts(f *valid.Field, r *corev1.ResourceRequirements, rule resourceR
 	for _, name := range slices.Sorted(maps.Keys(r.Limits)) {
 		at := limits.Key(string(name))
 		rule(&at, string(name))
-		at.Quantity("", string(name), r.Limits[name])
+		at.Quantity(valid.Self, string(name), r.Limits[name])
 		at.HugePages(string(name), r.Limits[name])
 		note(name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		at, q := requests.Key(string(name)), r.Requests[name]
 		rule(&at, string(name))
-		at.Quantity("", string(name), q)
+		at.Quantity(valid.Self, string(name), q)
 		fixed := !valid.IsNativeResource(string(name)) || valid.IsHugePages(string(name))
 		limit, limited := r.Limits[name]
 		switch {
 		case limited && fixed && q.Cmp(limit) != 0:
-			requests.Invalid("", q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))
+			requests.Invalid(valid.Self, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))
 		case limited && q.Cmp(limit) > 0:
-			requests.Invalid("", q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
+			requests.Invalid(valid.Self, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
 		case !limited && fixed:
-			limits.Required("", "Limit must be set for non overcommitable resources")
+			limits.Required(valid.Self, "Limit must be set for non overcommitable resources")
 		}
 		at.HugePages(string(name), q)
 		note(name)
 	}
 	if huge && !ordinary {
-		f.Forbidden("", "HugePages require cpu or memory")
+		f.Forbidden(valid.Self, "HugePages require cpu or memory")
 	}
 }
 
@@ -390,11 +390,11 @@ func checkClaimNames(f *valid.Field, claims []corev1.ResourceClaim, known sets.S
 	names := sets.New[string]()
 	for i, c := range claims {
 		at := f.Index(i)
-		if !at.NonEmpty("", c.Name) {
+		if !at.NonEmpty(valid.Self, c.Name) {
 			continue
 		}
 		if names.Has(c.Name) {
-			at.Duplicate("", c.Name)
+			at.Duplicate(valid.Self, c.Name)
 		} else {
 			key := c.Name
 			if c.Request != "" {
@@ -402,18 +402,18 @@ func checkClaimNames(f *valid.Field, claims []corev1.ResourceClaim, known sets.S
 				key += "/" + c.Request
 			}
 			if names.Has(key) {
-				at.Duplicate("", key)
+				at.Duplicate(valid.Self, key)
 			} else if c.Request == "" {
 				for _, other := range sets.List(names) {
 					if claim, _, partial := strings.Cut(other, "/"); partial && claim == c.Name {
-						at.Duplicate("", c.Name)
+						at.Duplicate(valid.Self, c.Name)
 					}
 				}
 			}
 			names.Insert(key)
 		}
 		if !known.Has(c.Name) {
-			at.NotFound("", c.Name)
+			at.NotFound(valid.Self, c.Name)
 			detail := "must be one of the names in pod.spec.resourceClaims which is empty"
 			if len(known) > 0 {
 				detail = "must be one of the names in pod.spec.resourceClaims: " + strings.Join(sets.List(known), ", ")

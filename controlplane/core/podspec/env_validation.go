@@ -81,11 +81,11 @@ func checkEnvSource(f *valid.Field, e *corev1.EnvVar) {
 	}
 	switch {
 	case sources == 0:
-		f.Invalid("", "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
+		f.Invalid(valid.Self, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
 	case e.Value != "":
-		f.Invalid("", "", "may not be specified when `value` is not empty")
+		f.Invalid(valid.Self, "", "may not be specified when `value` is not empty")
 	case sources > 1:
-		f.Invalid("", "", "may not have more than one field specified at a time")
+		f.Invalid(valid.Self, "", "may not have more than one field specified at a time")
 	}
 }
 
@@ -136,9 +136,9 @@ func checkEnvFrom(f *valid.Field, sources []corev1.EnvFromSource) {
 		}
 		switch {
 		case set == 0:
-			f.Invalid("", "", "must specify one of: `configMapRef` or `secretRef`")
+			f.Invalid(valid.Self, "", "must specify one of: `configMapRef` or `secretRef`")
 		case set > 1:
-			f.Invalid("", "", "may not have more than one field specified at a time")
+			f.Invalid(valid.Self, "", "may not have more than one field specified at a time")
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (h *handlers) next(name string) bool {
 
 func (h *handlers) end() {
 	if !h.set {
-		h.f.Required("", "must specify a handler type")
+		h.f.Required(valid.Self, "must specify a handler type")
 	}
 }
 

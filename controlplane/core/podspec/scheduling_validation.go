@@ -80,12 +80,12 @@ func checkMatchKeys(f *valid.Field, match, mismatch []string, selector *metav1.L
 	keys := func(name string, list []string) {
 		at := f.Child(name)
 		if len(list) > 0 && selector == nil {
-			at.Forbidden("", "must not be specified when labelSelector is not set")
+			at.Forbidden(valid.Self, "must not be specified when labelSelector is not set")
 			return
 		}
 		for i, key := range list {
 			one := at.Index(i)
-			one.LabelKey("", key)
+			one.LabelKey(valid.Self, key)
 		}
 	}
 	keys("matchLabelKeys", match)
@@ -99,7 +99,7 @@ func checkMatchKeys(f *valid.Field, match, mismatch []string, selector *metav1.L
 			// A key of the Pod was merged into the selector; it may be there once.
 			if i, ok := position[e.Key]; ok && used.Has(e.Key) {
 				at := f.Index(i)
-				at.Invalid("", e.Key, "exists in both matchLabelKeys and labelSelector")
+				at.Invalid(valid.Self, e.Key, "exists in both matchLabelKeys and labelSelector")
 			}
 			used.Insert(e.Key)
 		}
@@ -109,7 +109,7 @@ func checkMatchKeys(f *valid.Field, match, mismatch []string, selector *metav1.L
 		if other.Has(key) {
 			list := f.Child("matchLabelKeys")
 			at := list.Index(i)
-			at.Invalid("", key, "exists in both matchLabelKeys and mismatchLabelKeys")
+			at.Invalid(valid.Self, key, "exists in both matchLabelKeys and mismatchLabelKeys")
 		}
 	}
 }

@@ -38,10 +38,10 @@ func checkSecurity(f *valid.Field, c *corev1.SecurityContext, hostUsers bool) {
 	checkSeccomp(f, c.SeccompProfile)
 	if c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation {
 		if kind.Value(c.Privileged) {
-			f.Invalid("", valid.Untagged(c), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
+			f.Invalid(valid.Self, valid.Untagged(c), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
 		}
 		if c.Capabilities != nil && slices.Contains(c.Capabilities.Add, "CAP_SYS_ADMIN") {
-			f.Invalid("", valid.Untagged(c), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
+			f.Invalid(valid.Self, valid.Untagged(c), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
 		}
 	}
 	checkWindowsOptions(f, c.WindowsOptions)
@@ -65,7 +65,7 @@ func checkPodSecurity(f *valid.Field, c *corev1.PodSecurityContext, spec *corev1
 	for i, id := range c.SupplementalGroups {
 		groups := f.Child("supplementalGroups")
 		at := groups.Index(i)
-		at.Problems("", id, validation.IsValidGroupID(id))
+		at.Problems(valid.Self, id, validation.IsValidGroupID(id))
 	}
 	if spec.HostPID && kind.Value(spec.ShareProcessNamespace) {
 		f.Invalid("shareProcessNamespace", true, "ShareProcessNamespace and HostPID cannot both be enabled")
@@ -175,7 +175,7 @@ func checkOS(f *valid.Field, spec *corev1.PodSpec) {
 		return
 	}
 	at := f.Child("os")
-	if !at.NonEmpty("name", string(spec.OS.Name)) || !valid.Supported(&at, "", spec.OS.Name, corev1.Linux, corev1.Windows) {
+	if !at.NonEmpty("name", string(spec.OS.Name)) || !valid.Supported(&at, valid.Self, spec.OS.Name, corev1.Linux, corev1.Windows) {
 		return
 	}
 	if spec.OS.Name == corev1.Windows {
@@ -392,7 +392,7 @@ func checkHostProcess(f *valid.Field, spec *corev1.PodSpec) {
 		return
 	}
 	if host != containers {
-		f.Invalid("", "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
+		f.Invalid(valid.Self, "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
 	}
 	if !spec.HostNetwork {
 		f.Invalid("hostNetwork", false, "hostNetwork must be true if pod contains any hostProcess containers")

@@ -117,10 +117,10 @@ func checkClaims(f *valid.Field, claims []corev1.PodResourceClaim) {
 			names.Insert(c.Name)
 		}
 		if c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil {
-			at.Invalid("", valid.Untagged(c), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+			at.Invalid(valid.Self, valid.Untagged(c), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
 		}
 		if c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil {
-			at.Invalid("", valid.Untagged(c), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+			at.Invalid(valid.Self, valid.Untagged(c), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
 		}
 		if n := c.ResourceClaimName; n != nil {
 			at.Subdomain("resourceClaimName", *n)
@@ -134,7 +134,7 @@ func checkClaims(f *valid.Field, claims []corev1.PodResourceClaim) {
 // checkPodResources has the rules of what all containers of a Pod share.
 func checkPodResources(f *valid.Field, s *corev1.PodSpec, claims sets.Set[string]) {
 	if s.OS != nil && s.OS.Name == corev1.Windows {
-		f.Forbidden("", "may not be set for a windows pod")
+		f.Forbidden(valid.Self, "may not be set for a windows pod")
 		return
 	}
 	if s.Resources.Claims != nil {
@@ -147,7 +147,7 @@ func checkPodResources(f *valid.Field, s *corev1.PodSpec, claims sets.Set[string
 		own, total := s.Resources.Requests[name], sum[name]
 		if _, ok := s.Resources.Requests[name]; ok && total.Cmp(own) > 0 {
 			at := requests.Key(string(name))
-			at.Invalid("", own.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String()))
+			at.Invalid(valid.Self, own.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String()))
 		}
 	}
 	sum = Needed(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
@@ -156,7 +156,7 @@ func checkPodResources(f *valid.Field, s *corev1.PodSpec, claims sets.Set[string
 		own, total := s.Resources.Limits[name], sum[name]
 		if _, ok := s.Resources.Limits[name]; ok && valid.IsHugePages(string(name)) && total.Cmp(own) > 0 {
 			at := limits.Key(string(name))
-			at.Invalid("", own.String(), fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", total.String()))
+			at.Invalid(valid.Self, own.String(), fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", total.String()))
 		}
 	}
 	containers := f.Child("containers")
@@ -232,7 +232,7 @@ func checkHostNetwork(f *valid.Field, s *corev1.PodSpec, isPod bool) {
 func checkDNS(f *valid.Field, c *corev1.PodDNSConfig, policy corev1.DNSPolicy) {
 	if policy == corev1.DNSNone {
 		if c == nil {
-			f.Required("", fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))
+			f.Required(valid.Self, fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))
 			return
 		}
 		if len(c.Nameservers) == 0 {
@@ -250,7 +250,7 @@ func checkDNS(f *valid.Field, c *corev1.PodDNSConfig, policy corev1.DNSPolicy) {
 	list := f.Child("nameservers")
 	for i, ip := range c.Nameservers {
 		at := list.Index(i)
-		at.IP("", ip)
+		at.IP(valid.Self, ip)
 	}
 	if len(c.Searches) > paths {
 		f.Invalid("searches", c.Searches, fmt.Sprintf("must not have more than %v search paths", paths))
@@ -262,14 +262,14 @@ func checkDNS(f *valid.Field, c *corev1.PodDNSConfig, policy corev1.DNSPolicy) {
 	for i, domain := range c.Searches {
 		if domain != "." {
 			at, domain := list.Index(i), strings.TrimSuffix(domain, ".")
-			at.Problems("", domain, validation.IsDNS1123SubdomainWithUnderscore(domain))
+			at.Problems(valid.Self, domain, validation.IsDNS1123SubdomainWithUnderscore(domain))
 		}
 	}
 	list = f.Child("options")
 	for i, o := range c.Options {
 		if o.Name == "" {
 			at := list.Index(i)
-			at.Required("", "must not be empty")
+			at.Required(valid.Self, "must not be empty")
 		}
 	}
 }
@@ -286,9 +286,9 @@ func checkGates(f *valid.Field, s *corev1.PodSpec) {
 	seen := sets.New[string]()
 	for i, g := range s.SchedulingGates {
 		at := list.Index(i)
-		at.Qualified("", g.Name)
+		at.Qualified(valid.Self, g.Name)
 		if seen.Has(g.Name) {
-			at.Duplicate("", g.Name)
+			at.Duplicate(valid.Self, g.Name)
 		}
 		seen.Insert(g.Name)
 	}
@@ -319,7 +319,7 @@ func checkAliases(f *valid.Field, aliases []corev1.HostAlias) {
 		names := at.Child("hostnames")
 		for j, name := range a.Hostnames {
 			one := names.Index(j)
-			one.Subdomain("", name)
+			one.Subdomain(valid.Self, name)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[v1.ValidatingAdmissionPolicy, policy]{
 			Group: group, Version: "v1", Plural: "validatingadmissionpolicies", Cluster: true, Categories: extensions, Generations: true, Status: true,
-			Metadata: kind.Metadata{AnyFinalizer: true, StatusKept: true},
+			Metadata: kind.Metadata{AnyFinalizer: true, KeepMetadataInStatus: true},
 			Defaults: func(p policy) {
 				kind.Fill(&p.Spec.FailurePolicy, v1.Fail)
 				if p.Spec.MatchConstraints != nil {

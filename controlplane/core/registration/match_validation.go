@@ -26,14 +26,14 @@ func checkRule(f *valid.Field, r *v1.RuleWithOperations) {
 	const alone = "if '*' is present, must not specify other "
 	operations := f.Child("operations")
 	if len(r.Operations) == 0 {
-		operations.Required("", "")
+		operations.Required(valid.Self, "")
 	}
 	if len(r.Operations) > 1 && slices.Contains(r.Operations, v1.OperationAll) {
-		operations.Invalid("", r.Operations, alone+"operations")
+		operations.Invalid(valid.Self, r.Operations, alone+"operations")
 	}
 	for i, o := range r.Operations {
 		at := operations.Index(i)
-		valid.Supported(&at, "", o, v1.OperationAll, v1.Connect, v1.Create, v1.Delete, v1.Update)
+		valid.Supported(&at, valid.Self, o, v1.OperationAll, v1.Connect, v1.Create, v1.Delete, v1.Update)
 	}
 	lists := func(name, what string, values []string) {
 		if len(values) == 0 {
@@ -48,7 +48,7 @@ func checkRule(f *valid.Field, r *v1.RuleWithOperations) {
 	versions := f.Child("apiVersions")
 	for i, v := range r.APIVersions {
 		at := versions.Index(i)
-		at.NonEmpty("", v)
+		at.NonEmpty(valid.Self, v)
 	}
 	resources := f.Child("resources")
 	checkResources(&resources, r.Resources)
@@ -61,13 +61,13 @@ func checkRule(f *valid.Field, r *v1.RuleWithOperations) {
 // not say again what another says already.
 func checkResources(f *valid.Field, resources []string) {
 	if len(resources) == 0 {
-		f.Required("", "")
+		f.Required(valid.Self, "")
 	}
 	every, whole := sets.New[string](), sets.New[string]() // subresources of a resource, resources with a subresource
 	last := ""
 	for i, r := range resources {
 		at := f.Index(i)
-		if !at.NonEmpty("", r) {
+		if !at.NonEmpty(valid.Self, r) {
 			continue
 		}
 		name, sub, ok := strings.Cut(r, "/")
@@ -76,10 +76,10 @@ func checkResources(f *valid.Field, resources []string) {
 			continue
 		}
 		if every.Has(name) {
-			at.Invalid("", r, fmt.Sprintf("if '%s/*' is present, must not specify %s", name, r))
+			at.Invalid(valid.Self, r, fmt.Sprintf("if '%s/*' is present, must not specify %s", name, r))
 		}
 		if whole.Has(sub) {
-			at.Invalid("", r, fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, r))
+			at.Invalid(valid.Self, r, fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, r))
 		}
 		if sub == all {
 			every.Insert(name)
@@ -89,11 +89,11 @@ func checkResources(f *valid.Field, resources []string) {
 		}
 	}
 	if len(resources) > 1 && slices.Contains(resources, "*/*") {
-		f.Invalid("", resources, "if '*/*' is present, must not specify other resources")
+		f.Invalid(valid.Self, resources, "if '*/*' is present, must not specify other resources")
 	}
 	// It is the last one without a subresource that counts.
 	if slices.Contains(resources, all) && last != all {
-		f.Invalid("", resources, "if '*' is present, must not specify other resources without subresources")
+		f.Invalid(valid.Self, resources, "if '*' is present, must not specify other resources without subresources")
 	}
 }
 
@@ -113,9 +113,9 @@ func checkNamedRules(in *valid.Field, name string, rules []v1.NamedRuleWithOpera
 		names, seen := at.Child("resourceNames"), sets.New[string]()
 		for j, n := range rules[i].ResourceNames {
 			one := names.Index(j)
-			one.Problems("", n, content.IsPathSegmentName(n))
+			one.Problems(valid.Self, n, content.IsPathSegmentName(n))
 			if seen.Has(n) {
-				one.Duplicate("", n)
+				one.Duplicate(valid.Self, n)
 			}
 			seen.Insert(n)
 		}
@@ -143,7 +143,7 @@ func (c *rules) checkConditions(in *valid.Field, m conditions) {
 	const most = 64
 	f := in.Child("matchConditions")
 	if len(m.list) > most {
-		f.TooMany("", len(m.list), most)
+		f.TooMany(valid.Self, len(m.list), most)
 	}
 	names := sets.New[string]()
 	for i, one := range m.list {

@@ -37,7 +37,7 @@ func (c *rules) validateMutatingPolicy(p, old *v1.MutatingAdmissionPolicy) field
 	check.variables(&f, s.Variables)
 	list := f.Child("mutations")
 	if len(s.Mutations) == 0 {
-		list.Required("", "mutations must contain at least one item")
+		list.Required(valid.Self, "mutations must contain at least one item")
 	}
 	for i := range s.Mutations {
 		at := list.Index(i)

@@ -171,7 +171,7 @@ func (p *policyCheck) annotations(in *valid.Field, policy string, list []v1.Audi
 	const most, longest = 20, 5 << 10
 	f, keys := in.Child("auditAnnotations"), sets.New[string]()
 	if len(list) > most {
-		f.Invalid("", list, fmt.Sprintf("must not have more than %d auditAnnotations", most))
+		f.Invalid(valid.Self, list, fmt.Sprintf("must not have more than %d auditAnnotations", most))
 	}
 	for i, a := range list {
 		at := f.Index(i)
@@ -231,18 +231,18 @@ func validateBinding(b, _ *v1.ValidatingAdmissionPolicyBinding) field.ErrorList 
 	list, seen := f.Child("validationActions"), sets.New[v1.ValidationAction]()
 	for i, a := range s.ValidationActions {
 		at := list.Index(i)
-		valid.Supported(&at, "", a, v1.Audit, v1.Deny, v1.Warn)
+		valid.Supported(&at, valid.Self, a, v1.Audit, v1.Deny, v1.Warn)
 		if seen.Has(a) {
-			at.Duplicate("", a)
+			at.Duplicate(valid.Self, a)
 		}
 		seen.Insert(a)
 	}
 	if seen.HasAll(v1.Deny, v1.Warn) {
-		list.Invalid("", s.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information "+
+		list.Invalid(valid.Self, s.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information "+
 			"in the API response and headers serves no purpose)")
 	}
 	if len(seen) == 0 {
-		list.Required("", "at least one validation action is required")
+		list.Required(valid.Self, "at least one validation action is required")
 	}
 	return errs
 }
@@ -276,7 +276,7 @@ func checkParamRef(f *valid.Field, r *v1.ParamRef) {
 		f.Forbidden("selector", either)
 	}
 	if r.Name == "" && r.Selector == nil {
-		f.Required("", "one of name or selector must be specified")
+		f.Required(valid.Self, "one of name or selector must be specified")
 	}
 	if a := kind.Value(r.ParameterNotFoundAction); f.NonEmpty("parameterNotFoundAction", string(a)) {
 		valid.Supported(f, "parameterNotFoundAction", a, v1.DenyAction, v1.AllowAction)

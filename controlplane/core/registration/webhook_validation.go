@@ -148,7 +148,7 @@ func checkClient(in *valid.Field, c *v1.WebhookClientConfig) {
 	f := in.Child("clientConfig")
 	switch {
 	case (c.URL == nil) == (c.Service == nil):
-		f.Required("", "exactly one of url or service is required")
+		f.Required(valid.Self, "exactly one of url or service is required")
 	case c.URL != nil:
 		f.Add(crdvalidation.WebhookURL(f.PathOf("url"), *c.URL)...)
 	default:
@@ -160,20 +160,20 @@ func checkClient(in *valid.Field, c *v1.WebhookClientConfig) {
 func checkReviews(f *valid.Field, versions []string, known bool) {
 	const accepted = "v1, v1beta1"
 	if len(versions) == 0 {
-		f.Required("", "must specify one of "+accepted)
+		f.Required(valid.Self, "must specify one of "+accepted)
 		return
 	}
 	seen := sets.New[string]()
 	for i, v := range versions {
 		at := f.Index(i)
 		if seen.Has(v) {
-			at.Invalid("", v, "duplicate version")
+			at.Invalid(valid.Self, v, "duplicate version")
 			continue
 		}
 		seen.Insert(v)
-		at.Problems("", v, validation.IsDNS1035Label(v))
+		at.Problems(valid.Self, v, validation.IsDNS1035Label(v))
 	}
 	if known && !slices.ContainsFunc(versions, isReview) {
-		f.Invalid("", versions, "must include at least one of "+accepted)
+		f.Invalid(valid.Self, versions, "must include at least one of "+accepted)
 	}
 }

@@ -29,14 +29,14 @@ func addressKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[networkingv1.ServiceCIDR, ranges]{
 			Group: group, Version: "v1", Plural: "servicecidrs", Cluster: true, Status: true, Unconditional: true,
-			Metadata: kind.Metadata{StatusKept: true},
+			Metadata: kind.Metadata{KeepMetadataInStatus: true},
 			Validate: validateRanges,
 			Columns:  kind.Columns("Name", "CIDRs", "Age"),
 			Row:      func(r ranges) []any { return []any{r.Name, strings.Join(r.Spec.CIDRs, ","), kind.Age(r)} },
 		}.Resource(),
 		kind.Of[networkingv1.IPAddress, address]{
 			Group: group, Version: "v1", Plural: "ipaddresses", Singular: "ipaddress", Short: []string{"ip"}, Cluster: true, Unconditional: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			NameRule: nameIsIP,
 			Validate: validateIPAddress,
 			Columns:  kind.Columns("Name", "ParentRef"), // the age is shown without a heading
@@ -62,16 +62,16 @@ func validateRanges(r, old *networkingv1.ServiceCIDR) field.ErrorList {
 	f := spec.Child("cidrs")
 	if old != nil {
 		if !equality.Semantic.DeepEqual(r.Spec.CIDRs, old.Spec.CIDRs) {
-			f.Unchanged("", r.Spec.CIDRs, old.Spec.CIDRs)
+			f.Unchanged(valid.Self, r.Spec.CIDRs, old.Spec.CIDRs)
 		}
 		return errs
 	}
 	switch n := len(r.Spec.CIDRs); {
 	case n == 0:
-		f.Required("", "at least one CIDR required")
+		f.Required(valid.Self, "at least one CIDR required")
 		return errs
 	case n > 2:
-		f.Invalid("", r.Spec.CIDRs, "may only hold up to 2 values")
+		f.Invalid(valid.Self, r.Spec.CIDRs, "may only hold up to 2 values")
 		return errs
 	}
 	var families []bool
@@ -83,7 +83,7 @@ func validateRanges(r, old *networkingv1.ServiceCIDR) field.ErrorList {
 		}
 	}
 	if len(families) == 2 && families[0] == families[1] {
-		f.Invalid("", r.Spec.CIDRs, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96")
+		f.Invalid(valid.Self, r.Spec.CIDRs, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96")
 	}
 	return errs
 }

@@ -117,7 +117,7 @@ func (t *taking) families() error {
 	list := f.Child("ipFamilies")
 	for i, family := range s.IPFamilies {
 		if at := list.Index(i); family != own {
-			at.Invalid("", family, "not configured on this cluster")
+			at.Invalid(valid.Self, family, "not configured on this cluster")
 		}
 	}
 	if len(s.IPFamilies) == 0 {
@@ -165,7 +165,7 @@ func (t *taking) infer(f *valid.Field, own corev1.IPFamily) {
 			family = corev1.IPv6Protocol
 		}
 		if at := list.Index(i); family != own {
-			at.Invalid("", s.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", family))
+			at.Invalid(valid.Self, s.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", family))
 			continue
 		}
 		s.IPFamilies = append(s.IPFamilies, family)

@@ -23,18 +23,18 @@ import (
 func checkEndpointIP(f *valid.Field, text string) {
 	ip := net.ParseIP(text)
 	if ip == nil {
-		f.Invalid("", text, "must be a valid IP address")
+		f.Invalid(valid.Self, text, "must be a valid IP address")
 		return
 	}
 	switch {
 	case ip.IsUnspecified():
-		f.Invalid("", text, fmt.Sprintf("may not be unspecified (%v)", text))
+		f.Invalid(valid.Self, text, fmt.Sprintf("may not be unspecified (%v)", text))
 	case ip.IsLoopback():
-		f.Invalid("", text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+		f.Invalid(valid.Self, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
 	case ip.IsLinkLocalUnicast():
-		f.Invalid("", text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+		f.Invalid(valid.Self, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
 	case ip.IsLinkLocalMulticast():
-		f.Invalid("", text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+		f.Invalid(valid.Self, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 	}
 }
 
@@ -45,7 +45,7 @@ func validateEndpoints(e, _ *corev1.Endpoints) field.ErrorList {
 	for i := range e.Subsets {
 		s, at := &e.Subsets[i], f.Index(i)
 		if len(s.Addresses)+len(s.NotReadyAddresses) == 0 {
-			at.Required("", "must specify `addresses` or `notReadyAddresses`")
+			at.Required(valid.Self, "must specify `addresses` or `notReadyAddresses`")
 		}
 		addresses := func(name string, list []corev1.EndpointAddress) {
 			in := at.Child(name)
@@ -104,16 +104,16 @@ func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
 	const endpoints, addresses, zones, nodes, labels = 1000, 100, 8, 8, 16
 	list := f.Child("endpoints")
 	if len(e.Endpoints) > endpoints {
-		list.TooMany("", len(e.Endpoints), endpoints)
+		list.TooMany(valid.Self, len(e.Endpoints), endpoints)
 		return
 	}
 	for i := range e.Endpoints {
 		p, at := &e.Endpoints[i], list.Index(i)
 		in := at.Child("addresses")
 		if len(p.Addresses) == 0 {
-			in.Required("", "must contain at least 1 address")
+			in.Required(valid.Self, "must contain at least 1 address")
 		} else if len(p.Addresses) > addresses {
-			in.TooMany("", len(p.Addresses), addresses)
+			in.TooMany(valid.Self, len(p.Addresses), addresses)
 		}
 		for j, a := range p.Addresses {
 			one := in.Index(j)
@@ -124,9 +124,9 @@ func checkEndpoints(f *valid.Field, e *discoveryv1.EndpointSlice) {
 		}
 		topology := at.Child("deprecatedTopology")
 		if n := len(p.DeprecatedTopology); n > labels {
-			topology.TooMany("", n, labels)
+			topology.TooMany(valid.Self, n, labels)
 		}
-		topology.Labels("", p.DeprecatedTopology)
+		topology.Labels(valid.Self, p.DeprecatedTopology)
 		if p.Hostname != nil {
 			at.DNSLabel("hostname", *p.Hostname)
 		}
@@ -172,7 +172,7 @@ func checkSliceAddress(list, f *valid.Field, t discoveryv1.AddressType, a string
 		f.Add(validation.IsValidIP(f.Path(), a)...)
 		if ip, err := netip.ParseAddr(a); err == nil && f.Len() == before {
 			if (t == discoveryv1.AddressTypeIPv4) != ip.Is4() {
-				list.Invalid("", a, fmt.Sprintf("must be an %s address", t))
+				list.Invalid(valid.Self, a, fmt.Sprintf("must be an %s address", t))
 			}
 			checkEndpointIP(f, a)
 		}
@@ -185,7 +185,7 @@ func checkSlicePorts(f *valid.Field, ports []discoveryv1.EndpointPort) {
 	const most = 20000
 	list, names := f.Child("ports"), sets.New[string]()
 	if len(ports) > most {
-		list.TooMany("", len(ports), most)
+		list.TooMany(valid.Self, len(ports), most)
 		return
 	}
 	for i, p := range ports {

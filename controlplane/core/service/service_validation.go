@@ -33,7 +33,7 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 	for i, ip := range s.Spec.ExternalIPs {
 		at := list.Index(i)
 		before := at.Len()
-		if at.IP("", ip); at.Len() == before {
+		if at.IP(valid.Self, ip); at.Len() == before {
 			checkEndpointIP(&at, ip)
 		}
 	}
@@ -57,7 +57,7 @@ func checkTopologyMode(f *valid.Field, annotations map[string]string) {
 		metadata := f.Child("metadata")
 		list := metadata.Child("annotations")
 		at := list.Key(corev1.AnnotationTopologyMode)
-		at.Invalid("", mode, fmt.Sprintf("must match annotations[%s] when both are specified", corev1.DeprecatedAnnotationTopologyAwareHints))
+		at.Invalid(valid.Self, mode, fmt.Sprintf("must match annotations[%s] when both are specified", corev1.DeprecatedAnnotationTopologyAwareHints))
 	}
 }
 
@@ -71,7 +71,7 @@ func checkServiceType(f *valid.Field, s *corev1.Service) {
 		if isHeadless(spec) {
 			list := f.Child("clusterIPs")
 			at := list.Index(0)
-			at.Invalid("", spec.ClusterIPs[0], fmt.Sprintf("may not be set to 'None' for %s services", spec.Type))
+			at.Invalid(valid.Self, spec.ClusterIPs[0], fmt.Sprintf("may not be set to 'None' for %s services", spec.Type))
 		}
 	case corev1.ServiceTypeExternalName:
 		const refused = "may not be set for ExternalName services"
@@ -144,7 +144,7 @@ func checkUniquePorts(f *valid.Field, s *corev1.Service) {
 	for i, p := range s.Spec.Ports {
 		if seen[key{p.Protocol, p.Port}] {
 			at := list.Index(i)
-			at.Duplicate("", valid.Untagged(corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
+			at.Duplicate(valid.Self, valid.Untagged(corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
 		}
 		seen[key{p.Protocol, p.Port}] = true
 	}
@@ -183,18 +183,18 @@ func checkAddresses(f *valid.Field, s *corev1.ServiceSpec) {
 	ips := f.Child("clusterIPs")
 	switch {
 	case s.ClusterIP == "" && len(s.ClusterIPs) > 0:
-		ips.Invalid("", s.ClusterIPs, "must be empty when `clusterIP` is not specified")
+		ips.Invalid(valid.Self, s.ClusterIPs, "must be empty when `clusterIP` is not specified")
 	case s.ClusterIP != "" && len(s.ClusterIPs) == 0:
-		ips.Required("", "")
+		ips.Required(valid.Self, "")
 	case s.ClusterIP != "" && s.ClusterIPs[0] != s.ClusterIP:
-		ips.Invalid("", s.ClusterIPs, "first value must match `clusterIP`")
+		ips.Invalid(valid.Self, s.ClusterIPs, "first value must match `clusterIP`")
 	}
 	families, seen := f.Child("ipFamilies"), sets.New[corev1.IPFamily]()
 	for i, family := range s.IPFamilies {
 		at := families.Index(i)
-		valid.Supported(&at, "", family, corev1.IPv4Protocol, corev1.IPv6Protocol)
+		valid.Supported(&at, valid.Self, family, corev1.IPv4Protocol, corev1.IPv6Protocol)
 		if seen.Has(family) {
-			at.Duplicate("", family)
+			at.Duplicate(valid.Self, family)
 		}
 		seen.Insert(family)
 	}
@@ -207,20 +207,20 @@ func checkAddresses(f *valid.Field, s *corev1.ServiceSpec) {
 		at := ips.Index(i)
 		switch {
 		case i > 0 || ip != corev1.ClusterIPNone:
-			at.IP("", ip)
+			at.IP(valid.Self, ip)
 		case len(s.ClusterIPs) > 1:
-			ips.Invalid("", s.ClusterIPs, "'None' must be the first and only value")
+			ips.Invalid(valid.Self, s.ClusterIPs, "'None' must be the first and only value")
 		}
 	}
 	wrong := f.Len() > before
 	if len(s.ClusterIPs) > 2 {
-		ips.Invalid("", s.ClusterIPs, "may only hold up to 2 values")
+		ips.Invalid(valid.Self, s.ClusterIPs, "may only hold up to 2 values")
 	}
 	if wrong || isHeadless(s) {
 		return
 	}
 	if len(s.ClusterIPs) > 1 && isIPv6(s.ClusterIPs[0]) == isIPv6(s.ClusterIPs[1]) {
-		ips.Invalid("", s.ClusterIPs, "may specify no more than one IP for each IP family")
+		ips.Invalid(valid.Self, s.ClusterIPs, "may specify no more than one IP for each IP family")
 	}
 	for i, ip := range s.ClusterIPs {
 		if i >= len(s.IPFamilies) {
@@ -231,7 +231,7 @@ func checkAddresses(f *valid.Field, s *corev1.ServiceSpec) {
 			if !six {
 				want = "IPv6"
 			}
-			at.Invalid("", ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%v]`", want, i))
+			at.Invalid(valid.Self, ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%v]`", want, i))
 		}
 	}
 }
@@ -248,22 +248,22 @@ func checkBalancer(f *valid.Field, s *corev1.Service) {
 	if ranges := s.Spec.LoadBalancerSourceRanges; len(ranges) > 0 {
 		at := spec.Child("LoadBalancerSourceRanges")
 		if !isBalancer(&s.Spec) {
-			at.Forbidden("", only)
+			at.Forbidden(valid.Self, only)
 		}
 		for i, r := range ranges {
 			one := at.Index(i)
-			one.CIDR("", strings.TrimSpace(r))
+			one.CIDR(valid.Self, strings.TrimSpace(r))
 		}
 	} else if v, ok := s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]; ok {
 		metadata := f.Child("metadata")
 		list := metadata.Child("annotations")
 		at := list.Key(corev1.AnnotationLoadBalancerSourceRangesKey)
 		if !isBalancer(&s.Spec) {
-			at.Forbidden("", only)
+			at.Forbidden(valid.Self, only)
 		}
 		if v = strings.TrimSpace(v); v != "" {
 			for r := range strings.SplitSeq(v, ",") {
-				at.CIDR("", strings.TrimSpace(r))
+				at.CIDR(valid.Self, strings.TrimSpace(r))
 			}
 		}
 	}
@@ -346,7 +346,7 @@ func checkAddressChange(f *valid.Field, now, before *corev1.ServiceSpec) {
 		for i := range was {
 			if is[i] != was[i] {
 				at := ips.Index(i)
-				at.Invalid("", is, once)
+				at.Invalid(valid.Self, is, once)
 			}
 		}
 		return
@@ -354,9 +354,9 @@ func checkAddressChange(f *valid.Field, now, before *corev1.ServiceSpec) {
 	first := ips.Index(0)
 	switch {
 	case len(is) == 0:
-		first.Invalid("", is, "primary clusterIP can not be unset")
+		first.Invalid(valid.Self, is, "primary clusterIP can not be unset")
 	case len(was) > 0 && is[0] != was[0]:
-		first.Invalid("", is, once)
+		first.Invalid(valid.Self, is, once)
 	}
 	if len(was) > len(is) && len(is) == 1 && kind.Value(now.IPFamilyPolicy) != corev1.IPFamilyPolicySingleStack {
 		f.Invalid("ipFamilyPolicy", now.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP")
@@ -373,13 +373,13 @@ func checkFamilyChange(f *valid.Field, now, before *corev1.ServiceSpec) {
 	if len(is) == len(was) {
 		for i := range was {
 			if is[i] != was[i] {
-				first.Invalid("", is, once)
+				first.Invalid(valid.Self, is, once)
 			}
 		}
 		return
 	}
 	if len(is) > 0 && len(was) > 0 && is[0] != was[0] {
-		first.Invalid("", now.ClusterIPs, once)
+		first.Invalid(valid.Self, now.ClusterIPs, once)
 	}
 	if len(was) > len(is) && len(is) == 1 && kind.Value(now.IPFamilyPolicy) != corev1.IPFamilyPolicySingleStack {
 		f.Invalid("ipFamilyPolicy", now.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary ipFamily")
@@ -394,7 +394,7 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	f := status.Child("loadBalancer")
 	list := f.Child("ingress")
 	if !isBalancer(&s.Spec) && len(s.Status.LoadBalancer.Ingress) > 0 {
-		list.Forbidden("", "may only be used when `spec.type` is 'LoadBalancer'")
+		list.Forbidden(valid.Self, "may only be used when `spec.type` is 'LoadBalancer'")
 		return errs
 	}
 	for i, in := range s.Status.LoadBalancer.Ingress {

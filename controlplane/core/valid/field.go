@@ -13,8 +13,8 @@ import (
 // Field is a field of an object, and collects its errors. Without errors it allocates
 // nothing: paths are made for errors alone.
 //
-// Methods with a name are about the child of that name, with an empty name about
-// the field itself. A Field is used by one goroutine, and not after the one that
+// Methods with a name are about the child of that name, with [Self] about the field
+// itself. A Field is used by one goroutine, and not after the one that
 // it is in.
 type Field struct {
 	in    *Field
@@ -23,6 +23,9 @@ type Field struct {
 	form  form
 	errs  *field.ErrorList
 }
+
+// Self is the name that stands for the field itself in the methods of a [Field].
+const Self = ""
 
 // form of a step of a path.
 type form uint8
@@ -80,7 +83,7 @@ func (f *Field) PathOf(name string) *field.Path { return f.path(name) }
 
 func (f *Field) path(name string) *field.Path {
 	switch path := f.Path(); {
-	case name == "":
+	case name == Self:
 		return path
 	case path == nil:
 		return field.NewPath(name)

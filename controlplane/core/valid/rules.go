@@ -195,7 +195,7 @@ func shown(v any) any {
 	return v
 }
 
-// Amount checks a count or percentage.
+// Amount checks a count or percentage, as ValidatePositiveIntOrPercent of Kubernetes does.
 func (f *Field) Amount(name string, v intstr.IntOrString) {
 	if v.Type == intstr.String {
 		f.Problems(name, v, validation.IsValidPercent(v.StrVal))
@@ -204,7 +204,8 @@ func (f *Field) Amount(name string, v intstr.IntOrString) {
 	}
 }
 
-// AtMost100Percent checks a percentage; counts are valid.
+// AtMost100Percent checks a percentage, as IsNotMoreThan100Percent of Kubernetes does; counts
+// are valid.
 func (f *Field) AtMost100Percent(name string, v intstr.IntOrString) {
 	if n, ok := Percentage(v); ok && n > 100 {
 		f.Invalid(name, v, "must not be greater than 100%")
@@ -218,6 +219,32 @@ func Percentage(v intstr.IntOrString) (int, bool) {
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, false)
 	return n, err == nil
+}
+
+// Finalizers checks that the finalizers of an object which have no domain are those of
+// Kubernetes.
+func (f *Field) Finalizers(name string, finalizers []string) {
+	list := f.Child(name)
+	for i, finalizer := range finalizers {
+		at := list.Index(i)
+		at.Finalizer(Self, finalizer)
+	}
+}
+
+// Finalizer checks one of them.
+func (f *Field) Finalizer(name, value string) {
+	switch {
+	case strings.Contains(value, "/"), value == string(corev1.FinalizerKubernetes), value == metav1.FinalizerOrphanDependents, value == metav1.FinalizerDeleteDependents:
+		return
+	}
+	f.Invalid(name, value, "name is neither a standard finalizer name nor is it fully qualified")
+}
+
+// QuantityNotNegative checks an amount.
+func (f *Field) QuantityNotNegative(name string, q resource.Quantity) {
+	if q.Sign() < 0 {
+		f.Add(field.Invalid(f.path(name), q.String(), notNegative).WithOrigin("minimum"))
+	}
 }
 
 // Quantity checks the amount of a resource, which for some is a count.
@@ -262,7 +289,7 @@ func IsHugePages(name string) bool { return strings.HasPrefix(name, corev1.Resou
 func (f *Field) hugePages(name string, q resource.Quantity) {
 	size, err := resource.ParseQuantity(strings.TrimPrefix(name, corev1.ResourceHugePagesPrefix))
 	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 || q.Value()%size.Value() != 0 {
-		f.Invalid("", q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))
+		f.Invalid(Self, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))
 	}
 }
 

@@ -210,11 +210,9 @@ func TestRulesOfQuantities(t *testing.T) {
 		{"large pages of size 0", func(f *Field) { f.HugePages("hugepages-0", quantityOf("1")) }, `spec: Invalid value: "1": 1 is not positive integer multiple of hugepages-0`},
 		{"large pages of a part of a byte", func(f *Field) { f.HugePages("hugepages-1500m", quantityOf("3")) }, `spec: Invalid value: "3": 3 is not positive integer multiple of hugepages-1500m`},
 		{"memory that is not of large pages", func(f *Field) { f.HugePages("memory", quantityOf("3")) }, ""},
+		{"no amount", func(f *Field) { f.QuantityNotNegative("n", quantityOf("0")) }, ""},
+		{"negative amount", func(f *Field) { f.QuantityNotNegative("n", quantityOf("-1")) }, `spec.n: Invalid value: "-1": must be greater than or equal to 0`},
 	})
-	var none field.ErrorList
-	at := field.NewPath("spec", "size")
-	compareErrors(t, "", append(none, Quantity(at, quantityOf("0"))...))
-	compareErrors(t, `spec.size: Invalid value: "-1": must be greater than or equal to 0`, Quantity(at, quantityOf("-1")))
 }
 
 func TestResourceNamesHaveKinds(t *testing.T) {
@@ -242,17 +240,15 @@ func TestResourceNamesHaveKinds(t *testing.T) {
 
 func TestRulesOfFinalizers(t *testing.T) {
 	t.Parallel()
-	compareErrors(t, `spec.finalizers[1]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified`,
-		Finalizers([]string{"kubernetes", "mine", "orphan", "foregroundDeletion", "example.com/mine"}, field.NewPath("spec", "finalizers")))
+	runRules(t, []rule{
+		{"some", func(f *Field) {
+			f.Finalizers("finalizers", []string{"kubernetes", "mine", "orphan", "foregroundDeletion", "example.com/mine"})
+		}, `spec.finalizers[1]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified`},
+	})
 }
 
 func TestRulesOfValues(t *testing.T) {
 	t.Parallel()
-	at := field.NewPath("spec", "policy")
-	compareErrors(t, "", OneOf(at, "Always", "Always", "Never"))
-	compareErrors(t, `spec.policy: Unsupported value: "Moon": supported values: "Always", "Never"`, OneOf(at, "Moon", "Always", "Never"))
-	compareErrors(t, "", Immutable(at, "a", "a"))
-	compareErrors(t, `spec.policy: Invalid value: "a": field is immutable`, Immutable(at, "a", "b"))
 	runRules(t, []rule{
 		{"supported", func(f *Field) { Supported(f, "policy", "Never", "Always", "Never") }, ""},
 		{"not supported", func(f *Field) { Supported(f, "policy", "", "Always", "Never") }, `spec.policy: Unsupported value: "": supported values: "Always", "Never"`},

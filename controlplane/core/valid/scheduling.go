@@ -15,7 +15,7 @@ import (
 func (f *Field) NodeSelector(s *corev1.NodeSelector, values bool) {
 	terms := f.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) == 0 {
-		terms.Required("", "must have at least one node selector term")
+		terms.Required(Self, "must have at least one node selector term")
 	}
 	for i := range s.NodeSelectorTerms {
 		at := terms.Index(i)
@@ -59,7 +59,7 @@ func (f *Field) nodeExpression(r *corev1.NodeSelectorRequirement, values bool) {
 		for i, v := range r.Values {
 			list := f.Child("values")
 			at := list.Index(i)
-			at.Problems("", v, validation.IsValidLabelValue(v))
+			at.Problems(Self, v, validation.IsValidLabelValue(v))
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (f *Field) nodeField(r *corev1.NodeSelectorRequirement) {
 	for i, v := range r.Values {
 		list := f.Child("values")
 		at := list.Index(i)
-		at.Subdomain("", v)
+		at.Subdomain(Self, v)
 	}
 }
 

@@ -60,9 +60,9 @@ func checkClaimSpec(f *valid.Field, s *corev1.PersistentVolumeClaimSpec, anyGrou
 	resources := f.Child("resources")
 	at := resources.Key(string(corev1.ResourceStorage))
 	if size, ok := s.Resources.Requests[corev1.ResourceStorage]; !ok {
-		at.Required("", "")
+		at.Required(valid.Self, "")
 	} else if size.Sign() <= 0 {
-		at.Invalid("", size.String(), "must be greater than zero")
+		at.Invalid(valid.Self, size.String(), "must be greater than zero")
 	}
 	if name := kind.Value(s.StorageClassName); name != "" {
 		f.Subdomain("storageClassName", name)
@@ -83,9 +83,9 @@ func checkClaimSpec(f *valid.Field, s *corev1.PersistentVolumeClaimSpec, anyGrou
 	switch {
 	case source == nil || ref == nil:
 	case kind.Value(ref.Namespace) != "":
-		f.Invalid("", f.PathOf("dataSource"), "may not be specified when dataSourceRef.namespace is specified")
+		f.Invalid(valid.Self, f.PathOf("dataSource"), "may not be specified when dataSourceRef.namespace is specified")
 	case !reflect.DeepEqual(source.APIGroup, ref.APIGroup) || source.Kind != ref.Kind || source.Name != ref.Name:
-		f.Invalid("", f.PathOf("dataSource"), "must match dataSourceRef")
+		f.Invalid(valid.Self, f.PathOf("dataSource"), "must match dataSourceRef")
 	}
 	if name := kind.Value(s.VolumeAttributesClassName); name != "" {
 		f.Subdomain("volumeAttributesClassName", name)
@@ -97,7 +97,7 @@ func checkDataSource(f *valid.Field, name, kindName string, group *string, anyGr
 	f.NonEmpty("kind", kindName)
 	switch g := kind.Value(group); {
 	case g == "" && kindName != "PersistentVolumeClaim":
-		f.Invalid("", kindName, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+		f.Invalid(valid.Self, kindName, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
 	case g != "" && !anyGroup:
 		f.Subdomain("apiGroup", g)
 	}
@@ -122,7 +122,7 @@ func checkClaimChange(f *valid.Field, c, old *corev1.PersistentVolumeClaim) {
 			metadata := f.Child("metadata")
 			annotations := metadata.Child("annotations")
 			at := annotations.Key(annotation)
-			at.Invalid("", newClass, "field is immutable")
+			at.Invalid(valid.Self, newClass, "field is immutable")
 		}
 		if now.StorageClassName != nil && before.StorageClassName == nil && (!annotated || *now.StorageClassName == class) {
 			now.StorageClassName = nil
@@ -166,7 +166,7 @@ func validateClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 	for _, name := range slices.Sorted(maps.Keys(c.Status.Capacity)) {
 		if q := c.Status.Capacity[name]; q.Value() < 0 {
 			one := at.Key(string(name))
-			one.Invalid("", q.Value(), "must be a valid resource quantity")
+			one.Invalid(valid.Self, q.Value(), "must be a valid resource quantity")
 		}
 	}
 	at = status.Child("allocatedResourceStatuses")
@@ -189,7 +189,7 @@ func validateClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 		}
 		if q := c.Status.AllocatedResources[name]; q.Value() < 0 {
 			one := at.Key(string(name))
-			one.Invalid("", q.Value(), "must be a valid resource quantity")
+			one.Invalid(valid.Self, q.Value(), "must be a valid resource quantity")
 		}
 	}
 	return errs
@@ -197,9 +197,9 @@ func validateClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 
 func checkClaimResource(f *valid.Field, name string) bool {
 	before := f.Len()
-	f.Qualified("", name)
+	f.Qualified(valid.Self, name)
 	if f.Len() == before && valid.IsNativeResource(name) {
-		valid.Supported(f, "", name, string(corev1.ResourceStorage))
+		valid.Supported(f, valid.Self, name, string(corev1.ResourceStorage))
 	}
 	return f.Len() == before
 }

@@ -78,12 +78,12 @@ func checkTopologies(f *valid.Field, terms []corev1.TopologySelectorTerm) {
 			one, set := list.Index(j), sets.New[string]()
 			values := one.Child("values")
 			if len(e.Values) == 0 {
-				values.Required("", "")
+				values.Required(valid.Self, "")
 			}
 			for k, v := range e.Values {
 				if set.Has(v) {
 					at := values.Index(k)
-					at.Duplicate("", v)
+					at.Duplicate(valid.Self, v)
 				}
 				set.Insert(v)
 			}
@@ -131,9 +131,9 @@ func validateAttachment(a, old *storagev1.VolumeAttachment) field.ErrorList {
 	const exactly = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 	switch {
 	case inline == nil && name == nil:
-		source.Required("", exactly)
+		source.Required(valid.Self, exactly)
 	case inline != nil && name != nil:
-		source.Forbidden("", exactly)
+		source.Forbidden(valid.Self, exactly)
 	case name != nil && *name == "":
 		source.Required("persistentVolumeName", "must specify non empty persistentVolumeName")
 	case inline != nil:
@@ -245,12 +245,12 @@ func validateNode(n, old *storagev1.CSINode) field.ErrorList {
 		names.Insert(d.Name)
 		keys := sets.New[string]()
 		for _, key := range d.TopologyKeys {
-			at.NonEmpty("", key)
+			at.NonEmpty(valid.Self, key)
 			if keys.Has(key) {
-				at.Duplicate("", key)
+				at.Duplicate(valid.Self, key)
 			}
 			keys.Insert(key)
-			at.Qualified("", key)
+			at.Qualified(valid.Self, key)
 		}
 	}
 	if old == nil {

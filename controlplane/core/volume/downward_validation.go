@@ -44,9 +44,9 @@ func CheckFieldRef(f *valid.Field, r *corev1.ObjectFieldSelector, known []string
 	case r.APIVersion != "v1":
 		f.Invalid("fieldPath", r.FieldPath, fmt.Sprintf("error converting fieldPath: unsupported pod version: %s", r.APIVersion))
 	case subscripted && path == "metadata.annotations":
-		f.Qualified("", strings.ToLower(subscript))
+		f.Qualified(valid.Self, strings.ToLower(subscript))
 	case subscripted && path == "metadata.labels":
-		f.Qualified("", subscript)
+		f.Qualified(valid.Self, subscript)
 	case subscripted:
 		f.Invalid("fieldPath", r.FieldPath, fmt.Sprintf("error converting fieldPath: field label does not support subscript: %s", r.FieldPath))
 	case path == "spec.host":

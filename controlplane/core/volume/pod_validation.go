@@ -222,13 +222,13 @@ func checkDownwardFile(f *valid.Field, d *corev1.DownwardAPIVolumeFile) {
 		at := f.Child("fieldRef")
 		CheckFieldRef(&at, d.FieldRef, fileFields())
 		if d.ResourceFieldRef != nil {
-			f.Invalid("", "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+			f.Invalid(valid.Self, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
 		}
 	case d.ResourceFieldRef != nil:
 		at := f.Child("resourceFieldRef")
 		CheckResourceRef(&at, d.ResourceFieldRef, true)
 	default:
-		f.Required("", "one of fieldRef and resourceFieldRef is required")
+		f.Required(valid.Self, "one of fieldRef and resourceFieldRef is required")
 	}
 	f.FileMode("mode", d.Mode)
 }
@@ -238,7 +238,7 @@ func checkProjected(f *valid.Field, sources []corev1.VolumeProjection) {
 	paths := sets.New[string]()
 	once := func(path, of string) {
 		if paths.Has(path) {
-			f.Invalid("", of, "conflicting duplicate paths")
+			f.Invalid(valid.Self, of, "conflicting duplicate paths")
 		}
 		paths.Insert(path)
 	}
@@ -283,7 +283,7 @@ func checkProjected(f *valid.Field, sources []corev1.VolumeProjection) {
 			checkTokenFile(f, &in, t)
 		}
 		if set > 1 {
-			at.Forbidden("", "may not specify more than 1 volume type per source")
+			at.Forbidden(valid.Self, "may not specify more than 1 volume type per source")
 		}
 	}
 }

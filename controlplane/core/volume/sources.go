@@ -39,7 +39,7 @@ func (s *Sources) Next(name string) bool {
 // End requires that there was one.
 func (s *Sources) End() {
 	if !s.set {
-		s.F.Required("", "must specify a volume type")
+		s.F.Required(valid.Self, "must specify a volume type")
 	}
 }
 
@@ -138,9 +138,9 @@ func (s *Sources) Flocker(v *corev1.FlockerVolumeSource) {
 	f := s.F.Child("flocker")
 	switch {
 	case v.DatasetName == "" && v.DatasetUUID == "":
-		f.Required("", "one of datasetName and datasetUUID is required")
+		f.Required(valid.Self, "one of datasetName and datasetUUID is required")
 	case v.DatasetName != "" && v.DatasetUUID != "":
-		f.Invalid("", "resource", "datasetName and datasetUUID can not be specified simultaneously")
+		f.Invalid(valid.Self, "resource", "datasetName and datasetUUID can not be specified simultaneously")
 	}
 	if strings.Contains(v.DatasetName, "/") {
 		f.Invalid("datasetName", v.DatasetName, "must not contain '/'")
@@ -199,7 +199,7 @@ func (s *Sources) FlexVolume(driver string, options map[string]string) {
 		domain, _, _ := strings.Cut(key, "/")
 		if domain = "." + strings.ToLower(domain); strings.HasSuffix(domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io") {
 			at := list.Key(key)
-			at.Invalid("", key, "kubernetes.io and k8s.io namespaces are reserved")
+			at.Invalid(valid.Self, key, "kubernetes.io and k8s.io namespaces are reserved")
 		}
 	}
 }

@@ -120,10 +120,10 @@ func checkCapacity(f *valid.Field, capacity corev1.ResourceList) {
 	for _, name := range slices.Sorted(maps.Keys(capacity)) {
 		at, q := list.Key(string(name)), capacity[name]
 		if q.Value() < 0 {
-			at.Invalid("", q.Value(), "must be a valid resource quantity")
+			at.Invalid(valid.Self, q.Value(), "must be a valid resource quantity")
 		}
 		if q.Sign() <= 0 {
-			at.Invalid("", q.String(), "must be greater than zero")
+			at.Invalid(valid.Self, q.String(), "must be greater than zero")
 		}
 	}
 }

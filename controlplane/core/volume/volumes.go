@@ -34,7 +34,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[corev1.PersistentVolumeClaim, claim]{
 			Version: "v1", Plural: "persistentvolumeclaims", Short: []string{"pvc"},
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Status:   true, Unconditional: true,
 			Defaults:      DefaultClaim,
@@ -48,7 +48,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[corev1.PersistentVolume, volume]{
 			Version: "v1", Plural: "persistentvolumes", Short: []string{"pv"}, Cluster: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Status:   true, Unconditional: true,
 			Defaults: defaultPersistentVolume, Warnings: volumeWarnings,
@@ -63,7 +63,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.StorageClass, class]{
 			Group: "storage.k8s.io", Version: "v1", Plural: "storageclasses", Short: []string{"sc"}, Cluster: true, Unconditional: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Defaults: func(c class) {
 				kind.Fill(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
@@ -89,7 +89,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.VolumeAttributesClass, attributesClass]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattributesclasses", Short: []string{"vac"}, Cluster: true,
-			Metadata:      kind.Metadata{Again: true},
+			Metadata:      kind.Metadata{RepeatCreationErrors: true},
 			Unconditional: true, Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateAttributesClass,
 			Columns:  kind.Columns("Name", "DriverName", "Age"),
@@ -97,7 +97,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.VolumeAttachment, attachment]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "volumeattachments", Cluster: true, Status: true,
-			Metadata: kind.Metadata{StatusKept: true},
+			Metadata: kind.Metadata{KeepMetadataInStatus: true},
 			Deletion: resource.DeletionRules{ReturnsObject: true},
 			Validate: validateAttachment, ValidateStatus: validateAttachment,
 			Columns: kind.Columns("Name", "Attacher:name", "PV", "Node", "Attached:boolean", "Age"),
@@ -128,7 +128,7 @@ func Resources() []*resource.Resource {
 		}.Resource(),
 		kind.Of[storagev1.CSIStorageCapacity, capacity]{
 			Group: storagev1.GroupName, Version: "v1", Plural: "csistoragecapacities",
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Deletion: resource.DeletionRules{},
 			Validate: validateCapacity, Warnings: capacityWarnings,
 			Columns: kind.Columns("Name", "Created At:date"),

@@ -33,7 +33,7 @@ func batchKinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind.Of[batchv1.Job, job]{
 			Group: "batch", Version: "v1", Plural: "jobs", Categories: []string{"all"}, Family: podspec.Family(),
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Status:   true, Generations: true, Unconditional: true,
 			Defaults: func(j job) {
 				defaultJobSpec(&j.Spec)
@@ -55,7 +55,7 @@ func batchKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[batchv1.CronJob, *batchv1.CronJob]{
 			Group: "batch", Version: "v1", Plural: "cronjobs", Short: []string{"cj"}, Categories: []string{"all"}, Family: podspec.Family(),
-			Metadata: kind.Metadata{StatusUnchecked: true},
+			Metadata: kind.Metadata{StatusErrorsOnce: true},
 			Status:   true, Generations: true, Unconditional: true,
 			Defaults: defaultCronJob,
 			Validate: validateCronJob,

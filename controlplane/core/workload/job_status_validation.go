@@ -89,9 +89,9 @@ func checkJobCounts(f *valid.Field, s *batchv1.JobStatus) {
 			at := list.Index(i)
 			switch {
 			case id == "":
-				at.Invalid("", id, "must not be empty")
+				at.Invalid(valid.Self, id, "must not be empty")
 			case seen.Has(id):
-				at.Duplicate("", id)
+				at.Duplicate(valid.Self, id)
 			}
 			seen.Insert(id)
 		}

@@ -83,9 +83,9 @@ func checkGenerated(f *valid.Field, j *batchv1.Job) {
 	for _, key := range []string{"controller-uid", "job-name", batchv1.ControllerUidLabel, batchv1.JobNameLabel} {
 		at := list.Key(key)
 		if v, ok := j.Spec.Template.Labels[key]; !ok {
-			at.Required("", "must be '"+own[key]+"'")
+			at.Required(valid.Self, "must be '"+own[key]+"'")
 		} else if v != own[key] {
-			at.Invalid("", j.Spec.Template.Labels, "must be '"+own[key]+"'")
+			at.Invalid(valid.Self, j.Spec.Template.Labels, "must be '"+own[key]+"'")
 		}
 	}
 	if s, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil && !s.Matches(labels.Set(own)) {
@@ -176,7 +176,7 @@ func checkJobSpec(f *valid.Field, s *batchv1.JobSpec) {
 		if isIndexed(s) {
 			checkSuccessPolicy(&at, s)
 		} else {
-			at.Invalid("", valid.Untagged(s.SuccessPolicy), "requires indexed completion mode")
+			at.Invalid(valid.Self, valid.Untagged(s.SuccessPolicy), "requires indexed completion mode")
 		}
 	}
 	if p := s.PodReplacementPolicy; p != nil {
@@ -251,7 +251,7 @@ func checkIndexes(f *valid.Field, s *batchv1.JobSpec) {
 func checkFailurePolicy(f *valid.Field, s *batchv1.JobSpec) {
 	rules := f.Child("rules")
 	if n := len(s.PodFailurePolicy.Rules); n > 20 {
-		rules.TooMany("", n, 20)
+		rules.TooMany(valid.Self, n, 20)
 	}
 	for i := range s.PodFailurePolicy.Rules {
 		r, at := &s.PodFailurePolicy.Rules[i], rules.Index(i)
@@ -272,7 +272,7 @@ func checkFailurePolicy(f *valid.Field, s *batchv1.JobSpec) {
 		}
 		conditions := at.Child("onPodConditions")
 		if n := len(r.OnPodConditions); n > 20 {
-			conditions.TooMany("", n, 20)
+			conditions.TooMany(valid.Self, n, 20)
 		}
 		for j, p := range r.OnPodConditions {
 			one := conditions.Index(j)
@@ -285,9 +285,9 @@ func checkFailurePolicy(f *valid.Field, s *batchv1.JobSpec) {
 		}
 		switch has := len(r.OnPodConditions) > 0; {
 		case has && r.OnExitCodes != nil:
-			at.Invalid("", field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported")
+			at.Invalid(valid.Self, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported")
 		case !has && r.OnExitCodes == nil:
-			at.Invalid("", field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required")
+			at.Invalid(valid.Self, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required")
 		}
 	}
 }
@@ -305,23 +305,23 @@ func checkExitCodes(f *valid.Field, r *batchv1.PodFailurePolicyOnExitCodesRequir
 	values := f.Child("values")
 	switch n := len(r.Values); {
 	case n == 0:
-		values.Invalid("", r.Values, "at least one value is required")
+		values.Invalid(valid.Self, r.Values, "at least one value is required")
 	case n > 255:
-		values.TooMany("", n, 255)
+		values.TooMany(valid.Self, n, 255)
 	}
 	seen := sets.New[int32]()
 	for i, v := range r.Values {
 		at := values.Index(i)
 		if r.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && v == 0 {
-			at.Invalid("", v, "must not be 0 for the In operator")
+			at.Invalid(valid.Self, v, "must not be 0 for the In operator")
 		}
 		if seen.Has(v) {
-			at.Duplicate("", v)
+			at.Duplicate(valid.Self, v)
 		}
 		seen.Insert(v)
 	}
 	if !slices.IsSorted(r.Values) {
-		values.Invalid("", r.Values, "must be ordered")
+		values.Invalid(valid.Self, r.Values, "must be ordered")
 	}
 }
 
@@ -329,14 +329,14 @@ func checkSuccessPolicy(f *valid.Field, s *batchv1.JobSpec) {
 	rules, completions := f.Child("rules"), kind.Value(s.Completions)
 	switch n := len(s.SuccessPolicy.Rules); {
 	case n == 0:
-		rules.Required("", "at least one rules must be specified when the successPolicy is specified")
+		rules.Required(valid.Self, "at least one rules must be specified when the successPolicy is specified")
 	case n > 20:
-		rules.TooMany("", n, 20)
+		rules.TooMany(valid.Self, n, 20)
 	}
 	for i, r := range s.SuccessPolicy.Rules {
 		at, listed := rules.Index(i), int32(0)
 		if r.SucceededCount == nil && r.SucceededIndexes == nil {
-			at.Required("", "at least one of succeededCount or succeededIndexes must be specified")
+			at.Required(valid.Self, "at least one of succeededCount or succeededIndexes must be specified")
 		}
 		if r.SucceededIndexes != nil {
 			const longest = 64 << 10

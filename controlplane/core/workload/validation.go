@@ -182,7 +182,7 @@ func validateStatefulSet(set, old *appsv1.StatefulSet) field.ErrorList {
 	rest.MinReadySeconds, rest.Ordinals, rest.RevisionHistoryLimit = old.Spec.MinReadySeconds, old.Spec.Ordinals, old.Spec.RevisionHistoryLimit
 	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
 	if !equality.Semantic.DeepEqual(*rest, old.Spec) {
-		f.Forbidden("", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "+
+		f.Forbidden(valid.Self, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "+
 			"'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
 	}
 	return errs
@@ -214,7 +214,7 @@ func checkStatefulSet(f *valid.Field, s *appsv1.StatefulSetSpec, isNew bool) {
 			}
 		}
 	default:
-		strategy.Invalid("", valid.Untagged(s.UpdateStrategy), fmt.Sprintf(either, appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType))
+		strategy.Invalid(valid.Self, valid.Untagged(s.UpdateStrategy), fmt.Sprintf(either, appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType))
 	}
 	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
 		at := f.Child("persistentVolumeClaimRetentionPolicy")

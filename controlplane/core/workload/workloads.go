@@ -136,7 +136,7 @@ func workloadKinds() []*resource.Resource {
 		}.Resource(),
 		kind.Of[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
 			Group: "apps", Version: "v1", Plural: "controllerrevisions", Unconditional: true,
-			Metadata: kind.Metadata{Again: true},
+			Metadata: kind.Metadata{RepeatCreationErrors: true},
 			Validate: validateControllerRevision,
 			Columns:  kind.Columns("Name", "Controller", "Revision", "Age"),
 			Row: func(r *appsv1.ControllerRevision) []any {

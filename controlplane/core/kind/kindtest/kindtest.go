@@ -70,7 +70,8 @@ func (k Kind) With(t testing.TB, change string) Kind {
 // Create checks the errors of creations. The valid object itself has none.
 func (k Kind) Create(t *testing.T, cases []Case) {
 	t.Helper()
-	k.run(t, append([]Case{{"valid"}}, cases...), func(t *testing.T, c Case) {
+	k.run(t, "create", append([]Case{{"valid"}}, cases...), func(t *testing.T, c Case) {
+		t.Helper()
 		obj, strategy := k.prepared(t, k.object(t, c.change()), nil)
 		compare(t, c.want(), errorLines(strategy.Validate(t.Context(), obj, nil)))
 	})
@@ -80,7 +81,8 @@ func (k Kind) Create(t *testing.T, cases []Case) {
 // the kind has one. The update that changes nothing has none.
 func (k Kind) Update(t *testing.T, cases []Case) {
 	t.Helper()
-	k.run(t, append([]Case{{"valid"}}, cases...), func(t *testing.T, c Case) {
+	k.run(t, "update", append([]Case{{"valid"}}, cases...), func(t *testing.T, c Case) {
+		t.Helper()
 		old := k.stored(t)
 		obj, strategy := k.prepared(t, changed(t, old, c.change()), old)
 		compare(t, c.want(), errorLines(strategy.Validate(t.Context(), obj, old)))
@@ -90,7 +92,8 @@ func (k Kind) Update(t *testing.T, cases []Case) {
 // Warnings checks the warnings of creations, or of updates through the subresource.
 func (k Kind) Warnings(t *testing.T, cases []Case) {
 	t.Helper()
-	k.run(t, cases, func(t *testing.T, c Case) {
+	k.run(t, "warnings", cases, func(t *testing.T, c Case) {
+		t.Helper()
 		obj, old, strategy := k.written(t, c.change())
 		compare(t, c.want(), strategy.Warnings(t.Context(), obj, old))
 	})
@@ -100,7 +103,8 @@ func (k Kind) Warnings(t *testing.T, cases []Case) {
 // through the subresource.
 func (k Kind) Defaults(t *testing.T, cases []Case) {
 	t.Helper()
-	k.run(t, cases, func(t *testing.T, c Case) {
+	k.run(t, "defaults", cases, func(t *testing.T, c Case) {
+		t.Helper()
 		obj, _, _ := k.written(t, c.change())
 		var got []string
 		for line := range strings.Lines(c.want()) {
@@ -124,7 +128,8 @@ func (k Kind) Defaults(t *testing.T, cases []Case) {
 // as the objects have none.
 func (k Kind) Row(t *testing.T, cases []Case) {
 	t.Helper()
-	k.run(t, cases, func(t *testing.T, c Case) {
+	k.run(t, "row", cases, func(t *testing.T, c Case) {
+		t.Helper()
 		_, version := k.find(t)
 		obj := version.New()
 		decode(t, k.object(t, c.change()), obj)
@@ -140,10 +145,13 @@ func (k Kind) Row(t *testing.T, cases []Case) {
 	})
 }
 
-func (k Kind) run(t *testing.T, cases []Case, check func(t *testing.T, c Case)) {
+// run checks each case as a sub-test of its own, named verb/case. A failure names the line of
+// the table.
+func (k Kind) run(t *testing.T, verb string, cases []Case, check func(t *testing.T, c Case)) {
 	t.Helper()
 	for _, c := range cases {
-		t.Run(c.name(), func(t *testing.T) {
+		t.Run(verb+"/"+c.name(), func(t *testing.T) {
+			t.Helper()
 			t.Parallel()
 			check(t, c)
 		})
