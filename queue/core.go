@@ -40,8 +40,8 @@ type core[K comparable] struct {
 	retries uint64
 }
 
-// maxFree bounds the entries that are kept for reuse: enough for what comes and
-// goes, and not for the burst of a start, of which every queue would keep 100 KB.
+// maxFree bounds the entries that are kept for reuse: enough for steady
+// load, and not for the burst of a start, of which every queue would keep 100 KB.
 const maxFree = 16
 
 // maxDepths bounds the priorities that are counted although no key has them.
