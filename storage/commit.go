@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Change is one committed write as a [Journal] keeps it.
+// Change is one committed write as a [Journal] keeps it and a [Mirror] gets it.
 type Change struct {
 	Revision Revision
 	Time     time.Time
@@ -44,12 +44,12 @@ func NewJournaled(j Journal, past iter.Seq2[Change, error], o MemoryOptions) (*M
 		if err != nil {
 			return nil, err
 		}
-		current := m.records.get(c.Key)
-		w := Write{Key: c.Key, Value: c.Value, Stamp: c.Stamp, Expect: AnyRevision}
-		if c.Revision != m.revision+1 || c.Value == nil && current == nil || w.check() != nil || !stamped(c.Value, c.Stamp, c.Revision) {
-			return nil, &CorruptError{File: "the journal", Reason: fmt.Sprintf("revision %d is continued by revision %d of %q, which does not follow", m.revision, c.Revision, c.Key)}
+		if c.Revision != m.mirror.revision+1 {
+			return nil, &CorruptError{File: "the journal", Reason: fmt.Sprintf("revision %d is continued by revision %d of %q, which does not follow", m.mirror.revision, c.Revision, c.Key)}
 		}
-		m.apply(change(current, c), c.Time)
+		if err := m.mirror.Apply(c); err != nil {
+			return nil, &CorruptError{File: "the journal", Reason: fmt.Sprintf("revision %d is continued by what does not follow: %v", m.mirror.revision, err)}
+		}
 	}
 	m.commits.journal = j
 	return m, nil
@@ -221,8 +221,8 @@ func (m *Memory) commitGroup(group []*commit) {
 		}
 		err = m.commits.journal.Append(changes)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.mirror.mu.Lock()
+	defer m.mirror.mu.Unlock()
 	if err != nil {
 		if !errors.Is(err, ErrFull) && m.failed == nil {
 			err = fmt.Errorf("%w: %w", ErrPoisoned, err)
@@ -237,15 +237,15 @@ func (m *Memory) commitGroup(group []*commit) {
 	if len(events) > 0 {
 		m.trouble = nil
 	}
-	for _, e := range events {
-		m.apply(e, now)
+	for i := range events {
+		m.mirror.apply(events[i:i+1], now)
 	}
 }
 
 // evaluate computes the events of a group and sets the outcomes of its writes.
 func (m *Memory) evaluate(group []*commit) ([]Event, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.mirror.mu.RLock()
+	defer m.mirror.mu.RUnlock()
 	if m.failed != nil {
 		return nil, m.failed
 	}
@@ -257,14 +257,14 @@ func (m *Memory) evaluate(group []*commit) ([]Event, error) {
 		if rec, ok := pending[key]; ok {
 			return rec
 		}
-		return m.records.get(key)
+		return m.mirror.records.get(key)
 	}
 	for _, c := range group {
 		if err := c.write.While.check(latest); err != nil {
 			c.err = err
 			continue
 		}
-		e, err := c.write.event(latest(c.write.Key), m.revision+Revision(len(events))+1)
+		e, err := c.write.event(latest(c.write.Key), m.mirror.revision+Revision(len(events))+1)
 		if err != nil {
 			c.err = err
 			continue

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxBatch bounds the events of one batch.
+	// maxBatch is how many events a batch may have before its revision ends.
 	maxBatch = 512
 	// usualBatch is the initial capacity of a batch.
 	usualBatch = 64
 )
 
-// cursor is a reader's position in the history of a [Memory] store.
+// cursor is a reader's position in the history of a [Mirror].
 type cursor struct {
-	store  *Memory
+	mirror *Mirror
 	prefix string
 	feed   *feed // nil for all buckets
 	topics *topics
@@ -66,7 +66,7 @@ func (c *cursor) Poll() (Batch, error) {
 // collect returns the next events and, if there are none and arm is set, a wakeup for
 // the next one.
 func (c *cursor) collect(arm bool) (Batch, *wake, error) {
-	m := c.store
+	m := c.mirror
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	select {
@@ -80,36 +80,38 @@ func (c *cursor) collect(arm bool) (Batch, *wake, error) {
 	if c.topic.disarm() {
 		c.seen = m.revision
 	}
-	var b Batch
+	b := Batch{Revision: m.revision}
 	if c.topic.last > c.seen {
-		b.Events = c.unread()
+		b = c.unread()
 		if err := c.lagging(b.Events); err != nil {
 			return Batch{}, nil, err
 		}
 	}
-	if len(b.Events) < maxBatch {
-		c.seen = m.revision
-		c.settled = true
-	} else {
-		c.seen = b.Events[maxBatch-1].Record.Modified
-	}
-	b.Revision = c.seen
+	c.seen = b.Revision
+	c.settled = c.settled || c.seen == m.revision
 	if arm && len(b.Events) == 0 {
 		return b, c.topic.arm(), nil
 	}
 	return b, nil, nil
 }
 
-// unread returns the next events of the range.
-func (c *cursor) unread() []Event {
-	events := make([]Event, 0, c.store.history.count(c.feed, c.seen, usualBatch))
-	c.store.history.next(c.feed, c.seen, func(e *entry) bool {
-		if strings.HasPrefix(e.Record.Key.Name, c.prefix) {
-			events = append(events, e.Event)
+// unread returns the next events of the range. A batch ends with all events of a
+// revision: a reader that resumes after it has lost none.
+func (c *cursor) unread() Batch {
+	h := &c.mirror.history
+	b := Batch{Events: make([]Event, 0, h.count(c.feed, c.seen, usualBatch)), Revision: c.mirror.revision}
+	h.next(c.feed, c.seen, func(e *entry) bool {
+		if !strings.HasPrefix(e.Record.Key.Name, c.prefix) {
+			return true
 		}
-		return len(events) < maxBatch
+		if n := len(b.Events); n >= maxBatch && b.Events[n-1].Record.Modified < e.Record.Modified {
+			b.Revision = b.Events[n-1].Record.Modified
+			return false
+		}
+		b.Events = append(b.Events, e.Event)
+		return true
 	})
-	return events
+	return b
 }
 
 // lagging returns [ErrLagged] if the cursor has lost events of its topic, or is about
@@ -118,7 +120,7 @@ func (c *cursor) lagging(unread []Event) error {
 	if c.seen < c.topic.dropped {
 		return fmt.Errorf("read on after revision %d: %w: %w", c.seen, ErrLagged, ErrCompacted)
 	}
-	late := len(unread) > 0 && unread[0].Record.Modified <= c.store.history.lag
+	late := len(unread) > 0 && unread[0].Record.Modified <= c.mirror.history.lag
 	if late && c.settled {
 		return fmt.Errorf("read on after revision %d: %w", c.seen, ErrLagged)
 	}
@@ -129,8 +131,8 @@ func (c *cursor) lagging(unread []Event) error {
 // Close implements [Cursor].
 func (c *cursor) Close() {
 	c.closing.Do(func() {
-		c.store.mu.Lock()
-		defer c.store.mu.Unlock()
+		c.mirror.mu.Lock()
+		defer c.mirror.mu.Unlock()
 		c.topics.leave(c.topic)
 		close(c.closed)
 	})

@@ -18,7 +18,7 @@ var (
 	// ErrCompacted: the requested revision is below the kept history; read the newest
 	// state instead.
 	ErrCompacted = errors.New("storage: the revision has been compacted")
-	// ErrFuture: the requested revision has not been assigned yet.
+	// ErrFuture: the store has not reached the requested revision.
 	ErrFuture = errors.New("storage: the revision lies in the future")
 	// ErrLagged: a cursor fell too far behind; watch again from its last revision.
 	ErrLagged = errors.New("storage: the watcher is too far behind")

@@ -15,7 +15,7 @@ const (
 	recordCost = 160
 )
 
-// How views at old revisions are found: a root is kept every rootSpacing revisions (or
+// How views at old revisions are found: a root is kept every rootSpacing events (or
 // a quarter of the number of records, if that is more, so that the roots of a full
 // history share most of their nodes), and so are the last recentViews views that were
 // computed, for readers that page through one.
@@ -24,20 +24,24 @@ const (
 	recentViews = 4
 )
 
-// history keeps the newest events of a store within an age and a size. It has one entry
-// per revision; every bucket has an index of the revisions that changed it. All methods
-// need the store's lock; those that change, the exclusive one.
+// history keeps the newest events of a mirror within an age and a size, in the order of
+// their revisions; every bucket has an index of its events. Revisions may have gaps,
+// and one revision may have several events: all of them are kept, or none. All methods
+// need the mirror's lock; those that change, the exclusive one.
 type history struct {
 	maxAge   time.Duration
 	maxBytes int
 
-	// entries holds the events of the revisions (base, base+len].
+	// entries holds the events of the revisions above base; first is the position of the
+	// oldest: positions count the events, without gaps.
 	entries ring[entry]
+	first   int
 	base    Revision
 	bytes   int
-	// The entries (lag, newest] fill three quarters of the bounds. A reader whose next
-	// event is at or below lag is about to lose it.
+	// The entries above lag fill three quarters of the bounds. A reader whose next event
+	// is at or below lag is about to lose it. lagged is the position of the first above.
 	lag      Revision
+	lagged   int
 	lagBytes int
 
 	// floor is the lowest revision at which any reader can start: the one that the
@@ -47,9 +51,11 @@ type history struct {
 	all   topics
 
 	// roots are snapshots at some revisions above base, oldest first, from which
-	// older views are computed; recent are views computed that way.
-	roots  []*view
-	recent []*view
+	// older views are computed; recent are views computed that way. unrooted counts the
+	// events since the newest root.
+	roots    []*view
+	recent   []*view
+	unrooted int
 }
 
 type entry struct {
@@ -72,79 +78,114 @@ func (e *entry) cost() int {
 
 // feed is the history of one bucket.
 type feed struct {
-	// revisions are the kept revisions that changed the bucket.
-	revisions ring[Revision]
-	// dropped is the newest such revision that is not kept any more.
+	// marks are the kept events of the bucket.
+	marks ring[mark]
+	// dropped is the newest revision with an event that is not kept any more.
 	dropped Revision
 	topics  topics
 }
 
+// mark is the place of an event in the history.
+type mark struct {
+	revision Revision
+	position int
+}
+
 // newest returns the newest revision that changed the bucket, 0 for none.
 func (f *feed) newest() Revision {
-	if n := f.revisions.len(); n > 0 {
-		return *f.revisions.at(n - 1)
+	if n := f.marks.len(); n > 0 {
+		return f.marks.at(n - 1).revision
 	}
 	return f.dropped
+}
+
+// above returns the index of the first mark above a revision.
+func (f *feed) above(rev Revision) int {
+	return sort.Search(f.marks.len(), func(i int) bool { return f.marks.at(i).revision > rev })
 }
 
 func newHistory(base Revision, maxAge time.Duration, maxBytes int) history {
 	return history{maxAge: maxAge, maxBytes: maxBytes, base: base, lag: base, floor: base}
 }
 
-func (h *history) newest() Revision { return h.base + Revision(h.entries.len()) }
+// end returns the position after the newest event.
+func (h *history) end() int { return h.first + h.entries.len() }
 
-func (h *history) entry(rev Revision) *entry { return h.entries.at(int(rev - h.base - 1)) }
+func (h *history) entry(position int) *entry { return h.entries.at(position - h.first) }
 
-// append adds the event of the next revision and wakes the cursors that wait for it.
-func (h *history) append(e Event, at time.Time) {
-	ent := entry{Event: e, at: time.Duration(at.UnixNano())}
-	h.entries.push(ent)
-	cost := ent.cost()
-	h.bytes += cost
-	h.lagBytes += cost
+// above returns the position of the first event above a revision.
+func (h *history) above(rev Revision) int {
+	return h.first + sort.Search(h.entries.len(), func(i int) bool { return h.entries.at(i).Record.Modified > rev })
+}
 
-	f := h.feed(e.Record.Key.Bucket)
-	f.revisions.push(e.Record.Modified)
-	for t := range f.topics.following(e.Record.Key.Name) {
-		t.publish(e)
+// append adds the events of one revision, which is above all others, and wakes the
+// cursors that wait for them.
+func (h *history) append(events []Event, at time.Time) {
+	for _, e := range events {
+		ent := entry{Event: e, at: time.Duration(at.UnixNano())}
+		h.entries.push(ent)
+		cost := ent.cost()
+		h.bytes += cost
+		h.lagBytes += cost
+
+		f := h.feed(e.Record.Key.Bucket)
+		f.marks.push(mark{e.Record.Modified, h.end() - 1})
+		for t := range f.topics.following(e.Record.Key.Name) {
+			t.publish(e)
+		}
+		for t := range h.all.following(e.Record.Key.Name) {
+			t.publish(e)
+		}
 	}
-	for t := range h.all.following(e.Record.Key.Name) {
-		t.publish(e)
-	}
+	h.unrooted += len(events)
 	h.trim(at)
 }
 
-// trim drops the entries beyond the bounds.
+// trim drops the revisions beyond the bounds.
 func (h *history) trim(now time.Time) {
 	at := time.Duration(now.UnixNano())
-	for h.base < h.newest() && (h.bytes > h.maxBytes || at-h.entry(h.base+1).at > h.maxAge) {
+	for h.entries.len() > 0 && (h.bytes > h.maxBytes || at-h.entry(h.first).at > h.maxAge) {
 		h.drop()
 	}
-	for h.lag < h.newest() && (h.lagBytes > h.maxBytes/4*3 || at-h.entry(h.lag+1).at > h.maxAge/4*3) {
-		h.lag++
-		h.lagBytes -= h.entry(h.lag).cost()
+	for h.lagged < h.end() && (h.lagBytes > h.maxBytes/4*3 || at-h.entry(h.lagged).at > h.maxAge/4*3) {
+		h.late()
 	}
 }
 
-// drop drops the oldest entry.
+// late counts the oldest revision above lag among those that a reader is about to lose.
+func (h *history) late() {
+	h.lag = h.entry(h.lagged).Record.Modified
+	for h.lagged < h.end() && h.entry(h.lagged).Record.Modified == h.lag {
+		h.lagBytes -= h.entry(h.lagged).cost()
+		h.lagged++
+	}
+}
+
+// drop drops the oldest revision.
 func (h *history) drop() {
-	e := h.entries.pop()
-	cost := e.cost()
-	h.base++
-	h.bytes -= cost
-	if h.lag < h.base {
-		h.lag = h.base
-		h.lagBytes -= cost
+	if h.lagged == h.first {
+		h.late()
 	}
-	f := h.feeds[e.Record.Key.Bucket]
-	f.dropped = f.revisions.pop()
-	name := e.Record.Key.Name
-	for t := range f.topics.following(name) {
-		t.dropped = h.base
+	h.base = h.entry(h.first).Record.Modified
+	for h.entries.len() > 0 && h.entry(h.first).Record.Modified == h.base {
+		e := h.entries.pop()
+		h.first++
+		h.bytes -= e.cost()
+		f := h.feeds[e.Record.Key.Bucket]
+		f.dropped = f.marks.pop().revision
+		name := e.Record.Key.Name
+		for t := range f.topics.following(name) {
+			t.dropped = h.base
+		}
+		for t := range h.all.following(name) {
+			t.dropped = h.base
+		}
 	}
-	for t := range h.all.following(name) {
-		t.dropped = h.base
-	}
+	h.forget()
+}
+
+// forget drops the views below base.
+func (h *history) forget() {
 	for len(h.roots) > 0 && h.roots[0].revision < h.base {
 		h.roots[0] = nil
 		h.roots = h.roots[1:]
@@ -152,12 +193,16 @@ func (h *history) drop() {
 	h.recent = slices.DeleteFunc(h.recent, func(v *view) bool { return v.revision < h.base })
 }
 
-// compact drops all entries at and below an assigned revision.
+// compact drops everything at and below a revision that has been reached.
 func (h *history) compact(below Revision) {
-	for h.base < below {
+	for h.entries.len() > 0 && h.entry(h.first).Record.Modified <= below {
 		h.drop()
 	}
 	h.floor = max(h.floor, below)
+	if below > h.base { // in a gap
+		h.base, h.lag = below, max(h.lag, below)
+		h.forget()
+	}
 }
 
 func (h *history) feed(bucket string) *feed {
@@ -184,16 +229,15 @@ func (h *history) reach(f *feed) Revision {
 // above a revision, in order, until it returns false.
 func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
 	if f == nil {
-		for rev := max(above, h.base) + 1; rev <= h.newest(); rev++ {
-			if !yield(h.entry(rev)) {
+		for at := h.above(above); at < h.end(); at++ {
+			if !yield(h.entry(at)) {
 				return
 			}
 		}
 		return
 	}
-	n := f.revisions.len()
-	for i := sort.Search(n, func(i int) bool { return *f.revisions.at(i) > above }); i < n; i++ {
-		if !yield(h.entry(*f.revisions.at(i))) {
+	for i := f.above(above); i < f.marks.len(); i++ {
+		if !yield(h.entry(f.marks.at(i).position)) {
 			return
 		}
 	}
@@ -202,24 +246,39 @@ func (h *history) next(f *feed, above Revision, yield func(*entry) bool) {
 // count returns how many events next yields, at most most.
 func (h *history) count(f *feed, above Revision, most int) int {
 	if f == nil {
-		return min(int(h.newest()-max(above, h.base)), most)
+		return min(h.end()-h.above(above), most)
 	}
-	n := f.revisions.len()
+	n := f.marks.len()
 	for i := range min(n, most) {
-		if *f.revisions.at(n - 1 - i) <= above {
+		if f.marks.at(n-1-i).revision <= above {
 			return i
 		}
 	}
 	return min(n, most)
 }
 
-// wantsRoot reports whether a root is due at a revision.
-func (h *history) wantsRoot(rev Revision, r *records) bool {
-	last := h.base
-	if n := len(h.roots); n > 0 {
-		last = h.roots[n-1].revision
+// event returns the kept event of a key at a revision, or nil.
+func (h *history) event(key Key, rev Revision) *Event {
+	f := h.feeds[key.Bucket]
+	if f == nil {
+		return nil
 	}
-	return rev-last >= rootSpacing && rev-last >= Revision(r.size/4)
+	for i := f.above(rev - 1); i < f.marks.len() && f.marks.at(i).revision == rev; i++ {
+		if e := h.entry(f.marks.at(i).position); e.Record.Key == key {
+			return &e.Event
+		}
+	}
+	return nil
+}
+
+// wantsRoot reports whether a root is due.
+func (h *history) wantsRoot(r *records) bool {
+	return h.unrooted >= rootSpacing && h.unrooted >= r.size/4
+}
+
+func (h *history) addRoot(v *view) {
+	h.roots = append(h.roots, v)
+	h.unrooted = 0
 }
 
 // rootAbove returns the nearest kept view at or above a revision, at most newest, and
@@ -233,9 +292,10 @@ func (h *history) rootAbove(at Revision, newest *view) (*view, []Event) {
 			}
 		}
 	}
-	undo := make([]Event, 0, root.revision-at)
-	for rev := at + 1; rev <= root.revision; rev++ {
-		undo = append(undo, h.entry(rev).Event)
+	from, to := h.above(at), h.above(root.revision)
+	undo := make([]Event, 0, to-from)
+	for ; from < to; from++ {
+		undo = append(undo, h.entry(from).Event)
 	}
 	return root, undo
 }

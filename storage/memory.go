@@ -4,19 +4,14 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// MemoryOptions configures a [Memory] store. The zero value is an empty store
-// with the default history.
+// MemoryOptions configures a [Memory] store or a [Mirror]. The zero value is an empty
+// one with the default history.
 type MemoryOptions struct {
 	// From is the initial state and revision; nil is empty at revision 0. A view of a
 	// Memory store, or one that [Load] returned, is used in constant time; any other
@@ -30,133 +25,43 @@ type MemoryOptions struct {
 }
 
 // Memory is a [Store] in memory, and the core of stores that add a [Journal] to it. It
-// has no goroutine and no timer: the history is trimmed by the next call that writes or
-// opens an old revision, and an idle store costs a few hundred bytes in addition to its
-// records.
-//
-// The state is a copy-on-write tree per bucket, so that a [View] or a fork takes
-// constant time and shares all records. Events form one history, indexed by
-// bucket; a [Cursor] is a revision in it.
+// reads from a [Mirror] and assigns the revisions itself, without gaps.
 type Memory struct {
-	maxAge   time.Duration
-	maxBytes int
-	commits  commits // used with a journal only
+	mirror  *Mirror
+	commits commits // used with a journal only
 
-	// latest is the view at the newest revision, if one has been opened.
-	latest atomic.Pointer[view]
-
-	// mu guards everything below. Reads of the current state share it; applying a
-	// write, or copying the tree, takes it exclusively.
-	mu       sync.RWMutex
-	revision Revision
-	records  *records
-	history  history
-	failed   error // why no further write is acknowledged
-	trouble  error // why the last write was refused, although the next may succeed
-	closed   bool
+	// Guarded by the lock of the mirror.
+	failed  error // why no further write is acknowledged
+	trouble error // why the last write was refused, although the next may succeed
 }
 
 // NewMemory returns a volatile store.
-func NewMemory(o MemoryOptions) *Memory {
-	m := &Memory{
-		maxAge:   cmp.Or(o.HistoryAge, 5*time.Minute),
-		maxBytes: cmp.Or(o.HistoryBytes, 64<<20),
-	}
-	if o.From == nil {
-		m.records = &records{epoch: new(epoch)}
-	} else {
-		m.records, m.revision = writableRecords(o.From), o.From.Revision()
-	}
-	m.history = newHistory(m.revision, m.maxAge, m.maxBytes)
-	return m
-}
+func NewMemory(o MemoryOptions) *Memory { return &Memory{mirror: NewMirror(o)} }
 
-// View implements [Viewer].
-func (m *Memory) View(_ context.Context, at Revision) (View, error) {
-	if v := m.latest.Load(); v != nil && (at == 0 || at == v.revision) {
-		return v, nil
-	}
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
-		return nil, ErrClosed
-	}
-	if at == 0 || at == m.revision {
-		defer m.mu.Unlock()
-		return m.newest(), nil
-	}
-	m.history.trim(time.Now())
-	if err := m.reachable(at, m.history.base); err != nil {
-		m.mu.Unlock()
-		return nil, fmt.Errorf("view revision %d: %w", at, err)
-	}
-	root, undo := m.history.rootAbove(at, m.newest())
-	m.mu.Unlock()
-
-	if root.revision == at {
-		return root, nil
-	}
-	v := &view{revision: at, records: writableRecords(root)}
-	for _, e := range slices.Backward(undo) {
-		v.records.undo(e)
-	}
-	m.mu.Lock()
-	m.history.remember(v)
-	m.mu.Unlock()
-	return v, nil
-}
+// Latest implements [Viewer].
+func (m *Memory) Latest() View { return m.mirror.Latest() }
 
 // Get implements [Viewer].
-func (m *Memory) Get(_ context.Context, key Key) (*Record, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if m.closed {
-		return nil, ErrClosed
-	}
-	return m.records.get(key), nil
-}
+func (m *Memory) Get(key Key) *Record { return m.mirror.Get(key) }
 
 // LastModified implements [Viewer].
-func (m *Memory) LastModified(_ context.Context, buckets ...string) (Revision, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if m.closed {
-		return 0, ErrClosed
-	}
-	newest := Revision(0)
-	for _, name := range buckets {
-		if f := m.history.feeds[name]; f != nil {
-			newest = max(newest, f.newest())
-		}
-	}
-	return newest, nil
-}
+func (m *Memory) LastModified(buckets ...string) Revision { return m.mirror.LastModified(buckets...) }
 
-// newest returns the view of the newest state; m.mu is held exclusively.
-func (m *Memory) newest() *view {
-	if v := m.latest.Load(); v != nil {
-		return v
-	}
-	v := &view{revision: m.revision, records: m.records.copy()}
-	m.latest.Store(v)
-	return v
-}
+// View implements [Viewer].
+func (m *Memory) View(_ context.Context, at Revision) (View, error) { return m.mirror.View(at) }
 
-// reachable returns an error unless a revision has been assigned and is not below
-// oldest.
-func (m *Memory) reachable(at, oldest Revision) error {
-	switch {
-	case at < oldest:
-		return ErrCompacted
-	case at > m.revision:
-		return ErrFuture
-	}
-	return nil
-}
+// Sync implements [Viewer]: no other process writes.
+func (m *Memory) Sync(context.Context) error { return nil }
+
+// Watch implements [Watcher].
+func (m *Memory) Watch(r Range, after Revision) (Cursor, error) { return m.mirror.Watch(r, after) }
+
+// Compact implements [Keeper].
+func (m *Memory) Compact(_ context.Context, below Revision) error { return m.mirror.Compact(below) }
 
 // Commit implements [Committer].
 func (m *Memory) Commit(ctx context.Context, w Write) (*Record, error) {
-	if err := w.check(); err != nil {
+	if err := w.Validate(); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -165,19 +70,20 @@ func (m *Memory) Commit(ctx context.Context, w Write) (*Record, error) {
 	if m.commits.journal != nil {
 		return m.commits.commit(ctx, m, w)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
+	state := m.mirror
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	if state.closed {
 		return nil, ErrClosed
 	}
-	if err := w.While.check(m.records.get); err != nil {
+	if err := w.While.check(state.records.get); err != nil {
 		return nil, err
 	}
-	e, err := w.event(m.records.get(w.Key), m.revision+1)
+	e, err := w.event(state.records.get(w.Key), state.revision+1)
 	if err != nil {
 		return nil, err
 	}
-	m.apply(e, time.Now())
+	state.apply([]Event{e}, time.Now())
 	return e.Record, nil
 }
 
@@ -195,23 +101,9 @@ func (c *Condition) check(get func(Key) *Record) error {
 	return nil
 }
 
-// apply makes the event of the next revision visible; m.mu is held exclusively.
-func (m *Memory) apply(e Event, at time.Time) {
-	m.latest.Store(nil)
-	m.revision = e.Record.Modified
-	if e.Deleted {
-		m.records.remove(e.Record.Key)
-	} else {
-		m.records.put(e.Record)
-	}
-	m.history.append(e, at)
-	if m.history.wantsRoot(m.revision, m.records) {
-		m.history.roots = append(m.history.roots, m.newest())
-	}
-}
-
-// check returns an error for a write that no state would accept.
-func (w *Write) check() error {
+// Validate returns an error that is [ErrInvalid] for a write that no state of a store
+// would accept.
+func (w *Write) Validate() error {
 	switch {
 	case w.Key.Bucket == "" || w.Key.Name == "":
 		return fmt.Errorf("%w: key %q needs a bucket and a name", ErrInvalid, w.Key)
@@ -244,23 +136,7 @@ func (w *Write) event(current *Record, rev Revision) (Event, error) {
 	if !holds {
 		return Event{}, &ConflictError{Key: w.Key, Expect: w.Expect, Current: current}
 	}
-	return change(current, Change{Revision: rev, Key: w.Key, Value: stamp(w.Value, w.Stamp, 0, rev), Stamp: w.Stamp}), nil
-}
-
-// change computes the event of a change whose value is stamped already.
-func change(current *Record, c Change) Event {
-	rec := &Record{Key: c.Key, Value: c.Value, Created: c.Revision, Modified: c.Revision, Stamp: c.Stamp}
-	if current != nil {
-		rec.Key, rec.Created = current.Key, current.Created
-	} else {
-		// The caller's strings may share memory with a large one.
-		rec.Key.Name = strings.Clone(c.Key.Name)
-	}
-	if c.Value == nil {
-		rec.Stamp = current.Stamp
-		rec.Value = stamp(current.Value, current.Stamp, digits(current.Modified), c.Revision)
-	}
-	return Event{Record: rec, Previous: current, Deleted: c.Value == nil}
+	return change(current, Change{Revision: rev, Key: w.Key, Value: w.Stamped(rev), Stamp: w.Stamp}), nil
 }
 
 // digits counts the decimal digits of a revision.
@@ -277,6 +153,10 @@ func stamped(value []byte, offset int, rev Revision) bool {
 	return offset == 0 || offset+digits(rev) <= len(value)
 }
 
+// Stamped returns the value of a write with the digits of the revision that it got: for
+// stores that keep values without them, because they do not know the revision before.
+func (w *Write) Stamped(rev Revision) []byte { return stamp(w.Value, w.Stamp, 0, rev) }
+
 // stamp returns value with old bytes at an offset replaced by the digits of a revision;
 // with offset 0 it returns value unchanged.
 func stamp(value []byte, offset, old int, rev Revision) []byte {
@@ -292,59 +172,17 @@ func stamp(value []byte, offset, old int, rev Revision) []byte {
 	return out
 }
 
-// Watch implements [Watcher].
-func (m *Memory) Watch(r Range, after Revision) (Cursor, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, ErrClosed
-	}
-	m.history.trim(time.Now())
-	var f *feed
-	topics, last := &m.history.all, m.revision
-	if r.Bucket != "" {
-		f = m.history.feed(r.Bucket)
-		topics, last = &f.topics, f.newest()
-	}
-	reach := m.history.reach(f)
-	if err := m.reachable(after, reach); err != nil {
-		return nil, fmt.Errorf("watch %s/%s after revision %d: %w", r.Bucket, r.Prefix, after, err)
-	}
-	return &cursor{
-		store: m, prefix: r.Prefix, feed: f, topics: topics,
-		topic: topics.join(r.Prefix, r.WakeOn, last, reach), seen: after, closed: make(chan struct{}),
-	}, nil
-}
-
 // Fork implements [Forker].
 func (m *Memory) Fork() Store {
-	o := MemoryOptions{HistoryAge: m.maxAge, HistoryBytes: m.maxBytes}
-	m.mu.Lock()
-	o.From = m.newest()
-	m.mu.Unlock()
-	return NewMemory(o)
-}
-
-// Compact implements [Keeper].
-func (m *Memory) Compact(_ context.Context, below Revision) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return ErrClosed
-	}
-	if below > m.revision {
-		return fmt.Errorf("compact below revision %d: %w", below, ErrFuture)
-	}
-	m.history.compact(below)
-	return nil
+	return NewMemory(MemoryOptions{From: m.Latest(), HistoryAge: m.mirror.maxAge, HistoryBytes: m.mirror.maxBytes})
 }
 
 // Health implements [Keeper].
 func (m *Memory) Health() error {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.mirror.mu.RLock()
+	defer m.mirror.mu.RUnlock()
 	switch {
-	case m.closed:
+	case m.mirror.closed:
 		return ErrClosed
 	case m.failed != nil:
 		return m.failed
@@ -352,13 +190,5 @@ func (m *Memory) Health() error {
 	return m.trouble
 }
 
-// Close implements [Keeper]. Views that have been opened stay readable.
-func (m *Memory) Close() error {
-	return m.commits.close(func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.closed = true
-		m.latest.Store(nil)
-		m.history.wakeAll()
-	})
-}
+// Close implements [Keeper].
+func (m *Memory) Close() error { return m.commits.close(m.mirror.Close) }

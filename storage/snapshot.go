@@ -146,7 +146,7 @@ func loadRecord(f *frame.Fields, bucket string, newest Revision) (*Record, error
 	}
 	rec.Value = append(make([]byte, 0, len(value)), value...)
 	w := Write{Key: rec.Key, Value: rec.Value, Stamp: rec.Stamp, Expect: AnyRevision}
-	if w.check() != nil || rec.Created < 1 || rec.Modified < rec.Created || newest < rec.Modified ||
+	if w.Validate() != nil || rec.Created < 1 || rec.Modified < rec.Created || newest < rec.Modified ||
 		!stamped(rec.Value, rec.Stamp, rec.Modified) {
 		return nil, errRecord
 	}

@@ -4,16 +4,22 @@
 // Package storage is a versioned key-value store with one global revision: the contract
 // that an API server needs from its database, and the stores that implement it.
 //
-// Every write gets the next revision. A [View] is a consistent snapshot at one
-// revision; a [Cursor] replays the writes after a revision, in order, without gaps.
+// Every write gets a revision above all others. A [View] is a consistent snapshot at one
+// revision; a [Cursor] replays the writes after a revision, in order, none left out.
 // Everything they show is durable: a write is acknowledged, read and watched only after
 // it would survive a crash of the machine.
+//
+// A store may share its data with other processes. Then revisions have gaps, several
+// keys may change at one revision, the revision of a write is unknown before it is
+// committed, and other processes may have acknowledged writes that are still on their
+// way here: [Viewer] says which reads wait for them.
 //
 // Keys are in buckets, one per resource ("stable.example.com/crontabs"); a view or
 // cursor of one bucket does not depend on the size of others.
 //
 // [NewMemory] creates a volatile store, in microseconds and without a goroutine;
-// package local has the durable one, which is the memory store with a [Journal]. [Save]
+// package local has the durable one, which is the memory store with a [Journal]. A
+// [Mirror] is what they read from, for stores whose data is elsewhere. [Save]
 // and [Load] write a view to a stream and read it back. Package storagetest is the
 // conformance suite of the contract:
 //
@@ -29,9 +35,9 @@
 //
 // # Guarantees
 //
-// Writes are linearizable, and so are reads of the newest view. A write that returned
-// is durable. A cursor yields every event of its range exactly once and in order, and
-// its revision never overtakes one. The history is bounded, and a reader that cannot
+// Writes are linearizable, and so are reads after [Viewer.Sync]. A write that returned
+// is durable, and every later read of the same store shows it. A cursor yields every event of its range exactly once and in order, and
+// its revision never overtakes one; a batch never splits a revision. The history is bounded, and a reader that cannot
 // keep up gets an error while it can still resume. Old views are exact. Each sentence
 // is a test in storagetest or beside its store.
 package storage
@@ -42,8 +48,9 @@ import (
 	"sync/atomic"
 )
 
-// Revision counts the writes of a store. It starts at 1 with the first write, is global
-// to the store, strictly increasing, and never reused.
+// Revision orders the writes of a store. It is positive, global to the store, strictly
+// increasing, and never reused. Not every number is the revision of a write, and writes
+// of several keys that were made at once share one.
 type Revision int64
 
 // Expectations of a [Write] other than a concrete revision.
@@ -137,7 +144,8 @@ type Event struct {
 
 // Batch is the result of a cursor: the next events in revision order and the revision
 // up to which the cursor has seen everything: every event of its range at or below
-// Revision has been delivered or passed over.
+// Revision has been delivered or passed over. All events of one revision are in one
+// batch.
 type Batch struct {
 	Events   []Event
 	Revision Revision
@@ -159,30 +167,38 @@ type View interface {
 	Buckets() iter.Seq[string]
 }
 
-// Viewer reads the store.
+// Viewer reads the store. Latest, Get and LastModified read the newest state that this
+// process has, which includes its own acknowledged writes, and ask no other: a store that
+// shares its data may not have the newest write of another process yet. Sync waits for
+// those; an API server calls it once for each request that must see them.
 type Viewer interface {
-	// Get returns the newest durable version of a key, or nil if it does not exist. It
+	// Latest returns the newest snapshot.
+	Latest() View
+	// Get returns the newest version of a key, or nil if it does not exist. It
 	// takes no snapshot: after a snapshot, the next write must copy the path to the
 	// record that it changes.
-	Get(ctx context.Context, key Key) (*Record, error)
-	// LastModified returns the revision of the newest durable write to any of the
+	Get(key Key) *Record
+	// LastModified returns the revision of the newest write to any of the
 	// buckets, or 0 if the store knows of none: as long as the result is the same, so
 	// are the contents of the buckets. It takes no snapshot.
-	LastModified(ctx context.Context, buckets ...string) (Revision, error)
-	// View returns the snapshot at a revision, or the newest durable one for 0. It
-	// fails with [ErrCompacted] below the history and with [ErrFuture] above the newest
-	// revision. A store that shares its data with other processes (etcd) uses ctx to
-	// learn the newest revision.
+	LastModified(buckets ...string) Revision
+	// View returns the snapshot at a revision, which may lie in a gap. For 0 it is that
+	// of Latest after a Sync. It fails with [ErrCompacted] below the history and with
+	// [ErrFuture] above the newest revision.
 	View(ctx context.Context, at Revision) (View, error)
+	// Sync returns once the store has every write that any process acknowledged before
+	// the call. It fails if ctx ends before.
+	Sync(ctx context.Context) error
 }
 
 // Committer writes to the store.
 type Committer interface {
-	// Commit applies one write and returns its record once it is durable. An
+	// Commit applies one write and returns its record once it is durable and can be
+	// read: the one that readers and watchers of this store have. An
 	// expectation that does not hold fails with a [*ConflictError]; so does deleting an
 	// absent key with [AnyRevision]. A condition that does not hold fails with
-	// [ErrUnmet], in any state of the key itself. If ctx ends first the outcome is
-	// unknown.
+	// [ErrUnmet], in any state of the key itself. What a refused write was refused for
+	// can be read when Commit returns. If ctx ends first the outcome is unknown.
 	Commit(ctx context.Context, w Write) (*Record, error)
 }
 
@@ -205,7 +221,7 @@ type Range struct {
 type Watcher interface {
 	// Watch returns a cursor over the events of a range with revisions above after. It
 	// fails with [ErrCompacted] if the history no longer reaches back to after, and
-	// with [ErrFuture] if after was never assigned.
+	// with [ErrFuture] if the store has not reached it.
 	Watch(r Range, after Revision) (Cursor, error)
 }
 
@@ -239,8 +255,8 @@ type Keeper interface {
 }
 
 // Store is a versioned key-value store. All methods are safe for concurrent use.
-// Revision assignment, the log, the in-memory state and the hand-off to cursors are one
-// ordered path: the Revision that a cursor reports never overtakes an event.
+// What changes the state in memory and wakes cursors is one ordered path: the Revision
+// that a cursor reports never overtakes an event.
 type Store interface {
 	Viewer
 	Committer

@@ -23,9 +23,15 @@ import (
 // checks that the outcomes are those of some order of the operations in which each took
 // effect between its call and its return.
 func Linearize(t *testing.T, open Open) {
-	const clients, each = 8, 150
 	s := open(t)
 	t.Cleanup(func() { s.Close() })
+	LinearizeStores(t, s)
+}
+
+// LinearizeStores is Linearize over several stores that share their data: each client
+// uses all of them in turn.
+func LinearizeStores(t *testing.T, stores ...storage.Store) {
+	const clients, each = 8, 150
 	var (
 		clock   atomic.Int64
 		wg      sync.WaitGroup
@@ -35,11 +41,11 @@ func Linearize(t *testing.T, open Open) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(client), 1))
 			known := map[string]storage.Revision{}
-			for range each {
+			for i := range each {
 				in := request{name: fmt.Sprint(rng.IntN(3)), kind: operation(rng.IntN(4))}
 				in.expect = known[in.name]
 				call := clock.Add(1)
-				out := in.perform(s)
+				out := in.perform(stores[i%len(stores)])
 				history[client] = append(history[client], porcupine.Operation{
 					ClientId: client, Input: in, Call: call, Output: out, Return: clock.Add(1),
 				})

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -35,8 +34,9 @@ type ModelOptions struct {
 	Reopen func(t *testing.T, s storage.Store) storage.Store
 }
 
-// Model runs random operations against a store and a naive model: a list of all events
-// and a map per revision. Reads at old revisions and cursors from any revision must
+// Model runs random operations against a store and a naive model: the events and a map
+// of each step. A step is a write, or several at one revision where the store is a
+// [Transactor]. Reads at old revisions and cursors from any revision must
 // agree with it.
 func Model(t *testing.T, open Open, o ModelOptions) {
 	if o.Runs == 0 {
@@ -50,11 +50,11 @@ func Model(t *testing.T, open Open, o ModelOptions) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			m := &model{
-				T: t, o: o, store: open(t), rng: rand.New(rand.NewPCG(seed, 0)),
-				states: []map[storage.Key]seen{{}},
+				tester: newTester(t, open(t)), o: o, rng: rand.New(rand.NewPCG(seed, 0)),
+				states: []map[storage.Key]seen{{}}, events: [][]happened{nil},
 			}
-			defer func() { m.store.Close() }()
-			for m.step = range o.Steps {
+			defer func() { m.Store.Close() }()
+			for m.turn = range o.Steps {
 				m.play()
 			}
 			for _, c := range slices.Clone(m.cursors) {
@@ -66,17 +66,17 @@ func Model(t *testing.T, open Open, o ModelOptions) {
 
 // model is the naive model, with the store under test.
 type model struct {
-	*testing.T
-	o     ModelOptions
-	store storage.Store
-	rng   *rand.Rand
-	step  int
+	*tester
+	o    ModelOptions
+	rng  *rand.Rand
+	turn int
 
-	events []happened             // by revision, from 1
-	states []map[storage.Key]seen // by revision, from 0
-	// reach is the oldest revision that the store must still serve, compacted the
+	// By step; step 0 is the empty store.
+	events [][]happened
+	states []map[storage.Key]seen
+	// reach is the oldest step that the store must still serve, compacted the
 	// oldest that it may serve.
-	reach, compacted storage.Revision
+	reach, compacted int
 	cursors          []*follower
 }
 
@@ -84,20 +84,22 @@ type model struct {
 type follower struct {
 	storage.Cursor
 	r    storage.Range
-	seen storage.Revision
+	seen int
 }
 
 func (m *model) failf(format string, args ...any) {
 	m.Helper()
-	m.Fatalf("step %d, revision %d: %s", m.step, m.newest(), fmt.Sprintf(format, args...))
+	m.Fatalf("turn %d, step %d: %s", m.turn, m.newest(), fmt.Sprintf(format, args...))
 }
 
-func (m *model) newest() storage.Revision { return storage.Revision(len(m.events)) }
+func (m *model) newest() int { return len(m.events) - 1 }
 
 func (m *model) play() {
 	switch n := m.rng.IntN(100); {
-	case n < 55:
+	case n < 50:
 		m.write()
+	case n < 55:
+		m.transact()
 	case n < 70:
 		m.view()
 	case n < 78:
@@ -119,33 +121,41 @@ func (m *model) key() storage.Key {
 	return key([]string{"a", "b"}[m.rng.IntN(2)], fmt.Sprintf("ns%d/%d", m.rng.IntN(3), m.rng.IntN(6)))
 }
 
-// revision returns a random assigned revision, mostly a recent one.
-func (m *model) revision() storage.Revision {
+// some returns a random step, mostly a recent one.
+func (m *model) some() int {
 	back := m.rng.IntN(30)
 	if m.rng.IntN(4) == 0 {
 		back = m.rng.IntN(len(m.states))
 	}
-	return max(0, m.newest()-storage.Revision(back))
+	return max(0, m.newest()-back)
+}
+
+// value returns the value of a write, and where its revision goes.
+func (m *model) value() (value []byte, stamp int) {
+	return []byte(`{"rv":"","pad":"` + strings.Repeat("x", m.rng.IntN(40)) + `"}`), 7
 }
 
 func (m *model) write() {
 	w := storage.Write{Key: m.key(), Expect: storage.AnyRevision}
 	current, exists := m.states[m.newest()][w.Key]
 	if m.rng.IntN(4) > 0 {
-		w.Value = []byte(`{"rv":"","pad":"` + strings.Repeat("x", m.rng.IntN(40)) + `"}`)
-		w.Stamp = 7
+		w.Value, w.Stamp = m.value()
+	}
+	found := storage.Absent
+	if exists {
+		found = m.at(current.Modified)
 	}
 	switch m.rng.IntN(4) {
 	case 0:
-		w.Expect = m.revision()
+		w.Expect = m.at(m.some())
 	case 1:
-		w.Expect = current.Modified // Absent if it does not exist
+		w.Expect = found
 	}
 	if w.Value == nil && w.Expect == storage.Absent {
 		w.Expect = storage.AnyRevision
 	}
-	holds := w.Expect == storage.AnyRevision && (w.Value != nil || exists) || w.Expect != storage.AnyRevision && w.Expect == current.Modified
-	rec, err := m.store.Commit(context.Background(), w)
+	holds := w.Expect == storage.AnyRevision && (w.Value != nil || exists) || w.Expect != storage.AnyRevision && w.Expect == found
+	rec, err := m.Commit(context.Background(), w)
 	if !holds {
 		if !errors.Is(err, storage.ErrConflict) {
 			m.failf("write %s expecting %d: got error %v, want a conflict with %v", w.Key, w.Expect, err, current)
@@ -155,51 +165,98 @@ func (m *model) write() {
 	if err != nil {
 		m.failf("write %s expecting %d: %v", w.Key, w.Expect, err)
 	}
-	e, next := m.expect(w, current, exists)
-	if diff := cmp.Diff(e.Record, see(rec)); diff != "" {
+	m.stepped(rec.Modified, w)
+	if diff := cmp.Diff(m.events[m.newest()][0].Record, m.see(rec)); diff != "" {
 		m.failf("write %s (-want +got)\n%s", w.Key, diff)
 	}
-	m.events = append(m.events, e)
-	m.states = append(m.states, next)
+}
+
+// transact writes several keys at one revision.
+func (m *model) transact() {
+	s, ok := m.Store.(Transactor)
+	if !ok {
+		return
+	}
+	var writes []storage.Write
+	for range 1 + m.rng.IntN(6) {
+		w := storage.Write{Key: m.key()}
+		if slices.ContainsFunc(writes, func(o storage.Write) bool { return o.Key == w.Key }) {
+			continue
+		}
+		if _, exists := m.states[m.newest()][w.Key]; !exists || m.rng.IntN(3) > 0 {
+			w.Value, w.Stamp = m.value()
+		}
+		writes = append(writes, w)
+	}
+	rev, err := s.Transact(context.Background(), writes...)
+	if err != nil {
+		m.failf("%d writes at once: %v", len(writes), err)
+	}
+	m.stepped(rev, writes...)
+}
+
+// stepped adds the step of writes that succeeded.
+func (m *model) stepped(rev storage.Revision, writes ...storage.Write) {
+	if rev <= m.at(m.newest()) {
+		m.failf("got revision %d after %d", rev, m.at(m.newest()))
+	}
+	m.steps = append(m.steps, rev)
+	next := maps.Clone(m.states[m.newest()])
+	var events []happened
+	for _, w := range writes {
+		events = append(events, m.expect(w, next, rev))
+	}
+	m.events, m.states = append(m.events, events), append(m.states, next)
 	if m.o.Forgets {
 		m.reach = m.newest()
 	}
 }
 
-// expect computes the outcome of a write.
-func (m *model) expect(w storage.Write, current seen, exists bool) (happened, map[storage.Key]seen) {
-	rev := m.newest() + 1
-	next := maps.Clone(m.states[m.newest()])
-	e := happened{Record: &seen{w.Key.Bucket, w.Key.Name, "", rev, rev}}
+// expect computes the outcome of a write in the next step, which has a revision, and
+// changes the state by it.
+func (m *model) expect(w storage.Write, next map[storage.Key]seen, rev storage.Revision) happened {
+	step := m.newest() + 1
+	e := happened{Record: &seen{w.Key.Bucket, w.Key.Name, "", step, step}}
+	current, exists := next[w.Key]
 	if exists {
 		e.Previous, e.Record.Created = &current, current.Created
 	}
 	if w.Value == nil {
 		e.Deleted = true
-		e.Record.Value = strings.Replace(current.Value, strconv.Itoa(int(current.Modified)), strconv.Itoa(int(rev)), 1)
+		e.Record.Value = strings.Replace(current.Value, fmt.Sprintf("%q", fmt.Sprint(m.at(current.Modified))), fmt.Sprintf("%q", fmt.Sprint(rev)), 1)
 		delete(next, w.Key)
 	} else {
-		e.Record.Value = strings.Replace(string(w.Value), `""`, fmt.Sprintf("%q", strconv.Itoa(int(rev))), 1)
+		e.Record.Value = strings.Replace(string(w.Value), `""`, fmt.Sprintf("%q", fmt.Sprint(rev)), 1)
 		next[w.Key] = *e.Record
 	}
-	return e, next
+	return e
 }
 
 func (m *model) view() {
-	at := m.revision()
-	v, err := m.store.View(context.Background(), at)
-	if at == 0 {
-		at = m.newest()
+	step := m.some()
+	rev := m.at(step)
+	if step < m.newest() {
+		rev += storage.Revision(m.rng.Int64N(int64(m.at(step+1) - rev))) // the same in a gap
 	}
-	if !m.allowed("view", at, err) {
+	if step == m.newest() && m.rng.IntN(2) == 0 {
+		rev = 0
+	}
+	if rev == 0 {
+		step = m.newest()
+	}
+	v, err := m.View(context.Background(), rev)
+	if !m.allowed("view", step, err) {
 		return
 	}
-	m.compare(v, at)
+	if rev > 0 && v.Revision() != rev {
+		m.failf("view of revision %d has revision %d", rev, v.Revision())
+	}
+	m.compare(v, step)
 }
 
-// allowed reports whether a read at a revision succeeded, and fails the test if it must
+// allowed reports whether a read at a step succeeded, and fails the test if it must
 // have succeeded or failed.
-func (m *model) allowed(what string, at storage.Revision, err error) bool {
+func (m *model) allowed(what string, at int, err error) bool {
 	m.Helper()
 	switch {
 	case err == nil && at < m.compacted:
@@ -213,10 +270,10 @@ func (m *model) allowed(what string, at storage.Revision, err error) bool {
 }
 
 // compare compares a view with a state, with random prefix and start.
-func (m *model) compare(v storage.View, at storage.Revision) {
+func (m *model) compare(v storage.View, at int) {
 	m.Helper()
-	if v.Revision() != at {
-		m.failf("view has revision %d, want %d", v.Revision(), at)
+	if step := m.step(v.Revision()); step != at {
+		m.failf("view has revision %d of step %d, want step %d", v.Revision(), step, at)
 	}
 	bucket := m.key().Bucket
 	prefix := []string{"", "ns1/", "ns", "ns2/3"}[m.rng.IntN(4)]
@@ -228,7 +285,7 @@ func (m *model) compare(v storage.View, at storage.Revision) {
 		}
 	}
 	slices.SortFunc(want, func(a, b seen) int { return strings.Compare(a.Name, b.Name) })
-	if diff := cmp.Diff(want, contents(v, bucket, prefix, start)); diff != "" {
+	if diff := cmp.Diff(want, m.contents(v, bucket, prefix, start)); diff != "" {
 		m.failf("contents at %d of %s/%s from %q (-want +got)\n%s", at, bucket, prefix, start, diff)
 	}
 	if n := v.Count(bucket, prefix, start); n != len(want) {
@@ -239,18 +296,18 @@ func (m *model) compare(v storage.View, at storage.Revision) {
 	if r, ok := m.states[at][k]; ok {
 		rec = &r
 	}
-	if diff := cmp.Diff(rec, see(v.Get(k))); diff != "" {
+	if diff := cmp.Diff(rec, m.see(v.Get(k))); diff != "" {
 		m.failf("get %s at %d (-want +got)\n%s", k, at, diff)
 	}
 }
 
 func (m *model) follow() {
-	f := &follower{seen: m.revision()}
+	f := &follower{seen: m.some()}
 	if m.rng.IntN(4) > 0 {
 		f.r.Bucket = m.key().Bucket
 	}
 	f.r.Prefix = []string{"", "ns1/", "ns", "ns2/3"}[m.rng.IntN(4)]
-	c, err := m.store.Watch(f.r, f.seen)
+	c, err := m.Watch(f.r, m.at(f.seen))
 	if !m.allowed("watch", f.seen, err) {
 		return
 	}
@@ -274,26 +331,25 @@ func (m *model) poll(f *follower) {
 		m.drop(f)
 		return
 	}
-	if b.Revision < f.seen || b.Revision > m.newest() {
-		m.failf("batch up to %d after %d", b.Revision, f.seen)
+	end := m.step(b.Revision)
+	if end < f.seen {
+		m.failf("batch up to step %d after step %d", end, f.seen)
 	}
 	var want []happened
-	for _, e := range m.events[f.seen:b.Revision] {
+	for _, e := range slices.Concat(m.events[f.seen+1 : end+1]...) {
 		if (f.r.Bucket == "" || f.r.Bucket == e.Record.Bucket) && strings.HasPrefix(e.Record.Name, f.r.Prefix) {
 			want = append(want, e)
 		}
 	}
-	if diff := cmp.Diff(want, happen(b.Events)); diff != "" {
-		m.failf("events of %v in (%d, %d] (-want +got)\n%s", f.r, f.seen, b.Revision, diff)
+	if diff := cmp.Diff(want, m.happen(b.Events)); diff != "" {
+		m.failf("events of %v in the steps (%d, %d] (-want +got)\n%s", f.r, f.seen, end, diff)
 	}
-	f.seen = b.Revision
+	f.seen = end
 }
 
 func (m *model) compact() {
-	below := m.revision()
-	if err := m.store.Compact(context.Background(), below); err != nil {
-		m.failf("compact to %d: %v", below, err)
-	}
+	below := m.some()
+	m.tester.compact(below)
 	m.compacted = max(m.compacted, below)
 	m.reach = max(m.reach, below)
 }
@@ -302,25 +358,16 @@ func (m *model) reopen() {
 	if m.o.Reopen == nil {
 		return
 	}
-	m.store = m.o.Reopen(m.T, m.store)
+	m.Store = m.o.Reopen(m.T, m.Store)
 	m.cursors = nil
 	// Dropped history may be readable again, and the other way round.
 	m.compacted, m.reach = 0, m.newest()
-	m.compare(m.open(0), m.newest())
-}
-
-func (m *model) open(at storage.Revision) storage.View {
-	m.Helper()
-	v, err := m.store.View(context.Background(), at)
-	if err != nil {
-		m.failf("view: %v", err)
-	}
-	return v
+	m.compare(m.tester.view(0), m.newest())
 }
 
 // fork checks that a fork begins equal and that neither sees the other.
 func (m *model) fork() {
-	forker, ok := m.store.(storage.Forker)
+	forker, ok := m.Store.(storage.Forker)
 	if !ok {
 		return
 	}
@@ -331,8 +378,8 @@ func (m *model) fork() {
 		m.failf("write to a fork: %v", err)
 	}
 	v, err := f.View(context.Background(), 0)
-	if err != nil || v.Revision() != m.newest()+1 || string(v.Get(k).Value) != "fork" {
+	if err != nil || v.Revision() <= m.at(m.newest()) || string(v.Get(k).Value) != "fork" {
 		m.failf("view of a fork: %v, %v", v, err)
 	}
-	m.compare(m.open(0), m.newest())
+	m.compare(m.tester.view(0), m.newest())
 }

@@ -18,6 +18,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sort"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,13 +33,13 @@ type Open func(t *testing.T) storage.Store
 
 // Run runs the conformance suite.
 func Run(t *testing.T, open Open) {
-	for _, group := range []func() []check{writes, values, views, lists, watches, waiting, endings, keeping, forks} {
+	for _, group := range []func() []check{writes, values, views, lists, watches, waiting, transactions, endings, keeping, forks} {
 		for _, c := range group() {
 			t.Run(c.sentence, func(t *testing.T) {
 				t.Parallel()
 				s := open(t)
 				t.Cleanup(func() { s.Close() })
-				c.prove(&tester{T: t, Store: s})
+				c.prove(newTester(t, s))
 			})
 		}
 	}
@@ -48,10 +50,40 @@ type check struct {
 	prove    func(t *tester)
 }
 
-// tester is a store whose errors fail the test.
+// Transactor is a store on which several keys can be written at one revision, as
+// another process that shares its data may do.
+type Transactor interface {
+	// Transact makes the writes at once, whatever the state of their keys, and returns
+	// when the store shows them.
+	Transact(ctx context.Context, writes ...storage.Write) (storage.Revision, error)
+}
+
+// tester is a store whose errors fail the test. The checks count revisions by steps,
+// which are the writes that the tester made: revisions of a store may have gaps.
 type tester struct {
 	*testing.T
 	storage.Store
+
+	mu    sync.Mutex
+	steps []storage.Revision // step 0 is the store as it was opened
+}
+
+func newTester(t *testing.T, s storage.Store) *tester {
+	return &tester{T: t, Store: s, steps: []storage.Revision{s.Latest().Revision()}}
+}
+
+// at returns the revision of a step.
+func (t *tester) at(step int) storage.Revision {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.steps[step]
+}
+
+// step returns the newest step at or below a revision.
+func (t *tester) step(rev storage.Revision) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return sort.Search(len(t.steps), func(i int) bool { return t.steps[i] > rev }) - 1
 }
 
 func key(bucket, name string) storage.Key { return storage.Key{Bucket: bucket, Name: name} }
@@ -73,7 +105,21 @@ func (t *tester) commit(w storage.Write) *storage.Record {
 	if err != nil {
 		t.Fatalf("commit %s: %v", w.Key, err)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last := t.steps[len(t.steps)-1]; rec.Modified <= last {
+		t.Fatalf("commit %s: got revision %d after %d", w.Key, rec.Modified, last)
+	}
+	t.steps = append(t.steps, rec.Modified)
 	return rec
+}
+
+// compact drops the history below a step.
+func (t *tester) compact(below int) {
+	t.Helper()
+	if err := t.Compact(context.Background(), t.at(below)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (t *tester) view(at storage.Revision) storage.View {
@@ -103,17 +149,17 @@ func (t *tester) wantErr(err, target error) {
 	}
 }
 
-// seen is a record as the suite compares it.
+// seen is a record as the suite compares it, with steps in place of revisions.
 type seen struct {
 	Bucket, Name, Value string
-	Created, Modified   storage.Revision
+	Created, Modified   int
 }
 
-func see(r *storage.Record) *seen {
+func (t *tester) see(r *storage.Record) *seen {
 	if r == nil {
 		return nil
 	}
-	return &seen{r.Key.Bucket, r.Key.Name, string(r.Value), r.Created, r.Modified}
+	return &seen{r.Key.Bucket, r.Key.Name, string(r.Value), t.step(r.Created), t.step(r.Modified)}
 }
 
 // happened is an event as the suite compares it.
@@ -122,19 +168,19 @@ type happened struct {
 	Deleted          bool
 }
 
-func happen(events []storage.Event) []happened {
+func (t *tester) happen(events []storage.Event) []happened {
 	var out []happened
 	for _, e := range events {
-		out = append(out, happened{see(e.Record), see(e.Previous), e.Deleted})
+		out = append(out, happened{t.see(e.Record), t.see(e.Previous), e.Deleted})
 	}
 	return out
 }
 
 // contents lists a bucket.
-func contents(v storage.View, bucket, prefix, start string) []seen {
+func (t *tester) contents(v storage.View, bucket, prefix, start string) []seen {
 	var out []seen
 	for r := range v.Ascend(bucket, prefix, start) {
-		out = append(out, *see(r))
+		out = append(out, *t.see(r))
 	}
 	return out
 }

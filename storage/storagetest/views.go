@@ -20,55 +20,44 @@ func views() []check {
 			t.put("b", "a", "2")
 			t.delete("b", "b")
 			t.put("b", "c", "1")
-			t.equal([]seen{{"b", "a", "1", 1, 1}, {"b", "b", "1", 2, 2}}, contents(v, "b", "", ""))
-			t.equal(storage.Revision(2), v.Revision())
+			t.equal([]seen{{"b", "a", "1", 1, 1}, {"b", "b", "1", 2, 2}}, t.contents(v, "b", "", ""))
+			t.equal(2, t.step(v.Revision()))
 		}},
 		{"a view shows every write acknowledged before it was opened", func(t *tester) {
 			for i := range 100 {
 				rec := t.put("b", fmt.Sprint(i%7), fmt.Sprint(i))
 				v := t.view(0)
-				t.equal(rec.Modified, v.Revision())
-				t.equal(see(rec), see(v.Get(rec.Key)))
+				t.equal(i+1, t.step(v.Revision()))
+				if v.Get(rec.Key) != rec || t.Latest().Get(rec.Key) != rec {
+					t.Fatalf("got %v, want what was written", t.see(v.Get(rec.Key)))
+				}
 			}
 		}},
 		{"a key can be read without a view, as of the newest acknowledged write", func(t *tester) {
-			get := func() *storage.Record {
-				rec, err := t.Get(context.Background(), key("b", "a"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return rec
-			}
-			t.equal((*seen)(nil), see(get()))
+			get := func() *storage.Record { return t.Get(key("b", "a")) }
+			t.equal((*seen)(nil), t.see(get()))
 			for i := range 10 {
 				if rec := t.put("b", "a", fmt.Sprint(i)); get() != rec {
-					t.Fatalf("got %v, want what was written", see(get()))
+					t.Fatalf("got %v, want what was written", t.see(get()))
 				}
 			}
 			v := t.view(0)
 			t.delete("b", "a")
-			t.equal((*seen)(nil), see(get()))
-			t.equal("9", see(v.Get(key("b", "a"))).Value)
+			t.equal((*seen)(nil), t.see(get()))
+			t.equal("9", t.see(v.Get(key("b", "a"))).Value)
 		}},
 		{"a bucket was touched by its newest write, forgotten or not", func(t *tester) {
-			touched := func(buckets ...string) storage.Revision {
-				at, err := t.LastModified(context.Background(), buckets...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return at
-			}
-			t.equal(storage.Revision(0), touched("b", "c"))
+			touched := func(buckets ...string) int { return t.step(t.LastModified(buckets...)) }
+			t.equal(storage.Revision(0), t.LastModified("b", "c"))
 			t.put("b", "a", "1")
 			t.put("c", "a", "1")
 			t.put("b", "a", "2")
 			t.put("d", "a", "1")
-			t.equal([]storage.Revision{3, 2, 3, 0}, []storage.Revision{touched("b"), touched("c"), touched("c", "b"), touched("none")})
+			t.equal([]int{3, 2, 3}, []int{touched("b"), touched("c"), touched("c", "b")})
+			t.equal(storage.Revision(0), t.LastModified("none"))
 			t.delete("c", "a")
-			if err := t.Compact(context.Background(), 5); err != nil {
-				t.Fatal(err)
-			}
-			t.equal([]storage.Revision{3, 5}, []storage.Revision{touched("b"), touched("c")})
+			t.compact(5)
+			t.equal([]int{3, 5}, []int{touched("b"), touched("c")})
 		}},
 		{"views at old revisions show what was then", func(t *tester) {
 			t.put("b", "a", "1")
@@ -82,19 +71,19 @@ func views() []check {
 				if at == 0 {
 					continue // means the newest
 				}
-				v := t.view(storage.Revision(at))
-				t.equal(storage.Revision(at), v.Revision())
+				v := t.view(t.at(at))
+				t.equal(t.at(at), v.Revision())
 				t.equal(len(want), v.Count("b", "", ""))
 				if len(want) > 0 {
-					t.equal(want, contents(v, "b", "", ""))
+					t.equal(want, t.contents(v, "b", "", ""))
 				}
 			}
-			t.equal([]string{"b"}, buckets(t.view(2)))
-			t.equal([]string{"c"}, buckets(t.view(4)))
+			t.equal([]string{"b"}, buckets(t.view(t.at(2))))
+			t.equal([]string{"c"}, buckets(t.view(t.at(4))))
 		}},
 		{"a revision above the newest lies in the future", func(t *tester) {
 			t.put("b", "a", "1")
-			_, err := t.View(context.Background(), 2)
+			_, err := t.View(context.Background(), t.at(1)+1<<40)
 			t.wantErr(err, storage.ErrFuture)
 		}},
 	}
@@ -106,7 +95,7 @@ func lists() []check {
 			t.put("b", "a", "1")
 			for _, k := range []storage.Key{key("b", "aa"), key("b", ""), key("", "a"), key("c", "a")} {
 				if r := t.view(0).Get(k); r != nil {
-					t.Fatalf("%v: got %v", k, see(r))
+					t.Fatalf("%v: got %v", k, t.see(r))
 				}
 			}
 		}},
@@ -166,7 +155,7 @@ func lists() []check {
 			}
 			t.equal(1000, len(names(t.view(0), "b", "", "")))
 			t.equal(1000, t.view(0).Count("b", "", ""))
-			t.equal(want, names(t.view(3000), "b", "", ""))
+			t.equal(want, names(t.view(t.at(3000)), "b", "", ""))
 		}},
 	}
 }

@@ -24,7 +24,7 @@ func watches() []check {
 			c1, na := &seen{"c", "a", "1", 2, 2}, &seen{"b", "n/a", "1", 4, 4}
 			for _, tt := range []struct {
 				r     storage.Range
-				after storage.Revision
+				after int
 				want  []happened
 			}{
 				{storage.Range{Bucket: "b"}, 0, []happened{{a1, nil, false}, {a2, a1, false}, {na, nil, false}, {end, a2, true}}},
@@ -38,13 +38,13 @@ func watches() []check {
 				{storage.Range{Prefix: "n/"}, 0, []happened{{na, nil, false}}},
 				{storage.Range{Bucket: "b"}, 5, nil},
 			} {
-				events, at := t.drain(t.watch(tt.r, tt.after))
-				t.equal(tt.want, happen(events))
-				t.equal(storage.Revision(5), at)
+				events, at := t.drain(t.watch(tt.r, t.at(tt.after)))
+				t.equal(tt.want, t.happen(events))
+				t.equal(5, t.step(at))
 			}
 		}},
 		{"a cursor sees the record that the write returned", func(t *tester) {
-			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			c := t.watch(storage.Range{Bucket: "b"}, t.at(0))
 			rec := t.put("b", "a", "1")
 			b, err := c.Next(context.Background())
 			if err != nil || len(b.Events) != 1 || b.Events[0].Record != rec {
@@ -52,10 +52,10 @@ func watches() []check {
 			}
 		}},
 		{"the revision of a batch advances without events and never overtakes one", func(t *tester) {
-			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			c := t.watch(storage.Range{Bucket: "b"}, t.at(0))
 			t.put("other", "a", "1")
 			b, err := c.Poll()
-			if err != nil || len(b.Events) > 0 || b.Revision != 1 {
+			if err != nil || len(b.Events) > 0 || b.Revision != t.at(1) {
 				t.Fatalf("got %v, %v", b, err)
 			}
 			done := make(chan error, 1)
@@ -104,12 +104,12 @@ func waiting() []check {
 				}()
 				t.put("b", "n/a", "x")
 				if b := <-got; len(b.Events) != 1 || b.Events[0].Record.Key != key("b", "n/a") {
-					t.Fatalf("%v: got %v", r, happen(b.Events))
+					t.Fatalf("%v: got %v", r, t.happen(b.Events))
 				}
 			}
 		}},
 		{"Next returns when its context ends", func(t *tester) {
-			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			c := t.watch(storage.Range{Bucket: "b"}, t.at(0))
 			ctx, cancel := context.WithCancel(context.Background())
 			got := make(chan error, 1)
 			go func() {
@@ -128,10 +128,10 @@ func waiting() []check {
 			c := t.watch(storage.Range{Bucket: "b", WakeOn: func(e storage.Event) bool {
 				asked = append(asked, e.Record.Modified)
 				return e.Deleted
-			}}, 0)
+			}}, t.at(0))
 			t.put("b", "a", "1")
 			if b, err := c.Next(context.Background()); err != nil || len(b.Events) != 1 {
-				t.Fatalf("what was there: %v, %v", happen(b.Events), err)
+				t.Fatalf("what was there: %v, %v", t.happen(b.Events), err)
 			}
 			for _, roused := range []bool{true, false} {
 				ctx, cancel := context.WithCancel(context.Background())
@@ -151,7 +151,7 @@ func waiting() []check {
 				if roused {
 					rec = t.delete("b", "x")
 					if <-done; err != nil || len(b.Events) != 1 || b.Events[0].Record != rec {
-						t.Fatalf("roused: got %v, %v", happen(b.Events), err)
+						t.Fatalf("roused: got %v, %v", t.happen(b.Events), err)
 					}
 				} else {
 					cancel()
@@ -159,17 +159,21 @@ func waiting() []check {
 					t.wantErr(err, context.Canceled)
 				}
 				if b, err := c.Poll(); err != nil || len(b.Events) > 0 || b.Revision != rec.Modified {
-					t.Fatalf("got %v up to %d, %v", happen(b.Events), b.Revision, err)
+					t.Fatalf("got %v up to %d, %v", t.happen(b.Events), b.Revision, err)
 				}
 			}
 			rec := t.put("b", "a", "3")
 			if b, err := c.Poll(); err != nil || len(b.Events) != 1 || b.Events[0].Record != rec {
-				t.Fatalf("awake: %v, %v", happen(b.Events), err)
+				t.Fatalf("awake: %v, %v", t.happen(b.Events), err)
 			}
-			t.equal([]storage.Revision{2, 4, 5, 6, 8}, asked)
+			for i, step := range []int{2, 4, 5, 6, 8} {
+				if i >= len(asked) || asked[i] != t.at(step) {
+					t.Fatalf("WakeOn was called for %d, want steps 2, 4, 5, 6 and 8", asked)
+				}
+			}
 		}},
 		{"closing a cursor wakes its reader and is idempotent", func(t *tester) {
-			c := t.watch(storage.Range{Bucket: "b"}, 0)
+			c := t.watch(storage.Range{Bucket: "b"}, t.at(0))
 			got := make(chan error, 1)
 			go func() {
 				_, err := c.Next(context.Background())
@@ -183,8 +187,56 @@ func waiting() []check {
 		}},
 		{"a watch cannot start after a revision that was never assigned", func(t *tester) {
 			t.put("b", "a", "1")
-			_, err := t.Watch(storage.Range{Bucket: "b"}, 2)
+			_, err := t.Watch(storage.Range{Bucket: "b"}, t.at(1)+1<<40)
 			t.wantErr(err, storage.ErrFuture)
+		}},
+	}
+}
+
+func transactions() []check {
+	return []check{
+		{"what is written at one revision is read at once and never split into batches", func(t *tester) {
+			s, ok := t.Store.(Transactor)
+			if !ok {
+				t.Skip("every write of the store has a revision of its own")
+			}
+			const each, times = 60, 40
+			var writes []storage.Write
+			for i := range each {
+				writes = append(writes, storage.Write{Key: key([]string{"b", "c"}[i%2], fmt.Sprint(i)), Value: []byte("rv="), Stamp: 3})
+			}
+			c, all := t.watch(storage.Range{Bucket: "b"}, t.at(0)), t.watch(storage.Range{}, t.at(0))
+			for range times {
+				rev, err := s.Transact(context.Background(), writes...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, w := range writes {
+					if rec := t.Get(w.Key); rec.Modified != rev || string(rec.Value) != fmt.Sprint("rv=", rev) {
+						t.Fatalf("got %v after the writes at revision %d", rec, rev)
+					}
+				}
+				t.steps = append(t.steps, rev)
+			}
+			for c, of := range map[storage.Cursor]int{c: each / 2, all: each} {
+				counts := map[storage.Revision]int{}
+				for seen, last := 0, storage.Revision(0); seen < of*times; {
+					b, err := c.Poll()
+					if err != nil || len(b.Events) == 0 {
+						t.Fatalf("after %d events: %d more, %v", seen, len(b.Events), err)
+					}
+					for _, e := range b.Events {
+						if e.Record.Modified <= last {
+							t.Fatalf("revision %d is split", e.Record.Modified)
+						}
+						counts[e.Record.Modified]++
+					}
+					seen, last = seen+len(b.Events), b.Revision
+				}
+				for step := 1; step <= times; step++ {
+					t.equal(of, counts[t.at(step)])
+				}
+			}
 		}},
 	}
 }
@@ -192,16 +244,14 @@ func waiting() []check {
 func endings() []check {
 	return []check{
 		{"a cursor whose events were compacted away has lagged", func(t *tester) {
-			lost, quiet := t.watch(storage.Range{Bucket: "b"}, 0), t.watch(storage.Range{Bucket: "c"}, 0)
+			lost, quiet := t.watch(storage.Range{Bucket: "b"}, t.at(0)), t.watch(storage.Range{Bucket: "c"}, t.at(0))
 			t.put("b", "a", "1")
 			t.put("b", "a", "2")
-			if err := t.Compact(context.Background(), 2); err != nil {
-				t.Fatal(err)
-			}
+			t.compact(2)
 			_, err := lost.Poll()
 			t.wantErr(err, storage.ErrLagged)
 			t.wantErr(err, storage.ErrCompacted)
-			if b, err := quiet.Poll(); err != nil || b.Revision != 2 {
+			if b, err := quiet.Poll(); err != nil || b.Revision != t.at(2) {
 				t.Fatalf("a cursor that lost nothing: %v, %v", b, err)
 			}
 		}},
@@ -214,17 +264,17 @@ func endings() []check {
 				if i%4 == 3 {
 					r = storage.Range{}
 				}
-				c := t.watch(r, 0)
+				c := t.watch(r, t.at(0))
 				wg.Go(func() {
-					for want := storage.Revision(1); want <= writes; {
+					for want := 0; want < writes; {
 						b, err := c.Next(context.Background())
 						if err != nil {
 							errs <- err
 							return
 						}
 						for _, e := range b.Events {
-							if e.Record.Modified != want {
-								errs <- fmt.Errorf("got revision %d, want %d", e.Record.Modified, want)
+							if got := string(e.Record.Value); got != fmt.Sprint(want) {
+								errs <- fmt.Errorf("got write %s, want %d", got, want)
 								return
 							}
 							want++
@@ -233,7 +283,7 @@ func endings() []check {
 				})
 			}
 			for i := range writes {
-				t.put("b", fmt.Sprint(i%10), "v")
+				t.put("b", fmt.Sprint(i%10), fmt.Sprint(i))
 			}
 			wg.Wait()
 			close(errs)
@@ -268,39 +318,33 @@ func keeping() []check {
 			for i := range 5 {
 				t.put("b", "a", fmt.Sprint(i))
 			}
-			if err := t.Compact(context.Background(), 3); err != nil {
-				t.Fatal(err)
-			}
-			_, err := t.View(context.Background(), 2)
+			t.compact(3)
+			_, err := t.View(context.Background(), t.at(2))
 			t.wantErr(err, storage.ErrCompacted)
 			for _, r := range []storage.Range{{Bucket: "b"}, {Bucket: "untouched"}, {}} {
-				_, err = t.Watch(r, 2)
+				_, err = t.Watch(r, t.at(2))
 				t.wantErr(err, storage.ErrCompacted)
-				t.watch(r, 3)
+				t.watch(r, t.at(3))
 			}
-			t.equal("2", string(t.view(3).Get(key("b", "a")).Value))
-			events, _ := t.drain(t.watch(storage.Range{Bucket: "b"}, 3))
+			t.equal("2", string(t.view(t.at(3)).Get(key("b", "a")).Value))
+			events, _ := t.drain(t.watch(storage.Range{Bucket: "b"}, t.at(3)))
 			t.equal(2, len(events))
 			t.equal("2", string(events[0].Previous.Value))
 		}},
 		{"compacting what is gone is no error, the future is one", func(t *tester) {
 			t.put("b", "a", "1")
 			t.put("b", "a", "2")
-			for _, below := range []storage.Revision{2, 1, 2} {
-				if err := t.Compact(context.Background(), below); err != nil {
-					t.Fatal(err)
-				}
+			for _, below := range []int{2, 1, 2} {
+				t.compact(below)
 			}
-			t.wantErr(t.Compact(context.Background(), 3), storage.ErrFuture)
+			t.wantErr(t.Compact(context.Background(), t.at(2)+1<<40), storage.ErrFuture)
 			t.equal("2", string(t.view(0).Get(key("b", "a")).Value))
 		}},
 		{"a view opened before compaction stays whole", func(t *tester) {
 			t.put("b", "a", "1")
 			v := t.view(0)
 			t.put("b", "a", "2")
-			if err := t.Compact(context.Background(), 2); err != nil {
-				t.Fatal(err)
-			}
+			t.compact(2)
 			t.equal("1", string(v.Get(key("b", "a")).Value))
 		}},
 		{"a healthy store reports no error", func(t *tester) {
@@ -311,7 +355,7 @@ func keeping() []check {
 		{"a closed store refuses everything and closing is idempotent", func(t *tester) {
 			t.put("b", "a", "1")
 			v := t.view(0)
-			waiting := t.watch(storage.Range{Bucket: "b"}, 1)
+			waiting := t.watch(storage.Range{Bucket: "b"}, t.at(1))
 			got := make(chan error, 1)
 			go func() {
 				_, err := waiting.Next(context.Background())
@@ -327,9 +371,9 @@ func keeping() []check {
 			t.wantErr(err, storage.ErrClosed)
 			_, err = t.View(context.Background(), 0)
 			t.wantErr(err, storage.ErrClosed)
-			_, err = t.Watch(storage.Range{}, 1)
+			_, err = t.Watch(storage.Range{}, t.at(1))
 			t.wantErr(err, storage.ErrClosed)
-			t.wantErr(t.Compact(context.Background(), 1), storage.ErrClosed)
+			t.wantErr(t.Compact(context.Background(), t.at(1)), storage.ErrClosed)
 			t.wantErr(t.Health(), storage.ErrClosed)
 			t.equal("1", string(v.Get(key("b", "a")).Value))
 		}},
@@ -340,7 +384,7 @@ func forks() []check {
 	return []check{
 		{"a fork has the same contents and revision and goes its own way", func(t *tester) {
 			t.fork(func(f *tester) {
-				t.equal(contents(t.view(0), "b", "", ""), contents(f.view(0), "b", "", ""))
+				t.equal(t.contents(t.view(0), "b", "", ""), t.contents(f.view(0), "b", "", ""))
 				t.equal(t.view(0).Revision(), f.view(0).Revision())
 				f.put("b", "1", "fork")
 				f.delete("b", "2")
@@ -378,7 +422,7 @@ func (t *tester) fork(prove func(f *tester)) {
 	for i := range 300 {
 		t.put("b", fmt.Sprint(i), "v")
 	}
-	f := &tester{T: t.T, Store: forker.Fork()}
+	f := newTester(t.T, forker.Fork())
 	t.Cleanup(func() { f.Close() })
 	prove(f)
 }

@@ -1,0 +1,224 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Shared is a database in memory with any number of stores, which see one another's
+// writes as stores on one etcd do: revisions have gaps and are unknown before a write is
+// committed, values are kept without them, several keys may change at one revision, and
+// a write is acknowledged by the database before it arrives at the stores. Suites run on
+// it what must not depend on a database of its own. It is safe for concurrent use.
+type Shared struct {
+	mu       sync.Mutex
+	rng      *rand.Rand
+	revision storage.Revision
+	modified map[storage.Key]storage.Revision // of what exists
+	log      []transaction
+	grown    chan struct{} // closed with the next transaction
+}
+
+// transaction is what was written at one revision; nothing, if it is one of others.
+type transaction struct {
+	revision storage.Revision
+	time     time.Time
+	writes   []storage.Write
+}
+
+// NewShared returns an empty database. The seed determines the gaps.
+func NewShared(seed uint64) *Shared {
+	return &Shared{
+		rng:      rand.New(rand.NewPCG(seed, 0)),
+		modified: map[storage.Key]storage.Revision{},
+		grown:    make(chan struct{}),
+	}
+}
+
+// Open returns a store with the contents of the database. It has a goroutine, which its
+// Close ends.
+func (d *Shared) Open(o storage.MemoryOptions) storage.Store {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &sharedStore{db: d, mirror: storage.NewMirror(o), end: cancel, ended: make(chan struct{})}
+	n, grown := s.follow(0)
+	go func() {
+		defer close(s.ended)
+		for {
+			select {
+			case <-grown:
+				n, grown = s.follow(n)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// append assigns a revision to writes; d.mu is held.
+func (d *Shared) append(writes ...storage.Write) storage.Revision {
+	for range d.rng.IntN(3) {
+		d.revision++ // others' writes
+		d.log = append(d.log, transaction{revision: d.revision, time: time.Now()})
+	}
+	d.revision += storage.Revision(1 + d.rng.IntN(2))
+	d.log = append(d.log, transaction{d.revision, time.Now(), writes})
+	for _, w := range writes {
+		if w.Value == nil {
+			delete(d.modified, w.Key)
+		} else {
+			d.modified[w.Key] = d.revision
+		}
+	}
+	close(d.grown)
+	d.grown = make(chan struct{})
+	return d.revision
+}
+
+// since returns the transactions from the n-th on, and a channel that closes when there
+// are more.
+func (d *Shared) since(n int) ([]transaction, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.log[n:], d.grown
+}
+
+// commit makes a write if its expectations hold, and returns its revision. If they do
+// not, it returns why, and the revision at which it found out.
+func (d *Shared) commit(w storage.Write) (storage.Revision, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := w.While; c != (storage.Condition{}) && d.modified[c.Key] != c.At {
+		return d.revision, fmt.Errorf("%w: %s is at revision %d, not at %d", storage.ErrUnmet, c.Key, d.modified[c.Key], c.At)
+	}
+	found := d.modified[w.Key]
+	if w.Expect != storage.AnyRevision && w.Expect != found || w.Value == nil && found == 0 {
+		return d.revision, &storage.ConflictError{Key: w.Key, Expect: w.Expect, Current: &storage.Record{Key: w.Key, Modified: found}}
+	}
+	return d.append(w), nil
+}
+
+// sharedStore is a store on a [Shared] database.
+type sharedStore struct {
+	db     *Shared
+	mirror *storage.Mirror
+
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// follow applies the transactions from the n-th on, and returns what since returned for
+// the next ones.
+func (s *sharedStore) follow(n int) (int, <-chan struct{}) {
+	transactions, grown := s.db.since(n)
+	for _, t := range transactions {
+		var changes []storage.Change
+		for _, w := range t.writes {
+			changes = append(changes, storage.Change{Revision: t.revision, Time: t.time, Key: w.Key, Value: w.Stamped(t.revision), Stamp: w.Stamp})
+		}
+		if err := s.mirror.Apply(changes...); err != nil {
+			panic(fmt.Sprintf("the database does not follow from itself: %v", err))
+		}
+		s.mirror.Advance(t.revision)
+	}
+	return n + len(transactions), grown
+}
+
+// Commit implements [storage.Committer].
+func (s *sharedStore) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+	if err := w.Validate(); err != nil {
+		return nil, err
+	}
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	rev, refused := s.db.commit(w)
+	if err := s.mirror.Wait(ctx, rev); err != nil {
+		return nil, err
+	}
+	if conflict, ok := errors.AsType[*storage.ConflictError](refused); ok {
+		found := conflict.Current.Modified
+		if conflict.Current = nil; found > 0 {
+			conflict.Current, _ = s.mirror.Written(w.Key, found)
+		}
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	return s.mirror.Written(w.Key, rev)
+}
+
+// Transact implements [Transactor].
+func (s *sharedStore) Transact(ctx context.Context, writes ...storage.Write) (storage.Revision, error) {
+	s.db.mu.Lock()
+	rev := s.db.append(writes...)
+	s.db.mu.Unlock()
+	return rev, s.mirror.Wait(ctx, rev)
+}
+
+// usable fails if ctx has ended or the store is closed.
+func (s *sharedStore) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.mirror.Wait(ctx, 0)
+}
+
+// Sync implements [storage.Viewer].
+func (s *sharedStore) Sync(ctx context.Context) error {
+	s.db.mu.Lock()
+	at := s.db.revision
+	s.db.mu.Unlock()
+	return s.mirror.Wait(ctx, at)
+}
+
+// View implements [storage.Viewer].
+func (s *sharedStore) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+	if at == 0 {
+		if err := s.Sync(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.mirror.View(at)
+}
+
+// Latest implements [storage.Viewer].
+func (s *sharedStore) Latest() storage.View { return s.mirror.Latest() }
+
+// Get implements [storage.Viewer].
+func (s *sharedStore) Get(key storage.Key) *storage.Record { return s.mirror.Get(key) }
+
+// LastModified implements [storage.Viewer].
+func (s *sharedStore) LastModified(buckets ...string) storage.Revision {
+	return s.mirror.LastModified(buckets...)
+}
+
+// Watch implements [storage.Watcher].
+func (s *sharedStore) Watch(r storage.Range, after storage.Revision) (storage.Cursor, error) {
+	return s.mirror.Watch(r, after)
+}
+
+// Compact implements [storage.Keeper].
+func (s *sharedStore) Compact(_ context.Context, below storage.Revision) error {
+	return s.mirror.Compact(below)
+}
+
+// Health implements [storage.Keeper].
+func (s *sharedStore) Health() error { return s.mirror.Wait(context.Background(), 0) }
+
+// Close implements [storage.Keeper].
+func (s *sharedStore) Close() error {
+	s.end()
+	<-s.ended
+	s.mirror.Close()
+	return nil
+}
