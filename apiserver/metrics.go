@@ -4,7 +4,6 @@
 package apiserver
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -230,10 +229,7 @@ func (l *liveMetrics) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(inflight, prometheus.GaugeValue, float64(reads), "readOnly")
 	ch <- prometheus.MustNewConstMetric(inflight, prometheus.GaugeValue, float64(writes), "mutating")
 	ch <- prometheus.MustNewConstMetric(long, prometheus.GaugeValue, float64(running))
-	view, err := l.s.store.View(context.Background(), 0)
-	if err != nil {
-		return
-	}
+	view := l.s.store.Latest()
 	for _, r := range l.s.Resources() {
 		if r.Backend == nil && r.Storage.Alias == nil {
 			ch <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(view.Count(r.Storage.Bucket, "", "")), r.Group, r.Plural)

@@ -15,10 +15,7 @@ import (
 
 // boot creates and mends what every cluster has; see [part.Part].
 func (p *Plane) boot(ctx context.Context) error {
-	view, err := p.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("controlplane: read the first objects: %w", err)
-	}
+	view := p.store.Latest()
 	writes, requests, err := p.list.Boot(view, time.Now())
 	if err != nil {
 		return fmt.Errorf("controlplane: make the first objects: %w", err)

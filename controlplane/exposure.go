@@ -23,10 +23,7 @@ func (p *Plane) mayListen(ctx context.Context, address string) error {
 	if onlyLocal(address) || p.options.Authentication.NoAnonymous {
 		return nil
 	}
-	view, err := p.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("controlplane: read the namespaces: %w", err)
-	}
+	view := p.store.Latest()
 	namespaces := []string{""}
 	for rec := range view.Ascend(namespace.Bucket, "", "") {
 		namespaces = append(namespaces, rec.Key.Name)

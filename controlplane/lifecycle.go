@@ -192,10 +192,7 @@ func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, er
 // demand only, it returns the newest revision at once. What they will do when
 // time has passed does not count.
 func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
-	view, err := p.store.View(ctx, 0)
-	if err != nil {
-		return 0, fmt.Errorf("controlplane: %w", err)
-	}
+	view := p.store.Latest()
 	switch now, running := p.life(); {
 	case now == stopped:
 		return 0, ErrStopped

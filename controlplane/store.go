@@ -58,10 +58,7 @@ func Save(ctx context.Context, dataDir string, w io.Writer) error {
 }
 
 func save(ctx context.Context, store storage.Store, w io.Writer) error {
-	view, err := store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("controlplane: %w", err)
-	}
+	view := store.Latest()
 	if err := storage.Save(ctx, w, view); err != nil {
 		return fmt.Errorf("controlplane: %w", err)
 	}

@@ -54,19 +54,16 @@ func NewLister[T any](store storage.Viewer, bucket string) *Lister[T] {
 
 // Get returns the object of a name, nil if there is none.
 func (s *Lister[T]) Get(ctx context.Context, name string) (*T, error) {
-	rec, err := s.store.Get(ctx, storage.Key{Bucket: s.bucket, Name: name})
-	if err != nil {
-		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
-	}
+	rec := s.store.Get(storage.Key{Bucket: s.bucket, Name: name})
 	if rec == nil {
 		return nil, nil
 	}
-	return s.decode(ctx, rec)
+	return s.decode(rec)
 }
 
 // All returns the objects whose names in the bucket have a prefix, by name.
 func (s *Lister[T]) All(ctx context.Context, prefix string) ([]*T, error) {
-	now, err := s.lists.Get(ctx)
+	now, err := s.lists.Get()
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
 	}
@@ -76,12 +73,9 @@ func (s *Lister[T]) All(ctx context.Context, prefix string) ([]*T, error) {
 	if ok {
 		return out, nil
 	}
-	view, err := s.store.View(ctx, 0) // if it is newer than the lists, the next call replaces them
-	if err != nil {
-		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
-	}
+	view := s.store.Latest() // if it is newer than the lists, the next call replaces them
 	for rec := range view.Ascend(s.bucket, prefix, "") {
-		obj, err := s.decode(ctx, rec)
+		obj, err := s.decode(rec)
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +89,7 @@ func (s *Lister[T]) All(ctx context.Context, prefix string) ([]*T, error) {
 	return out, nil
 }
 
-func (s *Lister[T]) decode(ctx context.Context, rec *storage.Record) (*T, error) {
+func (s *Lister[T]) decode(rec *storage.Record) (*T, error) {
 	s.mu.Lock()
 	v, ok := s.known[rec.Key.Name]
 	s.mu.Unlock()
@@ -111,18 +105,15 @@ func (s *Lister[T]) decode(ctx context.Context, rec *storage.Record) (*T, error)
 	sweep := len(s.known) > s.sweepAt
 	s.mu.Unlock()
 	if sweep {
-		return obj, s.sweep(ctx)
+		s.sweep()
 	}
 	return obj, nil
 }
 
 // sweep forgets the objects that are gone. The next time is when twice as many are known as
 // remain.
-func (s *Lister[T]) sweep(ctx context.Context) error {
-	view, err := s.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("admission: read %s: %w", s.bucket, err)
-	}
+func (s *Lister[T]) sweep() {
+	view := s.store.Latest()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.known {
@@ -131,5 +122,4 @@ func (s *Lister[T]) sweep(ctx context.Context) error {
 		}
 	}
 	s.sweepAt = max(leastSweep, 2*len(s.known))
-	return nil
 }

@@ -77,7 +77,7 @@ func TestListerForgetsObjectsThatAreGone(t *testing.T) {
 	if n := len(lister.known); n > leastSweep+1 {
 		t.Errorf("%d objects are known of which none is there", n)
 	}
-	now, err := lister.lists.Get(t.Context())
+	now, err := lister.lists.Get()
 	if err != nil || len(now.byPrefix) > mostPrefixes {
 		t.Errorf("%d lists, %v", len(now.byPrefix), err)
 	}

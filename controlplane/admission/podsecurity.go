@@ -251,10 +251,7 @@ func (a *PodSecurity) warnOfPods(ctx context.Context, r *resource.AdmissionReque
 
 // podsOf returns the Pods of a namespace, the first of each controller first.
 func (a *PodSecurity) podsOf(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
-	view, err := a.namespaces.store.View(ctx, 0)
-	if err != nil {
-		return nil, fmt.Errorf("admission: read the Pods of %s: %w", namespace, err)
-	}
+	view := a.namespaces.store.Latest()
 	var first, more []*corev1.Pod
 	seen := map[types.UID]bool{}
 	for rec := range view.Ascend("pods", namespace+"/", "") {

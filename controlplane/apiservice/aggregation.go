@@ -86,10 +86,7 @@ func isRemote(obj resource.Object) bool {
 
 // Load tells the server what is stored.
 func (a *Aggregation) Load(ctx context.Context) error {
-	view, err := a.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("apiservice: read the APIServices: %w", err)
-	}
+	view := a.store.Latest()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if view.Revision() < a.at {

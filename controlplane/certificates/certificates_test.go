@@ -196,8 +196,8 @@ func TestSignerSignsOnlyApprovedRequests(t *testing.T) {
 		store := storage.NewMemory(storage.MemoryOptions{})
 		put(t, store, c.r)
 		s := NewSigner(func() (*Authority, error) { return ca, nil })
-		s.Reset(steptest.View(t, store))
-		got := s.Step(steptest.View(t, store), begin())
+		s.Reset(store.Latest())
+		got := s.Step(store.Latest(), begin())
 		if (len(got) == 1) != (c.want != "") || len(got) == 1 && (!strings.Contains(string(got[0].Body), c.want) || !strings.HasSuffix(got[0].Path, "/r/status")) {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -222,9 +222,9 @@ func TestCleanerDeletesOldRequests(t *testing.T) {
 	} {
 		store := storage.NewMemory(storage.MemoryOptions{})
 		cleaner := NewCleaner()
-		cleaner.Reset(steptest.View(t, store))
+		cleaner.Reset(store.Latest())
 		key := put(t, store, c.r)
-		rec := steptest.View(t, store).Get(key)
+		rec := store.Latest().Get(key)
 		cleaner.Observe(storage.Event{Record: rec})
 		if c.want == 0 {
 			if !cleaner.Wake().IsZero() {

@@ -123,10 +123,7 @@ func (d *Definitions) Resource() *resource.Resource {
 // Load installs what the store holds. It is called once, before the first
 // request is served.
 func (d *Definitions) Load(ctx context.Context) error {
-	view, err := d.options.Store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("crd: load the definitions: %w", err)
-	}
+	view := d.options.Store.Latest()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
@@ -188,10 +185,7 @@ const (
 // released one, and this one, when another took its names in the same moment.
 func (d *Definitions) sync(ctx context.Context, name string) ([]resettlement, error) {
 	for {
-		view, err := d.options.Store.View(ctx, 0)
-		if err != nil {
-			return nil, fmt.Errorf("crd: read definition %s: %w", name, err)
-		}
+		view := d.options.Store.Latest()
 		if out, synced, err := d.syncAt(view, name); synced || err != nil {
 			return out, err
 		}

@@ -69,7 +69,7 @@ func (w *world) catchUp() {
 
 func (w *world) at(minute int) []step.Request {
 	w.t.Helper()
-	return w.expirer.Step(steptest.View(w.t, w.store), start.Add(time.Duration(minute)*time.Minute))
+	return w.expirer.Step(w.store.Latest(), start.Add(time.Duration(minute)*time.Minute))
 }
 
 func paths(requests []step.Request) []string {
@@ -134,7 +134,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 		name := fmt.Sprint(random.IntN(20))
 		if random.IntN(4) == 0 {
 			key := storage.Key{Bucket: bucket, Name: "default/" + name}
-			if steptest.View(t, w.store).Get(key) != nil {
+			if w.store.Latest().Get(key) != nil {
 				steptest.Put(t, w.store, key, nil)
 				w.catchUp()
 			}
@@ -142,14 +142,14 @@ func TestIndexEqualsRebuild(t *testing.T) {
 		}
 		w.event(name, random.IntN(60), random.IntN(600))
 		rebuilt := New()
-		rebuilt.Reset(steptest.View(t, w.store))
+		rebuilt.Reset(w.store.Latest())
 		if !maps.Equal(rebuilt.current, w.expirer.current) {
 			t.Fatalf("known: %v\nrebuilt: %v", w.expirer.current, rebuilt.current)
 		}
 		equal(t, "wakes", rebuilt.Wake(), w.expirer.Wake())
 	}
 	rebuilt := New()
-	view := steptest.View(t, w.store)
+	view := w.store.Latest()
 	rebuilt.Reset(view)
 	want, got := paths(rebuilt.Step(view, start.Add(24*time.Hour))), paths(w.at(24*60))
 	if len(want) == 0 || !slices.Equal(want, got) {

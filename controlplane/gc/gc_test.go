@@ -79,7 +79,7 @@ func (w *world) catchUp() {
 func (w *world) requests() string {
 	w.t.Helper()
 	w.catchUp()
-	return render(w.collector.Step(steptest.View(w.t, w.store), time.Time{}))
+	return render(w.collector.Step(w.store.Latest(), time.Time{}))
 }
 
 func render(requests []step.Request) string {
@@ -221,7 +221,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 			for line := range strings.Lines(w.requests()) {
 				asked[strings.TrimSpace(line)] = true
 			}
-			view := steptest.View(t, w.store)
+			view := w.store.Latest()
 			rebuilt := New(testCatalog(), steptest.Decode)
 			rebuilt.Reset(view)
 			if diff := cmp.Diff(rebuilt.index, w.collector.index, cmp.AllowUnexported(index{})); diff != "" {
@@ -242,7 +242,7 @@ func randomChange(w *world, chance *rand.Rand) {
 	name := fmt.Sprintf("%s/o%d", namespace, n)
 	key := storage.Key{Bucket: "configmaps", Name: name}
 	if chance.IntN(4) == 0 {
-		if steptest.View(w.t, w.store).Get(key) != nil {
+		if w.store.Latest().Get(key) != nil {
 			w.gone(name)
 		}
 		return

@@ -38,7 +38,7 @@ func serving() (*Server, *[]step.Request) {
 
 func stored[T any](t *testing.T, s *Server, key storage.Key) *T {
 	t.Helper()
-	rec := steptest.View(t, s.Store).Get(key)
+	rec := s.Store.Latest().Get(key)
 	if rec == nil {
 		t.Fatalf("there is no %s %s", key.Bucket, key.Name)
 	}
@@ -52,7 +52,7 @@ func stored[T any](t *testing.T, s *Server, key storage.Key) *T {
 // begin stores the objects of an empty store.
 func begin(t *testing.T, s *Server) {
 	t.Helper()
-	for _, write := range s.missing(steptest.View(t, s.Store), time.Now()) {
+	for _, write := range s.missing(s.Store.Latest(), time.Now()) {
 		if _, err := s.Store.Commit(t.Context(), write); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestServerBootCreatesTheServiceWithItsRange(t *testing.T) {
 	if ip.Spec.ParentRef.Name != "kubernetes" {
 		t.Errorf("the IPAddress is %+v", ip)
 	}
-	if writes := s.missing(steptest.View(t, s.Store), time.Now()); len(writes) > 0 {
+	if writes := s.missing(s.Store.Latest(), time.Now()); len(writes) > 0 {
 		t.Errorf("a second start creates %d objects", len(writes))
 	}
 }
@@ -111,14 +111,14 @@ func TestServerAnnounceWritesEndpointsAndPort(t *testing.T) {
 	if len(*sent) != 1 || (*sent)[0].Method != "PATCH" || !strings.Contains(string((*sent)[0].Body), `"value":7443`) {
 		t.Errorf("sent is %v, want a patch of the port", *sent)
 	}
-	before := steptest.View(t, s.Store).Revision()
+	before := s.Store.Latest().Revision()
 	*sent = nil
 	at.Port = 6443 // the port of the Service
 	s.Service.Listen = ""
 	if err := s.Announce(t.Context(), at); err != nil || len(*sent) > 0 {
 		t.Errorf("for the port that the Service has: %v, sent %v", err, *sent)
 	}
-	if slice := stored[discoveryv1.EndpointSlice](t, s, sliceKey()); slice.Generation != 2 || steptest.View(t, s.Store).Revision() == before {
+	if slice := stored[discoveryv1.EndpointSlice](t, s, sliceKey()); slice.Generation != 2 || s.Store.Latest().Revision() == before {
 		t.Errorf("the changed slice has generation %d, want 2", slice.Generation)
 	}
 }
@@ -139,7 +139,7 @@ func TestServerKeepRestoresDeletedObjects(t *testing.T) {
 		}
 	}
 	change("other")
-	if steptest.View(t, s.Store).Get(serviceKey()) != nil {
+	if s.Store.Latest().Get(serviceKey()) != nil {
 		t.Error("the deletion of another Service restores it")
 	}
 	change("kubernetes")
@@ -162,11 +162,11 @@ func TestServerPublishWritesTheAuthorities(t *testing.T) {
 	if _, err := time.Parse(time.DateOnly, stored[corev1.ConfigMap](t, s, key).Data["since"]); err != nil {
 		t.Error(err)
 	}
-	before := steptest.View(t, s.Store).Get(key).Modified
+	before := s.Store.Latest().Get(key).Modified
 	if err := s.Publish(t.Context(), Trust{}); err != nil {
 		t.Fatal(err)
 	}
-	if after := steptest.View(t, s.Store).Get(key).Modified; after != before {
+	if after := s.Store.Latest().Get(key).Modified; after != before {
 		t.Error("a second start writes the time again")
 	}
 }

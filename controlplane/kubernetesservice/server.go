@@ -82,10 +82,7 @@ func (s *Server) keep(namespace string) func(context.Context, resource.Change) e
 // mend creates the objects that are missing and replaces those with other content. Of
 // concurrent calls one writes; the others have a conflict, which is no error.
 func (s *Server) mend(ctx context.Context) error {
-	view, err := s.Store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("kubernetesservice: read the Service of the server: %w", err)
-	}
+	view := s.Store.Latest()
 	at := s.listening.Load()
 	for _, c := range s.first(time.Now()) {
 		if view.Get(c.Key) == nil {

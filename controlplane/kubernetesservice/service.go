@@ -139,10 +139,7 @@ func (s *Server) Announce(ctx context.Context, listening *net.TCPAddr) error {
 	if err := s.mend(ctx); err != nil {
 		return err
 	}
-	view, err := s.Store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("kubernetesservice: read the Service of the server: %w", err)
-	}
+	view := s.Store.Latest()
 	port := strconv.Itoa(listening.Port)
 	service := view.Get(serviceKey())
 	if service == nil || bytes.Contains(service.Value, []byte(`"targetPort":`+port+`}`)) {

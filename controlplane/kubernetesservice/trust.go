@@ -48,10 +48,7 @@ func (s *Server) Publish(ctx context.Context, trust Trust) error {
 	if err != nil {
 		return fmt.Errorf("kubernetesservice: publish how users are known: %w", err)
 	}
-	view, err := s.Store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("kubernetesservice: publish how users are known: %w", err)
-	}
+	view := s.Store.Latest()
 	published, tracking := configMap(TrustName, data), configMap(trackingName, map[string]string{"since": time.Now().UTC().Format(time.DateOnly)})
 	if err := s.put(ctx, view.Get(published.Key), published); err != nil {
 		return err

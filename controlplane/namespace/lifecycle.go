@@ -43,10 +43,7 @@ func (l Lifecycle) Admit(ctx context.Context, r *resource.AdmissionRequest) erro
 	if r.Operation != resource.Create || r.Namespace == "" || isReview(gr) {
 		return nil
 	}
-	rec, err := l.Store.Get(ctx, storage.Key{Bucket: Bucket, Name: r.Namespace})
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
+	rec := l.Store.Get(storage.Key{Bucket: Bucket, Name: r.Namespace})
 	if rec == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, r.Namespace)
 	}

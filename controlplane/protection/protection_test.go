@@ -56,7 +56,7 @@ func (w *world) asks() []string {
 	for _, e := range batch.Events {
 		steptest.Observe(w.protector, e)
 	}
-	return texts(w.protector.Step(steptest.View(w.t, w.store), time.Time{}))
+	return texts(w.protector.Step(w.store.Latest(), time.Time{}))
 }
 
 func texts(requests []step.Request) []string {
@@ -182,8 +182,8 @@ func TestProtectorIndexEqualsRebuild(t *testing.T) {
 	w.put(claims, "default/c", claim("c", true, admission.ClaimFinalizer))
 	w.put(volumes, "v", &corev1.PersistentVolume{ObjectMeta: meta("v", true, admission.VolumeFinalizer)})
 	fresh := New(steptest.Decode)
-	fresh.Reset(steptest.View(t, w.store))
-	if diff := cmp.Diff(w.asks(), texts(fresh.Step(steptest.View(t, w.store), time.Time{}))); diff != "" {
+	fresh.Reset(w.store.Latest())
+	if diff := cmp.Diff(w.asks(), texts(fresh.Step(w.store.Latest(), time.Time{}))); diff != "" {
 		t.Errorf("(-followed +fresh):\n%s", diff)
 	}
 }

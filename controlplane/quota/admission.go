@@ -75,13 +75,10 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 // limits reports whether a namespace has quotas. While there are none at all, it takes
 // no view.
 func (a *Admission) limits(ctx context.Context, namespace string) (bool, error) {
-	if some, err := a.any.Get(ctx); err != nil || !some {
+	if some, err := a.any.Get(); err != nil || !some {
 		return false, err
 	}
-	view, err := a.store.View(ctx, 0)
-	if err != nil {
-		return false, err
-	}
+	view := a.store.Latest()
 	return view.Count(bucket, namespace+"/", "") > 0, nil
 }
 
@@ -138,10 +135,7 @@ func (a *Admission) charge(ctx context.Context, r *resource.AdmissionRequest, m 
 	noted := false
 	var failed string // the version of a quota that could not be written last
 	for failures := 0; ; {
-		view, err := a.store.View(ctx, 0)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
+		view := a.store.Latest()
 		charges, err := due(view, r, m, done)
 		if err != nil {
 			return err

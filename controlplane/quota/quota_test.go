@@ -192,7 +192,7 @@ func (w *world) requests() []step.Request {
 	for _, e := range batch.Events {
 		steptest.Observe(w.controller, e)
 	}
-	return w.controller.Step(steptest.View(w.t, w.store), w.now)
+	return w.controller.Step(w.store.Latest(), w.now)
 }
 
 // settle does what the controller asks for, until it asks for nothing.
@@ -214,7 +214,7 @@ func (w *world) settle() {
 func (w *world) used(name string) string {
 	w.t.Helper()
 	q := &corev1.ResourceQuota{}
-	if err := json.Unmarshal(steptest.View(w.t, w.store).Get(key(bucket, name)).Value, q); err != nil {
+	if err := json.Unmarshal(w.store.Latest().Get(key(bucket, name)).Value, q); err != nil {
 		w.t.Fatal(err)
 	}
 	return text(q.Status.Used)
@@ -269,7 +269,7 @@ func TestQuotaStatusKeepsPendingCharges(t *testing.T) {
 	w := newWorld(t)
 	w.quota("q", amounts("pods", "5"))
 	w.want("at first", "pods=0")
-	view := steptest.View(t, w.store)
+	view := w.store.Latest()
 	w.ledger.note(key("pods", "a"), key(bucket, "q"), amounts("pods", "1"), view.Revision(), w.now)
 	w.put(key("configmaps", "c"), &corev1.ConfigMap{})
 	w.want("charged, not stored", "pods=1")
@@ -288,7 +288,7 @@ func TestLedgerDropsChargesWithoutAnObject(t *testing.T) {
 	if !w.controller.Wake().IsZero() {
 		t.Error("it wakes for nothing")
 	}
-	w.ledger.note(key("pods", "a"), key(bucket, "q"), amounts("pods", "1"), steptest.View(t, w.store).Revision(), w.now)
+	w.ledger.note(key("pods", "a"), key(bucket, "q"), amounts("pods", "1"), w.store.Latest().Revision(), w.now)
 	w.put(key("configmaps", "c"), &corev1.ConfigMap{})
 	w.want("charged", "pods=1")
 	if diff := cmp.Diff(start.Add(patience), w.controller.Wake()); diff != "" {
@@ -377,12 +377,12 @@ func TestIndexEqualsRebuild(t *testing.T) {
 			w.pod(name, fmt.Sprintf("%dm", random.IntN(100)))
 		default:
 			k := key([]string{"pods", bucket}[random.IntN(2)], name)
-			if steptest.View(t, w.store).Get(k) != nil {
+			if w.store.Latest().Get(k) != nil {
 				w.put(k, nil)
 			}
 		}
 		rebuilt := NewController(catalog(), &Ledger{})
-		view := steptest.View(t, w.store)
+		view := w.store.Latest()
 		rebuilt.Reset(view)
 		want, got := rebuilt.Step(view, w.now), w.requests()
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -72,7 +72,7 @@ func (z *Authorizer) visit(ctx context.Context, user *auth.User, namespace strin
 	if user == nil {
 		return nil
 	}
-	ix, err := z.index.Get(ctx)
+	ix, err := z.index.Get()
 	if err != nil {
 		return fmt.Errorf("read roles and bindings: %w", err)
 	}
@@ -145,10 +145,7 @@ func (z *Authorizer) referred(ctx context.Context, ref rbacv1.RoleRef, namespace
 	if ref.Kind == "Role" {
 		key = storage.Key{Bucket: roles, Name: namespace + "/" + ref.Name}
 	}
-	rec, err := z.store.Get(ctx, key)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the %s %s: %w", ref.Kind, ref.Name, err)
-	}
+	rec := z.store.Get(key)
 	if rec == nil {
 		return nil, false, nil
 	}

@@ -405,16 +405,16 @@ type slowViews struct {
 	release chan struct{}
 }
 
-func (s slowViews) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+func (s slowViews) Latest() storage.View {
 	<-s.release
-	return s.Viewer.View(ctx, at)
+	return s.Viewer.Latest()
 }
 
 func TestAuthorizerHoldsNoLockWhileTheStoreIsRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newWorld(t)
-		ix, err := New(store).index.Get(t.Context())
+		ix, err := New(store).index.Get()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,10 +98,7 @@ func (ix *index) in(ctx context.Context, store storage.Viewer, namespace string)
 	if known {
 		return g, nil
 	}
-	view, err := store.View(ctx, 0)
-	if err != nil {
-		return g, err
-	}
+	view := store.Latest()
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if g, known = ix.namespaces[namespace]; known {

@@ -139,17 +139,12 @@ func validateMirror(r *resource.AdmissionRequest, pod *corev1.Pod) error {
 // account reads an account, which is shared and must not be changed. A client that learns of a new namespace by a watch may be
 // faster than its default account, which is about to be made; that is waited for.
 func (a Admission) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
-	rec, err := a.Store.Get(ctx, storage.Key{Bucket: accounts, Name: namespace + "/" + name})
-	if err != nil {
-		return nil, err
-	}
+	rec := a.Store.Get(storage.Key{Bucket: accounts, Name: namespace + "/" + name})
 	if account := a.Cache.version(rec); account != nil { // without a view, for which the next write would pay
 		return account, nil
 	}
-	view, err := a.Store.View(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
+	view := a.Store.Latest()
+	var err error
 	for {
 		var account *corev1.ServiceAccount
 		if account, err = a.Cache.read(view, namespace, name); err == nil {
@@ -162,9 +157,7 @@ func (a Admission) account(ctx context.Context, namespace, name string) (*corev1
 		if left <= 0 || !a.await(ctx, namespace, view.Revision(), left) {
 			break
 		}
-		if view, err = a.Store.View(ctx, 0); err != nil {
-			return nil, err
-		}
+		view = a.Store.Latest()
 	}
 	if apierrors.IsNotFound(err) { // clients know it by the singular
 		err = apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccount"}, name)

@@ -47,7 +47,7 @@ func TestControllersIndexEqualsRebuild(t *testing.T) {
 			chance := rand.New(rand.NewPCG(1, 2))
 			store := storage.NewMemory(storage.MemoryOptions{})
 			follows := fresh()
-			follows.Reset(steptest.View(t, store))
+			follows.Reset(store.Latest())
 			cursor, err := store.Watch(storage.Range{}, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -63,7 +63,7 @@ func TestControllersIndexEqualsRebuild(t *testing.T) {
 				for _, e := range batch.Events {
 					steptest.Observe(follows, e)
 				}
-				view := steptest.View(t, store)
+				view := store.Latest()
 				anew := fresh()
 				anew.Reset(view)
 				now := begin.Add(time.Hour)
@@ -84,7 +84,7 @@ func change(t *testing.T, chance *rand.Rand, store storage.Store, begin time.Tim
 	ns := fmt.Sprintf("n%d", chance.IntN(3))
 	in := func(bucket, name string) storage.Key { return storage.Key{Bucket: bucket, Name: ns + "/" + name} }
 	put := func(key storage.Key, o any) {
-		if view := steptest.View(t, store); o != nil || view.Get(key) != nil {
+		if view := store.Latest(); o != nil || view.Get(key) != nil {
 			steptest.Put(t, store, key, o)
 		}
 	}
@@ -119,11 +119,11 @@ func TestControllersLeaveNewNamespacesToTheirCreation(t *testing.T) {
 	store, begin := storage.NewMemory(storage.MemoryOptions{}), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	steptest.Put(t, store, storage.Key{Bucket: namespaces, Name: "n"}, namespaceObject("n", begin, corev1.NamespaceActive))
 	k := NewDefaultAccounts()
-	k.Reset(steptest.View(t, store))
-	if got := k.Step(steptest.View(t, store), begin.Add(time.Second)); len(got) != 0 || !k.Wake().Equal(begin.Add(Settling)) {
+	k.Reset(store.Latest())
+	if got := k.Step(store.Latest(), begin.Add(time.Second)); len(got) != 0 || !k.Wake().Equal(begin.Add(Settling)) {
 		t.Errorf("at first: %v, to be woken at %v", got, k.Wake())
 	}
-	got := k.Step(steptest.View(t, store), begin.Add(Settling))
+	got := k.Step(store.Latest(), begin.Add(Settling))
 	want, err := k.Request("n")
 	if err != nil || len(got) != 1 || !cmp.Equal(want, got[0]) || !k.Wake().IsZero() {
 		t.Errorf("later: %v, %v", got, err)

@@ -69,10 +69,7 @@ func (q requests) Create(ctx context.Context, r *resource.Request, obj resource.
 	if err := matchesPath(r, req); err != nil {
 		return nil, err
 	}
-	view, err := q.t.o.Store.View(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
+	view := q.t.o.Store.Latest()
 	var account corev1.ServiceAccount
 	if err := read(view, schema.GroupResource{Resource: accounts}, r.Namespace, r.Name, &account); err != nil {
 		return nil, err
@@ -103,10 +100,11 @@ func (q requests) Create(ctx context.Context, r *resource.Request, obj resource.
 		b.WarnAfter, seconds = date(now.Unix()+seconds), int64(yearLong/time.Second)
 	}
 	from, to := date(now.Unix()), date(now.Unix()+seconds)
-	req.Status.Token, err = q.t.sign(&claims{
+	token, err := q.t.sign(&claims{
 		Audience: spec.Audiences, Issuer: q.t.o.Issuers[0], Subject: UserPrefix + r.Namespace + ":" + account.Name,
 		IssuedAt: &from, NotBefore: &from, Expires: &to, ID: string(q.t.o.NewID()), Bound: b,
 	})
+	req.Status.Token = token
 	return req, err
 }
 

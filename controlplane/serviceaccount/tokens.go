@@ -149,10 +149,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 			return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", []string(u.claims.Audience), audiences)
 		}
 	}
-	view, err := t.o.Store.View(ctx, 0)
-	if err != nil {
-		return nil, nil, err
-	}
+	view := t.o.Store.Latest()
 	check := checker{view: view, now: time.Now()}
 	var user *auth.User
 	if legacy {

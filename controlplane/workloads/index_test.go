@@ -49,7 +49,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 			for _, e := range batch.Events {
 				steptest.Observe(kept, e)
 			}
-			view := steptest.View(t, store)
+			view := store.Latest()
 			rebuilt := newController(t)
 			rebuilt.Reset(view)
 			options := cmp.Options{
@@ -125,7 +125,7 @@ func randomWrite(t *testing.T, store storage.Store, chance *rand.Rand) {
 		key, uid = storage.Key{Bucket: cluster.Nodes, Name: name}, types.UID(name)
 	}
 	if chance.IntN(5) == 0 {
-		if steptest.View(t, store).Get(key) != nil {
+		if store.Latest().Get(key) != nil {
 			steptest.Put(t, store, key, nil)
 		}
 		return

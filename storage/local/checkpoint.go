@@ -93,10 +93,7 @@ func (l *log) checkpoint(ctx context.Context) error {
 		return storage.ErrClosed
 	}
 
-	v, err := l.memory.View(ctx, 0)
-	if err != nil {
-		return err
-	}
+	v := l.memory.Latest()
 	info := Checkpoint{Revision: v.Revision()}
 	if info.Bytes, info.Err = writeCheckpoint(ctx, l.dir, v); info.Err == nil {
 		info.Err = c.prune(l.dir, uint64(v.Revision()))

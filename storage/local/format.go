@@ -6,7 +6,6 @@ package local
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -159,7 +158,7 @@ func parseName(name string) (revision uint64, suffix string) {
 // load reads the newest snapshot; without one the state is empty.
 func (f *files) load(dir vfs.Dir) (storage.View, error) {
 	if len(f.snapshots) == 0 {
-		return storage.NewMemory(storage.MemoryOptions{}).View(context.Background(), 0)
+		return storage.NewMemory(storage.MemoryOptions{}).Latest(), nil
 	}
 	newest := f.snapshots[len(f.snapshots)-1]
 	r, err := dir.Open(newest.name, false)

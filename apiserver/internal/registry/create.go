@@ -113,10 +113,7 @@ func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Reco
 	}
 	key := in.Key(obj.GetNamespace(), obj.GetName())
 	if wr.dryRun {
-		current, err := g.store.Get(ctx, key)
-		if err != nil {
-			return nil, err
-		}
+		current := g.store.Get(key)
 		if current != nil {
 			return nil, fmt.Errorf("%w: %w", errKeyTaken, in.exists(obj, current))
 		}

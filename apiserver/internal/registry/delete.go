@@ -32,10 +32,7 @@ func (wr *Write) Delete(ctx context.Context, name string, o *metav1.DeleteOption
 	d := &deletion{wr: wr, options: o}
 	key := wr.Served.Key(wr.Request.Namespace, name)
 	for {
-		current, err := wr.g.store.Get(ctx, key)
-		if err != nil {
-			return nil, false, err
-		}
+		current := wr.g.store.Get(key)
 		if current == nil {
 			return nil, false, apierrors.NewNotFound(wr.Served.GroupResource(), name)
 		}

@@ -23,9 +23,9 @@ const revisionTimeout = 3 * time.Second
 
 // ViewAtLeast returns the newest view. It waits until the store has reached a revision.
 func (g *Registry) ViewAtLeast(ctx context.Context, atLeast storage.Revision) (storage.View, error) {
-	view, err := g.store.View(ctx, 0)
-	if err != nil || view.Revision() >= atLeast {
-		return view, err
+	view := g.store.Latest()
+	if view.Revision() >= atLeast {
+		return view, nil
 	}
 	wait, cancel := context.WithTimeout(ctx, revisionTimeout)
 	defer cancel()
@@ -38,7 +38,7 @@ func (g *Registry) ViewAtLeast(ctx context.Context, atLeast storage.Revision) (s
 		batch, err := cursor.Next(wait)
 		switch {
 		case err == nil && batch.Revision >= atLeast:
-			return g.store.View(ctx, 0)
+			return g.store.Latest(), nil
 		case err == nil:
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return nil, g.tooLarge(ctx, atLeast)
@@ -48,14 +48,8 @@ func (g *Registry) ViewAtLeast(ctx context.Context, atLeast storage.Revision) (s
 	}
 }
 
-// Newest returns the newest revision, 0 if it cannot be read.
-func (g *Registry) Newest(ctx context.Context) storage.Revision {
-	view, err := g.store.View(ctx, 0)
-	if err != nil {
-		return 0
-	}
-	return view.Revision()
-}
+// Newest returns the newest revision.
+func (g *Registry) Newest() storage.Revision { return g.store.Latest().Revision() }
 
 // Get reads one object at a revision that is not older than atLeast.
 func (g *Registry) Get(ctx context.Context, in *Served, namespace, name string, atLeast storage.Revision) (*storage.Record, error) {
@@ -64,10 +58,7 @@ func (g *Registry) Get(ctx context.Context, in *Served, namespace, name string, 
 			return nil, err
 		}
 	}
-	rec, err := g.store.Get(ctx, in.Key(namespace, name))
-	if err != nil {
-		return nil, err
-	}
+	rec := g.store.Get(in.Key(namespace, name))
 	if rec == nil {
 		return nil, apierrors.NewNotFound(in.GroupResource(), name)
 	}
@@ -82,7 +73,7 @@ func (g *Registry) Watch(sel *Selection, after storage.Revision) (storage.Cursor
 
 // tooLarge is the 504 for a revision that does not exist yet.
 func (g *Registry) tooLarge(ctx context.Context, asked storage.Revision) error {
-	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, g.Newest(ctx)), 1)
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, g.Newest()), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
 	}}

@@ -50,10 +50,7 @@ func (wr *Write) Replace(ctx context.Context, change func(ctx context.Context, o
 	g, in := wr.g, wr.Served
 	key := in.Key(wr.Request.Namespace, wr.Request.Name)
 	for {
-		current, err := g.store.Get(ctx, key)
-		if err != nil {
-			return nil, false, err
-		}
+		current := g.store.Get(key)
 		if current == nil {
 			rec, err = wr.attempt(func() (*storage.Record, error) { return wr.upsert(ctx, change) })
 			if !errors.Is(err, errKeyTaken) {

@@ -313,7 +313,7 @@ func (r *run) last(ctx context.Context, err error) (watch.Frame, bool) {
 	case errors.Is(err, errDisconnected):
 		return watch.Frame{}, false
 	case errors.Is(err, storage.ErrCompacted):
-		return r.stream.Fail(apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", r.from, r.server.options.Registry.Newest(ctx))))
+		return r.stream.Fail(apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", r.from, r.server.options.Registry.Newest())))
 	case errors.Is(err, errOver), errors.Is(err, storage.ErrLagged), errors.Is(err, storage.ErrClosed):
 		return r.stream.Finish()
 	}

@@ -163,9 +163,9 @@ func (p *parameters) of(ctx context.Context, d *definition, r *resource.Resource
 }
 
 func (p *parameters) get(ctx context.Context, r *resource.Resource, kind schema.GroupVersionKind, key storage.Key) ([]*param, error) {
-	rec, err := p.store.Get(ctx, key)
-	if err != nil || rec == nil {
-		return nil, err
+	rec := p.store.Get(key)
+	if rec == nil {
+		return nil, nil
 	}
 	one, err := p.decode(ctx, r, kind, rec)
 	if err != nil {
@@ -180,20 +180,14 @@ func (p *parameters) list(ctx context.Context, r *resource.Resource, kind schema
 	if r.Namespaced {
 		at.prefix = namespace + "/"
 	}
-	touched, err := p.store.LastModified(ctx, r.Storage.Bucket)
-	if err != nil {
-		return nil, err
-	}
+	touched := p.store.LastModified(r.Storage.Bucket)
 	p.mu.Lock()
 	known, ok := p.lists[at]
 	p.mu.Unlock()
 	if ok && known.touched == touched {
 		return known.params, nil
 	}
-	view, err := p.store.View(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
+	view := p.store.Latest()
 	var out []*param
 	for rec := range view.Ascend(r.Storage.Bucket, at.prefix, "") {
 		if !selects(b.selector, rec) {

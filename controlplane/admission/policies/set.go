@@ -72,7 +72,7 @@ func bind(definitions []*definition, bindings []*binding) []policy {
 
 // candidates returns the policies whose rules may name a write, by name.
 func (s *set) candidates(ctx context.Context, r *resource.AdmissionRequest) ([]policy, error) {
-	index, err := s.index.Get(ctx)
+	index, err := s.index.Get()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

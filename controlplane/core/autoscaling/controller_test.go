@@ -79,7 +79,7 @@ func (w *world) step(t *testing.T) *step.Request {
 	for _, e := range batch.Events {
 		steptest.Observe(w.controller, e)
 	}
-	requests := w.controller.Step(steptest.View(t, w.store), w.now)
+	requests := w.controller.Step(w.store.Latest(), w.now)
 	switch len(requests) {
 	case 0:
 		return nil
@@ -98,7 +98,7 @@ func (w *world) settle(t *testing.T) autoscalingv2.HorizontalPodAutoscalerStatus
 		r := w.step(t)
 		if r == nil {
 			var o autoscalingv2.HorizontalPodAutoscaler
-			if err := json.Unmarshal(steptest.View(t, w.store).Get(storage.Key{Bucket: scalers, Name: "default/a"}).Value, &o); err != nil {
+			if err := json.Unmarshal(w.store.Latest().Get(storage.Key{Bucket: scalers, Name: "default/a"}).Value, &o); err != nil {
 				t.Fatal(err)
 			}
 			return o.Status
@@ -171,7 +171,7 @@ func TestControllerScalesOnlyEveryFifteenSeconds(t *testing.T) {
 	if r := w.step(t); scaleOf(t, r).Spec.Replicas != 5 || scaleOf(t, r).ResourceVersion != "2" {
 		t.Errorf("the scale is %s, want 5 replicas at revision 2", r.Body)
 	}
-	w.controller.Reset(steptest.View(t, w.store))
+	w.controller.Reset(w.store.Latest())
 	if at := w.settle(t).LastScaleTime; at == nil || !at.Time.Equal(w.now) {
 		t.Errorf("the last scaling was at %v, want %v", at, w.now)
 	}
@@ -254,7 +254,7 @@ func TestControllerWaitsForTheKindOfATarget(t *testing.T) {
 	}
 	w.put(t, definitions, "crontabs.example.com", fmt.Sprintf(definition, "{scale: {specReplicasPath: .spec.size}}"))
 	w.put(t, "example.com/crontabs", "default/web", "{spec: {size: 3}}")
-	w.put(t, scalers, "default/a", string(steptest.View(t, w.store).Get(storage.Key{Bucket: scalers, Name: "default/a"}).Value))
+	w.put(t, scalers, "default/a", string(w.store.Latest().Get(storage.Key{Bucket: scalers, Name: "default/a"}).Value))
 	want := able + "\nScalingActive False InvalidSelector: the HPA target's scale is missing a selector"
 	if status := w.settle(t); conditions(status) != want || status.CurrentReplicas != 3 {
 		t.Errorf("%d replicas, and the conditions are\n%s\nwant 3 and\n%s", status.CurrentReplicas, conditions(status), want)

@@ -95,12 +95,8 @@ func (a Access) checkRequests(ctx context.Context, f *valid.Field, namespace str
 func (a Access) checkNamespace(ctx context.Context, f *valid.Field, name string) {
 	const member, label = "adminAccess", resourcev1.DRAAdminNamespaceLabelKey
 	var namespace metav1.PartialObjectMetadata
-	rec, err := a.Store.Get(ctx, storage.Key{Bucket: "namespaces", Name: name})
-	switch {
-	case err != nil:
-	case rec == nil:
-		err = errors.New("there is no such namespace")
-	default:
+	err := errors.New("there is no such namespace")
+	if rec := a.Store.Get(storage.Key{Bucket: "namespaces", Name: name}); rec != nil {
 		err = json.Unmarshal(rec.Value, &namespace)
 	}
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/steer-dev/steer/controlplane/internal/step/steptest"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -24,7 +23,7 @@ func TestBootstrapObjectsAreValidAndAsTheServerStoresThem(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
 	uid := func() types.UID { return "11111111-2222-3333-4444-555555555555" }
-	writes := Boot(steptest.View(t, store), uid, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	writes := Boot(store.Latest(), uid, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	if len(writes) != 19 {
 		t.Errorf("%d objects, want 11 schemas and 8 levels", len(writes))
 	}
@@ -58,7 +57,7 @@ func TestBootstrapObjectsAreValidAndAsTheServerStoresThem(t *testing.T) {
 	if _, err := store.Commit(t.Context(), writes[0]); err != nil {
 		t.Fatal(err)
 	}
-	if again := Boot(steptest.View(t, store), uid, time.Now()); len(again) != len(writes)-1 {
+	if again := Boot(store.Latest(), uid, time.Now()); len(again) != len(writes)-1 {
 		t.Errorf("%d objects are missing, want all but one", len(again))
 	}
 }

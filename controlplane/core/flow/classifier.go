@@ -46,7 +46,7 @@ type class struct {
 // Classify returns the UIDs of the FlowSchema that a request matches first and of its
 // priority level; both are empty when the store cannot be read.
 func (c *Classifier) Classify(ctx context.Context, a *auth.Attributes) (schema, level types.UID) {
-	ix, err := c.index.Get(ctx)
+	ix, err := c.index.Get()
 	if err != nil {
 		return "", "" // the handler fails with the same error
 	}

@@ -88,7 +88,7 @@ func TestClassifierFollowsTheStore(t *testing.T) {
 // planes are those of the objects.
 func TestClassifierReadsFreshSchemasAsOthers(t *testing.T) {
 	t.Parallel()
-	view := steptest.View(t, booted(t))
+	view := booted(t).Latest()
 	n := 0
 	for rec := range view.Ascend(schemas, "", "") {
 		short, uid := specOf(rec), uidOf(rec)

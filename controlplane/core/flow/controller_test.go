@@ -21,7 +21,7 @@ import (
 func TestControllerReportsDanglingSchemas(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMemory(storage.MemoryOptions{})
-	for _, w := range Boot(steptest.View(t, store), func() types.UID { return "u" }, time.Now()) {
+	for _, w := range Boot(store.Latest(), func() types.UID { return "u" }, time.Now()) {
 		if _, err := store.Commit(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestControllerReportsDanglingSchemas(t *testing.T) {
 	c := NewController()
 	said := func(what string, want ...string) {
 		t.Helper()
-		requests := c.Step(steptest.View(t, store), time.Now())
+		requests := c.Step(store.Latest(), time.Now())
 		if len(requests) != len(want) {
 			t.Fatalf("%s: %d requests, want %d", what, len(requests), len(want))
 		}
@@ -43,23 +43,23 @@ func TestControllerReportsDanglingSchemas(t *testing.T) {
 			}
 		}
 	}
-	c.Reset(steptest.View(t, store))
+	c.Reset(store.Latest())
 	said("a fresh cluster")
 
 	mine := storage.Key{Bucket: schemas, Name: "mine"}
 	spec := flowcontrolv1.FlowSchemaSpec{PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "workload-low"}}
 	steptest.Put(t, store, mine, &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: spec})
-	c.Reset(steptest.View(t, store))
+	c.Reset(store.Latest())
 	said("one that nothing was said of", "mine Found")
 	said("a second look")
 
 	steptest.Put(t, store, storage.Key{Bucket: levels, Name: "workload-low"}, nil)
-	c.Reset(steptest.View(t, store))
+	c.Reset(store.Latest())
 	said("a level went while it did not run", "mine NotFound", "service-accounts NotFound")
 	steptest.Put(t, store, mine, &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: spec,
 		Status: flowcontrolv1.FlowSchemaStatus{Conditions: []flowcontrolv1.FlowSchemaCondition{dangling("workload-low", false)}},
 	})
-	c.Reset(steptest.View(t, store))
+	c.Reset(store.Latest())
 	said("one of which it was said", "service-accounts NotFound")
 }

@@ -60,10 +60,7 @@ func (s Subresources) Part() part.Part {
 
 // load reads an object; nil if there is none.
 func load[T any](ctx context.Context, store storage.Viewer, bucket, namespace, name string) (*T, error) {
-	view, err := store.View(ctx, 0)
-	if err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", bucket, name, err)
-	}
+	view := store.Latest()
 	key := name
 	if namespace != "" {
 		key = namespace + "/" + name
@@ -257,10 +254,7 @@ func (e eviction) budget(ctx context.Context, p *corev1.Pod, dryRun bool) error 
 // budgetOf returns the one disruption budget that a Pod is in; nil if there is
 // none.
 func (e eviction) budgetOf(ctx context.Context, p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
-	view, err := e.Store.View(ctx, 0)
-	if err != nil {
-		return nil, fmt.Errorf("read the disruption budgets of %s: %w", p.Namespace, err)
-	}
+	view := e.Store.Latest()
 	var found *policyv1.PodDisruptionBudget
 	prefix := p.Namespace + "/"
 	for rec := range view.Ascend("policy/poddisruptionbudgets", prefix, "") {

@@ -139,8 +139,8 @@ func (p Parameters) binding(ctx context.Context, user *auth.User, plural, policy
 // paramKind returns the kind of the parameters of a policy, nil if it has none, and
 // whether there is such a policy.
 func (p Parameters) paramKind(ctx context.Context, plural, name string) (*v1.ParamKind, bool) {
-	rec, err := p.Store.Get(ctx, storage.Key{Bucket: v1.GroupName + "/" + plural, Name: name})
-	if err != nil || rec == nil {
+	rec := p.Store.Get(storage.Key{Bucket: v1.GroupName + "/" + plural, Name: name})
+	if rec == nil {
 		return nil, false
 	}
 	var policy struct {

@@ -60,10 +60,7 @@ const manager = "ipallocator.k8s.io"
 // not those that it had alone before. They are written past the server, as no client
 // has asked for them.
 func (a *ServiceAllocator) publish(ctx context.Context, now, before *corev1.Service) error {
-	view, err := a.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("read addresses: %w", err)
-	}
+	view := a.store.Latest()
 	has := map[string]bool{}
 	for _, ip := range addressesOf(now) {
 		has[ip.String()] = true
@@ -97,10 +94,7 @@ func (a *ServiceAllocator) publish(ctx context.Context, now, before *corev1.Serv
 // unpublish deletes the IPAddress of a Service that is gone, by its key; one of another
 // Service is kept.
 func (a *ServiceAllocator) unpublish(ctx context.Context, ip netip.Addr, key string) error {
-	view, err := a.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("read addresses: %w", err)
-	}
+	view := a.store.Latest()
 	namespace, name := step.SplitName(key)
 	rec := view.Get(storage.Key{Bucket: addressBucket, Name: ip.String()})
 	if rec == nil || !bytes.Contains(rec.Value, []byte(parentOf(namespace, name))) {

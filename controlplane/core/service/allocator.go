@@ -6,7 +6,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"sync"
 
@@ -190,10 +189,7 @@ func (a *ServiceAllocator) load(ctx context.Context) error {
 		if ready {
 			return nil
 		}
-		view, err := a.store.View(ctx, 0)
-		if err != nil {
-			return fmt.Errorf("read services: %w", err)
-		}
+		view := a.store.Latest()
 		if loaded, err := a.loadFrom(view, changes); loaded || err != nil {
 			return err
 		}

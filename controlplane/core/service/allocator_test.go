@@ -185,10 +185,10 @@ type slowStore struct {
 	release chan struct{}
 }
 
-func (s slowStore) View(ctx context.Context, at storage.Revision) (storage.View, error) {
-	view, err := s.AllocatorStore.View(ctx, at)
+func (s slowStore) Latest() storage.View {
+	view := s.AllocatorStore.Latest()
 	<-s.release
-	return view, err
+	return view
 }
 
 // TestAllocatorHoldsNoLockWhileTheStoreIsRead: what is committed meanwhile is noted.

@@ -6,7 +6,6 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -62,10 +61,7 @@ func (a *ServiceAllocator) decide(ctx context.Context) error {
 	if doubts == 0 {
 		return nil
 	}
-	view, err := a.store.View(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("read services: %w", err)
-	}
+	view := a.store.Latest()
 	stored, left := a.decided(view)
 	for _, s := range stored {
 		if err := a.publish(ctx, s, nil); err != nil {

@@ -48,9 +48,9 @@ func servedCronTabs(namespaced bool) step.Resource {
 func (w *world) put(bucket, name string, o any) {
 	w.t.Helper()
 	key := storage.Key{Bucket: bucket, Name: name}
-	before := steptest.View(w.t, w.store).Get(key)
+	before := w.store.Latest().Get(key)
 	steptest.Put(w.t, w.store, key, o)
-	e := storage.Event{Record: steptest.View(w.t, w.store).Get(key)}
+	e := storage.Event{Record: w.store.Latest().Get(key)}
 	if o == nil {
 		e = storage.Event{Record: before, Deleted: true}
 	}
@@ -70,7 +70,7 @@ func (w *world) object(name string, deleting bool) {
 // it sets and the finalizers that are left.
 func (w *world) step() ([]step.Request, string) {
 	w.t.Helper()
-	requests := w.cleaner.Step(steptest.View(w.t, w.store), time.Time{})
+	requests := w.cleaner.Step(w.store.Latest(), time.Time{})
 	var lines []string
 	for _, r := range requests {
 		line := r.Method + " " + r.Path
@@ -237,10 +237,10 @@ func TestCleanerFindsStoredDefinitionsWhenItIsReset(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, servedCronTabs(true))
 	steptest.Put(t, w.store, storage.Key{Bucket: crd.Bucket, Name: "crontabs.example.com"}, definition(nil))
-	w.cleaner.Reset(steptest.View(t, w.store))
+	w.cleaner.Reset(w.store.Latest())
 	w.want("PUT " + definitionPath + ": Terminating=False InstanceDeletionCompleted (removed all instances) [example.com/other]")
 	steptest.Put(t, w.store, storage.Key{Bucket: crd.Bucket, Name: "crontabs.example.com"}, nil)
-	w.cleaner.Reset(steptest.View(t, w.store))
+	w.cleaner.Reset(w.store.Latest())
 	w.want("")
 }
 
@@ -265,7 +265,7 @@ func TestCleanerConcernsDefinitionsAndWhatItDeletes(t *testing.T) {
 	}
 	w.definition(nil)
 	w.step()
-	w.cleaner.Reset(steptest.View(t, storage.NewMemory(storage.MemoryOptions{})))
+	w.cleaner.Reset(storage.NewMemory(storage.MemoryOptions{}).Latest())
 	if w.cleaner.Concerns(event(cronTabs)) {
 		t.Error("after a reset it concerns objects of before")
 	}

@@ -11,7 +11,6 @@
 package derived
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -46,18 +45,12 @@ func New[T any](store storage.Viewer, compute func(view storage.View, before T) 
 
 // Get returns the value for the present contents of the buckets. After an error of compute,
 // the next call computes again.
-func (v *Value[T]) Get(ctx context.Context) (T, error) {
-	at, err := v.store.LastModified(ctx, v.buckets...)
-	if err != nil {
-		return *new(T), err
-	}
+func (v *Value[T]) Get() (T, error) {
+	at := v.store.LastModified(v.buckets...)
 	if now := v.now.Load(); now != nil && now.at >= at {
 		return now.value, nil
 	}
-	view, err := v.store.View(ctx, 0)
-	if err != nil {
-		return *new(T), err
-	}
+	view := v.store.Latest()
 	v.computing.Lock()
 	defer v.computing.Unlock()
 	before := v.now.Load()

@@ -44,7 +44,7 @@ func TestValueIsComputedOnceForEachContentOfItsBuckets(t *testing.T) {
 	}, "a", "b")
 	get := func(want string, computed int) {
 		t.Helper()
-		if got, err := v.Get(t.Context()); got != want || err != nil || len(befores) != computed {
+		if got, err := v.Get(); got != want || err != nil || len(befores) != computed {
 			t.Errorf("%q, %v after %d times, want %q after %d", got, err, len(befores), want, computed)
 		}
 	}
@@ -67,19 +67,12 @@ func TestValueIsComputedAgainAfterAnError(t *testing.T) {
 	fails := errors.New("fails")
 	now := fails
 	v := derived.New(newStore(), func(storage.View, int) (int, error) { return 7, now }, "a")
-	if _, err := v.Get(t.Context()); !errors.Is(err, fails) {
+	if _, err := v.Get(); !errors.Is(err, fails) {
 		t.Errorf("%v, want the error", err)
 	}
 	now = nil
-	if got, err := v.Get(t.Context()); got != 7 || err != nil {
+	if got, err := v.Get(); got != 7 || err != nil {
 		t.Errorf("%d, %v after the error", got, err)
-	}
-	ended := newStore()
-	if err := ended.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := derived.New(ended, func(storage.View, int) (int, error) { return 7, nil }, "a").Get(t.Context()); !errors.Is(err, storage.ErrClosed) {
-		t.Errorf("%v of a store that is closed", err)
 	}
 }
 
@@ -98,7 +91,7 @@ func TestValueIncludesEveryWriteThatIsAnswered(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if got, err := v.Get(t.Context()); err != nil || !strings.Contains(got, " "+name+" ") {
+				if got, err := v.Get(); err != nil || !strings.Contains(got, " "+name+" ") {
 					t.Errorf("%s is not in %q: %v", name, got, err)
 					return
 				}
@@ -115,11 +108,11 @@ type stalls struct {
 	release chan struct{}
 }
 
-func (s *stalls) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+func (s *stalls) Latest() storage.View {
 	if s.views.Add(1) == 1 {
 		<-s.release
 	}
-	return s.Viewer.View(ctx, at)
+	return s.Viewer.Latest()
 }
 
 func TestValueHoldsNoLockWhileTheStoreIsRead(t *testing.T) {
@@ -133,7 +126,7 @@ func TestValueHoldsNoLockWhileTheStoreIsRead(t *testing.T) {
 		}, "a")
 		first := make(chan int)
 		get := func() int {
-			got, err := v.Get(t.Context())
+			got, err := v.Get()
 			if err != nil {
 				t.Error(err)
 			}
@@ -169,7 +162,7 @@ func TestVersionsAreReadOnceHoweverManyThereAre(t *testing.T) {
 	check := func(first string, all, reads int) {
 		t.Helper()
 		read = 0
-		got, err := versions.Read(steptest.View(t, store))
+		got, err := versions.Read(store.Latest())
 		if err != nil || len(got) != all || got[0] != first || read != reads {
 			t.Errorf("%d objects, %v, %d reads, want %d and %d", len(got), err, read, all, reads)
 		}
@@ -183,7 +176,7 @@ func TestVersionsAreReadOnceHoweverManyThereAre(t *testing.T) {
 	put(t, store, "a", "n0000", 2)
 	check("2", many, 1) // what was deleted is forgotten
 	put(t, store, "a", "n0003", -1)
-	if _, err := versions.Read(steptest.View(t, store)); err == nil || err.Error() != "read a n0003: no object" {
+	if _, err := versions.Read(store.Latest()); err == nil || err.Error() != "read a n0003: no object" {
 		t.Errorf("%v of an object that cannot be read", err)
 	}
 }

@@ -116,10 +116,7 @@ func join(host string, port int32) string { return net.JoinHostPort(host, strcon
 // Addresses returns the addresses of a Service, by what is stored, in the order in which they are
 // to be tried. New connections alone need them.
 func (s *Services) Addresses(ctx context.Context, to Service) ([]string, error) {
-	view, err := s.Store.View(ctx, 0)
-	if err != nil {
-		return nil, fmt.Errorf("read service %q: %w", to.Name, err)
-	}
+	view := s.Store.Latest()
 	service := &corev1.Service{}
 	if found, err := load(view, storage.Key{Bucket: "services", Name: to.Namespace + "/" + to.Name}, service); err != nil || !found {
 		if err == nil {

@@ -121,13 +121,13 @@ func (h *holdUp) put(bucket string, names ...string) {
 }
 
 // left is how many objects of a bucket there are.
-func (h *holdUp) left(bucket string) int { return steptest.View(h, h.store).Count(bucket, "", "") }
+func (h *holdUp) left(bucket string) int { return h.store.Latest().Count(bucket, "", "") }
 
 // idle reports whether the runner comes to rest within a second.
 func (h *holdUp) idle() bool {
 	ctx, cancel := context.WithTimeout(h.Context(), time.Second)
 	defer cancel()
-	return h.runner.Idle(ctx, steptest.View(h, h.store).Revision()) == nil
+	return h.runner.Idle(ctx, h.store.Latest().Revision()) == nil
 }
 
 func TestRunnerGoesOnWhileARequestOfAnotherControllerHangs(t *testing.T) {

@@ -139,10 +139,7 @@ func (r *Runner) view(ctx context.Context) (storage.View, error) {
 func (r *Runner) catchUp(ctx context.Context) error {
 	for {
 		if r.cursor == nil {
-			view, err := r.store.View(ctx, 0)
-			if err != nil {
-				return err
-			}
+			view := r.store.Latest()
 			cursor, err := r.store.Watch(storage.Range{WakeOn: r.concerns}, view.Revision())
 			if err != nil {
 				return err

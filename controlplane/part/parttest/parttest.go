@@ -82,10 +82,7 @@ func (a authorizer) Authorize(ctx context.Context, r *auth.Attributes) (auth.Dec
 func (s *Server) boot(tb testing.TB) {
 	tb.Helper()
 	ctx := tb.Context()
-	view, err := s.Store.View(ctx, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	view := s.Store.Latest()
 	writes, requests, err := s.list.Boot(view, time.Now())
 	if err != nil {
 		tb.Fatal(err)

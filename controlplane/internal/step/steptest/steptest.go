@@ -90,16 +90,6 @@ func Observe(c step.Controller, e storage.Event) {
 	}
 }
 
-// View returns the newest snapshot.
-func View(tb testing.TB, s storage.Store) storage.View {
-	tb.Helper()
-	view, err := s.View(context.Background(), 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return view
-}
-
 // Owner returns a reference to an owner of a kind in group and version.
 func Owner(apiVersion, kind, name string, uid types.UID, blocks bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, BlockOwnerDeletion: &blocks}

@@ -28,10 +28,10 @@ func TestCollectDeletesTheOldestTerminatedPods(t *testing.T) {
 			"metadata": map[string]any{"name": name, "namespace": "default", "uid": name, "creationTimestamp": start.Add(-time.Duration(age) * time.Second)},
 			"status":   map[string]any{"phase": strings.Split(status, " ")[0], "reason": strings.TrimSpace(strings.TrimPrefix(status, strings.Split(status, " ")[0]))},
 		})
-		memory.Index.Put(steptest.View(t, store).Get(key))
+		memory.Index.Put(store.Latest().Get(key))
 	}
 	sweep := func(after time.Duration) (out []string) {
-		turn := memory.Begin(steptest.View(t, store), start.Add(after))
+		turn := memory.Begin(store.Latest(), start.Add(after))
 		c.Sweep(turn)
 		for _, r := range turn.Requests {
 			out = append(out, r.Method+" "+r.Path[strings.LastIndex(r.Path, "/")+1:])

@@ -56,14 +56,14 @@ func (w *World) Put(tb testing.TB, bucket, name, manifest string) storage.Key {
 		m["namespace"], key.Name = "default", "default/"+name
 	}
 	steptest.Put(tb, w.Store, key, o)
-	w.Memory.Index.Put(steptest.View(tb, w.Store).Get(key))
+	w.Memory.Index.Put(w.Store.Latest().Get(key))
 	return key
 }
 
 // Step returns the requests of one step of a controller.
 func (w *World) Step(tb testing.TB, look func(*cluster.Turn)) []step.Request {
 	tb.Helper()
-	turn := w.Memory.Begin(steptest.View(tb, w.Store), w.Now)
+	turn := w.Memory.Begin(w.Store.Latest(), w.Now)
 	look(turn)
 	return turn.End()
 }
