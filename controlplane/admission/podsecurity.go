@@ -208,7 +208,7 @@ func (a *PodSecurity) namespace(ctx context.Context, r *resource.AdmissionReques
 // warnOfPods says which Pods of a namespace violate what it is about to ask for.
 func (a *PodSecurity) warnOfPods(ctx context.Context, r *resource.AdmissionRequest, namespace string, asked api.LevelVersion) error {
 	const most = 3000 // are looked at
-	pods, err := a.podsOf(ctx, namespace)
+	pods, err := a.podsOf(namespace)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (a *PodSecurity) warnOfPods(ctx context.Context, r *resource.AdmissionReque
 }
 
 // podsOf returns the Pods of a namespace, the first of each controller first.
-func (a *PodSecurity) podsOf(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
+func (a *PodSecurity) podsOf(namespace string) ([]*corev1.Pod, error) {
 	view := a.namespaces.store.Latest()
 	var first, more []*corev1.Pod
 	seen := map[types.UID]bool{}

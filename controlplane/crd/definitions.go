@@ -154,7 +154,7 @@ func (d *Definitions) committed(ctx context.Context, change resource.Change) err
 // follow serves what is stored under a name, and has settled anew what that calls
 // for.
 func (d *Definitions) follow(ctx context.Context, name string) error {
-	follow, err := d.sync(ctx, name)
+	follow, err := d.sync(name)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ const (
 // the order in which changes report. It returns what has to be settled anew:
 // definitions of the group that wait for a name, when this change may have
 // released one, and this one, when another took its names in the same moment.
-func (d *Definitions) sync(ctx context.Context, name string) ([]resettlement, error) {
+func (d *Definitions) sync(name string) ([]resettlement, error) {
 	for {
 		view := d.options.Store.Latest()
 		if out, synced, err := d.syncAt(view, name); synced || err != nil {

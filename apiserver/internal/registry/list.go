@@ -41,7 +41,7 @@ func (g *Registry) ViewAtLeast(ctx context.Context, atLeast storage.Revision) (s
 			return g.store.Latest(), nil
 		case err == nil:
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			return nil, g.tooLarge(ctx, atLeast)
+			return nil, g.tooLarge(atLeast)
 		default:
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (g *Registry) Watch(sel *Selection, after storage.Revision) (storage.Cursor
 }
 
 // tooLarge is the 504 for a revision that does not exist yet.
-func (g *Registry) tooLarge(ctx context.Context, asked storage.Revision) error {
+func (g *Registry) tooLarge(asked storage.Revision) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, g.Newest()), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
@@ -191,7 +191,7 @@ func (g *Registry) viewAt(ctx context.Context, at storage.Revision, start string
 	case isExpired(err):
 		return nil, expiredList(start)
 	case errors.Is(err, storage.ErrFuture):
-		return nil, g.tooLarge(ctx, at)
+		return nil, g.tooLarge(at)
 	}
 	return view, err
 }

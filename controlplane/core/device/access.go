@@ -88,11 +88,11 @@ func (a Access) checkRequests(ctx context.Context, f *valid.Field, namespace str
 	devices := spec.Child("devices")
 	list := devices.Child("requests")
 	at := list.Index(i)
-	a.checkNamespace(ctx, &at, namespace)
+	a.checkNamespace(&at, namespace)
 }
 
 // checkNamespace requires the label that lets devices be administered.
-func (a Access) checkNamespace(ctx context.Context, f *valid.Field, name string) {
+func (a Access) checkNamespace(f *valid.Field, name string) {
 	const member, label = "adminAccess", resourcev1.DRAAdminNamespaceLabelKey
 	var namespace metav1.PartialObjectMetadata
 	err := errors.New("there is no such namespace")
@@ -158,7 +158,7 @@ func (a Access) checkAdministered(ctx context.Context, f *valid.Field, c, old cl
 	devices := allocation.Child("devices")
 	list := devices.Child("results")
 	at := list.Index(i)
-	a.checkNamespace(ctx, &at, c.Namespace)
+	a.checkNamespace(&at, c.Namespace)
 }
 
 // anyAllowed returns why none of the verbs is allowed, in the words of the first.

@@ -78,10 +78,6 @@ func TestClassifierFollowsTheStore(t *testing.T) {
 	want("a schema goes", "s-global-default", "l-global-default")
 	asked.User = &auth.User{Name: "other"}
 	want("nothing matches", "s-catch-all", "l-catch-all")
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	want("the store is closed", "", "")
 }
 
 // TestClassifierReadsFreshSchemasAsOthers holds that the specs that are read once for all

@@ -39,7 +39,7 @@ func (b binder) Create(ctx context.Context, r *resource.Request, obj resource.Ob
 	if name == "" {
 		return nil, apierrors.NewBadRequest("Name parameter required.")
 	}
-	p, err := load[corev1.Pod](ctx, b.Store, "pods", r.Namespace, name)
+	p, err := load[corev1.Pod](b.Store, "pods", r.Namespace, name)
 	if err != nil {
 		return nil, err
 	}

@@ -87,15 +87,15 @@ func (c connection) Connect(ctx context.Context, r *resource.Request, w http.Res
 func (c connection) serve(ctx context.Context, r *resource.Request, w http.ResponseWriter, h *http.Request) error {
 	switch c.plural {
 	case "nodes":
-		n, err := load[corev1.Node](ctx, c.Store, "nodes", "", r.Name)
+		n, err := load[corev1.Node](c.Store, "nodes", "", r.Name)
 		if n == nil {
 			return missing(err, "nodes", r.Name)
 		}
 		return nothingRuns("nodes/proxy")
 	case "services":
-		return c.serveService(ctx, r)
+		return c.serveService(r)
 	}
-	p, err := load[corev1.Pod](ctx, c.Store, "pods", r.Namespace, strings.Split(r.Name, ":")[0])
+	p, err := load[corev1.Pod](c.Store, "pods", r.Namespace, strings.Split(r.Name, ":")[0])
 	if p == nil {
 		return missing(err, "pods", r.Name)
 	}
@@ -113,13 +113,13 @@ func (c connection) serve(ctx context.Context, r *resource.Request, w http.Respo
 
 // serveService says why there is no connection to what is behind a Service, which is named
 // "NAME", "NAME:PORT" or "SCHEME:NAME:PORT": nothing runs in the Pods of its Endpoints.
-func (c connection) serveService(ctx context.Context, r *resource.Request) error {
+func (c connection) serveService(r *resource.Request) error {
 	_, name, port, ok := utilnet.SplitSchemeNamePort(r.Name)
 	if !ok {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", r.Name))
 	}
 	if number, err := strconv.ParseInt(port, 10, 64); err == nil {
-		s, err := load[corev1.Service](ctx, c.Store, "services", r.Namespace, name)
+		s, err := load[corev1.Service](c.Store, "services", r.Namespace, name)
 		if s == nil {
 			return missing(err, "services", name)
 		}
@@ -127,7 +127,7 @@ func (c connection) serveService(ctx context.Context, r *resource.Request) error
 			return apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, name))
 		}
 	}
-	e, err := load[corev1.Endpoints](ctx, c.Store, "endpoints", r.Namespace, name) //nolint:staticcheck // kube-apiserver reads them, too
+	e, err := load[corev1.Endpoints](c.Store, "endpoints", r.Namespace, name) //nolint:staticcheck // kube-apiserver reads them, too
 	switch {
 	case e == nil:
 		return missing(err, "services", name)
@@ -139,7 +139,7 @@ func (c connection) serveService(ctx context.Context, r *resource.Request) error
 
 // target is where the kubelet of a Pod is; nil if its node states none.
 func (c connection) target(ctx context.Context, p *corev1.Pod) (*kubelet.Target, error) {
-	n, err := load[corev1.Node](ctx, c.Store, "nodes", "", p.Spec.NodeName)
+	n, err := load[corev1.Node](c.Store, "nodes", "", p.Spec.NodeName)
 	if n == nil {
 		return nil, missing(err, "nodes", p.Spec.NodeName)
 	}

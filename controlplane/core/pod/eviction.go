@@ -59,13 +59,12 @@ func (s Subresources) Part() part.Part {
 }
 
 // load reads an object; nil if there is none.
-func load[T any](ctx context.Context, store storage.Viewer, bucket, namespace, name string) (*T, error) {
-	view := store.Latest()
+func load[T any](store storage.Viewer, bucket, namespace, name string) (*T, error) {
 	key := name
 	if namespace != "" {
 		key = namespace + "/" + name
 	}
-	rec := view.Get(storage.Key{Bucket: bucket, Name: key})
+	rec := store.Get(storage.Key{Bucket: bucket, Name: key})
 	if rec == nil {
 		return nil, nil
 	}
@@ -85,7 +84,7 @@ func (e eviction) Create(ctx context.Context, r *resource.Request, obj resource.
 	if wish.Name != r.Name {
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
-	p, err := load[corev1.Pod](ctx, e.Store, "pods", r.Namespace, r.Name)
+	p, err := load[corev1.Pod](e.Store, "pods", r.Namespace, r.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +164,7 @@ func (e eviction) mark(ctx context.Context, p *corev1.Pod, how *metav1.DeleteOpt
 			return nil, err
 		}
 		namespace, name := p.Namespace, p.Name
-		if p, err = load[corev1.Pod](ctx, e.Store, "pods", namespace, name); err != nil {
+		if p, err = load[corev1.Pod](e.Store, "pods", namespace, name); err != nil {
 			return nil, err
 		}
 		if p == nil {
@@ -203,7 +202,7 @@ func tooMany(detail string, seconds int) error {
 // budget takes the Pod from the disruption budget that it is in.
 func (e eviction) budget(ctx context.Context, p *corev1.Pod, dryRun bool) error {
 	for {
-		b, err := e.budgetOf(ctx, p)
+		b, err := e.budgetOf(p)
 		if b == nil || err != nil {
 			return err
 		}
@@ -253,7 +252,7 @@ func (e eviction) budget(ctx context.Context, p *corev1.Pod, dryRun bool) error 
 
 // budgetOf returns the one disruption budget that a Pod is in; nil if there is
 // none.
-func (e eviction) budgetOf(ctx context.Context, p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
+func (e eviction) budgetOf(p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
 	view := e.Store.Latest()
 	var found *policyv1.PodDisruptionBudget
 	prefix := p.Namespace + "/"

@@ -113,7 +113,7 @@ func (p Parameters) binding(ctx context.Context, user *auth.User, plural, policy
 	if ref == nil {
 		return nil
 	}
-	k, known := p.paramKind(ctx, plural, policy)
+	k, known := p.paramKind(plural, policy)
 	a, what := p.read(k)
 	a.User, a.Verb, a.Namespace, a.Name = user, "get", ref.Namespace, ref.Name
 	if ref.Name == "" {
@@ -138,7 +138,7 @@ func (p Parameters) binding(ctx context.Context, user *auth.User, plural, policy
 
 // paramKind returns the kind of the parameters of a policy, nil if it has none, and
 // whether there is such a policy.
-func (p Parameters) paramKind(ctx context.Context, plural, name string) (*v1.ParamKind, bool) {
+func (p Parameters) paramKind(plural, name string) (*v1.ParamKind, bool) {
 	rec := p.Store.Get(storage.Key{Bucket: v1.GroupName + "/" + plural, Name: name})
 	if rec == nil {
 		return nil, false

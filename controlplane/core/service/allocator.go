@@ -181,7 +181,7 @@ func heldBy(s *corev1.Service) []any {
 
 // load reads what is in use, once. The lock is not held while the store is read: if a
 // change was noted meanwhile, which the state that was read may lack, it reads again.
-func (a *ServiceAllocator) load(ctx context.Context) error {
+func (a *ServiceAllocator) load() error {
 	for {
 		a.mu.Lock()
 		ready, changes := a.ready, a.changes
@@ -224,7 +224,7 @@ func (a *ServiceAllocator) Admit(ctx context.Context, r *resource.AdmissionReque
 	if err := a.decide(ctx); err != nil {
 		return err
 	}
-	if err := a.load(ctx); err != nil {
+	if err := a.load(); err != nil {
 		return err
 	}
 	a.mu.Lock()

@@ -120,7 +120,7 @@ func (r *Runner) report(m *member, request Request, err error) {
 // view observes everything up to now and returns the snapshot that has all of it.
 func (r *Runner) view(ctx context.Context) (storage.View, error) {
 	for {
-		if err := r.catchUp(ctx); err != nil {
+		if err := r.catchUp(); err != nil {
 			return nil, err
 		}
 		view, err := r.store.View(ctx, r.at)
@@ -136,7 +136,7 @@ func (r *Runner) view(ctx context.Context) (storage.View, error) {
 }
 
 // catchUp observes everything up to now, from a snapshot if it has to.
-func (r *Runner) catchUp(ctx context.Context) error {
+func (r *Runner) catchUp() error {
 	for {
 		if r.cursor == nil {
 			view := r.store.Latest()
