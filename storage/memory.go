@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -137,6 +138,22 @@ func (w *Write) event(current *Record, rev Revision) (Event, error) {
 		return Event{}, &ConflictError{Key: w.Key, Expect: w.Expect, Current: current}
 	}
 	return change(current, Change{Revision: rev, Key: w.Key, Value: w.Stamped(rev), Stamp: w.Stamp}), nil
+}
+
+// change computes the event of a change whose value is stamped already.
+func change(current *Record, c Change) Event {
+	rec := &Record{Key: c.Key, Value: c.Value, Created: c.Revision, Modified: c.Revision, Stamp: c.Stamp}
+	if current != nil {
+		rec.Key, rec.Created = current.Key, current.Created
+	} else {
+		// The caller's strings may share memory with a large one.
+		rec.Key.Name = strings.Clone(c.Key.Name)
+	}
+	if c.Value == nil {
+		rec.Stamp = current.Stamp
+		rec.Value = stamp(current.Value, current.Stamp, digits(current.Modified), c.Revision)
+	}
+	return Event{Record: rec, Previous: current, Deleted: c.Value == nil}
 }
 
 // digits counts the decimal digits of a revision.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -347,20 +346,4 @@ func (m *Mirror) Close() {
 		close(a.reached)
 	}
 	m.waiting = nil
-}
-
-// change computes the event of a change whose value is stamped already.
-func change(current *Record, c Change) Event {
-	rec := &Record{Key: c.Key, Value: c.Value, Created: c.Revision, Modified: c.Revision, Stamp: c.Stamp}
-	if current != nil {
-		rec.Key, rec.Created = current.Key, current.Created
-	} else {
-		// The caller's strings may share memory with a large one.
-		rec.Key.Name = strings.Clone(c.Key.Name)
-	}
-	if c.Value == nil {
-		rec.Stamp = current.Stamp
-		rec.Value = stamp(current.Value, current.Stamp, digits(current.Modified), c.Revision)
-	}
-	return Event{Record: rec, Previous: current, Deleted: c.Value == nil}
 }
