@@ -125,7 +125,9 @@ func (b *notebook) Delete(_ context.Context, r *resource.Request, admit func(res
 func cards() *resource.Resource {
 	v := versionOf("Card")
 	empty := func() resource.Object { return &unstructured.Unstructured{Object: map[string]any{}} }
-	kind := func(name string) schema.GroupVersionKind { return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: name} }
+	kind := func(name string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: name}
+	}
 	v.Subresources = []resource.Subresource{
 		{Name: "paint", Kind: kind("Paint"), New: empty, Action: paint},
 		{Name: "stamp", Kind: kind("Stamp"), New: empty, Backend: stamp{}},
