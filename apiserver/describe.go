@@ -55,6 +55,9 @@ func (in *installed) described(v *resource.Version) openapi.Resource {
 			s.Kind, s.Type = d.Kind, openapi.ScaleType()
 		case sub.New != nil:
 			s.Kind, s.Type = d.Kind, reflect.TypeOf(sub.New()).Elem()
+			if sub.NewAnswer != nil {
+				s.Answer, s.AnswerKind = reflect.TypeOf(sub.NewAnswer()).Elem(), sub.Answer
+			}
 		}
 		r.Subresources = append(r.Subresources, s)
 	}

@@ -77,6 +77,9 @@ func (s *Subresource) model(r *Resource) string {
 	return r.model()
 }
 
+// answer returns the model of the answers to create.
+func (s *Subresource) answer() string { return gotypes.Name(s.Answer) }
+
 // definitions returns all definitions that a group version refers to.
 func (v *groupVersion) definitions() map[string]*spec.Schema {
 	types := []reflect.Type{
@@ -97,6 +100,10 @@ func (v *groupVersion) definitions() map[string]*spec.Schema {
 			if s := &r.Subresources[j]; s.Type != nil {
 				types = append(types, s.Type)
 				kinds[s.model(r)] = s.Kind
+				if s.Answer != nil {
+					types = append(types, s.Answer)
+					kinds[s.answer()] = s.AnswerKind
+				}
 			}
 		}
 	}

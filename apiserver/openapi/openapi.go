@@ -55,6 +55,9 @@ type Subresource struct {
 	Kind schema.GroupVersionKind
 	// Type of its body if it is not that of the resource.
 	Type reflect.Type
+	// Answer is the type of the answers to create, and AnswerKind their kind. nil: Type.
+	Answer     reflect.Type
+	AnswerKind schema.GroupVersionKind
 }
 
 // Options of [New].

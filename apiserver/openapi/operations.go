@@ -222,7 +222,11 @@ func (b builder) subresource(s *Subresource) map[string]operation {
 			o = b.operation(b.id("create", suffix), "post", "create "+s.Name+" of "+article(b.r.Kind))
 			o.parameters = writeParameters(metav1.CreateOptions{}.SwaggerDoc())
 			o.body, o.required, o.accepts = model, true, b.accepts()
-			o.answers = map[string]string{"200": model, "201": model, "202": model}
+			answer := model
+			if s.Answer != nil {
+				answer = s.answer()
+			}
+			o.answers = map[string]string{"200": answer, "201": answer, "202": answer}
 		default:
 			continue
 		}

@@ -4,6 +4,8 @@
 package resource
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -115,10 +117,16 @@ type Subresource struct {
 	// Backend answers its verbs; see [Resource.Backend].
 	Backend any
 	// Action makes it something that a POST does to the object, such as binding a Pod
-	// to a node: it changes obj according to body. The strategy and the ownership of
-	// the object are not involved. An error that is not an API status is answered with
-	// 409, success with a Status.
-	Action func(obj, body Object) error
+	// to a node: it changes obj according to body, and returns the answer. It is called
+	// again if the object has changed meanwhile, and nothing is stored if it changes
+	// nothing. The strategy and the ownership of the object are not involved. An error
+	// that is not an API status is answered with 409, a nil answer with a Status. With a
+	// [Resource.Backend] it needs an [Updater].
+	Action func(ctx context.Context, obj, body Object) (answer Object, err error)
+	// Answer is the kind of the answers of an Action; the zero value: a Status.
+	Answer schema.GroupVersionKind
+	// NewAnswer returns an empty answer of that kind.
+	NewAnswer func() Object
 	// Kind of the bodies of a Backend or an Action.
 	Kind schema.GroupVersionKind
 	// EquivalentVersions are other versions of Kind with the same fields; bodies in

@@ -24,8 +24,8 @@ import (
 func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) error {
 	sub := req.Sub
 	in, v := h.subresourceKind(req)
-	offer := negotiate.Offer{Protobuf: v.Typed()}
-	if _, err := negotiate.Output(req.HTTP, offer); err != nil {
+	choice, err := negotiate.Output(req.HTTP, negotiate.Offer{Protobuf: v.Typed()})
+	if err != nil {
 		return err
 	}
 	body, options, err := h.readCreate(req, in, v)
@@ -34,6 +34,9 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 	}
 	if err := registry.EnsureNamespace(&req.Request, in, body); err != nil {
 		return err
+	}
+	if sub.NewAnswer != nil && body.GetName() == "" {
+		body.SetName(req.Name)
 	}
 	if body.GetName() != req.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
@@ -46,22 +49,47 @@ func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) 
 	if err := wr.Validate(ctx, body, nil); err != nil {
 		return err
 	}
-	_, _, err = wr.Replace(ctx, func(_ context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+	answer, err := h.act(ctx, req, wr, body)
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		exchange.SendStatus(w, req.HTTP, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
+		return nil
+	}
+	in, v = h.kindBelow(req, resource.Version{Name: sub.Answer.Version, New: sub.NewAnswer}, sub.Answer)
+	rec, err := h.registry.TransientRecord(in, v, answer)
+	if err != nil {
+		return err
+	}
+	return h.answerRecord(ctx, w, req, choice, http.StatusCreated, in, v, rec)
+}
+
+// act calls the action with the object and stores what it has changed.
+func (h *Handler) act(ctx context.Context, req *Request, wr *registry.Write, body resource.Object) (answer resource.Object, err error) {
+	change := func(old resource.Object) (resource.Object, error) {
 		if err := wr.CheckPreconditions(body.GetUID(), body.GetResourceVersion(), old); err != nil {
 			return nil, err
 		}
 		obj := old.DeepCopyObject().(resource.Object)
-		err := sub.Action(obj, body)
+		var err error
+		answer, err = req.Sub.Action(ctx, obj, body)
 		var classified apierrors.APIStatus
 		if err != nil && !errors.As(err, &classified) {
-			gr := in.GroupResource()
-			return nil, apierrors.NewConflict(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/" + sub.Name}, req.Name, err)
+			gr := req.Served.GroupResource()
+			return nil, apierrors.NewConflict(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/" + req.Sub.Name}, req.Name, err)
 		}
 		return obj, err
-	})
-	if err != nil {
-		return err
 	}
-	exchange.SendStatus(w, req.HTTP, http.StatusCreated, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
-	return nil
+	switch b := req.Served.Backend.(type) {
+	case nil:
+		_, _, err = wr.Replace(ctx, func(_ context.Context, old resource.Object, _ *storage.Record) (resource.Object, error) {
+			return change(old)
+		})
+	case resource.Updater:
+		_, err = b.Update(ctx, &req.Request, change, wr.UpdateOptions())
+	default:
+		err = Refusal(http.StatusMethodNotAllowed, "")
+	}
+	return answer, err
 }

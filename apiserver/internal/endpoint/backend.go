@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
@@ -74,22 +75,28 @@ func (h *Handler) backendVerb(req *Request, backend any) answerer {
 // subresourceKind describes a subresource with a kind of its own as a resource, so that
 // its bodies are decoded and encoded like those of any resource.
 func (h *Handler) subresourceKind(req *Request) (*registry.Served, *resource.Version) {
-	sub, parent := req.Sub, req.Resource
+	sub := req.Sub
+	in, v := h.kindBelow(req, resource.Version{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership}, sub.Kind)
+	in.EquivalentVersions = sub.EquivalentVersions
+	return in, v
+}
+
+// kindBelow describes a kind of a subresource as a resource.
+func (h *Handler) kindBelow(req *Request, v resource.Version, kind schema.GroupVersionKind) (*registry.Served, *resource.Version) {
+	if v.Strategy == nil {
+		v.Strategy = noRules{}
+	}
+	parent := req.Resource
 	of := &resource.Resource{
 		Names: resource.Names{
-			Group: sub.Kind.Group, Plural: parent.Plural, Singular: parent.Singular,
-			Kind: sub.Kind.Kind, ListKind: sub.Kind.Kind + "List", Namespaced: parent.Namespaced,
+			Group: kind.Group, Plural: parent.Plural, Singular: parent.Singular,
+			Kind: kind.Kind, ListKind: kind.Kind + "List", Namespaced: parent.Namespaced,
 		},
-		Versions: []resource.Version{{Name: sub.Kind.Version, New: sub.New, Strategy: sub.Strategy, Ownership: sub.Ownership}},
-		Storage:  resource.Storage{Version: sub.Kind.Version},
-		Backend:  sub.Backend,
+		Versions: []resource.Version{v},
+		Storage:  resource.Storage{Version: v.Name},
+		Backend:  req.Sub.Backend,
 	}
-	if of.Versions[0].Strategy == nil {
-		of.Versions[0].Strategy = noRules{}
-	}
-	in := h.registry.Serve(of)
-	in.EquivalentVersions = sub.EquivalentVersions
-	return in, &of.Versions[0]
+	return h.registry.Serve(of), &of.Versions[0]
 }
 
 // backendHandler answers the verbs of a backend. Negotiation, decoding, admission and

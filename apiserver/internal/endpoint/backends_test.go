@@ -141,13 +141,13 @@ func cards() *resource.Resource {
 }
 
 // paint gives a card the colour of a Paint, if it has none.
-func paint(obj, body resource.Object) error {
+func paint(_ context.Context, obj, body resource.Object) (answer resource.Object, err error) {
 	card := obj.(*unstructured.Unstructured)
 	if colour, _, _ := unstructured.NestedString(card.Object, "spec", "colour"); colour != "" {
-		return fmt.Errorf("the card is %s: %w", colour, errPainted)
+		return nil, fmt.Errorf("the card is %s: %w", colour, errPainted)
 	}
 	colour, _, _ := unstructured.NestedString(body.(*unstructured.Unstructured).Object, "colour")
-	return unstructured.SetNestedField(card.Object, colour, "spec", "colour")
+	return nil, unstructured.SetNestedField(card.Object, colour, "spec", "colour")
 }
 
 var errPainted = errors.New("it is painted")

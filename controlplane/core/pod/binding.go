@@ -4,6 +4,7 @@
 package pod
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,11 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/resource"
 )
+
+// assign is the action of a Binding, whose answer is a Status.
+func assign(_ context.Context, obj, body resource.Object) (answer resource.Object, err error) {
+	return nil, bind(obj, body)
+}
 
 // bind assigns a Pod that has no node yet to the node that a Binding names.
 func bind(obj, body resource.Object) error {

@@ -48,7 +48,7 @@ func Resources() []*resource.Resource {
 				return append(nameWarnings(p), podwarning.OfPod(p)...)
 			},
 			Subresources: append(partialSubresources(), resource.Subresource{
-				Name: "binding", Action: bind, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
+				Name: "binding", Action: assign, Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
 				New: func() resource.Object { return &corev1.Binding{} },
 			}),
 			Columns: kind.Columns("Name", "Ready", "Status", "Restarts", "Age",
