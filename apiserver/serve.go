@@ -96,6 +96,11 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 		return err
 	}
 	defer leave()
+	// The one wait for what other servers of the same data have acknowledged: from here on,
+	// the store is read as this process has it.
+	if err := s.store.Sync(r.Context()); err != nil {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("the store cannot be read: %v", err))
+	}
 	if err := s.authorize(r.Context(), asked); err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ func NewShared(seed uint64) *Shared {
 
 // Open returns a store with the contents of the database. It has a goroutine, which its
 // Close ends.
-func (d *Shared) Open(o storage.MemoryOptions) storage.Store {
+func (d *Shared) Open(o storage.MemoryOptions) *SharedStore {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &sharedStore{db: d, mirror: storage.NewMirror(o), end: cancel, ended: make(chan struct{})}
+	s := &SharedStore{db: d, mirror: storage.NewMirror(o), following: make(chan struct{}, 1), end: cancel, ended: make(chan struct{})}
 	n, grown := s.follow(0)
 	go func() {
 		defer close(s.ended)
@@ -107,10 +107,14 @@ func (d *Shared) commit(w storage.Write) (storage.Revision, error) {
 	return d.append(w), nil
 }
 
-// sharedStore is a store on a [Shared] database.
-type sharedStore struct {
+// SharedStore is a store on a [Shared] database.
+type SharedStore struct {
 	db     *Shared
 	mirror *storage.Mirror
+
+	// following is full while transactions are applied, or kept from it: a lock that
+	// synctest can wait for.
+	following chan struct{}
 
 	end   context.CancelFunc
 	ended chan struct{}
@@ -118,7 +122,9 @@ type sharedStore struct {
 
 // follow applies the transactions from the n-th on, and returns what since returned for
 // the next ones.
-func (s *sharedStore) follow(n int) (int, <-chan struct{}) {
+func (s *SharedStore) follow(n int) (int, <-chan struct{}) {
+	s.following <- struct{}{}
+	defer func() { <-s.following }()
 	transactions, grown := s.db.since(n)
 	for _, t := range transactions {
 		var changes []storage.Change
@@ -133,8 +139,15 @@ func (s *sharedStore) follow(n int) (int, <-chan struct{}) {
 	return n + len(transactions), grown
 }
 
+// Pause keeps writes from arriving at the store until resume is called, as if the
+// connection to the database were slow: own commits and Sync wait as well.
+func (s *SharedStore) Pause() (resume func()) {
+	s.following <- struct{}{}
+	return func() { <-s.following }
+}
+
 // Commit implements [storage.Committer].
-func (s *sharedStore) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+func (s *SharedStore) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
 	}
@@ -158,7 +171,7 @@ func (s *sharedStore) Commit(ctx context.Context, w storage.Write) (*storage.Rec
 }
 
 // Transact implements [Transactor].
-func (s *sharedStore) Transact(ctx context.Context, writes ...storage.Write) (storage.Revision, error) {
+func (s *SharedStore) Transact(ctx context.Context, writes ...storage.Write) (storage.Revision, error) {
 	s.db.mu.Lock()
 	rev := s.db.append(writes...)
 	s.db.mu.Unlock()
@@ -166,7 +179,7 @@ func (s *sharedStore) Transact(ctx context.Context, writes ...storage.Write) (st
 }
 
 // usable fails if ctx has ended or the store is closed.
-func (s *sharedStore) usable(ctx context.Context) error {
+func (s *SharedStore) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -174,7 +187,7 @@ func (s *sharedStore) usable(ctx context.Context) error {
 }
 
 // Sync implements [storage.Viewer].
-func (s *sharedStore) Sync(ctx context.Context) error {
+func (s *SharedStore) Sync(ctx context.Context) error {
 	s.db.mu.Lock()
 	at := s.db.revision
 	s.db.mu.Unlock()
@@ -182,7 +195,7 @@ func (s *sharedStore) Sync(ctx context.Context) error {
 }
 
 // View implements [storage.Viewer].
-func (s *sharedStore) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+func (s *SharedStore) View(ctx context.Context, at storage.Revision) (storage.View, error) {
 	if at == 0 {
 		if err := s.Sync(ctx); err != nil {
 			return nil, err
@@ -192,31 +205,31 @@ func (s *sharedStore) View(ctx context.Context, at storage.Revision) (storage.Vi
 }
 
 // Latest implements [storage.Viewer].
-func (s *sharedStore) Latest() storage.View { return s.mirror.Latest() }
+func (s *SharedStore) Latest() storage.View { return s.mirror.Latest() }
 
 // Get implements [storage.Viewer].
-func (s *sharedStore) Get(key storage.Key) *storage.Record { return s.mirror.Get(key) }
+func (s *SharedStore) Get(key storage.Key) *storage.Record { return s.mirror.Get(key) }
 
 // LastModified implements [storage.Viewer].
-func (s *sharedStore) LastModified(buckets ...string) storage.Revision {
+func (s *SharedStore) LastModified(buckets ...string) storage.Revision {
 	return s.mirror.LastModified(buckets...)
 }
 
 // Watch implements [storage.Watcher].
-func (s *sharedStore) Watch(r storage.Range, after storage.Revision) (storage.Cursor, error) {
+func (s *SharedStore) Watch(r storage.Range, after storage.Revision) (storage.Cursor, error) {
 	return s.mirror.Watch(r, after)
 }
 
 // Compact implements [storage.Keeper].
-func (s *sharedStore) Compact(_ context.Context, below storage.Revision) error {
+func (s *SharedStore) Compact(_ context.Context, below storage.Revision) error {
 	return s.mirror.Compact(below)
 }
 
 // Health implements [storage.Keeper].
-func (s *sharedStore) Health() error { return s.mirror.Wait(context.Background(), 0) }
+func (s *SharedStore) Health() error { return s.mirror.Wait(context.Background(), 0) }
 
 // Close implements [storage.Keeper].
-func (s *sharedStore) Close() error {
+func (s *SharedStore) Close() error {
 	s.end()
 	<-s.ended
 	s.mirror.Close()
