@@ -48,12 +48,13 @@ func TestMirrorRefusesChangesThatDoNotFollow(t *testing.T) {
 func TestMirrorWaitsForARevision(t *testing.T) {
 	t.Parallel()
 	m := storage.NewMirror(storage.MemoryOptions{})
-	waits := map[storage.Revision]chan error{}
-	for rev := range storage.Revision(6) {
-		waits[rev] = make(chan error, 1)
-		go func() { waits[rev] <- m.Wait(context.Background(), rev) }()
+	var waits [6]chan error
+	for rev := range waits {
+		ended := make(chan error, 1)
+		waits[rev] = ended
+		go func() { ended <- m.Wait(context.Background(), storage.Revision(rev)) }()
 	}
-	want := func(rev storage.Revision, target error) {
+	want := func(rev int, target error) {
 		t.Helper()
 		if err := <-waits[rev]; !errors.Is(err, target) {
 			t.Fatalf("waiting for %d: got %v, want %v", rev, err, target)
@@ -63,7 +64,7 @@ func TestMirrorWaitsForARevision(t *testing.T) {
 	if err := m.Apply(made(3, "a", "1")); err != nil {
 		t.Fatal(err)
 	}
-	for rev := storage.Revision(1); rev <= 3; rev++ {
+	for rev := 1; rev <= 3; rev++ {
 		want(rev, nil)
 	}
 	m.Advance(4)
