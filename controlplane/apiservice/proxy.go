@@ -50,11 +50,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	if isDiscovery(r.URL.Path) {
-		ctx, cancel = context.WithTimeout(r.Context(), discoveryTimeout)
-	}
 	defer cancel()
 	defer context.AfterFunc(p.running, cancel)()
+	if isDiscovery(r.URL.Path) {
+		bounded, ended := context.WithTimeout(ctx, discoveryTimeout)
+		defer ended()
+		ctx = bounded
+	}
 	reverse := &httputil.ReverseProxy{
 		Transport:      carrier,
 		BufferPool:     p.buffers,
