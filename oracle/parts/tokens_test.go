@@ -58,10 +58,7 @@ func (a accounts) put(bucket, name string, object any) {
 }
 
 func read[T any](a accounts, bucket, name string) (*T, error) {
-	record, err := a.Get(context.Background(), storage.Key{Bucket: bucket, Name: name})
-	if err != nil {
-		return nil, err
-	}
+	record := a.Get(storage.Key{Bucket: bucket, Name: name})
 	if record == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: bucket}, name)
 	}
