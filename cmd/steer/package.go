@@ -99,10 +99,7 @@ for them has changed.`,
   kubectl apply --server-side -k config/default`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			line := progress.Start(cmd.ErrOrStderr(), packaging)
-			report, err := kustomize.Write(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "")
+			return change(cmd, packaging, kustomize.Write, o, "")
 		},
 	}
 	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator (default: that of steer.yaml)")
@@ -126,10 +123,7 @@ for them has changed; values.yaml gets the values that it does not have.`,
   helm upgrade --install guestbook dist/chart --namespace guestbook-system --create-namespace`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			line := progress.Start(cmd.ErrOrStderr(), packaging)
-			report, err := chart.Write(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "")
+			return change(cmd, packaging, chart.Write, o, "")
 		},
 	}
 	cmd.Flags().StringVar(&o.Image, "image", "", "image of the operator that values.yaml names (default: that of steer.yaml)")
@@ -154,10 +148,7 @@ for them has changed.`,
   steer package olm --version 0.2.0 --replaces guestbook.v0.1.0 --channels stable,alpha`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			line := progress.Start(cmd.ErrOrStderr(), packaging)
-			report, err := bundle.Write(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "")
+			return change(cmd, packaging, bundle.Write, o, "")
 		},
 	}
 	f := cmd.Flags()

@@ -43,10 +43,7 @@ and completed. If the command fails, all files are as they were.`,
 			} else if dir, err := filepath.Abs(o.Checkout); err == nil {
 				o.Checkout = dir
 			}
-			line := progress.Start(cmd.ErrOrStderr(), "making the project")
-			report, err := scaffold.Init(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "go on with: go tool steer create api --group GROUP --version v1 --kind KIND")
+			return change(cmd, "making the project", scaffold.Init, o, "go on with: go tool steer create api --group GROUP --version v1 --kind KIND")
 		},
 	}
 	f := cmd.Flags()
@@ -90,10 +87,7 @@ k8s.io/api or of one that the project has.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ClusterScoped, o.NoResource, o.NoController, o.NoGenerate = !namespaced, !resource, !controller, !run
-			line := progress.Start(cmd.ErrOrStderr(), "adding the kind")
-			report, err := scaffold.CreateAPI(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "")
+			return change(cmd, "adding the kind", scaffold.CreateAPI, o, "")
 		},
 	}
 	f := cmd.Flags()
@@ -123,10 +117,7 @@ file of the first, whose code stays.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.NoGenerate = !run
-			line := progress.Start(cmd.ErrOrStderr(), "adding the webhooks")
-			report, err := scaffold.CreateWebhook(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "")
+			return change(cmd, "adding the webhooks", scaffold.CreateWebhook, o, "")
 		},
 	}
 	f := cmd.Flags()
@@ -156,10 +147,7 @@ Remove the folder to remove the server.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ClusterScoped, o.NoGenerate = !namespaced, !run
-			line := progress.Start(cmd.ErrOrStderr(), "adding the server")
-			report, err := scaffold.CreateServer(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "")
+			return change(cmd, "adding the server", scaffold.CreateServer, o, "")
 		},
 	}
 	f := cmd.Flags()
@@ -192,10 +180,7 @@ func newDeletion(remove func(context.Context, scaffold.DeleteOptions) (*project.
 		Example: command + " --dry-run\n" + command,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			line := progress.Start(cmd.ErrOrStderr(), "removing")
-			report, err := remove(cmd.Context(), o)
-			line.Stop()
-			return conclude(cmd, report, err, "")
+			return change(cmd, "removing", remove, o, "")
 		},
 	}
 	gvkFlags(cmd, &o.GVK)
@@ -209,6 +194,15 @@ func gvkFlags(cmd *cobra.Command, gvk *project.GVK) {
 	f.StringVar(&gvk.Group, "group", "", "API group, without the domain")
 	f.StringVar(&gvk.Version, "version", "", "version of the API, such as v1 or v1alpha1")
 	f.StringVar(&gvk.Kind, "kind", "", "kind, such as Guestbook")
+}
+
+// change runs a function that changes the files of a project, shows what it is doing, and
+// prints what it has done, and next, what to do now.
+func change[O any](cmd *cobra.Command, doing string, run func(context.Context, O) (*project.Report, error), o O, next string) error {
+	line := progress.Start(cmd.ErrOrStderr(), doing)
+	report, err := run(cmd.Context(), o)
+	line.Stop()
+	return conclude(cmd, report, err, next)
 }
 
 // conclude prints what a command has done, and next, what to do now.
