@@ -50,7 +50,7 @@ func (a *IngressClass) Admit(ctx context.Context, r *resource.AdmissionRequest) 
 	if i == nil {
 		return nil
 	}
-	classes, err := a.classes.All(ctx, "")
+	classes, err := a.classes.All("")
 	if err != nil {
 		return err
 	}

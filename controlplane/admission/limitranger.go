@@ -43,7 +43,7 @@ func (l *LimitRanger) Admit(ctx context.Context, r *resource.AdmissionRequest) e
 	if pod == nil {
 		return nil
 	}
-	ranges, err := l.ranges.All(ctx, r.Namespace+"/")
+	ranges, err := l.ranges.All(r.Namespace + "/")
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (l *LimitRanger) Validate(ctx context.Context, r *resource.AdmissionRequest
 	if pod == nil && (claim == nil || r.Old != nil && r.Old.GetDeletionTimestamp() != nil) {
 		return nil
 	}
-	ranges, err := l.ranges.All(ctx, r.Namespace+"/")
+	ranges, err := l.ranges.All(r.Namespace + "/")
 	if err != nil {
 		return err
 	}

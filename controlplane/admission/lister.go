@@ -4,7 +4,6 @@
 package admission
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -53,7 +52,7 @@ func NewLister[T any](store storage.Viewer, bucket string) *Lister[T] {
 }
 
 // Get returns the object of a name, nil if there is none.
-func (s *Lister[T]) Get(ctx context.Context, name string) (*T, error) {
+func (s *Lister[T]) Get(name string) (*T, error) {
 	rec := s.store.Get(storage.Key{Bucket: s.bucket, Name: name})
 	if rec == nil {
 		return nil, nil
@@ -62,7 +61,7 @@ func (s *Lister[T]) Get(ctx context.Context, name string) (*T, error) {
 }
 
 // All returns the objects whose names in the bucket have a prefix, by name.
-func (s *Lister[T]) All(ctx context.Context, prefix string) ([]*T, error) {
+func (s *Lister[T]) All(prefix string) ([]*T, error) {
 	now, err := s.lists.Get()
 	if err != nil {
 		return nil, fmt.Errorf("admission: read %s: %w", s.bucket, err)
@@ -113,11 +112,10 @@ func (s *Lister[T]) decode(rec *storage.Record) (*T, error) {
 // sweep forgets the objects that are gone. The next time is when twice as many are known as
 // remain.
 func (s *Lister[T]) sweep() {
-	view := s.store.Latest()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.known {
-		if view.Get(storage.Key{Bucket: s.bucket, Name: name}) == nil {
+		if s.store.Get(storage.Key{Bucket: s.bucket, Name: name}) == nil {
 			delete(s.known, name)
 		}
 	}

@@ -31,7 +31,7 @@ func TestListerDecodesEachVersionOnceHoweverManyThereAre(t *testing.T) {
 	}
 	get := func(i int) *corev1.Namespace {
 		t.Helper()
-		obj, err := lister.Get(t.Context(), name(i))
+		obj, err := lister.Get(name(i))
 		if err != nil || obj == nil || obj.Name != name(i) {
 			t.Fatalf("get %s: %v, %v", name(i), obj, err)
 		}
@@ -46,7 +46,7 @@ func TestListerDecodesEachVersionOnceHoweverManyThereAre(t *testing.T) {
 			t.Fatalf("%s is decoded again", name(i))
 		}
 	}
-	all, err := lister.All(t.Context(), "n0000")
+	all, err := lister.All("n0000")
 	if err != nil || len(all) != 10 || all[9] != first[9] {
 		t.Errorf("%d objects, %v with the prefix, want the 10 that are known", len(all), err)
 	}
@@ -54,7 +54,7 @@ func TestListerDecodesEachVersionOnceHoweverManyThereAre(t *testing.T) {
 	if obj := get(9); obj == first[9] || obj.Labels["a"] != "b" {
 		t.Errorf("%v after a change", obj.Labels)
 	}
-	if all, err = lister.All(t.Context(), "n0000"); err != nil || all[9].Labels["a"] != "b" || all[8] != first[8] {
+	if all, err = lister.All("n0000"); err != nil || all[9].Labels["a"] != "b" || all[8] != first[8] {
 		t.Errorf("%v: the list after a change: %v", err, all[9].Labels)
 	}
 }
@@ -66,11 +66,11 @@ func TestListerForgetsObjectsThatAreGone(t *testing.T) {
 	for i := range 5 * leastSweep {
 		key := storage.Key{Bucket: "namespaces", Name: fmt.Sprint("n", i)}
 		steptest.Put(t, store, key, &corev1.Namespace{})
-		if _, err := lister.Get(t.Context(), key.Name); err != nil {
+		if _, err := lister.Get(key.Name); err != nil {
 			t.Fatal(err)
 		}
 		steptest.Put(t, store, key, nil)
-		if _, err := lister.All(t.Context(), key.Name+"/"); err != nil {
+		if _, err := lister.All(key.Name + "/"); err != nil {
 			t.Fatal(err)
 		}
 	}

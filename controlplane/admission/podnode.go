@@ -66,7 +66,7 @@ func (t *TopologyLabels) Admit(ctx context.Context, r *resource.AdmissionRequest
 	if obj == nil {
 		return nil
 	}
-	node, err := t.nodes.Get(ctx, name)
+	node, err := t.nodes.Get(name)
 	if err != nil || node == nil {
 		return err
 	}
@@ -105,7 +105,7 @@ type resizing struct {
 
 // node reads the node of a Pod.
 func (s resizing) node(ctx context.Context, r *resource.AdmissionRequest, name string) (*corev1.Node, error) {
-	node, err := s.nodes.Get(ctx, name)
+	node, err := s.nodes.Get(name)
 	if err == nil && node == nil {
 		err = Forbidden(r, "node %q not found", name)
 	}

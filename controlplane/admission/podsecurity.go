@@ -100,7 +100,7 @@ func template(r *resource.AdmissionRequest) *corev1.PodTemplateSpec {
 
 // asked returns what a namespace asks for, nil if it asks for nothing.
 func (a *PodSecurity) asked(ctx context.Context, namespace string) (*api.Policy, error) {
-	ns, err := a.namespaces.Get(ctx, namespace)
+	ns, err := a.namespaces.Get(namespace)
 	if err != nil || ns == nil || !asks(ns) {
 		return nil, err
 	}
@@ -202,11 +202,11 @@ func (a *PodSecurity) namespace(ctx context.Context, r *resource.AdmissionReques
 	if old == nil || asked.Enforce.Level == api.LevelPrivileged || same && api.CompareLevels(asked.Enforce.Level, before.Enforce.Level) < 1 {
 		return nil
 	}
-	return a.warnOfPods(ctx, r, ns.Name, asked.Enforce)
+	return a.warnOfPods(r, ns.Name, asked.Enforce)
 }
 
 // warnOfPods says which Pods of a namespace violate what it is about to ask for.
-func (a *PodSecurity) warnOfPods(ctx context.Context, r *resource.AdmissionRequest, namespace string, asked api.LevelVersion) error {
+func (a *PodSecurity) warnOfPods(r *resource.AdmissionRequest, namespace string, asked api.LevelVersion) error {
 	const most = 3000 // are looked at
 	pods, err := a.podsOf(namespace)
 	if err != nil {

@@ -73,7 +73,7 @@ func (p *Priority) classOf(ctx context.Context, r *resource.AdmissionRequest, po
 	name := pod.Spec.PriorityClassName
 	class, err := p.defaultClass(ctx)
 	if name != "" {
-		class, err = p.classes.Get(ctx, name)
+		class, err = p.classes.Get(name)
 	}
 	switch {
 	case err != nil:
@@ -89,7 +89,7 @@ func (p *Priority) classOf(ctx context.Context, r *resource.AdmissionRequest, po
 // defaultClass returns the default class, nil if there is none; of several the
 // one with the lowest value.
 func (p *Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
-	classes, err := p.classes.All(ctx, "")
+	classes, err := p.classes.All("")
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (a *RuntimeClass) classOf(ctx context.Context, r *resource.AdmissionRequest
 	if pod.Spec.RuntimeClassName == nil {
 		return nil, nil
 	}
-	class, err := a.classes.Get(ctx, *pod.Spec.RuntimeClassName)
+	class, err := a.classes.Get(*pod.Spec.RuntimeClassName)
 	if err == nil && class == nil {
 		err = Forbidden(r, "pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName)
 	}

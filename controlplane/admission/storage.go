@@ -96,7 +96,7 @@ func (s *StorageClass) Admit(ctx context.Context, r *resource.AdmissionRequest) 
 	if c == nil {
 		return nil
 	}
-	classes, err := s.classes.All(ctx, "")
+	classes, err := s.classes.All("")
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (v *VolumeResize) Validate(ctx context.Context, r *resource.AdmissionReques
 		return Forbidden(r, "Only bound persistent volume claims can be expanded")
 	}
 	if name := ClassOf(c); name != "" {
-		class, err := v.classes.Get(ctx, name)
+		class, err := v.classes.Get(name)
 		if err != nil {
 			return err
 		}

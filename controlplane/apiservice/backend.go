@@ -149,7 +149,7 @@ func (b *backend) where(ctx context.Context) (string, error) {
 	} else if ok {
 		return b.service.Host(), nil
 	}
-	addresses, err := b.services.Addresses(ctx, b.service)
+	addresses, err := b.services.Addresses(b.service)
 	if err != nil {
 		return "", err
 	}

@@ -58,7 +58,7 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 	if !charged(r) {
 		return nil
 	}
-	limited, err := a.limits(ctx, r.Namespace)
+	limited, err := a.limits(r.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -74,7 +74,7 @@ func (a *Admission) Validate(ctx context.Context, r *resource.AdmissionRequest) 
 
 // limits reports whether a namespace has quotas. While there are none at all, it takes
 // no view.
-func (a *Admission) limits(ctx context.Context, namespace string) (bool, error) {
+func (a *Admission) limits(namespace string) (bool, error) {
 	if some, err := a.any.Get(); err != nil || !some {
 		return false, err
 	}

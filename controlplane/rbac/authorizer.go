@@ -41,7 +41,7 @@ func New(store storage.Viewer) *Authorizer {
 func (z *Authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.Decision, string, error) {
 	var allowed *binding
 	var failed []error
-	err := z.visit(ctx, a.User, a.Namespace, func(b *binding, rules []rbacv1.PolicyRule, err error) bool {
+	err := z.visit(a.User, a.Namespace, func(b *binding, rules []rbacv1.PolicyRule, err error) bool {
 		if err != nil {
 			failed = append(failed, err)
 			return true
@@ -68,7 +68,7 @@ func (z *Authorizer) Authorize(ctx context.Context, a *auth.Attributes) (auth.De
 // visit calls yield for every binding that gives something to a user in a
 // namespace, those of the cluster first, until it returns false. Instead of the
 // rules it gets the error of a role that cannot be found.
-func (z *Authorizer) visit(ctx context.Context, user *auth.User, namespace string, yield func(*binding, []rbacv1.PolicyRule, error) bool) error {
+func (z *Authorizer) visit(user *auth.User, namespace string, yield func(*binding, []rbacv1.PolicyRule, error) bool) error {
 	if user == nil {
 		return nil
 	}
@@ -85,10 +85,7 @@ func (z *Authorizer) visit(ctx context.Context, user *auth.User, namespace strin
 	if namespace == "" {
 		return nil
 	}
-	local, err := ix.in(ctx, z.store, namespace)
-	if err != nil {
-		return fmt.Errorf("read roles and bindings: %w", err)
-	}
+	local := ix.in(z.store, namespace)
 	for _, g := range local.of(user, buffer[:0]) {
 		if !g.visit(yield) {
 			return nil
@@ -106,8 +103,8 @@ func (g *grant) visit(yield func(*binding, []rbacv1.PolicyRule, error) bool) boo
 
 // rulesOf returns the rules that hold for a user in a namespace, or in all of
 // them for an empty one, and the errors of bindings whose role cannot be found.
-func (z *Authorizer) rulesOf(ctx context.Context, user *auth.User, namespace string) (rules []rbacv1.PolicyRule, failed []error) {
-	err := z.visit(ctx, user, namespace, func(_ *binding, of []rbacv1.PolicyRule, err error) bool {
+func (z *Authorizer) rulesOf(user *auth.User, namespace string) (rules []rbacv1.PolicyRule, failed []error) {
+	err := z.visit(user, namespace, func(_ *binding, of []rbacv1.PolicyRule, err error) bool {
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -122,7 +119,7 @@ func (z *Authorizer) rulesOf(ctx context.Context, user *auth.User, namespace str
 
 // Rules implements [auth.RuleLister].
 func (z *Authorizer) Rules(ctx context.Context, user *auth.User, namespace string) (auth.Rules, error) {
-	rules, failed := z.rulesOf(ctx, user, namespace)
+	rules, failed := z.rulesOf(user, namespace)
 	var out auth.Rules
 	for i := range rules {
 		r := &rules[i]
@@ -140,14 +137,14 @@ func (z *Authorizer) Rules(ctx context.Context, user *auth.User, namespace strin
 
 // referred returns the rules of the role that a binding in a namespace refers
 // to; known is false when there is no such role.
-func (z *Authorizer) referred(ctx context.Context, ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, known bool, err error) {
+func (z *Authorizer) referred(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, known bool) {
 	key := storage.Key{Bucket: clusterRoles, Name: ref.Name}
 	if ref.Kind == "Role" {
 		key = storage.Key{Bucket: roles, Name: namespace + "/" + ref.Name}
 	}
 	rec := z.store.Get(key)
 	if rec == nil {
-		return nil, false, nil
+		return nil, false
 	}
-	return readRules(rec), true, nil
+	return readRules(rec), true
 }

@@ -121,11 +121,8 @@ func (e Escalation) binding(ctx context.Context, r *resource.AdmissionRequest, r
 	}) {
 		return nil
 	}
-	rules, known, err := e.Roles.referred(ctx, ref, r.Namespace)
-	switch {
-	case err != nil:
-		return err
-	case !known:
+	rules, known := e.Roles.referred(ref, r.Namespace)
+	if !known {
 		return apierrors.NewNotFound(r.Resource.GroupResource(), ref.Name) // in these words
 	}
 	if err := e.holds(ctx, r, rules); err != nil {
@@ -141,7 +138,7 @@ func (e Escalation) may(ctx context.Context, a *auth.Attributes) bool {
 
 // holds returns an error that lists what of the rules the user does not have.
 func (e Escalation) holds(ctx context.Context, r *resource.AdmissionRequest, rules []rbacv1.PolicyRule) error {
-	held, failed := e.Roles.rulesOf(ctx, r.User, r.Namespace)
+	held, failed := e.Roles.rulesOf(r.User, r.Namespace)
 	lacking := missing(held, rules)
 	if len(lacking) == 0 {
 		return nil

@@ -5,7 +5,6 @@ package rbac
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -91,24 +90,24 @@ func newIndex(view storage.View, old *index) *index {
 
 // in returns the grants of a namespace. A view that has newer ones than the index
 // does no harm: the index is on its way out.
-func (ix *index) in(ctx context.Context, store storage.Viewer, namespace string) (grants, error) {
+func (ix *index) in(store storage.Viewer, namespace string) grants {
 	ix.mu.Lock()
 	g, known := ix.namespaces[namespace]
 	ix.mu.Unlock()
 	if known {
-		return g, nil
+		return g
 	}
 	view := store.Latest()
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if g, known = ix.namespaces[namespace]; known {
-		return g, nil
+		return g
 	}
 	g = ix.read(view, roleBindings, namespace, ix)
 	if len(g.users)+len(g.groups) > 0 { // names that do not exist leave nothing behind
 		ix.namespaces[namespace] = g
 	}
-	return g, nil
+	return g
 }
 
 // read indexes the bindings of a namespace, or of the cluster for an empty one.

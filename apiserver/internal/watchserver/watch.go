@@ -158,7 +158,7 @@ func (r *run) connect(ctx context.Context, events func(context.Context) error) {
 func (r *run) serve(ctx context.Context, events func(context.Context) error) {
 	r.out.open()
 	err := events(ctx)
-	if frame, ok := r.last(ctx, err); ok && r.out.frame(context.WithoutCancel(ctx), frame) == nil {
+	if frame, ok := r.last(err); ok && r.out.frame(context.WithoutCancel(ctx), frame) == nil {
 		_ = r.out.flush() // an error of the connection ends the watch anyway
 	}
 }
@@ -308,7 +308,7 @@ func (r *run) frames(ctx context.Context, batch storage.Batch) ([]watch.Frame, e
 // last returns the frame that ends the watch, if any. A watch that is over or that fell
 // too far behind ends without an error: the client resumes from its last revision. One
 // whose revision was compacted gets a 410 ERROR event.
-func (r *run) last(ctx context.Context, err error) (watch.Frame, bool) {
+func (r *run) last(err error) (watch.Frame, bool) {
 	switch {
 	case errors.Is(err, errDisconnected):
 		return watch.Frame{}, false

@@ -40,7 +40,7 @@ func NewDeps(d part.Deps) *Deps {
 
 // namespace returns a Namespace; a missing one is a 404.
 func (d *Deps) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
-	ns, err := d.namespaces.Get(ctx, name)
+	ns, err := d.namespaces.Get(name)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

@@ -41,7 +41,7 @@ func (p *Mutating) Admit(ctx context.Context, r *resource.AdmissionRequest) erro
 	if r.Operation == resource.Delete {
 		return nil
 	}
-	candidates, err := p.candidates(ctx, r)
+	candidates, err := p.candidates(r)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}

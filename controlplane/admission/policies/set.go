@@ -4,8 +4,6 @@
 package policies
 
 import (
-	"context"
-
 	v1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -71,7 +69,7 @@ func bind(definitions []*definition, bindings []*binding) []policy {
 }
 
 // candidates returns the policies whose rules may name a write, by name.
-func (s *set) candidates(ctx context.Context, r *resource.AdmissionRequest) ([]policy, error) {
+func (s *set) candidates(r *resource.AdmissionRequest) ([]policy, error) {
 	index, err := s.index.Get()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

@@ -33,7 +33,7 @@ var _ resource.Admission = (*Validating)(nil)
 // Validate implements [resource.Admission]. All policies that match are evaluated, for
 // their warnings and annotations; the first refusal is the answer.
 func (p *Validating) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
-	candidates, err := p.candidates(ctx, r)
+	candidates, err := p.candidates(r)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}

@@ -4,7 +4,6 @@
 package webhooks
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -40,7 +39,7 @@ func newConfigurations[T any](store storage.Viewer, d *match.Deps, bucket string
 }
 
 // current returns the index of all hooks, in the order in which they are called.
-func (c *configurations) current(ctx context.Context) (*match.Index[*hook], error) {
+func (c *configurations) current() (*match.Index[*hook], error) {
 	index, err := c.index.Get()
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("admission: %w", err))

@@ -36,7 +36,7 @@ func (*Mutating) Mutates(*resource.AdmissionRequest) bool { return false }
 
 // Admit implements [resource.Admission].
 func (p *Mutating) Admit(ctx context.Context, r *resource.AdmissionRequest) error {
-	index, err := p.hooks.current(ctx)
+	index, err := p.hooks.current()
 	if err != nil {
 		return err
 	}

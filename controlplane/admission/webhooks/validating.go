@@ -35,7 +35,7 @@ type planned struct {
 // Validate implements [resource.Admission]. All webhooks are called at once; of several
 // that refuse, the first in the order of the configurations answers.
 func (p *Validating) Validate(ctx context.Context, r *resource.AdmissionRequest) error {
-	index, err := p.hooks.current(ctx)
+	index, err := p.hooks.current()
 	if err != nil {
 		return err
 	}

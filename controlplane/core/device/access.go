@@ -67,19 +67,19 @@ func (g guard) Validate(ctx context.Context, obj, old resource.Object) field.Err
 
 func (a Access) claim(ctx context.Context, f *valid.Field, obj, old resource.Object) {
 	if c := obj.(claim); old == nil {
-		a.checkRequests(ctx, f, c.Namespace, c.Spec.Devices.Requests)
+		a.checkRequests(f, c.Namespace, c.Spec.Devices.Requests)
 	}
 }
 
 func (a Access) template(ctx context.Context, f *valid.Field, obj, old resource.Object) {
 	if t := obj.(template); old == nil {
-		a.checkRequests(ctx, f, t.Namespace, t.Spec.Spec.Devices.Requests)
+		a.checkRequests(f, t.Namespace, t.Spec.Spec.Devices.Requests)
 	}
 }
 
 // checkRequests looks after administrative access that is asked for. The path is
 // that of a claim also for a template, as Kubernetes has it.
-func (a Access) checkRequests(ctx context.Context, f *valid.Field, namespace string, requests []resourcev1.DeviceRequest) {
+func (a Access) checkRequests(f *valid.Field, namespace string, requests []resourcev1.DeviceRequest) {
 	i := slices.IndexFunc(requests, func(r resourcev1.DeviceRequest) bool { return r.Exactly != nil && isTrue(r.Exactly.AdminAccess) })
 	if i < 0 {
 		return
@@ -110,7 +110,7 @@ func (a Access) checkNamespace(f *valid.Field, name string) {
 func (a Access) status(ctx context.Context, f *valid.Field, obj, old resource.Object) {
 	c, was := obj.(claim), old.(claim)
 	at := f.Child("status")
-	a.checkAdministered(ctx, &at, c, was)
+	a.checkAdministered(&at, c, was)
 	r := resource.RequestFrom(ctx)
 	if r == nil {
 		return
@@ -143,7 +143,7 @@ func (a Access) status(ctx context.Context, f *valid.Field, obj, old resource.Ob
 
 // checkAdministered looks after administrative access that is granted; once it is, it
 // stays.
-func (a Access) checkAdministered(ctx context.Context, f *valid.Field, c, old claim) {
+func (a Access) checkAdministered(f *valid.Field, c, old claim) {
 	granted := func(c claim) int {
 		if c.Status.Allocation == nil {
 			return -1

@@ -138,7 +138,7 @@ func (c connection) serveService(r *resource.Request) error {
 }
 
 // target is where the kubelet of a Pod is; nil if its node states none.
-func (c connection) target(ctx context.Context, p *corev1.Pod) (*kubelet.Target, error) {
+func (c connection) target(p *corev1.Pod) (*kubelet.Target, error) {
 	n, err := load[corev1.Node](c.Store, "nodes", "", p.Spec.NodeName)
 	if n == nil {
 		return nil, missing(err, "nodes", p.Spec.NodeName)
@@ -183,7 +183,7 @@ func (c connection) serveStream(ctx context.Context, r *resource.Request, p *cor
 	if p.Spec.NodeName == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", p.Name))
 	}
-	t, err := c.target(ctx, p)
+	t, err := c.target(p)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (c connection) serveLog(ctx context.Context, p *corev1.Pod, w http.Response
 		w.WriteHeader(http.StatusNoContent) // a container that has not begun has said nothing
 		return nil
 	}
-	t, err := c.target(ctx, p)
+	t, err := c.target(p)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (s *Services) allowed(a netip.Addr) bool {
 // Dial connects to the first endpoint of a Service that accepts the connection. Resolve is not
 // asked.
 func (s *Services) Dial(ctx context.Context, network string, to Service) (net.Conn, error) {
-	addresses, err := s.Addresses(ctx, to)
+	addresses, err := s.Addresses(to)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func join(host string, port int32) string { return net.JoinHostPort(host, strcon
 
 // Addresses returns the addresses of a Service, by what is stored, in the order in which they are
 // to be tried. New connections alone need them.
-func (s *Services) Addresses(ctx context.Context, to Service) ([]string, error) {
+func (s *Services) Addresses(to Service) ([]string, error) {
 	view := s.Store.Latest()
 	service := &corev1.Service{}
 	if found, err := load(view, storage.Key{Bucket: "services", Name: to.Namespace + "/" + to.Name}, service); err != nil || !found {
