@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -22,9 +21,6 @@ import (
 // compatibleName is the name of the program under which it behaves as
 // controller-gen does.
 const compatibleName = "controller-gen"
-
-// memoryLimit is the heap size above which garbage is collected after all.
-const memoryLimit = 1 << 30
 
 // watchInterval is how often --watch looks for changes.
 const watchInterval = 300 * time.Millisecond
@@ -126,10 +122,6 @@ func (g *generateFlags) run(ctx context.Context, args []string, mode generate.Mo
 		fmt.Fprint(stdout, text)
 		return err
 	}
-	// One run allocates a few hundred megabytes at most and ends: collecting on
-	// the way is half its time.
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryLimit)
 	if !g.watch {
 		_, err := g.once(ctx, request, stdout, stderr)
 		return err
