@@ -31,6 +31,9 @@ var (
 	ErrFull = errors.New("storage: no space left for the log; free some and write again")
 	// ErrCorrupt is matched by every [*CorruptError].
 	ErrCorrupt = errors.New("storage: corrupt data")
+	// ErrNotLeader: the store is one of several on a database and does not lead, or does no
+	// longer. Nothing was written; the leader can be asked (see [Elector]).
+	ErrNotLeader = errors.New("storage: this server does not lead")
 	// ErrPoisoned: the log has failed; the store acknowledges no further writes and
 	// must be reopened, which recovers all acknowledged ones.
 	ErrPoisoned = errors.New("storage: the log has failed; restart to recover what was acknowledged")

@@ -14,6 +14,9 @@
 // committed, and other processes may have acknowledged writes that are still on their
 // way here: [Viewer] says which reads wait for them.
 //
+// An [Elector] is a store of which one server at a time writes, the leader; writes of a
+// server whose term has ended are refused.
+//
 // Keys are in buckets, one per resource ("stable.example.com/crontabs"); a view or
 // cursor of one bucket does not depend on the size of others.
 //

@@ -26,6 +26,7 @@ type Shared struct {
 	modified map[storage.Key]storage.Revision // of what exists
 	log      []transaction
 	grown    chan struct{} // closed with the next transaction
+	lease    lease
 }
 
 // transaction is what was written at one revision; nothing, if it is one of others.
@@ -33,6 +34,7 @@ type transaction struct {
 	revision storage.Revision
 	time     time.Time
 	writes   []storage.Write
+	leader   *storage.Leader // the new one; nil: as before
 }
 
 // NewShared returns an empty database. The seed determines the gaps.
@@ -48,7 +50,10 @@ func NewShared(seed uint64) *Shared {
 // Close ends.
 func (d *Shared) Open(o storage.MemoryOptions) *SharedStore {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &SharedStore{db: d, mirror: storage.NewMirror(o), following: make(chan struct{}, 1), end: cancel, ended: make(chan struct{})}
+	s := &SharedStore{
+		db: d, mirror: storage.NewMirror(o), following: make(chan struct{}, 1), elected: make(chan struct{}),
+		end: cancel, ended: make(chan struct{}),
+	}
 	n, grown := s.follow(0)
 	go func() {
 		defer close(s.ended)
@@ -66,13 +71,22 @@ func (d *Shared) Open(o storage.MemoryOptions) *SharedStore {
 
 // append assigns a revision to writes; d.mu is held.
 func (d *Shared) append(writes ...storage.Write) storage.Revision {
+	return d.record(transaction{writes: writes})
+}
+
+// record assigns a revision to a transaction; d.mu is held.
+func (d *Shared) record(t transaction) storage.Revision {
 	for range d.rng.IntN(3) {
 		d.revision++ // others' writes
 		d.log = append(d.log, transaction{revision: d.revision, time: time.Now()})
 	}
 	d.revision += storage.Revision(1 + d.rng.IntN(2))
-	d.log = append(d.log, transaction{d.revision, time.Now(), writes})
-	for _, w := range writes {
+	t.revision, t.time = d.revision, time.Now()
+	if t.leader != nil && t.leader.Identity != "" {
+		t.leader.Term = d.revision
+	}
+	d.log = append(d.log, t)
+	for _, w := range t.writes {
 		if w.Value == nil {
 			delete(d.modified, w.Key)
 		} else {
@@ -97,6 +111,11 @@ func (d *Shared) since(n int) ([]transaction, <-chan struct{}) {
 func (d *Shared) commit(w storage.Write) (storage.Revision, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.check(w)
+}
+
+// check is commit; d.mu is held.
+func (d *Shared) check(w storage.Write) (storage.Revision, error) {
 	if c := w.While; c != (storage.Condition{}) && d.modified[c.Key] != c.At {
 		return d.revision, fmt.Errorf("%w: %s is at revision %d, not at %d", storage.ErrUnmet, c.Key, d.modified[c.Key], c.At)
 	}
@@ -116,6 +135,10 @@ type SharedStore struct {
 	// synctest can wait for.
 	following chan struct{}
 
+	mu      sync.Mutex
+	leader  storage.Leader // as of the transactions that have arrived
+	elected chan struct{}  // closed when leader changes
+
 	end   context.CancelFunc
 	ended chan struct{}
 }
@@ -127,6 +150,7 @@ func (s *SharedStore) follow(n int) (int, <-chan struct{}) {
 	defer func() { <-s.following }()
 	transactions, grown := s.db.since(n)
 	for _, t := range transactions {
+		s.follows(t.leader)
 		var changes []storage.Change
 		for _, w := range t.writes {
 			changes = append(changes, storage.Change{Revision: t.revision, Time: t.time, Key: w.Key, Value: w.Stamped(t.revision), Stamp: w.Stamp})
@@ -137,6 +161,18 @@ func (s *SharedStore) follow(n int) (int, <-chan struct{}) {
 		s.mirror.Advance(t.revision)
 	}
 	return n + len(transactions), grown
+}
+
+// follows notes a new leader; nil: there is none.
+func (s *SharedStore) follows(leader *storage.Leader) {
+	if leader == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leader = *leader
+	close(s.elected)
+	s.elected = make(chan struct{})
 }
 
 // Pause keeps writes from arriving at the store until resume is called, as if the
@@ -155,6 +191,12 @@ func (s *SharedStore) Commit(ctx context.Context, w storage.Write) (*storage.Rec
 		return nil, err
 	}
 	rev, refused := s.db.commit(w)
+	return s.outcome(ctx, w, rev, refused)
+}
+
+// outcome waits until the store has reached the revision of a write or of its refusal, and
+// returns the record or the refusal.
+func (s *SharedStore) outcome(ctx context.Context, w storage.Write, rev storage.Revision, refused error) (*storage.Record, error) {
 	if err := s.mirror.Wait(ctx, rev); err != nil {
 		return nil, err
 	}

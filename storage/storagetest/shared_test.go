@@ -4,7 +4,10 @@
 package storagetest_test
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/storagetest"
@@ -34,4 +37,61 @@ func TestStoresOnASharedDatabaseAreLinearizable(t *testing.T) {
 		stores = append(stores, s)
 	}
 	storagetest.LinearizeStores(t, stores...)
+}
+
+func TestServersOfASharedDatabaseKeepTheContractOfElections(t *testing.T) {
+	t.Parallel()
+	storagetest.Elections(t, storagetest.Servers{
+		Open: func(_ *testing.T, n int) []storage.Elector {
+			db := storagetest.NewShared(1)
+			var servers []storage.Elector
+			for range n {
+				servers = append(servers, db.OpenServer(storage.MemoryOptions{}))
+			}
+			return servers
+		},
+		Expire: func(_ *testing.T, leader storage.Elector) { leader.(*storagetest.SharedServer).Expire() },
+	})
+}
+
+func TestServerThatLeadsKeepsTheContractOfStores(t *testing.T) {
+	t.Parallel()
+	storagetest.Run(t, func(t *testing.T) storage.Store {
+		s := storagetest.NewShared(1).OpenServer(storage.MemoryOptions{})
+		if _, err := s.Campaign(t.Context(), storage.Member{Identity: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
+func TestLeaderThatWasPausedPastItsLeaseCannotWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := storagetest.NewShared(1)
+		paused, other := db.OpenServer(storage.MemoryOptions{}), db.OpenServer(storage.MemoryOptions{})
+		defer paused.Close()
+		defer other.Close()
+		term, err := paused.Campaign(t.Context(), storage.Member{Identity: "paused"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := storage.Write{Key: storage.Key{Bucket: "b", Name: "n"}, Value: []byte("1"), Expect: storage.AnyRevision}
+		time.Sleep(10 * storagetest.LeaseTime) // it is renewed meanwhile
+		if _, err := paused.Commit(t.Context(), write); err != nil {
+			t.Fatal(err)
+		}
+		thaw, began := paused.Freeze(), time.Now()
+		if _, err := other.Campaign(t.Context(), storage.Member{Identity: "other"}); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(began); waited > storagetest.LeaseTime {
+			t.Errorf("the next term began after %v", waited)
+		}
+		thaw()
+		if _, err := paused.Commit(t.Context(), write); !errors.Is(err, storage.ErrNotLeader) {
+			t.Errorf("got error %v, want ErrNotLeader", err)
+		}
+		<-term.Done()
+	})
 }
