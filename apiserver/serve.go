@@ -98,7 +98,11 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 	defer leave()
 	// The one wait for what other servers of the same data have acknowledged: from here on,
 	// the store is read as this process has it.
-	if err := s.store.Sync(r.Context()); err != nil {
+	lag := time.Duration(0)
+	if req.AnyRevision() {
+		lag = maxLag
+	}
+	if err := s.store.Sync(r.Context(), lag); err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("the store cannot be read: %v", err))
 	}
 	if err := s.authorize(r.Context(), asked); err != nil {
@@ -117,6 +121,9 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 	}
 	return s.dispatch(ctx, w, req)
 }
+
+// maxLag is how old the state may be that answers a read with resourceVersion=0.
+const maxLag = 5 * time.Second
 
 // Headers that name the flow schema and priority level of a request, in canonical form.
 const (

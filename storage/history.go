@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"iter"
 	"slices"
 	"sort"
 	"time"
@@ -203,6 +204,24 @@ func (h *history) compact(below Revision) {
 		h.base, h.lag = below, max(h.lag, below)
 		h.forget()
 	}
+}
+
+// reset drops everything and begins anew at a revision, as if each of the buckets, and
+// each that has had events, had been changed by it.
+func (h *history) reset(rev Revision, buckets iter.Seq[string]) {
+	h.first = h.end()
+	h.entries, h.bytes = ring[entry]{}, 0
+	h.lagged, h.lagBytes = h.first, 0
+	h.base, h.lag, h.floor = rev, rev, rev
+	h.roots, h.recent, h.unrooted = nil, nil, 0
+	for bucket := range buckets {
+		h.feed(bucket)
+	}
+	for _, f := range h.feeds {
+		f.marks, f.dropped = ring[mark]{}, rev
+		f.topics.lose(rev)
+	}
+	h.all.lose(rev)
 }
 
 func (h *history) feed(bucket string) *feed {

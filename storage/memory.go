@@ -52,7 +52,7 @@ func (m *Memory) LastModified(buckets ...string) Revision { return m.mirror.Last
 func (m *Memory) View(_ context.Context, at Revision) (View, error) { return m.mirror.View(at) }
 
 // Sync implements [Viewer]: no other process writes.
-func (m *Memory) Sync(context.Context) error { return nil }
+func (m *Memory) Sync(context.Context, time.Duration) error { return nil }
 
 // Watch implements [Watcher].
 func (m *Memory) Watch(r Range, after Revision) (Cursor, error) { return m.mirror.Watch(r, after) }

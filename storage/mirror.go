@@ -144,6 +144,27 @@ func (m *Mirror) Advance(to Revision) {
 	m.arrived()
 }
 
+// Reset replaces the state by a newer one, where the changes between the two cannot be
+// had. The history begins anew: the cursors that are open fail with [ErrLagged] and
+// [ErrCompacted], and so do views and watches below the revision with ErrCompacted.
+// Records that the mirror already has keep their pointers if the view has the same ones.
+// It fails with [ErrInvalid] if the view is not newer, and with [ErrClosed].
+func (m *Mirror) Reset(to View) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return ErrClosed
+	case to.Revision() <= m.revision:
+		return fmt.Errorf("%w: the state at revision %d does not follow revision %d", ErrInvalid, to.Revision(), m.revision)
+	}
+	m.latest.Store(nil)
+	m.records, m.revision = writableRecords(to), to.Revision()
+	m.history.reset(m.revision, to.Buckets())
+	m.arrived()
+	return nil
+}
+
 // arrived ends the waits for the revision; m.mu is held exclusively.
 func (m *Mirror) arrived() {
 	if m.waiting == nil {

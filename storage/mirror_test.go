@@ -110,6 +110,94 @@ func TestMirrorFindsWhatARevisionWrote(t *testing.T) {
 	}
 }
 
+func TestMirrorThatIsResetEndsEveryCursor(t *testing.T) {
+	t.Parallel()
+	m := storage.NewMirror(storage.MemoryOptions{})
+	if err := m.Apply(made(3, "a", "1"), made(4, "n/b", "1")); err != nil {
+		t.Fatal(err)
+	}
+	ranges := []storage.Range{
+		{}, {Bucket: "b"}, {Bucket: "b", Prefix: "n/"}, {Bucket: "none"}, {Bucket: "gone"}, {Bucket: "new"},
+		{Bucket: "b", WakeOn: func(storage.Event) bool { return false }},
+	}
+	var ended [2][]chan error
+	for i := range ended {
+		for _, r := range ranges {
+			c, err := m.Watch(r, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			end := make(chan error, 1)
+			ended[i] = append(ended[i], end)
+			if i == 0 { // waits, or is about to
+				go func() {
+					_, err := c.Next(context.Background())
+					end <- err
+				}()
+				continue
+			}
+			defer func() {
+				_, err := c.Poll()
+				if !errors.Is(err, storage.ErrCompacted) {
+					t.Errorf("a cursor of %v got %v", r, err)
+				}
+			}()
+		}
+	}
+	kept := m.Get(storage.Key{Bucket: "b", Name: "a"})
+	other := storage.NewMemory(storage.MemoryOptions{From: m.Latest()})
+	for _, w := range []storage.Write{
+		{Key: storage.Key{Bucket: "b", Name: "n/b"}, Expect: storage.AnyRevision},
+		{Key: storage.Key{Bucket: "new", Name: "c"}, Value: []byte("1")},
+	} {
+		if _, err := other.Commit(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- m.Wait(context.Background(), 6) }()
+	if err := m.Reset(other.Latest()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	for i, end := range ended[0] {
+		if err := <-end; !errors.Is(err, storage.ErrLagged) || !errors.Is(err, storage.ErrCompacted) {
+			t.Errorf("a waiting cursor of %v got %v", ranges[i], err)
+		}
+	}
+	if m.Get(kept.Key) != kept || m.Get(storage.Key{Bucket: "b", Name: "n/b"}) != nil || m.Get(storage.Key{Bucket: "new", Name: "c"}) == nil {
+		t.Error("the state is not that of the view")
+	}
+	if at := m.LastModified("new"); at != 6 {
+		t.Errorf("the new bucket was changed at %d", at)
+	}
+	for _, r := range ranges {
+		if _, err := m.Watch(r, 5); !errors.Is(err, storage.ErrCompacted) {
+			t.Errorf("watch %v from before: %v", r, err)
+		}
+	}
+	if _, err := m.View(5); !errors.Is(err, storage.ErrCompacted) {
+		t.Errorf("view from before: %v", err)
+	}
+	c, err := m.Watch(storage.Range{Bucket: "b"}, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := m.Apply(made(7, "a", "2")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.Poll(); err != nil || len(b.Events) != 1 || b.Events[0].Previous != kept {
+		t.Errorf("after it: %v, %v", b, err)
+	}
+	if err := m.Reset(other.Latest()); !errors.Is(err, storage.ErrInvalid) {
+		t.Errorf("to an older state: %v", err)
+	}
+}
+
 func TestMirrorKeepsRevisionsWhole(t *testing.T) {
 	t.Parallel()
 	m := storage.NewMirror(storage.MemoryOptions{HistoryBytes: 64 << 10})

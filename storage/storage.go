@@ -49,6 +49,7 @@ import (
 	"context"
 	"iter"
 	"sync/atomic"
+	"time"
 )
 
 // Revision orders the writes of a store. It is positive, global to the store, strictly
@@ -189,9 +190,10 @@ type Viewer interface {
 	// of Latest after a Sync. It fails with [ErrCompacted] below the history and with
 	// [ErrFuture] above the newest revision.
 	View(ctx context.Context, at Revision) (View, error)
-	// Sync returns once the store has every write that any process acknowledged before
-	// the call. It fails if ctx ends before.
-	Sync(ctx context.Context) error
+	// Sync returns once the store has every write that any process acknowledged more
+	// than lag before the call; 0 is all of them. It fails if ctx ends before, and, where
+	// the data is elsewhere, with the error of reaching it.
+	Sync(ctx context.Context, lag time.Duration) error
 }
 
 // Committer writes to the store.

@@ -114,6 +114,18 @@ func (t *topic) fire(rev Revision) {
 	}
 }
 
+// lose wakes every cursor, which has lost events up to a revision.
+func (ts *topics) lose(rev Revision) {
+	for _, t := range ts.byPrefix {
+		t.dropped = rev
+		t.fire(rev)
+	}
+	for _, t := range ts.filtered {
+		t.dropped = rev
+		t.fire(rev)
+	}
+}
+
 func (ts *topics) wakeAll() {
 	for _, t := range ts.byPrefix {
 		t.fire(t.last)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,6 +105,18 @@ func (d *Shared) since(n int) ([]transaction, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.log[n:], d.grown
+}
+
+// newest returns the newest revision that was acknowledged at a time.
+func (d *Shared) newest(at time.Time) storage.Revision {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range slices.Backward(d.log) {
+		if !t.time.After(at) {
+			return t.revision
+		}
+	}
+	return 0
 }
 
 // commit makes a write if its expectations hold, and returns its revision. If they do
@@ -229,17 +242,14 @@ func (s *SharedStore) usable(ctx context.Context) error {
 }
 
 // Sync implements [storage.Viewer].
-func (s *SharedStore) Sync(ctx context.Context) error {
-	s.db.mu.Lock()
-	at := s.db.revision
-	s.db.mu.Unlock()
-	return s.mirror.Wait(ctx, at)
+func (s *SharedStore) Sync(ctx context.Context, lag time.Duration) error {
+	return s.mirror.Wait(ctx, s.db.newest(time.Now().Add(-lag)))
 }
 
 // View implements [storage.Viewer].
 func (s *SharedStore) View(ctx context.Context, at storage.Revision) (storage.View, error) {
 	if at == 0 {
-		if err := s.Sync(ctx); err != nil {
+		if err := s.Sync(ctx, 0); err != nil {
 			return nil, err
 		}
 	}

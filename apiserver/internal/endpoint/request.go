@@ -73,6 +73,16 @@ func (r *Request) LongRunning() bool {
 	return ok
 }
 
+// AnyRevision reports whether a request reads with resourceVersion=0: a state that the
+// server has had for some time is good enough.
+func (r *Request) AnyRevision() bool {
+	switch r.Verb {
+	case "get", "list", "watch":
+		return strings.Contains(r.HTTP.URL.RawQuery, "resourceVersion=0") && r.Query().Get("resourceVersion") == "0"
+	}
+	return false
+}
+
 // connects reports whether a subresource is by its name one of those whose requests last, for
 // what another server serves.
 func connects(subresource string) bool {
