@@ -14,6 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/storage"
 )
 
 // TestWatchesGatherEventsWhileThereAreMany: a watch is sent an event at once while few
@@ -23,7 +26,7 @@ func TestWatchesGatherEventsWhileThereAreMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const watches, writes = 40, 400
-		s := newServer(t)
+		s := newServer(t, func(o *apiserver.Options) { o.Store = storage.NewMemory(storage.MemoryOptions{}) }) // revisions have no gaps
 		fill(t, s, 1)
 		rt := s.RoundTripper(admin)
 		type seen struct {

@@ -10,14 +10,17 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/internal/lifecycletest"
+	"github.com/steer-dev/steer/storage"
 )
 
 func TestServerKeepsTheLifecycle(t *testing.T) {
 	t.Parallel()
 	errUnavailable := errors.New("503")
 	lifecycletest.RunClosed(t, func(t *testing.T) lifecycletest.Closed {
-		s := newServer(t)
+		// A store that ends with the test may have goroutines until then.
+		s := newServer(t, func(o *apiserver.Options) { o.Store = storage.NewMemory(storage.MemoryOptions{}) })
 		send := s.RoundTripper(admin)
 		return lifecycletest.Closed{
 			Close: func() error { return s.Stop(context.Background()) },

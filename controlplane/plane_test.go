@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/storagetest"
 )
 
 // api calls a plane as plainly as it gets.
@@ -47,6 +49,9 @@ func newPlane(tb testing.TB) (*controlplane.Plane, *api) {
 // planeOf returns a plane with options, which is stopped at the end of the test.
 func planeOf(tb testing.TB, o controlplane.Options) (*controlplane.Plane, *api) {
 	tb.Helper()
+	if o.Store == nil && o.DataDir == "" {
+		o.Store = storagetest.New(tb)
+	}
 	plane, err := controlplane.New(o)
 	if err != nil {
 		tb.Fatal(err)
@@ -348,7 +353,7 @@ func TestNamespaceLifecycleRefusesCreations(t *testing.T) {
 
 func TestForksAreIndependent(t *testing.T) {
 	t.Parallel()
-	plane, api := newPlane(t)
+	plane, api := planeOf(t, controlplane.Options{ManualControllers: true, Store: storage.NewMemory(storage.MemoryOptions{})})
 	api.must("POST", definitions, cronTabCRD("crontabs", "CronTab", "ct"))
 	api.must("POST", cronTabs, cronTab("both"))
 	fork, err := plane.Fork()

@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/storagetest"
 )
 
 // Admin returns a user who is allowed everything.
@@ -174,12 +174,16 @@ func ConfigMaps() *resource.Resource {
 	}
 }
 
-// New returns a server of widgets and ConfigMaps in memory, stopped when the test ends.
+// New returns a server of widgets and ConfigMaps, stopped when the test ends, with its
+// store. That is the one of [storagetest.New] unless edit sets another.
 func New(t testing.TB, edit ...func(*apiserver.Options)) *apiserver.Server {
 	t.Helper()
-	options := apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{}), Entropy: apiserver.SeededEntropy(1)}
+	options := apiserver.Options{Entropy: apiserver.SeededEntropy(1)}
 	for _, e := range edit {
 		e(&options)
+	}
+	if options.Store == nil {
+		options.Store = storagetest.New(t)
 	}
 	s, err := apiserver.New(options)
 	if err != nil {
