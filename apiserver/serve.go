@@ -86,6 +86,14 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 		}
 	}
 	req.User = user
+	if s.leadership != nil && changes(req) && !executing(r.Context()) {
+		leave, err := s.led(w, r, req, limit)
+		if err != nil || leave == nil {
+			return err
+		}
+		defer leave()
+		r = r.WithContext(context.WithValue(r.Context(), executingKey{}, true))
+	}
 	if err := s.impersonate(r, req); err != nil {
 		return err
 	}
@@ -104,6 +112,11 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 	}
 	if err := s.store.Sync(r.Context(), lag); err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("the store cannot be read: %v", err))
+	}
+	if s.leadership != nil {
+		if err := s.catchUp(r.Context(), req); err != nil {
+			return err
+		}
 	}
 	if err := s.authorize(r.Context(), asked); err != nil {
 		return err

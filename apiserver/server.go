@@ -39,6 +39,8 @@ type Server struct {
 	gate    *exchange.Gate
 	// impersonator lets users act as others.
 	impersonator auth.Impersonator
+	// leadership is nil where one server has the store.
+	leadership Leadership
 	// registry stores the objects, endpoint answers the requests for them.
 	registry *registry.Registry
 	endpoint *endpoint.Handler
@@ -121,6 +123,8 @@ type Bindings struct {
 	Authenticator auth.Authenticator
 	Admission     resource.Admission
 	Checks        []Check
+	// Leadership is set where several servers share the store.
+	Leadership Leadership
 }
 
 // Bind sets options of a new server. It is called before the first resource is installed
@@ -131,6 +135,9 @@ func (s *Server) Bind(b Bindings) {
 	}
 	if b.Admission != nil {
 		s.registry.SetAdmission(b.Admission)
+	}
+	if b.Leadership != nil {
+		s.leadership = b.Leadership
 	}
 	if b.Checks != nil {
 		s.options.Checks = b.Checks

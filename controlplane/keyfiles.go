@@ -28,6 +28,7 @@ import (
 const (
 	caFiles         = "ca"
 	frontProxyFiles = "front-proxy-ca"
+	peerFiles       = "peer-ca"
 	keySuffix       = ".key"
 	certSuffix      = ".crt"
 	accountKeyFile  = "sa.key"
@@ -35,7 +36,7 @@ const (
 
 // keyFiles returns the names of the files.
 func keyFiles() []string {
-	return []string{caFiles + keySuffix, caFiles + certSuffix, frontProxyFiles + keySuffix, frontProxyFiles + certSuffix, accountKeyFile}
+	return []string{caFiles + keySuffix, caFiles + certSuffix, frontProxyFiles + keySuffix, frontProxyFiles + certSuffix, peerFiles + keySuffix, peerFiles + certSuffix, accountKeyFile}
 }
 
 // OpenKeys returns the keys kept in a directory, which is made if it does not
@@ -55,6 +56,9 @@ func OpenKeys(dir string) (*Keys, error) {
 	}
 	keys := &Keys{CA: ca.Certificate, Signer: ca.Signer}
 	if keys.FrontProxy, err = openAuthority(filepath.Join(dir, frontProxyFiles), frontProxyCAName); err != nil {
+		return nil, err
+	}
+	if keys.Peer, err = openAuthority(filepath.Join(dir, peerFiles), peerCAName); err != nil {
 		return nil, err
 	}
 	keys.Accounts, err = openAccountKeys(filepath.Join(dir, accountKeyFile))

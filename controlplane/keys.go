@@ -47,6 +47,11 @@ type Keys struct {
 	// headers. It is never CA, which signs the certificates of users. Without a Signer
 	// there is one for as long as the plane lives.
 	FrontProxy certificates.Authority
+	// Peer is the authority of the certificates that the servers of one store show one
+	// another: all of them have the same, and it signs nothing else, because a holder of
+	// such a certificate may act as any user. Without a Signer there is one for as long
+	// as the plane lives.
+	Peer certificates.Authority
 }
 
 // The common names of certificates. That of the authority is no other's: OpenSSL
@@ -56,6 +61,8 @@ const (
 	serverName       = "kube-apiserver"
 	frontProxyCAName = "steer-front-proxy-ca"
 	frontProxyName   = "front-proxy-client"
+	peerCAName       = "steer-peer-ca"
+	peerName         = "steer-peer"
 )
 
 const (
@@ -89,13 +96,13 @@ func newAuthority(signer crypto.Signer, name string) (certificates.Authority, er
 	return signCA(signer, serial, name, now.Add(-clockSkew), now.Add(caLifetime))
 }
 
-// newFrontProxy makes a new authority of front proxies.
-func newFrontProxy() (certificates.Authority, error) {
+// newAuthorityNamed makes a new authority, key and all.
+func newAuthorityNamed(name string) (certificates.Authority, error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return certificates.Authority{}, fmt.Errorf("controlplane: make the key of the front proxy's authority: %w", err)
+		return certificates.Authority{}, fmt.Errorf("controlplane: make the key of %s: %w", name, err)
 	}
-	return newAuthority(signer, frontProxyCAName)
+	return newAuthority(signer, name)
 }
 
 // newAccountKeys makes a new key for the tokens of ServiceAccounts.
@@ -120,7 +127,13 @@ func (k *Keys) completed() (*Keys, error) {
 	}
 	if whole.FrontProxy.Signer == nil {
 		var err error
-		if whole.FrontProxy, err = newFrontProxy(); err != nil {
+		if whole.FrontProxy, err = newAuthorityNamed(frontProxyCAName); err != nil {
+			return nil, err
+		}
+	}
+	if whole.Peer.Signer == nil {
+		var err error
+		if whole.Peer, err = newAuthorityNamed(peerCAName); err != nil {
 			return nil, err
 		}
 	}
@@ -144,6 +157,10 @@ func TestKeys() (*Keys, error) {
 	keys := &Keys{CA: ca.Certificate, Signer: signer}
 	proxies := sha256.Sum256([]byte(testKeysName + ": " + frontProxyCAName))
 	if keys.FrontProxy, err = signCA(ed25519.NewKeyFromSeed(proxies[:]), big.NewInt(2), frontProxyCAName, from, to); err != nil {
+		return nil, err
+	}
+	others := sha256.Sum256([]byte(testKeysName + ": " + peerCAName))
+	if keys.Peer, err = signCA(ed25519.NewKeyFromSeed(others[:]), big.NewInt(3), peerCAName, from, to); err != nil {
 		return nil, err
 	}
 	accounts, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
@@ -207,7 +224,7 @@ func (k *Keys) issue(subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) 
 }
 
 // issue signs a certificate for a new key.
-func issue(by certificates.Authority, subject pkix.Name, hosts []string, usage x509.ExtKeyUsage) (tls.Certificate, error) {
+func issue(by certificates.Authority, subject pkix.Name, hosts []string, usages ...x509.ExtKeyUsage) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("controlplane: make a key: %w", err)
@@ -224,7 +241,7 @@ func issue(by certificates.Authority, subject pkix.Name, hosts []string, usage x
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: subject, SubjectKeyId: id,
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(leafLifetime),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages,
 		BasicConstraintsValid: true,
 	}
 	if template.NotAfter.After(by.Certificate.NotAfter) {

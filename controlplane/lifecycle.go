@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -43,16 +44,30 @@ func (p *Plane) Start(ctx context.Context) error {
 		}
 	}
 	p.run()
+	if p.several == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ends, cancel)()
+	if err := p.several.AwaitPrepared(ctx); p.ends.Err() != nil {
+		return ErrStopped
+	} else if err != nil {
+		return err
+	}
 	return nil
 }
 
 // run notes that the plane is started, and runs the controllers unless the caller steps
-// them.
+// them: now, or whenever it leads.
 func (p *Plane) run() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = started
-	if p.options.ManualControllers {
+	run := p.control
+	if p.several != nil {
+		run = p.compete
+	} else if p.options.ManualControllers {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,13 +75,21 @@ func (p *Plane) run() {
 	p.cancel, p.loop = cancel, loop
 	go func() {
 		defer close(loop)
-		p.stepping.Lock()
-		defer p.stepping.Unlock()
-		if err := p.runner.Run(ctx); err != nil && ctx.Err() == nil {
-			p.progress.failure.Store(&err)
-			p.options.Log.Error("the built-in controllers have stopped", "err", err)
-		}
+		run(ctx)
 	}()
+}
+
+// control runs the controllers until ctx ends, unless the caller steps them.
+func (p *Plane) control(ctx context.Context) {
+	if p.options.ManualControllers {
+		return
+	}
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	if err := p.runner.Run(ctx); err != nil && ctx.Err() == nil {
+		p.progress.failure.Store(&err)
+		p.options.Log.Error("the built-in controllers have stopped", "err", err)
+	}
 }
 
 // life returns where the plane is in its life, and whether its controllers act by
@@ -85,7 +108,12 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	l, err := listen(ctx, p.options.Listen, p.options.Hosts, keys, p.server.HTTPServer(), p.options.Log)
+	server := p.server.HTTPServer()
+	var other func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	if p.several != nil {
+		server.Handler, other = p.several.Handler(server.Handler), p.several.GetCertificate
+	}
+	l, err := listen(ctx, p.options.Listen, p.options.Hosts, keys, server, other, p.options.Log)
 	if err != nil {
 		return err
 	}
@@ -99,7 +127,19 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 			err = errors.Join(err, l.close(ctx))
 		}
 	}()
-	if err := p.self.Announce(ctx, l.net.Addr().(*net.TCPAddr)); err != nil {
+	if p.several != nil { // the one that leads announces
+		return nil
+	}
+	return p.announce(ctx, l.address())
+}
+
+// announce stores where the listener is, and how users show who they are.
+func (p *Plane) announce(ctx context.Context, at *net.TCPAddr) error {
+	keys, err := p.keys()
+	if err != nil {
+		return err
+	}
+	if err := p.self.Announce(ctx, at); err != nil {
 		return err
 	}
 	if err := p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy)); err != nil {
@@ -146,6 +186,9 @@ func (p *Plane) Stop(ctx context.Context) error {
 	p.stepping.Unlock()
 	errs := []error{p.server.Stop(ctx)}
 	p.webhooks.Close() // the requests that call them have ended
+	if p.several != nil {
+		p.several.Close()
+	}
 	if p.listener != nil {
 		errs = append(errs, p.listener.close(ctx))
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/leadership"
 )
 
 // renewBefore is how long before its end a serving certificate is replaced.
@@ -33,8 +34,9 @@ type listener struct {
 	err    error
 }
 
-// listen takes the address and begins to serve on it.
-func listen(ctx context.Context, address string, hosts []string, keys *Keys, server *http.Server, log *slog.Logger) (*listener, error) {
+// listen takes the address and begins to serve on it. Where other returns a certificate,
+// that is shown; nil: there is no other.
+func listen(ctx context.Context, address string, hosts []string, keys *Keys, server *http.Server, other func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*listener, error) {
 	if keys.areForTests() {
 		return nil, ErrTestKeys
 	}
@@ -57,6 +59,14 @@ func listen(ctx context.Context, address string, hosts []string, keys *Keys, ser
 		// that the answer to a bad one is a Status.
 		ClientAuth: tls.RequestClientCert,
 		ClientCAs:  keys.pool(),
+	}
+	if other != nil {
+		server.TLSConfig.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if shown, err := other(hello); shown != nil || err != nil {
+				return shown, err
+			}
+			return certificates.get(hello)
+		}
 	}
 	out := &listener{net: l, server: server, served: make(chan struct{})}
 	go func() {
@@ -141,6 +151,11 @@ func forBackends(keys *Keys) (tls.Certificate, error) {
 	return issue(keys.FrontProxy, pkix.Name{CommonName: frontProxyName}, nil, x509.ExtKeyUsageClientAuth)
 }
 
+// forServers issues the certificate that servers of one store show one another.
+func forServers(keys *Keys) (tls.Certificate, error) {
+	return issue(keys.Peer, pkix.Name{CommonName: peerName}, []string{leadership.ServerName}, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+}
+
 // servingHosts returns the names that clients use for a listener.
 func servingHosts(addr net.Addr, more []string) []string {
 	hosts := []string{
@@ -158,9 +173,12 @@ func servingHosts(addr net.Addr, more []string) []string {
 	return slices.Compact(hosts)
 }
 
+// address returns where it listens.
+func (l *listener) address() *net.TCPAddr { return l.net.Addr().(*net.TCPAddr) }
+
 // url returns where clients on this machine find the listener.
 func (l *listener) url() string {
-	tcp := l.net.Addr().(*net.TCPAddr)
+	tcp := l.address()
 	host := tcp.IP.String()
 	if tcp.IP.IsUnspecified() {
 		host = "127.0.0.1"

@@ -23,7 +23,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/wiretest"
 	"github.com/steer-dev/steer/controlplane"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/teststore"
 )
 
 const oracleData = "../oracle/testdata"
@@ -97,7 +97,7 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 			t.Fatal(err)
 		}
 	}
-	store := storagetest.New(t)
+	store := teststore.New(t)
 	plane, err := controlplane.New(controlplane.Options{
 		Store:   store,
 		Disable: disable,

@@ -23,6 +23,7 @@ import (
 	"github.com/steer-dev/steer/controlplane/core/flow"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
+	"github.com/steer-dev/steer/controlplane/leadership"
 	"github.com/steer-dev/steer/controlplane/part"
 	"github.com/steer-dev/steer/controlplane/rbac"
 	"github.com/steer-dev/steer/controlplane/webhookclient"
@@ -42,6 +43,8 @@ type Plane struct {
 	webhooks   *webhookclient.Client
 	keys       func() (*Keys, error)
 	list       part.List
+	// several is nil where the plane has its store for itself.
+	several *leadership.Server
 
 	progress progress
 
@@ -140,18 +143,25 @@ func (p *Plane) assemble() error {
 	if p.list, err = all.Without(o.Disable...); err != nil {
 		return fmt.Errorf("controlplane: Options.Disable: %w", err)
 	}
-	p.server.Bind(apiserver.Bindings{Authenticator: authentication, Admission: p.list.Admission(o.Metrics), Checks: p.list.Health()})
+	bindings := apiserver.Bindings{Authenticator: authentication, Admission: p.list.Admission(o.Metrics), Checks: p.list.Health()}
+	if p.share(); p.several != nil {
+		bindings.Leadership = p.several
+	}
+	p.server.Bind(bindings)
 	if err := p.list.Install(p.server); err != nil {
 		return fmt.Errorf("controlplane: serve the built-in kinds: %w", err)
 	}
 	ctx := context.Background()
+	p.runner = step.NewRunner(p.store, p.send, o.Log, p.list.Controllers()...)
+	if p.several != nil { // the one that leads boots
+		return p.several.CatchUp(ctx)
+	}
 	if err := p.boot(ctx); err != nil {
 		return err
 	}
 	if err := p.list.Load(ctx); err != nil {
 		return err
 	}
-	p.runner = step.NewRunner(p.store, p.send, o.Log, p.list.Controllers()...)
 	p.progress.announced.Store(o.Listen == "")
 	p.progress.booted.Store(true)
 	return nil

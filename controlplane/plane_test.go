@@ -21,7 +21,7 @@ import (
 
 	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/storage"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/teststore"
 )
 
 // api calls a plane as plainly as it gets.
@@ -50,7 +50,7 @@ func newPlane(tb testing.TB) (*controlplane.Plane, *api) {
 func planeOf(tb testing.TB, o controlplane.Options) (*controlplane.Plane, *api) {
 	tb.Helper()
 	if o.Store == nil && o.DataDir == "" {
-		o.Store = storagetest.New(tb)
+		o.Store = teststore.New(tb)
 	}
 	plane, err := controlplane.New(o)
 	if err != nil {

@@ -28,8 +28,9 @@ func (a *Aggregation) Part(d part.Deps) part.Part {
 			writes, restore := Boot(view, d.Server.Resources(), d.Entropy.UID, now)
 			return writes, restore, nil
 		},
-		Load:  a.Load,
-		Close: a.Close,
+		Load:    a.Load,
+		Follows: []string{Bucket},
+		Close:   a.Close,
 		Health: slices.Concat(
 			part.Hooks(d.Progress.Booted, "start-kube-aggregator-informers"),
 			part.Hooks(d.Progress.Running, "apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",

@@ -120,17 +120,49 @@ func (d *Definitions) Resource() *resource.Resource {
 	}
 }
 
-// Load installs what the store holds. It is called once, before the first
-// request is served.
-func (d *Definitions) Load(ctx context.Context) error {
+// Load serves what the store holds, as far as it is not served yet.
+func (d *Definitions) Load(context.Context) error {
 	view := d.options.Store.Latest()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if view.Revision() < d.at {
+		return nil // a newer state is served
+	}
+	d.at = view.Revision()
 	var errs []error
+	for _, name := range sortedKeys(d.entries) {
+		if view.Get(storage.Key{Bucket: Bucket, Name: name}) == nil {
+			errs = append(errs, d.syncLocked(name, nil))
+		}
+	}
 	for rec := range view.Ascend(Bucket, "", "") {
 		errs = append(errs, d.syncLocked(rec.Key.Name, rec))
 	}
+	for _, name := range sortedKeys(d.entries) { // names may have become free
+		if e := d.entries[name]; e.resource == nil {
+			errs = append(errs, d.install(e))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// lead settles anew the names of definitions that wait for some: the server that led before
+// may have ended between the change that made them free and that.
+func (d *Definitions) lead(ctx context.Context) error {
+	var waiting []string
+	d.mu.RLock()
+	for _, name := range sortedKeys(d.entries) {
+		if !apihelpers.IsCRDConditionTrue(d.entries[name].crd, v1.NamesAccepted) {
+			waiting = append(waiting, name)
+		}
+	}
+	d.mu.RUnlock()
+	for _, name := range waiting {
+		if err := d.resettle(ctx, resettlement{name, askAgain}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takenBeside returns the names that the other definitions of a group have.

@@ -16,6 +16,8 @@ func (d *Definitions) Part(p part.Progress) part.Part {
 		Name:      "custom resource definitions",
 		Resources: []*resource.Resource{d.Resource()},
 		Load:      d.Load,
+		Follows:   []string{Bucket},
+		Lead:      d.lead,
 		Health: slices.Concat(
 			part.Hooks(p.Booted, "start-apiextensions-informers"),
 			part.Hooks(p.Running, "start-apiextensions-controllers"),

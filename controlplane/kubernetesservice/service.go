@@ -153,7 +153,7 @@ func (s *Server) Announce(ctx context.Context, listening *net.TCPAddr) error {
 
 // endpoints are the Endpoints and the EndpointSlice that lead to an address.
 func endpoints(at *net.TCPAddr) []step.Creation {
-	ip, port := reachable(at), strconv.Itoa(at.Port)
+	ip, port := Reachable(at), strconv.Itoa(at.Port)
 	return []step.Creation{{
 		Key:        endpointsKey(),
 		APIVersion: "v1", Kind: "Endpoints", Namespace: namespace, Name: name,
@@ -187,9 +187,9 @@ func familyOf(ip netip.Addr) string {
 	return "IPv4"
 }
 
-// reachable returns the address by which a listener is reached: its own, or that
+// Reachable returns the address by which a listener is reached: its own, or that
 // of an interface if it listens on all of them.
-func reachable(listening *net.TCPAddr) netip.Addr {
+func Reachable(listening *net.TCPAddr) netip.Addr {
 	ip, _ := netip.AddrFromSlice(listening.IP)
 	if ip = ip.Unmap(); !ip.IsUnspecified() {
 		return ip

@@ -229,6 +229,27 @@ func (l List) Load(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Follows returns the buckets of [Part.Follows] of all parts.
+func (l List) Follows() []string {
+	var out []string
+	for i := range l {
+		out = append(out, l[i].Follows...)
+	}
+	return out
+}
+
+// Lead runs [Part.Lead] of all parts.
+func (l List) Lead(ctx context.Context) error {
+	for i := range l {
+		if lead := l[i].Lead; lead != nil {
+			if err := lead(ctx); err != nil {
+				return fmt.Errorf("part %q: %w", l[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Close runs [Part.Close] of all parts.
 func (l List) Close() {
 	for i := range l {

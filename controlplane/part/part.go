@@ -119,9 +119,15 @@ type Part struct {
 	// requests that restore changed ones. It runs when a control plane starts, after all
 	// resources are installed and before any request is answered.
 	Boot func(view storage.View, now time.Time) ([]storage.Write, []step.Request, error)
-	// Load reads from the store what the part keeps in memory. It runs once, after the
-	// Boot of all parts.
-	Load func(context.Context) error
+	// Load reads from the store what the part keeps in memory. It runs after the Boot of
+	// all parts. Where several servers share the store it runs again, on each of them, after
+	// writes to the buckets in Follows; a call that finds nothing new changes nothing.
+	Load    func(context.Context) error
+	Follows []string
+	// Lead runs on one of several servers of a store when it begins to execute requests,
+	// before the first one. What the part keeps of requests that it has executed is of an
+	// earlier term: others may have executed some since.
+	Lead func(context.Context) error
 	// Close ends what the part has opened.
 	Close func()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/internal/testserver"
 	"github.com/steer-dev/steer/apiserver/wiretest"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/teststore"
 )
 
 var update = flag.Bool("update", false, "write the answers into testdata")
@@ -33,7 +33,7 @@ func TestHandlerAnswers(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(script.Name, func(t *testing.T) {
 			t.Parallel()
-			store := storagetest.New(t)
+			store := teststore.New(t)
 			server := testserver.New(t, func(o *apiserver.Options) {
 				o.Store = store
 				o.Limits.BodyBytes = 4 << 10

@@ -22,6 +22,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/internal/watchserver"
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
 )
 
 // Handler answers requests for resources. It is safe for concurrent use.
@@ -216,6 +217,10 @@ func (h *Handler) Status(req *Request, err error) *metav1.Status {
 	case errors.As(err, &refused):
 		a := &refused.Attributes
 		status = apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, refused).ErrStatus
+	case errors.Is(err, storage.ErrNotLeader):
+		// What was refused was not written; a client repeats the request.
+		status = apierrors.NewServiceUnavailable("this server does not lead any longer, please try again").ErrStatus
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	case errors.Is(err, context.DeadlineExceeded):
 		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within the allotted timeout of %s", h.options.RequestTimeout), 0).ErrStatus
 	default:

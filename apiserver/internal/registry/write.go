@@ -255,7 +255,8 @@ func (wr *Write) commit(ctx context.Context, w storage.Write) (*storage.Record, 
 	switch {
 	case err == nil:
 		wr.outcome = resource.Stored
-	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrUnmet), errors.Is(err, storage.ErrInvalid), errors.Is(err, storage.ErrFull):
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrUnmet), errors.Is(err, storage.ErrInvalid), errors.Is(err, storage.ErrFull),
+		errors.Is(err, storage.ErrNotLeader):
 	default:
 		wr.outcome = resource.Unknown
 	}

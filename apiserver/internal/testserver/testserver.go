@@ -20,7 +20,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/apply"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
-	"github.com/steer-dev/steer/storage/storagetest"
+	"github.com/steer-dev/steer/storage/storagetest/teststore"
 )
 
 // Admin returns a user who is allowed everything.
@@ -183,7 +183,7 @@ func New(t testing.TB, edit ...func(*apiserver.Options)) *apiserver.Server {
 		e(&options)
 	}
 	if options.Store == nil {
-		options.Store = storagetest.New(t)
+		options.Store = teststore.New(t)
 	}
 	s, err := apiserver.New(options)
 	if err != nil {

@@ -88,6 +88,7 @@ func (a *ServiceAllocator) Range() netip.Prefix { return a.ips }
 func (a *ServiceAllocator) Part() part.Part {
 	return part.Part{
 		Name: "addresses of services", Admission: a, For: []string{"services"},
+		Lead: func(context.Context) error { a.forget(); return nil },
 		Extend: []part.Extension{
 			{Resource: "services", Committed: a.committed},
 			{Resource: "ipaddresses." + networkingv1.GroupName, Committed: a.addressesCommitted},
@@ -177,6 +178,16 @@ func heldBy(s *corev1.Service) []any {
 		out = append(out, p)
 	}
 	return out
+}
+
+// forget has what is in use read again: requests that other servers have executed are not
+// in it.
+func (a *ServiceAllocator) forget() {
+	a.note(func() {
+		a.ready, a.doubts = false, 0
+		clear(a.used)
+		clear(a.more)
+	})
 }
 
 // load reads what is in use, once. The lock is not held while the store is read: if a

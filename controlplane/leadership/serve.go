@@ -1,0 +1,54 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leadership
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+)
+
+// Handler serves the requests of other servers with next, in the names of the users that
+// they have authenticated, and all other requests as they are.
+func (s *Server) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.isPeer(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		user, err := decodeUser(r.Header.Get(userHeader))
+		if err != nil {
+			http.Error(w, "the request of another server names no user: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Header.Del(userHeader)
+		ctx := context.WithValue(auth.WithUser(r.Context(), user), forwardedKey{}, w.Header())
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// isPeer reports whether another server sent a request, by its certificate.
+func (s *Server) isPeer(r *http.Request) bool {
+	if r.TLS == nil || r.TLS.ServerName != ServerName {
+		return false
+	}
+	certificates, err := s.verified()
+	if err != nil {
+		s.options.Log.Error("other servers cannot be recognised", "err", err)
+		return false
+	}
+	shown, err := certificates.Authenticate(r)
+	return err == nil && shown != nil
+}
+
+// GetCertificate returns that of this server for a connection of another server, and nil
+// for others.
+func (s *Server) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if hello.ServerName != ServerName {
+		return nil, nil //nolint:nilnil // it is for the listener to say
+	}
+	return s.options.Certificate()
+}

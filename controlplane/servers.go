@@ -1,0 +1,76 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/steer-dev/steer/controlplane/kubernetesservice"
+	"github.com/steer-dev/steer/controlplane/leadership"
+	"github.com/steer-dev/steer/storage"
+)
+
+// share makes the plane one of several servers if its store is one of several. The one that
+// leads boots, executes what changes something, and runs the controllers.
+func (p *Plane) share() {
+	store, ok := p.store.(storage.Elector)
+	if !ok {
+		return
+	}
+	p.several = leadership.New(leadership.Options{
+		Store: store, Identity: p.identity(), Log: p.options.Log,
+		Authority: func() (*x509.Certificate, error) {
+			keys, err := p.keys()
+			if err != nil {
+				return nil, err
+			}
+			return keys.Peer.Certificate, nil
+		},
+		Certificate: (&clientCertificate{keys: p.keys, issue: forServers}).get,
+		Load:        p.list.Load, Follows: p.list.Follows(),
+		TakeOver: p.takeOver, Lead: p.control,
+		Prepared: func() {
+			p.progress.announced.Store(true)
+			p.progress.booted.Store(true)
+		},
+	})
+}
+
+// identity is different for every start of a server.
+func (p *Plane) identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "_" + string(p.options.Entropy.UID())
+}
+
+// takeOver prepares the plane to execute requests: what it keeps of writes is read from
+// the store, which has all of them, and what every cluster has is there.
+func (p *Plane) takeOver(ctx context.Context) error {
+	if err := p.list.Lead(ctx); err != nil {
+		return fmt.Errorf("controlplane: take over: %w", err)
+	}
+	if err := p.boot(ctx); err != nil {
+		return err
+	}
+	if p.listener == nil {
+		return nil
+	}
+	return p.announce(ctx, p.listener.address())
+}
+
+// compete runs the plane as one of several servers until ctx ends.
+func (p *Plane) compete(ctx context.Context) {
+	address := ""
+	if p.listener != nil {
+		at := p.listener.address()
+		address = net.JoinHostPort(kubernetesservice.Reachable(at).String(), fmt.Sprint(at.Port))
+	}
+	p.several.Run(ctx, address)
+}

@@ -1,0 +1,142 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/storagetest"
+)
+
+// cluster is several servers of one database in this process.
+type cluster struct {
+	*testing.T
+	db      *storagetest.Shared
+	keys    *controlplane.Keys
+	servers []*server
+}
+
+// server is one of them, with a client of its own.
+type server struct {
+	*controlplane.Plane
+	*api
+	store *storagetest.SharedServer
+}
+
+// newCluster starts n servers.
+func newCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	keys, err := controlplane.NewKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{T: t, db: storagetest.NewShared(1), keys: keys}
+	for range n {
+		c.start()
+	}
+	return c
+}
+
+// start adds a server.
+func (c *cluster) start() *server {
+	c.Helper()
+	store := c.db.OpenServer(storage.MemoryOptions{})
+	c.Cleanup(func() { _ = store.Close() })
+	plane, err := controlplane.New(controlplane.Options{
+		Store: store, Listen: "127.0.0.1:0", Authentication: controlplane.Authentication{Keys: c.keys},
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			c.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	defer cancel()
+	if err := plane.Start(ctx); err != nil {
+		c.Fatal(err)
+	}
+	s := &server{Plane: plane, api: c.client(plane), store: store}
+	c.servers = append(c.servers, s)
+	return s
+}
+
+// client is one over the network, as administrator.
+func (c *cluster) client(plane *controlplane.Plane) *api {
+	c.Helper()
+	raw, err := plane.Kubeconfig()
+	if err != nil {
+		c.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return apiOf(c, config)
+}
+
+// leader returns the server that leads, and one that does not.
+func (c *cluster) leader() (leader, follower *server) {
+	c.Helper()
+	for _, s := range c.servers {
+		if led, _ := s.store.Leader(); led.Address != "" && strings.HasSuffix(s.URL(), "://"+led.Address) {
+			leader = s
+		} else {
+			follower = s
+		}
+	}
+	if leader == nil {
+		c.Fatal("no server leads")
+	}
+	return leader, follower
+}
+
+func TestServersOfOneStoreActAsOne(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	leader, follower := c.leader()
+	const path = "/api/v1/namespaces/default/configmaps"
+	for i, s := range c.servers {
+		s.must(http.MethodPost, path, configMap(fmt.Sprintf("from-%d", i)))
+		for j, other := range c.servers {
+			if got := other.must(http.MethodGet, fmt.Sprintf("%s/from-%d", path, i), ""); got.GetName() == "" {
+				t.Errorf("server %d does not read what server %d was sent", j, i)
+			}
+		}
+		s.must(http.MethodPatch, fmt.Sprintf("%s/from-%d", path, i), "data: {a: c}")
+		s.must(http.MethodDelete, fmt.Sprintf("%s/from-%d", path, i), "")
+	}
+	// The controllers of the leader act on what a follower was sent.
+	follower.must(http.MethodPost, "/api/v1/namespaces", "metadata: {name: other}")
+	if _, err := leader.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	follower.must(http.MethodGet, "/api/v1/namespaces/other/serviceaccounts/default", "")
+}
+
+func TestServersServeDefinitionsOfOneAnother(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	for i, s := range c.servers {
+		plural := fmt.Sprintf("crontabs%d", i)
+		s.must(http.MethodPost, definitions, cronTabCRD(plural, fmt.Sprintf("CronTab%d", i), fmt.Sprintf("ct%d", i)))
+		for j, other := range c.servers {
+			path := strings.Replace(cronTabs, "crontabs", plural, 1)
+			name := fmt.Sprintf("from-%d", j)
+			other.must(http.MethodPost, path, strings.Replace(cronTab(name), "kind: CronTab", fmt.Sprintf("kind: CronTab%d", i), 1))
+			s.must(http.MethodGet, path+"/"+name, "")
+		}
+	}
+}

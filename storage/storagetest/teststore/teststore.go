@@ -1,0 +1,34 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package teststore opens the stores of tests. It is short because it holds one choice that
+// suites of several packages share.
+package teststore
+
+import (
+	"os"
+	"testing"
+
+	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/storagetest"
+)
+
+// Variable is the environment variable that says which store [New] returns.
+const Variable = "STEER_TEST_STORE"
+
+// New returns an empty store for a test of what is above it, closed when the test ends:
+// one in memory, or, if STEER_TEST_STORE is "shared", one on a [storagetest.Shared] database of its
+// own. Suites run with both what must not depend on a database of its own.
+func New(t testing.TB) storage.Store {
+	var s storage.Store
+	switch kind := os.Getenv(Variable); kind {
+	case "", "memory":
+		s = storage.NewMemory(storage.MemoryOptions{})
+	case "shared":
+		s = storagetest.NewShared(1).Open(storage.MemoryOptions{})
+	default:
+		t.Fatalf("%s is %q; it can be memory or shared", Variable, kind)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // closing such a store does not fail
+	return s
+}
