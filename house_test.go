@@ -155,7 +155,6 @@ var largePackages = map[string]struct {
 	reason string
 }{
 	"controller": {3190, "its exported functions and their options share the unexported types of attempts; what is not tied to those is in controller/internal"},
-	"cmd/steer":  {4100, "one file for each command; what they share is in cmd/steer/internal"},
 }
 
 func TestFilesAreReadInOneSitting(t *testing.T) {

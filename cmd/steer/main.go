@@ -16,20 +16,23 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/cmd/steer/internal/demo"
+	dev "github.com/steer-dev/steer/cmd/steer/internal/dev/flags"
+	"github.com/steer-dev/steer/cmd/steer/internal/envtest"
+	"github.com/steer-dev/steer/cmd/steer/internal/generator"
+	"github.com/steer-dev/steer/cmd/steer/internal/inspect"
+	"github.com/steer-dev/steer/cmd/steer/internal/scaffolding"
+	"github.com/steer-dev/steer/cmd/steer/internal/up"
 )
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:]))
 }
 
-// Exit statuses beside 0 and 1, a failure.
-const (
-	usageStatus = 2 // arguments, flags and names that cannot be
-	driftStatus = 3 // files are not what they should be
-)
-
-// run executes the command line and returns the exit status: 0 for success, the
-// child's status for commands that run one, usageStatus, driftStatus, or 1.
+// run executes the command line and returns the exit status: 0 for success, that of a
+// [command.ExitError], which commands that run a child end with, or 1.
 func run(ctx context.Context, args []string) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,44 +41,33 @@ func run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	name := "steer"
-	if root.Name() == compatibleName {
-		name = compatibleName
+	if root.Name() == generator.CompatibleName {
+		name = generator.CompatibleName
 	}
-	var exit *exitError
+	var exit *command.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
-		if exit.message != "" {
-			fmt.Fprintln(os.Stderr, name+": "+exit.message)
+		if exit.Message != "" {
+			fmt.Fprintln(os.Stderr, name+": "+exit.Message)
 		}
-		return exit.status
+		return exit.Status
 	default:
 		fmt.Fprintln(os.Stderr, name+": "+err.Error())
 		return 1
 	}
 }
 
-// exitError ends the program with a status of its own.
-type exitError struct {
-	status  int
-	message string
-}
-
-func (e *exitError) Error() string { return fmt.Sprintf("exit status %d: %s", e.status, e.message) }
-
 // newProgram returns what the program is under the name it was started with:
 // itself, or one that it stands in for.
 func newProgram(name string) *cobra.Command {
-	switch strings.TrimSuffix(filepath.Base(name), ".exe") {
-	case compatibleName:
-		return newCompatibleCommand()
-	case etcdName:
-		return newEtcdCommand()
-	case apiserverName:
-		return newAPIServerCommand()
-	case setupName:
-		return newSetupCommand()
+	name = strings.TrimSuffix(filepath.Base(name), ".exe")
+	if name == generator.CompatibleName {
+		return generator.NewCompatible()
+	}
+	if program := envtest.New(name); program != nil {
+		return program
 	}
 	return newRootCommand()
 }
@@ -87,47 +79,21 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{usageStatus, err.Error()} })
-	groupOf(root,
-		newInitCommand(),
-		newCreateCommand(),
-		newDeleteCommand(),
-		newAdoptCommand(),
-		newUpCommand(),
-		newSnapshotCommand(),
-		newDemoCommand(),
-		newDevCommand(),
-		newTestCommand(),
-		newGenerateCommand(),
-		newLintCommand(),
-		newPackageCommand(),
-		newDoctorCommand(),
-		newVersionCommand(),
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return command.Usage(err.Error()) })
+	return command.Group(root,
+		scaffolding.NewInit(),
+		scaffolding.NewCreate(),
+		scaffolding.NewDelete(),
+		scaffolding.NewAdopt(),
+		up.New(),
+		up.NewSnapshot(),
+		demo.New(),
+		dev.New(),
+		inspect.NewTest(),
+		generator.New(),
+		inspect.NewLint(),
+		scaffolding.NewPackage(),
+		inspect.NewDoctor(),
+		inspect.NewVersion(),
 	)
-	return root
-}
-
-// groupOf makes a command one that has subcommands and does nothing itself.
-func groupOf(parent *cobra.Command, children ...*cobra.Command) *cobra.Command {
-	parent.AddCommand(children...)
-	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	parent.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		message := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			message += ": did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return &exitError{usageStatus, message}
-	}
-	return parent
-}
-
-// noArguments refuses arguments that are no flags.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return &exitError{usageStatus, fmt.Sprintf("%s takes flags only, but was given %q", cmd.CommandPath(), args[0])}
 }

@@ -12,11 +12,17 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/envtest"
 )
 
 func TestMain(m *testing.M) {
 	program := func() { os.Exit(run(context.Background(), os.Args[1:])) }
-	testscript.Main(m, map[string]func(){"steer": program, etcdName: program, apiserverName: program, setupName: program})
+	programs := map[string]func(){"steer": program}
+	for _, name := range envtest.Programs() {
+		programs[name] = program
+	}
+	testscript.Main(m, programs)
 }
 
 // TestScripts runs the command line the way its users do: testdata/script.

@@ -1,0 +1,114 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package envtest
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane"
+)
+
+// authenticationFlags are the flags of kube-apiserver that say who users are, and
+// which plugins are asked about what they do.
+type authenticationFlags struct {
+	enable, disable []string
+	anonymous       bool
+
+	issuers, audiences []string
+	keyFiles           []string
+	signingKeyFile     string
+	keySetURL          string
+	maxLife            time.Duration
+	extend             bool
+
+	proxyCA    string
+	proxy      auth.FrontProxy
+	proxyNames []string
+}
+
+func (a *authenticationFlags) register(f *pflag.FlagSet) {
+	f.StringSliceVar(&a.enable, "enable-admission-plugins", nil, "no effect: all that there are run")
+	f.StringSliceVar(&a.disable, "disable-admission-plugins", nil, "admission plugins to leave out")
+	f.BoolVar(&a.anonymous, "anonymous-auth", true, "let requests without credentials in, as system:anonymous")
+	f.StringArrayVar(&a.issuers, "service-account-issuer", nil, "issuer of service account tokens; of more than one the first issues")
+	f.StringSliceVar(&a.audiences, "api-audiences", nil, "audiences that tokens for this server name (default: the issuers)")
+	f.StringArrayVar(&a.keyFiles, "service-account-key-file", nil, "keys that verify service account tokens, beside the one that signs them")
+	f.StringVar(&a.signingKeyFile, "service-account-signing-key-file", "", "private key that signs service account tokens; empty: a new one in memory")
+	f.StringVar(&a.keySetURL, "service-account-jwks-uri", "", "where others find the keys that verify service account tokens (default: at this server)")
+	f.DurationVar(&a.maxLife, "service-account-max-token-expiration", 0, "longest life of a service account token; 0: as long as is asked for")
+	f.BoolVar(&a.extend, "service-account-extend-token-expiration", true, "let tokens of Pods be valid for a year, whatever they say")
+	f.StringVar(&a.proxyCA, "requestheader-client-ca-file", "", "authorities of proxies that name users in headers")
+	f.StringSliceVar(&a.proxyNames, "requestheader-allowed-names", nil, "common names that the certificates of those proxies may have (default: any)")
+	f.StringSliceVar(&a.proxy.UserHeaders, "requestheader-username-headers", nil, "headers that name the user")
+	f.StringSliceVar(&a.proxy.UIDHeaders, "requestheader-uid-headers", nil, "headers that name the user's UID")
+	f.StringSliceVar(&a.proxy.GroupHeaders, "requestheader-group-headers", nil, "headers that name the groups")
+	f.StringSliceVar(&a.proxy.ExtraPrefixes, "requestheader-extra-headers-prefix", nil, "prefixes of headers with extra information")
+}
+
+// disabled returns the admission plugins that the plane is to leave out.
+func (a *authenticationFlags) disabled(notes io.Writer) []string {
+	var out []string
+	for _, name := range a.disable {
+		if !slices.Contains(controlplane.Plugins(), name) {
+			fmt.Fprintf(notes, "steer: --disable-admission-plugins: %s has no effect: there is no such plugin here\n", name)
+			continue
+		}
+		out = append(out, name)
+	}
+	for _, name := range a.enable {
+		if !slices.Contains(controlplane.Plugins(), name) {
+			fmt.Fprintf(notes, "steer: --enable-admission-plugins: %s has no effect: there is no such plugin here\n", name)
+		}
+	}
+	return out
+}
+
+// apply puts the flags into the options of a plane, whose keys are there.
+func (a *authenticationFlags) apply(o *controlplane.Authentication) error {
+	o.NoAnonymous = !a.anonymous
+	o.Issuers, o.Audiences, o.KeySetURL = a.issuers, a.audiences, a.keySetURL
+	o.MaxTokenLife, o.ExactTokenLife = a.maxLife, !a.extend
+	accounts := &o.Keys.Accounts
+	if a.signingKeyFile != "" {
+		key, err := keyutil.PrivateKeyFromFile(a.signingKeyFile)
+		if err != nil {
+			return fmt.Errorf("--service-account-signing-key-file: %w", err)
+		}
+		signer, ok := key.(crypto.Signer)
+		if !ok {
+			return errors.New("--service-account-signing-key-file: this key cannot sign: give an RSA or ECDSA key")
+		}
+		accounts.Signer = signer
+	}
+	for _, file := range a.keyFiles {
+		keys, err := keyutil.PublicKeysFromFile(file)
+		if err != nil {
+			return fmt.Errorf("--service-account-key-file: %w", err)
+		}
+		for _, key := range keys {
+			accounts.Verifiers = append(accounts.Verifiers, key)
+		}
+	}
+	if a.proxyCA == "" {
+		return nil
+	}
+	authorities, err := cert.CertsFromFile(a.proxyCA)
+	if err != nil {
+		return fmt.Errorf("--requestheader-client-ca-file: %w", err)
+	}
+	proxy := a.proxy
+	proxy.Certificates, proxy.Names = auth.NewCertificates(authorities...), a.proxyNames
+	o.FrontProxy = &proxy
+	return nil
+}

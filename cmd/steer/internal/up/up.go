@@ -1,0 +1,273 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package up holds the commands up and snapshot: a control plane with its data directory.
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
+	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/controlplane/workloads"
+	"github.com/steer-dev/steer/storage/local"
+)
+
+// shutdownTimeout is how long requests in flight may take when steer up stops.
+const shutdownTimeout = 5 * time.Second
+
+// upOptions are the flags of steer up.
+type upOptions struct {
+	dataDir    string
+	inMemory   bool
+	workloads  bool
+	noNode     bool
+	balancers  string
+	outcomes   []string
+	bare       bool
+	listen     string
+	kubeconfig string
+	tokenFile  string
+	kubelets   []string
+	// webhookServices are values of --webhook-service.
+	webhookServices []string
+	// admissionControl is the value of --admission-control-config-file.
+	admissionControl string
+	verbose          bool
+}
+
+// New returns the command up.
+func New() *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run a Kubernetes control plane",
+		Long: `Run a Kubernetes control plane until it is interrupted.
+
+It keeps its data, its keys and a kubeconfig in the data directory, by default
+$XDG_STATE_HOME/steer or ~/.local/state/steer. What it has acknowledged survives
+a crash of the process and of the machine.`,
+		Example: `  steer up
+  steer up --in-memory --listen 127.0.0.1:0
+  steer up --kubeconfig ~/.kube/config    # and use kubectl as it is
+  steer up --workloads --outcome 'app=web: ready after 2s' --outcome 'app=db @shop: crash loop'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dataDir, "data-dir", "", "directory for data, keys and kubeconfig (default $XDG_STATE_HOME/steer or ~/.local/state/steer)")
+	f.BoolVar(&o.inMemory, "in-memory", false, "keep nothing on disk")
+	f.BoolVar(&o.workloads, "workloads", false, "simulate a node and the controllers of Deployments, Jobs and their like")
+	f.BoolVar(&o.noNode, "no-node", false, `with --workloads, simulate no node from the start: Pods wait for nodes that a user creates.
+Those with the label steer.dev/simulated=true are simulated, all others are left to those who made them`)
+	f.StringVar(&o.balancers, "load-balancers", "", `with --workloads, the range of the addresses of Services of type LoadBalancer, or none (default 203.0.113.0/24)`)
+	f.StringArrayVar(&o.outcomes, "outcome", nil, `what becomes of Pods with --workloads: "SELECTOR [@NAMESPACE]: FATE [after DURATION]" with a fate of
+ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may be repeated, the first that selects a Pod decides`)
+	f.BoolVar(&o.bare, "bare", false, "run no controllers, as a kube-apiserver alone: namespaces stay, nothing is collected, Pods need no ServiceAccount")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:6443", "address to serve on; port 0 picks a free one")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file to write; other contexts in it stay (default: kubeconfig in the data directory)")
+	f.StringVar(&o.tokenFile, "token-file", "", `file with bearer tokens to accept: lines of token,user,uid,"group,group"`)
+	f.StringSliceVar(&o.kubelets, "kubelets", nil, `addresses that the server may connect to for logs, exec, attach and port-forward, where a node states
+the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
+	planeflags.AddWebhookServices(f, &o.webhookServices, "")
+	planeflags.AddAdmissionControl(f, &o.admissionControl)
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
+	return cmd
+}
+
+// up runs a control plane until ctx ends.
+func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
+	if o.inMemory && o.dataDir != "" {
+		return errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
+	}
+	// Objects that are written again and again leave as much garbage as they
+	// weigh; twice as many collections keep the process at two and a half times
+	// its data (docs/designs/2026-11-21-storage-engine.md).
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(50))
+	}
+	options := controlplane.Options{Listen: o.listen, Version: command.Version()}
+	if o.bare {
+		// Nothing makes the accounts that the plugin would ask for.
+		options.Disable = append(controlplane.Controllers(), "ServiceAccount")
+	}
+	if err := simulate(&options, o); err != nil {
+		return err
+	}
+	for _, text := range o.kubelets {
+		reach, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--kubelets: %q is no range of addresses: write one such as 127.0.0.0/8", text)
+		}
+		options.Kubelets.Reach = append(options.Kubelets.Reach, reach)
+	}
+	if options.Webhooks, err = planeflags.WebhookOptions(o.webhookServices); err != nil {
+		return err
+	}
+	if err := planeflags.ReadAdmissionControl(&options.Webhooks, o.admissionControl); err != nil {
+		return err
+	}
+	if o.verbose {
+		options.Log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	if err := planeflags.ReadTokens(&options, o.tokenFile); err != nil {
+		return err
+	}
+	home, cleanup, err := upHome(o, &options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cleanup()) }()
+	if err := addressIsFree(o.listen); err != nil {
+		return explain(err, o.listen, home)
+	}
+	plane, err := controlplane.New(options)
+	if err != nil {
+		return explain(err, o.listen, home)
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, plane.Stop(stop))
+	}()
+	if err := plane.Start(ctx); err != nil {
+		return explain(err, o.listen, home)
+	}
+	kubeconfig := o.kubeconfig
+	if kubeconfig == "" {
+		kubeconfig = filepath.Join(home, "kubeconfig")
+	}
+	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
+		return explain(err, o.listen, home)
+	}
+	where := "in memory, gone when it stops"
+	if !o.inMemory {
+		where = "data in " + home
+	}
+	fmt.Fprintf(out, `steer is up at %s (Kubernetes API 1.36), %s
+
+  export KUBECONFIG=%s
+  kubectl get namespaces
+
+Stop it with Ctrl-C.
+`, plane.URL(), where, kubeconfig)
+	<-ctx.Done()
+	return nil
+}
+
+// simulate takes over what the flags say about simulated workloads.
+func simulate(options *controlplane.Options, o upOptions) error {
+	if !o.workloads {
+		if len(o.outcomes) > 0 {
+			return errors.New("--outcome scripts what becomes of simulated Pods: add --workloads")
+		}
+		if o.noNode {
+			return errors.New("--no-node leaves the simulated node out, and without --workloads there is none: leave it out, or add --workloads")
+		}
+		if o.balancers != "" {
+			return errors.New("--load-balancers says which addresses the Services of simulated workloads get: add --workloads")
+		}
+		return nil
+	}
+	options.Workloads = &workloads.Options{NoNode: o.noNode, LoadBalancers: o.balancers}
+	for _, text := range o.outcomes {
+		outcome, err := workloads.ParseOutcome(text)
+		if err != nil {
+			return err
+		}
+		options.Workloads.Outcomes = append(options.Workloads.Outcomes, outcome)
+	}
+	return nil
+}
+
+// upHome returns the directory that belongs to this run and how to clean it up.
+func upHome(o upOptions, options *controlplane.Options) (string, func() error, error) {
+	if o.inMemory {
+		if o.kubeconfig != "" {
+			return "", func() error { return nil }, nil
+		}
+		dir, err := os.MkdirTemp("", "steer-")
+		if err != nil {
+			return "", nil, fmt.Errorf("cannot make a directory for the kubeconfig: %w; name a file with --kubeconfig", err)
+		}
+		return dir, func() error { return os.RemoveAll(dir) }, nil
+	}
+	dir := o.dataDir
+	if dir == "" {
+		var err error
+		if dir, err = defaultDataDir(); err != nil {
+			return "", nil, err
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot find the data directory %s: %w; name it with its whole path", dir, err)
+	}
+	options.DataDir = dir
+	return dir, func() error { return nil }, nil
+}
+
+// defaultDataDir is where the data goes without a flag.
+func defaultDataDir() (string, error) {
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "steer"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", errors.New("there is no home directory to keep the data in: choose a directory with --data-dir, or keep nothing with --in-memory")
+	}
+	return filepath.Join(home, ".local", "state", "steer"), nil
+}
+
+// addressIsFree finds out about a busy port before anything is written.
+func addressIsFree(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// explain says in one line what is wrong and what to do about it.
+func explain(err error, listen, home string) error {
+	var op *net.OpError
+	var inUse *local.InUseError
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use by another program: stop that, or choose another address with --listen, such as 127.0.0.1:0", listen)
+	case errors.As(err, &op) && op.Op == "listen":
+		return fmt.Errorf("cannot listen on %s: %w: choose another address with --listen", listen, op.Err)
+	case errors.As(err, &inUse):
+		return fmt.Errorf("the data directory %s is in use by another process: stop that, or choose another one with --data-dir", home)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("the disk is full: make room for the data directory %s, or choose another one with --data-dir", home)
+	case errors.As(err, &path) && isUnusable(path.Err) && home != "" && (strings.HasPrefix(path.Path, home) || strings.HasPrefix(home, path.Path)):
+		return fmt.Errorf("cannot use the data directory %s: %s: %w: choose another one with --data-dir, or keep nothing with --in-memory", home, path.Path, path.Err)
+	}
+	return err
+}
+
+// isUnusable tells the errors of directories that cannot be made or written to.
+func isUnusable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR)
+}
