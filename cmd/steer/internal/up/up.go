@@ -15,7 +15,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -97,12 +96,6 @@ the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default non
 func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if o.inMemory && o.dataDir != "" {
 		return errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
-	}
-	// Objects that are written again and again leave as much garbage as they
-	// weigh; twice as many collections keep the process at two and a half times
-	// its data (docs/designs/2026-11-21-storage-engine.md).
-	if os.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(50))
 	}
 	options := controlplane.Options{Listen: o.listen, Version: command.Version()}
 	if o.bare {
