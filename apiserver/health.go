@@ -57,7 +57,7 @@ func (s *Server) checks(kind string) []Check {
 	}
 	all = append(all, s.options.Checks...)
 	all = append(all, Check{Name: "shutdown", ReadyOnly: true, Run: func() error {
-		if s.stopping.Err() != nil {
+		if s.leaving.Load() {
 			return errors.New("the server is shutting down")
 		}
 		return nil

@@ -10,6 +10,9 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/internal/body"
 	"github.com/steer-dev/steer/apiserver/internal/endpoint"
@@ -72,7 +75,7 @@ func changes(r *endpoint.Request) bool {
 func (s *Server) led(w *exchange.Writer, r *http.Request, req *endpoint.Request, limit time.Duration) (leave func(), err error) {
 	exit, err := s.gate.Enter(passage(req))
 	if err != nil {
-		return nil, err
+		return nil, s.elsewhere(err)
 	}
 	defer exit()
 	ctx := r.Context()
@@ -96,6 +99,17 @@ func (s *Server) led(w *exchange.Writer, r *http.Request, req *endpoint.Request,
 			return nil, err
 		}
 	}
+}
+
+// elsewhere has a request that was refused because the server stops repeated at once, if
+// there are other servers.
+func (s *Server) elsewhere(refused error) error {
+	if s.leadership == nil || s.stopping.Err() == nil {
+		return refused
+	}
+	out := apierrors.NewServiceUnavailable("the server is shutting down")
+	out.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return out
 }
 
 // catchUp brings what is served in line with the store, and routes a request again if that

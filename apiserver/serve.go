@@ -101,7 +101,7 @@ func (s *Server) admitted(w *exchange.Writer, r *http.Request, req *endpoint.Req
 	s.classify(r.Context(), w.Header(), req, asked)
 	leave, err := s.gate.Enter(passage(req))
 	if err != nil {
-		return err
+		return s.elsewhere(err)
 	}
 	defer leave()
 	// The one wait for what other servers of the same data have acknowledged: from here on,

@@ -48,6 +48,7 @@ type Server struct {
 	mu    sync.Mutex // serialises changes of table
 	table atomic.Pointer[served]
 
+	leaving  atomic.Bool     // whether Leave or Stop was called
 	stopping context.Context // done once Stop was called
 	stop     context.CancelFunc
 }
@@ -301,9 +302,14 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 	}
 }
 
+// Leave has /readyz fail, so that load balancers choose other servers. Requests are
+// answered as before.
+func (s *Server) Leave() { s.leaving.Store(true) }
+
 // Stop ends all watches in order, refuses new requests with 503 and waits for those in
 // flight, or for ctx. It is idempotent.
 func (s *Server) Stop(ctx context.Context) error {
+	s.Leave()
 	s.stop()
 	return s.gate.Drain(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
@@ -176,6 +177,9 @@ func (p *Plane) Stop(ctx context.Context) error {
 	if already {
 		return p.stopped
 	}
+	p.server.Leave()
+	p.delay(ctx)
+	closed := p.closeListener(ctx)
 	if loop != nil {
 		p.cancel()
 		<-loop
@@ -189,11 +193,37 @@ func (p *Plane) Stop(ctx context.Context) error {
 	if p.several != nil {
 		p.several.Close()
 	}
-	if p.listener != nil {
-		errs = append(errs, p.listener.close(ctx))
-	}
+	errs = append(errs, closed())
 	p.stopped = errors.Join(append(errs, p.closeStore())...)
 	return p.stopped
+}
+
+// delay waits for [Options.ShutdownDelay], or until ctx ends.
+func (p *Plane) delay(ctx context.Context) {
+	if p.options.ShutdownDelay <= 0 || p.listener == nil {
+		return
+	}
+	timer := time.NewTimer(p.options.ShutdownDelay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// closeListener returns a function that waits until the listener is closed. Where there are
+// other servers it closes at once for new connections and requests, so that clients choose
+// another while those under way end; otherwise when it is waited for.
+func (p *Plane) closeListener(ctx context.Context) (wait func() error) {
+	if p.listener == nil {
+		return func() error { return nil }
+	}
+	if p.several == nil {
+		return func() error { return p.listener.close(ctx) }
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- p.listener.close(ctx) }()
+	return func() error { return <-closed }
 }
 
 func (p *Plane) closeStore() error {
@@ -232,14 +262,14 @@ func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, er
 
 // Idle waits until the built-in controllers that [Plane.Start] runs have nothing
 // left to do, and returns the revision up to which that is so. Where they act on
-// demand only, it returns the newest revision at once. What they will do when
+// demand only, or another server leads, it returns the newest revision at once. What they will do when
 // time has passed does not count.
 func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
 	view := p.store.Latest()
 	switch now, running := p.life(); {
 	case now == stopped:
 		return 0, ErrStopped
-	case running:
+	case running && (p.several == nil || p.several.Leads()):
 		if err := p.runner.Idle(ctx, view.Revision()); err != nil {
 			return 0, fmt.Errorf("controlplane: the built-in controllers do not come to rest: %w", err)
 		}

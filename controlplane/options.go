@@ -51,6 +51,9 @@ type Options struct {
 	// ManualControllers keeps Start from running the built-in controllers:
 	// they act when [Plane.Step] or [Plane.Settle] is called.
 	ManualControllers bool
+	// ShutdownDelay is how long Stop leaves everything as it is, except that /readyz fails:
+	// longer than load balancers take to notice. 0: not at all.
+	ShutdownDelay time.Duration
 	// Workloads makes Deployments, Jobs and their like behave as if a cluster ran
 	// them on simulated nodes. nil: they stay as they are written.
 	Workloads *workloads.Options

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +42,18 @@ func newCluster(t *testing.T, n int) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{T: t, db: storagetest.NewShared(1), keys: keys}
+	t.Cleanup(func() {
+		var stopping sync.WaitGroup
+		for _, s := range c.servers {
+			stopping.Go(func() {
+				if err := s.Stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+				_ = s.store.Close()
+			})
+		}
+		stopping.Wait()
+	})
 	for range n {
 		c.start()
 	}
@@ -51,25 +64,20 @@ func newCluster(t *testing.T, n int) *cluster {
 func (c *cluster) start() *server {
 	c.Helper()
 	store := c.db.OpenServer(storage.MemoryOptions{})
-	c.Cleanup(func() { _ = store.Close() })
 	plane, err := controlplane.New(controlplane.Options{
 		Store: store, Listen: "127.0.0.1:0", Authentication: controlplane.Authentication{Keys: c.keys},
 	})
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.Cleanup(func() {
-		if err := plane.Stop(context.Background()); err != nil {
-			c.Error(err)
-		}
-	})
+	s := &server{Plane: plane, store: store}
+	c.servers = append(c.servers, s)
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
 	if err := plane.Start(ctx); err != nil {
 		c.Fatal(err)
 	}
-	s := &server{Plane: plane, api: c.client(plane), store: store}
-	c.servers = append(c.servers, s)
+	s.api = c.client(plane)
 	return s
 }
 

@@ -8,13 +8,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +24,9 @@ import (
 // pause is how long a request waits for a new leader before the known one is tried again.
 const pause = 100 * time.Millisecond
 
+// abandonAfter is how long a request waits for a leader that has been replaced.
+const abandonAfter = 5 * time.Second
+
 // Forward implements [apiserver.Leadership].
 func (s *Server) Forward(w http.ResponseWriter, r apiserver.Forwarded) (answered bool, err error) {
 	ctx := r.Request.Context()
@@ -32,7 +34,10 @@ func (s *Server) Forward(w http.ResponseWriter, r apiserver.Forwarded) (answered
 	if leader.Term == 0 || leader.Identity == s.options.Identity {
 		return false, s.await(ctx, elected, againAfter)
 	}
-	request, sent, err := s.request(r, leader.Address)
+	sending, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go abandon(sending, cancel, elected)
+	request, err := s.request(r.Request.WithContext(sending), r, leader.Address)
 	if err != nil {
 		return false, err
 	}
@@ -40,7 +45,7 @@ func (s *Server) Forward(w http.ResponseWriter, r apiserver.Forwarded) (answered
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, ctx.Err()
-	case err != nil && !sent.Load():
+	case notConnected(err):
 		return false, s.await(ctx, elected, pause)
 	case err != nil:
 		s.options.Log.Error("a request broke on its way to the server that leads", "method", request.Method, "path", request.URL.Path, "leader", leader.Address, "err", err)
@@ -57,6 +62,17 @@ func (s *Server) Forward(w http.ResponseWriter, r apiserver.Forwarded) (answered
 		panic(http.ErrAbortHandler) // the answer must not look complete
 	}
 	return true, nil
+}
+
+// abandon ends a request some time after its leader has been replaced: that one may be cut
+// off, and makes no write any more.
+func abandon(sending context.Context, cancel func(), elected <-chan struct{}) {
+	select {
+	case <-elected:
+		sleep(sending, abandonAfter)
+		cancel()
+	case <-sending.Done():
+	}
 }
 
 // await returns when another server is elected, the phase of this one changes or a while
@@ -77,19 +93,34 @@ func (s *Server) await(ctx context.Context, elected <-chan struct{}, atMost time
 	return nil
 }
 
-// request returns what is sent to the leader, and whether anything of it may have been.
-func (s *Server) request(r apiserver.Forwarded, address string) (*http.Request, *atomic.Bool, error) {
+// connectError is the end of an attempt to connect. The transport begins another attempt at
+// a request only if the one before was certainly not executed, so that a request that ends
+// with this error was not.
+type connectError struct {
+	address string
+	err     error
+}
+
+func (e *connectError) Error() string {
+	return fmt.Sprintf("leadership: connect to %s: %v", e.address, e.err)
+}
+
+func (e *connectError) Unwrap() error { return e.err }
+
+func notConnected(err error) bool {
+	_, ok := errors.AsType[*connectError](err)
+	return ok
+}
+
+// request returns what is sent to the leader.
+func (s *Server) request(from *http.Request, r apiserver.Forwarded, address string) (*http.Request, error) {
 	user, err := encodeUser(r.User)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	sent := new(atomic.Bool)
-	ctx := httptrace.WithClientTrace(r.Request.Context(), &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
-	})
-	url := *r.Request.URL
+	url := *from.URL
 	url.Scheme, url.Host = "https", address
-	out := (&http.Request{Method: r.Request.Method, URL: &url, Host: address, Header: r.Request.Header.Clone(), ContentLength: int64(len(r.Body))}).WithContext(ctx)
+	out := (&http.Request{Method: from.Method, URL: &url, Host: address, Header: from.Header.Clone(), ContentLength: int64(len(r.Body))}).WithContext(from.Context())
 	for _, name := range dropped(out.Header) {
 		out.Header.Del(name)
 	}
@@ -103,7 +134,7 @@ func (s *Server) request(r apiserver.Forwarded, address string) (*http.Request, 
 		// The transport calls it for requests that the other side has not begun with.
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 	}
-	return out, sent, nil
+	return out, nil
 }
 
 // dropped returns the headers of a client that no other server is sent: those of the
@@ -164,13 +195,13 @@ func (s *Server) newTransport() *http.Transport {
 func (s *Server) connect(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), network, address string) (net.Conn, error) {
 	authority, err := s.options.Authority()
 	if err != nil {
-		return nil, err
+		return nil, &connectError{address, err}
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(authority)
 	raw, err := dial(ctx, network, address)
 	if err != nil {
-		return nil, err
+		return nil, &connectError{address, err}
 	}
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: ServerName, RootCAs: roots, NextProtos: []string{"h2"},
@@ -179,7 +210,7 @@ func (s *Server) connect(ctx context.Context, dial func(context.Context, string,
 	})
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("leadership: connect to %s: %w", address, err)
+		return nil, &connectError{address, err}
 	}
 	return conn, nil
 }
