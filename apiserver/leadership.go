@@ -80,7 +80,7 @@ func (s *Server) led(w *exchange.Writer, r *http.Request, req *endpoint.Request,
 	defer exit()
 	ctx := r.Context()
 	if limit > 0 {
-		limited := within(ctx, limit)
+		limited := within(ctx, limit+exchange.WriteGrace/2) // the server that executes it answers first
 		defer limited.stop()
 		ctx = limited
 	}

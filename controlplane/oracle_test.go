@@ -23,6 +23,8 @@ import (
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/wiretest"
 	"github.com/steer-dev/steer/controlplane"
+	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/storagetest"
 	"github.com/steer-dev/steer/storage/storagetest/teststore"
 )
 
@@ -97,9 +99,7 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 			t.Fatal(err)
 		}
 	}
-	store := teststore.New(t)
-	plane, err := controlplane.New(controlplane.Options{
-		Store:   store,
+	options := controlplane.Options{
 		Disable: disable,
 		Authentication: controlplane.Authentication{
 			Keys: keys,
@@ -110,20 +110,22 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 			Issuers:   []string{"https://127.0.0.1/"},
 			KeySetURL: "https://127.0.0.1/openid/v1/jwks",
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	if err := plane.Start(t.Context()); err != nil {
-		t.Fatal(err)
+	var store storage.Store
+	if teststore.Several() {
+		db := storagetest.NewShared(1)
+		leads, follows := db.OpenServer(storage.MemoryOptions{}), db.OpenServer(storage.MemoryOptions{})
+		t.Cleanup(func() { _, _ = leads.Close(), follows.Close() }) // closing such a store does not fail
+		leader := options
+		leader.Store, leader.Listen, store = leads, "127.0.0.1:0", follows
+		startPlane(t, leader)
+	} else {
+		store = teststore.New(t)
 	}
+	options.Store = store
+	plane := startPlane(t, options)
 	server := httptest.NewServer(plane.Handler())
-	t.Cleanup(func() {
-		server.Close()
-		if err := plane.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(server.Close)
 	return &wiretest.Target{
 		Client: server.Client(), Base: server.URL, Token: "admin",
 		Compact: func(ctx context.Context) error {
@@ -132,6 +134,24 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 		},
 		Patience: time.Minute, StreamWait: time.Minute,
 	}
+}
+
+// startPlane returns a plane that serves until the test ends.
+func startPlane(t *testing.T, o controlplane.Options) *controlplane.Plane {
+	t.Helper()
+	plane, err := controlplane.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return plane
 }
 
 // tally counts verdicts and, when asked to, shortens the list of pending answers.

@@ -22,13 +22,17 @@ const Variable = "STEER_TEST_STORE"
 func New(t testing.TB) storage.Store {
 	var s storage.Store
 	switch kind := os.Getenv(Variable); kind {
-	case "", "memory":
+	case "", "memory", "several":
 		s = storage.NewMemory(storage.MemoryOptions{})
 	case "shared":
 		s = storagetest.NewShared(1).Open(storage.MemoryOptions{})
 	default:
-		t.Fatalf("%s is %q; it can be memory or shared", Variable, kind)
+		t.Fatalf("%s is %q; it can be memory, shared or several", Variable, kind)
 	}
 	t.Cleanup(func() { _ = s.Close() }) // closing such a store does not fail
 	return s
 }
+
+// Several reports whether STEER_TEST_STORE is "several": tests that can have a server that
+// follows another one do so.
+func Several() bool { return os.Getenv(Variable) == "several" }
