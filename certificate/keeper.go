@@ -50,8 +50,8 @@ type KeeperOptions struct {
 	Cluster Cluster
 	// Server is the server in messages, such as "webhooks".
 	Server string
-	// Secret is what the authority is stored in, in messages.
-	Secret string
+	// Place is where the authority is stored, in messages: "the Secret default/notes-ca".
+	Place string
 	// Names are the DNS names and IP addresses of the certificate.
 	Names []string
 	// Advice says what to do about an error of Cluster.
@@ -222,7 +222,7 @@ func (k *Keeper) keep(ctx context.Context) error {
 		k.authority, k.held = stored, true
 	}
 	if damage != nil && len(data) > 0 {
-		k.Tell("secret", fmt.Errorf("the Secret %s is damaged: %w", k.options.Secret, damage), "it is replaced; nothing is to be done")
+		k.Tell("secret", fmt.Errorf("the CA in %s is damaged: %w", k.options.Place, damage), "it is replaced; nothing is to be done")
 	}
 	if !k.held {
 		if k.authority, err = NewAuthority(time.Now()); err != nil {
@@ -242,7 +242,7 @@ func (k *Keeper) keep(ctx context.Context) error {
 	if err := k.options.Cluster.Write(ctx, data); err != nil {
 		return fmt.Errorf("keep the CA of the %s: %w", k.options.Server, err)
 	}
-	k.options.Log.Info("The CA of the "+k.options.Server+" is kept in a Secret", "secret", k.options.Secret, "expires", next.Expires().UTC().Format(time.RFC3339))
+	k.options.Log.Info("There is a new CA of the "+k.options.Server, "in", k.options.Place, "expires", next.Expires().UTC().Format(time.RFC3339))
 	k.authority, k.held, k.announced = next, true, false
 	return nil
 }

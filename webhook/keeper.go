@@ -67,7 +67,7 @@ type keeping struct {
 func newKeeper(s *Server) *certificate.Keeper {
 	k := &keeping{Authority: s.opts.Authority, client: s.opts.Client, targets: s.targetsOf}
 	k.keeper = certificate.NewKeeper(certificate.KeeperOptions{
-		Cluster: k, Server: "webhooks", Secret: k.Namespace + "/" + k.Secret, Log: s.opts.Log,
+		Cluster: k, Server: "webhooks", Place: "the Secret " + k.Namespace + "/" + k.Secret, Log: s.opts.Log,
 		Names:  []string{"*." + k.Namespace + ".svc", "localhost", "127.0.0.1", "::1"},
 		Advice: func(err error) string { return adviceForSecret(k.Secret, err) },
 	})

@@ -4,6 +4,7 @@
 package extension
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -47,7 +48,7 @@ func (p *program) alone() (*home, error) {
 		return nil, err
 	}
 	f.keeper = certificate.NewKeeper(certificate.KeeperOptions{
-		Cluster: f, Server: "API server", Secret: f.dir, Names: p.certificateNames(), Log: p.log,
+		Cluster: f, Server: "API server", Place: cmp.Or(f.dir, "memory"), Names: p.certificateNames(), Log: p.log,
 		Advice: func(error) string { return "it is tried again" },
 	})
 	return &home{

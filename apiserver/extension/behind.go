@@ -48,7 +48,7 @@ func (p *program) behind(ctx context.Context) (*home, error) {
 	}
 	r := &registration{program: p, client: client}
 	r.keeper = certificate.NewKeeper(certificate.KeeperOptions{
-		Cluster: r, Server: "API server", Secret: p.options.Service.Namespace + "/" + r.secretName(), Names: p.certificateNames(), Log: p.log,
+		Cluster: r, Server: "API server", Place: "the Secret " + p.options.Service.Namespace + "/" + r.secretName(), Names: p.certificateNames(), Log: p.log,
 		Advice: func(err error) string {
 			if cluster.Answered(err, http.StatusForbidden) {
 				return "the server needs create on secrets, and get and update on secrets with the resource name " + r.secretName() + "; or give it certificate files (--cert-path)"

@@ -42,7 +42,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/steer-dev/steer/apiserver/resource"
+	"github.com/steer-dev/steer/storage"
 )
 
 // Kind is a kind that a server serves; [custom.Kind] implements it.
@@ -64,6 +67,14 @@ type Server struct {
 	// Admission decides on writes, after the rules of the kinds. nil: nothing is refused.
 	// The admission webhooks and policies of the cluster are not consulted.
 	Admission resource.Admission
+	// Store opens the store of the kinds without a backend, when flags have been read; the
+	// server closes it. nil: one in Options.DataDir, without a directory one in memory.
+	Store func(o Options) (storage.Store, error)
+	// Background runs beside the server, such as the controllers of its kinds, and returns
+	// when ctx ends, which is before the server stops; an error ends the server. loopback
+	// sends requests to the server itself, in process and as a member of system:masters:
+	// they are neither authenticated nor authorized by the cluster. nil: nothing runs.
+	Background func(ctx context.Context, loopback *rest.Config) error
 	// Flags registers flags of the author's own beside the standard ones. nil: none.
 	Flags func(*flag.FlagSet)
 	// Configure changes the options after flags and environment have been read. nil:

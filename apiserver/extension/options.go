@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/certificate"
-	"github.com/steer-dev/steer/storage"
 )
 
 // Options of a running server, as flags and environment set them.
@@ -38,9 +37,6 @@ type Options struct {
 	// DataDir is the directory of the objects of kinds without a backend, and of the
 	// certificate and token of a server that stands alone. Empty: nothing is kept on disk.
 	DataDir string
-	// Store has the objects of kinds without a backend; the caller closes it. nil: one in
-	// DataDir.
-	Store storage.Store
 	// Kubeconfig is the file that a server that stands alone writes, mode 0600. Empty: none.
 	Kubeconfig string
 	// Drain is how long the server goes on serving after it was told to stop, so that API

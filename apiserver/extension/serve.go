@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -57,11 +59,10 @@ func serve(ctx context.Context, s Server, o Options) (err error) {
 	if err := p.install(ctx); err != nil {
 		return err
 	}
-	closing, err := p.open()
-	if err != nil {
+	if err := p.open(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closing()) }()
+	defer func() { err = errors.Join(err, p.store.Close()) }()
 	if p.listener = o.Listener; p.listener == nil {
 		if p.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.Address); err != nil {
 			return fmt.Errorf("extension: %w; choose another address (--bind-address)", err)
@@ -95,22 +96,24 @@ func (p *program) install(ctx context.Context) error {
 	return nil
 }
 
-// open opens the store; closing closes what it has opened.
-func (p *program) open() (closing func() error, err error) {
+// open opens the store.
+func (p *program) open() (err error) {
 	switch {
-	case p.options.Store != nil:
-		p.store = p.options.Store
-		return func() error { return nil }, nil
+	case p.Store != nil:
+		if p.store, err = p.Store(p.options); err != nil {
+			return fmt.Errorf("extension: open the store of %s: %w", p.Name, err)
+		}
+		return nil
 	case p.options.DataDir == "":
 		p.store = storage.NewMemory(storage.MemoryOptions{})
-		return p.store.Close, nil
+		return nil
 	}
 	kept, err := local.Open(filepath.Join(p.options.DataDir, "objects"), local.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.store = kept
-	return kept.Close, nil
+	return nil
 }
 
 func (p *program) home(ctx context.Context) (*home, error) {
@@ -163,14 +166,44 @@ func (p *program) serve(ctx context.Context, h *home, server *apiserver.Server) 
 		h.keeper.Listening()
 	}
 	p.log.Info("Serving", "server", p.Name, "address", p.listener.Addr().String())
+	beside, cancel := context.WithCancel(keeping)
+	defer cancel()
+	failed := p.background(beside, server)
 	select {
 	case err := <-served:
-		return errors.Join(fmt.Errorf("extension: serve: %w", err), server.Stop(context.WithoutCancel(ctx)))
+		cancel()
+		return errors.Join(fmt.Errorf("extension: serve: %w", err), <-failed, server.Stop(context.WithoutCancel(ctx)))
+	case err := <-failed:
+		return errors.Join(err, stop(server, hs, served))
 	case <-ctx.Done():
 	}
 	close(p.draining)
 	time.Sleep(p.options.Drain)
-	return stop(server, hs, served)
+	cancel()
+	return errors.Join(<-failed, stop(server, hs, served))
+}
+
+// background runs what the author runs beside the server. The channel has its error, or is
+// closed when it has ended because ctx has.
+func (p *program) background(ctx context.Context, server *apiserver.Server) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		defer close(ended)
+		if p.Background == nil {
+			<-ctx.Done()
+			return
+		}
+		err := p.Background(ctx, &rest.Config{
+			Host: "https://" + p.Name, Transport: server.RoundTripper(&auth.User{Name: "system:apiserver", Groups: []string{auth.Masters}}), QPS: -1,
+		})
+		switch {
+		case err != nil && !errors.Is(err, context.Canceled):
+			ended <- fmt.Errorf("extension: what runs beside %s: %w", p.Name, err)
+		case ctx.Err() == nil:
+			ended <- fmt.Errorf("extension: what runs beside %s has ended: let Background return when its context ends", p.Name)
+		}
+	}()
+	return ended
 }
 
 // certificate returns what the server shows: the certificate of files, or one of its

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -50,6 +51,8 @@ type Session struct {
 	// nil without a TTY, is closed with the connection, and keeps the newest size if it is
 	// not read.
 	Resize <-chan Size
+
+	copying sync.WaitGroup // what reads Stdin for [Session.Run]
 }
 
 // Size of a terminal, in characters.

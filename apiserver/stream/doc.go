@@ -9,9 +9,7 @@
 //
 //	resource.Subresource{Name: "exec", Kind: kind, Backend: stream.Command{
 //		Run: func(ctx context.Context, r *resource.Request, o stream.Options, s *stream.Session) error {
-//			cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...)
-//			cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Stdin, s.Stdout, s.Stderr
-//			return stream.Exit(cmd.Run())
+//			return s.Run(exec.CommandContext(ctx, o.Command[0], o.Command[1:]...))
 //		},
 //	}}
 //

@@ -98,6 +98,9 @@ func forward(ctx context.Context, conn net.Conn, dial func(context.Context, uint
 			defer spdy.forget(p.data, p.failure)
 			if err := p.serve(spdy.gone, dial); err != nil {
 				_, _ = io.WriteString(p.failure, err.Error()) // the client may be gone
+				// A reset could overtake the reply to the stream, and the client would not read why.
+				_, _ = p.failure.Close(), p.data.Close() // as above
+				_, _ = io.Copy(io.Discard, p.data)       // until the client closes it
 			}
 			_, _ = p.failure.Close(), p.data.Reset() // as above
 		})

@@ -152,12 +152,13 @@ func commandOverSPDY(ctx context.Context, w http.ResponseWriter, h *http.Request
 	if err != nil {
 		return
 	}
+	session := &Session{}
+	defer session.copying.Wait()
 	defer spdy.end()
 	streams := collect(spdy.gone, opened, want)
 	if streams == nil {
 		return
 	}
-	session := &Session{}
 	if s := streams["stdin"]; s != nil {
 		session.Stdin = s
 	}

@@ -169,6 +169,7 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 		for _, r := range readers {
 			_ = r.Close() // what the client sends from now on is dropped
 		}
+		session.copying.Wait()
 		_ = ws.SetDeadline(time.Now().Add(closeTimeout))
 		encoded, _ := json.Marshal(status) // a Status always encodes
 		_, _ = output{s, statusChannel}.Write(encoded)
