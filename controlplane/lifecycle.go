@@ -129,6 +129,7 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 		}
 	}()
 	if p.several != nil { // the one that leads announces
+		p.register(l.address())
 		return nil
 	}
 	return p.announce(ctx, l.address())
@@ -178,6 +179,9 @@ func (p *Plane) Stop(ctx context.Context) error {
 		return p.stopped
 	}
 	p.server.Leave()
+	if p.registered != nil && loop != nil {
+		p.registered.Leave(ctx)
+	}
 	p.delay(ctx)
 	closed := p.closeListener(ctx)
 	if loop != nil {

@@ -45,6 +45,8 @@ type Plane struct {
 	list       part.List
 	// several is nil where the plane has its store for itself.
 	several *leadership.Server
+	// registered is how it is found among several; nil until it listens.
+	registered *kubernetesservice.Registration
 
 	progress progress
 

@@ -8,7 +8,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"sync"
 
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/controlplane/leadership"
@@ -33,7 +35,7 @@ func (p *Plane) share() {
 		},
 		Certificate: (&clientCertificate{keys: p.keys, issue: forServers}).get,
 		Load:        p.list.Load, Follows: p.list.Follows(),
-		TakeOver: p.takeOver, Lead: p.control,
+		TakeOver: p.takeOver, Lead: p.govern,
 		Prepared: func() {
 			p.progress.announced.Store(true)
 			p.progress.booted.Store(true)
@@ -62,15 +64,37 @@ func (p *Plane) takeOver(ctx context.Context) error {
 	if p.listener == nil {
 		return nil
 	}
+	p.self.Adopt()
 	return p.announce(ctx, p.listener.address())
+}
+
+// register names the plane to its clients and to other servers, once it listens.
+func (p *Plane) register(at *net.TCPAddr) {
+	host, _ := os.Hostname() // the address distinguishes servers as well
+	p.registered = p.self.Register(kubernetesservice.Identity{
+		Host: host, Holder: string(p.options.Entropy.UID()),
+		Address: netip.AddrPortFrom(kubernetesservice.Reachable(at), uint16(at.Port)), //nolint:gosec // a port
+	}, p.options.Log)
+}
+
+// govern runs what the server that leads runs until ctx ends.
+func (p *Plane) govern(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	if p.registered != nil {
+		running.Go(func() { p.self.Follow(ctx, p.options.Log) })
+	}
+	p.control(ctx)
 }
 
 // compete runs the plane as one of several servers until ctx ends.
 func (p *Plane) compete(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
 	address := ""
-	if p.listener != nil {
-		at := p.listener.address()
-		address = net.JoinHostPort(kubernetesservice.Reachable(at).String(), fmt.Sprint(at.Port))
+	if p.registered != nil {
+		address = p.registered.Address()
+		running.Go(func() { p.registered.Run(ctx) })
 	}
 	p.several.Run(ctx, address)
 }

@@ -5,13 +5,16 @@ package controlplane_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/controlplane"
@@ -145,6 +148,66 @@ func TestServersServeDefinitionsOfOneAnother(t *testing.T) {
 			name := fmt.Sprintf("from-%d", j)
 			other.must(http.MethodPost, path, strings.Replace(cronTab(name), "kind: CronTab", fmt.Sprintf("kind: CronTab%d", i), 1))
 			s.must(http.MethodGet, path+"/"+name, "")
+		}
+	}
+}
+
+func TestServersAreTheEndpointsOfTheServiceKubernetes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	ports := func(servers []*server) []string {
+		var out []string
+		for _, s := range servers {
+			out = append(out, s.URL()[strings.LastIndexByte(s.URL(), ':')+1:])
+		}
+		slices.Sort(out)
+		return out
+	}
+	c.awaitEndpoints(ports(c.servers))
+	leader, follower := c.leader()
+	for _, leaving := range []*server{follower, leader} {
+		if err := leaving.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		c.servers = slices.DeleteFunc(c.servers, func(s *server) bool { return s == leaving })
+		c.awaitEndpoints(ports(c.servers))
+		_ = leaving.store.Close()
+	}
+	leases := c.servers[0].must(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?labelSelector=apiserver.kubernetes.io/identity%3Dkube-apiserver", "")
+	if items, _, _ := unstructured.NestedSlice(leases.Object, "items"); len(items) != 1 {
+		t.Errorf("there are %d identity leases, want that of the server that is left", len(items))
+	}
+}
+
+// awaitEndpoints returns when the Endpoints of the Service kubernetes have the ports.
+func (c *cluster) awaitEndpoints(want []string) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	defer cancel()
+	store := c.servers[0].store
+	cursor, err := store.Watch(storage.Range{Bucket: "endpoints"}, store.Latest().Revision())
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer cursor.Close()
+	for {
+		var found struct {
+			Subsets []struct{ Ports []struct{ Port int } }
+		}
+		if rec := store.Get(storage.Key{Bucket: "endpoints", Name: "default/kubernetes"}); rec != nil {
+			if err := json.Unmarshal(rec.Value, &found); err != nil {
+				c.Fatal(err)
+			}
+		}
+		var got []string
+		for _, s := range found.Subsets {
+			got = append(got, fmt.Sprint(s.Ports[0].Port))
+		}
+		if slices.Sort(got); slices.Equal(got, want) {
+			return
+		}
+		if _, err := cursor.Next(ctx); err != nil {
+			c.Fatalf("the endpoints have ports %v, want %v: %v", got, want, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,8 @@ type Server struct {
 	// listening is where Endpoints and EndpointSlice lead; nil until there is
 	// a listener.
 	listening atomic.Pointer[net.TCPAddr]
+	// serving is where they lead as well; nil where there are no other servers.
+	serving atomic.Pointer[[]netip.AddrPort]
 }
 
 // Part makes the Service when a server starts. It adds to the kinds of the Service, its
@@ -94,7 +97,11 @@ func (s *Server) mend(ctx context.Context) error {
 	if at == nil {
 		return nil
 	}
-	for _, c := range endpoints(at) {
+	var servers []netip.AddrPort
+	if all := s.serving.Load(); all != nil {
+		servers = *all
+	}
+	for _, c := range endpoints(at, servers) {
 		if err := s.put(ctx, view.Get(c.Key), c); err != nil {
 			return err
 		}

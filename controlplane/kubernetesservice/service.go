@@ -151,22 +151,26 @@ func (s *Server) Announce(ctx context.Context, listening *net.TCPAddr) error {
 	})
 }
 
-// endpoints are the Endpoints and the EndpointSlice that lead to an address.
-func endpoints(at *net.TCPAddr) []step.Creation {
+// endpoints are the Endpoints and the EndpointSlice that lead to an address, or to those of
+// several servers.
+func endpoints(at *net.TCPAddr, servers []netip.AddrPort) []step.Creation {
 	ip, port := Reachable(at), strconv.Itoa(at.Port)
+	own := netip.AddrPortFrom(ip, uint16(at.Port)) //nolint:gosec // a port
+	if len(servers) == 0 {
+		servers = []netip.AddrPort{own}
+	}
 	return []step.Creation{{
 		Key:        endpointsKey(),
 		APIVersion: "v1", Kind: "Endpoints", Namespace: namespace, Name: name,
 		Labels:  `{"endpointslice.kubernetes.io/skip-mirror":"true"}`,
 		Fields:  `{"f:metadata":{"f:labels":{".":{},"f:endpointslice.kubernetes.io/skip-mirror":{}}},"f:subsets":{}}`,
-		Content: `"subsets":[{"addresses":[{"ip":"` + ip.String() + `"}],"ports":[{"name":"https","port":` + port + `,"protocol":"TCP"}]}]`,
+		Content: `"subsets":[` + subsets(servers) + `]`,
 	}, {
 		Key:        sliceKey(),
 		APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: namespace, Name: name, Generation: 1,
-		Labels: `{"kubernetes.io/service-name":"kubernetes"}`,
-		Fields: `{"f:addressType":{},"f:endpoints":{},"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/service-name":{}}},"f:ports":{}}`,
-		Content: `"addressType":"` + familyOf(ip) + `","endpoints":[{"addresses":["` + ip.String() +
-			`"],"conditions":{"ready":true}}],"ports":[{"name":"https","protocol":"TCP","port":` + port + `}]`,
+		Labels:  `{"kubernetes.io/service-name":"kubernetes"}`,
+		Fields:  `{"f:addressType":{},"f:endpoints":{},"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/service-name":{}}},"f:ports":{}}`,
+		Content: `"addressType":"` + familyOf(ip) + `","endpoints":[` + sliceEndpoints(servers, own) + `],"ports":[{"name":"https","protocol":"TCP","port":` + port + `}]`,
 	}}
 }
 

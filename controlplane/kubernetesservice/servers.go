@@ -1,0 +1,284 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetesservice
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Identity Leases are those of kube-apiserver. This server adds where it is, in an
+// annotation: the leader has the Service lead to all servers whose Leases are renewed.
+const (
+	leaseBucket = "coordination.k8s.io/leases"
+	leasePrefix = "kube-system/apiserver-"
+	leasesPath  = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+	addressKey  = "steer.dev/address"
+	// renewEvery is how often a server renews its Lease, and missedAfter when the Service no
+	// longer leads to one that does not.
+	renewEvery, missedAfter = 10 * time.Second, 25 * time.Second
+	// leaseDuration is what the Lease says. One that was not renewed for so long is deleted.
+	leaseDuration = time.Hour
+	// leaveWithin bounds the request that deletes the Lease of a server that ends.
+	leaveWithin = 2 * time.Second
+)
+
+// Identity is that of one of several servers.
+type Identity struct {
+	// Host and Holder name the machine, and this start of the server.
+	Host, Holder string
+	// Address is where clients in the cluster reach it.
+	Address netip.AddrPort
+}
+
+// name is that of the Lease. It has the address, for servers on one machine.
+func (i Identity) name() string {
+	hash := sha256.Sum256([]byte(i.Host + " " + i.Address.String()))
+	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:16]))
+}
+
+// Registration keeps the Lease of a server.
+type Registration struct {
+	server   *Server
+	identity Identity
+	log      *slog.Logger
+	left     context.Context //nolint:containedctx // the life of the Lease
+	leave    context.CancelFunc
+	renewing sync.Mutex // held while the Lease is written
+}
+
+// Register returns the registration of a server that is not written yet.
+func (s *Server) Register(i Identity, log *slog.Logger) *Registration {
+	r := &Registration{server: s, identity: i, log: log}
+	r.left, r.leave = context.WithCancel(context.Background())
+	return r
+}
+
+// Address is where the server is.
+func (r *Registration) Address() string { return r.identity.Address.String() }
+
+// Run renews the Lease until ctx ends or [Registration.Leave] is called.
+func (r *Registration) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.left, cancel)()
+	for ctx.Err() == nil {
+		r.renewing.Lock()
+		err := r.server.renew(ctx, r.identity)
+		r.renewing.Unlock()
+		if err != nil && ctx.Err() == nil {
+			r.log.Error("the identity lease of this server is not renewed", "err", err)
+		}
+		wait(ctx, renewEvery)
+	}
+}
+
+// Leave deletes the Lease, so that the Service leads to other servers. It waits a moment at
+// most: the Lease of a server that does not renew it means the same.
+func (r *Registration) Leave(ctx context.Context) {
+	r.leave()
+	r.renewing.Lock()
+	defer r.renewing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
+	defer cancel()
+	err := r.server.Send(ctx, step.Request{User: step.APIServer, Method: http.MethodDelete, Path: leasesPath + "/" + r.identity.name()})
+	if err != nil {
+		r.log.Error("the identity lease of this server is not deleted", "err", err)
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// renew writes the Lease of a server once.
+func (s *Server) renew(ctx context.Context, i Identity) error {
+	type object = map[string]any
+	lease := object{
+		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+		"metadata": object{
+			"name": i.name(), "namespace": "kube-system",
+			"labels":      object{"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": i.Host},
+			"annotations": object{addressKey: i.Address.String()},
+		},
+		"spec": object{
+			"holderIdentity": i.name() + "_" + i.Holder, "leaseDurationSeconds": int(leaseDuration.Seconds()),
+			"renewTime": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"),
+		},
+	}
+	body, err := json.Marshal(lease)
+	if err != nil {
+		return fmt.Errorf("kubernetesservice: encode the lease: %w", err)
+	}
+	r := step.Request{User: step.APIServer, Method: http.MethodPost, Path: leasesPath, ContentType: step.JSON, Body: body}
+	if s.Store.Get(storage.Key{Bucket: leaseBucket, Name: "kube-system/" + i.name()}) != nil {
+		r.Method, r.Path, r.ContentType = http.MethodPatch, leasesPath+"/"+i.name(), "application/merge-patch+json"
+	}
+	return s.Send(ctx, r)
+}
+
+// Follow has the Service lead to the servers whose Leases are renewed, until ctx ends. The
+// leader calls it. Times are those at which renewals came, by the clock of this server.
+func (s *Server) Follow(ctx context.Context, log *slog.Logger) {
+	renewed := map[string]renewal{}
+	for ctx.Err() == nil {
+		cursor, err := s.Store.Watch(storage.Range{Bucket: leaseBucket, Prefix: leasePrefix}, s.Store.Latest().Revision())
+		if err != nil {
+			if errors.Is(err, storage.ErrClosed) {
+				return
+			}
+			continue // the newest revision is compacted by now
+		}
+		for err == nil {
+			if failure := s.look(ctx, renewed, time.Now()); failure != nil && ctx.Err() == nil {
+				log.Error("the endpoints of the servers are not written", "err", failure)
+			}
+			within, cancel := context.WithTimeout(ctx, renewEvery)
+			_, err = cursor.Next(within)
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = nil // Leases may have been missed
+			}
+		}
+		cursor.Close()
+	}
+}
+
+// Adopt has the Service lead to all servers that have Leases, from the next change of its
+// endpoints on: a new leader does not know yet which are renewed.
+func (s *Server) Adopt() {
+	var servers []netip.AddrPort
+	for rec := range s.Store.Latest().Ascend(leaseBucket, leasePrefix, "") {
+		if address := addressOf(rec); address.IsValid() {
+			servers = append(servers, address)
+		}
+	}
+	servers = s.withOwn(servers)
+	s.serving.Store(&servers)
+}
+
+// renewal is when the newest version of a Lease was first seen.
+type renewal struct {
+	version storage.Revision
+	at      time.Time
+}
+
+// look brings the endpoints in line with the Leases, and deletes those of servers that are
+// long gone.
+func (s *Server) look(ctx context.Context, renewed map[string]renewal, now time.Time) error {
+	var servers []netip.AddrPort
+	var gone []string
+	there := map[string]bool{}
+	for rec := range s.Store.Latest().Ascend(leaseBucket, leasePrefix, "") {
+		address := addressOf(rec)
+		if !address.IsValid() {
+			continue // not of such a server
+		}
+		name := rec.Key.Name
+		there[name] = true
+		if renewed[name].version != rec.Modified {
+			renewed[name] = renewal{rec.Modified, now}
+		}
+		switch age := now.Sub(renewed[name].at); {
+		case age < missedAfter:
+			servers = append(servers, address)
+		case age > leaseDuration:
+			gone = append(gone, name)
+		}
+	}
+	for name := range renewed {
+		if !there[name] {
+			delete(renewed, name)
+		}
+	}
+	if err := s.lead(ctx, servers); err != nil {
+		return err
+	}
+	for _, key := range gone {
+		_, name := step.SplitName(key)
+		if err := s.Send(ctx, step.Request{User: step.APIServer, Method: http.MethodDelete, Path: leasesPath + "/" + name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lead has the Service lead to servers, and to this one in any case.
+func (s *Server) lead(ctx context.Context, servers []netip.AddrPort) error {
+	servers = s.withOwn(servers)
+	if before := s.serving.Load(); before != nil && slices.Equal(*before, servers) {
+		return nil
+	}
+	s.serving.Store(&servers)
+	return s.mend(ctx)
+}
+
+// withOwn returns addresses in order, once each, with that of this server.
+func (s *Server) withOwn(servers []netip.AddrPort) []netip.AddrPort {
+	if at := s.listening.Load(); at != nil {
+		servers = append(servers, netip.AddrPortFrom(Reachable(at), uint16(at.Port))) //nolint:gosec // a port
+	}
+	slices.SortFunc(servers, netip.AddrPort.Compare)
+	return slices.Compact(servers)
+}
+
+// addressOf returns the address in an identity Lease; the zero value if there is none.
+func addressOf(rec *storage.Record) netip.AddrPort {
+	o, err := identityOf(rec)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	address, _ := netip.ParseAddrPort(o.Annotations[addressKey]) // the zero value if it is none
+	return address
+}
+
+// subsets are the addresses of servers for Endpoints, by their ports.
+func subsets(servers []netip.AddrPort) string {
+	byPort := map[uint16][]string{}
+	var ports []uint16
+	for _, s := range servers {
+		if byPort[s.Port()] == nil {
+			ports = append(ports, s.Port())
+		}
+		byPort[s.Port()] = append(byPort[s.Port()], `{"ip":"`+s.Addr().String()+`"}`)
+	}
+	slices.Sort(ports)
+	var out []string
+	for _, port := range ports {
+		out = append(out, `{"addresses":[`+strings.Join(byPort[port], ",")+`],"ports":[{"name":"https","port":`+strconv.Itoa(int(port))+`,"protocol":"TCP"}]}`)
+	}
+	return strings.Join(out, ",")
+}
+
+// sliceEndpoints are the addresses of servers for an EndpointSlice, whose endpoints are of one
+// family and port: those of the first.
+func sliceEndpoints(servers []netip.AddrPort, first netip.AddrPort) string {
+	var out []string
+	for _, s := range servers {
+		if s.Port() == first.Port() && s.Addr().Is4() == first.Addr().Is4() {
+			out = append(out, `{"addresses":["`+s.Addr().String()+`"],"conditions":{"ready":true}}`)
+		}
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,84 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetesservice
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/storage"
+)
+
+func TestServiceLeadsToServersWhoseLeasesAreRenewed(t *testing.T) {
+	t.Parallel()
+	store := storage.NewMemory(storage.MemoryOptions{})
+	var deleted []string
+	s := &Server{
+		Store: store, NewUID: func() types.UID { return "uid" }, Service: Service{Range: netip.MustParsePrefix("10.0.0.0/24")},
+		Send: func(_ context.Context, r step.Request) error {
+			deleted = append(deleted, r.Method+" "+r.Path)
+			return nil
+		},
+	}
+	s.listening.Store(&net.TCPAddr{IP: net.ParseIP("192.0.2.1"), Port: 6443})
+	lease := func(i int) {
+		name := fmt.Sprintf("apiserver-%d", i)
+		value := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"kube-system","annotations":{"steer.dev/address":"192.0.2.%d:6443"}}}`, name, i)
+		if i == 9 { // of a kube-apiserver
+			value = `{"metadata":{"name":"apiserver-9","namespace":"kube-system"}}`
+		}
+		w := storage.Write{Key: storage.Key{Bucket: leaseBucket, Name: "kube-system/" + name}, Value: []byte(value), Expect: storage.AnyRevision}
+		if _, err := store.Commit(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renewed, now := map[string]renewal{}, time.Now()
+	look := func(after time.Duration, want ...string) {
+		t.Helper()
+		now = now.Add(after)
+		if err := s.look(t.Context(), renewed, now); err != nil {
+			t.Fatal(err)
+		}
+		var o corev1.Endpoints //nolint:staticcheck // clients read it
+		if err := json.Unmarshal(store.Get(endpointsKey()).Value, &o); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range o.Subsets[0].Addresses {
+			got = append(got, a.IP)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after %v (-want +got)\n%s", after, diff)
+		}
+	}
+	lease(9)
+	look(0, "192.0.2.1")
+	lease(3)
+	lease(2)
+	look(time.Second, "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	lease(2)
+	look(renewEvery, "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	lease(2)
+	look(missedAfter-renewEvery, "192.0.2.1", "192.0.2.2")
+	lease(3)
+	look(time.Second, "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	look(missedAfter, "192.0.2.1")
+	if len(deleted) > 0 {
+		t.Errorf("requests %v", deleted)
+	}
+	look(leaseDuration, "192.0.2.1")
+	if len(deleted) != 2 {
+		t.Errorf("requests %v, want the deletion of two leases", deleted)
+	}
+}
