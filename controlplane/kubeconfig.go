@@ -82,6 +82,9 @@ func (p *Plane) clientConfig() (*clientcmdapi.Config, error) {
 	if url == "" {
 		return nil, ErrNoListener
 	}
+	if p.options.Endpoint != "" {
+		url = "https://" + p.options.Endpoint
+	}
 	keys, err := p.keys()
 	if err != nil {
 		return nil, err

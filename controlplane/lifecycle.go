@@ -114,7 +114,15 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 	if p.several != nil {
 		server.Handler, other = p.several.Handler(server.Handler), p.several.GetCertificate
 	}
-	l, err := listen(ctx, p.options.Listen, p.options.Hosts, keys, server, other, p.options.Log)
+	hosts := slices.Clone(p.options.Hosts)
+	if p.options.Endpoint != "" {
+		host, _, err := net.SplitHostPort(p.options.Endpoint)
+		if err != nil {
+			return fmt.Errorf("controlplane: Options.Endpoint: %w", err)
+		}
+		hosts = append(hosts, host)
+	}
+	l, err := listen(ctx, p.options.Listen, hosts, keys, server, other, p.options.Log)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -52,6 +53,24 @@ func TestKubeconfigReachesTheListener(t *testing.T) {
 	api.must("POST", definitions, cronTabCRD("crontabs", "CronTab", "ct"))
 	api.must("POST", cronTabs, cronTab("a"))
 	equal(t, "names", []string{"a"}, api.names(cronTabs))
+}
+
+func TestKubeconfigNamesTheBalancer(t *testing.T) {
+	t.Parallel()
+	plane, _ := listening(t, controlplane.Options{Endpoint: "api.example.com:6443"})
+	raw, err := plane.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "server", "https://api.example.com:6443", config.Host)
+	config.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) { // what a balancer does
+		return new(net.Dialer).DialContext(ctx, network, strings.TrimPrefix(plane.URL(), "https://"))
+	}
+	apiOf(t, config).must("GET", "/api/v1/namespaces/default", "")
 }
 
 // The other plane stands for a second authority: what it shows and whom it knows

@@ -32,6 +32,11 @@ type Options struct {
 	// Hosts are more names and addresses that clients may use for the listener;
 	// its own address, localhost and the names inside a cluster are known.
 	Hosts []string
+	// Endpoint is the host and port by which clients reach the plane where that is not the
+	// listener: those of a load balancer in front of several servers, such as
+	// "api.example.com:6443". Kubeconfigs have it, and the certificate of the listener is for
+	// its host as well. Empty: the listener.
+	Endpoint string
 	// Authentication says who users are.
 	Authentication Authentication
 	// Authorizer of requests. nil: members of system:masters may do everything,
