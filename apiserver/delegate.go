@@ -38,8 +38,18 @@ func (s *Server) Delegate(versions ...Delegated) {
 				t.delegated["/apis/"+d.Group+"/"+d.Version] = d
 			}
 		}
+		t.generation++
 		t.discovery, t.openapi = t.documents(), t.descriptions()
 	})
+}
+
+// Delegated returns the entries of the versions that other servers serve, in no order.
+func (s *Server) Delegated() []discovery.Elsewhere {
+	var out []discovery.Elsewhere
+	for _, d := range s.table.Load().delegated {
+		out = append(out, d.Elsewhere)
+	}
+	return out
 }
 
 // elsewhere returns the handler of a path in a delegated version, or nil.

@@ -59,7 +59,7 @@ type served struct {
 	handlers  map[string]http.Handler
 	// delegated are the group versions that other servers serve, by path.
 	delegated map[string]Delegated
-	// generation counts the changes of resources.
+	// generation counts the changes of resources and of delegated.
 	generation uint64
 	// discovery and openapi return the documents of the resources.
 	discovery func() *discovery.Documents
@@ -276,7 +276,8 @@ func (s *Server) Resources() []*resource.Resource {
 	return all
 }
 
-// Generation returns a number that changes whenever [Server.Resources] does.
+// Generation returns a number that changes whenever [Server.Resources] or
+// [Server.Delegated] does.
 func (s *Server) Generation() uint64 { return s.table.Load().generation }
 
 // Serves reports whether a resource is served.

@@ -42,6 +42,8 @@ const (
 type wingServer struct {
 	*httptest.Server
 	handlers map[string]http.HandlerFunc // by path
+	// verbs of wings in discovery, as JSON.
+	verbs string
 
 	mu   sync.Mutex
 	sent []*http.Request
@@ -51,7 +53,7 @@ type wingServer struct {
 // always there.
 func newWingServer(t *testing.T, handlers map[string]http.HandlerFunc) *wingServer {
 	t.Helper()
-	s := &wingServer{handlers: handlers}
+	s := &wingServer{handlers: handlers, verbs: `"get"`}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	s.EnableHTTP2 = true
@@ -64,7 +66,7 @@ func newWingServer(t *testing.T, handlers map[string]http.HandlerFunc) *wingServ
 func (s *wingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/apis/wings.example.com/v1" {
 		_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"wings.example.com/v1","resources":[
-{"name":"wings","singularName":"wing","namespaced":true,"kind":"Wing","verbs":["get"]},{"name":"wings/exec","namespaced":true,"kind":"Wing","verbs":["create"]}]}`)
+{"name":"wings","singularName":"wing","namespaced":true,"kind":"Wing","verbs":[`+s.verbs+`]},{"name":"wings/exec","namespaced":true,"kind":"Wing","verbs":["create"]}]}`)
 		return
 	}
 	h := s.handlers[r.URL.Path]
@@ -460,7 +462,10 @@ func TestAggregatorServesACustomServer(t *testing.T) {
 	server := httptest.NewUnstartedServer(noteServer(t, plane))
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // the garbage collector watches notes
+		server.Close()
+	})
 	address = server.Listener.Addr().String()
 	a.must("POST", apiServices, "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.example.com}\n"+
 		"spec: {group: example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 10, service: {namespace: default, name: notes}, insecureSkipTLSVerify: true}\n")

@@ -56,7 +56,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 		return nil, nil, fmt.Errorf("controlplane: Options.Webhooks: %w", err)
 	}
 	d := part.Deps{
-		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send,
+		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send, Fetch: p.fetch,
 		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.progress.checks(),
 		Metrics: o.Metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
@@ -102,8 +102,8 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 		},
 		p.own(d, definitions, tokens, aggregation),
 		part.List{
-			part.Controller(gc.New(d.Catalog, step.LifeOf)),
-			part.Controller(namespace.New(d.Catalog, step.LifeOf)),
+			gc.New(d.Catalog, step.LifeOf, d.Fetch).Part(),
+			part.Controller(namespace.New(d.Catalog, step.LifeOf, d.Fetch)),
 			part.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
 			part.ServerController(expiry.New()),
 			part.Controller(protection.New(step.LifeOf)),

@@ -54,33 +54,53 @@ func userAgent(user string) string {
 // send carries out one request of a built-in controller. Deleting what is gone
 // counts as done.
 func (p *Plane) send(ctx context.Context, r step.Request) error {
+	answer, err := p.fetch(ctx, r)
+	var refused *refusedError
+	switch {
+	case err == nil:
+		return answer.Close() // the answer is not needed
+	case r.Method == http.MethodDelete && errors.As(err, &refused) && refused.status.Code == http.StatusNotFound:
+		return nil
+	}
+	return err
+}
+
+// fetch implements [step.Fetcher].
+func (p *Plane) fetch(ctx context.Context, r step.Request) (io.ReadCloser, error) {
 	var body io.Reader
 	if r.Body != nil {
 		body = bytes.NewReader(r.Body)
 	}
 	request, err := http.NewRequestWithContext(ctx, r.Method, "https://in-process.invalid"+r.Path, body)
 	if err != nil {
-		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
+		return nil, fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
 	}
 	request.URL.RawQuery = r.Query.Encode()
 	request.Header.Set("User-Agent", userAgent(r.User))
+	if r.Accept != "" {
+		request.Header.Set("Accept", r.Accept)
+	}
 	if r.Body != nil {
 		request.Header.Set("Content-Type", r.ContentType)
 	}
 	response, err := p.server.RoundTripper(identity(r.User)).RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
+		return nil, fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
+	}
+	if response.StatusCode < 300 {
+		return response.Body, nil
 	}
 	defer response.Body.Close()
-	if response.StatusCode < 300 || response.StatusCode == http.StatusNotFound && r.Method == http.MethodDelete {
-		return nil // the answer is not needed
-	}
-	answer, err := io.ReadAll(response.Body)
+	answer, err := io.ReadAll(io.LimitReader(response.Body, mostRefusalBytes))
 	if err != nil {
-		return fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
+		return nil, fmt.Errorf("controlplane: %s %s: %w", r.Method, r.Path, err)
 	}
-	return &refusedError{request: r, status: response.StatusCode, message: messageOf(answer)}
+	return nil, &refusedError{request: r, status: statusOf(response.StatusCode, answer)}
 }
+
+// mostRefusalBytes are read of the answer to a request that is refused: it may come from
+// another server.
+const mostRefusalBytes = 1 << 20
 
 // sendFor carries out what a subresource asks of another resource. A refusal is
 // handed on as the server put it.
@@ -96,36 +116,26 @@ func (p *Plane) sendFor(ctx context.Context, method, path string, body []byte) e
 // refusedError is a request that the server refused.
 type refusedError struct {
 	request step.Request
-	status  int
-	message string
+	status  metav1.Status
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("%s %s: %d: %s", e.request.Method, e.request.Path, e.status, e.message)
+	return fmt.Sprintf("%s %s: %d: %s", e.request.Method, e.request.Path, e.status.Code, e.status.Message)
 }
 
 // Status implements [apierrors.APIStatus], so that controllers and admission plugins see a
 // conflict as such.
-func (e *refusedError) Status() metav1.Status {
-	reason := metav1.StatusReasonUnknown
-	if e.status == http.StatusConflict {
-		reason = metav1.StatusReasonConflict
-	}
-	return metav1.Status{
-		Status: metav1.StatusFailure, Code: int32(e.status), Reason: reason, Message: e.message, //nolint:gosec // an HTTP status
-	}
-}
+func (e *refusedError) Status() metav1.Status { return e.status }
 
 // Message is what the server said.
-func (e *refusedError) Message() string { return e.message }
+func (e *refusedError) Message() string { return e.status.Message }
 
-// messageOf returns the message of a Status, or the answer as it is.
-func messageOf(answer []byte) string {
-	var status struct {
-		Message string `json:"message"`
+// statusOf returns the Status that an answer is, or one with the answer as its message.
+func statusOf(code int, answer []byte) metav1.Status {
+	var status metav1.Status
+	if json.Unmarshal(answer, &status) != nil || status.Message == "" {
+		status = metav1.Status{Message: string(answer)}
 	}
-	if json.Unmarshal(answer, &status) == nil && status.Message != "" {
-		return status.Message
-	}
-	return string(answer)
+	status.Status, status.Code = metav1.StatusFailure, int32(code) //nolint:gosec // an HTTP status
+	return status
 }

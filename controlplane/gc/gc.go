@@ -19,9 +19,15 @@
 // namespace of the dependent or cluster-scoped; an owner in another namespace
 // therefore counts as absent. An object with an owner of a kind that is not
 // served, and a cluster-scoped one with a namespaced owner, are left alone.
+//
+// Owners and dependents may be objects of other servers, behind APIServices: the collector
+// lists and watches their metadata. An owner that it has not seen there is absent only if its
+// server says so when it is asked; while a server does not say what it serves, nothing is
+// collected that depends on that.
 package gc
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,16 +46,31 @@ type Collector struct {
 	due step.KeySet
 	// stuck holds objects with owners of a kind that is not served, to be
 	// looked at again when other kinds are.
-	stuck      step.KeySet
+	stuck step.KeySet
+	// underWay are the numbers of requests that are not reported, by subject.
+	underWay   map[storage.Key]int
 	generation uint64
+	elsewhere
 }
 
-var _ step.Controller = (*Collector)(nil)
+var (
+	_ step.Pipelined = (*Collector)(nil)
+	_ step.Waker     = (*Collector)(nil)
+	_ step.Signaller = (*Collector)(nil)
+)
 
-// New returns a collector for the resources of a catalog.
-func New(catalog step.Catalog, decode step.Decoder) *Collector {
-	return &Collector{catalog: catalog, decode: decode, index: newIndex(), due: step.KeySet{}, stuck: step.KeySet{}}
+// New returns a collector for the resources of a catalog. fetch reaches those of other
+// servers, whose watches [Collector.Close] ends.
+func New(catalog step.Catalog, decode step.Decoder, fetch step.Fetcher) *Collector {
+	return &Collector{
+		catalog: catalog, decode: decode, index: newIndex(), due: step.KeySet{}, stuck: step.KeySet{},
+		underWay: map[storage.Key]int{}, elsewhere: newElsewhere(fetch),
+	}
 }
+
+// Pipelined implements [step.Pipelined]: another server that does not answer delays no other
+// object.
+func (*Collector) Pipelined() {}
 
 // Name implements [step.Controller].
 func (c *Collector) Name() string { return "garbage-collector-controller" }
@@ -64,6 +85,10 @@ func (c *Collector) Reset(view storage.View) {
 				c.consider(rec.Key, obj)
 			}
 		}
+	}
+	for key, obj := range c.objects {
+		c.index.put(key, obj)
+		c.consider(key, obj)
 	}
 }
 
@@ -105,7 +130,12 @@ func (c *Collector) Observe(e storage.Event) {
 		c.index.put(key, obj)
 		c.consider(key, obj)
 	}
-	// Due because of this object: its dependents, and the owners that it blocks.
+	c.related(key, before, obj)
+}
+
+// related makes due what is because of an object: its dependents, and the owners that it
+// blocks.
+func (c *Collector) related(key storage.Key, before, obj *step.Object) {
 	for _, state := range []*step.Object{before, obj} {
 		if state == nil {
 			continue
@@ -130,6 +160,11 @@ func (c *Collector) consider(key storage.Key, obj *step.Object) {
 func (c *Collector) ownerKey(dependent storage.Key, ref metav1.OwnerReference) (storage.Key, bool) {
 	r, ok := c.catalog.Kind(ref.APIVersion, ref.Kind)
 	if !ok {
+		if r, ok = c.catalog.Elsewhere().Kind(ref.APIVersion, ref.Kind); ok {
+			ok = step.IsPlainName(ref.Name)
+		}
+	}
+	if !ok {
 		return storage.Key{}, false
 	}
 	namespace, _ := step.SplitName(dependent.Name)
@@ -140,29 +175,52 @@ func (c *Collector) ownerKey(dependent storage.Key, ref metav1.OwnerReference) (
 }
 
 // Step implements [step.Controller].
-func (c *Collector) Step(view storage.View, _ time.Time) []step.Request {
+func (c *Collector) Step(view storage.View, now time.Time) []step.Request {
 	if g := c.catalog.Generation(); g != c.generation {
 		c.generation = g
 		c.due.Add(c.stuck.Sorted()...)
 		clear(c.stuck)
+		c.followOthers()
 	}
+	c.takeIn()
+	c.retry(now)
 	var out []step.Request
 	for _, key := range c.due.Sorted() {
-		out = append(out, c.look(view, key)...)
+		if c.underWay[key] > 0 {
+			continue
+		}
+		delete(c.due, key)
+		requests := c.look(view, key)
+		if !slices.ContainsFunc(requests, func(r step.Request) bool { return r.Do != nil }) {
+			delete(c.retries, key)
+		}
+		for i := range requests {
+			c.underWay[requests[i].Subject.Key]++
+		}
+		out = append(out, requests...)
 	}
-	clear(c.due)
 	return out
 }
 
 // Report implements [step.Controller]. What was refused is looked at again.
 func (c *Collector) Report(r step.Request, err error) {
-	if err != nil {
-		c.due.Add(r.Subject.Key)
+	key := r.Subject.Key
+	if c.underWay[key]--; c.underWay[key] <= 0 {
+		delete(c.underWay, key)
+	}
+	switch {
+	case r.Do != nil:
+		c.called(r, err)
+	case err != nil:
+		c.due.Add(key)
 	}
 }
 
-// get returns the metadata of a stored object, or nil.
+// get returns the metadata of an object, and the record of a stored one; nil if there is none.
 func (c *Collector) get(view storage.View, key storage.Key) (*storage.Record, *step.Object) {
+	if step.IsElsewhere(key) {
+		return nil, c.objects[key]
+	}
 	rec := view.Get(key)
 	if rec == nil {
 		return nil, nil

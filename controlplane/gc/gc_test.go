@@ -35,7 +35,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: storage.NewMemory(storage.MemoryOptions{}), collector: New(testCatalog(), steptest.Decode)}
+	w := &world{t: t, store: storage.NewMemory(storage.MemoryOptions{}), collector: New(testCatalog(), steptest.Decode, nil)}
 	cursor, err := w.store.Watch(storage.Range{}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,11 @@ func (w *world) catchUp() {
 func (w *world) requests() string {
 	w.t.Helper()
 	w.catchUp()
-	return render(w.collector.Step(w.store.Latest(), time.Time{}))
+	requests := w.collector.Step(w.store.Latest(), time.Time{})
+	for _, r := range requests {
+		w.collector.Report(r, nil)
+	}
+	return render(requests)
 }
 
 func render(requests []step.Request) string {
@@ -222,7 +226,7 @@ func TestIndexEqualsRebuild(t *testing.T) {
 				asked[strings.TrimSpace(line)] = true
 			}
 			view := w.store.Latest()
-			rebuilt := New(testCatalog(), steptest.Decode)
+			rebuilt := New(testCatalog(), steptest.Decode, nil)
 			rebuilt.Reset(view)
 			if diff := cmp.Diff(rebuilt.index, w.collector.index, cmp.AllowUnexported(index{})); diff != "" {
 				t.Fatalf("seed %d, round %d: the kept index differs (-rebuilt +kept):\n%s", seed, round, diff)

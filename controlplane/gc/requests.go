@@ -17,7 +17,7 @@ import (
 
 // look returns the requests that the state of one object calls for.
 func (c *Collector) look(view storage.View, key storage.Key) []step.Request {
-	resource, ok := c.catalog.Bucket(key.Bucket)
+	resource, ok := c.resource(key)
 	if !ok {
 		c.stuck.Add(key)
 		return nil
@@ -51,16 +51,19 @@ type item struct {
 func (c *Collector) orphan(view storage.View, owner item) []step.Request {
 	dependents := c.dependents(view, owner.key, owner.object.UID)
 	if len(dependents) == 0 {
-		return []step.Request{owner.removeFinalizer(metav1.FinalizerOrphanDependents)}
+		return []step.Request{c.sent(owner, owner.removeFinalizer(metav1.FinalizerOrphanDependents))}
 	}
 	var out []step.Request
 	for _, d := range dependents {
-		if resource, ok := c.catalog.Bucket(d.key.Bucket); ok {
-			child := item{resource: resource, key: d.key, record: d.record, object: d.object}
-			request := child.dropOwners(owner.object.UID)
-			request.Subject.Key = owner.key // the owner waits for the outcome
-			out = append(out, request)
+		resource, ok := c.resource(d.key)
+		if !ok {
+			c.stuck.Add(owner.key)
+			continue
 		}
+		child := item{resource: resource, key: d.key, record: d.record, object: d.object}
+		request := child.dropOwners(owner.object.UID)
+		request.Subject.Key = owner.key // the owner waits for the outcome
+		out = append(out, c.sent(child, request))
 	}
 	return out
 }
@@ -74,53 +77,80 @@ func (c *Collector) awaitDependents(view storage.View, owner item) []step.Reques
 		blocked = blocked || d.blocks
 	}
 	if !blocked {
-		out = append(out, owner.removeFinalizer(metav1.FinalizerDeleteDependents))
+		out = append(out, c.sent(owner, owner.removeFinalizer(metav1.FinalizerDeleteDependents)))
 	}
 	return out
 }
 
-// collect deletes an object whose owners are all gone, or removes its references to absent ones.
-func (c *Collector) collect(view storage.View, it item) []step.Request {
-	var solid, absent, waiting []types.UID
-	for _, ref := range it.object.Owners {
-		key, ok := c.ownerKey(it.key, ref)
-		if !ok {
-			c.stuck.Add(it.key)
-			return nil
-		}
-		_, owner := c.get(view, key)
-		switch {
-		case owner == nil || owner.UID != ref.UID:
-			absent = append(absent, ref.UID)
-		case owner.Deleting && owner.Has(metav1.FinalizerDeleteDependents):
-			waiting = append(waiting, ref.UID)
-		default:
-			solid = append(solid, ref.UID)
-		}
+// sent returns a request that changes an object: as it is to this server, with a function to
+// another one.
+func (c *Collector) sent(it item, r step.Request) step.Request {
+	if step.IsElsewhere(it.key) {
+		return c.changing(r)
 	}
-	switch {
-	case len(solid) > 0 && len(absent)+len(waiting) == 0:
-		return nil
-	case len(solid) > 0:
-		return []step.Request{it.dropOwners(slices.Concat(absent, waiting)...)}
-	case len(waiting) > 0:
-		return c.deleteForWaitingOwner(view, it)
-	case it.object.Has(metav1.FinalizerOrphanDependents):
-		return []step.Request{it.delete(metav1.DeletePropagationOrphan)}
-	case it.object.Has(metav1.FinalizerDeleteDependents):
-		return []step.Request{it.delete(metav1.DeletePropagationForeground)}
-	}
-	return []step.Request{it.delete(metav1.DeletePropagationBackground)}
+	return r
 }
 
-// deleteForWaitingOwner deletes an object whose owner waits for it: in the
+// owners are the owners of an object by their state.
+type owners struct{ solid, absent, waiting []types.UID }
+
+// ownersOf returns the owners of an object, or the requests by which other servers are asked
+// for those whose state is not known.
+func (c *Collector) ownersOf(view storage.View, it item) (o owners, ask []step.Request, ok bool) {
+	for _, ref := range it.object.Owners {
+		key, known := c.ownerKey(it.key, ref)
+		if !known {
+			return o, nil, false
+		}
+		_, owner := c.get(view, key)
+		seen := owner != nil && owner.UID == ref.UID
+		absent, answered := c.absent[ref.UID]
+		switch {
+		case !seen && step.IsElsewhere(key) && !answered:
+			r, _ := c.resource(key) // its kind is served: see ownerKey
+			ask = append(ask, c.ask(it.key, r, key, ref.UID))
+		case !seen && (!step.IsElsewhere(key) || absent):
+			o.absent = append(o.absent, ref.UID)
+		case seen && owner.Deleting && owner.Has(metav1.FinalizerDeleteDependents):
+			o.waiting = append(o.waiting, ref.UID)
+		default:
+			o.solid = append(o.solid, ref.UID)
+		}
+	}
+	return o, ask, true
+}
+
+// collect deletes an object whose owners are all gone, or removes its references to absent ones.
+func (c *Collector) collect(view storage.View, it item) []step.Request {
+	o, ask, ok := c.ownersOf(view, it)
+	switch {
+	case !ok:
+		c.stuck.Add(it.key)
+		return nil
+	case len(ask) > 0:
+		return ask
+	case len(o.solid) > 0 && len(o.absent)+len(o.waiting) == 0:
+		return nil
+	case len(o.solid) > 0:
+		return []step.Request{c.sent(it, it.dropOwners(slices.Concat(o.absent, o.waiting)...))}
+	case len(o.waiting) > 0:
+		return []step.Request{c.sent(it, c.forWaitingOwner(view, it))}
+	case it.object.Has(metav1.FinalizerOrphanDependents):
+		return []step.Request{c.sent(it, it.delete(metav1.DeletePropagationOrphan))}
+	case it.object.Has(metav1.FinalizerDeleteDependents):
+		return []step.Request{c.sent(it, it.delete(metav1.DeletePropagationForeground))}
+	}
+	return []step.Request{c.sent(it, it.delete(metav1.DeletePropagationBackground))}
+}
+
+// forWaitingOwner deletes an object whose owner waits for it: in the
 // foreground when it has dependents of its own. If one of those is itself being deleted in the
 // foreground, owner and dependents may form a cycle, which is broken by no longer
 // blocking the owner.
-func (c *Collector) deleteForWaitingOwner(view storage.View, it item) []step.Request {
+func (c *Collector) forWaitingOwner(view storage.View, it item) step.Request {
 	dependents := c.dependents(view, it.key, it.object.UID)
 	if len(dependents) == 0 {
-		return []step.Request{it.delete(metav1.DeletePropagationBackground)}
+		return it.delete(metav1.DeletePropagationBackground)
 	}
 	blocking := slices.ContainsFunc(it.object.Owners, func(r metav1.OwnerReference) bool {
 		return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
@@ -128,23 +158,33 @@ func (c *Collector) deleteForWaitingOwner(view storage.View, it item) []step.Req
 	if blocking && slices.ContainsFunc(dependents, func(d dependent) bool {
 		return d.object.Deleting && d.object.Has(metav1.FinalizerDeleteDependents)
 	}) {
-		return []step.Request{it.unblockOwners()}
+		return it.unblockOwners()
 	}
-	return []step.Request{it.delete(metav1.DeletePropagationForeground)}
+	return it.delete(metav1.DeletePropagationForeground)
 }
 
 func (it item) subject(detail string) step.Subject { return step.Subject{Key: it.key, Detail: detail} }
 
-func (it item) revision() string { return strconv.FormatInt(int64(it.record.Modified), 10) }
+// revision is the resourceVersion of the object as it was seen.
+func (it item) revision() string {
+	if it.record == nil {
+		return it.object.Revision
+	}
+	return strconv.FormatInt(int64(it.record.Modified), 10)
+}
 
 // delete deletes the object as it was seen.
 func (it item) delete(policy metav1.DeletionPropagation) step.Request {
 	uid, revision := it.object.UID, it.revision()
-	body, _ := json.Marshal(&metav1.DeleteOptions{ // plain data: cannot fail
+	options := &metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &revision},
 		PropagationPolicy: &policy,
-	})
+	}
+	if revision == "" { // of another server that has none
+		options.Preconditions.ResourceVersion = nil
+	}
+	body, _ := json.Marshal(options) // plain data: cannot fail
 	return step.Delete(step.GarbageCollector, it.resource.Object(it.key), body, it.subject("delete "+string(policy)))
 }
 
@@ -176,8 +216,10 @@ func (it item) unblockOwners() step.Request {
 
 // patch replaces one field of the metadata of the object as it was seen.
 func (it item) patch(why, name string, value any) step.Request {
-	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{ // plain data: cannot fail
-		"resourceVersion": it.revision(), "uid": it.object.UID, name: value,
-	}})
+	metadata := map[string]any{"uid": it.object.UID, name: value}
+	if revision := it.revision(); revision != "" {
+		metadata["resourceVersion"] = revision
+	}
+	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // plain data: cannot fail
 	return step.Patch(step.GarbageCollector, it.resource.Object(it.key), body, it.subject(why))
 }

@@ -12,11 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // settle brings the conditions of a namespace to what is left in it, and reports
 // whether any changed.
-func settle(ns *corev1.Namespace, left []content, failures map[string]string, now time.Time) bool {
+func settle(ns *corev1.Namespace, left []content, failures map[string]string, stale []schema.GroupVersion, now time.Time) bool {
 	var remaining, waiting []string
 	finalizers := map[string]int{}
 	for _, c := range left {
@@ -31,7 +32,7 @@ func settle(ns *corev1.Namespace, left []content, failures map[string]string, no
 	}
 	changed := false
 	for _, c := range []corev1.NamespaceCondition{
-		condition(corev1.NamespaceDeletionDiscoveryFailure, "ResourcesDiscovered", "All resources successfully discovered"),
+		discoveryCondition(stale),
 		condition(corev1.NamespaceDeletionGVParsingFailure, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
 		failureCondition(failures),
 		listCondition(corev1.NamespaceContentRemaining, remaining,
@@ -84,6 +85,22 @@ func failureCondition(failures map[string]string) corev1.NamespaceCondition {
 	if len(failures) > 0 {
 		c.Status, c.Reason = corev1.ConditionTrue, "ContentDeletionFailed"
 		c.Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures), strings.Join(slices.Sorted(maps.Values(failures)), ", "))
+	}
+	return c
+}
+
+// discoveryCondition names the versions whose servers do not say what they serve: what they
+// have in the namespace is unknown.
+func discoveryCondition(stale []schema.GroupVersion) corev1.NamespaceCondition {
+	c := condition(corev1.NamespaceDeletionDiscoveryFailure, "ResourcesDiscovered", "All resources successfully discovered")
+	if len(stale) > 0 {
+		var all []string
+		for _, gv := range stale {
+			all = append(all, fmt.Sprintf("%s: stale GroupVersion discovery: %s", gv, gv))
+		}
+		slices.Sort(all)
+		c.Status, c.Reason = corev1.ConditionTrue, "DiscoveryFailed"
+		c.Message = fmt.Sprintf("Discovery failed for some groups, %d failing: unable to retrieve the complete list of server APIs: %s", len(all), strings.Join(all, ", "))
 	}
 	return c
 }

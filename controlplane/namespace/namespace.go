@@ -36,11 +36,17 @@ const Bucket = "namespaces"
 const podsBucket = "pods"
 
 // Emptier is the namespace controller.
+//
+// What other servers have in a namespace is deleted as well; see [Emptier.sweep].
 type Emptier struct {
 	catalog step.Catalog
 	decode  step.Decoder
+	fetch   step.Fetcher
 	// terminating namespaces by name.
 	terminating map[string]*termination
+	// underWay are the numbers of requests that are not reported, by namespace.
+	underWay   map[string]int
+	generation uint64 // of the catalog, as it was in the last step
 }
 
 // termination is what is known about one namespace that is being deleted.
@@ -50,14 +56,22 @@ type termination struct {
 	// failures holds the last error per resource whose objects could not be
 	// deleted.
 	failures map[string]string
+	elsewhere
 }
 
-var _ step.Controller = (*Emptier)(nil)
+var (
+	_ step.Pipelined = (*Emptier)(nil)
+	_ step.Waker     = (*Emptier)(nil)
+)
 
-// New returns an emptier for the resources of a catalog.
-func New(catalog step.Catalog, decode step.Decoder) *Emptier {
-	return &Emptier{catalog: catalog, decode: decode, terminating: map[string]*termination{}}
+// New returns an emptier for the resources of a catalog. fetch reaches those of other servers.
+func New(catalog step.Catalog, decode step.Decoder, fetch step.Fetcher) *Emptier {
+	return &Emptier{catalog: catalog, decode: decode, fetch: fetch, terminating: map[string]*termination{}, underWay: map[string]int{}}
 }
+
+// Pipelined implements [step.Pipelined]: another server that does not answer delays the
+// namespaces alone that it may have objects in.
+func (*Emptier) Pipelined() {}
 
 // Name implements [step.Controller].
 func (n *Emptier) Name() string { return "namespace-controller" }
@@ -108,7 +122,7 @@ func (n *Emptier) note(rec *storage.Record, deleted bool) {
 	}
 	t := n.terminating[name]
 	if t == nil {
-		t = &termination{failures: map[string]string{}}
+		t = &termination{failures: map[string]string{}, elsewhere: elsewhere{swept: map[string]*swept{}}}
 		n.terminating[name] = t
 	}
 	t.due = true
@@ -117,21 +131,53 @@ func (n *Emptier) note(rec *storage.Record, deleted bool) {
 // Step implements [step.Controller].
 func (n *Emptier) Step(view storage.View, now time.Time) []step.Request {
 	var out []step.Request
+	generation := n.catalog.Generation()
+	changed := generation != n.generation
+	n.generation = generation
 	for _, name := range slices.Sorted(maps.Keys(n.terminating)) {
 		t := n.terminating[name]
-		if !t.due {
+		if changed {
+			t.due, t.anew = true, true
+		}
+		if t.rings(now) {
+			t.due = true
+		}
+		if !t.due || n.underWay[name] > 0 {
 			continue
 		}
 		t.due = false
-		out = append(out, n.look(view, name, t, now)...)
+		requests := n.look(view, name, t, now)
+		if len(requests) > 0 {
+			n.underWay[name] = len(requests)
+		}
+		out = append(out, requests...)
 	}
 	return out
 }
 
+// Wake implements [step.Waker].
+func (n *Emptier) Wake() time.Time {
+	var first time.Time
+	for name, t := range n.terminating {
+		if at := t.again; !at.IsZero() && n.underWay[name] == 0 && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
 // Report implements [step.Controller].
 func (n *Emptier) Report(r step.Request, err error) {
-	t := n.terminating[r.Subject.Key.Name]
+	name := r.Subject.Key.Name
+	if n.underWay[name]--; n.underWay[name] <= 0 {
+		delete(n.underWay, name)
+	}
+	t := n.terminating[name]
 	if t == nil {
+		return
+	}
+	if r.Do != nil {
+		t.due = true
 		return
 	}
 	if r.Method != http.MethodDelete {
@@ -159,9 +205,16 @@ func (n *Emptier) look(view storage.View, name string, t *termination, now time.
 	about := step.Subject{Key: rec.Key}
 	left := n.contents(view, name)
 	requests := deletions(left, name, about)
-	changed := settle(ns, left, t.failures, now)
+	stale := n.catalog.Elsewhere().Stale
+	if len(left) == 0 || left[0].resource.Bucket != podsBucket {
+		requests = append(requests, n.sweeps(&t.elsewhere, name, about)...)
+	}
+	others, failures := t.left(t.failures)
+	left = append(left, others...)
+	changed := settle(ns, left, failures, stale, now)
+	t.schedule(now, len(stale) > 0)
 	switch {
-	case len(requests) > 0 && len(t.failures) == 0:
+	case len(requests) > 0 && len(failures) == 0:
 		return requests
 	case changed:
 		// The conditions come first: they say what is kept waiting, and why.
@@ -169,8 +222,8 @@ func (n *Emptier) look(view storage.View, name string, t *termination, now time.
 		return append([]step.Request{step.Put(step.NamespaceController, "/api/v1/namespaces/"+name+"/status", body, about)}, requests...)
 	case len(requests) > 0:
 		return requests
-	case len(left) > 0:
-		return nil // waits for finalizers
+	case len(left)+len(failures)+len(stale) > 0:
+		return nil // waits for finalizers, or for other servers
 	}
 	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 	body, _ := json.Marshal(ns)
@@ -228,17 +281,22 @@ func (n *Emptier) count(view storage.View, r step.Resource, namespace string) co
 
 // deletions returns the requests that delete the objects without a deletionTimestamp.
 func deletions(left []content, namespace string, about step.Subject) []step.Request {
+	var out []step.Request
+	for _, c := range left {
+		if c.untouched > 0 {
+			about.Detail = c.resource.GroupResource()
+			out = append(out, step.Delete(step.NamespaceController, c.resource.Collection(namespace), inBackground(), about))
+		}
+	}
+	return out
+}
+
+// inBackground are the options of all deletions.
+func inBackground() []byte {
 	background := metav1.DeletePropagationBackground
 	body, _ := json.Marshal(&metav1.DeleteOptions{ // plain data: cannot fail
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		PropagationPolicy: &background,
 	})
-	var out []step.Request
-	for _, c := range left {
-		if c.untouched > 0 {
-			about.Detail = c.resource.GroupResource()
-			out = append(out, step.Delete(step.NamespaceController, c.resource.Collection(namespace), body, about))
-		}
-	}
-	return out
+	return body
 }

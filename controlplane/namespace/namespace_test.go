@@ -40,7 +40,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: storage.NewMemory(storage.MemoryOptions{}), emptier: New(testCatalog(), steptest.Decode)}
+	w := &world{t: t, store: storage.NewMemory(storage.MemoryOptions{}), emptier: New(testCatalog(), steptest.Decode, nil)}
 	cursor, err := w.store.Watch(storage.Range{}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +85,9 @@ func (w *world) requests() []string {
 	for _, e := range batch.Events {
 		steptest.Observe(w.emptier, e)
 	}
+	for _, r := range w.last {
+		w.emptier.Report(r, nil)
+	}
 	w.last = w.emptier.Step(w.store.Latest(), time.Unix(2, 0))
 	var out []string
 	for _, r := range w.last {
@@ -102,6 +105,7 @@ func (w *world) obey() {
 		}
 		w.emptier.Report(r, nil)
 	}
+	w.last = nil
 }
 
 func (w *world) conditions() []string {
@@ -160,6 +164,7 @@ func TestNamespaceConditionsReportFailuresThatAreRetried(t *testing.T) {
 	w.object("configmaps", "doomed/c")
 	w.requests()
 	w.emptier.Report(w.last[0], errors.New("no"))
+	w.last = nil
 	expect(t, "status, then again", []string{"PUT /api/v1/namespaces/doomed/status", "DELETE /api/v1/namespaces/doomed/configmaps"}, w.requests())
 	w.obey()
 	want := "NamespaceDeletionContentFailure ContentDeletionFailed: Failed to delete all resource types, 1 remaining: no"

@@ -7,11 +7,14 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/apiserver/discovery"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
@@ -30,6 +33,9 @@ type resources struct {
 	byKind   map[schema.GroupVersionKind]step.Resource
 	byBucket map[string]step.Resource
 	sorted   []step.Resource
+	// elsewhere is what other servers serve, delegated their versions.
+	elsewhere step.Elsewhere
+	delegated map[schema.GroupVersion]bool
 }
 
 // NewCatalog returns the catalog of a server.
@@ -50,6 +56,9 @@ func (c *catalog) Bucket(name string) (step.Resource, bool) {
 // Resources implements [step.Catalog].
 func (c *catalog) Resources() iter.Seq[step.Resource] { return slices.Values(c.current().sorted) }
 
+// Elsewhere implements [step.Catalog].
+func (c *catalog) Elsewhere() *step.Elsewhere { return &c.current().elsewhere }
+
 // Generation implements [step.Catalog].
 func (c *catalog) Generation() uint64 { return c.server.Generation() }
 
@@ -60,7 +69,14 @@ func (c *catalog) current() *resources {
 	if c.known != nil && c.generation == now {
 		return c.known
 	}
-	k := &resources{byKind: map[schema.GroupVersionKind]step.Resource{}, byBucket: map[string]step.Resource{}}
+	k := &resources{byKind: map[schema.GroupVersionKind]step.Resource{}, byBucket: map[string]step.Resource{}, delegated: map[schema.GroupVersion]bool{}}
+	others := c.server.Delegated()
+	slices.SortStableFunc(others, func(a, b discovery.Elsewhere) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(b.VersionPriority, a.VersionPriority), cmp.Compare(a.Version, b.Version))
+	})
+	for i := range others {
+		k.addElsewhere(&others[i])
+	}
 	for _, r := range c.server.Resources() {
 		k.add(r)
 	}
@@ -78,7 +94,7 @@ func (k *resources) add(r *resource.Resource) {
 	var first *step.Resource
 	for i := range r.Versions {
 		v := &r.Versions[i]
-		if v.NotServed {
+		if v.NotServed || k.delegated[schema.GroupVersion{Group: r.Group, Version: v.Name}] {
 			continue
 		}
 		s := step.Resource{
@@ -98,4 +114,33 @@ func (k *resources) add(r *resource.Resource) {
 	}
 	k.byBucket[first.Bucket] = *first
 	k.sorted = append(k.sorted, *first)
+}
+
+// addElsewhere takes in a version that another server serves.
+func (k *resources) addElsewhere(v *discovery.Elsewhere) {
+	k.delegated[v.GroupVersion] = true
+	e := &k.elsewhere
+	if v.Stale {
+		e.Stale = append(e.Stale, v.GroupVersion)
+		return
+	}
+	if e.Kinds == nil {
+		e.Kinds = map[schema.GroupVersionKind]int{}
+	}
+	for i := range v.Resources {
+		r := &v.Resources[i]
+		if r.ResponseKind == nil || strings.Contains(r.Resource, "/") {
+			continue
+		}
+		bucket := step.ElsewhereBucket(v.Group, r.Resource)
+		at := slices.IndexFunc(e.Resources, func(known step.Resource) bool { return known.Bucket == bucket })
+		if at < 0 {
+			at = len(e.Resources)
+			e.Resources = append(e.Resources, step.Resource{
+				Bucket: bucket, Group: v.Group, Version: v.Version, Plural: r.Resource, Kind: r.ResponseKind.Kind,
+				Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Verbs: slices.Concat([]string{}, r.Verbs),
+			})
+		}
+		e.Kinds[v.WithKind(r.ResponseKind.Kind)] = at
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -203,7 +204,7 @@ func TestCatalogFollowsTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, ok := catalog.Kind("example.com/v1", "gears")
-	if b, found := catalog.Bucket("gears"); !ok || !found || b != r || r.Plural != "gears" || r.Version != "v1" {
+	if b, found := catalog.Bucket("gears"); !ok || !found || !reflect.DeepEqual(b, r) || r.Plural != "gears" || r.Version != "v1" {
 		t.Errorf("%+v, %t; by bucket %+v, %t", r, ok, b, found)
 	}
 	server.Remove("example.com", "gears")

@@ -42,6 +42,8 @@ type Deps struct {
 	Catalog step.Catalog
 	// Send carries out a request to the server, under the user that it names.
 	Send step.Sender
+	// Fetch carries out a request and returns the answer.
+	Fetch step.Fetcher
 	// Authorizer of the server.
 	Authorizer auth.Authorizer
 	// Entropy of the server.

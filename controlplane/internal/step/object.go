@@ -28,6 +28,9 @@ type Object struct {
 	Finalizers []string
 	// Deleting reports that the object has a deletion timestamp.
 	Deleting bool
+	// Revision is the resourceVersion of an object of another server; empty for a stored one,
+	// whose record has it.
+	Revision string
 }
 
 // Decoder reads the metadata of a stored object. It returns nil for a record

@@ -18,16 +18,21 @@ type Resource struct {
 	Group, Version, Plural, Kind string
 	// Namespaced reports whether its objects live in namespaces.
 	Namespaced bool
+	// Verbs that another server serves for the resource; nil for a resource of this server, for
+	// which all are served. See [Elsewhere].
+	Verbs []string
 }
 
 // Catalog lists what is served. It may change between steps, never during one.
 type Catalog interface {
-	// Kind returns the resource that serves a kind in a group and version.
+	// Kind returns the resource of this server that serves a kind in a group and version.
 	Kind(apiVersion, kind string) (Resource, bool)
 	// Bucket returns the resource whose objects a bucket holds.
 	Bucket(name string) (Resource, bool)
-	// Resources yields every resource whose objects can be deleted, by bucket.
+	// Resources yields every resource of this server whose objects can be deleted, by bucket.
 	Resources() iter.Seq[Resource]
+	// Elsewhere returns what other servers serve.
+	Elsewhere() *Elsewhere
 	// Generation changes with every change of the catalog.
 	Generation() uint64
 }

@@ -105,6 +105,8 @@ type Request struct {
 	Query url.Values
 	// ContentType of the body.
 	ContentType string
+	// Accept are the media types of the answer; empty: any.
+	Accept string
 	// Body is sent as it is; nil sends none.
 	Body []byte
 	// Subject names what the request is about.

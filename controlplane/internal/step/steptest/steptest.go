@@ -47,6 +47,9 @@ func (c Catalog) Bucket(name string) (step.Resource, bool) {
 // Resources implements [step.Catalog].
 func (c Catalog) Resources() iter.Seq[step.Resource] { return slices.Values(c) }
 
+// Elsewhere implements [step.Catalog]: there are no other servers.
+func (Catalog) Elsewhere() *step.Elsewhere { return &step.Elsewhere{} }
+
 // Generation implements [step.Catalog].
 func (c Catalog) Generation() uint64 { return 1 }
 
