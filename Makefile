@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm olm real release
+.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm olm deploy real release
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -63,6 +63,10 @@ helm: ## Helm, built from its module, against steer up --workloads (minutes, onc
 
 olm: ## bundles of steer package olm, with the validators of the Operator Framework
 	cd oracle/olm && go test -v -timeout 20m ./...
+
+deploy: ## chart, manifests and bundle of a project on kube-apiserver (builds it once)
+	cd oracle && go build -o bin/ ./cmd/...
+	.ci/run deploy
 
 oracle: ## record the answers of kube-apiserver again
 	cd oracle && go build -o bin/ ./cmd/...

@@ -6,7 +6,6 @@ package helm
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,23 +17,8 @@ import (
 // twice: Helm renders the chart to the objects of package yaml, without the Namespace, and
 // installs, upgrades and uninstalls it.
 func TestChartOfAProjectIsWhatPackageYAMLWrites(t *testing.T) {
-	c := newCluster(t)
-	dir := t.TempDir()
-	steer := func(args ...string) {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(c.kubeconfig), "steer"), args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("steer %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
-	gvk := []string{"--group", "webapp", "--version", "v1", "--kind", "Guestbook"}
-	steer("init", "--domain", "example.com", "--project-name", "guestbook")
-	steer(append([]string{"create", "api"}, gvk...)...)
-	steer(append([]string{"create", "webhook", "--programmatic-validation"}, gvk...)...)
-	steer("package", "yaml")
-	steer("package", "helm")
-
+	c := newSimulated(t)
+	dir := c.project()
 	chart := filepath.Join(dir, "dist", "chart")
 	c.must("lint", "--strict", chart)
 	manifest, err := os.ReadFile(filepath.Join(dir, "dist", "install.yaml"))
@@ -57,6 +41,19 @@ func TestChartOfAProjectIsWhatPackageYAMLWrites(t *testing.T) {
 	if out := c.must("template", "guestbook", chart, "--show-only", "templates/crd/guestbooks.webapp.example.com.yaml"); !strings.Contains(out, "helm.sh/resource-policy: keep") {
 		t.Errorf("the CRD is not kept:\n%s", out)
 	}
+}
+
+// project makes a project with a webhook, and what deploys it.
+func (c *cluster) project() string {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	gvk := []string{"--group", "webapp", "--version", "v1", "--kind", "Guestbook"}
+	c.mustIn(dir, c.steer, "init", "--domain", "example.com", "--project-name", "guestbook")
+	c.mustIn(dir, c.steer, append([]string{"create", "api"}, gvk...)...)
+	c.mustIn(dir, c.steer, append([]string{"create", "webhook", "--programmatic-validation"}, gvk...)...)
+	c.mustIn(dir, c.steer, "package", "yaml")
+	c.mustIn(dir, c.steer, "package", "helm")
+	return dir
 }
 
 // objects are those of a stream, by kind and name.

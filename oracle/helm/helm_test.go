@@ -7,6 +7,7 @@ package helm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,27 +23,34 @@ import (
 // patience bounds every command, and what Helm waits for.
 const patience = 2 * time.Minute
 
-// cluster is a steer up and the helm to use on it.
+// cluster is an API server, and the programs to use on it.
 type cluster struct {
-	t          *testing.T
-	helm       string
-	kubeconfig string
-	env        []string
+	t           *testing.T
+	steer, helm string
+	kubeconfig  string
+	env         []string
 }
 
-func newCluster(t *testing.T) *cluster {
+// newCluster builds steer and helm, for the API server of a kubeconfig; where none is
+// given, for one that is to be started.
+func newCluster(t *testing.T, kubeconfig string) *cluster {
 	dir := t.TempDir()
-	steer, helm := filepath.Join(dir, "steer"), filepath.Join(dir, "helm")
-	build(t, "../..", steer, "./cmd/steer")
+	c := &cluster{t: t, steer: filepath.Join(dir, "steer"), helm: filepath.Join(dir, "helm")}
+	c.kubeconfig = cmp.Or(kubeconfig, filepath.Join(dir, "kubeconfig"))
+	build(t, "../..", c.steer, "./cmd/steer")
 	if given := os.Getenv("STEER_HELM"); given != "" {
-		helm = given
+		c.helm = given
 	} else {
-		build(t, ".", helm, "helm.sh/helm/v3/cmd/helm")
+		build(t, ".", c.helm, "helm.sh/helm/v3/cmd/helm")
 	}
-	c := &cluster{t: t, helm: helm, kubeconfig: filepath.Join(dir, "kubeconfig")}
 	c.env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
+	return c
+}
 
-	up := exec.Command(steer, "up", "--in-memory", "--workloads", "--listen", "127.0.0.1:0", "--kubeconfig", c.kubeconfig,
+// newSimulated is a cluster of a steer up with simulated workloads.
+func newSimulated(t *testing.T) *cluster {
+	c := newCluster(t, "")
+	up := exec.Command(c.steer, "up", "--in-memory", "--workloads", "--listen", "127.0.0.1:0", "--kubeconfig", c.kubeconfig,
 		"--outcome", "app.kubernetes.io/instance=web: ready after 300ms", "--outcome", "app.kubernetes.io/instance=broken: crash loop")
 	up.Stderr = os.Stderr
 	ready := make(chan struct{})
@@ -87,15 +95,21 @@ func build(t *testing.T, dir, to, pkg string) {
 // run runs helm and returns what it said and whether it failed.
 func (c *cluster) run(args ...string) (string, error) {
 	c.t.Helper()
+	return c.runProgram("", c.helm, args...)
+}
+
+// runProgram runs a program in a folder.
+func (c *cluster) runProgram(dir, program string, args ...string) (string, error) {
+	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.helm, args...)
-	cmd.Env = c.env
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = dir, c.env
 	var out, warnings bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &warnings
 	began := time.Now()
 	err := cmd.Run()
-	c.t.Logf("helm %s (%s)\n%s%s", strings.Join(args, " "), time.Since(began).Round(time.Millisecond), out.String(), warnings.String())
+	c.t.Logf("%s %s (%s)\n%s%s", filepath.Base(program), strings.Join(args, " "), time.Since(began).Round(time.Millisecond), out.String(), warnings.String())
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, warnings.String())
 	}
@@ -104,9 +118,15 @@ func (c *cluster) run(args ...string) (string, error) {
 
 func (c *cluster) must(args ...string) string {
 	c.t.Helper()
-	out, err := c.run(args...)
+	return c.mustIn("", c.helm, args...)
+}
+
+// mustIn runs a program in a folder, and ends the test if it fails.
+func (c *cluster) mustIn(dir, program string, args ...string) string {
+	c.t.Helper()
+	out, err := c.runProgram(dir, program, args...)
 	if err != nil {
-		c.t.Fatalf("helm %s: %v", strings.Join(args, " "), err)
+		c.t.Fatalf("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)
 	}
 	return out
 }
@@ -118,10 +138,10 @@ type revision struct {
 	Description string `json:"description"`
 }
 
-func (c *cluster) history(release string) string {
+func (c *cluster) history(release string, args ...string) string {
 	c.t.Helper()
 	var all []revision
-	if err := json.Unmarshal([]byte(c.must("history", release, "-o", "json")), &all); err != nil {
+	if err := json.Unmarshal([]byte(c.must(append(args, "history", release, "-o", "json")...)), &all); err != nil {
 		c.t.Fatal(err)
 	}
 	var lines []string
@@ -140,7 +160,7 @@ func (c *cluster) equal(what, want, got string) {
 
 // TestHelm lets Helm do its work on one control plane.
 func TestHelm(t *testing.T) {
-	c := newCluster(t)
+	c := newSimulated(t)
 	t.Run("a release lives its life", func(t *testing.T) { c.in(t).life() })
 	t.Run("an installation that never gets ready is taken back", func(t *testing.T) { c.in(t).takenBack() })
 }

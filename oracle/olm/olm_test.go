@@ -18,24 +18,7 @@ import (
 // TestBundleOfAProjectIsValid makes a project with webhooks, packages two versions, and
 // validates the bundle of the second.
 func TestBundleOfAProjectIsValid(t *testing.T) {
-	dir := t.TempDir()
-	program := filepath.Join(t.TempDir(), "steer")
-	run := func(in string, words ...string) {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
-		cmd.Dir = in
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", strings.Join(words, " "), err, out)
-		}
-	}
-	run("../..", "go", "build", "-o", program, "./cmd/steer")
-	gvk := []string{"--group", "webapp", "--version", "v1", "--kind", "Guestbook"}
-	run(dir, program, "init", "--domain", "example.com", "--project-name", "guestbook")
-	run(dir, append([]string{program, "create", "api"}, gvk...)...)
-	run(dir, append([]string{program, "create", "webhook", "--programmatic-validation", "--defaulting"}, gvk...)...)
-	run(dir, program, "package", "olm", "--version", "0.1.0")
-	run(dir, program, "package", "olm", "--version", "0.2.0", "--replaces", "guestbook.v0.1.0")
-
+	dir := project(t)
 	bundle, err := manifests.GetBundleFromDir(filepath.Join(dir, "bundle"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,4 +43,31 @@ func TestBundleOfAProjectIsValid(t *testing.T) {
 			t.Logf("%s: %v", result.Name, warning)
 		}
 	}
+}
+
+// project makes a project with webhooks, and the bundles of two versions.
+func project(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(t.TempDir(), "steer")
+	run(t, "../..", "go", "build", "-o", program, "./cmd/steer")
+	gvk := []string{"--group", "webapp", "--version", "v1", "--kind", "Guestbook"}
+	run(t, dir, program, "init", "--domain", "example.com", "--project-name", "guestbook")
+	run(t, dir, append([]string{program, "create", "api"}, gvk...)...)
+	run(t, dir, append([]string{program, "create", "webhook", "--programmatic-validation", "--defaulting"}, gvk...)...)
+	run(t, dir, program, "package", "olm", "--version", "0.1.0")
+	run(t, dir, program, "package", "olm", "--version", "0.2.0", "--replaces", "guestbook.v0.1.0")
+	return dir
+}
+
+// run runs a program in a folder, and returns what it writes.
+func run(t *testing.T, in string, words ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+	cmd.Dir = in
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(words, " "), err, out)
+	}
+	return string(out)
 }

@@ -80,7 +80,7 @@ func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings
 	if err != nil {
 		return nil, err
 	}
-	v.options, v.image = o, s.Image
+	v.options, v.image, v.system = o, s.Image, s.Namespace
 	files := map[string][]byte{}
 	for _, made := range objects {
 		text, err := made.YAML()
@@ -91,9 +91,15 @@ func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings
 		if err := yaml.Unmarshal(text, &content); err != nil {
 			return nil, err
 		}
-		if v.take(made, content) {
-			files["manifests/"+fileName(made)] = text
+		if !v.take(made, content) {
+			continue
 		}
+		if made.Namespace != "" { // take has removed it
+			if text, err = yaml.Marshal(content); err != nil {
+				return nil, err
+			}
+		}
+		files["manifests/"+fileName(made)] = text
 	}
 	if v.examples(o.Dir); v.failed != nil {
 		return nil, v.failed

@@ -102,7 +102,7 @@ func TestBundleIsThatOfTheBaseAndTheDeployment(t *testing.T) {
 	}
 	for what, got := range map[string]any{
 		"guestbook.v0.1.0":               at(t, csv, "metadata", "name"),
-		"ValidatingWebhook":              at(t, csv, "spec", "webhookdefinitions", 0, "type"),
+		"ValidatingAdmissionWebhook":     at(t, csv, "spec", "webhookdefinitions", 0, "type"),
 		"guestbook-controller-manager":   at(t, csv, "spec", "webhookdefinitions", 0, "deploymentName"),
 		"guestbooks.webapp.example.com":  at(t, csv, "spec", "customresourcedefinitions", "owned", 0, "name"),
 		"guestbook:latest":               at(t, csv, "spec", "install", "spec", "deployments", 0, "spec", "template", "spec", "containers", 0, "image"),
@@ -110,6 +110,16 @@ func TestBundleIsThatOfTheBaseAndTheDeployment(t *testing.T) {
 	} {
 		if strings.TrimSuffix(what, "\n") != strings.TrimSuffix(got.(string), "\n") {
 			t.Errorf("got %q, want %q", got, what)
+		}
+	}
+	for _, name := range want {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// OLM installs a bundle into a namespace that it is told.
+		if strings.Contains(string(text), "namespace: guestbook-system") {
+			t.Errorf("%s has a namespace:\n%s", name, text)
 		}
 	}
 	text, err := yaml.Marshal(at(t, csv, "spec", "install"))
@@ -139,6 +149,22 @@ func TestBundleIsThatOfTheBaseAndTheDeployment(t *testing.T) {
 		if _, err := Write(t.Context(), Options{Dir: dir, Version: version}); !errors.Is(err, project.ErrUsage) {
 			t.Errorf("%q: %v", version, err)
 		}
+	}
+}
+
+// TestBundleRefusesRolesOfOtherNamespaces: a bundle has no place for them.
+func TestBundleRefusesRolesOfOtherNamespaces(t *testing.T) {
+	t.Parallel()
+	dir := newProject(t)
+	file := filepath.Join(dir, "internal", "controller", "guestbook_controller.go")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, strings.Replace(string(text), "// +kubebuilder:rbac:", "// +kubebuilder:rbac:groups=\"\",namespace=elsewhere,resources=secrets,verbs=get\n// +kubebuilder:rbac:", 1))
+	_, err = Write(t.Context(), Options{Dir: dir, Version: "0.1.0"})
+	if !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "is in the namespace elsewhere, and a bundle is installed into one namespace") {
+		t.Errorf("got %v", err)
 	}
 }
 

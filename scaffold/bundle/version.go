@@ -18,6 +18,7 @@ type version struct {
 	project     *project.Project
 	options     Options
 	image       string
+	system      string // namespace of the objects of package deploy
 	content     object
 	spec        object
 	annotations object
@@ -30,8 +31,14 @@ type version struct {
 }
 
 // take takes an object over. It reports whether the object is a manifest of its own in
-// the bundle, too.
+// the bundle, too, in no namespace: OLM adds the one that it installs the bundle into.
 func (v *version) take(o deploy.Object, content object) bool {
+	if o.Namespace != "" && o.Namespace != v.system {
+		v.failed = cmp.Or(v.failed, project.Usagef("%s %s is in the namespace %s, and a bundle is installed into one namespace: use steer package yaml or helm", o.Kind, o.Name, o.Namespace))
+	}
+	if metadata, _ := content["metadata"].(object); metadata != nil {
+		delete(metadata, "namespace")
+	}
 	switch o.Kind {
 	case "Namespace", "RoleBinding", "ClusterRoleBinding":
 		return false
@@ -104,7 +111,7 @@ func (v *version) webhooks(kind string, content object) {
 		config, _ := hook["clientConfig"].(object)
 		service, _ := config["service"].(object)
 		made := object{
-			"type": strings.TrimSuffix(kind, "Configuration"), "generateName": hook["name"],
+			"type": strings.Replace(kind, "WebhookConfiguration", "AdmissionWebhook", 1), "generateName": hook["name"],
 			"containerPort": 443, "targetPort": 9443, "webhookPath": cmp.Or(text(service["path"]), "/"),
 		}
 		for _, key := range []string{"rules", "failurePolicy", "matchPolicy", "objectSelector", "sideEffects", "timeoutSeconds", "admissionReviewVersions", "reinvocationPolicy"} {
