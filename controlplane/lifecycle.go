@@ -274,14 +274,19 @@ func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, er
 
 // Idle waits until the built-in controllers that [Plane.Start] runs have nothing
 // left to do, and returns the revision up to which that is so. Where they act on
-// demand only, or another server leads, it returns the newest revision at once. What they will do when
+// demand only, it returns the newest revision at once; where another server leads, those
+// count that this one runs. What they will do when
 // time has passed does not count.
 func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
 	view := p.store.Latest()
 	switch now, running := p.life(); {
 	case now == stopped:
 		return 0, ErrStopped
-	case running && (p.several == nil || p.several.Leads()):
+	case running && p.several != nil && !p.several.Leads():
+		if err := p.local.Idle(ctx, view.Revision()); err != nil {
+			return 0, fmt.Errorf("controlplane: the controllers of this server do not come to rest: %w", err)
+		}
+	case running:
 		if err := p.runner.Idle(ctx, view.Revision()); err != nil {
 			return 0, fmt.Errorf("controlplane: the built-in controllers do not come to rest: %w", err)
 		}

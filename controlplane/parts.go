@@ -114,7 +114,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 			part.Controller(rbac.NewAggregator()),
 			part.ServerController(apiservice.NewController()),
 			part.ServerController(apiservice.NewAvailability(aggregation)),
-			part.ServerController(apiservice.NewDiscovery(aggregation)),
+			aggregation.DiscoveryPart(),
 			part.ServerController(flow.NewController()),
 			part.Controller(registration.NewPolicyController(server.Resources)),
 			part.Controller(certificates.NewSigner(p.authority)),

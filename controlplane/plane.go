@@ -45,6 +45,8 @@ type Plane struct {
 	list       part.List
 	// several is nil where the plane has its store for itself.
 	several *leadership.Server
+	// local runs the controllers that each of several servers has.
+	local *step.Runner
 	// registered is how it is found among several; nil until it listens.
 	registered *kubernetesservice.Registration
 
@@ -154,7 +156,13 @@ func (p *Plane) assemble() error {
 		return fmt.Errorf("controlplane: serve the built-in kinds: %w", err)
 	}
 	ctx := context.Background()
-	p.runner = step.NewRunner(p.store, p.send, o.Log, p.list.Controllers()...)
+	controllers := p.list
+	if p.several != nil {
+		var each part.List
+		each, controllers = p.list.OnEachServer()
+		p.local = step.NewRunner(p.store, p.send, o.Log, each.Controllers()...)
+	}
+	p.runner = step.NewRunner(p.store, p.send, o.Log, controllers.Controllers()...)
 	if p.several != nil { // the one that leads boots
 		return p.several.CatchUp(ctx)
 	}

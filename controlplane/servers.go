@@ -96,5 +96,11 @@ func (p *Plane) compete(ctx context.Context) {
 		address = p.registered.Address()
 		running.Go(func() { p.registered.Run(ctx) })
 	}
+	running.Go(func() {
+		if err := p.local.Run(ctx); err != nil && ctx.Err() == nil {
+			p.options.Log.Error("the controllers of this server have stopped", "err", err)
+		}
+		p.local.Close()
+	})
 	p.several.Run(ctx, address)
 }

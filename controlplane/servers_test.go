@@ -27,6 +27,7 @@ type cluster struct {
 	*testing.T
 	db      *storagetest.Shared
 	keys    *controlplane.Keys
+	edit    func(*controlplane.Options) // nil: nothing
 	servers []*server
 }
 
@@ -40,11 +41,17 @@ type server struct {
 // newCluster starts n servers.
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
+	return newClusterOf(t, n, nil)
+}
+
+// newClusterOf starts n servers with options.
+func newClusterOf(t *testing.T, n int, edit func(*controlplane.Options)) *cluster {
+	t.Helper()
 	keys, err := controlplane.NewKeys()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{T: t, db: storagetest.NewShared(1), keys: keys}
+	c := &cluster{T: t, db: storagetest.NewShared(1), keys: keys, edit: edit}
 	t.Cleanup(func() {
 		var stopping sync.WaitGroup
 		for _, s := range c.servers {
@@ -67,9 +74,11 @@ func newCluster(t *testing.T, n int) *cluster {
 func (c *cluster) start() *server {
 	c.Helper()
 	store := c.db.OpenServer(storage.MemoryOptions{})
-	plane, err := controlplane.New(controlplane.Options{
-		Store: store, Listen: "127.0.0.1:0", Authentication: controlplane.Authentication{Keys: c.keys},
-	})
+	o := controlplane.Options{Store: store, Listen: "127.0.0.1:0", Authentication: controlplane.Authentication{Keys: c.keys}}
+	if c.edit != nil {
+		c.edit(&o)
+	}
+	plane, err := controlplane.New(o)
 	if err != nil {
 		c.Fatal(err)
 	}

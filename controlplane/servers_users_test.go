@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/steer-dev/steer/controlplane"
 )
 
 func TestServersAnswerUsersAlike(t *testing.T) {
@@ -71,5 +73,31 @@ func TestServersEndWatchesOfDefinitionsThatAreGone(t *testing.T) {
 	}
 	if got := follower.refused(http.MethodGet, cronTabs, ""); !strings.HasPrefix(got, "404") {
 		t.Errorf("a list of what is gone: %s", got)
+	}
+}
+
+func TestServersDelegateToTheServersOfAPIServices(t *testing.T) {
+	t.Parallel()
+	wing := newWingServer(t, map[string]http.HandlerFunc{wings: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a wing") }})
+	c := newClusterOf(t, 2, func(o *controlplane.Options) { o.Webhooks.Resolve = wing.resolve })
+	leader, follower := c.leader()
+	follower.must(http.MethodPost, apiServices, wingService+"insecureSkipTLSVerify: true}\n")
+	for _, s := range []*server{leader, follower} { // the leader finds out whether it is available
+		s.must(http.MethodGet, apiServices+"/v1.wings.example.com", "")
+		if _, err := s.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for who, s := range map[string]*server{"leader": leader, "follower": follower} {
+		if code, answer := s.do(http.MethodGet, wings, ""); code != http.StatusOK || string(answer) != "a wing" {
+			t.Errorf("%s: %d %s", who, code, answer)
+		}
+		if code, answer := s.do(http.MethodPost, wings, "{}"); code != http.StatusOK || string(answer) != "a wing" {
+			t.Errorf("a write, %s: %d %s", who, code, answer)
+		}
+		accept := map[string]string{"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+		if code, answer := s.send(http.MethodGet, "/apis", "", accept); code != http.StatusOK || !strings.Contains(string(answer), `"wings/exec"`) && !strings.Contains(string(answer), `"subresource":"exec"`) {
+			t.Errorf("discovery, %s: %d, without the resources of the other server", who, code)
+		}
 	}
 }

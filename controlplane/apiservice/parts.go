@@ -19,6 +19,13 @@ func New(d part.Deps, identity Identity) *Aggregation {
 	return NewAggregation(d.Store, d.Server, d.Webhooks.Services(), identity, d.Logger())
 }
 
+// DiscoveryPart returns the controller that asks other servers what they serve.
+func (a *Aggregation) DiscoveryPart() part.Part {
+	out := part.ServerController(NewDiscovery(a))
+	out.OnEachServer = true
+	return out
+}
+
 // Part returns APIServices, and makes those of what the server has when it starts.
 func (a *Aggregation) Part(d part.Deps) part.Part {
 	return part.Part{

@@ -118,6 +118,19 @@ func (l List) Controllers() []step.Controller {
 	return out
 }
 
+// OnEachServer returns the parts whose controllers run on each of several servers, and the
+// others.
+func (l List) OnEachServer() (each, leader List) {
+	for i := range l {
+		if l[i].OnEachServer {
+			each = append(each, l[i])
+		} else {
+			leader = append(leader, l[i])
+		}
+	}
+	return each, leader
+}
+
 // Health returns the health checks of all parts.
 func (l List) Health() []apiserver.Check {
 	var out []apiserver.Check

@@ -112,8 +112,10 @@ type Part struct {
 	// itself and of all plugins before it, with [resource.Round.Repeat].
 	Repeats bool
 
-	// Controller of the part.
+	// Controller of the part. Where several servers share the store, that of the leader runs.
 	Controller step.Controller
+	// OnEachServer reports that the controller writes nothing: those of all servers run.
+	OnEachServer bool
 	// Health checks of the part.
 	Health []apiserver.Check
 
