@@ -236,8 +236,11 @@ func TestCollectorBelievesOnlyAServerThatAnObjectIsAbsent(t *testing.T) {
 		"a refusal":                status(403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`),
 		"no object":                status(200, `{}`),
 		"no JSON":                  status(200, `<html>`),
-		"an end in the middle":     func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "100"); panic(http.ErrAbortHandler) },
-		"a 503":                    status(503, `{"kind":"Status","apiVersion":"v1","reason":"NotFound","code":404,"details":{"name":"lost"}}`),
+		"an end in the middle": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			panic(http.ErrAbortHandler)
+		},
+		"a 503": status(503, `{"kind":"Status","apiVersion":"v1","reason":"NotFound","code":404,"details":{"name":"lost"}}`),
 	} {
 		said = handler
 		if code := look(); code != http.StatusOK {

@@ -34,13 +34,13 @@ func TestHealthReportsEachPart(t *testing.T) {
 	if got := failing(); got != "" {
 		t.Errorf("a fresh plane: %s", got)
 	}
-	p.progress.announced.Store(false)
+	p.stages.Announced.Store(false)
 	if got, want := failing(), "poststarthook/start-cluster-authentication-info-controller poststarthook/bootstrap-controller"; got != want {
 		t.Errorf("before the address is announced: %s, want %s", got, want)
 	}
-	p.progress.announced.Store(true)
+	p.stages.Announced.Store(true)
 	failure := errors.New("the store has closed")
-	p.progress.failure.Store(&failure)
+	p.stages.Failure.Store(&failure)
 	for _, name := range []string{"priority-and-fairness-config-consumer", "start-apiextensions-controllers", "apiservice-registration-controller"} {
 		if got := failing(); !strings.Contains(got, "poststarthook/"+name) {
 			t.Errorf("without controllers: %s does not fail, %s do", name, got)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/auth"
+	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/storage"
 )
@@ -88,7 +89,7 @@ func (p *Plane) control(ctx context.Context) {
 	p.stepping.Lock()
 	defer p.stepping.Unlock()
 	if err := p.runner.Run(ctx); err != nil && ctx.Err() == nil {
-		p.progress.failure.Store(&err)
+		p.stages.Failure.Store(&err)
 		p.options.Log.Error("the built-in controllers have stopped", "err", err)
 	}
 }
@@ -155,7 +156,7 @@ func (p *Plane) announce(ctx context.Context, at *net.TCPAddr) error {
 	if err := p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy)); err != nil {
 		return err
 	}
-	p.progress.announced.Store(true)
+	p.stages.Announced.Store(true)
 	return nil
 }
 
@@ -279,15 +280,19 @@ func (p *Plane) stepped(ctx context.Context, step func(context.Context) (int, er
 // time has passed does not count.
 func (p *Plane) Idle(ctx context.Context) (storage.Revision, error) {
 	view := p.store.Latest()
-	switch now, running := p.life(); {
-	case now == stopped:
+	now, running := p.life()
+	if now == stopped {
 		return 0, ErrStopped
-	case running && p.several != nil && !p.several.Leads():
-		if err := p.local.Idle(ctx, view.Revision()); err != nil {
-			return 0, fmt.Errorf("controlplane: the controllers of this server do not come to rest: %w", err)
-		}
-	case running:
-		if err := p.runner.Idle(ctx, view.Revision()); err != nil {
+	}
+	var acting []*step.Runner
+	if running && (p.several == nil || p.several.Leads()) {
+		acting = append(acting, p.runner)
+	}
+	if running && p.several != nil {
+		acting = append(acting, p.local)
+	}
+	for _, r := range acting {
+		if err := r.Idle(ctx, view.Revision()); err != nil {
 			return 0, fmt.Errorf("controlplane: the built-in controllers do not come to rest: %w", err)
 		}
 	}

@@ -57,7 +57,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 	}
 	d := part.Deps{
 		Store: p.store, Server: server, Catalog: part.NewCatalog(server), Send: p.send, Fetch: p.fetch,
-		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.progress.checks(),
+		Authorizer: p.authorizer, Entropy: o.Entropy, Progress: p.stages.Progress(),
 		Metrics: o.Metrics, Log: o.Log, Webhooks: p.webhooks,
 	}
 	d.Measure(p.webhooks.Collectors()...)

@@ -50,7 +50,7 @@ type Plane struct {
 	// registered is how it is found among several; nil until it listens.
 	registered *kubernetesservice.Registration
 
-	progress progress
+	stages part.Stages
 
 	// address is the URL of the listener, for requests: they must not wait for mu.
 	address atomic.Pointer[string]
@@ -172,8 +172,8 @@ func (p *Plane) assemble() error {
 	if err := p.list.Load(ctx); err != nil {
 		return err
 	}
-	p.progress.announced.Store(o.Listen == "")
-	p.progress.booted.Store(true)
+	p.stages.Announced.Store(o.Listen == "")
+	p.stages.Booted.Store(true)
 	return nil
 }
 

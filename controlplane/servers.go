@@ -37,8 +37,8 @@ func (p *Plane) share() {
 		Load:        p.list.Load, Follows: p.list.Follows(),
 		TakeOver: p.takeOver, Lead: p.govern,
 		Prepared: func() {
-			p.progress.announced.Store(true)
-			p.progress.booted.Store(true)
+			p.stages.Announced.Store(true)
+			p.stages.Booted.Store(true)
 		},
 	})
 }
