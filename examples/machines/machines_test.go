@@ -1,0 +1,323 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/steer-dev/steer/apiserver/extension"
+	"github.com/steer-dev/steer/client"
+	v1 "github.com/steer-dev/steer/examples/machines/api/v1"
+)
+
+// patience bounds what a test waits for.
+const patience = time.Minute
+
+// running is a server that stands alone, and a client of it.
+type running struct {
+	client.Client
+	t          *testing.T
+	kubeconfig string
+	stop       func()
+}
+
+// start starts the server with the database of a directory.
+func start(t *testing.T, dir string) *running {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t, kubeconfig: filepath.Join(t.TempDir(), "config")}
+	s := server()
+	serving := make(chan *rest.Config, 1)
+	run := s.Background
+	s.Background = func(ctx context.Context, loopback *rest.Config) error {
+		serving <- loopback
+		return run(ctx, loopback)
+	}
+	s.Configure = func(o *extension.Options) {
+		o.Listener, o.Log, o.Drain = listener, slog.New(slog.DiscardHandler), -1
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- extension.Run(ctx, []string{"--standalone", "--write-kubeconfig", r.kubeconfig, "--data-dir", dir, "--pods"}, s)
+	}()
+	select {
+	case <-serving:
+	case err := <-ended:
+		cancel()
+		t.Fatal(err)
+	}
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(r.stop)
+	r.until("the server has written no kubeconfig", func() bool { _, err := os.Stat(r.kubeconfig); return err == nil })
+	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := client.NewScheme(v1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// until waits for a condition.
+func (r *running) until(otherwise string, holds func() bool) {
+	r.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(patience); !holds(); {
+		select {
+		case <-end:
+			r.t.Fatal(otherwise)
+		case <-tick.C:
+		}
+	}
+}
+
+// machine creates a machine and waits until it runs.
+func (r *running) machine(name, script string, ports ...int32) *v1.Machine {
+	r.t.Helper()
+	m := &v1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       v1.MachineSpec{Command: []string{"sh", "-c", script}, Ports: ports},
+	}
+	if err := r.Create(r.t.Context(), m); err != nil {
+		r.t.Fatal(err)
+	}
+	r.phase(m, v1.Running)
+	return m
+}
+
+// phase waits until a machine is in a phase.
+func (r *running) phase(m *v1.Machine, phase string) {
+	r.t.Helper()
+	r.until(fmt.Sprintf("machine %s is not %s", m.Name, phase), func() bool {
+		if err := r.Get(r.t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+			r.t.Fatal(err)
+		}
+		return m.Status.Phase == phase
+	})
+}
+
+// gone reports whether a machine is no more.
+func (r *running) gone(m *v1.Machine) bool {
+	return apierrors.IsNotFound(r.Get(r.t.Context(), client.ObjectKeyFromObject(m), &v1.Machine{}))
+}
+
+// plugin is kubectl-machine, built once.
+func plugin(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "kubectl-machine")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/kubectl-machine").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// command runs a program for the server, and returns its output and status.
+func (r *running) command(program, input string, args ...string) (string, int) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.kubeconfig, "KUBECACHEDIR="+r.t.TempDir())
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		r.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func TestMachinesAreReachedByThePlugin(t *testing.T) {
+	t.Parallel()
+	r, program := start(t, t.TempDir()), plugin(t)
+	r.machine("one", "echo hello; exec sleep 600")
+	for _, c := range []struct {
+		input, want string
+		status      int
+		args        []string
+	}{
+		{"", "hello\n", 0, []string{"logs", "one"}},
+		{"", "in one\n", 0, []string{"exec", "one", "--", "sh", "-c", "echo in $MACHINE"}},
+		{"", "", 4, []string{"exec", "one", "--", "sh", "-c", "exit 4"}},
+		{"passed on", "passed on", 0, []string{"exec", "-i", "one", "--", "cat"}},
+	} {
+		if out, status := r.command(program, c.input, c.args...); out != c.want || status != c.status {
+			t.Errorf("%s: status %d, %q; want %d, %q", c.args, status, out, c.status, c.want)
+		}
+	}
+	if out, status := r.command(program, "", "logs", "none"); status != 1 || !strings.Contains(out, `machines.example.com \"none\" not found`) {
+		t.Errorf("logs of none: status %d, %s", status, out)
+	}
+}
+
+// TestMachinesAreReachedByKubectl as Pods, if the computer has kubectl.
+func TestMachinesAreReachedByKubectl(t *testing.T) {
+	t.Parallel()
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("kubectl is not installed")
+	}
+	r := start(t, t.TempDir())
+	r.machine("one", "echo hello; exec sleep 600")
+	for _, c := range []struct {
+		want   string
+		status int
+		args   []string
+	}{
+		{"hello\n", 0, []string{"logs", "one"}},
+		{"in one\n", 0, []string{"exec", "one", "--", "sh", "-c", "echo in $MACHINE"}},
+		{"command terminated with exit code 4\n", 4, []string{"exec", "one", "--", "sh", "-c", "exit 4"}},
+		{"machine.example.com/one\n", 0, []string{"get", "machines", "-o", "name"}},
+	} {
+		if out, status := r.command(kubectl, "", c.args...); out != c.want || status != c.status {
+			t.Errorf("%s: status %d, %q; want %d, %q", c.args, status, out, c.status, c.want)
+		}
+	}
+}
+
+// TestLogFollowsUntilTheMachineEnds, whose deletion sends SIGTERM and waits for it.
+func TestLogFollowsUntilTheMachineEnds(t *testing.T) {
+	t.Parallel()
+	r, program := start(t, t.TempDir()), plugin(t)
+	m := r.machine("one", "exec 2>/dev/null; trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+	log := make(chan string, 1)
+	go func() {
+		out, _ := r.command(program, "", "logs", "-f", "one")
+		log <- out
+	}()
+	r.until("the machine is not ready", func() bool { out, _ := r.command(program, "", "logs", "one"); return out == "ready\n" })
+	if err := r.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-log; got != "ready\nbye\n" {
+		t.Errorf("the log is %q", got)
+	}
+	r.until("the machine is still there", func() bool { return r.gone(m) })
+}
+
+// TestDeletionTakesItsPhases has a process that ignores SIGTERM: it is killed when the grace
+// period is over, and the object goes then.
+func TestDeletionTakesItsPhases(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	m := r.machine("one", "trap '' TERM; while :; do sleep 0.05; done")
+	if err := r.Delete(t.Context(), m, client.GracePeriodSeconds(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.DeletionTimestamp == nil || *m.DeletionGracePeriodSeconds != 1 {
+		t.Fatalf("while it is being deleted: %v, %v", m.DeletionTimestamp, err)
+	}
+	r.until("the machine is still there", func() bool { return r.gone(m) })
+}
+
+// TestMachinesAreStartedAgainWithTheServer, whose objects are in the database.
+func TestMachinesAreStartedAgainWithTheServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := start(t, dir)
+	first := r.machine("one", "exec sleep 600")
+	r.stop()
+	r = start(t, dir)
+	second := &v1.Machine{}
+	r.until("the machine has the process of the first server", func() bool {
+		if err := r.Get(t.Context(), client.ObjectKeyFromObject(first), second); err != nil {
+			t.Fatal(err)
+		}
+		return second.Status.Phase == v1.Running && second.Status.PID != first.Status.PID
+	})
+	if second.UID != first.UID {
+		t.Errorf("the machine is %s, was %s", second.UID, first.UID)
+	}
+}
+
+// forward forwards a port of the computer to one of a machine, and returns its address.
+func (r *running) forward(program, name string, port int) string {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	cmd := exec.CommandContext(ctx, program, "port-forward", name, fmt.Sprintf("0:%d", port))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.kubeconfig)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	address, _, found := strings.Cut(strings.TrimPrefix(line, "Forwarding from "), " -> ")
+	if err != nil || !found {
+		r.t.Fatalf("port-forward: %q: %v", line, err)
+	}
+	return address
+}
+
+func TestPortsOfTheSpecAreForwardedAndNoOthers(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })}
+	go func() { _ = web.Serve(listener) }()
+	t.Cleanup(func() { _ = web.Close() })
+	port := listener.Addr().(*net.TCPAddr).Port
+	r, program := start(t, t.TempDir()), plugin(t)
+	r.machine("open", "exec sleep 600", int32(port)) //nolint:gosec // a port
+	r.machine("closed", "exec sleep 600")
+	get := func(name string) (string, error) {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.forward(program, name, port), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = answer.Body.Close() }() // it was only read
+		text, err := io.ReadAll(answer.Body)
+		return string(text), err
+	}
+	if got, err := get("open"); err != nil || got != "served" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := get("closed"); err == nil {
+		t.Errorf("a port that the spec has not: %q", got)
+	}
+}
