@@ -13,7 +13,7 @@ import (
 
 // LeaseTime is how long the leader of a [Shared] database keeps leading without renewing
 // its lease, which it does every third of it.
-const LeaseTime = 15 * time.Second
+const LeaseTime = 30 * time.Second
 
 // lease is the right to lead a [Shared] database. The zero value is that of no one.
 type lease struct {
