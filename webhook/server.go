@@ -210,7 +210,9 @@ func (s *Server) Start(ctx context.Context) error {
 		return ErrStarted
 	}
 	if s.idle() || s.opts.Address == noAddress {
-		s.opts.Log.Debug("Serving webhooks in process alone", "paths", s.Paths())
+		if !s.idle() {
+			s.opts.Log.Debug("Serving webhooks in process alone", "paths", s.Paths())
+		}
 		<-ctx.Done()
 		s.stop()
 		return nil

@@ -95,8 +95,10 @@ func (j *journal) Append(changes []storage.Change) error {
 	}
 	j.last = changes[len(changes)-1].Revision
 	if j.pending += len(changes); j.pending >= pruneEvery {
-		j.pending = 0
-		return j.pruneByAge(ctx)
+		// The changes are committed, whatever comes of this; a later write tries again.
+		if j.pruneByAge(ctx) == nil {
+			j.pending = 0
+		}
 	}
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -308,5 +310,55 @@ func TestOpenRefusesTablesOfANewerFormat(t *testing.T) {
 	if s, err := sqlite.Open(path, sqlite.Options{}); err == nil {
 		_ = s.Close()
 		t.Error("it is opened")
+	}
+}
+
+// TestWriteSucceedsThoughPruningFails has a trigger refuse every deletion of rows: what is
+// committed stays so, and a later write prunes.
+func TestWriteSucceedsThoughPruningFails(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "test.db")
+	s, err := sqlite.Open(path, sqlite.Options{HistoryAge: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	execute(t, path, "CREATE TRIGGER refuse BEFORE DELETE ON records BEGIN SELECT RAISE(ABORT, 'refused'); END")
+	const writers, each = 50, 20 // as many writes as pruning waits for
+	const writes = writers * each
+	var wait sync.WaitGroup
+	for range writers {
+		wait.Go(func() {
+			for range each {
+				if _, err := s.Commit(context.Background(), storage.Write{Key: storage.Key{Bucket: "b", Name: "a"}, Value: []byte("1"), Expect: storage.AnyRevision}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	put(t, s, "a", "2")
+	if err := s.Health(); err != nil {
+		t.Error(err)
+	}
+	if got := query(t, path, "SELECT count(*) FROM records"); got != fmt.Sprint(writes+1) {
+		t.Errorf("%s rows, want %d", got, writes+1)
+	}
+	execute(t, path, "DROP TRIGGER refuse")
+	put(t, s, "a", "3")
+	if got := query(t, path, "SELECT count(*) FROM records"); got == fmt.Sprint(writes+2) {
+		t.Errorf("%s rows: nothing was pruned", got)
+	}
+}
+
+func execute(t *testing.T, path, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // nothing is open
+	if _, err := db.ExecContext(t.Context(), text); err != nil {
+		t.Fatal(err)
 	}
 }
