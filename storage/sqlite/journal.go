@@ -131,10 +131,10 @@ func (j *journal) pruneTo(ctx context.Context, upTo storage.Revision) error {
 	}
 	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
 	for _, text := range []string{
-		// Rows that a row of the pruned part has replaced.
+		// Rows that a row of the pruned part has replaced: each the one before it.
 		`DELETE FROM records WHERE revision IN (
-			SELECT old.revision FROM records AS new JOIN records AS old ON old.bucket = new.bucket AND old.name = new.name AND old.revision < new.revision
-			WHERE new.revision > ?1 AND new.revision <= ?2)`,
+			SELECT (SELECT max(old.revision) FROM records AS old WHERE old.bucket = new.bucket AND old.name = new.name AND old.revision < new.revision)
+			FROM records AS new WHERE new.revision > ?1 AND new.revision <= ?2)`,
 		`DELETE FROM records WHERE deleted AND revision > ?1 AND revision <= ?2`,
 	} {
 		if _, err := tx.ExecContext(ctx, text, j.floor, upTo); err != nil {
