@@ -92,7 +92,7 @@ func TestReplaceKeepsSystemFields(t *testing.T) {
 	}
 	marked := f.decode(f.store.Get(f.in.Key("default", "a")))
 	rec, _, err := f.write("update", "a", WriteOptions{}).Replace(t.Context(), edit(func(c *corev1.ConfigMap) {
-		c.ObjectMeta = metav1.ObjectMeta{Name: "a", ResourceVersion: c.ResourceVersion, Finalizers: c.Finalizers, Generation: 77, SelfLink: "/x", CreationTimestamp: metav1.Unix(1, 0)}
+		c.ObjectMeta = metav1.ObjectMeta{Name: "a", ResourceVersion: c.ResourceVersion, Finalizers: c.Finalizers, Generation: 77, CreationTimestamp: metav1.Unix(1, 0)}
 		c.Data = map[string]string{"k": "v"}
 	}))
 	if err != nil {
