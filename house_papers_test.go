@@ -48,7 +48,7 @@ func keepLive(t *testing.T, paper, name, want string) {
 	}
 }
 
-// TestDesignsAreListed keeps the list of designs in docs/README.md complete.
+// TestDesignsAreListed keeps the list of designs in docs/README.md complete, the newest first.
 func TestDesignsAreListed(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/designs/*.md")
@@ -56,7 +56,8 @@ func TestDesignsAreListed(t *testing.T) {
 		t.Fatalf("no designs: %v", err)
 	}
 	var list strings.Builder
-	for _, page := range pages {
+	slices.Sort(pages)
+	for _, page := range slices.Backward(pages) {
 		_, title, ok := strings.Cut("\n"+readPaper(t, page), "\n# ")
 		if !ok {
 			t.Errorf("%s has no title", page)
