@@ -206,3 +206,29 @@ func TestReadmeOperatorIsTheExample(t *testing.T) {
 		t.Errorf("the operator in README.md differs from examples/hello/main.go; paste the file from its package clause on")
 	}
 }
+
+// TestChineseReadmeFollowsTheEnglish compares the headings of README.zh-CN.md, by level,
+// and its blocks of code with those of README.md.
+func TestChineseReadmeFollowsTheEnglish(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?s)```.*?\n```")
+	heading := regexp.MustCompile("(?m)^#+ ")
+	parts := func(name string) (headings, blocks []string) {
+		text := readPaper(t, name)
+		blocks = block.FindAllString(text, -1)
+		return heading.FindAllString(block.ReplaceAllString(text, ""), -1), blocks
+	}
+	headings, blocks := parts("README.md")
+	itsHeadings, itsBlocks := parts("README.zh-CN.md")
+	if !slices.Equal(headings, itsHeadings) {
+		t.Errorf("README.zh-CN.md has the headings %q, README.md %q", itsHeadings, headings)
+	}
+	if len(blocks) != len(itsBlocks) {
+		t.Fatalf("README.zh-CN.md has %d blocks of code, README.md %d", len(itsBlocks), len(blocks))
+	}
+	for i := range blocks {
+		if blocks[i] != itsBlocks[i] {
+			t.Errorf("block %d of README.zh-CN.md differs from that of README.md:\n%s", i+1, itsBlocks[i])
+		}
+	}
+}
