@@ -32,10 +32,10 @@ type webhooks struct {
 }
 
 // resolve is the Resolve of webhookclient.Options.
-func (w *webhooks) resolve(context.Context, webhookclient.Service) (webhookclient.Backend, bool) {
+func (w *webhooks) resolve(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
 	server := w.running.Load()
 	switch {
-	case server == nil || len(server.Paths()) == 0:
+	case s.APIService || server == nil || len(server.Paths()) == 0:
 		return webhookclient.Backend{}, false
 	case !w.overTLS:
 		return webhookclient.Backend{Transport: server}, true

@@ -47,7 +47,7 @@ type reach struct {
 func reachOf(s service) reach {
 	to := s.Spec.Service
 	return reach{
-		service: egress.Service{Namespace: to.Namespace, Name: to.Name, Port: kind.Value(to.Port)},
+		service: egress.Service{Namespace: to.Namespace, Name: to.Name, Port: kind.Value(to.Port), APIService: true},
 		bundle:  string(s.Spec.CABundle), insecure: s.Spec.InsecureSkipTLSVerify,
 	}
 }

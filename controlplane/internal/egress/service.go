@@ -27,6 +27,9 @@ type Service struct {
 	Namespace, Name string
 	// Port of the Service. 0: 443.
 	Port int32
+	// APIService reports that an APIService leads to it, rather than a webhook or a
+	// conversion.
+	APIService bool
 }
 
 // Backend is where a Service is.

@@ -156,9 +156,9 @@ func (d *demo) stayUp() {
 }
 
 // resolve leads the Service of the webhooks to the operator in this process.
-func (d *demo) resolve(context.Context, webhookclient.Service) (webhookclient.Backend, bool) {
+func (d *demo) resolve(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
 	server := d.webhooks.Load()
-	return webhookclient.Backend{Transport: server}, server != nil
+	return webhookclient.Backend{Transport: server}, server != nil && !s.APIService
 }
 
 // operatorRun is the operator while it runs.

@@ -67,8 +67,8 @@ func (w *localWebhooks) options(given webhookclient.Options) webhookclient.Optio
 }
 
 // resolve leads every Service of a webhook to the operator.
-func (w *localWebhooks) resolve(context.Context, webhookclient.Service) (webhookclient.Backend, bool) {
-	return webhookclient.Backend{Transport: w}, true
+func (w *localWebhooks) resolve(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
+	return webhookclient.Backend{Transport: w}, !s.APIService
 }
 
 // RoundTrip implements http.RoundTripper.
