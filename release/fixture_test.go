@@ -35,6 +35,8 @@ func main() {
 `,
 		"interop/go.mod":         nested("interop", ""),
 		"interop/interop.go":     "package interop\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
+		"storage/etcd/go.mod":    nested("storage/etcd", "../"),
+		"storage/etcd/etcd.go":   "package etcd\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
 		"storage/sqlite/go.mod":  nested("storage/sqlite", "../"),
 		"storage/sqlite/db.go":   "package sqlite\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
 		"trace/otel/go.mod":      nested("trace/otel", "../"),

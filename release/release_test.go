@@ -235,17 +235,17 @@ func TestTagsAreMadeTogetherAndNameOneCommit(t *testing.T) {
 	repo, dir := repository(t, tree()), t.TempDir()
 	head := command(t, repo, "git", "rev-parse", "HEAD")
 	out := mustSteer(t, repo, "build", "-version", version, "-out", filepath.Join(dir, "first"), "-platforms", "linux/amd64", "-tag")
-	if want := "git push --atomic origin v1.2.0 interop/v1.2.0 storage/sqlite/v1.2.0 trace/otel/v1.2.0"; !strings.Contains(out, want) {
+	if want := "git push --atomic origin v1.2.0 interop/v1.2.0 storage/etcd/v1.2.0 storage/sqlite/v1.2.0 trace/otel/v1.2.0"; !strings.Contains(out, want) {
 		t.Errorf("the order is not said:\n%s", out)
 	}
 	commits := map[string]bool{}
-	for _, tag := range []string{"v1.2.0", "interop/v1.2.0", "storage/sqlite/v1.2.0", "trace/otel/v1.2.0"} {
+	for _, tag := range []string{"v1.2.0", "interop/v1.2.0", "storage/etcd/v1.2.0", "storage/sqlite/v1.2.0", "trace/otel/v1.2.0"} {
 		commits[command(t, repo, "git", "rev-parse", tag+"^{commit}")] = true
 	}
 	if len(commits) != 1 {
 		t.Errorf("the tags name %v", commits)
 	}
-	for _, name := range []string{"interop/go.mod", "storage/sqlite/go.mod", "trace/otel/go.mod"} {
+	for _, name := range []string{"interop/go.mod", "storage/etcd/go.mod", "storage/sqlite/go.mod", "trace/otel/go.mod"} {
 		if text := command(t, repo, "git", "show", version+":"+name); strings.Contains(text, "replace") || !strings.Contains(text, steerPath+" "+version) {
 			t.Errorf("%s is released as:\n%s", name, text)
 		}

@@ -1,0 +1,274 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/steer-dev/steer/storage"
+)
+
+// Options of a store. All but Endpoints have defaults.
+type Options struct {
+	// Endpoints are the client URLs of the members, such as https://10.0.0.1:2379.
+	Endpoints []string
+	// TLS has the authority of the members and the certificate of this client. nil: as the
+	// system has it, where an endpoint has https.
+	TLS *tls.Config
+	// Prefix of the keys. Stores of one prefix share their data. Empty: /steer.
+	Prefix string
+	// LeaseTime is how long a leader that is not heard of keeps others from leading; etcd
+	// counts it in seconds. 0: 15 seconds.
+	LeaseTime time.Duration
+	// HistoryAge and HistoryBytes are those of [storage.MemoryOptions]. The leader compacts
+	// etcd, with all its prefixes, up to what is older than HistoryAge.
+	HistoryAge   time.Duration
+	HistoryBytes int
+	// RevisionFile keeps the newest revision that was seen, so that Open recognizes an etcd
+	// that was restored to before it. Empty: only a store that is open does.
+	RevisionFile string
+}
+
+// requestTime bounds requests that are of the store and not of a caller.
+const requestTime = 5 * time.Second
+
+// maxRequest is the size of a write that the client sends; members have a limit of their
+// own, --max-request-bytes.
+const maxRequest = storage.MaxValue + 1<<20
+
+// Store is a [storage.Elector] on etcd.
+type Store struct {
+	client  *clientv3.Client
+	options Options
+	layout  layout
+	mirror  *storage.Mirror
+	reads   reads
+	// reached is the newest revision that the mirror has.
+	reached atomic.Int64
+
+	ctx     context.Context //nolint:containedctx // the life of the store
+	end     context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+	failed  error // of Close
+
+	// past is the newest revision when the store was opened; what is at or below it has
+	// happened at the time of the clock before it. Both are used by the follower alone.
+	past storage.Revision
+
+	mu      sync.Mutex
+	closed  bool
+	lost    error // why the store is of no use any more
+	trouble error // why the mirror does not follow at the moment
+	leading leading
+	clock   clock
+}
+
+// Open opens the store: it returns when the store has what etcd had when Open was called.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	o.HistoryAge = cmp.Or(o.HistoryAge, 5*time.Minute)
+	o.LeaseTime = cmp.Or(o.LeaseTime, 15*time.Second)
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: o.Endpoints, TLS: o.TLS, Logger: zap.NewNop(),
+		DialTimeout: requestTime, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: requestTime, PermitWithoutStream: true,
+		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: math.MaxInt32,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("etcd: connect to %v: %w", o.Endpoints, err)
+	}
+	s := &Store{client: client, options: o, layout: newLayout(cmp.Or(o.Prefix, "/steer"))}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.leading.elected, s.leading.changed = make(chan struct{}), make(chan struct{})
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open fills the mirror and starts what keeps it.
+func (s *Store) open(ctx context.Context) error {
+	since, now, err := s.own(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := s.loadPast(ctx, since)
+	if err != nil {
+		return err
+	}
+	s.mirror = storage.NewMirror(storage.MemoryOptions{From: c, HistoryAge: s.options.HistoryAge, HistoryBytes: s.options.HistoryBytes})
+	s.reached.Store(int64(c.revision))
+	s.past = now
+	s.adopt(c)
+	s.running.Go(s.follow)
+	if err := s.reach(ctx, now); err != nil {
+		return fmt.Errorf("etcd: read the history: %w", err)
+	}
+	s.running.Go(s.watchOver)
+	return nil
+}
+
+// ownership is the value of the key that marks a prefix as that of a store.
+type ownership struct {
+	Format int    `json:"format"`
+	ID     string `json:"id"`
+}
+
+// format is the version of the keys and values.
+const format = 1
+
+// own makes the prefix that of this store unless it is that of another program. It
+// returns the revision at which it became ours, and the newest one.
+func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error) {
+	id := rand.Text()
+	mine, err := json.Marshal(ownership{Format: format, ID: id})
+	if err != nil {
+		return 0, 0, fmt.Errorf("etcd: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 4*requestTime)
+	defer cancel()
+	resp, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(string(s.layout)).WithPrefix(), "=", 0)).
+		Then(clientv3.OpPut(s.layout.owner(), string(mine))).
+		Else(clientv3.OpGet(s.layout.owner())).Commit()
+	if err != nil {
+		return 0, 0, fmt.Errorf("etcd: ask %v: %w", s.options.Endpoints, err)
+	}
+	now = storage.Revision(resp.Header.Revision)
+	if resp.Succeeded {
+		return now, now, s.reads.remember(s.options.RevisionFile, id, now)
+	}
+	found := resp.Responses[0].GetResponseRange().Kvs
+	var o ownership
+	switch {
+	case len(found) == 0:
+		return 0, 0, fmt.Errorf("%w (%s)", ErrForeign, s.layout)
+	case json.Unmarshal(found[0].Value, &o) != nil || o.Format != format:
+		return 0, 0, fmt.Errorf("etcd: the format of the data at %s is %d, this program knows %d: use the program that wrote it", s.layout, o.Format, format)
+	}
+	return storage.Revision(found[0].CreateRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now)
+}
+
+// loadPast reads the state at the beginning of the history, so that the follower reads the
+// history itself; since is the oldest revision at which there was a state.
+func (s *Store) loadPast(ctx context.Context, since storage.Revision) (*content, error) {
+	for range 3 { // what is to be read may be compacted meanwhile
+		from := since
+		resp, err := s.client.Get(ctx, s.layout.clock())
+		if err != nil {
+			return nil, fmt.Errorf("etcd: read the clock of %s: %w", s.layout, err)
+		}
+		if len(resp.Kvs) > 0 {
+			from = max(from, parseTick(resp.Kvs[0].Value).From)
+		}
+		c, err := s.load(ctx, from, func(storage.Key) *storage.Record { return nil })
+		if !errors.Is(err, rpctypes.ErrCompacted) {
+			return c, err
+		}
+	}
+	return s.load(ctx, 0, func(storage.Key) *storage.Record { return nil })
+}
+
+// usable returns an error unless ctx and the store are in use.
+func (s *Store) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return storage.ErrClosed
+	}
+	return s.lost
+}
+
+// lose makes the store useless until it is opened again.
+func (s *Store) lose(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
+		s.lost = err
+	}
+	return s.lost
+}
+
+// Latest implements [storage.Viewer].
+func (s *Store) Latest() storage.View { return s.mirror.Latest() }
+
+// Get implements [storage.Viewer].
+func (s *Store) Get(key storage.Key) *storage.Record { return s.mirror.Get(key) }
+
+// LastModified implements [storage.Viewer].
+func (s *Store) LastModified(buckets ...string) storage.Revision {
+	return s.mirror.LastModified(buckets...)
+}
+
+// View implements [storage.Viewer].
+func (s *Store) View(ctx context.Context, at storage.Revision) (storage.View, error) {
+	if at == 0 {
+		if err := s.Sync(ctx, 0); err != nil {
+			return nil, err
+		}
+	}
+	return s.mirror.View(at)
+}
+
+// Watch implements [storage.Watcher].
+func (s *Store) Watch(r storage.Range, after storage.Revision) (storage.Cursor, error) {
+	return s.mirror.Watch(r, after)
+}
+
+// Compact implements [storage.Keeper]. It drops what this store keeps; etcd is compacted by
+// age.
+func (s *Store) Compact(_ context.Context, below storage.Revision) error {
+	return s.mirror.Compact(below)
+}
+
+// Health implements [storage.Keeper].
+func (s *Store) Health() error {
+	if err := s.usable(context.Background()); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trouble != nil {
+		return s.trouble
+	}
+	return s.reads.health()
+}
+
+// Close implements [storage.Keeper]. It resigns.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		t := s.leading.term
+		s.mu.Unlock()
+		if t != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+			defer cancel()
+			_ = t.Resign(ctx) // else the lease runs out
+		}
+		s.end()
+		if s.mirror != nil {
+			s.mirror.Close()
+		}
+		s.failed = s.client.Close()
+		s.running.Wait()
+	})
+	return s.failed
+}
