@@ -24,7 +24,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/generator"
 	"github.com/steer-dev/steer/cmd/steer/internal/inspect"
 	"github.com/steer-dev/steer/cmd/steer/internal/scaffolding"
-	"github.com/steer-dev/steer/cmd/steer/internal/up"
+	"github.com/steer-dev/steer/cmd/steer/up"
 )
 
 func main() {
@@ -85,7 +85,7 @@ func newRootCommand() *cobra.Command {
 		scaffolding.NewCreate(),
 		scaffolding.NewDelete(),
 		scaffolding.NewAdopt(),
-		up.New(),
+		up.New(nil),
 		up.NewSnapshot(),
 		demo.New(),
 		dev.New(),

@@ -28,7 +28,7 @@ import (
 	"github.com/steer-dev/steer/cmd/steer/internal/dev"
 	"github.com/steer-dev/steer/cmd/steer/internal/envtest"
 	"github.com/steer-dev/steer/cmd/steer/internal/planeflags"
-	"github.com/steer-dev/steer/cmd/steer/internal/up"
+	"github.com/steer-dev/steer/cmd/steer/up"
 )
 
 const refusal = `admission webhook "refuse.example.com" denied the request: not today`
@@ -87,7 +87,7 @@ func startUp(t *testing.T, flags ...string) (kubeconfig string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	r, w := io.Pipe()
-	cmd := up.New()
+	cmd := up.New(nil)
 	cmd.SetArgs(append([]string{"--in-memory", "--bare", "--listen=127.0.0.1:0", "--kubeconfig", kubeconfig}, flags...))
 	cmd.SetOut(w)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -186,7 +186,7 @@ func TestAdmissionControlOfFlagsIsValidated(t *testing.T) {
 	} {
 		for program, run := range map[string]func() error{
 			"steer up": func() error {
-				cmd := up.New()
+				cmd := up.New(nil)
 				cmd.SetArgs([]string{"--in-memory", "--bare", "--listen=127.0.0.1:0", "--" + planeflags.AdmissionControl, file})
 				cmd.SilenceErrors, cmd.SilenceUsage = true, true
 				return cmd.ExecuteContext(t.Context())

@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package up holds the commands up and snapshot: a control plane with its data directory.
+// Package up holds the commands up and snapshot: a control plane with its data directory. It
+// is not internal, because a program of module storage/etcd has the command as well.
 package up
 
 import (
@@ -49,11 +50,14 @@ type upOptions struct {
 	// admissionControl is the value of --admission-control-config-file.
 	admissionControl string
 	verbose          bool
+	etcd             Etcd
+	open             OpenEtcd
 }
 
-// New returns the command up.
-func New() *cobra.Command {
-	var o upOptions
+// New returns the command up. It opens etcd with open; nil: the program steer-etcd, which
+// links its client, runs in place of this one where etcd is named.
+func New(open OpenEtcd) *cobra.Command {
+	o := upOptions{open: open}
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run a Kubernetes control plane",
@@ -61,13 +65,21 @@ func New() *cobra.Command {
 
 It keeps its data, its keys and a kubeconfig in the data directory, by default
 $XDG_STATE_HOME/steer or ~/.local/state/steer. What it has acknowledged survives
-a crash of the process and of the machine.`,
+a crash of the process and of the machine.
+
+With --etcd-servers the objects are in etcd, and any number of servers may share
+it: one of them executes all writes, and another takes over when it is gone. The
+data directory of each has the same keys: copy its folder pki from the first
+server before others are started.`,
 		Example: `  steer up
   steer up --in-memory --listen 127.0.0.1:0
   steer up --kubeconfig ~/.kube/config    # and use kubectl as it is
   steer up --workloads --outcome 'app=web: ready after 2s' --outcome 'app=db @shop: crash loop'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(o.etcd.Servers) > 0 && o.open == nil {
+				return runSibling(cmd.Context(), os.Args[1:])
+			}
 			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -88,6 +100,7 @@ ready, crash loop, never, unschedulable, complete or fail [with EXITCODE]; may b
 the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default none)`)
 	planeflags.AddWebhookServices(f, &o.webhookServices, "")
 	planeflags.AddAdmissionControl(f, &o.admissionControl)
+	o.etcd.addFlags(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
 	return cmd
 }
@@ -96,6 +109,9 @@ the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default non
 func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if o.inMemory && o.dataDir != "" {
 		return errors.New("--in-memory keeps nothing, so there is no use for --data-dir: leave one of them out")
+	}
+	if err := o.etcd.validate(o.inMemory); err != nil {
+		return err
 	}
 	options := controlplane.Options{Listen: o.listen, Version: command.Version()}
 	if o.bare {
@@ -132,6 +148,20 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	if err := addressIsFree(o.listen); err != nil {
 		return explain(err, o.listen, home)
 	}
+	where := "in memory, gone when it stops"
+	if !o.inMemory {
+		where = "data in " + home
+	}
+	if len(o.etcd.Servers) > 0 {
+		where = "data in etcd at " + strings.Join(o.etcd.Servers, ",")
+		o.etcd.RevisionFile = filepath.Join(home, "etcd-revision")
+		store, err := o.open(ctx, o.etcd)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		options.Store = store
+	}
 	plane, err := controlplane.New(options)
 	if err != nil {
 		return explain(err, o.listen, home)
@@ -150,10 +180,6 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 	}
 	if err := plane.WriteKubeconfig(kubeconfig); err != nil {
 		return explain(err, o.listen, home)
-	}
-	where := "in memory, gone when it stops"
-	if !o.inMemory {
-		where = "data in " + home
 	}
 	fmt.Fprintf(out, `steer is up at %s (Kubernetes API 1.36), %s
 

@@ -1,0 +1,112 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/storage"
+)
+
+// Etcd says where etcd is. The flags have the names that they have in kube-apiserver.
+type Etcd struct {
+	// Servers are the client URLs of the members. Empty: the objects are not in etcd.
+	Servers []string
+	// CAFile has the authority of the members; CertFile and KeyFile are this client's
+	// certificate and key. All are PEM; they may be empty.
+	CAFile, CertFile, KeyFile string
+	// Prefix of the keys. Empty: /steer.
+	Prefix string
+	// RevisionFile keeps the newest revision that was seen.
+	RevisionFile string
+}
+
+// OpenEtcd opens a store on etcd.
+type OpenEtcd func(context.Context, Etcd) (storage.Elector, error)
+
+func (e *Etcd) addFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&e.Servers, "etcd-servers", nil, "keep the objects in etcd, at these URLs, such as https://10.0.0.1:2379; it needs the program steer-etcd")
+	f.StringVar(&e.CAFile, "etcd-cafile", "", "authority of the certificates of etcd")
+	f.StringVar(&e.CertFile, "etcd-certfile", "", "certificate for etcd")
+	f.StringVar(&e.KeyFile, "etcd-keyfile", "", "key of the certificate for etcd")
+	f.StringVar(&e.Prefix, "etcd-prefix", "", "prefix of the keys in etcd (default /steer)")
+}
+
+func (e *Etcd) validate(inMemory bool) error {
+	switch {
+	case len(e.Servers) == 0 && (e.CAFile != "" || e.CertFile != "" || e.KeyFile != "" || e.Prefix != ""):
+		return errors.New("--etcd-cafile, --etcd-certfile, --etcd-keyfile and --etcd-prefix are for --etcd-servers: name the servers as well")
+	case len(e.Servers) > 0 && inMemory:
+		return errors.New("--in-memory keeps nothing, and --etcd-servers keeps the objects in etcd: leave one of them out")
+	case (e.CertFile == "") != (e.KeyFile == ""):
+		return errors.New("--etcd-certfile and --etcd-keyfile belong together: name both")
+	}
+	return nil
+}
+
+// siblingName is the program that has the command up with a store on etcd.
+const siblingName = "steer-etcd"
+
+// siblingStop is how long the program may take to stop.
+const siblingStop = 4 * shutdownTimeout
+
+// runSibling runs the program with the arguments of this one until it or ctx ends.
+func runSibling(ctx context.Context, args []string) error {
+	path, err := findSibling()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours, with the arguments of the user
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = siblingStop
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.Exited():
+		return &command.ExitError{Status: exit.ExitCode()} // it has said why
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("run %s: %w", path, err)
+	}
+	return nil
+}
+
+// findSibling returns the path of the program: beside this one, or in the PATH.
+func findSibling() (string, error) {
+	name := siblingName
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	self, err := os.Executable()
+	if err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	install := "go install github.com/steer-dev/steer/storage/etcd/cmd/steer-etcd@"
+	switch version, checkout := command.Origin(); {
+	case version != "":
+		install += version
+	case checkout != "":
+		install = "cd " + filepath.Join(checkout, "storage", "etcd") + " && go install ./cmd/steer-etcd"
+	default:
+		install += "latest"
+	}
+	return "", fmt.Errorf("--etcd-servers needs the program %s, which is neither beside %s nor in the PATH: install it with\n  %s", siblingName, self, install)
+}
