@@ -36,7 +36,7 @@ func withNotes(t *testing.T) *api {
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	t.Cleanup(func() {
-		server.CloseClientConnections()
+		_ = plane.Stop(context.Background()) // ends its watches of the server; it is stopped again, with the same result
 		server.Close()
 	})
 	address = server.Listener.Addr().String()
