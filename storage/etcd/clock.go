@@ -71,8 +71,9 @@ func (s *Store) at(rev storage.Revision) time.Time {
 	return s.clock.written
 }
 
-// keepTime writes a tick when it is due, and compacts what is older than the history.
-func (s *Store) keepTime(of *term) {
+// keepTime writes a tick when it is due, and compacts what is older than the history. It
+// returns the revision of the tick, or 0.
+func (s *Store) keepTime(of *term) storage.Revision {
 	s.mu.Lock()
 	now, c := time.Now(), &s.clock
 	due := now.Sub(c.written) >= s.options.HistoryAge/10 || c.written.IsZero()
@@ -83,19 +84,23 @@ func (s *Store) keepTime(of *term) {
 	value := tick{Time: now, From: max(c.from, compact)}
 	s.mu.Unlock()
 	if !due {
-		return
+		return 0
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return
+		return 0
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, min(requestTime, of.life/5))
 	defer cancel()
 	resp, err := s.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.layout.leader()), "=", int64(of.revision))).
 		Then(clientv3.OpPut(s.layout.clock(), string(text))).Commit()
-	if err == nil && resp.Succeeded && compact > 0 {
+	if err != nil || !resp.Succeeded {
+		return 0 // the next one is due at once
+	}
+	if compact > 0 {
 		// A later one compacts this as well.
 		_, _ = s.client.Compact(ctx, int64(compact))
 	}
+	return storage.Revision(resp.Header.Revision)
 }

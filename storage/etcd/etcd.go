@@ -19,6 +19,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/steer-dev/steer/storage"
 )
@@ -46,6 +48,9 @@ type Options struct {
 
 // requestTime bounds requests that are of the store and not of a caller.
 const requestTime = 5 * time.Second
+
+// openTime bounds the first request.
+const openTime = 30 * time.Second
 
 // maxRequest is the size of a write that the client sends; members have a limit of their
 // own, --max-request-bytes.
@@ -87,6 +92,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		Endpoints: o.Endpoints, TLS: o.TLS, Logger: zap.NewNop(),
 		DialTimeout: requestTime, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: requestTime, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: math.MaxInt32,
+		// A member that is back is found within seconds, also after a long time.
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: requestTime,
+		})},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd: connect to %v: %w", o.Endpoints, err)
@@ -139,7 +149,7 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 	if err != nil {
 		return 0, 0, fmt.Errorf("etcd: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 4*requestTime)
+	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	resp, err := s.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(string(s.layout)).WithPrefix(), "=", 0)).

@@ -169,9 +169,12 @@ func lead(t *testing.T, o etcd.Options) *etcd.Store {
 
 func fresh(t *testing.T) storage.Store { return lead(t, sharedMember(t).options()) }
 
+// The suite compares revisions, so that nothing else may write to the same etcd.
 func TestStoreThatLeadsKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	storagetest.Run(t, fresh)
+	storagetest.Run(t, func(t *testing.T) storage.Store {
+		return lead(t, ownMember(t, "--unsafe-no-fsync", "--heartbeat-interval=10", "--election-timeout=200").options())
+	})
 }
 
 func TestStoreAgreesWithTheModel(t *testing.T) {

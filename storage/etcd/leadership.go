@@ -175,7 +175,8 @@ func (s *Store) attempt(ctx context.Context, as storage.Member) (*term, error) {
 		s.revoke(grant.ID)
 		return nil, storage.ErrClosed
 	}
-	if err := s.reach(ctx, t.revision); err != nil {
+	// The clock is before the first write of the term.
+	if err := s.reach(ctx, max(t.revision, s.keepTime(t))); err != nil {
 		t.finish()
 		s.revoke(grant.ID)
 		return nil, err
@@ -254,7 +255,6 @@ func (t *term) Resign(ctx context.Context) error {
 func (t *term) keep() {
 	defer t.finish()
 	for {
-		t.store.keepTime(t)
 		left := time.Until(t.until) - t.life/10
 		if left <= 0 {
 			return
@@ -269,6 +269,7 @@ func (t *term) keep() {
 		if t.ended() || t.store.ctx.Err() != nil || !t.renew() {
 			return
 		}
+		t.store.keepTime(t)
 	}
 }
 

@@ -85,7 +85,11 @@ func (r *reads) health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if silent := time.Since(r.confirmed); !r.confirmed.IsZero() && silent > 2*requestTime {
-		return fmt.Errorf("etcd: the state was last confirmed %v ago: %w", silent.Round(time.Second), errors.Join(r.failed))
+		cause := r.failed
+		if cause == nil {
+			cause = errors.New("changes do not arrive")
+		}
+		return fmt.Errorf("etcd: the state was last confirmed %v ago: %w", silent.Round(time.Second), cause)
 	}
 	return nil
 }
