@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/etcd"
@@ -100,9 +101,9 @@ func (m *member) kill() {
 
 func (m *member) endpoint() string { return "unix://" + filepath.Join(m.dir, "localhost:1") }
 
-// options are those of a store on a new prefix.
+// options are those of a store on a new prefix, with a lease that outlasts a busy machine.
 func (m *member) options() etcd.Options {
-	return etcd.Options{Endpoints: []string{m.endpoint()}, Prefix: fmt.Sprint("/test", prefixes.Add(1))}
+	return etcd.Options{Endpoints: []string{m.endpoint()}, Prefix: fmt.Sprint("/test", prefixes.Add(1)), LeaseTime: time.Minute}
 }
 
 var (
