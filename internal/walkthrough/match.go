@@ -13,7 +13,8 @@ import (
 var (
 	duration = regexp.MustCompile(`\b(?:\d+(?:\.\d+)?(?:ns|µs|ms|s|m|h|d))+\b|\(cached\)`)
 	moment   = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)?|\b\d\d:\d\d:\d\d(?:\.\d+)?\b`)
-	spaces   = regexp.MustCompile(`[ \t]+`)
+	// Differences of go-cmp have no-break spaces in some builds.
+	spaces = regexp.MustCompile(`[ \t\x{a0}]+`)
 	// progress is what the go command says while it fills its cache.
 	progress = regexp.MustCompile(`(?m)^go: (?:downloading|finding) .*\n`)
 )

@@ -100,6 +100,7 @@ func TestCompareLeavesOutWhatDiffersBetweenRuns(t *testing.T) {
 	}{
 		{"ok  \tpkg\t0.4s", "ok  pkg (cached)\n", true},
 		{"ready in 15ms", "ready in 1m2.5s\n", true},
+		{"- \ta: 1", "-\u00a0\ta:\u00a01\n", true},
 		{"time=2026-01-02T03:04:05.678Z a", "time=2027-11-12T13:14:15Z a\n", true},
 		{"a", "go: downloading example.com/a v1\na\n", true},
 		{"a ... c", "a b c\n", true},
