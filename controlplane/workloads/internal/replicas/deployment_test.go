@@ -131,6 +131,11 @@ func TestDeploymentSizesItsReplicaSets(t *testing.T) {
 			sets: []set{{name: "old", image: "h", replicas: 1, available: 1, desired: 3, most: 4, version: 1}, {name: "now", image: "i", replicas: 2, available: 1, desired: 3, most: 4, version: 2}},
 			want: "now has 0, old has 0",
 		},
+		"the last name gets the remainder of equal sizes and times": {
+			spec: "replicas: 11, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
+			sets: []set{{name: "a", image: "h", replicas: 5, available: 5, desired: 10, most: 10, version: 1}, {name: "b", image: "i", replicas: 5, available: 3, desired: 10, most: 10, version: 2}},
+			want: "b has 6, a has 5",
+		},
 		"old ones go when the current one is complete": {
 			spec: "replicas: 3, " + rolling,
 			sets: []set{{name: "old", image: "h", replicas: 1, available: 1, desired: 2, most: 3, version: 1}, {name: "now", image: "i", replicas: 3, available: 3, desired: 3, most: 4, version: 2}},

@@ -4,6 +4,7 @@
 package replicas
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -198,13 +199,14 @@ func (r *rollout) scale() {
 	}
 	extra := allowed - wanted(living)
 	slices.SortFunc(living, func(a, b *appsv1.ReplicaSet) int {
-		switch {
-		case *a.Spec.Replicas != *b.Spec.Replicas:
-			return int(*b.Spec.Replicas - *a.Spec.Replicas)
-		case extra > 0: // newer first
-			return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+		if *a.Spec.Replicas != *b.Spec.Replicas {
+			return cmp.Compare(*b.Spec.Replicas, *a.Spec.Replicas)
 		}
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		older := cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		if extra > 0 { // newer first
+			return -older
+		}
+		return older
 	})
 	sizes, added := make([]int32, len(living)), int32(0)
 	for i, set := range living {
