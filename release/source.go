@@ -28,7 +28,9 @@ const steerPath = "github.com/steer-dev/steer"
 
 // releasedModules are the folders of the modules that have versions, each after those
 // that it requires. docs/depend.md lists them for users.
-func releasedModules() []string { return []string{"", "interop", "storage/etcd", "storage/sqlite", "trace/otel"} }
+func releasedModules() []string {
+	return []string{"", "interop", "storage/etcd", "storage/sqlite", "trace/otel"}
+}
 
 // file is a file of a commit.
 type file struct {
