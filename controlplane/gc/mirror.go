@@ -24,9 +24,7 @@ import (
 
 // Bounds of lists and watches of other servers.
 const (
-	listTimeout   = time.Minute
-	pageObjects   = 500
-	mostPageBytes = 64 << 20
+	listTimeout = time.Minute
 	// mostEventBytes bounds one event of a watch, of which the metadata alone is kept.
 	mostEventBytes = 8 << 20
 	// watchSeconds is how long a watch is asked to last.
@@ -90,22 +88,14 @@ func (m *mirror) list(ctx context.Context) (revision string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	listed := map[storage.Key]*step.Object{}
-	query := url.Values{"limit": {strconv.Itoa(pageObjects)}}
-	for {
-		page, err := m.page(ctx, query)
-		if err != nil {
-			return "", err
+	revision, err = m.fetch.List(ctx, step.GarbageCollector, m.resource.Collection(""), func(of *metav1.PartialObjectMetadata) error {
+		if key, obj := m.read(of); obj != nil {
+			listed[key] = obj
 		}
-		for i := range page.Items {
-			if key, obj := m.read(&page.Items[i]); obj != nil {
-				listed[key] = obj
-			}
-		}
-		revision = page.ResourceVersion
-		if page.Continue == "" {
-			break
-		}
-		query.Set("continue", page.Continue)
+		return nil
+	})
+	if err != nil {
+		return "", err
 	}
 	for key := range m.seen {
 		if listed[key] == nil {
@@ -119,29 +109,17 @@ func (m *mirror) list(ctx context.Context) (revision string, err error) {
 	return revision, nil
 }
 
-func (m *mirror) page(ctx context.Context, query url.Values) (*metav1.PartialObjectMetadataList, error) {
-	answer, err := m.fetch(ctx, m.request(query, step.MetadataList))
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Close()
-	page := &metav1.PartialObjectMetadataList{}
-	return page, json.NewDecoder(io.LimitReader(answer, mostPageBytes)).Decode(page)
-}
-
-func (m *mirror) request(query url.Values, accept string) step.Request {
-	return step.Request{User: step.GarbageCollector, Method: http.MethodGet, Path: m.resource.Collection(""), Query: query, Accept: accept}
-}
-
 // errWatch is the error of a watch that ends with one.
 var errWatch = errors.New("the watch ended with an error")
 
 // watch follows the changes after a revision, until the watch ends. It returns the revision
 // to go on from; empty: everything has to be listed again.
 func (m *mirror) watch(ctx context.Context, revision string) (string, error) {
-	answer, err := m.fetch(ctx, m.request(url.Values{
-		"watch": {"1"}, "resourceVersion": {revision}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {strconv.Itoa(watchSeconds)},
-	}, step.MetadataObject))
+	answer, err := m.fetch(ctx, step.Request{
+		User: step.GarbageCollector, Method: http.MethodGet, Path: m.resource.Collection(""), Accept: step.MetadataObject, Query: url.Values{
+			"watch": {"1"}, "resourceVersion": {revision}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {strconv.Itoa(watchSeconds)},
+		},
+	})
 	if err != nil {
 		if apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) {
 			return revision, err

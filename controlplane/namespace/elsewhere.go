@@ -5,13 +5,10 @@ package namespace
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,8 +24,6 @@ const (
 	sweepTimeout = 30 * time.Second
 	// firstSweep and lastSweep are the delays before it is asked again.
 	firstSweep, lastSweep = time.Second, 15 * time.Second
-	pageObjects           = 500
-	mostPageBytes         = 64 << 20
 )
 
 // elsewhere is what other servers have in a namespace.
@@ -178,38 +173,13 @@ func (n *Emptier) delete(ctx context.Context, path string) error {
 // list calls a function for the metadata of all objects of a resource in a namespace. A
 // server that has no such resource has no objects.
 func (n *Emptier) list(ctx context.Context, r step.Resource, namespace string, each func(*metav1.PartialObjectMetadata) error) error {
-	query := url.Values{"limit": {strconv.Itoa(pageObjects)}}
-	for {
-		page, err := n.page(ctx, step.Request{
-			User: step.NamespaceController, Method: http.MethodGet, Path: r.Collection(namespace), Query: query, Accept: step.MetadataList,
-		})
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			if err := each(&page.Items[i]); err != nil {
-				return err
-			}
-		}
-		if page.Continue == "" {
-			return nil
-		}
-		query.Set("continue", page.Continue)
+	var failed error
+	_, err := n.fetch.List(ctx, step.NamespaceController, r.Collection(namespace), func(m *metav1.PartialObjectMetadata) error {
+		failed = each(m)
+		return failed
+	})
+	if failed == nil && (apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)) {
+		return nil
 	}
-}
-
-func (n *Emptier) page(ctx context.Context, r step.Request) (*metav1.PartialObjectMetadataList, error) {
-	answer, err := n.fetch(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Close()
-	page := &metav1.PartialObjectMetadataList{}
-	if err := json.NewDecoder(io.LimitReader(answer, mostPageBytes)).Decode(page); err != nil {
-		return nil, fmt.Errorf("GET %s: %w", r.Path, err)
-	}
-	return page, nil
+	return err
 }

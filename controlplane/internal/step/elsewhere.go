@@ -5,11 +5,16 @@ package step
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/storage"
@@ -73,9 +78,49 @@ func (r Resource) Can(verbs ...string) bool {
 // ends, as reads of the body do.
 type Fetcher func(ctx context.Context, r Request) (io.ReadCloser, error)
 
+// Bounds of lists of other servers.
+const (
+	pageObjects   = 500
+	mostPageBytes = 64 << 20
+)
+
+// List calls a function for the metadata of all objects of a collection, page by page, until
+// it returns an error. It returns the resourceVersion of the last page.
+func (f Fetcher) List(ctx context.Context, user, collection string, each func(*metav1.PartialObjectMetadata) error) (revision string, err error) {
+	query := url.Values{"limit": {strconv.Itoa(pageObjects)}}
+	for {
+		page, err := f.page(ctx, Request{User: user, Method: http.MethodGet, Path: collection, Query: query, Accept: metadataList})
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			if err := each(&page.Items[i]); err != nil {
+				return "", err
+			}
+		}
+		if page.Continue == "" {
+			return page.ResourceVersion, nil
+		}
+		query.Set("continue", page.Continue)
+	}
+}
+
+func (f Fetcher) page(ctx context.Context, r Request) (*metav1.PartialObjectMetadataList, error) {
+	answer, err := f(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	page := &metav1.PartialObjectMetadataList{}
+	if err := json.NewDecoder(io.LimitReader(answer, mostPageBytes)).Decode(page); err != nil {
+		return nil, fmt.Errorf("GET %s: %w", r.Path, err)
+	}
+	return page, nil
+}
+
 // Media types of answers that have nothing but metadata. Servers that do not know them answer
 // with whole objects, of which the metadata is read.
 const (
 	MetadataObject = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-	MetadataList   = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	metadataList   = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
