@@ -73,6 +73,12 @@ func tables() []table {
 			{"the same again, nothing changed: CPU", []string{"the same again, nothing changed: cluster-api"}},
 			{"clients, listers, informers of gateway-api: CPU", []string{"client, lister, informer, register of gateway-api"}},
 		}},
+		{"webhooks", "kube-apiserver 1.36.3 + etcd 3.6", []row{
+			{"list of 10,000 through a conversion webhook: first; again", []string{"first list of * through a conversion webhook: wall", "another list of * through a conversion webhook: wall"}},
+			{"its server CPU", []string{"first list of * through a conversion webhook: server CPU", "another list of * through a conversion webhook: server CPU"}},
+			{"what a webhook that does nothing adds: validating; mutating, p50", []string{"a validating webhook that does nothing: p50", "a mutating webhook that does nothing: p50"}},
+			{"what 50 policies that match add: p50; server CPU", []string{"50 policies that match: p50", "50 policies that match: server CPU"}},
+		}},
 		{"scale", "kube-apiserver, controller-runtime", []row{
 			{"server memory with 1,000; 10,000; 100,000 objects of 2 KB", []string{"server memory, resident, 1,000 objects", "server memory, resident, 10,000 objects", "server memory, resident, 100,000 objects"}},
 			{"get among 10,000; 100,000 objects: server CPU", []string{"get, server CPU, 10,000 objects", "get, server CPU, 100,000 objects"}},
