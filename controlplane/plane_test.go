@@ -103,6 +103,28 @@ func (a *api) do(method, path, body string) (int, []byte) {
 	return response.StatusCode, answer
 }
 
+// send sends a request with headers and returns the answer.
+func (a *api) send(method, path, body string, header map[string]string) (int, []byte) {
+	a.tb.Helper()
+	request, err := http.NewRequestWithContext(a.tb.Context(), method, a.host+path, strings.NewReader(body))
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return response.StatusCode, text
+}
+
 // must sends a request that has to succeed and returns the object in the answer.
 func (a *api) must(method, path, body string) *unstructured.Unstructured {
 	a.tb.Helper()

@@ -20,6 +20,23 @@ const (
 	redefine     = "spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: " + secondSchema + "}}}}}]}"
 )
 
+// schemaOf returns a definition of gadgets with the given properties of spec.
+func schemaOf(properties string) string {
+	return `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: gadgets, kind: Gadget}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: ` + properties + `}}}}}
+`
+}
+
+const gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
+
 // meanwhile is admission that does something, once, when a write of a gadget has
 // been found valid and is not stored yet.
 type meanwhile struct{ do func() }

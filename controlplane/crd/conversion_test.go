@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane_test
+package crd_test
 
 import (
 	"bufio"
@@ -15,8 +15,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/steer-dev/steer/controlplane"
-	"github.com/steer-dev/steer/controlplane/webhookclient"
+	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/gc"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/namespace"
+	"github.com/steer-dev/steer/controlplane/part"
 )
 
 // converterWebhook converts gadgets in process: spec.size of v1 is spec.width of v2, and v2 has the
@@ -147,17 +150,13 @@ spec:
 
 const gadgets2 = "/apis/example.com/v2/namespaces/default/gadgets"
 
-// converting returns a plane whose gadgets a webhook converts.
-func converting(t *testing.T) (*controlplane.Plane, *api, *converterWebhook) {
+// converting returns a server whose gadgets a webhook converts, with more parts.
+func converting(t *testing.T, more ...func(*part.Deps) part.List) (*api, *converterWebhook) {
 	t.Helper()
 	hook := &converterWebhook{}
-	plane, api := planeOf(t, controlplane.Options{ManualControllers: true, Webhooks: webhookclient.Options{
-		Resolve: func(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
-			return webhookclient.Backend{Transport: hook}, s == webhookclient.Service{Namespace: "default", Name: "hook", Port: 443}
-		},
-	}})
+	_, api := serveConverting(t, hook, more...)
 	api.must("POST", definitions, convertible)
-	return plane, api, hook
+	return api, hook
 }
 
 // field returns a field of an object in the answer to a GET.
@@ -173,7 +172,7 @@ func (a *api) field(path string, names ...string) any {
 
 func TestConversionServesEveryVerbInEveryVersion(t *testing.T) {
 	t.Parallel()
-	_, api, _ := converting(t)
+	api, _ := converting(t)
 	created := api.must("POST", gadgets2, "{apiVersion: example.com/v2, kind: Gadget, metadata: {name: a, labels: {own: x}}, spec: {width: 1, unknown: 2}}")
 	equal(t, "the created object", "map[width:1]", fmt.Sprint(created.Object["spec"]))
 	equal(t, "as it is stored", "1", fmt.Sprint(api.field(gadgets+"/a", "spec", "size")))
@@ -215,7 +214,7 @@ func TestConversionServesEveryVerbInEveryVersion(t *testing.T) {
 
 func TestConversionIsBatchedAndRemembered(t *testing.T) {
 	t.Parallel()
-	_, api, hook := converting(t)
+	api, hook := converting(t)
 	const count = 40
 	for i := range count {
 		api.must("POST", gadgets, fmt.Sprintf("{apiVersion: example.com/v1, kind: Gadget, metadata: {name: g%d}, spec: {size: %d}}", i, i))
@@ -237,7 +236,7 @@ func TestConversionIsBatchedAndRemembered(t *testing.T) {
 
 func TestConversionAppliesOverVersions(t *testing.T) {
 	t.Parallel()
-	_, api, _ := converting(t)
+	api, _ := converting(t)
 	apply := func(path, manager, body string) (int, string) {
 		t.Helper()
 		code, answer := api.apply(path+"?fieldManager="+manager, body)
@@ -264,7 +263,7 @@ func TestConversionAppliesOverVersions(t *testing.T) {
 
 func TestConversionPrintsTheColumnsOfTheVersion(t *testing.T) {
 	t.Parallel()
-	_, api, hook := converting(t)
+	api, hook := converting(t)
 	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 7}}")
 	for _, path := range []string{gadgets2, gadgets2 + "/a"} {
 		hook.set(nil)
@@ -282,7 +281,7 @@ func TestConversionPrintsTheColumnsOfTheVersion(t *testing.T) {
 
 func TestConversionFaultsAreAnswered(t *testing.T) {
 	t.Parallel()
-	_, api, hook := converting(t)
+	api, hook := converting(t)
 	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a, labels: {x: z}}, spec: {size: 7}}")
 	const kind = "example.com/v1, Kind=Gadget"
 	object := func(change func(obj, metadata map[string]any)) func(*conversionAnswer, *string) error {
@@ -352,7 +351,7 @@ func TestConversionFaultsAreAnswered(t *testing.T) {
 
 func TestConversionIsOfTheWatchedVersion(t *testing.T) {
 	t.Parallel()
-	_, api, hook := converting(t)
+	api, hook := converting(t)
 	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}")
 	events := api.watch(t, gadgets2+"?watch=true&fieldSelector=spec.width%3D1")
 	equal(t, "the first event", "ADDED a 1", events())
@@ -370,7 +369,14 @@ func TestConversionIsOfTheWatchedVersion(t *testing.T) {
 
 func TestConversionIsNotNeededToDeleteNamespacesAndDefinitions(t *testing.T) {
 	t.Parallel()
-	plane, api, hook := converting(t)
+	api, hook := converting(t, func(d *part.Deps) part.List {
+		fetch := func(context.Context, step.Request) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
+		return part.List{
+			{Name: "kinds", Resources: core.Resources()},
+			part.Controller(namespace.New(d.Catalog, step.LifeOf, fetch)),
+			gc.New(d.Catalog, step.LifeOf, fetch).Part(),
+		}
+	})
 	api.must("POST", "/api/v1/namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: gone}}")
 	api.must("POST", "/apis/example.com/v1/namespaces/gone/gadgets", "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}")
 	owner := api.must("POST", "/api/v1/namespaces/default/configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}")
@@ -379,19 +385,11 @@ func TestConversionIsNotNeededToDeleteNamespacesAndDefinitions(t *testing.T) {
 	hook.set(func(*conversionAnswer, *string) error { return errors.New("down") })
 	api.must("DELETE", "/api/v1/namespaces/gone", "")
 	api.must("DELETE", "/api/v1/namespaces/default/configmaps/owner", "")
-	settle := func() {
-		t.Helper()
-		if _, err := plane.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	settle()
 	if code, _ := api.do("GET", "/api/v1/namespaces/gone", ""); code != 404 {
 		t.Errorf("the namespace is answered with %d", code)
 	}
 	equal(t, "after the owner is gone", "[b]", fmt.Sprint(api.names(gadgets)))
 	api.must("DELETE", definitions+"/gadgets.example.com", "")
-	settle()
 	if code, _ := api.do("GET", definitions+"/gadgets.example.com", ""); code != 404 {
 		t.Errorf("the definition is answered with %d", code)
 	}
@@ -402,7 +400,7 @@ func TestConversionIsNotNeededToDeleteNamespacesAndDefinitions(t *testing.T) {
 
 func TestConversionFollowsARedefinitionDuringARequest(t *testing.T) {
 	t.Parallel()
-	_, api, hook := converting(t)
+	api, hook := converting(t)
 	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}")
 	var once sync.Once
 	redefined := make(chan struct{})
@@ -426,7 +424,7 @@ func TestConversionFollowsARedefinitionDuringARequest(t *testing.T) {
 // for the object, and those for the managedFields in another version.
 func TestConversionCallsEndWithTheirRequest(t *testing.T) {
 	t.Parallel()
-	_, api, hook := converting(t)
+	api, hook := converting(t)
 	if code, answer := api.apply(gadgets+"/a?fieldManager=first", "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}"); code != http.StatusCreated {
 		t.Fatal(code, string(answer))
 	}
@@ -495,11 +493,7 @@ func (a *api) accept(path, representation string) string {
 func (a *api) acceptRefused(path, representation string) string {
 	a.tb.Helper()
 	code, body := a.send("GET", path, "", map[string]string{"Accept": representation})
-	var status struct{ Reason, Message string }
-	if err := json.Unmarshal(body, &status); err != nil {
-		a.tb.Fatal(err)
-	}
-	return fmt.Sprintf("%d %s: %s", code, status.Reason, status.Message)
+	return refusal(code, body)
 }
 
 // send sends a request with headers and returns the answer.

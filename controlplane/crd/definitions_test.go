@@ -1,15 +1,18 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane_test
+package crd_test
 
 import (
 	"bufio"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steer-dev/steer/controlplane/part/parttest"
 )
 
 // schemaOf returns a definition of gadgets with the given properties of spec.
@@ -27,11 +30,13 @@ spec:
 `
 }
 
+const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 const gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
 
 func TestCustomResourcesFollowTheirSchema(t *testing.T) {
 	t.Parallel()
-	_, api := newPlane(t)
+	_, api := serve(t)
 	api.must("POST", definitions, schemaOf("{size: {type: integer}, old: {type: string}}"))
 	created := api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1, old: x}}")
 
@@ -54,7 +59,7 @@ func TestCustomResourcesFollowTheirSchema(t *testing.T) {
 
 func TestDefinitionChangesEndTheWatchesOfTheirObjects(t *testing.T) {
 	t.Parallel()
-	_, api := newPlane(t)
+	_, api := serve(t)
 	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
 	watch := api.open(t.Context(), "GET", gadgets+"?watch=true", "")
 	defer watch.Body.Close()
@@ -71,23 +76,28 @@ func TestDefinitionChangesEndTheWatchesOfTheirObjects(t *testing.T) {
 	}
 }
 
+// sharing returns a definition in the group example.com with a short name.
+func sharing(kind, short string) string {
+	plural := strings.ToLower(kind) + "s"
+	return strings.NewReplacer("gadgets", plural, "kind: Gadget", "kind: "+kind+", shortNames: ["+short+"]").Replace(schemaOf("{size: {type: integer}}"))
+}
+
 func TestDefinitionsCannotShareAName(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		plane, api := newPlane(t)
+		server, api := serve(t)
+		atOnce := *api
+		atOnce.client = &http.Client{Transport: server.Server.RoundTripper(parttest.Admin())}
 		var both sync.WaitGroup
 		for _, kind := range []string{"Alpha", "Beta"} {
-			both.Go(func() {
-				api.must("POST", definitions, cronTabCRD(strings.ToLower(kind)+"s", kind, "same"))
-			})
+			both.Go(func() { atOnce.must("POST", definitions, sharing(kind, "same")) })
 		}
 		both.Wait()
-		settle(t, plane)
 		var established []string
 		for _, name := range []string{"alphas", "betas"} {
-			crd := api.must("GET", definitions+"/"+name+".stable.example.com", "")
+			crd := api.must("GET", definitions+"/"+name+".example.com", "")
 			names, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "acceptedNames", "shortNames")
-			code, _ := api.do("GET", "/apis/stable.example.com/v1/"+name, "")
+			code, _ := api.do("GET", "/apis/example.com/v1/"+name, "")
 			if served := code == 200; served != (len(names) > 0) {
 				t.Errorf("%s has short names %v, and is answered with %d", name, names, code)
 			}
@@ -103,7 +113,7 @@ func TestDefinitionsCannotShareAName(t *testing.T) {
 
 func TestDefinitionsThatServeNothingCanBeDeleted(t *testing.T) {
 	t.Parallel()
-	plane, api := newPlane(t)
+	_, api := serve(t)
 	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
 	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}")
 	crd := definitions + "/gadgets.example.com"
@@ -112,7 +122,6 @@ func TestDefinitionsThatServeNothingCanBeDeleted(t *testing.T) {
 		t.Errorf("a version that is not served is answered with %d", code)
 	}
 	api.must("DELETE", crd, "")
-	settle(t, plane)
 	if code, answer := api.do("GET", crd, ""); code != 404 {
 		t.Errorf("the definition is still there: %s", answer)
 	}
@@ -122,7 +131,7 @@ func TestDefinitionsThatServeNothingCanBeDeleted(t *testing.T) {
 
 func TestDefinitionsKeepOlderVersionsReadable(t *testing.T) {
 	t.Parallel()
-	_, api := newPlane(t)
+	_, api := serve(t)
 	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
 	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {size: 1}}")
 	crd := definitions + "/gadgets.example.com"
@@ -147,7 +156,7 @@ func TestDefinitionsKeepOlderVersionsReadable(t *testing.T) {
 
 func TestDefinitionsAreValidated(t *testing.T) {
 	t.Parallel()
-	_, api := newPlane(t)
+	_, api := serve(t)
 	const head = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gadgets.example.com}\n"
 	const spec = head + "spec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: gadgets, kind: Gadget}\n"
 	for _, body := range []string{
