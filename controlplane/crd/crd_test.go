@@ -107,14 +107,64 @@ func TestSettleIsIdempotent(t *testing.T) {
 	}
 }
 
-func TestCommunityGroupsRequireApproval(t *testing.T) {
+func TestNamesInUseAreReportedByReason(t *testing.T) {
 	t.Parallel()
-	crd := define("Widget", func(c *v1.CustomResourceDefinition) {
-		c.Spec.Group = "widgets.k8s.io"
-		c.Annotations = map[string]string{v1.KubeAPIApprovedAnnotation: "unapproved, experimental"}
-	})
+	first := define("Widget", short("w"))
+	settle(first, taken{})
+	for want, names := range map[string]v1.CustomResourceDefinitionNames{
+		`PluralConflict: "w" is already in use`:            {Plural: "w", Singular: "x", Kind: "X", ListKind: "XList"},
+		`SingularConflict: "widgets" is already in use`:    {Plural: "xs", Singular: "widgets", Kind: "X", ListKind: "XList"},
+		`ShortNamesConflict: "w" is already in use`:        {Plural: "xs", Singular: "x", ShortNames: []string{"v", "w"}, Kind: "X", ListKind: "XList"},
+		`KindConflict: "WidgetList" is already in use`:     {Plural: "xs", Singular: "x", Kind: "WidgetList", ListKind: "XList"},
+		`ListKindConflict: "Widget" is already in use`:     {Plural: "xs", Singular: "x", Kind: "X", ListKind: "Widget"},
+		`ListKindConflict: "WidgetList" is already in use`: {Plural: "widgets", Singular: "widget", ShortNames: []string{"w"}, Kind: "Widget", ListKind: "WidgetList"},
+		`NoConflicts: no conflicts found`:                  {Plural: "xs", Singular: "Widget", Kind: "w", ListKind: "widgets"},
+	} {
+		second := define("X", func(c *v1.CustomResourceDefinition) { c.Spec.Names = names })
+		settle(second, takenBy([]*v1.CustomResourceDefinition{first}))
+		status := map[bool]string{true: "True", false: "False"}[strings.HasPrefix(want, "NoConflicts")]
+		if diff := cmp.Diff("NamesAccepted="+status+" "+want, conditions(second)[0]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestNamesThatWereAcceptedAreKept(t *testing.T) {
+	t.Parallel()
+	crd := define("Widget", short("w"))
 	settle(crd, taken{})
-	if got := conditions(crd)[0]; !strings.HasPrefix(got, "KubernetesAPIApprovalPolicyConformant=False UnapprovedAnnotation: ") {
-		t.Errorf("first condition %q", got)
+	want := crd.Status.AcceptedNames
+	crd.Spec.Names = v1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "thing", ShortNames: []string{"t"}, Kind: "Thing", ListKind: "ThingList", Categories: []string{"all"}}
+	want.Categories = []string{"all"}
+	other := define("Thing", short("t"))
+	settle(other, taken{})
+	settle(crd, takenBy([]*v1.CustomResourceDefinition{other}))
+	if diff := cmp.Diff(want, crd.Status.AcceptedNames); diff != "" {
+		t.Errorf("accepted names (-want +got):\n%s", diff)
+	}
+	if got := strings.Join(conditions(crd), "\n"); !strings.Contains(got, "NamesAccepted=False") || !strings.Contains(got, "Established=True") {
+		t.Errorf("conditions:\n%s", got)
+	}
+}
+
+func TestApprovalFollowsTheAnnotation(t *testing.T) {
+	t.Parallel()
+	for annotation, want := range map[string]string{
+		"https://github.com/kubernetes/kubernetes/pull/1": "KubernetesAPIApprovalPolicyConformant=True ApprovedAnnotation: approved in https://github.com/kubernetes/kubernetes/pull/1",
+		"unapproved": `KubernetesAPIApprovalPolicyConformant=False UnapprovedAnnotation: not approved: "unapproved"`,
+		"":           `KubernetesAPIApprovalPolicyConformant=False MissingAnnotation: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111`,
+		"soon":       `KubernetesAPIApprovalPolicyConformant=False InvalidAnnotation: protected groups must have approval annotation "api-approved.kubernetes.io" with either a URL or a reason starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111`,
+	} {
+		crd := define("Widget", func(c *v1.CustomResourceDefinition) {
+			c.Spec.Group = "widgets.k8s.io"
+			c.Annotations = map[string]string{v1.KubeAPIApprovedAnnotation: annotation}
+		})
+		settle(crd, taken{})
+		if diff := cmp.Diff(want, conditions(crd)[0]); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", annotation, diff)
+		}
+		if got := conditions(crd)[2]; !strings.HasPrefix(got, "Established=True ") {
+			t.Errorf("%q: %s", annotation, got)
+		}
 	}
 }

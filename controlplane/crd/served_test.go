@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/controlplane/part"
@@ -70,26 +69,115 @@ func TestNamesGoToTheDefinitionThatWaitsForThem(t *testing.T) {
 	}
 }
 
-// TestNamesAreSettledAnewByALeader frees a name as a server would that ends before it has
-// settled those who wait for it.
-func TestNamesAreSettledAnewByALeader(t *testing.T) {
-	t.Parallel()
-	var own part.Part
-	server, api := serve(t, func(d *part.Deps) part.List { return nil })
-	own = server.Definitions(t)
-	api.must("POST", definitions, sharing("Alpha", "same"))
-	api.must("POST", definitions, sharing("Beta", "same"))
-	if _, err := server.Store.Commit(t.Context(), storage.Write{Key: storage.Key{Bucket: crd.Bucket, Name: "alphas.example.com"}, Expect: storage.AnyRevision}); err != nil {
-		t.Fatal(err)
-	}
-	for _, follow := range []func() error{
-		func() error { return own.Load(t.Context()) },
-	} {
-		if err := follow(); err != nil {
+// store writes a definition as another server of the same store does; nil deletes it.
+func store(t *testing.T, s *parttest.Server, name string, definition *unstructured.Unstructured) {
+	t.Helper()
+	w := storage.Write{Key: storage.Key{Bucket: crd.Bucket, Name: name}, Expect: storage.AnyRevision}
+	if definition != nil {
+		var err error
+		if w.Value, err = definition.MarshalJSON(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_ = resource.Create
-	_ = core.Resources
-	_ = parttest.Admin
+	if _, err := s.Store.Commit(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDefinitionsOfOtherServersAreLoaded(t *testing.T) {
+	t.Parallel()
+	server, api := serve(t)
+	_, other := serve(t)
+	load := func() {
+		t.Helper()
+		if err := api.own.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alphas, betas := other.must("POST", definitions, sharing("Alpha", "same")), other.must("POST", definitions, sharing("Beta", "other"))
+	store(t, server, "alphas.example.com", alphas)
+	equal(t, "the answer for objects before Load", 404, api.code("/apis/example.com/v1/alphas"))
+	load()
+	equal(t, "the answer for objects after Load", 200, api.code("/apis/example.com/v1/alphas"))
+
+	// Another server accepted the name of the first for a second one.
+	if err := unstructured.SetNestedStringSlice(betas.Object, []string{"same"}, "status", "acceptedNames", "shortNames"); err != nil {
+		t.Fatal(err)
+	}
+	store(t, server, "betas.example.com", betas)
+	load()
+	equal(t, "the answer for objects of a definition that clashes", 404, api.code("/apis/example.com/v1/betas"))
+	store(t, server, "alphas.example.com", nil)
+	load()
+	equal(t, "the answers once the first has gone", [2]int{404, 200}, [2]int{api.code("/apis/example.com/v1/alphas"), api.code("/apis/example.com/v1/betas")})
+
+	betas.Object["spec"] = "broken"
+	store(t, server, "betas.example.com", betas)
+	if err := api.own.Load(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "crd: decode the stored definition betas.example.com: ") {
+		t.Errorf("a definition that cannot be decoded is loaded with %v", err)
+	}
+	equal(t, "the answer for its objects", 200, api.code("/apis/example.com/v1/betas"))
+}
+
+// TestDefinitionsThatClashGiveTheirNamesUp stores what two servers did that accepted one name at
+// the same time.
+func TestDefinitionsThatClashGiveTheirNamesUp(t *testing.T) {
+	t.Parallel()
+	server, api := serve(t)
+	_, other := serve(t)
+	api.must("POST", definitions, sharing("Alpha", "same"))
+	store(t, server, "betas.example.com", other.must("POST", definitions, sharing("Beta", "same")))
+	api.must("PATCH", definitions+"/betas.example.com", "metadata: {labels: {a: b}}")
+	equal(t, "the conditions", waitingConditions, api.conditions("betas.example.com"))
+	names, _, _ := unstructured.NestedMap(api.must("GET", definitions+"/betas.example.com", "").Object, "status", "acceptedNames")
+	equal(t, "the names that are left", map[string]any{"plural": "betas", "singular": "beta", "kind": "Beta", "listKind": "BetaList"}, names)
+}
+
+// TestNamesAreSettledAnewByALeader frees a name as a server does that ends before it has settled
+// those who wait for it.
+func TestNamesAreSettledAnewByALeader(t *testing.T) {
+	t.Parallel()
+	server, api := serve(t)
+	api.must("POST", definitions, sharing("Alpha", "same"))
+	api.must("POST", definitions, sharing("Beta", "same"))
+	store(t, server, "alphas.example.com", nil)
+	if err := api.own.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "the conditions before", waitingConditions, api.conditions("betas.example.com"))
+	if err := api.own.Lead(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "the conditions afterwards", acceptedConditions, api.conditions("betas.example.com"))
+	equal(t, "the answer for its objects", 200, api.code("/apis/example.com/v1/betas"))
+}
+
+func TestDefinitionOfABuiltInKindIsNotServed(t *testing.T) {
+	t.Parallel()
+	_, api := serve(t, func(*part.Deps) part.List { return part.List{{Name: "kinds", Resources: core.Resources()}} })
+	definition := strings.NewReplacer("name: gadgets.example.com", "name: ingresses.networking.k8s.io, annotations: {api-approved.kubernetes.io: 'https://github.com/kubernetes/kubernetes/pull/1'}",
+		"example.com", "networking.k8s.io", "gadgets", "ingresses", "Gadget", "Ingress").Replace(schemaOf("{size: {type: integer}}"))
+	api.must("POST", definitions, definition)
+	equal(t, "its conditions", "KubernetesAPIApprovalPolicyConformant=True ApprovedAnnotation: approved in https://github.com/kubernetes/kubernetes/pull/1\n"+acceptedConditions,
+		api.conditions("ingresses.networking.k8s.io"))
+	const ingresses = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+	equal(t, "an object that the rules of the built-in kind refuse", `422 Invalid: Ingress.networking.k8s.io "a" is invalid: spec: Invalid value: null: either `+"`defaultBackend` or `rules` must be specified",
+		api.refused("POST", ingresses, "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {}}"))
+	api.must("DELETE", definitions+"/ingresses.networking.k8s.io", "")
+	equal(t, "the answer for objects of the built-in kind", 200, api.code(ingresses))
+}
+
+func TestDefinitionThatIsBeingDeletedRefusesNewObjects(t *testing.T) {
+	t.Parallel()
+	_, api := serve(t)
+	api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
+	api.must("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a, finalizers: [example.com/f]}}")
+	api.must("DELETE", definitions+"/gadgets.example.com", "")
+	equal(t, "a creation", `403 Forbidden: gadgets.example.com "b" is forbidden: create not allowed while custom resource definition is terminating`,
+		api.refused("POST", gadgets, "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: b}}"))
+	api.must("PATCH", gadgets+"/a", "metadata: {labels: {a: b}}")
+	equal(t, "the objects", []string{"a"}, api.names(gadgets))
+	api.must("PATCH", gadgets+"/a", "metadata: {finalizers: null}")
+	equal(t, "the answer for objects once the last has gone", 404, api.code(gadgets))
+	equal(t, "the answer for the definition", 404, api.code(definitions+"/gadgets.example.com"))
 }

@@ -46,6 +46,8 @@ type api struct {
 	tb     testing.TB
 	host   string
 	client *http.Client
+	// own is the part of the definitions.
+	own part.Part
 }
 
 // serve returns a server that serves definitions, with more parts. Before each request its
@@ -61,14 +63,16 @@ func serveConverting(tb testing.TB, hook http.RoundTripper, more ...func(*part.D
 	resolve := func(_ context.Context, s webhookclient.Service) (webhookclient.Backend, bool) {
 		return webhookclient.Backend{Transport: hook}, s == webhookclient.Service{Namespace: "default", Name: "hook", Port: 443}
 	}
+	var own part.Part
 	s := parttest.New(tb, func(d *part.Deps) part.List {
 		list := partsOf(d, resolve)
+		own = list[0]
 		for _, declare := range more {
 			list = append(list, declare(d)...)
 		}
 		return list
 	})
-	return s, &api{tb: tb, host: "https://steer.invalid", client: s.Client(parttest.Admin())}
+	return s, &api{tb: tb, host: "https://steer.invalid", client: s.Client(parttest.Admin()), own: own}
 }
 
 // open sends a request and returns the answer as it comes. A body is YAML;
@@ -137,7 +141,10 @@ func (a *api) refused(method, path, body string) string {
 
 // refusal renders an answer that is a Status.
 func refusal(code int, answer []byte) string {
-	var status struct{ Reason, Message string }
+	var status struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	}
 	if err := json.Unmarshal(answer, &status); err != nil {
 		return fmt.Sprintf("%d %s", code, answer)
 	}
