@@ -174,6 +174,17 @@ func stamped(value []byte, offset int, rev Revision) bool {
 // stores that keep values without them, because they do not know the revision before.
 func (w *Write) Stamped(rev Revision) []byte { return stamp(w.Value, w.Stamp, 0, rev) }
 
+// Unstamped returns the value of a record without the digits of its revision: what
+// [Write.Value] was, with [Record.Stamp].
+func (r *Record) Unstamped() []byte {
+	if r.Stamp == 0 {
+		return r.Value
+	}
+	out := make([]byte, 0, len(r.Value))
+	out = append(out, r.Value[:r.Stamp]...)
+	return append(out, r.Value[r.Stamp+digits(r.Modified):]...)
+}
+
 // stamp returns value with old bytes at an offset replaced by the digits of a revision;
 // with offset 0 it returns value unchanged.
 func stamp(value []byte, offset, old int, rev Revision) []byte {

@@ -153,6 +153,16 @@ type view struct {
 	copying sync.Mutex
 }
 
+// NewView returns a snapshot that has the given records, of which each is at or below the
+// revision: what [Save] writes, or a store begins with ([MemoryOptions].From).
+func NewView(revision Revision, all iter.Seq[*Record]) View {
+	v := &view{revision: revision, records: &records{epoch: new(epoch)}}
+	for rec := range all {
+		v.records.put(rec)
+	}
+	return v
+}
+
 // Revision implements [View].
 func (v *view) Revision() Revision { return v.revision }
 

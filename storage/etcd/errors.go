@@ -12,4 +12,12 @@ var (
 	// ErrRestored: the revision of etcd is below one that this store has seen.
 	ErrRestored = errors.New("etcd: its revision is below one that was seen before, as after the restore of a backup: " +
 		"stop all members and servers, and restore the backup with etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted")
+	// ErrUnfinished: [Restore] was ended before it was done.
+	ErrUnfinished = errors.New("etcd: a snapshot is being restored into the prefix, or the program that did so was ended: restore it again, to the end")
+	// ErrReplaced: [Restore] replaced the data of an open store.
+	ErrReplaced = errors.New("etcd: the data was replaced by a restored snapshot: start this server again")
+	// ErrHoldsData: [Restore] replaces data only where that is asked for.
+	ErrHoldsData = errors.New("etcd: the prefix holds data already: choose another prefix, or have its data replaced")
+	// ErrInUse: a server uses the prefix.
+	ErrInUse = errors.New("etcd: a server leads on the data of the prefix: stop all servers first; one that was killed leads until its lease has run out")
 )

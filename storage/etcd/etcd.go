@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -88,6 +89,18 @@ type Store struct {
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o.HistoryAge = cmp.Or(o.HistoryAge, 5*time.Minute)
 	o.LeaseTime = cmp.Or(o.LeaseTime, 15*time.Second)
+	s, err := connect(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// connect returns a store that has only its client.
+func connect(o Options) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: o.Endpoints, TLS: o.TLS, Logger: zap.NewNop(),
 		DialTimeout: requestTime, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: requestTime, PermitWithoutStream: true,
@@ -104,9 +117,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{client: client, options: o, layout: newLayout(cmp.Or(o.Prefix, "/steer"))}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.leading.elected, s.leading.changed = make(chan struct{}), make(chan struct{})
-	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
 }
 
@@ -136,6 +146,10 @@ func (s *Store) open(ctx context.Context) error {
 type ownership struct {
 	Format int    `json:"format"`
 	ID     string `json:"id"`
+	// Base is added to the revisions of etcd.
+	Base based `json:"base,omitempty"`
+	// Restoring is set while the data is replaced by [Restore].
+	Restoring bool `json:"restoring,omitempty"`
 }
 
 // format is the version of the keys and values.
@@ -163,14 +177,27 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 		return now, now, s.reads.remember(s.options.RevisionFile, id, now)
 	}
 	found := resp.Responses[0].GetResponseRange().Kvs
-	var o ownership
+	o, err := s.parseOwner(found)
+	if err != nil {
+		return 0, 0, err
+	}
+	o.Base.use(s.client)
+	o.Base.keys(found[0])
+	now += storage.Revision(o.Base)
+	return storage.Revision(found[0].ModRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now)
+}
+
+// parseOwner returns the ownership of a prefix that has keys.
+func (s *Store) parseOwner(found []*mvccpb.KeyValue) (o ownership, err error) {
 	switch {
 	case len(found) == 0:
-		return 0, 0, fmt.Errorf("%w (%s)", ErrForeign, s.layout)
+		return o, fmt.Errorf("%w (%s)", ErrForeign, s.layout)
 	case json.Unmarshal(found[0].Value, &o) != nil || o.Format != format:
-		return 0, 0, fmt.Errorf("etcd: the format of the data at %s is %d, this program knows %d: use the program that wrote it", s.layout, o.Format, format)
+		return o, fmt.Errorf("etcd: the format of the data at %s is %d, this program knows %d: use the program that wrote it", s.layout, o.Format, format)
+	case o.Restoring:
+		return o, fmt.Errorf("%w (%s)", ErrUnfinished, s.layout)
 	}
-	return storage.Revision(found[0].CreateRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now)
+	return o, nil
 }
 
 // loadPast reads the state at the beginning of the history, so that the follower reads the

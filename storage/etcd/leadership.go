@@ -35,6 +35,9 @@ func (s *Store) note(rev storage.Revision, own map[string][]byte) {
 	if len(own) == 0 {
 		return
 	}
+	if _, ok := own[s.layout.owner()]; ok {
+		_ = s.lose(ErrReplaced) // it is what every later call returns
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if value, ok := own[s.layout.leader()]; ok {
