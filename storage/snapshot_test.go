@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,4 +124,26 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal("a view without sense")
 		}
 	})
+}
+
+func TestViewOfRecordsHasThem(t *testing.T) {
+	t.Parallel()
+	m := storage.NewMemory(storage.MemoryOptions{})
+	t.Cleanup(func() { _ = m.Close() })
+	var want []*storage.Record
+	for i := range 12 { // the revision gets a second digit
+		w := storage.Write{Key: storage.Key{Bucket: "b", Name: string(rune('a' + i))}, Value: []byte(`{"v":""}`), Stamp: 6}
+		rec, err := m.Commit(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(rec.Unstamped()); got != `{"v":""}` {
+			t.Errorf("%s without its revision is %s", rec.Value, got)
+		}
+		want = append(want, rec)
+	}
+	v := storage.NewView(20, slices.Values(want))
+	if got := slices.Collect(v.Ascend("b", "", "")); !slices.Equal(got, want) || v.Revision() != 20 || v.Get(want[3].Key) != want[3] {
+		t.Errorf("revision %d with %v", v.Revision(), got)
+	}
 }

@@ -86,7 +86,7 @@ func newRootCommand() *cobra.Command {
 		scaffolding.NewDelete(),
 		scaffolding.NewAdopt(),
 		up.New(nil),
-		up.NewSnapshot(),
+		up.NewSnapshot(nil),
 		demo.New(),
 		dev.New(),
 		inspect.NewTest(),

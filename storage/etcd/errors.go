@@ -17,7 +17,7 @@ var (
 	// ErrReplaced: [Restore] replaced the data of an open store.
 	ErrReplaced = errors.New("etcd: the data was replaced by a restored snapshot: start this server again")
 	// ErrHoldsData: [Restore] replaces data only where that is asked for.
-	ErrHoldsData = errors.New("etcd: the prefix holds data already: choose another prefix, or have its data replaced")
+	ErrHoldsData = errors.New("etcd: the prefix holds data already: choose another prefix or etcd")
 	// ErrInUse: a server uses the prefix.
 	ErrInUse = errors.New("etcd: a server leads on the data of the prefix: stop all servers first; one that was killed leads until its lease has run out")
 )

@@ -4,12 +4,14 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -53,13 +55,17 @@ func Save(ctx context.Context, o Options, w io.Writer) (storage.Revision, error)
 type RestoreOptions struct {
 	// Replace removes the data that the prefix holds. Without it that is [ErrHoldsData].
 	Replace bool
+	// Apart reports whether each record of a bucket gets a revision of its own, which is above
+	// those of all records that were older. Others may share one. nil: all may.
+	Apart func(bucket string) bool
 	// Progress is called with the number of records that are in etcd. nil: it is not.
 	Progress func(records int)
 }
 
 // Restore fills a prefix with the contents of a view, such as a snapshot. All records get
-// new revisions, above that of the view and all that the prefix had before: watches of clients
-// end with 410, and an update that rests on an older revision is a conflict. It fails with
+// new revisions, above that of the view and all that the prefix had before, in the order of
+// the old ones: watches of clients end with 410, and an update that rests on an older
+// revision is a conflict. It fails with
 // [ErrInUse] while a server leads. Until it has succeeded no store opens the prefix, also
 // if the process was ended: then it is called again.
 func Restore(ctx context.Context, o Options, v storage.View, r RestoreOptions) error {
@@ -72,7 +78,7 @@ func Restore(ctx context.Context, o Options, v storage.View, r RestoreOptions) e
 	if err := t.begin(ctx, v.Revision(), r.Replace); err != nil {
 		return err
 	}
-	if err := t.run(ctx, v, r.Progress); err != nil {
+	if err := t.run(ctx, v, r); err != nil {
 		return fmt.Errorf("%w; the data is incomplete, and no server uses it: restore the snapshot again", err)
 	}
 	return nil
@@ -138,33 +144,30 @@ func (t *transfer) begin(ctx context.Context, newest storage.Revision, replace b
 }
 
 // run removes what there is, writes the records and completes the prefix.
-func (t *transfer) run(ctx context.Context, v storage.View, progress func(int)) error {
+func (t *transfer) run(ctx context.Context, v storage.View, r RestoreOptions) error {
 	if err := t.clear(ctx); err != nil {
 		return err
 	}
-	var ops []clientv3.Op
-	size, done := 0, 0
-	flush := func() error {
-		err := t.commit(ctx, ops...)
-		if done += len(ops); progress != nil && len(ops) > 0 {
-			progress(done)
-		}
-		ops, size = nil, 0
-		return err
-	}
-	for bucket := range v.Buckets() {
-		for rec := range v.Ascend(bucket, "", "") {
+	records := byAge(v)
+	for done := 0; done < len(records); {
+		var ops []clientv3.Op
+		for size := 0; done+len(ops) < len(records) && len(ops) < restoreOps; {
+			rec := records[done+len(ops)]
 			w := storage.Write{Key: rec.Key, Value: rec.Unstamped(), Stamp: rec.Stamp}
-			if bytes := len(w.Value) + len(rec.Key.Name) + len(bucket); len(ops) == restoreOps || len(ops) > 0 && size+bytes > restoreBytes {
-				if err := flush(); err != nil {
-					return err
-				}
+			apart := r.Apart != nil && r.Apart(rec.Key.Bucket)
+			if size += len(rec.Key.Bucket) + len(rec.Key.Name) + len(w.Value); len(ops) > 0 && (apart || size > restoreBytes) {
+				break
 			}
-			ops, size = append(ops, t.store.change(&w)), size+len(w.Value)+len(rec.Key.Name)+len(bucket)
+			if ops = append(ops, t.store.change(&w)); apart {
+				break
+			}
 		}
-	}
-	if err := flush(); err != nil {
-		return err
+		if err := t.commit(ctx, ops...); err != nil {
+			return err
+		}
+		if done += len(ops); r.Progress != nil {
+			r.Progress(done)
+		}
 	}
 	t.owner.Restoring = false
 	complete, err := json.Marshal(t.owner)
@@ -173,6 +176,16 @@ func (t *transfer) run(ctx context.Context, v storage.View, progress func(int)) 
 	}
 	layout := t.store.layout
 	return t.commit(ctx, clientv3.OpPut(layout.owner(), string(complete)), clientv3.OpDelete(layout.leader()))
+}
+
+// byAge returns all records, the one that was written first before the others.
+func byAge(v storage.View) []*storage.Record {
+	var all []*storage.Record
+	for bucket := range v.Buckets() {
+		all = slices.AppendSeq(all, v.Ascend(bucket, "", ""))
+	}
+	slices.SortStableFunc(all, func(a, b *storage.Record) int { return cmp.Compare(a.Modified, b.Modified) })
+	return all
 }
 
 // clear removes all keys but the two that hold the prefix.

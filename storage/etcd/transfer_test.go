@@ -128,6 +128,33 @@ func TestRestoredDataHasNewRevisionsAboveTheOldOnes(t *testing.T) {
 	}
 }
 
+func TestRestoreKeepsTheOrderOfRevisions(t *testing.T) {
+	t.Parallel()
+	o := sharedMember(t).options()
+	old := storage.NewView(1000, func(yield func(*storage.Record) bool) {
+		for i := range 500 {
+			key := storage.Key{Bucket: []string{"b", "c", "apart"}[i%3], Name: fmt.Sprint(i)}
+			if !yield(&storage.Record{Key: key, Value: []byte("{}"), Created: 1, Modified: storage.Revision(1000 - i)}) {
+				return
+			}
+		}
+	})
+	if err := etcd.Restore(t.Context(), o, old, etcd.RestoreOptions{Apart: func(bucket string) bool { return bucket == "apart" }}); err != nil {
+		t.Fatal(err)
+	}
+	now := open(t, o).Latest()
+	var before storage.Revision
+	apart := false
+	for i := 499; i >= 0; i-- {
+		key := storage.Key{Bucket: []string{"b", "c", "apart"}[i%3], Name: fmt.Sprint(i)}
+		at := now.Get(key).Modified
+		if at < before || at == before && (apart || i%3 == 2) {
+			t.Fatalf("%s is at %d, and the one before it at %d", key, at, before)
+		}
+		before, apart = at, i%3 == 2
+	}
+}
+
 func TestRestoreIsRefusedWhereItWouldLoseData(t *testing.T) {
 	t.Parallel()
 	o := sharedMember(t).options()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,14 @@ type Etcd struct {
 
 // OpenEtcd opens a store on etcd.
 type OpenEtcd func(context.Context, Etcd) (storage.Elector, error)
+
+// EtcdData copies data from and to etcd.
+type EtcdData struct {
+	// Save writes a snapshot of what servers keep there.
+	Save func(ctx context.Context, from Etcd, w io.Writer) error
+	// Restore fills it with a snapshot. Data that is there is removed, if replace says so.
+	Restore func(ctx context.Context, to Etcd, view storage.View, replace bool) error
+}
 
 func (e *Etcd) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&e.Servers, "etcd-servers", nil, "keep the objects in etcd, at these URLs, such as https://10.0.0.1:2379; it needs the program steer-etcd")

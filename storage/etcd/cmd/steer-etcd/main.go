@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command steer-etcd is steer up with its objects in etcd. Command steer runs it where
+// Command steer-etcd is steer up and steer snapshot with objects in etcd. Command steer runs it where
 // --etcd-servers is given; it is a program of its own because the client of etcd brings gRPC.
 package main
 
@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/steer-dev/steer/cmd/steer/up"
+	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/etcd"
 )
@@ -28,8 +30,8 @@ const openTime = 5 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	root := &cobra.Command{Use: "steer-etcd", Short: "steer up with its objects in etcd", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(up.New(open))
+	root := &cobra.Command{Use: "steer-etcd", Short: "steer up and steer snapshot with objects in etcd", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(up.New(open), up.NewSnapshot(&up.EtcdData{Save: save, Restore: restore}))
 	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
@@ -40,13 +42,44 @@ func main() {
 
 // open opens the store that flags describe.
 func open(ctx context.Context, e up.Etcd) (storage.Elector, error) {
-	config, err := tlsConfig(e)
+	o, err := options(e)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	return etcd.Open(ctx, etcd.Options{Endpoints: e.Servers, TLS: config, Prefix: e.Prefix, RevisionFile: e.RevisionFile})
+	return etcd.Open(ctx, o)
+}
+
+// options returns what flags describe.
+func options(e up.Etcd) (etcd.Options, error) {
+	config, err := tlsConfig(e)
+	return etcd.Options{Endpoints: e.Servers, TLS: config, Prefix: e.Prefix, RevisionFile: e.RevisionFile}, err
+}
+
+func save(ctx context.Context, from up.Etcd, w io.Writer) error {
+	o, err := options(from)
+	if err != nil {
+		return err
+	}
+	_, err = etcd.Save(ctx, o, w)
+	return err
+}
+
+func restore(ctx context.Context, to up.Etcd, view storage.View, replace bool) error {
+	o, err := options(to)
+	if err != nil {
+		return err
+	}
+	err = etcd.Restore(ctx, o, view, etcd.RestoreOptions{
+		Replace: replace,
+		// Objects that were written under an older definition stay older than the definition.
+		Apart: func(bucket string) bool { return bucket == crd.Bucket },
+	})
+	if errors.Is(err, etcd.ErrHoldsData) {
+		return fmt.Errorf("%w; --replace removes it", err)
+	}
+	return err
 }
 
 // tlsConfig returns nil where no files are named.
