@@ -48,7 +48,7 @@ func (s *Server) serve(hw http.ResponseWriter, r *http.Request) {
 		w.Deadlines.Bound(r, limit)
 	}
 	if req.Target.Malformed {
-		http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: unable to determine kind and namespace from url, %s", req.Path, req.Path), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: unable to determine kind and namespace from url, %s", r.URL.RequestURI(), r.URL.RequestURI()), http.StatusInternalServerError)
 		return
 	}
 	if err := s.admitted(w, r, req, limit, malformed); err != nil {

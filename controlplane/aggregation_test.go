@@ -158,7 +158,7 @@ func TestAggregatorPassesRequestsOnAsTheUser(t *testing.T) {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if want := "POST " + wings + "?b=1&a=2&a=3 a wing"; response.StatusCode != http.StatusTeapot || string(body) != want || err != nil {
+	if want := "POST " + wings + "?a=2&a=3&b=1 a wing"; response.StatusCode != http.StatusTeapot || string(body) != want || err != nil {
 		t.Errorf("%d %s %v, want %s", response.StatusCode, body, err, want)
 	}
 	if got := response.Header["Cache-Control"]; len(got) != 1 || got[0] != "no-store" {
@@ -174,7 +174,7 @@ func TestAggregatorPassesRequestsOnAsTheUser(t *testing.T) {
 	want := http.Header{
 		"X-Remote-User": {"jane"}, "X-Remote-Uid": {"17"}, "X-Remote-Group": {"wings", "system:authenticated"}, "X-Remote-Extra-Example.com%2fcolour%20%25": {"red", "blue"},
 		"X-Custom": {"kept"}, "Accept": {"application/cbor"}, "User-Agent": {"wing-client"},
-		"X-Forwarded-For": {"127.0.0.1"}, "X-Forwarded-Host": got["X-Forwarded-Host"], "X-Forwarded-Proto": {"http"},
+		"X-Forwarded-For": {"127.0.0.1"}, "X-Forwarded-Host": got["X-Forwarded-Host"], "X-Forwarded-Proto": {"http"}, "X-Forwarded-Uri": {wings},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)

@@ -124,7 +124,13 @@ func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 	}
 	options.Store = store
 	plane := startPlane(t, options)
-	server := httptest.NewServer(plane.Handler())
+	server := httptest.NewUnstartedServer(plane.Handler())
+	if len(script.Backends) > 0 { // which are told how clients are connected
+		server.EnableHTTP2 = true
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
 	t.Cleanup(server.Close)
 	return &wiretest.Target{
 		Client: server.Client(), Base: server.URL, Token: "admin",

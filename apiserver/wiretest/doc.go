@@ -46,7 +46,8 @@
 // A line "@admission PLUGIN..." before the first request names admission plugins that
 // the conversation needs and that kube-apiserver does not enable by default. A line
 // "@alone" says that it needs a server of its own, a line "@unordered" that the order of
-// warnings is of no interest: they are sorted.
+// warnings is of no interest: they are sorted. A line "@controllers NAME..." names controllers that
+// run during the conversation.
 //
 // A section with the suffix ".webhook" describes one path of a webhook server, which
 // listens on loopback, with TLS, while the conversation lasts. In requests ${webhook_url} is
@@ -79,6 +80,13 @@
 //	@rename V FIELD W FIELD  a field of version V is another one of version W
 //	@overwrite FIELD=VALUE   set a field of each converted object (null: remove it)
 //	@lose N                  leave out the last N objects
+//
+// A section with the suffix ".backend" describes one path of an aggregated API server, which is
+// the webhook server: ${webhook_port} is its port, ${expired_port} that of the same server with an
+// expired certificate. The section is the body that it answers, in YAML, with the directives
+// @status, @header, @raw, @wait and @hangup of webhooks, and @upgrade: it switches to the protocol
+// that the request asks for, writes the body and closes the connection. Other paths are answered
+// with 404. It shows the requests that it received but those of the aggregator itself.
 //
 // What the server was sent is part of the answer of the request that caused it. A line
 // "@sent PATH..." before the first request holds for all requests without that directive.

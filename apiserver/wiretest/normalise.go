@@ -53,13 +53,15 @@ type normaliser struct {
 	// the port of the webhook server.
 	hidden *strings.Replacer
 	port   string
+	// expired is that of the server with the expired certificate.
+	expired string
 	// unordered: warnings are sorted.
 	unordered bool
 }
 
 // hide replaces the address and the certificates of the webhook server.
 func (n *normaliser) hide(s *webhookServer) {
-	n.port = s.port
+	n.port, n.expired = s.port, portOf(s.expired)
 	n.hidden = strings.NewReplacer(s.authority, "<ca>", s.stranger, "<other ca>", "svc:"+s.port, "svc:<port>", "localhost:"+s.port, "<localhost>")
 }
 
@@ -207,8 +209,11 @@ func (n *normaliser) walk(value any, key string) any {
 		sortResources(changed)
 		return changed
 	case float64:
-		if n.port != "" && strconv.FormatFloat(typed, 'f', -1, 64) == n.port {
+		switch text := strconv.FormatFloat(typed, 'f', -1, 64); {
+		case n.port != "" && text == n.port:
 			return "<port>"
+		case n.expired != "" && text == n.expired:
+			return "<expired port>"
 		}
 	}
 	return value

@@ -65,7 +65,7 @@ type Answer struct {
 // of Run is that of a cancelled context.
 func (t *Target) Run(ctx context.Context, script *Script) ([]Answer, error) {
 	r := &runner{target: t, norm: newNormaliser(script), vars: map[string]string{}, sent: &script.sent}
-	if len(script.Webhooks) > 0 {
+	if len(script.Webhooks)+len(script.Backends) > 0 {
 		hooks, err := startWebhooks(script, r.fill)
 		if err != nil {
 			return nil, fmt.Errorf("conversation %s: start the webhook server: %w", script.Name, err)
@@ -137,7 +137,11 @@ func (r *runner) answer(step *Step, reply *reply) string {
 	}
 	text := r.norm.answer(step, reply)
 	for _, call := range calls {
-		text += fmt.Sprintf("(sent to a webhook) %s\n", r.norm.text(call.line))
+		to := "a webhook"
+		if call.backend {
+			to = "a backend"
+		}
+		text += fmt.Sprintf("(sent to %s) %s\n", to, r.norm.text(call.line))
 		text += r.norm.document(&Step{keep: show.keep}, call.review)
 	}
 	return text
@@ -217,7 +221,7 @@ func (r *runner) exchange(ctx context.Context, step *Step) (*reply, error) {
 	silence := time.AfterFunc(answerWait, cancel)
 	defer silence.Stop()
 
-	response, err := r.target.Client.Do(request)
+	response, err := r.client(request).Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +232,23 @@ func (r *runner) exchange(ctx context.Context, step *Step) (*reply, error) {
 		return readStream(response, step.events, func() { silence.Reset(wait) })
 	}
 	return readReply(response)
+}
+
+// client returns the client for a request: one with a Connection header, as those for another
+// protocol have, is of HTTP/1.1, and has a connection of its own.
+func (r *runner) client(request *http.Request) *http.Client {
+	shared, ok := r.target.Client.Transport.(*http.Transport)
+	if request.Header.Get("Connection") == "" || !ok {
+		return r.target.Client
+	}
+	own := shared.Clone()
+	own.ForceAttemptHTTP2, own.TLSNextProto = false, nil
+	if own.TLSClientConfig != nil {
+		own.TLSClientConfig.NextProtos = nil
+	}
+	own.Protocols = new(http.Protocols)
+	own.Protocols.SetHTTP1(true)
+	return &http.Client{Transport: own, CheckRedirect: r.target.Client.CheckRedirect}
 }
 
 // isWatch reports whether a successful answer is a stream of events.

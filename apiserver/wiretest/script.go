@@ -31,11 +31,15 @@ type Script struct {
 	// Admission lists the admission plugins that the conversation needs and that
 	// kube-apiserver does not enable by default.
 	Admission []string
+	// Controllers lists the controllers that the conversation needs.
+	Controllers []string
 	// Alone says that the conversation needs a server of its own, because what it
 	// configures concerns requests of other conversations.
 	Alone bool
 	// Webhooks are answered by a server that runs during the conversation.
 	Webhooks []*Webhook
+	// Backends are the paths of an aggregated API server that runs during the conversation.
+	Backends []*Webhook
 	Steps    []*Step
 
 	sent sent
@@ -128,6 +132,9 @@ func Parse(name string, data []byte) (*Script, error) {
 		if plugins, ok := strings.CutPrefix(line, "@admission "); ok {
 			script.Admission = append(script.Admission, strings.Fields(plugins)...)
 		}
+		if names, ok := strings.CutPrefix(line, "@controllers "); ok {
+			script.Controllers = append(script.Controllers, strings.Fields(names)...)
+		}
 		switch strings.TrimSpace(line) {
 		case "@alone":
 			script.Alone = true
@@ -157,6 +164,14 @@ func Parse(name string, data []byte) (*Script, error) {
 			script.Webhooks = append(script.Webhooks, hook)
 			continue
 		}
+		if path, ok := strings.CutSuffix(file.Name, BackendSuffix); ok {
+			backend, err := parseWebhook(path, text)
+			if err != nil {
+				return nil, fmt.Errorf("backend %q: %w", path, err)
+			}
+			script.Backends = append(script.Backends, backend)
+			continue
+		}
 		if byName[file.Name] != nil {
 			return nil, fmt.Errorf("request %q is written twice", file.Name)
 		}
@@ -178,6 +193,9 @@ func (s *Script) Format() []byte {
 	}
 	for _, hook := range s.Webhooks {
 		add(hook.Path[1:]+WebhookSuffix, hook.source)
+	}
+	for _, backend := range s.Backends {
+		add(backend.Path[1:]+BackendSuffix, backend.source)
 	}
 	for _, step := range s.Steps {
 		add(step.Name, step.source)

@@ -4,6 +4,7 @@
 package wiretest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -33,6 +34,8 @@ type Webhook struct {
 	wait   time.Duration
 	// concurrent calls have no order.
 	concurrent bool
+	// upgrade switches to the protocol that the request asks for.
+	upgrade    bool
 	renames    []rename
 	overwrites []overwrite
 	lost       int
@@ -82,6 +85,8 @@ func (w *Webhook) parseDirective(text string) (err error) {
 		w.wait, err = time.ParseDuration(rest)
 	case "concurrent":
 		w.concurrent = true
+	case "upgrade":
+		w.upgrade = true
 	case "rename":
 		if len(fields) != 4 {
 			return fmt.Errorf("@rename %s: write VERSION FIELD VERSION FIELD", rest)
@@ -104,6 +109,17 @@ func (w *Webhook) parseDirective(text string) (err error) {
 		return fmt.Errorf("@%s %s: %w", word, rest, err)
 	}
 	return nil
+}
+
+// pause waits as long as the section says, or until the request ends.
+func (w *Webhook) pause(ctx context.Context) {
+	if w.wait == 0 {
+		return
+	}
+	select {
+	case <-time.After(w.wait):
+	case <-ctx.Done():
+	}
 }
 
 // answer returns the review that answers the given one.

@@ -167,3 +167,79 @@ func TestWebhookSectionsWithUnknownDirectivesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestBackendsShowWhatTheyAreSent(t *testing.T) {
+	t.Parallel()
+	script, err := wiretest.Parse("backends", []byte(`Backends.
+-- apis/a/v1/things.backend --
+@status 201
+@header X-Kind: thing
+
+{kind: Thing}
+-- apis/a/v1/stream.backend --
+@upgrade
+@raw
+
+a stream
+-- plain --
+POST /apis/a/v1/things?b=c
+@header X-Kind
+
+{port: "${webhook_port}"}
+
+-- absent --
+GET /apis/a/v1/nothing
+
+{port: "${webhook_port}"}
+
+-- asked-by-aggregator --
+GET /apis/a/v1/things
+X-Remote-User: system:kube-aggregator
+
+{port: "${webhook_port}"}
+
+-- stream --
+GET /apis/a/v1/stream
+Connection: Upgrade
+Upgrade: SPDY/3.1
+@header Upgrade
+
+{port: "${webhook_port}"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := wiretest.Target{Base: "http://server", Client: &http.Client{Transport: toBackend{}}}
+	answers, err := target.Run(t.Context(), script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"201 Created\nContent-Type: application/json\nX-Kind: thing\n\nkind: Thing\n(sent to a backend) POST /apis/a/v1/things?b=c\nheader:\n  Accept: application/json\n  Content-Type: application/json\nprotocol: HTTP/1.1\n",
+		"404 Not Found\nContent-Type: text/plain; charset=utf-8\n\n404 page not found\n(sent to a backend) GET /apis/a/v1/nothing\nheader:\n  Accept: application/json\n  Content-Type: application/json\nprotocol: HTTP/1.1\n",
+		"201 Created\nContent-Type: application/json\n\nkind: Thing\n",
+		"101 Switching Protocols\nUpgrade: SPDY/3.1\n\na stream\n(sent to a backend) GET /apis/a/v1/stream\nheader:\n  Accept: application/json\n  Connection: Upgrade\n  Content-Type: application/json\n  Upgrade: SPDY/3.1\nprotocol: HTTP/1.1\n",
+	}
+	for i, answer := range answers {
+		if answer.Text != want[i] {
+			t.Errorf("%s:\n%s\nwant:\n%s", answer.Step.Name, answer.Text, want[i])
+		}
+	}
+	if !bytes.Contains(script.Format(), []byte("-- apis/a/v1/stream.backend --\n@upgrade\n")) {
+		t.Errorf("the script is written back as\n%s", script.Format())
+	}
+}
+
+// toBackend sends requests to the server whose port their body names.
+type toBackend struct{}
+
+func (toBackend) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body struct{ Port string }
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	out := r.Clone(r.Context())
+	out.URL.Scheme, out.URL.Host, out.Body, out.ContentLength = "https", "127.0.0.1:"+body.Port, nil, 0
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a server of this test
+	return transport.RoundTrip(out)
+}

@@ -34,6 +34,8 @@ const webhookService = "webhook.default.svc"
 // sent.
 type webhookServer struct {
 	hooks map[string]*Webhook
+	// backends are the paths of the aggregated API server.
+	backends map[string]*Webhook
 	// fill replaces captured values in answers.
 	fill func(string) string
 
@@ -52,14 +54,19 @@ type call struct {
 	line   string
 	review any
 	sorted bool
+	// backend reports that it is a request to the aggregated API server.
+	backend bool
 }
 
 // startWebhooks starts a server. The caller must close it. fill replaces captured values in
 // answers.
 func startWebhooks(script *Script, fill func(string) string) (*webhookServer, error) {
-	s := &webhookServer{hooks: map[string]*Webhook{}, fill: fill}
+	s := &webhookServer{hooks: map[string]*Webhook{}, backends: map[string]*Webhook{}, fill: fill}
 	for _, hook := range script.Webhooks {
 		s.hooks[hook.Path] = hook
+	}
+	for _, backend := range script.Backends {
+		s.backends[backend.Path] = backend
 	}
 	now := time.Now()
 	authority, err := newAuthority("webhooks")
@@ -80,16 +87,23 @@ func startWebhooks(script *Script, fill func(string) string) (*webhookServer, er
 	}
 	s.authority, s.stranger = authority.bundle(), stranger.bundle()
 	s.server, s.expired = s.listen(current), s.listen(old)
-	s.port = strconv.Itoa(s.server.Listener.Addr().(*net.TCPAddr).Port)
+	s.port = portOf(s.server)
 	return s, nil
 }
 
 func (s *webhookServer) listen(certificate tls.Certificate) *httptest.Server {
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	if len(s.backends) > 0 {
+		server.TLS.ClientAuth, server.EnableHTTP2 = tls.RequestClientCert, true
+	}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that refuse the certificate
 	server.StartTLS()
 	return server
+}
+
+func portOf(server *httptest.Server) string {
+	return strconv.Itoa(server.Listener.Addr().(*net.TCPAddr).Port)
 }
 
 func (s *webhookServer) close() {
@@ -105,6 +119,7 @@ func (s *webhookServer) vars() map[string]string {
 		"webhook_port":        s.port,
 		"webhook_ca":          s.authority,
 		"webhook_expired_url": s.expired.URL,
+		"expired_port":        portOf(s.expired),
 		"webhook_other_ca":    s.stranger,
 	}
 }
@@ -141,6 +156,10 @@ func (s *webhookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone
 	}
+	if backend := s.backends[r.URL.Path]; backend != nil || s.hooks[r.URL.Path] == nil && len(s.backends) > 0 {
+		s.serveBackend(w, r, body, backend)
+		return
+	}
 	hook := s.hooks[r.URL.Path]
 	review := map[string]any{}
 	if err := json.Unmarshal(body, &review); err != nil {
@@ -151,12 +170,7 @@ func (s *webhookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if hook.wait > 0 {
-		select {
-		case <-time.After(hook.wait):
-		case <-r.Context().Done():
-		}
-	}
+	hook.pause(r.Context())
 	if hook.hangUp {
 		panic(http.ErrAbortHandler)
 	}

@@ -5,20 +5,22 @@ package apiservice
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/textproto"
+	"net/url"
+	pathpkg "path"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/apiserver/auth"
 )
@@ -43,7 +45,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
 		return
 	}
-	upgrade := upgrading(r)
+	upgrade, connected := upgrading(r), false
 	carrier, err := p.carrier(r.Context(), upgrade)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -57,21 +59,24 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer ended()
 		ctx = bounded
 	}
+	if upgrade {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
+	}
 	reverse := &httputil.ReverseProxy{
 		Transport:      carrier,
 		BufferPool:     p.buffers,
 		ErrorLog:       slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
-		Rewrite:        func(out *httputil.ProxyRequest) { p.rewrite(w, out, user) },
+		Rewrite:        func(out *httputil.ProxyRequest) { p.rewrite(w, out, user, upgrade) },
 		ModifyResponse: func(answer *http.Response) error { return passed(w, answer, upgrade) },
-		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { failed(w, r, err, upgrade) },
+		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { failed(w, r, err, upgrade, connected) },
 	}
 	reverse.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // isDiscovery reports whether a path is that of the resources of a version.
-func isDiscovery(path string) bool {
-	path = strings.Trim(path, "/")
-	return strings.HasPrefix(path, "apis/") && strings.Count(path, "/") == 2
+func isDiscovery(at string) bool {
+	at = strings.Trim(at, "/")
+	return strings.HasPrefix(at, "apis/") && strings.Count(at, "/") == 2
 }
 
 func upgrading(r *http.Request) bool {
@@ -79,18 +84,38 @@ func upgrading(r *http.Request) bool {
 }
 
 // rewrite makes the request that the server gets.
-func (p *proxy) rewrite(w http.ResponseWriter, r *httputil.ProxyRequest, user *auth.User) {
+func (p *proxy) rewrite(w http.ResponseWriter, r *httputil.ProxyRequest, user *auth.User, upgrade bool) {
 	out := r.Out
 	// The path as it was authorized, whatever its encoding was.
 	out.URL.Scheme, out.URL.Host, out.URL.RawPath = "https", p.service.Host(), ""
 	out.Host = out.URL.Host
 	p.headers.strip(out.Header)
+	if out.URL.RawQuery != "" {
+		out.URL.RawQuery = out.URL.Query().Encode() // in one form, whatever servers take for a separator
+	}
 	out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
+	if upgrade {
+		delete(out.Header, "X-Forwarded-Host")
+		delete(out.Header, "X-Forwarded-Proto")
+		delete(out.Header, "X-Forwarded-Uri")
+	} else {
+		out.Header["X-Forwarded-Uri"] = []string{cleaned(out.URL)}
+	}
 	p.headers.set(out.Header, user)
 	if audit := w.Header().Get("Audit-Id"); audit != "" {
 		out.Header.Set("Audit-Id", audit)
 	}
+}
+
+// cleaned is the path of a URL without repeated slashes.
+func cleaned(u *url.URL) string {
+	escaped := u.EscapedPath()
+	clean := pathpkg.Clean(escaped)
+	if strings.HasSuffix(escaped, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
 }
 
 // bearerProtocol begins the WebSocket protocol by which browsers send tokens.
@@ -168,14 +193,18 @@ func passed(w http.ResponseWriter, answer *http.Response, upgrade bool) error {
 		// What the client has sent after its request is not for this server.
 		w.Header().Set("Connection", "close")
 	}
+	for _, what := range [...]string{"Credentials", "Headers", "Methods", "Origin"} {
+		delete(answer.Header, "Access-Control-Allow-"+what) // this server decides about pages of other origins
+	}
 	for name := range answer.Header {
 		delete(w.Header(), name) // the answer of the server has them once
 	}
 	return nil
 }
 
-// failed answers for a server that does not answer.
-func failed(w http.ResponseWriter, r *http.Request, err error, upgrade bool) {
+// failed answers for a server that does not answer; connected reports of an upgrade that there was a
+// connection.
+func failed(w http.ResponseWriter, r *http.Request, err error, upgrade, connected bool) {
 	var status apierrors.APIStatus
 	switch {
 	case errors.Is(err, errRedirect):
@@ -186,9 +215,13 @@ func failed(w http.ResponseWriter, r *http.Request, err error, upgrade bool) {
 		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
 		return
 	case errors.Is(r.Context().Err(), context.DeadlineExceeded):
-		timedOut(w)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8") // as of kube-apiserver
+		w.WriteHeader(http.StatusGatewayTimeout)
+		_, _ = io.WriteString(w, timedOut+"\n") // the client may have gone
 		return
-	case upgrade && strings.HasPrefix(err.Error(), "invalid upgrade"):
+	case connected && errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	case connected:
 	case upgrade:
 		err = fmt.Errorf("error dialing backend: %w", err)
 	default:
@@ -200,16 +233,5 @@ func failed(w http.ResponseWriter, r *http.Request, err error, upgrade bool) {
 	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }
 
-// timedOut answers a request whose time limit has passed.
-func timedOut(w http.ResponseWriter) {
-	status := apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0).Status()
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	body, err := json.Marshal(status)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusGatewayTimeout)
-	_, _ = w.Write(body) // the client may have gone
-}
+// timedOut is the answer to a request whose time limit has passed.
+const timedOut = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}`

@@ -41,6 +41,8 @@ type Options struct {
 	// Admission lists the plugins that are on although no controller does their
 	// part: ServiceAccount, or none.
 	Admission []string
+	// FrontProxy gives kube-apiserver a certificate to show aggregated API servers.
+	FrontProxy bool
 	// ServerFlags are added to kube-apiserver's.
 	ServerFlags []string
 	// Wait bounds how long the start may take. 0 means 90 seconds.
@@ -103,6 +105,13 @@ func Start(ctx context.Context, options Options) (_ *Server, err error) {
 	}
 	if !slices.Contains(options.Admission, "ServiceAccount") {
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
+	}
+	if options.FrontProxy {
+		more, err := frontProxyFlags(dir)
+		if err != nil {
+			return nil, err
+		}
+		flags = append(flags, more...)
 	}
 	if s.apiserver, err = start(options.Log, filepath.Join(binaries, "kube-apiserver"), append(flags, options.ServerFlags...)...); err != nil {
 		return nil, err

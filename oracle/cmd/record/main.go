@@ -89,7 +89,7 @@ func converse(ctx context.Context, scripts []*wiretest.Script, dir string, check
 	if verbose {
 		log = os.Stderr
 	}
-	server, err := upstream.Start(ctx, upstream.Options{Log: log, Admission: scripts[0].Admission})
+	server, err := upstream.Start(ctx, upstream.Options{Log: log, Admission: scripts[0].Admission, FrontProxy: len(scripts[0].Backends) > 0})
 	if err != nil {
 		return 0, err
 	}
