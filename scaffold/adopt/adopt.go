@@ -61,7 +61,7 @@ func Adopt(o Options) (*Result, error) {
 		if err != nil {
 			return "", nil, err
 		}
-		return m.text, m.result(), nil
+		return m.text, m.result(), m.check(dir)
 	})
 }
 
@@ -82,11 +82,16 @@ func (o *Options) makefile(dir, text string) (*makefile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.replaced) == 0 {
-		return nil, project.Usagef("%s has no recipe of a known form that installs %s or %s: nothing to replace%s",
-			filepath.Join(dir, makefileName), filepath.Base(controllerGen), filepath.Base(setupEnvtest), strings.Join(append([]string{""}, places(m.left)...), "; left: "))
-	}
 	return m, nil
+}
+
+// check refuses a Makefile in which nothing was replaced.
+func (m *makefile) check(dir string) error {
+	if len(m.replaced) > 0 {
+		return nil
+	}
+	return project.Usagef("%s has no recipe of a known form that installs %s or %s: nothing to replace%s",
+		filepath.Join(dir, makefileName), filepath.Base(controllerGen), filepath.Base(setupEnvtest), strings.Join(append([]string{""}, places(m.left)...), "; left: "))
 }
 
 func (m *makefile) result() *Result {

@@ -176,6 +176,9 @@ func TestRecipesOfOtherFormsAreLeft(t *testing.T) {
 	if _, err := Adopt(Options{Dir: dir, Steer: version}); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "nothing to replace") {
 		t.Errorf("got %v", err)
 	}
+	if report, err := Examine(t.Context(), Options{Dir: dir, Steer: version}); err != nil || !strings.Contains(report.Text(), "steer adopt replaces:\n  nothing\n") {
+		t.Errorf("the report of such a project: %v, %v", report, err)
+	}
 }
 
 // TestMakeInstallsSteer runs make with a program in the place of Steer.

@@ -41,11 +41,14 @@ type makefile struct {
 }
 
 var (
-	header      = regexp.MustCompile(`^([^\s#:=][^:=]*):(?:[^=]|$)`)
-	call        = regexp.MustCompile(`^\$\(call [^,()]+,(\$\(\w+\)|[^\s,()]+),`)
-	variable    = regexp.MustCompile(`^\$[({]\w+[)}]$`)
-	scriptFetch = regexp.MustCompile(`setup-envtest\.sh \|\| curl .*setup-envtest\.sh$`)
-	scriptUse   = regexp.MustCompile(`^(?:source|\.) \S*setup-envtest\.sh; *fetch_envtest_tools (\S+); *setup_envtest_env \S+; *(go test .*)$`)
+	header   = regexp.MustCompile(`^([^\s#:=][^:=]*):(?:[^=]|$)`)
+	call     = regexp.MustCompile(`^\$\(call [^,()]+,(\$\(\w+\)|[^\s,()]+),`)
+	variable = regexp.MustCompile(`^\$[({]\w+[)}]$`)
+	// installation is a command that installs a program: of go, by its name or a variable, or
+	// a function of the Makefile.
+	installation = regexp.MustCompile(`(?:\bgo|\$[({]\w+[)}]) (?:install|get) |\$\(call `)
+	scriptFetch  = regexp.MustCompile(`setup-envtest\.sh \|\| curl .*setup-envtest\.sh$`)
+	scriptUse    = regexp.MustCompile(`^(?:source|\.) \S*setup-envtest\.sh; *fetch_envtest_tools (\S+); *setup_envtest_env \S+; *(go test .*)$`)
 )
 
 // adopt points the tools of a Makefile at Steer: the recipes that install controller-gen
@@ -157,7 +160,7 @@ func installsOnly(lines []string, name, tool, file string) bool {
 		if !strings.Contains(command, name) && !strings.Contains(command, file) {
 			return false
 		}
-		installs += strings.Count(command, "go install ") + strings.Count(command, "go get ") + strings.Count(command, "$(call ")
+		installs += len(installation.FindAllString(command, -1))
 		command = ""
 	}
 	return installs == 1 && command == "" && strings.Contains(strings.Join(lines, ""), tool)
@@ -195,6 +198,26 @@ func (m *makefile) script(first int, lines []string) string {
 		}
 	}
 	return out.String()
+}
+
+// commands are the lines of a Makefile as a shell gets those of recipes: a line that goes
+// on in the next one is joined with it, without the tab that begins a line of a recipe.
+func commands(text string) []string {
+	var out []string
+	command := ""
+	for line := range strings.Lines(text) {
+		if command != "" {
+			line = strings.TrimPrefix(line, "\t")
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if continues(line) {
+			command += strings.TrimSuffix(line, `\`)
+			continue
+		}
+		out = append(out, command+line)
+		command = ""
+	}
+	return append(out, command)
 }
 
 // comment takes lines out of use.

@@ -46,7 +46,9 @@ func Measure(ctx context.Context, o Options, progress func(step string)) (_ *Tim
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.makefile(dir, text); err != nil {
+	if m, err := o.makefile(dir, text); err != nil {
+		return nil, err
+	} else if err := m.check(dir); err != nil {
 		return nil, err
 	}
 	root, err := os.MkdirTemp("", "steer-adopt-")

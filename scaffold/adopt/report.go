@@ -64,12 +64,12 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 // generatedAnew runs the generators that the Makefile runs, in memory.
 func generatedAnew(ctx context.Context, dir, makefile string) []string {
 	var out []string
-	for line := range strings.Lines(makefile) {
-		arguments, ok := strings.CutPrefix(strings.TrimLeft(strings.TrimSpace(line), "@"), "$(CONTROLLER_GEN) ")
+	for _, command := range commands(makefile) {
+		arguments, ok := strings.CutPrefix(strings.TrimLeft(strings.TrimSpace(command), "@"), "$(CONTROLLER_GEN) ")
 		if !ok {
 			continue
 		}
-		arguments = strings.NewReplacer(`"`, "", `'`, "").Replace(arguments)
+		arguments = strings.Join(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(arguments)), " ")
 		changes, err := changesOf(ctx, dir, makefile, arguments)
 		switch {
 		case err != nil:
