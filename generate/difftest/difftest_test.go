@@ -7,7 +7,8 @@
 //
 //	go test . -update
 //
-// Without the flag it checks that the recordings are still what the tool makes.
+// Without the flag it checks that the recordings are still what the tool makes, and
+// that it makes what the scripts of the generators' own tests expect.
 package difftest
 
 import (
@@ -19,13 +20,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 var update = flag.Bool("update", false, "replace the recordings")
 
 func TestRecordingsAreControllerGens(t *testing.T) {
-	tool := filepath.Join(t.TempDir(), "controller-gen")
-	run(t, ".", "go", "build", "-o", tool, "sigs.k8s.io/controller-tools/cmd/controller-gen")
+	tool := controllerGen(t)
 	out := t.TempDir()
 	const paths = "paths=./generate/testdata/api/..."
 	root := filepath.Join("..", "..")
@@ -86,6 +88,85 @@ func TestRecordingsAreControllerGens(t *testing.T) {
 		return nil
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func controllerGen(t *testing.T) string {
+	t.Helper()
+	tool := filepath.Join(t.TempDir(), "controller-gen")
+	run(t, ".", "go", "build", "-o", tool, "sigs.k8s.io/controller-tools/cmd/controller-gen")
+	return tool
+}
+
+// TestScriptsExpectWhatControllerGenMakes plays the scripts of package generatetest
+// that have outputs with controller-gen, but for those with the habits of Steer.
+func TestScriptsExpectWhatControllerGenMakes(t *testing.T) {
+	tool := controllerGen(t)
+	scripts, err := filepath.Glob(filepath.Join("..", "*", "testdata", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, script := range scripts {
+		archive, err := txtar.ParseFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options := strings.TrimSpace(string(archive.Comment))
+		if strings.HasSuffix(options, " strict") {
+			continue
+		}
+		t.Run(strings.TrimPrefix(filepath.ToSlash(script), "../"), func(t *testing.T) {
+			dir := t.TempDir()
+			wanted := map[string]string{}
+			for _, file := range archive.Files {
+				if name, ok := strings.CutPrefix(file.Name, "want/"); ok {
+					wanted[name] = string(file.Data)
+				} else {
+					write(t, filepath.Join(dir, file.Name), file.Data)
+				}
+			}
+			if len(wanted) == 0 {
+				return // the messages are ours
+			}
+			module(t, dir)
+			args := []string{options, "paths=./..."}
+			if strings.HasPrefix(options, "crd") {
+				args = append(args, "output:dir=.")
+			}
+			run(t, dir, tool, args...)
+			for name, want := range wanted {
+				got, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil || string(got) != want {
+					t.Errorf("%s is not what controller-gen makes: %v\n%s", name, err, got)
+				}
+			}
+		})
+	}
+}
+
+// module makes a directory a module that has the requirements of the main one.
+func module(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "go.mod" {
+			_, requirements, _ := bytes.Cut(text, []byte("\n"))
+			text = append([]byte("module example.com/project\n"), requirements...)
+		}
+		write(t, filepath.Join(dir, name), text)
+	}
+}
+
+func write(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,184 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package generatetest plays scripts over one generator. A script is a txtar
+// archive in testdata: its comment is the generator as on the command line, with its
+// options; its files are a module, whose go.mod has the requirements of this one.
+// Files below want are the outputs, and a file problems lists the mistakes:
+//
+//	crd:maxDescLen=40 strict
+//	-- api/v1/types.go --
+//	...
+//	-- want/example.com_things.yaml --
+//	...
+//
+// Scripts with the word strict after the options have the habits of Steer. Module
+// generate/difftest checks the outputs of all others with controller-gen.
+package generatetest
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/steer-dev/steer/generate/load"
+	"github.com/steer-dev/steer/generate/markers"
+)
+
+const (
+	wanted   = "want/"
+	problems = "problems"
+)
+
+// Generator makes outputs of a program.
+type Generator interface {
+	Need(p *load.Program)
+	Generate(p *load.Program) ([]load.Output, error)
+}
+
+// Subject is the generator that scripts are played over.
+type Subject struct {
+	// Option parses the options, as the command line does.
+	Option *markers.Definition
+	// Markers are those that the generator reads.
+	Markers []*markers.Definition
+	// New makes the generator of parsed options.
+	New func(options any, strict bool) Generator
+	// Methods are the methods that it looks for on types.
+	Methods []string
+	// Update rewrites what the scripts expect.
+	Update bool
+}
+
+// Play plays every script of testdata over the generator, each as a test.
+func (s Subject) Play(t *testing.T) {
+	t.Helper()
+	scripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.outcome(t, archive)
+			if s.Update {
+				archive.Files = slices.DeleteFunc(archive.Files, expectation)
+				for _, name := range slices.Sorted(maps.Keys(got)) {
+					archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(got[name])})
+				}
+				if err := os.WriteFile(script, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want := map[string]string{}
+			for _, file := range archive.Files {
+				if expectation(file) {
+					want[file.Name] = string(file.Data)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func expectation(file txtar.File) bool {
+	return strings.HasPrefix(file.Name, wanted) || file.Name == problems
+}
+
+// outcome is what the generator makes of a script, by the names of its files.
+func (s Subject) outcome(t *testing.T, archive *txtar.Archive) map[string]string {
+	t.Helper()
+	line, strict := strings.CutSuffix(strings.TrimSpace(string(archive.Comment)), " strict")
+	options, err := s.Option.Parse("+" + line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Load(t, archive, s.Markers, s.Methods...)
+	g := s.New(options, strict)
+	g.Need(p)
+	if err := p.Check(strict); err != nil {
+		t.Fatal(err)
+	}
+	outputs, err := g.Generate(p)
+	outcome := map[string]string{}
+	for _, output := range outputs {
+		name := wanted
+		if output.Package != nil {
+			dir, err := filepath.Rel(p.Dir, output.Package.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name += filepath.ToSlash(dir) + "/"
+		}
+		outcome[name+output.Name] = string(bytes.TrimSuffix(output.Data, []byte("\n"))) + "\n"
+	}
+	var said strings.Builder
+	for _, problem := range load.Sort(append(p.MarkerProblems(strict), p.Problems()...)) {
+		said.WriteString(problem.String() + "\n")
+	}
+	if err != nil {
+		said.WriteString(err.Error() + "\n")
+	}
+	if said.Len() > 0 {
+		// An output is not written where there are problems.
+		return map[string]string{problems: strings.ReplaceAll(said.String(), p.Dir+"/", "")}
+	}
+	return outcome
+}
+
+// Load writes the files of an archive into a new module that has the requirements of
+// this one, and loads its packages. A generator must ask it for its types, and it
+// must be checked, before it can be used.
+func Load(t *testing.T, archive *txtar.Archive, definitions []*markers.Definition, methods ...string) *load.Program {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, requirements, _ := bytes.Cut(mod, []byte("\n"))
+	write(t, filepath.Join(dir, "go.mod"), append([]byte("module example.com/project\n"), requirements...))
+	for _, file := range archive.Files {
+		if !expectation(file) {
+			write(t, filepath.Join(dir, file.Name), file.Data)
+		}
+	}
+	resolver, err := load.NewFast(load.Build{Dir: dir, Tags: []string{"ignore_autogenerated"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := load.Load(t.Context(), resolver, []string{"./..."}, methods...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = dir
+	p.Collector = &markers.Collector{Registry: markers.NewRegistry(definitions...)}
+	return p
+}
+
+func write(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
