@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ func (g *greeter) Reconcile(ctx context.Context, ns *corev1.Namespace) (controll
 }
 
 func main() {
+	fmt.Println("Try: kubectl get configmaps --all-namespaces; kubectl delete configmap welcome")
 	steer.Main(steer.Operator{
 		Name:   "hello",
 		Scheme: steer.Scheme{corev1.AddToScheme},

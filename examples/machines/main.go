@@ -10,6 +10,7 @@ import (
 	"context"
 	_ "embed"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -29,7 +30,10 @@ import (
 //go:embed config/crd/bases/example.com_machines.yaml
 var definition []byte
 
-func main() { extension.Main(server()) }
+func main() {
+	fmt.Println("Try: kubectl apply -f config/samples/web.yaml; kubectl get machines; with --standalone --pods and KUBECONFIG=machines.kubeconfig: kubectl logs -f web")
+	extension.Main(server())
+}
 
 // server serves machines.
 func server() extension.Server {

@@ -10,6 +10,7 @@ import (
 	"context"
 	_ "embed"
 	"flag"
+	"fmt"
 	"time"
 
 	"github.com/steer-dev/steer/apiserver/custom"
@@ -22,7 +23,10 @@ var nodeDefinition []byte
 //go:embed pods.yaml
 var podDefinition []byte
 
-func main() { extension.Main(server()) }
+func main() {
+	fmt.Println("Try: kubectl top pods; with --standalone: kubectl --kubeconfig metrics.kubeconfig top pods")
+	extension.Main(server())
+}
 
 // server serves the metrics of a fleet, whose size flags say.
 func server() extension.Server {

@@ -5,8 +5,13 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/examples/crontab"
 )
 
-func main() { steer.Main(crontab.Operator()) }
+func main() {
+	fmt.Println("Try: kubectl apply -f examples/crontab/config/samples; kubectl get crontabs,jobs")
+	steer.Main(crontab.Operator())
+}

@@ -57,6 +57,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("Try: kubectl run web --image=nginx; kubectl delete pod web")
 	return w.Run(ctx)
 }
 

@@ -5,8 +5,13 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/examples/references"
 )
 
-func main() { steer.Main(references.Operator()) }
+func main() {
+	fmt.Println("Try: kubectl apply -f examples/references/config/samples; kubectl get deployment web -o yaml; change the Secret login")
+	steer.Main(references.Operator())
+}

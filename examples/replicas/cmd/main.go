@@ -5,8 +5,13 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/steer-dev/steer"
 	"github.com/steer-dev/steer/examples/replicas"
 )
 
-func main() { steer.Main(replicas.Operator()) }
+func main() {
+	fmt.Println("Try: kubectl apply -f examples/replicas/config/samples; kubectl get fleets,pods; kubectl scale fleet/web --replicas=3")
+	steer.Main(replicas.Operator())
+}

@@ -30,6 +30,7 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println("members and snapshots are in", dir)
+	fmt.Println("Try: kubectl apply -f config/samples; kubectl get etcd --watch")
 	op := etcdcluster.Operator(etcdcluster.Options{Addresses: loopback.Addresses{}, Snapshots: etcdcluster.Snapshots(backups)})
 	setup := op.Setup
 	op.Setup = func(ctx context.Context, m *manager.Manager) error {
