@@ -102,6 +102,27 @@ func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
 	})
 }
 
+func TestARunnableOfTheLeaderThatDoesNotReturnIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		env := newEnv(t, coordinationv1.AddToScheme)
+		release, returned := make(chan struct{}), make(chan struct{})
+		leader := newContender(t, env.Config, "leader", manager.RunnableFunc(func(context.Context) error {
+			defer close(returned)
+			<-release
+			return nil
+		}))
+		<-leader.Elected()
+		err := leader.end()
+		want := manager.ErrStopTimeout.Error() + ": manager.RunnableFunc"
+		if !errors.Is(err, manager.ErrStopTimeout) || err.Error() != want {
+			t.Errorf("Start: %v, want %q", err, want)
+		}
+		close(release)
+		<-returned
+	})
+}
+
 // partition fails every request once it is cut.
 type partition struct {
 	next http.RoundTripper

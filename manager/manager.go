@@ -285,7 +285,9 @@ func (m *Manager) lead(ctx context.Context, fail context.CancelCauseFunc) *group
 		err := m.elector.run(ctx, func() *group {
 			m.metrics.Leads(m.opts.Election.Lease, true)
 			defer close(m.elected)
-			return m.launch(ctx, fail, leading)
+			led := m.launch(ctx, fail, leading)
+			election.waitsFor(led)
+			return led
 		})
 		if err != nil {
 			fail(err)

@@ -109,6 +109,8 @@ type group struct {
 	mu      sync.Mutex
 	running []string
 	sealed  bool
+	// within is a group that a function of this one waits for; nil if none does.
+	within *group
 }
 
 func newGroup() *group { return &group{ended: make(chan struct{})} }
@@ -153,15 +155,39 @@ func (g *group) closeIfEnded() {
 	}
 }
 
-// join waits for the end of all, or fails with who is still running when
+// waitsFor notes that a function of the group waits for another group.
+func (g *group) waitsFor(within *group) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.within = within
+}
+
+// left are the names of what has not returned: of the group that is waited for, if
+// something is left there.
+func (g *group) left() []string {
+	g.mu.Lock()
+	running, within := slices.Clone(g.running), g.within
+	g.mu.Unlock()
+	if within != nil {
+		if names := within.left(); len(names) > 0 {
+			return names
+		}
+	}
+	return running
+}
+
+// join waits for the end of all, or fails with what is still running when
 // grace ends.
 func (g *group) join(grace context.Context) error {
 	select {
 	case <-g.ended:
 		return nil
 	case <-grace.Done():
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return fmt.Errorf("%w: %s", ErrStopTimeout, strings.Join(g.running, ", "))
+	}
+	select {
+	case <-g.ended: // at the same moment, or before
+		return nil
+	default:
+		return fmt.Errorf("%w: %s", ErrStopTimeout, strings.Join(g.left(), ", "))
 	}
 }
