@@ -1,0 +1,47 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice_test
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/steer-dev/steer/apiserver/custom"
+	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/core"
+	"github.com/steer-dev/steer/controlplane/crd"
+	"github.com/steer-dev/steer/controlplane/crd/cleanup"
+	"github.com/steer-dev/steer/controlplane/internal/step"
+	"github.com/steer-dev/steer/controlplane/part"
+	"github.com/steer-dev/steer/controlplane/part/parttest"
+	"github.com/steer-dev/steer/controlplane/webhookclient"
+)
+
+func TestAPIServiceAnswersAreThoseOfKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	parttest.Conversations{
+		Parts: func(d *part.Deps) part.List {
+			webhooks, err := webhookclient.New(webhookclient.Options{}, webhookclient.Deps{Store: d.Store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(webhooks.Close)
+			d.Webhooks = webhooks
+			a := apiservice.New(*d, apiservice.Identity{Certificate: func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }})
+			definitions := crd.New(crd.Options{
+				Server: d.Server, Store: d.Store, Transport: d.Server.RoundTripper(parttest.Admin()), Schemas: custom.NewSchemas(),
+				Webhooks: webhooks, NewUID: d.Entropy.UID, Measure: func(...prometheus.Collector) {},
+			})
+			return append(part.List{
+				{Name: "kinds", Resources: core.Resources()},
+				a.Part(*d), definitions.Part(d.Progress), part.ServerController(cleanup.New(d.Catalog, step.LifeOf)),
+			}, controllers(d, a)...)
+		},
+		Of:     []string{"apiservices.apiregistration.k8s.io"},
+		Names:  []string{"kinds-apiservices"},
+		Except: map[string]string{"kinds-apiservices/fresh": "the groups of other packages are in the list"},
+	}.Run(t)
+}

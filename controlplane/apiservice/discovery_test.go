@@ -1,0 +1,235 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+
+	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/internal/egress"
+	"github.com/steer-dev/steer/controlplane/part/parttest"
+)
+
+// Documents of servers, in the forms that there are.
+const (
+	aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	aggregatedList = `{"items":[{"metadata":{"name":"other.com"},"versions":[{"version":"v1","resources":[{"resource":"lies"}]}]},` +
+		`{"metadata":{"name":"example.com"},"versions":[{"version":"v2","resources":[{"resource":"lies"}]},{"version":"v1","resources":[` +
+		`{"resource":"wings","scope":"Namespaced","verbs":["get"],"subresources":[{"subresource":"exec","verbs":["create"]}]},` +
+		`{"resource":"tails","responseKind":{"group":"","version":"","kind":"Tail"},"scope":"Cluster","verbs":["list"]}]}]}]}`
+	resourceList = `{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[` +
+		`{"name":"wings/exec","namespaced":true,"kind":"Exec","group":"x.com","version":"v3","verbs":["create"]},` +
+		`{"name":"wings","singularName":"wing","namespaced":true,"kind":"Wing","shortNames":["w"],"categories":["all"],"verbs":["get"]},` +
+		`{"name":"tails","namespaced":false,"kind":"Tail","verbs":["list"]}]}`
+)
+
+// described renders what the server says in discovery about the version of wings.
+func (w *world) described() string {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "https://steer.invalid/apis", http.NoBody)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("Accept", aggregatedType)
+	response, err := w.Server.Server.RoundTripper(parttest.Admin()).RoundTrip(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.Unmarshal(body, &list); err != nil {
+		w.t.Fatalf("%v: %s", err, body)
+	}
+	for _, g := range list.Items {
+		if g.Name == "example.com" {
+			return renderedGroup(&g)
+		}
+	}
+	return "none"
+}
+
+func renderedGroup(g *apidiscoveryv2.APIGroupDiscovery) string {
+	var out []string
+	for _, v := range g.Versions {
+		out = append(out, fmt.Sprint(v.Version, " ", v.Freshness))
+		for _, r := range v.Resources {
+			out = append(out, fmt.Sprint(r.Resource, " ", r.ResponseKind, " ", r.Scope, " ", r.Verbs, " ", r.SingularResource, r.ShortNames, r.Categories))
+			for _, s := range r.Subresources {
+				out = append(out, fmt.Sprint(r.Resource, "/", s.Subresource, " ", s.ResponseKind, " ", s.Verbs))
+			}
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+const (
+	fromAggregated = "v1 Current\nwings /, Kind= Namespaced [get] [] []\nwings/exec /, Kind= [create]\ntails /, Kind=Tail Cluster [list] [] []"
+	fromLists      = "v1 Current\nwings /, Kind=Wing Namespaced [get] wing[w] [all]\nwings/exec x.com/v3, Kind=Exec [create]\ntails /, Kind=Tail Cluster [list] [] []"
+)
+
+func TestDiscoveryUnderstandsTheFormsOfServers(t *testing.T) {
+	t.Parallel()
+	type answers = map[string]func(*http.Request) (*http.Response, error)
+	for what, tt := range map[string]struct {
+		answers answers
+		want    string
+	}{
+		"all versions":             {answers{"/apis": text(200, aggregatedType, aggregatedList)}, fromAggregated},
+		"all versions but the one": {answers{"/apis": text(200, aggregatedType, `{"items":[]}`)}, "v1 Current"},
+		"one version":              {answers{"/apis": text(406, "", ""), "/apis/example.com/v1": text(200, "application/json", resourceList)}, fromLists},
+		"an older form of all":     {answers{"/apis": text(200, "application/json", aggregatedList), "/apis/example.com/v1": text(200, "application/json", resourceList)}, fromLists},
+		"a form of no media type":      {answers{"/apis": text(200, ";", aggregatedList), "/apis/example.com/v1": text(200, "application/json", resourceList)}, fromLists},
+		"no answer":                {answers{"/apis": down}, "v1 Stale"},
+		"an overloaded server":     {answers{"/apis": text(503, "", ""), "/apis/example.com/v1": text(200, "application/json", resourceList)}, "v1 Stale"},
+		"no such version":          {answers{}, "v1 Stale"},
+		"no answer about one":      {answers{"/apis/example.com/v1": down}, "v1 Stale"},
+		"garbage about all":        {answers{"/apis": text(200, aggregatedType, `[`)}, "v1 Stale"},
+		"garbage about one":        {answers{"/apis/example.com/v1": text(200, "application/json", `[`)}, "v1 Stale"},
+		"an index of OpenAPI that is garbage": {
+			answers{"/apis": text(200, aggregatedType, aggregatedList), "/openapi/v3": text(200, "application/json", "[")}, "v1 Stale",
+		},
+		"no answer about OpenAPI": {answers{"/apis": text(200, aggregatedType, aggregatedList), "/openapi/v3": down}, "v1 Stale"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, egress.Services{Resolve: resolve(&other{answers: tt.answers})}, nil)
+			d := drive(w, apiservice.NewDiscovery(w.aggregation))
+			d.put(wingsKey, wings())
+			same(t, "discovery before the server is asked", "v1 Stale", w.described())
+			same(t, "requests", "ask: GET /apis", d.step())
+			same(t, "discovery", tt.want, w.described())
+			same(t, "requests at once", "", d.step())
+		})
+	}
+}
+
+func TestDiscoveryKeepsWhatAServerSaidLast(t *testing.T) {
+	t.Parallel()
+	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){
+		"/apis": func(r *http.Request) (*http.Response, error) {
+			if r.Header.Get("If-None-Match") == `"one"` {
+				return text(304, "", "")(r)
+			}
+			return text(200, aggregatedType, aggregatedList, "ETag", `"one"`)(r)
+		},
+	}}
+	w := newWorld(t, egress.Services{Resolve: resolve(server)}, nil)
+	d := drive(w, apiservice.NewDiscovery(w.aggregation))
+	d.put(wingsKey, wings())
+	ask := func() {
+		d.step()
+		d.step() // decides when the server is asked again
+	}
+	for range 2 {
+		ask()
+		same(t, "discovery", fromAggregated, w.described())
+		d.now = d.now.Add(time.Minute)
+	}
+	server.answers["/apis"] = down
+	ask()
+	same(t, "discovery while the server is down", strings.Replace(fromAggregated, "Current", "Stale", 1), w.described())
+	server.answers["/apis"] = text(304, "", "")
+	d.now = d.now.Add(time.Minute)
+	ask()
+	same(t, "discovery once it is back", fromAggregated, w.described())
+	d.put(wingsKey, nil)
+	same(t, "discovery without the APIService", "none", w.described())
+	d.put(wingsKey, wings())
+	same(t, "discovery of a new APIService", "v1 Stale", w.described())
+}
+
+func TestDiscoveryAsksAgainInTime(t *testing.T) {
+	t.Parallel()
+	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){"/apis": down}}
+	w := newWorld(t, egress.Services{Resolve: resolve(server)}, nil)
+	c := apiservice.NewDiscovery(w.aggregation)
+	d := drive(w, c)
+	d.put(wingsKey, wings())
+	same(t, "the time of the next step of a controller that has asked nothing", time.Time{}, c.Wake())
+	var waits []time.Duration
+	ask := func() {
+		t.Helper()
+		same(t, "requests", "ask: GET /apis", d.step())
+		same(t, "requests afterwards", "", d.step())
+		wait := c.Wake().Sub(d.now)
+		waits = append(waits, wait)
+		d.now = d.now.Add(wait - time.Millisecond)
+		same(t, "requests before it is time", "", d.step())
+		d.now = d.now.Add(time.Millisecond)
+	}
+	for range 9 {
+		ask()
+	}
+	server.answers["/apis"] = text(200, aggregatedType, aggregatedList)
+	ask()
+	server.answers["/apis"] = down
+	ask()
+	ask()
+	d.put(wingsKey, wings()) // a change
+	ask()
+	const ms, s = time.Millisecond, time.Second
+	same(t, "waits", []time.Duration{500 * ms, s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 60 * s, 60 * s, 60 * s, 500 * ms, s, 500 * ms}, waits)
+}
+
+func TestDiscoveryAsksOnceAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, egress.Services{Resolve: resolve(&other{})}, nil)
+	d := drive(w, apiservice.NewDiscovery(w.aggregation))
+	d.put(wingsKey, wings())
+	requests := d.requests()
+	d.put(wingsKey, wings())
+	same(t, "requests while one is under way", 0, len(d.requests()))
+	d.controller.Report(requests[0], d.carry(requests[0]))
+	requests = d.requests()
+	same(t, "requests after a change meanwhile", 1, len(requests))
+	d.put(wingsKey, nil)
+	d.controller.Report(requests[0], d.carry(requests[0]))
+	same(t, "requests once it is gone", 0, len(d.requests()))
+	same(t, "the time of the next step", time.Time{}, d.controller.(*apiservice.Discovery).Wake())
+	d.put(wingsKey, wings())
+	fresh := apiservice.NewDiscovery(w.aggregation)
+	fresh.Reset(d.Store.Latest())
+	same(t, "requests of a controller that starts", 1, len(fresh.Step(d.Store.Latest(), d.now)))
+}
+
+func TestDiscoveryShowsTheOpenAPIOfAVersion(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]bool{
+		"/openapi/v3/apis/example.com/v1?hash=1": true, "/openapi/v3/apis/example.com/v2": false, "https://example.com/": false, "": false,
+	} {
+		server := &other{answers: map[string]func(*http.Request) (*http.Response, error){
+			"/apis":       text(200, aggregatedType, aggregatedList),
+			"/openapi/v3": text(200, "application/json", `{"paths":{"apis/example.com/v1":{"serverRelativeURL":"`+url+`"},"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=lie"}}}`),
+		}}
+		w := newWorld(t, egress.Services{Resolve: resolve(server)}, controllers)
+		w.create(wings())
+		var index struct {
+			Paths map[string]struct {
+				URL string `json:"serverRelativeURL"`
+			} `json:"paths"`
+		}
+		_, body, _ := w.get("/openapi/v3", nil)
+		if err := json.Unmarshal([]byte(body), &index); err != nil {
+			t.Fatal(err)
+		}
+		if got := index.Paths["apis/example.com/v1"].URL != ""; got != want {
+			t.Errorf("with the URL %q the index has %+v", url, index.Paths["apis/example.com/v1"])
+		}
+		if got := index.Paths["api/v1"].URL; strings.Contains(got, "lie") {
+			t.Errorf("the index has what another server says about a version of this one: %s", got)
+		}
+	}
+}
