@@ -79,11 +79,7 @@ func TestControllerMaintainsTheServicesOfDefinitions(t *testing.T) {
 		},
 		{"a service of a user", v1Key, automanaged("v1", "", nil), []string{put("v1", local)}},
 		{"a service of a user that another server serves", v1Key, wings(), nil},
-		{"nothing", as, nil, nil},
 	} {
-		if tt.o == nil && d.Store.Latest().Get(tt.key) == nil {
-			continue
-		}
 		d.put(tt.key, tt.o)
 		same(t, "requests after "+tt.what, strings.Join(tt.want, "\n"), d.step())
 	}

@@ -97,8 +97,8 @@ type world struct {
 }
 
 // newWorld returns a server whose parts are APIServices, the built-in kinds and the
-// controllers that make returns.
-func newWorld(t *testing.T, services egress.Services, make func(*part.Deps, *apiservice.Aggregation) part.List) *world {
+// parts that declare returns.
+func newWorld(t *testing.T, services egress.Services, declare func(*part.Deps, *apiservice.Aggregation) part.List) *world {
 	t.Helper()
 	w := &world{t: t}
 	identity := apiservice.Identity{Certificate: func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }}
@@ -106,8 +106,8 @@ func newWorld(t *testing.T, services egress.Services, make func(*part.Deps, *api
 		services.Store = d.Store
 		w.aggregation = apiservice.NewAggregation(d.Store, d.Server, &services, identity, slog.New(slog.DiscardHandler))
 		list := part.List{{Name: "kinds", Resources: core.Resources()}, w.aggregation.Part(*d)}
-		if make != nil {
-			list = append(list, make(d, w.aggregation)...)
+		if declare != nil {
+			list = append(list, declare(d, w.aggregation)...)
 		}
 		return list
 	})

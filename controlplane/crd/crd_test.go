@@ -136,7 +136,8 @@ func TestNamesThatWereAcceptedAreKept(t *testing.T) {
 	want := crd.Status.AcceptedNames
 	crd.Spec.Names = v1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "thing", ShortNames: []string{"t"}, Kind: "Thing", ListKind: "ThingList", Categories: []string{"all"}}
 	want.Categories = []string{"all"}
-	other := define("Thing", short("t"))
+	other := define("Thing", short("t", "w"))
+	other.Spec.Names.Plural = "widgets" // which both accepted at the same time
 	settle(other, taken{})
 	settle(crd, takenBy([]*v1.CustomResourceDefinition{other}))
 	if diff := cmp.Diff(want, crd.Status.AcceptedNames); diff != "" {

@@ -181,3 +181,30 @@ func TestDefinitionThatIsBeingDeletedRefusesNewObjects(t *testing.T) {
 	equal(t, "the answer for objects once the last has gone", 404, api.code(gadgets))
 	equal(t, "the answer for the definition", 404, api.code(definitions+"/gadgets.example.com"))
 }
+
+func TestDefinitionStatusUpdateKeepsTheSpec(t *testing.T) {
+	t.Parallel()
+	_, api := serve(t)
+	before := api.must("POST", definitions, schemaOf("{size: {type: integer}}"))
+	changed := before.DeepCopy()
+	for _, change := range []struct {
+		value any
+		at    []string
+	}{
+		{"Changed", []string{"spec", "names", "kind"}},
+		{[]any{"v1", "v2"}, []string{"status", "storedVersions"}},
+	} {
+		if err := unstructured.SetNestedField(changed.Object, change.value, change.at...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body, err := changed.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := api.must("PUT", definitions+"/gadgets.example.com/status", string(body))
+	equal(t, "the spec", before.Object["spec"], after.Object["spec"])
+	equal(t, "the generation", before.GetGeneration(), after.GetGeneration())
+	stored, _, _ := unstructured.NestedStringSlice(after.Object, "status", "storedVersions")
+	equal(t, "the stored versions", []string{"v1", "v2"}, stored)
+}
