@@ -105,8 +105,9 @@ func TestAutoscalerConditionsExplainWhyItDoesNotScale(t *testing.T) {
 		equal(t, name, "3 of 0, 1 metrics, scaled false\n"+ableToScale+"\nScalingActive False "+want, api.scaling(name))
 	}
 	equal(t, "two", "3 of 0, 2 metrics, scaled false\n"+ableToScale+"\nScalingActive False FailedGetPodsMetric "+failed+"unable to get metric m: "+noCustom, api.scaling("two"))
-	equal(t, "low", "2 of 2, 1 metrics, scaled true\n"+ableToScale+"\nScalingActive False "+cpu, api.scaling("low"))
-	equal(t, "high", "5 of 5, 1 metrics, scaled true\n"+ableToScale+"\nScalingActive False "+cpu, api.scaling("high"))
+	const rescaled = "AbleToScale True SucceededRescale the HPA controller was able to update the target scale to "
+	equal(t, "low", "1 of 2, 0 metrics, scaled true\n"+rescaled+"2", api.scaling("low"))
+	equal(t, "high", "9 of 5, 0 metrics, scaled true\n"+rescaled+"5", api.scaling("high"))
 	equal(t, "zero", "0 of 0, 0 metrics, scaled false\n"+ableToScale+
 		"\nScalingActive False ScalingDisabled scaling is disabled since the replica count of the target is zero", api.scaling("zero"))
 	const lost = "0 of 0, 0 metrics, scaled false\nAbleToScale False FailedGetScale the HPA controller was unable to get the target's current scale: "
@@ -136,6 +137,8 @@ func TestAutoscalerKeepsItsTargetWithinBounds(t *testing.T) {
 		replicas(deployments+"/a", 2)
 		api.must("PATCH", deployments+"/a", "spec: {replicas: 4}")
 		replicas(deployments+"/a", 4)
+		time.Sleep(15 * time.Second)
+		replicas(deployments+"/a", 4)
 		if got := api.scaling("a"); !strings.HasPrefix(got, "4 of 2,") {
 			t.Errorf("status: %s", got)
 		}
@@ -158,6 +161,8 @@ func TestAutoscalerKeepsItsTargetWithinBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		api.must("POST", widgets, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, spec: {replicas: 1}}")
+		replicas(widgets+"/w", 2)
+		time.Sleep(15 * time.Second)
 		replicas(widgets+"/w", 2)
 		equal(t, "status", "2 of 2, 0 metrics, scaled true\n"+ableToScale+"\nScalingActive False InvalidSelector the HPA target's scale is missing a selector", api.scaling("w"))
 	})

@@ -16,9 +16,9 @@ import (
 	"github.com/steer-dev/steer/controlplane/admission/policies"
 	"github.com/steer-dev/steer/controlplane/admission/webhooks"
 	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/autoscaling"
 	"github.com/steer-dev/steer/controlplane/certificates"
 	"github.com/steer-dev/steer/controlplane/core"
-	"github.com/steer-dev/steer/controlplane/core/autoscaling"
 	"github.com/steer-dev/steer/controlplane/core/device"
 	"github.com/steer-dev/steer/controlplane/core/flow"
 	"github.com/steer-dev/steer/controlplane/core/node"
@@ -108,7 +108,7 @@ func (p *Plane) parts(roles *rbac.Authorizer) (part.List, *authenticator, error)
 			part.ServerController(expiry.New()),
 			part.Controller(protection.New(step.LifeOf)),
 			part.Controller(disruption.New(d.Catalog)),
-			part.Controller(autoscaling.NewController(d.Catalog)),
+			part.Controller(autoscaling.NewController(d.Catalog, d.Fetch)),
 			part.Controller(service.NewRangeController()),
 			quotaController,
 			part.Controller(rbac.NewAggregator()),

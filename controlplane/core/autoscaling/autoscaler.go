@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autoscaling serves HorizontalPodAutoscalers, and runs their controller.
+// Package autoscaling serves HorizontalPodAutoscalers.
 package autoscaling
 
 import (

@@ -4,15 +4,23 @@
 package autoscaling
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
@@ -26,6 +34,10 @@ type world struct {
 	cursor     storage.Cursor
 	controller *Controller
 	now        time.Time
+	// metrics are served at their paths; all others are not found.
+	metrics map[string]string
+	// told are the reasons and messages of Events.
+	told []string
 }
 
 func newWorld(t *testing.T, more ...step.Resource) *world {
@@ -35,15 +47,30 @@ func newWorld(t *testing.T, more ...step.Resource) *world {
 		{Bucket: "configmaps", Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
 	}
 	w := &world{
-		store: storage.NewMemory(storage.MemoryOptions{}), controller: NewController(append(catalog, more...)),
+		store: storage.NewMemory(storage.MemoryOptions{}), metrics: map[string]string{},
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
+	w.controller = NewController(append(catalog, more...), w.fetch)
 	var err error
 	if w.cursor, err = w.store.Watch(storage.Range{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.cursor.Close(); _ = w.store.Close() })
+	w.put(t, "namespaces", "default", "{metadata: {name: default}}")
 	return w
+}
+
+// fetch implements [step.Fetcher].
+func (w *world) fetch(_ context.Context, r step.Request) (io.ReadCloser, error) {
+	path := r.Path
+	if len(r.Query) > 0 {
+		path += "?" + r.Query.Encode()
+	}
+	body, ok := w.metrics[path]
+	if !ok {
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 404, Message: "404 page not found"}}
+	}
+	return io.NopCloser(strings.NewReader(body)), nil
 }
 
 // put stores an object in YAML.
@@ -69,25 +96,66 @@ func (w *world) deployment(t *testing.T, replicas int) {
 	w.put(t, "apps/deployments", "default/web", fmt.Sprintf("{metadata: {name: web, namespace: default}, spec: {replicas: %d, selector: {matchLabels: {app: web}}}}", replicas))
 }
 
-// step observes what was written and returns the request of one step, nil for none.
+// step observes what was written and returns the request of one step about the autoscaler,
+// nil for none. Metrics are read, and Events taken note of, at once.
 func (w *world) step(t *testing.T) *step.Request {
 	t.Helper()
-	batch, err := w.cursor.Poll()
-	if err != nil {
+	for range 10 {
+		batch, err := w.cursor.Poll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range batch.Events {
+			steptest.Observe(w.controller, e)
+		}
+		var out *step.Request
+		again := false
+		for _, r := range w.controller.Step(w.store.Latest(), w.now) {
+			switch {
+			case r.Do != nil:
+				if err := r.Do(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			case r.Subject.Key.Bucket == "events":
+				w.tell(t, r)
+			case out != nil:
+				t.Fatalf("one autoscaler has the requests %s and %s", out.Path, r.Path)
+			default:
+				out = &r
+				continue
+			}
+			again = true
+			w.controller.Report(r, nil)
+		}
+		if out != nil || !again {
+			return out
+		}
+	}
+	t.Fatal("the controller does not come to rest")
+	return nil
+}
+
+// tell stores an Event, or counts one.
+func (w *world) tell(t *testing.T, r step.Request) {
+	t.Helper()
+	if r.Method == http.MethodPatch {
+		var stored corev1.Event
+		if err := json.Unmarshal(w.store.Latest().Get(r.Subject.Key).Value, &stored); err != nil {
+			t.Fatal(err)
+		}
+		w.told = append(w.told, fmt.Sprintf("%s %s: %s", stored.Type, stored.Reason, stored.Message))
+		return
+	}
+	var envelope runtime.Unknown
+	e := &corev1.Event{}
+	if err := envelope.Unmarshal(r.Body[4:]); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range batch.Events {
-		steptest.Observe(w.controller, e)
+	if err := e.Unmarshal(envelope.Raw); err != nil {
+		t.Fatal(err)
 	}
-	requests := w.controller.Step(w.store.Latest(), w.now)
-	switch len(requests) {
-	case 0:
-		return nil
-	case 1:
-		return &requests[0]
-	}
-	t.Fatalf("one autoscaler has %d requests", len(requests))
-	return nil
+	steptest.Put(t, w.store, r.Subject.Key, e)
+	w.told = append(w.told, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
 }
 
 // settle steps until nothing is left to do, as an API server that admits everything, and
@@ -144,15 +212,12 @@ func TestControllerKeepsTargetsWithinTheirBounds(t *testing.T) {
 		w.scaler(t, "apps/v1", "Deployment", "")
 		w.deployment(t, replicas)
 		status := w.settle(t)
-		if scaled := status.LastScaleTime != nil; status.CurrentReplicas != want || scaled != (want != int32(replicas)) {
-			t.Errorf("%d replicas: status has %d, scaled: %v; want %d", replicas, status.CurrentReplicas, scaled, want)
+		if scaled := status.LastScaleTime != nil; status.CurrentReplicas != int32(replicas) || status.DesiredReplicas != want || scaled != (want != int32(replicas)) {
+			t.Errorf("%d replicas: status has %d, %d are desired, scaled: %v; want %d", replicas, status.CurrentReplicas, status.DesiredReplicas, scaled, want)
 		}
-		wantDesired := int32(0)
-		if want != int32(replicas) {
-			wantDesired = want
-		}
-		if status.DesiredReplicas != wantDesired {
-			t.Errorf("%d replicas: %d are desired, want %d", replicas, status.DesiredReplicas, wantDesired)
+		w.now = w.now.Add(period)
+		if status = w.settle(t); status.CurrentReplicas != want {
+			t.Errorf("%d replicas: 15 s later the status has %d, want %d", replicas, status.CurrentReplicas, want)
 		}
 	}
 	w := newWorld(t)
@@ -168,10 +233,12 @@ func TestControllerScalesOnlyEveryFifteenSeconds(t *testing.T) {
 	w := newWorld(t)
 	w.scaler(t, "apps/v1", "Deployment", "")
 	w.deployment(t, 9)
-	if r := w.step(t); scaleOf(t, r).Spec.Replicas != 5 || scaleOf(t, r).ResourceVersion != "2" {
-		t.Errorf("the scale is %s, want 5 replicas at revision 2", r.Body)
+	r := w.step(t)
+	if scaleOf(t, r).Spec.Replicas != 5 || scaleOf(t, r).ResourceVersion != "3" {
+		t.Errorf("the scale is %s, want 5 replicas at revision 3", r.Body)
 	}
 	w.controller.Reset(w.store.Latest())
+	w.controller.Report(*r, errors.New("of an earlier history"))
 	if at := w.settle(t).LastScaleTime; at == nil || !at.Time.Equal(w.now) {
 		t.Errorf("the last scaling was at %v, want %v", at, w.now)
 	}
@@ -199,7 +266,25 @@ func TestControllerRetriesRefusedRequests(t *testing.T) {
 	if r := w.step(t); r != nil {
 		t.Errorf("before the outcome is known the request is %s %s", r.Method, r.Path)
 	}
-	w.controller.Report(*first, errors.New("conflict"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("changed"))
+	w.controller.Report(*first, conflict)
+	scaleOf(t, w.step(t))
+}
+
+func TestControllerSaysThatATargetCannotBeScaled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scaler(t, "apps/v1", "Deployment", "")
+	w.deployment(t, 1)
+	w.controller.Report(*w.step(t), errors.New("no"))
+	status := w.settle(t)
+	if got, want := conditions(status), "AbleToScale False FailedUpdateScale: the HPA controller was unable to update the target scale: no"; got != want || status.LastScaleTime != nil {
+		t.Errorf("the conditions are\n%s\nwant\n%s", got, want)
+	}
+	if got, want := strings.Join(w.told, "\n"), "Warning FailedRescale: New size: 2; reason: Current number of replicas below Spec.MinReplicas; error: no"; got != want {
+		t.Errorf("the Events are\n%s\nwant\n%s", got, want)
+	}
+	w.now = w.now.Add(period)
 	scaleOf(t, w.step(t))
 }
 
@@ -277,13 +362,13 @@ func TestControllerReportsMetricsThatItCannotRead(t *testing.T) {
 	t.Parallel()
 	const target = "target: {type: AverageValue, averageValue: '1'}"
 	for metric, want := range map[string]string{
-		"{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}":     "FailedGetResourceMetric: the HPA was unable to compute the replica count: failed to get cpu utilization: ",
-		"{type: Resource, resource: {name: cpu, " + target + "}}":                                          "FailedGetResourceMetric: the HPA was unable to compute the replica count: failed to get cpu usage: ",
-		"{type: ContainerResource, containerResource: {name: memory, container: c, " + target + "}}":       "FailedGetContainerResourceMetric: the HPA was unable to compute the replica count: failed to get memory usage: ",
-		"{type: Pods, pods: {metric: {name: hits}, " + target + "}}":                                       "FailedGetPodsMetric: the HPA was unable to compute the replica count: unable to get metric hits: ",
-		"{type: Object, object: {describedObject: {kind: Service, name: s}, metric: {name: hits}}}":        "FailedGetObjectMetric: the HPA was unable to compute the replica count: unable to get metric hits: Service on default s/",
-		"{type: External, external: {metric: {name: queue}, " + target + "}}":                              "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/queue/nil: ",
-		"{type: External, external: {metric: {name: q, selector: {matchLabels: {a: b}}}, " + target + "}}": "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/q/&LabelSelector{",
+		"{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}":                                 "FailedGetResourceMetric: the HPA was unable to compute the replica count: failed to get cpu utilization: ",
+		"{type: Resource, resource: {name: cpu, " + target + "}}":                                                                      "FailedGetResourceMetric: the HPA was unable to compute the replica count: failed to get cpu usage: ",
+		"{type: ContainerResource, containerResource: {name: memory, container: c, " + target + "}}":                                   "FailedGetContainerResourceMetric: the HPA was unable to compute the replica count: failed to get memory usage: ",
+		"{type: Pods, pods: {metric: {name: hits}, " + target + "}}":                                                                   "FailedGetPodsMetric: the HPA was unable to compute the replica count: unable to get metric hits: ",
+		"{type: Object, object: {describedObject: {kind: Service, name: s}, metric: {name: hits}, target: {type: Value, value: '1'}}}": "FailedGetObjectMetric: the HPA was unable to compute the replica count: unable to get metric hits: Service on default s/",
+		"{type: External, external: {metric: {name: queue}, " + target + "}}":                                                          "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/queue/nil: ",
+		"{type: External, external: {metric: {name: q, selector: {matchLabels: {a: b}}}, " + target + "}}":                             "FailedGetExternalMetric: the HPA was unable to compute the replica count: unable to get external metric default/q/&LabelSelector{",
 		"{type: Moon}": `InvalidMetricSourceType: the HPA was unable to compute the replica count: unknown metric source type "Moon"`,
 	} {
 		w := newWorld(t)
