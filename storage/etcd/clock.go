@@ -98,7 +98,7 @@ func (s *Store) keepTime(of *term) storage.Revision {
 	if err != nil || !resp.Succeeded {
 		return 0 // the next one is due at once
 	}
-	if compact > 0 {
+	if compact > 0 && !s.options.NoCompaction {
 		// A later one compacts this as well.
 		_, _ = s.client.Compact(ctx, int64(compact))
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,8 +15,26 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// Commit implements [storage.Committer]: one transaction, which compares the term.
+// commitTime bounds a write: longer than etcd itself waits for its members.
+const commitTime = 10 * time.Second
+
+// errSilent: etcd has not answered a write within commitTime.
+var errSilent = fmt.Errorf("no answer from etcd within %v, whether it was made is unknown", commitTime)
+
+// Commit implements [storage.Committer]: one transaction, which compares the term. It waits
+// for etcd for commitTime at most; then the outcome is unknown.
 func (s *Store) Commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
+	within, cancel := context.WithTimeout(ctx, commitTime)
+	defer cancel()
+	rec, err := s.commit(within, w)
+	if errors.Is(err, context.DeadlineExceeded) && within.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("etcd: write %s: %w", w.Key, errSilent)
+	}
+	return rec, err
+}
+
+// commit is Commit within the time of ctx.
+func (s *Store) commit(ctx context.Context, w storage.Write) (*storage.Record, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
 	}

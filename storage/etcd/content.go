@@ -17,8 +17,22 @@ import (
 	"github.com/steer-dev/steer/storage"
 )
 
-// pageKeys is how many keys are read with one request.
-const pageKeys = 1000
+// One request reads a page of keys: as many as have pageBytes if they are as large as those
+// before, within bounds.
+const (
+	firstPage, smallestPage, largestPage = 100, 10, 1000
+
+	pageBytes = 4 << 20
+)
+
+// nextPage returns how many keys are read after a page of so many.
+func nextPage(kvs []*mvccpb.KeyValue) int64 {
+	size := 1
+	for _, kv := range kvs {
+		size += len(kv.Key) + len(kv.Value)
+	}
+	return int64(min(max(len(kvs)*pageBytes/size, smallestPage), largestPage))
+}
 
 // content is the state of the prefix at one revision. It implements [storage.View].
 type content struct {
@@ -31,9 +45,9 @@ type content struct {
 // version of a record it is used.
 func (s *Store) load(ctx context.Context, at storage.Revision, known func(storage.Key) *storage.Record) (*content, error) {
 	c := &content{revision: at, buckets: map[string][]*storage.Record{}, own: map[string]*mvccpb.KeyValue{}}
-	next, end := string(s.layout), clientv3.GetPrefixRangeEnd(string(s.layout))
+	next, end, page := string(s.layout), clientv3.GetPrefixRangeEnd(string(s.layout)), int64(firstPage)
 	for {
-		resp, err := s.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(int64(c.revision)), clientv3.WithLimit(pageKeys))
+		resp, err := s.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(int64(c.revision)), clientv3.WithLimit(page))
 		if err != nil {
 			return nil, fmt.Errorf("etcd: read %s: %w", s.layout, err)
 		}
@@ -48,7 +62,7 @@ func (s *Store) load(ctx context.Context, at storage.Revision, known func(storag
 		if !resp.More {
 			return c, nil
 		}
-		next = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		next, page = string(resp.Kvs[len(resp.Kvs)-1].Key)+"\x00", nextPage(resp.Kvs)
 	}
 }
 

@@ -11,11 +11,12 @@
 // # The keys
 //
 // The store has a prefix for itself, /steer by default, and refuses one that has keys of
-// another program. The objects are below it as kube-apiserver has custom resources:
+// another program. The objects are below it where kube-apiserver has them:
 //
 //	/steer/pods/default/web
+//	/steer/services/specs/default/web
 //	/steer/example.com/widgets/default/one
-//	/steer/.steer/owner, leader, resigned, clock
+//	/steer/.steer/owner, leader, resigned, terms, clock
 //
 // A value is a line of text, with the place at which readers insert the revision, and the
 // object as the API server encodes it.
@@ -34,6 +35,14 @@
 // a minute, by which etcd is compacted, and by which the age of what a server reads at
 // its start is known.
 //
+// # Compaction
+//
+// The leader compacts etcd up to what is older than [Options].HistoryAge. That is of the
+// whole etcd: it knows no compaction of a prefix. kube-apiserver does the same every five
+// minutes; where another program on the same etcd needs a longer history,
+// [Options].NoCompaction leaves the compaction to that program, or to etcd's
+// --auto-compaction-retention.
+//
 // # Restored backups
 //
 // Clients have seen revisions that a restored etcd would give to other writes. Restore with
@@ -41,5 +50,6 @@
 //	etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted
 //
 // and clients list again. The store refuses an etcd whose revision is below one that it
-// has seen, if necessary in an earlier process ([Options].RevisionFile).
+// has seen, if necessary in an earlier process ([Options].RevisionFile), and one of which
+// the terms of leaders show that it was below.
 package etcd

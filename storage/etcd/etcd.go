@@ -42,9 +42,14 @@ type Options struct {
 	// etcd, with all its prefixes, up to what is older than HistoryAge.
 	HistoryAge   time.Duration
 	HistoryBytes int
+	// NoCompaction leaves etcd as it is: another program compacts it, or it does so itself.
+	NoCompaction bool
 	// RevisionFile keeps the newest revision that was seen, so that Open recognizes an etcd
 	// that was restored to before it. Empty: only a store that is open does.
 	RevisionFile string
+
+	// keepAlive is how long a connection may be silent before it is tested. 0: 10 seconds.
+	keepAlive time.Duration
 }
 
 // requestTime bounds requests that are of the store and not of a caller.
@@ -62,6 +67,7 @@ type Store struct {
 	client  *clientv3.Client
 	options Options
 	layout  layout
+	base    based // set by own
 	mirror  *storage.Mirror
 	reads   reads
 	// reached is the newest revision that the mirror has.
@@ -81,6 +87,7 @@ type Store struct {
 	closed  bool
 	lost    error // why the store is of no use any more
 	trouble error // why the mirror does not follow at the moment
+	stream  stream
 	leading leading
 	clock   clock
 }
@@ -103,7 +110,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func connect(o Options) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: o.Endpoints, TLS: o.TLS, Logger: zap.NewNop(),
-		DialTimeout: requestTime, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: requestTime, PermitWithoutStream: true,
+		DialTimeout: requestTime, DialKeepAliveTime: cmp.Or(o.keepAlive, 10*time.Second), DialKeepAliveTimeout: requestTime, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: math.MaxInt32,
 		// A member that is back is found within seconds, also after a long time.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
@@ -168,23 +175,29 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 	resp, err := s.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(string(s.layout)).WithPrefix(), "=", 0)).
 		Then(clientv3.OpPut(s.layout.owner(), string(mine))).
-		Else(clientv3.OpGet(s.layout.owner())).Commit()
+		Else(clientv3.OpGet(s.layout.owner()), clientv3.OpGet(s.layout.terms())).Commit()
 	if err != nil {
 		return 0, 0, fmt.Errorf("etcd: ask %v: %w", s.options.Endpoints, err)
 	}
 	now = storage.Revision(resp.Header.Revision)
 	if resp.Succeeded {
-		return now, now, s.reads.remember(s.options.RevisionFile, id, now)
+		return now, now, s.reads.remember(s.options.RevisionFile, id, now, nil)
 	}
 	found := resp.Responses[0].GetResponseRange().Kvs
 	o, err := s.parseOwner(found)
 	if err != nil {
 		return 0, 0, err
 	}
-	o.Base.use(s.client)
-	o.Base.keys(found[0])
-	now += storage.Revision(o.Base)
-	return storage.Revision(found[0].ModRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now)
+	s.base = o.Base
+	s.base.use(s.client)
+	s.base.keys(found[0])
+	now += storage.Revision(s.base)
+	var terms lineage
+	if kvs := resp.Responses[1].GetResponseRange().Kvs; len(kvs) > 0 {
+		s.base.keys(kvs[0])
+		terms = lineageOf(kvs[0])
+	}
+	return storage.Revision(found[0].ModRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now, terms)
 }
 
 // parseOwner returns the ownership of a prefix that has keys.

@@ -6,6 +6,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -37,6 +38,12 @@ func (s *Store) Expire(ctx context.Context) error {
 	}
 	_, err = s.client.Revoke(ctx, clientv3.LeaseID(resp.Kvs[0].Lease))
 	return err
+}
+
+// WithoutKeepAlive has connections stay that nothing answers on.
+func (o Options) WithoutKeepAlive() Options {
+	o.keepAlive = 24 * time.Hour
+	return o
 }
 
 // Client returns the client of the store.

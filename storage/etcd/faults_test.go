@@ -467,13 +467,14 @@ type proxy struct {
 	mu       sync.Mutex
 	listener net.Listener
 	conns    []net.Conn
+	frozen   bool
 	running  sync.WaitGroup
 }
 
 // newProxy returns a network that is there.
-func newProxy(t *testing.T, m *member) *proxy {
+func newProxy(t *testing.T, m *member, name string) *proxy {
 	t.Helper()
-	p := &proxy{to: filepath.Join(m.dir, "localhost:1"), socket: filepath.Join(m.dir, "proxy")}
+	p := &proxy{to: filepath.Join(m.dir, "localhost:1"), socket: filepath.Join(m.dir, name)}
 	p.heal(t)
 	t.Cleanup(p.cut)
 	return p
@@ -487,7 +488,7 @@ func (p *proxy) heal(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.listener = l
+	p.listener, p.frozen = l, false
 	p.running.Go(func() {
 		for {
 			from, err := l.Accept()
@@ -501,11 +502,36 @@ func (p *proxy) heal(t *testing.T) {
 			}
 			p.mu.Lock()
 			p.conns = append(p.conns, from, to)
-			p.running.Go(func() { _, _ = io.Copy(to, from); _ = to.Close() })
-			p.running.Go(func() { _, _ = io.Copy(from, to); _ = from.Close() })
+			p.running.Go(func() { _, _ = io.Copy(p.gate(to), from); _ = to.Close() })
+			p.running.Go(func() { _, _ = io.Copy(p.gate(from), to); _ = from.Close() })
 			p.mu.Unlock()
 		}
 	})
+}
+
+// gate is a connection that drops what is written to it while the network is frozen.
+func (p *proxy) gate(to io.Writer) io.Writer { return gate{p, to} }
+
+type gate struct {
+	network *proxy
+	to      io.Writer
+}
+
+func (g gate) Write(b []byte) (int, error) {
+	g.network.mu.Lock()
+	frozen := g.network.frozen
+	g.network.mu.Unlock()
+	if frozen {
+		return len(b), nil
+	}
+	return g.to.Write(b)
+}
+
+// freeze keeps the connections, and nothing arrives, until the network is cut.
+func (p *proxy) freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = true
 }
 
 // cut ends all connections and accepts none.
@@ -524,7 +550,7 @@ func TestStoreBeginsAnewAfterAGapThatWasCompacted(t *testing.T) {
 	m := ownMember(t, "--unsafe-no-fsync")
 	o := m.options()
 	writer := lead(t, o)
-	network := newProxy(t, m)
+	network := newProxy(t, m, "proxy")
 	o.Endpoints = []string{"unix://" + network.socket}
 	s := open(t, o)
 	same := mustPut(t, writer, "same", "1").Modified
@@ -563,7 +589,7 @@ func TestStoreBeginsAnewAfterAGapThatWasCompacted(t *testing.T) {
 func TestLeaderThatWasCutOffCannotWrite(t *testing.T) {
 	t.Parallel()
 	m := ownMember(t, "--unsafe-no-fsync")
-	network := newProxy(t, m)
+	network := newProxy(t, m, "proxy")
 	o := m.options()
 	o.LeaseTime = 10 * time.Second
 	other := open(t, o)

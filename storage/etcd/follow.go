@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -24,6 +25,7 @@ var errUnreadable = errors.New("etcd: the history cannot be applied")
 // follow keeps the mirror until the store is closed.
 func (s *Store) follow() {
 	for s.ctx.Err() == nil {
+		s.turn()
 		err := s.watch()
 		if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errUnreadable) {
 			err = s.reload()
@@ -47,12 +49,83 @@ func (s *Store) pause(d time.Duration) {
 	}
 }
 
+// stream is the watch that is open. Store.mu guards it.
+type stream struct {
+	// watcher is that of the watch alone: a watch that etcd has not confirmed keeps others of
+	// its watcher from being opened. nil: none is open.
+	watcher clientv3.Watcher
+	cancel  context.CancelFunc
+	// news is when it was opened, or the mirror last got further.
+	news time.Time
+	// patience is how long a watch may have no news while some are waited for.
+	patience time.Duration
+	// stuck: the last one was ended because it had none.
+	stuck bool
+}
+
+// The bounds of stream.patience. It doubles with each watch that had no news.
+const leastPatience, mostPatience = 2 * time.Second, 8 * time.Second
+
+// opened notes that a watch is open.
+func (s *Store) opened(w clientv3.Watcher, cancel context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream.watcher, s.stream.cancel, s.stream.news = w, cancel, time.Now()
+	s.stream.patience = max(s.stream.patience, leastPatience)
+}
+
+// ended ends the watch, or notes that it has ended.
+func (s *Store) ended() {
+	s.mu.Lock()
+	w := s.stream.watcher
+	s.stream.cancel()
+	s.stream.watcher = nil
+	s.mu.Unlock()
+	_ = w.Close() // there is nothing left to lose
+}
+
+// turn has a watch be opened at another member than one that was stuck. Members take turns
+// by request, and those of an idle store may come in the same order again and again.
+func (s *Store) turn() {
+	s.mu.Lock()
+	stuck := s.stream.stuck
+	s.stream.stuck = false
+	s.mu.Unlock()
+	if !stuck {
+		return
+	}
+	for range rand.IntN(len(s.options.Endpoints)) {
+		ctx, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
+		_, _ = s.client.Get(ctx, s.layout.owner()) // it only takes a turn
+		cancel()
+	}
+}
+
+// unstick ends the watch if it has had no news for too long since something is waited for:
+// the member that it is at is paused, cut off or far behind, and the next one is at another.
+func (s *Store) unstick(waiting time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := waiting
+	if s.stream.news.After(since) {
+		since = s.stream.news
+	}
+	if s.stream.watcher == nil || time.Since(since) < s.stream.patience {
+		return
+	}
+	s.stream.cancel()
+	s.stream.stuck = true
+	s.stream.news, s.stream.patience = time.Now(), min(2*s.stream.patience, mostPatience)
+}
+
 // watch applies the changes after those that the mirror has until it fails.
 func (s *Store) watch() error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
-	defer cancel()
+	w := s.base.watcher(s.client)
+	s.opened(w, cancel)
+	defer s.ended()
 	from := s.reached.Load() + 1
-	for resp := range s.client.Watch(ctx, string(s.layout), clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithCreatedNotify()) {
+	for resp := range w.Watch(ctx, string(s.layout), clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithCreatedNotify()) {
 		if err := resp.Err(); err != nil {
 			return fmt.Errorf("etcd: watch from revision %d: %w", from, err)
 		}
@@ -126,9 +199,13 @@ func (s *Store) applyRevision(events []*clientv3.Event) error {
 // advance reports that the mirror has all changes up to a revision.
 func (s *Store) advance(rev storage.Revision) {
 	s.mirror.Advance(rev)
-	if int64(rev) > s.reached.Load() {
-		s.reached.Store(int64(rev))
+	if int64(rev) <= s.reached.Load() {
+		return
 	}
+	s.reached.Store(int64(rev))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream.news, s.stream.patience = time.Now(), leastPatience
 }
 
 // reload replaces the mirror by the newest state, where the changes after the mirror's
@@ -144,6 +221,9 @@ func (s *Store) reload() error {
 	case int64(c.revision) == now:
 		return fmt.Errorf("etcd: revision %d cannot be read", now+1)
 	}
+	if err := s.sameHistory(lineageOf(c.own[s.layout.terms()])); err != nil {
+		return err
+	}
 	s.adopt(c)
 	if err := s.mirror.Reset(c); err != nil {
 		return err
@@ -154,6 +234,7 @@ func (s *Store) reload() error {
 
 // reach waits until the mirror has a revision that etcd has.
 func (s *Store) reach(ctx context.Context, rev storage.Revision) error {
+	began := time.Now()
 	for int64(rev) > s.reached.Load() {
 		wait, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		err := s.mirror.Wait(wait, rev)
@@ -167,6 +248,7 @@ func (s *Store) reach(ctx context.Context, rev storage.Revision) error {
 		if err := s.usable(ctx); err != nil {
 			return err
 		}
+		s.unstick(began)
 		s.askProgress(ctx)
 	}
 	return nil
@@ -175,7 +257,12 @@ func (s *Store) reach(ctx context.Context, rev storage.Revision) error {
 // askProgress has etcd send the revision up to which the watch has seen everything, for
 // revisions that changed nothing in the prefix. It may be lost.
 func (s *Store) askProgress(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), requestTime)
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), time.Second)
 	defer cancel()
-	_ = s.client.RequestProgress(ctx) // asked again
+	s.mu.Lock()
+	w := s.stream.watcher
+	s.mu.Unlock()
+	if w != nil {
+		_ = w.RequestProgress(ctx) // asked again
+	}
 }

@@ -6,17 +6,18 @@ package etcd
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/steer-dev/steer/storage"
 )
 
 // layout is where the keys are. It is a prefix that ends with a slash.
 //
-// An object is at PREFIX/pods/default/web or PREFIX/GROUP/PLURAL/default/web, as
-// kube-apiserver has custom resources. What the store itself keeps is below
+// Objects are where kube-apiserver has them: built-in kinds at PREFIX/pods/default/web,
+// PREFIX/deployments/default/web or PREFIX/services/specs/default/web (see builtIn), custom
+// resources at PREFIX/GROUP/PLURAL/default/one. What the store itself keeps is below
 // PREFIX/.steer.
 type layout string
 
@@ -27,10 +28,70 @@ func (l layout) owner() string    { return string(l) + ".steer/owner" }
 func (l layout) leader() string   { return string(l) + ".steer/leader" }
 func (l layout) resigned() string { return string(l) + ".steer/resigned" }
 func (l layout) clock() string    { return string(l) + ".steer/clock" }
+func (l layout) terms() string    { return string(l) + ".steer/terms" }
+
+// paths are the paths of built-in kinds below the prefix, where they are not their buckets,
+// and the way back.
+type paths struct {
+	path   map[string]string // by bucket
+	bucket map[string]string // by path
+}
+
+// builtIn are the kinds of Kubernetes 1.36: kube-apiserver leaves out the groups of all but
+// two, and some resources have the names of the first versions.
+var builtIn = sync.OnceValue(func() paths {
+	p := paths{path: map[string]string{
+		"services": "services/specs", "endpoints": "services/endpoints", "nodes": "minions",
+		"replicationcontrollers": "controllers", "networking.k8s.io/ingresses": "ingress",
+	}, bucket: map[string]string{}}
+	for group, plurals := range map[string]string{
+		"admissionregistration.k8s.io": "mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations " +
+			"validatingadmissionpolicies validatingadmissionpolicybindings validatingwebhookconfigurations",
+		"apps":                         "controllerrevisions daemonsets deployments replicasets statefulsets",
+		"autoscaling":                  "horizontalpodautoscalers",
+		"batch":                        "cronjobs jobs",
+		"certificates.k8s.io":          "certificatesigningrequests clustertrustbundles podcertificaterequests",
+		"coordination.k8s.io":          "leasecandidates leases",
+		"discovery.k8s.io":             "endpointslices",
+		"flowcontrol.apiserver.k8s.io": "flowschemas prioritylevelconfigurations",
+		"internal.apiserver.k8s.io":    "storageversions",
+		"networking.k8s.io":            "ingressclasses ipaddresses networkpolicies servicecidrs",
+		"node.k8s.io":                  "runtimeclasses",
+		"policy":                       "poddisruptionbudgets",
+		"rbac.authorization.k8s.io":    "clusterrolebindings clusterroles rolebindings roles",
+		"resource.k8s.io":              "deviceclasses devicetaintrules resourceclaims resourceclaimtemplates resourceslices",
+		"scheduling.k8s.io":            "priorityclasses",
+		"storage.k8s.io":               "csidrivers csinodes csistoragecapacities storageclasses volumeattachments volumeattributesclasses",
+		"storagemigration.k8s.io":      "storageversionmigrations",
+	} {
+		for plural := range strings.FieldsSeq(plurals) {
+			p.path[group+"/"+plural] = plural
+		}
+	}
+	for bucket, path := range p.path {
+		p.bucket[path] = bucket
+	}
+	return p
+})
 
 // key returns the key of an object. Different keys of a store have different ones.
 func (l layout) key(k storage.Key) string {
-	return string(l) + segments(k.Bucket) + "/" + k.Name
+	return string(l) + pathOf(k.Bucket) + "/" + k.Name
+}
+
+// pathOf returns where the objects of a bucket are, as parse expects it: the path of a
+// built-in kind, PLURAL, GROUP/PLURAL, or one segment that begins with a percent sign.
+func pathOf(bucket string) string {
+	if path, ok := builtIn().path[bucket]; ok {
+		return path
+	}
+	group, plural, two := strings.Cut(bucket, "/")
+	plain := !two && !strings.Contains(bucket, ".") && bucket != "services" ||
+		two && strings.Contains(group, ".") && plural != "" && !strings.Contains(plural, "/")
+	if _, taken := builtIn().bucket[bucket]; taken || !plain || bucket == "" || strings.ContainsAny(bucket[:1], "%.") {
+		return "%" + strings.NewReplacer("/", "%2F", "%", "%25").Replace(bucket)
+	}
+	return bucket
 }
 
 // parse returns the key of an object, and whether it is one.
@@ -41,28 +102,19 @@ func (l layout) parse(raw string) (storage.Key, bool) {
 		return storage.Key{}, false
 	case strings.HasPrefix(first, "%"):
 		return storage.Key{Bucket: strings.NewReplacer("%2F", "/", "%25", "%").Replace(first[1:]), Name: rest}, rest != ""
-	case !isGroup(first):
-		return storage.Key{Bucket: first, Name: rest}, rest != ""
 	}
-	plural, name, ok := strings.Cut(rest, "/")
-	return storage.Key{Bucket: first + "/" + plural, Name: name}, ok && plural != "" && name != ""
-}
-
-// segments returns a bucket as parse expects it: PLURAL, GROUP/PLURAL, or one segment that
-// begins with a percent sign.
-func segments(bucket string) string {
-	group, plural, two := strings.Cut(bucket, "/")
-	special := strings.HasPrefix(bucket, "%") || strings.HasPrefix(bucket, ".")
-	if !special && (!two && !isGroup(bucket) || two && isGroup(group) && plural != "" && !strings.Contains(plural, "/")) {
-		return bucket
+	path, name, two := first, rest, strings.Contains(first, ".") || first == "services"
+	if two {
+		var second string
+		if second, name, ok = strings.Cut(rest, "/"); !ok || second == "" {
+			return storage.Key{}, false
+		}
+		path += "/" + second
 	}
-	return "%" + strings.NewReplacer("/", "%2F", "%", "%25").Replace(bucket)
-}
-
-// isGroup reports whether a first segment is the group of a resource.
-func isGroup(segment string) bool {
-	return strings.Contains(segment, ".") ||
-		slices.Contains([]string{"apps", "autoscaling", "batch", "extensions", "policy"}, segment)
+	if bucket, ok := builtIn().bucket[path]; ok {
+		return storage.Key{Bucket: bucket, Name: name}, name != ""
+	}
+	return storage.Key{Bucket: path, Name: name}, name != "" && first != "services"
 }
 
 // header begins a value; the offset of its revision follows, and a line feed.

@@ -27,6 +27,7 @@ type leading struct {
 	held    bool
 	changed chan struct{} // closed when held may have changed
 	term    *term         // the newest of this store; nil: none so far
+	terms   lineage
 }
 
 // note takes over what a revision changed of the keys of the store itself; nil values are
@@ -43,12 +44,21 @@ func (s *Store) note(rev storage.Revision, own map[string][]byte) {
 	if value, ok := own[s.layout.leader()]; ok {
 		s.hold(rev, value)
 	}
-	if value := own[s.layout.resigned()]; value != nil && string(value) == strconv.FormatInt(int64(s.leading.leader.Term), 10) {
+	if value := own[s.layout.resigned()]; value != nil && s.hasResigned(value) {
 		s.elect(storage.Leader{})
 	}
 	if value := own[s.layout.clock()]; value != nil {
 		s.tick(rev, value)
 	}
+	if value := own[s.layout.terms()]; value != nil {
+		s.leading.terms = lineageAt(value, rev)
+	}
+}
+
+// hasResigned reports whether the leader that is known is the one of the key of the last one
+// that resigned; s.mu is held.
+func (s *Store) hasResigned(value []byte) bool {
+	return string(value) == strconv.FormatInt(int64(s.leading.leader.Term), 10)
 }
 
 // adopt takes over the keys of the store itself of a state.
@@ -58,9 +68,13 @@ func (s *Store) adopt(c *content) {
 	if kv := c.own[s.layout.clock()]; kv != nil {
 		s.tick(storage.Revision(kv.ModRevision), kv.Value)
 	}
+	s.leading.terms = lineageOf(c.own[s.layout.terms()])
 	kv := c.own[s.layout.leader()]
 	if kv == nil {
 		s.hold(c.revision, nil)
+		if last := c.own[s.layout.resigned()]; last != nil && s.hasResigned(last.Value) {
+			s.elect(storage.Leader{})
+		}
 		return
 	}
 	s.hold(storage.Revision(kv.CreateRevision), kv.Value)
@@ -143,6 +157,13 @@ func (s *Store) Campaign(ctx context.Context, as storage.Member) (storage.Term, 
 
 // attempt returns the term if there was no leader. If there was one the store knows it.
 func (s *Store) attempt(ctx context.Context, as storage.Member) (*term, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	_, terms := s.history()
+	text, err := terms.next()
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	grant, err := s.client.Grant(ctx, int64(math.Ceil(s.options.LeaseTime.Seconds())))
 	if err != nil {
@@ -153,8 +174,14 @@ func (s *Store) attempt(ctx context.Context, as storage.Member) (*term, error) {
 		return nil, err
 	}
 	resp, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(s.layout.leader()), "=", 0)).
-		Then(clientv3.OpPut(s.layout.leader(), string(value), clientv3.WithLease(grant.ID))).Commit()
+		If(
+			clientv3.Compare(clientv3.CreateRevision(s.layout.leader()), "=", 0),
+			clientv3.Compare(clientv3.ModRevision(s.layout.terms()), "=", int64(terms.newest())),
+		).
+		Then(
+			clientv3.OpPut(s.layout.leader(), string(value), clientv3.WithLease(grant.ID)),
+			clientv3.OpPut(s.layout.terms(), text),
+		).Commit()
 	if err != nil || !resp.Succeeded {
 		// After an error the transaction may have succeeded.
 		s.revoke(grant.ID)
@@ -284,7 +311,7 @@ func (t *term) renew() bool {
 		if left <= 0 {
 			return false
 		}
-		ctx, cancel := context.WithTimeout(t.store.ctx, min(left, t.life/3))
+		ctx, cancel := context.WithTimeout(t.store.ctx, min(left, t.life/6))
 		resp, err := t.store.client.KeepAliveOnce(ctx, t.lease)
 		cancel()
 		switch {

@@ -15,13 +15,21 @@ import (
 // from elsewhere: clients have seen revisions up to it, and etcd may begin with 1.
 type based int64
 
-// use has a client count so. It is called before the first request whose revisions matter.
+// use has the reads and writes of a client count so. It is called before the first request whose revisions matter.
 func (b based) use(client *clientv3.Client) {
 	if b == 0 {
 		return
 	}
 	client.KV = basedKV{client.KV, b}
-	client.Watcher = basedWatcher{client.Watcher, b}
+}
+
+// watcher returns a new watcher that counts so.
+func (b based) watcher(client *clientv3.Client) clientv3.Watcher {
+	w := clientv3.NewWatcher(client)
+	if b == 0 {
+		return w
+	}
+	return basedWatcher{w, b}
 }
 
 // raw returns the revision that etcd has for one of the store. Those at or below the base

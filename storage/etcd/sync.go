@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -142,19 +144,59 @@ func (s *Store) answer() {
 
 // newest asks etcd for its revision.
 func (s *Store) newest() (storage.Revision, error) {
-	before := s.reached.Load()
-	ctx, cancel := context.WithTimeout(s.ctx, requestTime)
-	defer cancel()
-	resp, err := s.client.Get(ctx, s.layout.owner())
+	before, terms := s.history()
+	resp, err := s.getTerms()
 	switch {
 	case s.ctx.Err() != nil:
 		return 0, storage.ErrClosed
 	case err != nil:
 		return 0, fmt.Errorf("etcd: ask %v for the revision: %w", s.options.Endpoints, err)
-	case resp.Header.Revision < before:
+	case storage.Revision(resp.Header.Revision) < before:
 		return 0, s.lose(fmt.Errorf("%w (it is %d, and %d was seen)", ErrRestored, resp.Header.Revision, before))
 	}
+	if len(resp.Kvs) > 0 && storage.Revision(resp.Kvs[0].ModRevision) != terms.newest() {
+		if err := terms.check(before, lineageOf(resp.Kvs[0])); err != nil {
+			return 0, s.lose(err)
+		}
+	}
 	return storage.Revision(resp.Header.Revision), nil
+}
+
+// firstTry bounds the first attempt of a read, which is repeated at the next member: one
+// that is paused does not answer.
+const firstTry = requestTime / 10
+
+// getTerms reads the key of the terms, and the newest revision with it.
+func (s *Store) getTerms() (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, requestTime)
+	defer cancel()
+	for try := firstTry; ; try *= 2 {
+		within, cancel := context.WithTimeout(ctx, try)
+		resp, err := s.client.Get(within, s.layout.terms())
+		again := err != nil && within.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !again {
+			return resp, err
+		}
+	}
+}
+
+// history returns the revision that the mirror has reached, and the terms up to it; later
+// ones may be among them.
+func (s *Store) history() (storage.Revision, lineage) {
+	reached := storage.Revision(s.reached.Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return reached, s.leading.terms
+}
+
+// sameHistory makes the store useless if a lineage is of another history than its mirror.
+func (s *Store) sameHistory(other lineage) error {
+	reached, terms := s.history()
+	if err := terms.check(reached, other); err != nil {
+		return s.lose(err)
+	}
+	return nil
 }
 
 // watchOver confirms the mirror from time to time, for Health and for readers that accept a
@@ -163,7 +205,7 @@ func (s *Store) watchOver() {
 	for s.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(s.ctx, requestTime)
 		if err := s.Sync(ctx, requestTime/4); err == nil {
-			s.reads.write(s.options.RevisionFile, storage.Revision(s.reached.Load()))
+			s.reads.write(s.options.RevisionFile, s.history)
 		}
 		cancel()
 		s.pause(requestTime / 2)
@@ -173,12 +215,13 @@ func (s *Store) watchOver() {
 // seen is the content of the file of the revision.
 type seen struct {
 	Owner    string           `json:"owner"`
+	Terms    lineage          `json:"terms"`
 	Revision storage.Revision `json:"revision"`
 }
 
 // remember begins to keep the revision in a file. It fails with [ErrRestored] if the file
-// has a newer one of the same owner.
-func (r *reads) remember(file, owner string, now storage.Revision) error {
+// has a newer one of the same owner, or if the terms are those of another history.
+func (r *reads) remember(file, owner string, now storage.Revision, terms lineage) error {
 	if file == "" {
 		return nil
 	}
@@ -187,8 +230,14 @@ func (r *reads) remember(file, owner string, now storage.Revision) error {
 		return fmt.Errorf("etcd: read the last revision: %w", err)
 	}
 	var old seen
-	if err == nil && json.Unmarshal(text, &old) == nil && old.Owner == owner && old.Revision > now {
-		return fmt.Errorf("%w; to go on with what there is, remove %s (it is %d, and %d was seen)", ErrRestored, file, now, old.Revision)
+	if err == nil && json.Unmarshal(text, &old) == nil && old.Owner == owner {
+		err := old.Terms.check(old.Revision, terms)
+		if old.Revision > now {
+			err = fmt.Errorf("%w (it is %d, and %d was seen)", ErrRestored, now, old.Revision)
+		}
+		if err != nil {
+			return fmt.Errorf("%w; to go on with what there is, remove %s", err, file)
+		}
 	}
 	r.mu.Lock()
 	r.owner = owner
@@ -198,13 +247,14 @@ func (r *reads) remember(file, owner string, now storage.Revision) error {
 
 // write writes the file of the revision. A revision that could not be written is written
 // the next time.
-func (r *reads) write(file string, now storage.Revision) {
+func (r *reads) write(file string, history func() (storage.Revision, lineage)) {
+	now, terms := history()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if file == "" || now <= r.remembered {
 		return
 	}
-	text, err := json.Marshal(seen{Owner: r.owner, Revision: now})
+	text, err := json.Marshal(seen{Owner: r.owner, Terms: terms, Revision: now})
 	if err == nil {
 		err = os.WriteFile(file+".new", text, 0o600)
 	}

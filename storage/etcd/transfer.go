@@ -193,7 +193,7 @@ func (t *transfer) clear(ctx context.Context) error {
 	layout := t.store.layout
 	next, end := string(layout), clientv3.GetPrefixRangeEnd(string(layout))
 	for {
-		page, err := t.store.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(pageKeys))
+		page, err := t.store.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(largestPage))
 		if err != nil {
 			return fmt.Errorf("etcd: read %s: %w", layout, err)
 		}

@@ -1,0 +1,151 @@
+// Copyright The Steer Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/etcd"
+)
+
+// A connection that nothing answers on is one to a member that is paused or cut off.
+func TestStoreLeavesConnectionsThatNothingAnswersOn(t *testing.T) {
+	t.Parallel()
+	m := ownMember(t, "--unsafe-no-fsync")
+	o := m.options()
+	writer := lead(t, o)
+	first, second := newProxy(t, m, "first"), newProxy(t, m, "second")
+	o.Endpoints = []string{"unix://" + first.socket, "unix://" + second.socket}
+	s := open(t, o.WithoutKeepAlive())
+	for i, network := range []*proxy{first, second} {
+		mustPut(t, writer, "n", fmt.Sprint(i))
+		network.freeze()
+		eventually(t, func(ctx context.Context) error { return s.Sync(ctx, 0) })
+		want := mustPut(t, writer, "n", "frozen").Modified
+		eventually(t, func(ctx context.Context) error { return s.Sync(ctx, 0) })
+		if got := s.Get(storage.Key{Bucket: "b", Name: "n"}).Modified; got != want {
+			t.Errorf("revision %d after a Sync, want %d", got, want)
+		}
+		network.cut()
+		network.heal(t)
+	}
+}
+
+func TestCommitEndsWhileEtcdIsPaused(t *testing.T) {
+	t.Parallel()
+	m := ownMember(t, "--unsafe-no-fsync")
+	s := lead(t, m.options().WithoutKeepAlive())
+	mustPut(t, s, "n", "1")
+	if err := m.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := s.Commit(ctx, put("n", "2")); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "whether it was made is unknown") {
+		t.Errorf("got error %v", err)
+	}
+	if err := m.process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	putLeading(t, s, "n", "3")
+}
+
+// One store is closed, another one cut off while etcd is restored and grows past what they
+// have seen.
+func TestStoreRefusesAnEtcdThatWentBackAndGrew(t *testing.T) {
+	t.Parallel()
+	m := ownMember(t, "--unsafe-no-fsync")
+	o := m.options()
+	o.LeaseTime = 2e9 // of the leader in the backup
+	closed, cutOff := o, o
+	closed.RevisionFile = filepath.Join(t.TempDir(), "revision")
+	network := newProxy(t, m, "proxy")
+	cutOff.Endpoints = []string{"unix://" + network.socket}
+	first, second := lead(t, closed), open(t, cutOff)
+	mustPut(t, first, "n", "1")
+	m.kill()
+	data, backup := filepath.Join(m.dir, "data"), filepath.Join(m.dir, "backup")
+	copyDir(t, data, backup)
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	var at storage.Revision
+	for range 10 {
+		at = putLeading(t, first, "n", "2").Modified
+	}
+	eventually(t, func(ctx context.Context) error {
+		if text, err := os.ReadFile(closed.RevisionFile); err != nil || !strings.Contains(string(text), fmt.Sprintf(`"revision":%d}`, at)) {
+			return fmt.Errorf("the file has %s, %w", text, err)
+		}
+		return second.Sync(ctx, 0)
+	})
+	network.cut()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.kill()
+	copyDir(t, backup, data)
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	other := lead(t, o)
+	for range 20 {
+		putLeading(t, other, "n", "3")
+	}
+	if now := other.Latest().Revision(); now <= at {
+		t.Fatalf("etcd has only grown to %d, not past %d", now, at)
+	}
+	if _, err := etcd.Open(t.Context(), closed); !errors.Is(err, etcd.ErrRestored) {
+		t.Errorf("the store that was closed: got error %v, want ErrRestored", err)
+	}
+	network.heal(t)
+	eventually(t, func(ctx context.Context) error {
+		if err := second.Sync(ctx, 0); !errors.Is(err, etcd.ErrRestored) {
+			return fmt.Errorf("the store that was cut off: got error %w, want ErrRestored", err)
+		}
+		return nil
+	})
+}
+
+func TestStoreKnowsThatTheLeaderHasResignedAfterAGap(t *testing.T) {
+	t.Parallel()
+	m := ownMember(t, "--unsafe-no-fsync")
+	o := m.options()
+	writer := open(t, o)
+	term, err := writer.Campaign(t.Context(), storage.Member{Identity: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := newProxy(t, m, "proxy")
+	o.Endpoints = []string{"unix://" + network.socket}
+	s := open(t, o)
+	if leader, _ := s.Leader(); leader.Identity != "one" {
+		t.Fatalf("the leader is %v", leader)
+	}
+	network.cut()
+	mustPut(t, writer, "n", "1")
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := writer.Client().Get(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.Client().Compact(t.Context(), resp.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	network.heal(t)
+	eventually(t, func(ctx context.Context) error { return s.Sync(ctx, 0) })
+	if leader, _ := s.Leader(); leader.Term != 0 {
+		t.Errorf("the leader is %v, want none", leader)
+	}
+}
