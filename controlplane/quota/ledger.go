@@ -193,6 +193,21 @@ func (l *Ledger) drop(now time.Time) (namespaces []string) {
 	return namespaces
 }
 
+// forget ends all charges: the server begins to execute requests, and none of its earlier
+// ones is under way. What they have stored is in the store, and what others have charged
+// since is not in the ledger. The controller counts again.
+func (l *Ledger) forget() {
+	l.mu.Lock()
+	for _, c := range l.charges {
+		clear(c.amounts)
+		c.made = time.Time{}
+	}
+	l.mu.Unlock()
+	if l.open() && l.signal != nil {
+		l.signal()
+	}
+}
+
 // next returns when the first charge expires, the zero time if there is none.
 func (l *Ledger) next() time.Time {
 	var first time.Time

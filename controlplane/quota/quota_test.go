@@ -298,6 +298,26 @@ func TestLedgerDropsChargesWithoutAnObject(t *testing.T) {
 	w.want("expired", "pods=0")
 }
 
+func TestLedgerForgetsTheChargesOfAnEarlierTerm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.quota("q", amounts("pods", "5"))
+	w.want("an empty namespace", "pods=0")
+	w.ledger.note(key("pods", "a"), key(bucket, "q"), amounts("pods", "1"), w.store.Latest().Revision(), w.now)
+	q := &corev1.ResourceQuota{}
+	if err := json.Unmarshal(w.store.Latest().Get(key(bucket, "q")).Value, q); err != nil {
+		t.Fatal(err)
+	}
+	q.Status.Used = amounts("pods", "1") // as the charge was written
+	w.put(key(bucket, "q"), q)
+	w.want("a charge without its object", "pods=1")
+	w.ledger.forget()
+	w.want("in the next term", "pods=0")
+	if n := w.ledger.pending.Load(); n != 0 {
+		t.Errorf("%d charges are left", n)
+	}
+}
+
 func TestLedgerSettlesChargesByLaterWritesOnly(t *testing.T) {
 	t.Parallel()
 	l := &Ledger{}

@@ -14,8 +14,8 @@ import (
 )
 
 // lineage are the revisions of the newest terms, oldest first. Two histories of one prefix,
-// as there are after a backup was restored, have different terms: whoever writes again
-// begins one. So a lineage with a term that another does not have, at a revision that the
+// as there are after a backup was restored, have different terms: the next write is of a
+// new one. So a lineage with a term that another does not have, at a revision that the
 // other has seen, is of another history, also if it has more revisions.
 //
 // Its key is written with that of the leader. The value has the terms before; the revision

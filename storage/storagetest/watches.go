@@ -55,7 +55,7 @@ func watches() []check {
 			c := t.watch(storage.Range{Bucket: "b"}, t.at(0))
 			t.put("other", "a", "1")
 			b, err := c.Poll()
-			if err != nil || len(b.Events) > 0 || b.Revision != t.at(1) {
+			if err != nil || len(b.Events) > 0 || b.Revision < t.at(1) { // others may write as well
 				t.Fatalf("got %v, %v", b, err)
 			}
 			done := make(chan error, 1)
