@@ -52,12 +52,14 @@ func (p *Plane) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ends, cancel)()
-	if err := p.several.AwaitPrepared(ctx); p.ends.Err() != nil {
-		return ErrStopped
-	} else if err != nil {
-		return err
+	err := p.several.AwaitPrepared(ctx)
+	if err == nil {
+		err = p.several.CheckKeys(ctx)
 	}
-	return nil
+	if p.ends.Err() != nil {
+		return ErrStopped
+	}
+	return err
 }
 
 // run notes that the plane is started, and runs the controllers unless the caller steps
@@ -123,6 +125,9 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 		}
 		hosts = append(hosts, host)
 	}
+	if p.options.Advertise.IsValid() {
+		hosts = append(hosts, p.options.Advertise.Addr().String())
+	}
 	l, err := listen(ctx, p.options.Listen, hosts, keys, server, other, p.options.Log)
 	if err != nil {
 		return err
@@ -138,10 +143,23 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 		}
 	}()
 	if p.several != nil { // the one that leads announces
-		p.register(l.address())
+		p.register(p.advertised())
 		return nil
 	}
-	return p.announce(ctx, l.address())
+	return p.announce(ctx, p.advertised())
+}
+
+// advertised is where the listener is for others; see [Options.Advertise].
+func (p *Plane) advertised() *net.TCPAddr {
+	at, as := p.listener.address(), p.options.Advertise
+	if !as.IsValid() {
+		return at
+	}
+	port := at.Port
+	if as.Port() != 0 {
+		port = int(as.Port())
+	}
+	return &net.TCPAddr{IP: as.Addr().AsSlice(), Port: port}
 }
 
 // announce stores where the listener is, and how users show who they are.

@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,11 @@ type Options struct {
 	// "api.example.com:6443". Kubeconfigs have it, and the certificate of the listener is for
 	// its host as well. Empty: the listener.
 	Endpoint string
+	// Advertise is where clients in the cluster and the other servers of the store reach the
+	// listener, where that is not its address: on a host that maps ports, for one. Port 0: that
+	// of the listener. The zero value: its address, or that of an interface if it listens on
+	// all of them.
+	Advertise netip.AddrPort
 	// Authentication says who users are.
 	Authentication Authentication
 	// Authorizer of requests. nil: members of system:masters may do everything,

@@ -65,7 +65,7 @@ func (p *Plane) takeOver(ctx context.Context) error {
 		return nil
 	}
 	p.self.Adopt()
-	return p.announce(ctx, p.listener.address())
+	return p.announce(ctx, p.advertised())
 }
 
 // register names the plane to its clients and to other servers, once it listens.

@@ -95,6 +95,9 @@ type Server struct {
 	changed chan struct{}
 }
 
+// ErrOtherKeys: the servers of a store have different keys, and believe one another nothing.
+var ErrOtherKeys = errors.New("the server that leads has other keys: all servers of a store need the same ones, so copy the folder pki of a server to the others, or name one folder for all with --cert-dir")
+
 // phase is what a server does with requests that change something.
 type phase int
 

@@ -170,19 +170,35 @@ func copyHeader(to, from http.Header) {
 	}
 }
 
+// CheckKeys fails with [ErrOtherKeys] if the server that leads shows a certificate of another
+// authority. One that is not reached at the moment is no error.
+func (s *Server) CheckKeys(ctx context.Context) error {
+	leader, _ := s.options.Store.Leader()
+	if leader.Term == 0 || leader.Identity == s.options.Identity || leader.Address == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := s.connect(ctx, "tcp", leader.Address)
+	if err == nil {
+		return conn.Close()
+	}
+	if _, other := errors.AsType[*tls.CertificateVerificationError](err); other {
+		return fmt.Errorf("leadership: %s: %w", leader.Address, ErrOtherKeys)
+	}
+	return nil
+}
+
+// connectTimeout bounds an attempt to connect to another server.
+const connectTimeout = 5 * time.Second
+
 // newTransport connects to other servers.
 func (s *Server) newTransport() *http.Transport {
-	dial := s.options.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
-	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	return &http.Transport{
-		Protocols: protocols,
-		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return s.connect(ctx, dial, network, address)
-		},
+		Protocols:           protocols,
+		DialTLSContext:      s.connect,
 		DisableCompression:  true,
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: 4,
@@ -192,7 +208,11 @@ func (s *Server) newTransport() *http.Transport {
 }
 
 // connect opens a connection on which both sides have shown their certificates.
-func (s *Server) connect(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), network, address string) (net.Conn, error) {
+func (s *Server) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := s.options.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
+	}
 	authority, err := s.options.Authority()
 	if err != nil {
 		return nil, &connectError{address, err}

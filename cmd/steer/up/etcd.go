@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -31,6 +32,9 @@ type Etcd struct {
 	Prefix string
 	// RevisionFile keeps the newest revision that was seen.
 	RevisionFile string
+	// CompactionInterval is how much history is kept: the leader compacts etcd, with all
+	// that is in it, up to what is older. 0: it does not.
+	CompactionInterval time.Duration
 }
 
 // OpenEtcd opens a store on etcd.
@@ -58,20 +62,25 @@ func (e *Etcd) validate(inMemory bool) error {
 		return errors.New("--etcd-cafile, --etcd-certfile, --etcd-keyfile and --etcd-prefix are for --etcd-servers: name the servers as well")
 	case len(e.Servers) > 0 && inMemory:
 		return errors.New("--in-memory keeps nothing, and --etcd-servers keeps the objects in etcd: leave one of them out")
+	case e.CompactionInterval < 0 || e.CompactionInterval > 0 && e.CompactionInterval < leastHistory:
+		return fmt.Errorf("--etcd-compaction-interval %v: clients need some history to go on from: at least %v, or 0 for no compaction", e.CompactionInterval, leastHistory)
 	case (e.CertFile == "") != (e.KeyFile == ""):
 		return errors.New("--etcd-certfile and --etcd-keyfile belong together: name both")
 	}
 	return nil
 }
 
+// leastHistory is the shortest interval between compactions.
+const leastHistory = 10 * time.Second
+
 // siblingName is the program that has the command up with a store on etcd.
 const siblingName = "steer-etcd"
 
-// siblingStop is how long the program may take to stop.
+// siblingStop is how long the program may take to stop, beside the delay that it is given.
 const siblingStop = 4 * shutdownTimeout
 
 // runSibling runs the program with the arguments of this one until it or ctx ends.
-func runSibling(ctx context.Context, args []string) error {
+func runSibling(ctx context.Context, args []string, delay time.Duration) error {
 	path, err := findSibling()
 	if err != nil {
 		return err
@@ -79,7 +88,7 @@ func runSibling(ctx context.Context, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of ours, with the arguments of the user
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = siblingStop
+	cmd.WaitDelay = siblingStop + delay
 	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {

@@ -58,7 +58,7 @@ Secrets.`,
 				return saveSnapshot(cmd.Context(), args[0], dataDir, kubeconfig, cmd.OutOrStdout())
 			}
 			if data == nil {
-				return runSibling(cmd.Context(), os.Args[1:])
+				return runSibling(cmd.Context(), os.Args[1:], 0)
 			}
 			return writeSnapshot(args[0], cmd.OutOrStdout(), func(w io.Writer) error { return data.Save(cmd.Context(), from, w) })
 		},
@@ -100,7 +100,7 @@ starts on the data until it has been run again.`,
 			case len(to.Servers) == 0:
 				return restoreSnapshot(args[0], dataDir, cmd.OutOrStdout())
 			case data == nil:
-				return runSibling(cmd.Context(), os.Args[1:])
+				return runSibling(cmd.Context(), os.Args[1:], 0)
 			}
 			return restoreToEtcd(cmd.Context(), data, args[0], to, replace, cmd.OutOrStdout())
 		},

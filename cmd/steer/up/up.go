@@ -50,6 +50,7 @@ type upOptions struct {
 	// admissionControl is the value of --admission-control-config-file.
 	admissionControl string
 	verbose          bool
+	several          several
 	etcd             Etcd
 	open             OpenEtcd
 }
@@ -68,9 +69,10 @@ $XDG_STATE_HOME/steer or ~/.local/state/steer. What it has acknowledged survives
 a crash of the process and of the machine.
 
 With --etcd-servers the objects are in etcd, and any number of servers may share
-it: one of them executes all writes, and another takes over when it is gone. The
-data directory of each has the same keys: copy its folder pki from the first
-server before others are started.`,
+it: one of them executes all writes, and another takes over when it is gone. All
+have the same authorities and keys: copy the folder pki in the data directory of
+the first server before others are started, or name a folder with --cert-dir that
+all of them read. Keys are never stored in etcd.`,
 		Example: `  steer up
   steer up --in-memory --listen 127.0.0.1:0
   steer up --kubeconfig ~/.kube/config    # and use kubectl as it is
@@ -78,7 +80,7 @@ server before others are started.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(o.etcd.Servers) > 0 && o.open == nil {
-				return runSibling(cmd.Context(), os.Args[1:])
+				return runSibling(cmd.Context(), os.Args[1:], o.several.delay)
 			}
 			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -101,6 +103,9 @@ the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default non
 	planeflags.AddWebhookServices(f, &o.webhookServices, "")
 	planeflags.AddAdmissionControl(f, &o.admissionControl)
 	o.etcd.addFlags(f)
+	f.DurationVar(&o.etcd.CompactionInterval, "etcd-compaction-interval", 5*time.Minute, `how much history etcd keeps: the server that leads compacts it, with the keys of other
+programs in the same etcd; 0 leaves the compaction to others`)
+	o.several.addFlags(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
 	return cmd
 }
@@ -114,6 +119,9 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 		return err
 	}
 	options := controlplane.Options{Listen: o.listen, Version: command.Version()}
+	if err := o.several.apply(&options); err != nil {
+		return err
+	}
 	if o.bare {
 		// Nothing makes the accounts that the plugin would ask for.
 		options.Disable = append(controlplane.Controllers(), "ServiceAccount")
@@ -167,7 +175,7 @@ func up(ctx context.Context, o upOptions, out, logs io.Writer) (err error) {
 		return explain(err, o.listen, home)
 	}
 	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout+o.several.delay)
 		defer cancel()
 		err = errors.Join(err, plane.Stop(stop))
 	}()

@@ -54,7 +54,10 @@ func open(ctx context.Context, e up.Etcd) (storage.Elector, error) {
 // options returns what flags describe.
 func options(e up.Etcd) (etcd.Options, error) {
 	config, err := tlsConfig(e)
-	return etcd.Options{Endpoints: e.Servers, TLS: config, Prefix: e.Prefix, RevisionFile: e.RevisionFile}, err
+	return etcd.Options{
+		Endpoints: e.Servers, TLS: config, Prefix: e.Prefix, RevisionFile: e.RevisionFile,
+		HistoryAge: e.CompactionInterval, NoCompaction: e.CompactionInterval == 0,
+	}, err
 }
 
 func save(ctx context.Context, from up.Etcd, w io.Writer) error {
