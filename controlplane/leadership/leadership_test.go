@@ -89,6 +89,7 @@ type pair struct {
 	leader, follower *leadership.Server
 	address          string
 	authority        *authority
+	store            storage.Elector // of the follower
 }
 
 func newPair(t *testing.T, handler http.HandlerFunc) *pair {
@@ -108,8 +109,8 @@ func newPair(t *testing.T, handler http.HandlerFunc) *pair {
 	}
 	p := &pair{authority: a}
 	leader, _ := open("leader")
-	follower, _ := open("follower")
-	p.leader, p.follower = leader, follower
+	follower, store := open("follower")
+	p.leader, p.follower, p.store = leader, follower, store
 	server := httptest.NewUnstartedServer(leader.Handler(handler))
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -316,5 +317,23 @@ func TestEnterRefusesWhatAnotherServerPassedOnUnlessItLeads(t *testing.T) {
 	handler.ServeHTTP(w, r)
 	if !errors.Is(entered, storage.ErrNotLeader) || w.Header().Get("Steer-Peer-Refused") == "" {
 		t.Errorf("%v, %v", entered, w.Header())
+	}
+}
+
+func TestCheckKeysRefusesTheKeysOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, func(http.ResponseWriter, *http.Request) {})
+	if err := p.follower.CheckKeys(t.Context()); err != nil {
+		t.Errorf("with the same keys: %v", err)
+	}
+	a := newAuthority(t)
+	own := a.issue(t)
+	other := leadership.New(leadership.Options{
+		Store: p.store, Identity: "other", Log: slog.New(slog.DiscardHandler),
+		Authority:   func() (*x509.Certificate, error) { return a.certificate, nil },
+		Certificate: func() (*tls.Certificate, error) { return own, nil },
+	})
+	if err := other.CheckKeys(t.Context()); !errors.Is(err, leadership.ErrOtherKeys) {
+		t.Errorf("got error %v, want ErrOtherKeys", err)
 	}
 }
