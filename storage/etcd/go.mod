@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/steer-dev/steer => ../..
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/spf13/cobra v1.10.2
 	github.com/steer-dev/steer v0.0.0-00010101000000-000000000000
 	go.etcd.io/etcd/api/v3 v3.6.8
@@ -15,7 +16,6 @@ require (
 
 require (
 	cel.dev/expr v0.25.1 // indirect
-	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect

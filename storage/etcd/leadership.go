@@ -159,17 +159,17 @@ func (s *Store) Campaign(ctx context.Context, as storage.Member) (storage.Term, 
 func (s *Store) attempt(ctx context.Context, as storage.Member) (*term, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	_, terms := s.history()
-	text, err := terms.next()
-	if err != nil {
-		return nil, err
-	}
 	began := time.Now()
 	grant, err := s.client.Grant(ctx, int64(math.Ceil(s.options.LeaseTime.Seconds())))
 	if err != nil {
 		return nil, err
 	}
 	value, err := json.Marshal(as)
+	if err != nil {
+		return nil, err
+	}
+	_, terms := s.history()
+	text, err := terms.next(grant.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -16,23 +16,30 @@ import (
 
 func TestLineageRecognizesAnotherHistory(t *testing.T) {
 	t.Parallel()
+	eras := func(at ...storage.Revision) (l lineage) {
+		for _, rev := range at {
+			l = append(l, era{rev, "a"})
+		}
+		return l
+	}
 	for _, test := range []struct {
-		name          string
-		ours          lineage
-		seen          storage.Revision
-		other         lineage
-		isAnotherOnes bool
+		name      string
+		ours      lineage
+		seen      storage.Revision
+		other     lineage
+		isAnother bool
 	}{
-		{"the same", lineage{10, 20}, 30, lineage{10, 20}, false},
-		{"nothing was seen", nil, 30, lineage{10, 20}, false},
-		{"terms since", lineage{10, 20}, 30, lineage{10, 20, 31}, false},
-		{"restored into a term, and grown", lineage{10, 20}, 30, lineage{10, 20, 25, 90}, true},
-		{"restored to before a term, and grown", lineage{10, 20}, 30, lineage{10, 12, 90}, true},
-		{"restored, and bumped", lineage{10, 20}, 30, lineage{10, 1000000012}, false},
-		{"older terms are not kept", lineage{20}, 30, lineage{10, 20}, false},
-		{"newer terms are not kept", lineage{10, 20}, 30, lineage{40, 50}, false},
+		{"the same", eras(10, 20), 30, eras(10, 20), false},
+		{"nothing was seen", nil, 30, eras(10, 20), false},
+		{"terms since", eras(10, 20), 30, eras(10, 20, 31), false},
+		{"restored into a term, and grown", eras(10, 20), 30, eras(10, 20, 25, 90), true},
+		{"restored to before a term, and grown", eras(10, 20), 30, eras(10, 12, 90), true},
+		{"restored, with a term at the same revision", eras(10, 20), 30, append(eras(10), era{20, "b"}), true},
+		{"restored, and bumped", eras(10, 20), 30, eras(10, 1000000012), false},
+		{"older terms are not kept", eras(20), 30, eras(10, 20), false},
+		{"newer terms are not kept", eras(10, 20), 30, eras(40, 50), false},
 	} {
-		if err := test.ours.check(test.seen, test.other); errors.Is(err, ErrRestored) != test.isAnotherOnes {
+		if err := test.ours.check(test.seen, test.other); errors.Is(err, ErrRestored) != test.isAnother {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
@@ -42,14 +49,14 @@ func TestLineageKeepsItsNewestTerms(t *testing.T) {
 	t.Parallel()
 	var l lineage
 	for term := range storage.Revision(2 * maxLineage) {
-		value, err := l.next()
+		value, err := l.next(1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		l = lineageAt([]byte(value), term+1)
 	}
-	if len(l) != maxLineage || l[0] != maxLineage+1 || l.newest() != 2*maxLineage {
-		t.Errorf("%d terms from %d to %d", len(l), l[0], l.newest())
+	if len(l) != maxLineage || l[0].At != maxLineage+1 || l.newest() != 2*maxLineage {
+		t.Errorf("%d terms from %d to %d", len(l), l[0].At, l.newest())
 	}
 }
 

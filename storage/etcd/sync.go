@@ -154,7 +154,7 @@ func (s *Store) newest() (storage.Revision, error) {
 	case storage.Revision(resp.Header.Revision) < before:
 		return 0, s.lose(fmt.Errorf("%w (it is %d, and %d was seen)", ErrRestored, resp.Header.Revision, before))
 	}
-	if len(resp.Kvs) > 0 && storage.Revision(resp.Kvs[0].ModRevision) != terms.newest() {
+	if len(resp.Kvs) > 0 {
 		if err := terms.check(before, lineageOf(resp.Kvs[0])); err != nil {
 			return 0, s.lose(err)
 		}

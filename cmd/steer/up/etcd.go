@@ -35,6 +35,9 @@ type Etcd struct {
 	// CompactionInterval is how much history is kept: the leader compacts etcd, with all
 	// that is in it, up to what is older. 0: it does not.
 	CompactionInterval time.Duration
+	// LeaseTime is how long a server that leads and is not heard of keeps others from leading.
+	// 0: 15 seconds.
+	LeaseTime time.Duration
 }
 
 // OpenEtcd opens a store on etcd.
@@ -64,6 +67,8 @@ func (e *Etcd) validate(inMemory bool) error {
 		return errors.New("--in-memory keeps nothing, and --etcd-servers keeps the objects in etcd: leave one of them out")
 	case e.CompactionInterval < 0 || e.CompactionInterval > 0 && e.CompactionInterval < leastHistory:
 		return fmt.Errorf("--etcd-compaction-interval %v: clients need some history to go on from: at least %v, or 0 for no compaction", e.CompactionInterval, leastHistory)
+	case e.LeaseTime != 0 && e.LeaseTime < leastLease:
+		return fmt.Errorf("--leader-elect-lease-duration %v: etcd has leases of at least %v", e.LeaseTime, leastLease)
 	case (e.CertFile == "") != (e.KeyFile == ""):
 		return errors.New("--etcd-certfile and --etcd-keyfile belong together: name both")
 	}
@@ -72,6 +77,9 @@ func (e *Etcd) validate(inMemory bool) error {
 
 // leastHistory is the shortest interval between compactions.
 const leastHistory = 10 * time.Second
+
+// leastLease is the shortest lease that etcd grants with its usual election timeout, rounded up.
+const leastLease = 3 * time.Second
 
 // siblingName is the program that has the command up with a store on etcd.
 const siblingName = "steer-etcd"

@@ -105,6 +105,7 @@ the endpoint of a kubelet: ranges such as 127.0.0.0/8,172.18.0.0/16 (default non
 	o.etcd.addFlags(f)
 	f.DurationVar(&o.etcd.CompactionInterval, "etcd-compaction-interval", 5*time.Minute, `how much history etcd keeps: the server that leads compacts it, with the keys of other
 programs in the same etcd; 0 leaves the compaction to others`)
+	f.DurationVar(&o.etcd.LeaseTime, "leader-elect-lease-duration", 15*time.Second, "how long a server that leads and is not heard of keeps others from leading, with --etcd-servers")
 	o.several.addFlags(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log what no client sees")
 	return cmd

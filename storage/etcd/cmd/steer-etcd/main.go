@@ -56,7 +56,7 @@ func options(e up.Etcd) (etcd.Options, error) {
 	config, err := tlsConfig(e)
 	return etcd.Options{
 		Endpoints: e.Servers, TLS: config, Prefix: e.Prefix, RevisionFile: e.RevisionFile,
-		HistoryAge: e.CompactionInterval, NoCompaction: e.CompactionInterval == 0,
+		HistoryAge: e.CompactionInterval, NoCompaction: e.CompactionInterval == 0, LeaseTime: e.LeaseTime,
 	}, err
 }
 
