@@ -381,3 +381,42 @@ func (c *Cluster) Close() {
 	}
 	_ = c.Balancer.listener.Close()
 }
+
+// Ready returns when a member serves the newest revision.
+func (c *Cluster) Ready(ctx context.Context, m *Member) error {
+	return c.Retry(ctx, time.Minute, func(ctx context.Context) error {
+		one, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = one.Close() }() // nothing waits
+		_, err = one.Get(ctx, "x")
+		return err
+	})
+}
+
+// Yield has another member lead if m does, as before a planned restart.
+func (c *Cluster) Yield(ctx context.Context, m *Member) error {
+	return c.Retry(ctx, time.Minute, func(ctx context.Context) error {
+		one, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = one.Close() }() // nothing waits
+		status, err := one.Status(ctx, m.Endpoint())
+		if err != nil || status.Leader != status.Header.MemberId {
+			return err
+		}
+		list, err := one.MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		for _, other := range list.Members {
+			if other.ID != status.Leader {
+				_, err := one.MoveLeader(ctx, other.ID)
+				return err
+			}
+		}
+		return nil
+	})
+}
