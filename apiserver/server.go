@@ -49,7 +49,7 @@ type Server struct {
 	table atomic.Pointer[served]
 
 	leaving  atomic.Bool     // whether Leave or Stop was called
-	stopping context.Context // done once Stop was called
+	stopping context.Context // done once EndWatches or Stop was called
 	stop     context.CancelFunc
 }
 
@@ -307,11 +307,16 @@ func (s *Server) RoundTripper(user *auth.User) http.RoundTripper {
 // answered as before.
 func (s *Server) Leave() { s.leaving.Store(true) }
 
+// EndWatches ends all watches in order, and those that begin afterwards.
+func (s *Server) EndWatches() {
+	s.Leave()
+	s.stop()
+}
+
 // Stop ends all watches in order, refuses new requests with 503 and waits for those in
 // flight, or for ctx. It is idempotent.
 func (s *Server) Stop(ctx context.Context) error {
-	s.Leave()
-	s.stop()
+	s.EndWatches()
 	return s.gate.Drain(ctx)
 }
 

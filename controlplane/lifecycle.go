@@ -219,12 +219,12 @@ func (p *Plane) Stop(ctx context.Context) error {
 	p.stepping.Lock()
 	p.runner.Close()
 	p.stepping.Unlock()
-	errs := []error{p.server.Stop(ctx)}
+	p.server.EndWatches()
+	errs := []error{closed(), p.server.Stop(ctx)}
 	p.webhooks.Close() // the requests that call them have ended
 	if p.several != nil {
 		p.several.Close()
 	}
-	errs = append(errs, closed())
 	p.stopped = errors.Join(append(errs, p.closeStore())...)
 	return p.stopped
 }
@@ -242,9 +242,10 @@ func (p *Plane) delay(ctx context.Context) {
 	}
 }
 
-// closeListener returns a function that waits until the listener is closed. Where there are
-// other servers it closes at once for new connections and requests, so that clients choose
-// another while those under way end; otherwise when it is waited for.
+// closeListener returns a function that waits until the listener is closed, and with it every
+// request that it has accepted. Where there are other servers it closes at once for new
+// connections and requests, so that clients choose another while those under way end;
+// otherwise when it is waited for.
 func (p *Plane) closeListener(ctx context.Context) (wait func() error) {
 	if p.listener == nil {
 		return func() error { return nil }

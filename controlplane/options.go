@@ -38,10 +38,8 @@ type Options struct {
 	// "api.example.com:6443". Kubeconfigs have it, and the certificate of the listener is for
 	// its host as well. Empty: the listener.
 	Endpoint string
-	// Advertise is where clients in the cluster and the other servers of the store reach the
-	// listener, where that is not its address: on a host that maps ports, for one. Port 0: that
-	// of the listener. The zero value: its address, or that of an interface if it listens on
-	// all of them.
+	// Advertise is where Pods and the other servers of the store reach the listener; port 0 is
+	// its port. The zero value: its address, or one of the machine's if it listens on all.
 	Advertise netip.AddrPort
 	// Authentication says who users are.
 	Authentication Authentication
