@@ -32,6 +32,13 @@ func shallow(t types.Type) bool {
 	return false
 }
 
+// declaredStruct reports whether a type is a struct that can have methods.
+func declaredStruct(t types.Type) bool {
+	_, unnamed := types.Unalias(t).(*types.Struct)
+	_, isStruct := t.Underlying().(*types.Struct)
+	return isStruct && !unnamed
+}
+
 // returnsPointer reports whether the DeepCopy method that will be written for a
 // type returns a pointer.
 func returnsPointer(t types.Type) bool {

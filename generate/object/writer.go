@@ -204,7 +204,7 @@ func (w *writer) mapInto(name func() string, m *types.Map) {
 			w.line("}")
 			w.line("(*out)[key] = outVal")
 		default:
-			if _, ok := under.(*types.Struct); !ok {
+			if !declaredStruct(elem) {
 				w.fail("map value %s cannot be copied", elem)
 				return
 			}
@@ -233,7 +233,7 @@ func (w *writer) sliceInto(name func() string, s *types.Slice) {
 				})
 				return
 			}
-			if _, ok := under.(*types.Struct); !ok {
+			if !declaredStruct(elem) {
 				w.fail("slice element %s cannot be copied", elem)
 				return
 			}
@@ -275,21 +275,29 @@ func (w *writer) structInto(s *types.Struct) {
 		case w.isInstance(t):
 			w.line("%[1]s(&in.%[2]s, &out.%[2]s)", w.instance(t), name)
 		default:
-			switch under := under.(type) {
-			case *types.Basic:
-				if under.Kind() == types.Invalid || under.Kind() == types.UnsafePointer {
-					w.fail("field %s of type %s cannot be copied", name, t)
-				}
-			case *types.Struct:
-				if shallow(t) {
-					w.line("out.%[1]s = in.%[1]s", name)
-				} else {
-					w.line("in.%[1]s.DeepCopyInto(&out.%[1]s)", name)
-				}
-			default:
-				w.fail("field %s of type %s cannot be copied: give its type DeepCopy methods", name, t)
-			}
+			w.structField(name, t)
 		}
+	}
+}
+
+// structField copies a field that is no reference and has no method of its own.
+func (w *writer) structField(name string, t types.Type) {
+	switch under := t.Underlying().(type) {
+	case *types.Basic:
+		if under.Kind() == types.Invalid || under.Kind() == types.UnsafePointer {
+			w.fail("field %s of type %s cannot be copied", name, t)
+		}
+	case *types.Struct:
+		switch {
+		case shallow(t):
+			w.line("out.%[1]s = in.%[1]s", name)
+		case declaredStruct(t):
+			w.line("in.%[1]s.DeepCopyInto(&out.%[1]s)", name)
+		default:
+			w.fail("field %s is a struct without a name, which cannot have methods: declare a type", name)
+		}
+	default:
+		w.fail("field %s of type %s cannot be copied: give its type DeepCopy methods", name, t)
 	}
 }
 
@@ -321,7 +329,7 @@ func (w *writer) pointerInto(p *types.Pointer) {
 			w.into(w.named(elem), elem)
 		})
 	default:
-		if _, ok := under.(*types.Struct); !ok {
+		if !declaredStruct(elem) {
 			w.fail("pointer to %s cannot be copied", elem)
 			return
 		}
