@@ -30,7 +30,7 @@ type embedding struct {
 	plain  bool // the API's own struct, which has no apply configuration
 }
 
-func (t *target) configuration(decl *load.TypeDecl, extract bool) (load.Output, error) {
+func (t *target) configuration(decl *load.TypeDecl) (load.Output, error) {
 	name := decl.Spec.Name.Name
 	in := path.Join(t.pkg.Path, t.dir, t.sub)
 	c := &configuration{file: t.file(in), decl: decl, name: name, self: name + suffix, public: map[string]bool{}}
@@ -42,7 +42,7 @@ func (t *target) configuration(decl *load.TypeDecl, extract bool) (load.Output, 
 		return m.Embedded() && m.Type().String() == metaPath+".TypeMeta"
 	})
 	c.constructor(hasTypeMeta)
-	if t.isKind(name) && extract {
+	if t.isKind(name) {
 		c.extract(s)
 	}
 	if t.isKind(name) || hasTypeMeta {

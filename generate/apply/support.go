@@ -31,7 +31,7 @@ func (t *target) outputs() ([]load.Output, error) {
 		return err
 	}
 	for _, decl := range t.structs {
-		if err := add(t.configuration(decl, schema != "")); err != nil {
+		if err := add(t.configuration(decl)); err != nil {
 			return nil, fmt.Errorf("%s: %w", decl.Spec.Name.Name, err)
 		}
 	}
@@ -48,13 +48,19 @@ func (t *target) forKind() (load.Output, error) {
 	f.line("// ForKind returns an apply configuration type for the given GroupVersionKind, or nil if no")
 	f.line("// apply configuration type exists for the given GroupVersionKind.")
 	f.line("func ForKind(kind %s) interface{} {", f.ref("k8s.io/apimachinery/pkg/runtime/schema", "GroupVersionKind"))
-	f.line("switch kind {\n// Group=%s, Version=%s", t.group, path.Base(t.pkg.Path))
+	f.line("switch kind {")
+	if len(t.structs) > 0 {
+		f.line("// Group=%s, Version=%s", t.group, path.Base(t.pkg.Path))
+	}
 	for _, decl := range t.structs {
 		name := decl.Spec.Name.Name
 		f.line("case %s.WithKind(%q):", f.ref(t.pkg.Path, "SchemeGroupVersion"), name)
 		f.line("return &%s{}", f.ref(path.Join(base, t.sub), name+suffix))
 	}
-	f.line("\n}\nreturn nil\n}")
+	if len(t.structs) > 0 {
+		f.line("")
+	}
+	f.line("}\nreturn nil\n}")
 	f.line("\nfunc NewTypeConverter(scheme *%s) %s {", f.ref("k8s.io/apimachinery/pkg/runtime", "Scheme"), f.ref("k8s.io/apimachinery/pkg/util/managedfields", "TypeConverter"))
 	f.line("return %s(scheme, %s())\n}", f.ref("k8s.io/apimachinery/pkg/util/managedfields", "NewSchemeTypeConverter"), f.ref(path.Join(base, "internal"), "Parser"))
 	return f.output(path.Base(base), "utils.go")
@@ -74,9 +80,6 @@ func (t *target) parser(schema string) (load.Output, error) {
 
 // schema makes the merge schema of the kinds and of what they are made of.
 func (t *target) schema() (string, error) {
-	if len(t.kinds) == 0 {
-		return "", nil
-	}
 	all, err := crd.Definitions(t.program, t.kinds)
 	if err != nil {
 		return "", err
