@@ -20,6 +20,7 @@ func TestResolverJoinsATypeWithItsUse(t *testing.T) {
 			ExternalDocs: &schema.ExternalDocs{URL: "type"}, Example: []byte(`"type"`),
 		},
 		"Alias": {Ref: of("Word"), MinLength: integer(2)},
+		"Loose": {Type: "object", Properties: map[string]*schema.Schema{"own": {Ref: of("Loose"), PreserveUnknown: true}}},
 		"Tree":  {Type: "object", Properties: map[string]*schema.Schema{"children": {Type: "array", Items: &schema.Schema{Ref: of("Tree")}}}},
 	}
 	asType := "description: of the type\nexample: type\nexternalDocs:\n  url: type\nmaxLength: 8\n"
@@ -50,6 +51,10 @@ func TestResolverJoinsATypeWithItsUse(t *testing.T) {
 			in:     &schema.Schema{Ref: of("Tree")},
 			want:   "properties:\n  children:\n    items: {}\n    type: array\ntype: object\n",
 			cyclic: 1,
+		},
+		"a type that contains itself where the reference keeps unknown fields": {
+			in:   &schema.Schema{Ref: of("Loose")},
+			want: "properties:\n  own:\n    x-kubernetes-preserve-unknown-fields: true\ntype: object\n",
 		},
 		"a type that contains itself where unknown fields are kept": {
 			in:     &schema.Schema{Ref: of("Tree"), PreserveUnknown: true},

@@ -19,7 +19,7 @@ func full() *schema.Schema {
 	yes := true
 	return &schema.Schema{
 		Type: "object", Format: "f", Title: "t", Description: "One. Two.", Pattern: "p",
-		Default: []byte(`{"a":1}`), Example: []byte(`[1.50,"x"]`), Enum: [][]byte{[]byte(`"a"`), []byte(`2`), []byte(`null`)},
+		Default: []byte(`{"a":9007199254740993}`), Example: []byte(`[1.50,"x"]`), Enum: [][]byte{[]byte(`"a"`), []byte(`2`), []byte(`null`)},
 		Minimum: number(1), Maximum: number(2.5), MultipleOf: number(0.5), ExclusiveMinimum: true, ExclusiveMaximum: true,
 		MinLength: integer(1), MaxLength: integer(2), MinItems: integer(3), MaxItems: integer(4), MinProperties: integer(5), MaxProperties: integer(6),
 		UniqueItems: true, Nullable: true,
@@ -42,7 +42,7 @@ const fullText = `allOf:
 - {}
 - minimum: 3
 default:
-  a: 1
+  a: 9007199254740993
 description: One. Two.
 enum:
 - a
@@ -142,7 +142,7 @@ func TestPropsSayWhatTheWriterWrites(t *testing.T) {
 		t.Errorf("(-written +props):\n%s", diff)
 	}
 	flat.Props(nil).Default.Raw[0] = 'x'
-	if string(flat.Default) != `{"a":1}` {
+	if string(flat.Default) != `{"a":9007199254740993}` {
 		t.Error("the API's own type shares bytes with the schema")
 	}
 	if (*schema.Schema)(nil).Props(nil) != nil {
@@ -167,6 +167,7 @@ func TestWriterShortensDescriptions(t *testing.T) {
 		{-1, "One sentence. Two.", "description: One sentence. Two.\n"},
 		{0, "One sentence. Two.", ""},
 		{18, "One sentence. Two.", "description: One sentence. Two.\n"},
+		{11, "No sentence", "description: No sentence\n"},
 		{17, "One sentence. Two.", "description: One sentence.\n"},
 		{14, "One sentence. Two.", "description: One sentence.\n"},
 		{12, "One sentence. Two.", "description: One...\n"},
