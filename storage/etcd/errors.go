@@ -18,6 +18,8 @@ var (
 	ErrReplaced = errors.New("etcd: the data was replaced by a restored snapshot: start this server again")
 	// ErrHoldsData: [Restore] replaces data only where that is asked for.
 	ErrHoldsData = errors.New("etcd: the prefix holds data already: choose another prefix or etcd")
+	// ErrNoKeys: the prefix of another program is empty.
+	ErrNoKeys = errors.New("etcd: there are no keys with the prefix: name that of the other program")
 	// ErrInUse: a server uses the prefix.
 	ErrInUse = errors.New("etcd: a server leads on the data of the prefix: stop all servers first; one that was killed leads until its lease has run out")
 )

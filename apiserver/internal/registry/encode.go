@@ -58,6 +58,12 @@ func (g *Registry) encodeForStore(ctx context.Context, in *Served, v *resource.V
 	return s, err
 }
 
+// WriteOf returns the write that stores an object of a version as it is.
+func (g *Registry) WriteOf(ctx context.Context, in *Served, v *resource.Version, obj resource.Object) (storage.Write, error) {
+	encoded, err := g.encodeForStore(ctx, in, v, obj)
+	return storage.Write{Key: in.Key(obj.GetNamespace(), obj.GetName()), Value: encoded.value, Stamp: encoded.stamp, Expect: storage.AnyRevision}, err
+}
+
 // TransientRecord makes a record of an object that is not stored: the answer of a dry
 // run or of a backend.
 func (g *Registry) TransientRecord(in *Served, v *resource.Version, obj resource.Object) (*storage.Record, error) {

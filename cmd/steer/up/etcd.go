@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/command"
+	"github.com/steer-dev/steer/controlplane/migrate"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -49,6 +50,9 @@ type EtcdData struct {
 	Save func(ctx context.Context, from Etcd, w io.Writer) error
 	// Restore fills it with a snapshot. Data that is there is removed, if replace says so.
 	Restore func(ctx context.Context, to Etcd, view storage.View, replace bool) error
+	// Read calls use with what a kube-apiserver has there or, where a file is named, in that
+	// backup of an etcd.
+	Read func(ctx context.Context, from Etcd, backup string, use func(migrate.Source) error) error
 }
 
 func (e *Etcd) addFlags(f *pflag.FlagSet) {

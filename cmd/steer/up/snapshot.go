@@ -31,7 +31,7 @@ func NewSnapshot(data *EtcdData) *cobra.Command {
 		Use:   "snapshot",
 		Short: "Save all data of a control plane to a file, or start one from such a file",
 	}
-	cmd.AddCommand(newSave(data), newRestore(data))
+	cmd.AddCommand(newSave(data), newRestore(data), newImport(data))
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/steer-dev/steer/cmd/steer/up"
 	"github.com/steer-dev/steer/controlplane/crd"
+	"github.com/steer-dev/steer/controlplane/migrate"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/etcd"
 )
@@ -31,7 +33,7 @@ const openTime = 5 * time.Minute
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	root := &cobra.Command{Use: "steer-etcd", Short: "steer up and steer snapshot with objects in etcd", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(up.New(open), up.NewSnapshot(&up.EtcdData{Save: save, Restore: restore}))
+	root.AddCommand(up.New(open), up.NewSnapshot(&up.EtcdData{Save: save, Restore: restore, Read: read}))
 	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
@@ -113,4 +115,30 @@ func tlsConfig(e up.Etcd) (*tls.Config, error) {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
 	}
 	return config, nil
+}
+
+// read calls use with the keys of a kube-apiserver.
+func read(ctx context.Context, from up.Etcd, backup string, use func(migrate.Source) error) error {
+	o, err := options(from)
+	if err != nil {
+		return err
+	}
+	each := func(f etcd.Foreign) error {
+		return use(migrate.Source{Revision: f.Revision, Keys: func(yield func(migrate.Key, error) bool) {
+			for kv, err := range f.Keys {
+				if err != nil {
+					yield(migrate.Key{}, err)
+					return
+				}
+				path := strings.TrimPrefix(strings.TrimPrefix(string(kv.Key), "/"), strings.Trim(from.Prefix, "/")+"/")
+				if !yield(migrate.Key{Path: path, Value: kv.Value, Created: storage.Revision(kv.CreateRevision), Modified: storage.Revision(kv.ModRevision)}, nil) {
+					return
+				}
+			}
+		}})
+	}
+	if backup != "" {
+		return etcd.ReadBackup(backup, from.Prefix, each)
+	}
+	return etcd.ReadForeign(ctx, o, each)
 }
