@@ -84,10 +84,12 @@ func TestNoteOfTheSchedulerIsAnEventOfItsGroup(t *testing.T) {
 	for warning, action := range map[bool]string{false: "Binding", true: "Scheduling"} {
 		w := withNamespace(t)
 		key := w.Put(t, cluster.Pods, "p", "{}")
-		for range 2 { // repetitions are not counted
-			w.Memory.Note(cluster.Note{User: step.Scheduler, About: key, UID: "p", Warning: warning, Reason: "R", Message: "m"}, w.Now)
-		}
+		note := cluster.Note{User: step.Scheduler, About: key, UID: "p", Warning: warning, Reason: "R", Message: "m"}
+		w.Memory.Note(note, w.Now)
 		requests := recorded(t, w)
+		steptest.Put(t, w.Store, requests[0].Subject.Key, map[string]any{})
+		w.Memory.Note(note, w.Now) // repetitions are not counted
+		requests = append(requests, recorded(t, w)...)
 		same(t, "requests", "POST /apis/events.k8s.io/v1/namespaces/default/events\nPOST /apis/events.k8s.io/v1/namespaces/default/events", clustertest.Lines(requests))
 		got := clustertest.Body[eventsv1.Event](t, requests[0])
 		kind := map[bool]string{false: "Normal", true: "Warning"}[warning]

@@ -142,6 +142,8 @@ func TestIndexReadsServicesAndVolumes(t *testing.T) {
 		same(t, tt.manifest, []any{tt.balanced, tt.ingress}, []any{s.Balanced, s.Ingress})
 		same(t, "addresses with "+tt.manifest, []bool{tt.ingress == "10.0.0.1", tt.ingress == "h"}, []bool{x.HasIngress("10.0.0.1"), x.HasIngress("h")})
 	}
+	w.Put(t, cluster.Pods, "p", "{}")
+	same(t, "the Pods of a Service without a selector", 0, len(x.SelectedBy(x.Objects[w.Put(t, cluster.Services, "s", "{}")])))
 	v := x.Objects[w.Put(t, cluster.Volumes, "v", "spec: {claimRef: {namespace: default, name: c, uid: claim}}")]
 	same(t, "the claim of a volume", cluster.Owner{Key: storage.Key{Bucket: cluster.Claims, Name: "default/c"}, UID: "claim"}, v.Owner)
 	if got := x.ChildrenOf("claim", cluster.Volumes); len(got) != 1 || got[0] != v {
@@ -180,6 +182,8 @@ func TestIndexGivesTheLowestFreeAddress(t *testing.T) {
 	x.Remove(key(0))
 	same(t, "an address that was given back", "10.244.0.3", x.Address(key(7)))
 	same(t, "the next", "10.244.0.5", x.Address(key(8)))
+	x.Remove(storage.Key{Bucket: cluster.Pods, Name: "default/foreign"})
+	same(t, "the next after a Pod with an address of another network has gone", "10.244.0.6", x.Address(key(9)))
 	w.Put(t, cluster.Pods, "high", "status: {podIP: 10.245.1.2}")
 	same(t, "the address of a Pod with a high one", "10.245.1.2", x.Address(storage.Key{Bucket: cluster.Pods, Name: "default/high"}))
 }
