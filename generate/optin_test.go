@@ -4,6 +4,7 @@
 package generate_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,6 +57,37 @@ type Leaf struct {
 	A string ` + "`json:\"a\"`" + `
 }
 `
+
+// TestDefinitionsOfCustomAPIServersGoToTheirFolder: those of
+// other packages do not.
+func TestDefinitionsOfCustomAPIServersGoToTheirFolder(t *testing.T) {
+	t.Parallel()
+	dir := project(t, strings.ReplaceAll(withOptIns, "// +groupName=example.com\n", "// +groupName=example.com\n// +steer:definitions=cmd/server/definitions\n")+`
+-- api/v2/types.go --
+// +groupName=other.example.com
+package v2
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Other is a kind for clusters.
+type Other struct {
+	metav1.TypeMeta   `+"`json:\",inline\"`"+`
+	metav1.ObjectMeta `+"`json:\"metadata,omitempty\"`"+`
+}
+`)
+	got := map[string]bool{}
+	for _, file := range run(t, dir, generate.Steer, "crd").Files {
+		name, err := filepath.Rel(dir, file.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[filepath.ToSlash(name)] = file.Embedded
+	}
+	want := map[string]bool{"cmd/server/definitions/example.com_things.yaml": true, "config/crd/bases/other.example.com_others.yaml": false}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files, and whether they are embedded (-want +got):\n%s", diff)
+	}
+}
 
 func TestOptInsBeyondControllerGen(t *testing.T) {
 	t.Parallel()

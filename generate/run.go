@@ -45,7 +45,9 @@ type leftover struct {
 type File struct {
 	Path      string // absolute; empty for standard output
 	Generator string
-	Data      []byte
+	// Embedded: a program of the module embeds the file; it is not for clusters.
+	Embedded bool
+	Data     []byte
 }
 
 // SourceError lists the problems of the sources. Nothing is written then.
@@ -311,13 +313,15 @@ func foreign() []string {
 // file is where an output goes; none if it is thrown away.
 func (r *Request) file(generator string, output load.Output) (File, bool) {
 	p := r.placeOf(generator)
-	file := File{Generator: generator, Data: output.Data}
+	file := File{Generator: generator, Embedded: output.Dir != "", Data: output.Data}
 	dir := p.config
 	switch {
 	case p.kind == nowhere:
 		return file, false
 	case p.kind == stdout:
 		return file, true
+	case file.Embedded:
+		dir = output.Dir
 	case filepath.IsAbs(output.Name):
 		file.Path = output.Name
 		return file, true

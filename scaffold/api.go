@@ -141,6 +141,11 @@ func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
 	if r.APIGroup() == "" {
 		return r, project.Usagef("--group is missing: give one such as webapp")
 	}
+	for _, other := range p.Served {
+		if other.APIGroup() == r.APIGroup() && other.Version == r.Version {
+			return r, project.Usagef("the custom API server of the project serves %s/%s: give another --group or --version, or add the kind to it with steer create server", r.APIGroup(), r.Version)
+		}
+	}
 	for _, other := range p.Resources {
 		switch {
 		case other.Core:
@@ -171,20 +176,25 @@ func (c *command) addTypes(p *project.Project, r project.Resource) error {
 			return err
 		}
 	}
-	err := c.edit(at.groupVersion(), func(s *source) error {
-		found, err := s.register(r.Kind, r.Kind+"List")
-		if err == nil && !found {
-			c.note("%s: register &%s{} and &%sList{} with the scheme", at.groupVersion(), r.Kind, r.Kind)
-		}
-		return err
-	})
-	if err != nil {
+	if err := c.registerTypes(at); err != nil {
 		return err
 	}
 	if err := c.storeFirstVersion(p, r); err != nil {
 		return err
 	}
 	return c.useScheme(p, r)
+}
+
+// registerTypes registers the types of a kind with the scheme of their package.
+func (c *command) registerTypes(at places) error {
+	kind := at.r.Kind
+	return c.edit(at.groupVersion(), func(s *source) error {
+		found, err := s.register(kind, kind+"List")
+		if err == nil && !found {
+			c.note("%s: register &%s{} and &%sList{} with the scheme", at.groupVersion(), kind, kind)
+		}
+		return err
+	})
 }
 
 // storeFirstVersion marks the version that a kind was stored in so far, when it gets a

@@ -66,7 +66,7 @@ func (o *DeleteOptions) deleteAPI(ctx context.Context, c *command) error {
 	i := p.Find(o.GVK)
 	switch {
 	case i < 0:
-		return project.Usagef("PROJECT does not have %s: it has %s", o.GVK, list(p))
+		return project.Usagef("PROJECT does not have %s: it has %s", o.GVK, list(p.Resources))
 	case p.Resources[i].Webhooks != nil:
 		return project.Usagef("%s has webhooks: remove them first with steer delete webhook --group %q --version %s --kind %s", o.GVK, o.Group, o.Version, o.Kind)
 	}
@@ -108,10 +108,10 @@ func (o *DeleteOptions) finish(ctx context.Context, c *command, p *project.Proje
 	return c.regenerate(ctx, p)
 }
 
-// list names the kinds of a project.
-func list(p *project.Project) string {
+// list names kinds.
+func list(resources []project.Resource) string {
 	var names []string
-	for _, r := range p.Resources {
+	for _, r := range resources {
 		names = append(names, r.GVK().String())
 	}
 	if len(names) == 0 {
@@ -123,7 +123,7 @@ func list(p *project.Project) string {
 // regenerate removes generated files that nothing asks for any more. Without any kind
 // there is nothing to generate, and all of them go.
 func (c *command) regenerate(ctx context.Context, p *project.Project) error {
-	if len(p.Resources) > 0 {
+	if len(p.Resources)+len(p.Served) > 0 {
 		if err := c.generate(ctx, true); err != nil {
 			return err
 		}
@@ -169,18 +169,21 @@ func (c *command) removeController(p *project.Project, r project.Resource) error
 func (c *command) removeTypes(p *project.Project, r project.Resource) error {
 	at := placesOf(p, r)
 	c.remove(at.types(), at.sample())
-	left := 0
-	for _, other := range p.Resources {
-		if other.Path == r.Path {
-			left++
-		}
+	if err := c.unregisterTypes(at, p.Resources); err != nil {
+		return err
 	}
-	if left == 0 {
+	return c.dropScheme(p, r)
+}
+
+// unregisterTypes removes the types of a kind from the scheme of their package, which goes
+// where none of the kinds that are left is in it.
+func (c *command) unregisterTypes(at places, left []project.Resource) error {
+	if !slices.ContainsFunc(left, func(other project.Resource) bool { return other.Path == at.r.Path }) {
 		c.remove(at.groupVersion(), path.Join(at.apiDir(), "zz_generated.deepcopy.go"))
-		return c.dropScheme(p, r)
+		return nil
 	}
 	return c.edit(at.groupVersion(), func(s *source) error {
-		_, err := s.unregister(r.Kind, r.Kind+"List")
+		_, err := s.unregister(at.r.Kind, at.r.Kind+"List")
 		return err
 	})
 }

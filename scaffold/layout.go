@@ -122,7 +122,7 @@ func (pl places) values() values {
 	return values{
 		"name": pl.p.Name, "kind": pl.r.Kind, "lower": pl.lower(), "plural": pl.r.PluralName(), "version": pl.r.Version,
 		"apigroup": group, "rbacgroup": rbac, "alias": pl.r.Alias(), "path": pl.r.Path, "package": name,
-		"reconciler": pl.reconciler(), "sample": pl.sample(), "resourcemarker": pl.resourceMarker(), "dashgroup": pl.dashGroup(),
+		"reconciler": pl.reconciler(), "sample": pl.sample(), "resourcemarker": pl.resourceMarker(), "dashgroup": pl.dashGroup(), "definitions": "",
 	}
 }
 

@@ -5,6 +5,7 @@ package scaffold
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,9 @@ import (
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
-// TestServerServesWhatItsDefinitionsSay: a second kind joins the server of the first.
-func TestServerServesWhatItsDefinitionsSay(t *testing.T) {
+// TestServerIsMadeOfGoTypes: a second kind joins the server of the first, and the server
+// goes with the last one. Definitions are generated for it, and none for clusters.
+func TestServerIsMadeOfGoTypes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "guestbook")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -24,26 +26,61 @@ func TestServerServesWhatItsDefinitionsSay(t *testing.T) {
 	if _, err := Init(t.Context(), InitOptions{Dir: dir, Domain: "example.com", Checkout: checkout(t)}); err != nil {
 		t.Fatal(err)
 	}
+	before := tree(t, dir)
 	add := func(gvk project.GVK) (*project.Report, error) {
 		return CreateServer(t.Context(), ServerOptions{Dir: dir, GVK: gvk})
 	}
 	report, err := add(kindOf("notes", "v1", "Note"))
-	if err != nil || !slices.Equal(report.Created, []string{"cmd/server/definitions/note.yaml", "cmd/server/main.go", "cmd/server/main_test.go"}) {
+	want := []string{
+		"api/notes/v1/groupversion_info.go", "api/notes/v1/note_types.go", "api/notes/v1/zz_generated.deepcopy.go",
+		"cmd/server/definitions/notes.example.com_notes.yaml", "cmd/server/main.go", "cmd/server/main_test.go",
+	}
+	if err != nil || !slices.Equal(slices.DeleteFunc(report.Created, func(name string) bool { return name == "go.sum" }), want) {
 		t.Fatalf("got %+v, %v", report, err)
 	}
-	if report, err = add(kindOf("notes", "v1", "Topic")); err != nil || !slices.Equal(report.Created, []string{"cmd/server/definitions/topic.yaml"}) || len(report.Changed) > 0 {
+	report, err = add(kindOf("notes", "v1", "Topic"))
+	want = []string{"api/notes/v1/topic_types.go", "cmd/server/definitions/notes.example.com_topics.yaml"}
+	if err != nil || !slices.Equal(report.Created, want) || !slices.Contains(report.Changed, serverFile) {
 		t.Errorf("a second kind: %+v, %v", report, err)
-	}
-	if _, err := add(kindOf("notes", "v1", "Topic")); err != nil {
-		t.Errorf("the same kind again changes nothing, but: %v", err)
 	}
 	program(t, dir, "go", "vet", "./cmd/server")
 	program(t, dir, "go", "test", "./cmd/server")
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
-	if _, err := add(kindOf("webapp", "v1", "Note")); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "has CustomResourceDefinitions of webapp.example.com/v1") {
-		t.Errorf("a version that has CRDs: %v", err)
+	for want, gvk := range map[string]project.GVK{
+		"has CustomResourceDefinitions of webapp.example.com/v1": kindOf("webapp", "v1", "Note"),
+		"PROJECT has notes/v1 Topic already":                     kindOf("notes", "v1", "Topic"),
+		"a further version needs functions that convert":         kindOf("notes", "v2", "Topic"),
+	} {
+		if _, err := add(gvk); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
 	}
-	if makefile := tree(t, dir)[makeFile]; strings.Count(makefile, "run-server:") != 1 {
-		t.Errorf("the Makefile has other targets than one run-server:\n%s", makefile)
+	if _, err := CreateAPI(t.Context(), APIOptions{Dir: dir, GVK: kindOf("notes", "v1", "Page")}); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), "serves notes.example.com/v1") {
+		t.Errorf("a CRD of a version that is served: %v", err)
+	}
+	if names := tree(t, dir); names[crdDir+"/notes.example.com_notes.yaml"] != "" || strings.Count(names[makeFile], "run-server:") != 1 {
+		t.Errorf("the Makefile or the CRDs are not as they should be:\n%s", names[makeFile])
+	}
+	for _, kind := range []string{"Note", "Topic"} {
+		if _, err := DeleteServer(t.Context(), DeleteOptions{Dir: dir, GVK: kindOf("notes", "v1", kind), Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		if kind == "Note" {
+			program(t, dir, "go", "vet", "./cmd/server")
+		}
+	}
+	if _, err := DeleteServer(t.Context(), DeleteOptions{Dir: dir, GVK: kindOf("notes", "v1", "Note")}); !errors.Is(err, project.ErrUsage) {
+		t.Errorf("removed twice: %v", err)
+	}
+	if _, err := DeleteAPI(t.Context(), DeleteOptions{Dir: dir, GVK: guestbook("v1"), Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	after := tree(t, dir)
+	for _, name := range []string{modFile, sumFile} { // go mod tidy is the author's
+		delete(before, name)
+		delete(after, name)
+	}
+	if !maps.Equal(before, after) {
+		t.Errorf("after all is removed: %v, before: %v", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
 	}
 }

@@ -225,6 +225,23 @@ func (s *source) addElement(typ, text string) (bool, error) {
 	return true, s.appendTo(lit.Elts, lit.Lbrace, lit.Rbrace, text)
 }
 
+// element is the element of the first literal of a type that is itself a literal of another
+// type; nil if there is none.
+func (s *source) element(typ, of string) ast.Expr {
+	lit := s.literal(typ)
+	if lit == nil {
+		return nil
+	}
+	i := slices.IndexFunc(lit.Elts, func(e ast.Expr) bool {
+		inner, ok := e.(*ast.CompositeLit)
+		return ok && inner.Type != nil && s.src(inner.Type) == of
+	})
+	if i < 0 {
+		return nil
+	}
+	return lit.Elts[i]
+}
+
 // removeElement removes an element of the first literal of a type, and reports
 // whether it was there.
 func (s *source) removeElement(typ, text string) (bool, error) {

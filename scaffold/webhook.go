@@ -112,7 +112,7 @@ func (o *WebhookOptions) resource(p *project.Project) (int, error) {
 	}
 	i := p.Find(o.GVK)
 	if i < 0 && o.Conversion {
-		return 0, project.Usagef("PROJECT does not have %s, whose versions are to be converted: it has %s", o.GVK, list(p))
+		return 0, project.Usagef("PROJECT does not have %s, whose versions are to be converted: it has %s", o.GVK, list(p.Resources))
 	}
 	if i < 0 {
 		r, err := builtin(o.GVK)

@@ -173,7 +173,7 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	g.made = g.definitions(p, s)
 	for _, d := range g.made {
 		outputs = append(outputs, load.Output{
-			Name: d.file(),
+			Dir: d.dir, Name: d.file(),
 			Data: slices.Concat([]byte(header), []byte("---\n"), d.write(w)),
 		})
 	}
@@ -251,6 +251,9 @@ func (g *Generator) definitions(p *load.Program, s *schemas) []*definition {
 			}
 			d.versions = append(d.versions, version{name: kind.Version, served: true, schema: s.kind(kind), decl: kind.TypeDecl})
 			d.apply(p, set, &d.versions[len(d.versions)-1])
+			if dir, ok := markers.First[string](p.PackageMarkers(kind.Package), definitionsMarker); ok {
+				d.dir = dir
+			}
 		}
 		if len(d.versions) == 0 {
 			continue

@@ -25,6 +25,7 @@ type definition struct {
 	annotations, labels  map[string]string
 	versions             []version
 	conversion           *conversionWebhook
+	dir                  string // of a custom API server; empty: it is for clusters
 	preserveUnknownField *bool
 }
 
@@ -130,10 +131,14 @@ func specMarkers() []*markers.Definition {
 	}
 }
 
+// definitionsMarker names the folder of the definitions of a custom API server.
+const definitionsMarker = "steer:definitions"
+
 // optInMarkers extend what controller-gen understands.
 func optInMarkers() []*markers.Definition {
 	help := func(summary string) markers.Help { return markers.Help{Category: "CRD", Summary: summary} }
 	return []*markers.Definition{
+		markers.Define[string](definitionsMarker, markers.Package, help("A folder for the definitions of the package's kinds, relative to that of the run, where a custom API server embeds them: clusters do not get them.")),
 		markers.Define[conversionWebhook]("kubebuilder:conversion:webhook", markers.Type, help("Versions are converted by a webhook: adds the conversion stanza.")),
 	}
 }

@@ -14,6 +14,9 @@ import (
 type Output struct {
 	// Package is the package that the file belongs to; nil for configuration.
 	Package *Package
+	// Dir is the folder of the file, relative to that of the run, where it is not the one
+	// of all outputs of the generator: a program of the module embeds the file.
+	Dir string
 	// Name is the file's path below the place where the output goes.
 	Name string
 	Data []byte

@@ -67,7 +67,11 @@ func Write(ctx context.Context, o Options) (*project.Report, error) {
 		return nil, err
 	}
 	folder := deploy.Folder{Project: o.Dir, Output: cmp.Or(o.Output, "bundle"), Files: files, Force: o.Force}
-	return folder.Write()
+	report, err := folder.Write()
+	if err == nil && len(p.Served) > 0 {
+		report.Notes = append(report.Notes, "the custom API server is left out, since bundles have no volumes and no bindings in kube-system: steer package yaml and helm have it")
+	}
+	return report, err
 }
 
 // Files are those of the bundle of a project.
@@ -83,6 +87,9 @@ func Files(ctx context.Context, o Options, p *project.Project, s deploy.Settings
 	v.options, v.image, v.system = o, s.Image, s.Namespace
 	files := map[string][]byte{}
 	for _, made := range objects {
+		if made.Part == deploy.Server { // OLM makes no volumes, and no bindings in kube-system
+			continue
+		}
 		text, err := made.YAML()
 		if err != nil {
 			return nil, err

@@ -40,6 +40,7 @@ type Options struct {
 // What stands for values while the objects are made.
 const (
 	imageMark     = "steer.invalid/image:mark"
+	serverMark    = "steer.invalid/server:mark"
 	namespaceMark = "steer-namespace-mark"
 	replicasMark  = 1987654321
 	resourceMark  = "steer.invalid/mark"
@@ -68,17 +69,18 @@ func Files(ctx context.Context, dir string, p *project.Project, s deploy.Setting
 	marked := s
 	marked.Image, marked.Namespace, marked.Replicas, marked.ServiceMonitor = imageMark, namespaceMark, replicasMark, true
 	marked.Resources = deploy.Resources{Limits: map[string]string{resourceMark: "1"}}
+	marked.Server.Image, marked.Server.Resources = serverMark, marked.Resources
 	objects, err := deploy.Objects(ctx, dir, p, marked)
 	if err != nil {
 		return nil, err
 	}
 	templates := map[string]*bytes.Buffer{}
-	webhooks := false
+	has := map[deploy.Part]bool{}
 	for _, o := range objects {
 		if o.Part == deploy.Namespace {
 			continue
 		}
-		webhooks = webhooks || o.Part == deploy.Webhook
+		has[o.Part] = true
 		text, err := o.YAML()
 		if err != nil {
 			return nil, err
@@ -89,7 +91,7 @@ func Files(ctx context.Context, dir string, p *project.Project, s deploy.Setting
 		}
 		templates[name].WriteString(template(o, string(text)))
 	}
-	values, err := valuesOf(s, webhooks)
+	values, err := valuesOf(s, has)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +124,17 @@ func template(o deploy.Object, text string) string {
 	// What looks like a template in a description is none.
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 	text = strings.NewReplacer(
-		imageMark, `"{{ .Values.manager.image.repository }}{{ with .Values.manager.image.digest }}@{{ . }}{{ else }}:{{ .Values.manager.image.tag }}{{ end }}"`,
+		imageMark, imageOf("manager"),
+		serverMark, imageOf("server"),
 		namespaceMark, `{{ .Release.Namespace | quote }}`,
 		fmt.Sprint(replicasMark), `{{ .Values.manager.replicas }}`,
 		"--metrics-bind-address=:8443", `--metrics-bind-address={{ if .Values.metrics.enable }}:8443{{ else }}0{{ end }}`,
 	).Replace(text)
-	text = resources.ReplaceAllString(text, "$1{{- with .Values.manager.resources }}\n${1}resources:\n$1  {{- toYaml . | nindent 10 }}\n$1{{- end }}\n")
+	of := "manager"
+	if o.Part == deploy.Server {
+		of = "server"
+	}
+	text = resources.ReplaceAllString(text, "$1{{- with .Values."+of+".resources }}\n${1}resources:\n$1  {{- toYaml . | nindent 10 }}\n$1{{- end }}\n")
 	if o.Kind == "Deployment" && strings.Contains(text, "name: webhook") {
 		text = strings.Replace(text, "        env:\n", "        env:\n        {{- if not .Values.webhook.enable }}\n        - name: ENABLE_WEBHOOKS\n          value: \"false\"\n        {{- end }}\n", 1)
 	}
@@ -144,11 +151,19 @@ func template(o deploy.Object, text string) string {
 		condition = ".Values.networkPolicy.enable"
 	case deploy.Webhook:
 		condition = ".Values.webhook.enable"
+	case deploy.Server:
+		condition = ".Values.server.enable"
 	}
 	if condition != "" {
 		text = "{{- if " + condition + " }}\n" + text + "{{- end }}\n"
 	}
 	return "---\n" + text
+}
+
+// imageOf is the image of a part in a template.
+func imageOf(part string) string {
+	values := ".Values." + part + ".image"
+	return `"{{ ` + values + `.repository }}{{ with ` + values + `.digest }}@{{ . }}{{ else }}:{{ ` + values + `.tag }}{{ end }}"`
 }
 
 // keepable lets a value decide whether a CRD, and with it its objects, outlives the
@@ -174,12 +189,15 @@ func splitImage(image string) (repository, tag, digest string) {
 }
 
 // valuesOf is values.yaml.
-func valuesOf(s deploy.Settings, webhooks bool) ([]byte, error) {
-	repository, tag, digest := splitImage(s.Image)
+func valuesOf(s deploy.Settings, has map[deploy.Part]bool) ([]byte, error) {
 	type object = map[string]any
-	image := object{"repository": repository, "tag": tag}
-	if digest != "" {
-		image["digest"] = digest
+	imageOf := func(name string) object {
+		repository, tag, digest := splitImage(name)
+		image := object{"repository": repository, "tag": tag}
+		if digest != "" {
+			image["digest"] = digest
+		}
+		return image
 	}
 	var out bytes.Buffer
 	block := func(comment, name string, value any) error {
@@ -194,15 +212,16 @@ func valuesOf(s deploy.Settings, webhooks bool) ([]byte, error) {
 		comment, name string
 		value         any
 	}{
-		{"The Deployment of the operator. A digest of the image takes the place of its tag.", "manager", object{"replicas": s.Replicas, "image": image, "resources": s.Resources}},
+		{"The Deployment of the operator. A digest of the image takes the place of its tag.", "manager", object{"replicas": s.Replicas, "image": imageOf(s.Image), "resources": s.Resources}},
 		{"CRDs are installed and upgraded with the release; with keep they, and all their objects, outlive it.", "crd", object{"enable": true, "keep": true}},
 		{"Metrics are served by HTTPS to those who have the role metrics-reader.", "metrics", object{"enable": true}},
 		{"A ServiceMonitor, for clusters with the operator of Prometheus.", "prometheus", object{"enable": s.ServiceMonitor}},
 		{"Metrics only to namespaces with the label metrics: enabled.", "networkPolicy", object{"enable": true}},
 		{"Admission webhooks.", "webhook", object{"enable": true}},
+		{"The custom API server.", "server", object{"enable": true, "image": imageOf(s.Server.Image), "resources": s.Server.Resources}},
 	}
 	for _, b := range blocks {
-		if b.name == "webhook" && !webhooks {
+		if b.name == "webhook" && !has[deploy.Webhook] || b.name == "server" && !has[deploy.Server] {
 			continue
 		}
 		if err := block(b.comment, b.name, b.value); err != nil {

@@ -145,6 +145,9 @@ func chart(t *testing.T, dir string, change func(*deploy.Settings)) (files map[s
 func TestChartRendersToWhatPackageYAMLWrites(t *testing.T) {
 	t.Parallel()
 	dir := newProject(t)
+	if _, err := scaffold.CreateServer(t.Context(), scaffold.ServerOptions{Dir: dir, GVK: project.GVK{Group: "notes", Version: "v1", Kind: "Note"}}); err != nil {
+		t.Fatal(err)
+	}
 	for name, change := range map[string]func(*deploy.Settings){
 		"defaults": func(*deploy.Settings) {},
 		"all": func(s *deploy.Settings) {

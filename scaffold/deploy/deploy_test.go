@@ -240,6 +240,8 @@ func TestSettingsThatCannotBeAreNamed(t *testing.T) {
 		"is no DNS label":        "namespace: A",
 		"replicas: -1":           "replicas: -1",
 		"is no quantity":         "resources: {limits: {cpu: lots}}",
+		"server: image":          "server: {image: 'a b'}",
+		"server: storage":        "server: {storage: big}",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, deploy.SettingsFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -47,13 +47,16 @@ const (
 	NetworkPolicy Part = "network-policy"
 	Manager       Part = "manager"
 	Prometheus    Part = "prometheus"
+	// Server is the custom API server, with its account and roles.
+	Server Part = "server"
 )
 
 // builder makes the objects of one project.
 type builder struct {
 	project  *project.Project
 	settings Settings
-	part     Part // of the objects that are added
+	part     Part   // of the objects that are added
+	account  string // of the part
 	objects  []Object
 	failed   error
 }
@@ -65,7 +68,7 @@ func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{project: p, settings: s, part: Namespace}
+	b := &builder{project: p, settings: s, part: Namespace, account: manager}
 	b.add(object{
 		"apiVersion": "v1", "kind": "Namespace",
 		// The operator needs no more than the strictest of Kubernetes' standards.
@@ -108,8 +111,19 @@ func Objects(ctx context.Context, dir string, p *project.Project, s Settings) ([
 	for _, o := range webhooks {
 		b.webhook(o)
 	}
+	if embedded := generated[embeddedDefinitions]; len(embedded) > 0 {
+		b.part = Server
+		b.server(embedded)
+	}
 	return b.objects, b.failed
 }
+
+// manager is the name of what belongs to the operator, embeddedDefinitions the key of
+// definitions that the custom API server embeds.
+const (
+	manager             = "controller-manager"
+	embeddedDefinitions = "embedded"
+)
 
 // generated are the manifests that are made of the types and markers, by generator.
 func generated(ctx context.Context, dir string, p *project.Project) (map[string][]object, error) {
@@ -132,7 +146,11 @@ func generated(ctx context.Context, dir string, p *project.Project) (map[string]
 			if err := yaml.Unmarshal(document, &o); err != nil {
 				return nil, fmt.Errorf("read what %s made: %w", file.Generator, err)
 			}
-			out[file.Generator] = append(out[file.Generator], o)
+			key := file.Generator
+			if file.Embedded {
+				key = embeddedDefinitions
+			}
+			out[key] = append(out[key], o)
 		}
 	}
 	if len(out) == 0 {
@@ -161,9 +179,9 @@ func (b *builder) labels() object {
 	return object{"app.kubernetes.io/name": b.project.Name, "app.kubernetes.io/managed-by": "steer"}
 }
 
-// selector finds the Pods of the operator.
+// selector finds the Pods of the part.
 func (b *builder) selector() object {
-	return object{"app.kubernetes.io/name": b.project.Name, "control-plane": "controller-manager"}
+	return object{"app.kubernetes.io/name": b.project.Name, "control-plane": b.account}
 }
 
 // namespaced begins an object in the namespace of the operator.

@@ -25,18 +25,25 @@ func (b *builder) roles(generated []object) {
 func (b *builder) role(kind, namespace, name string, rules []any) {
 	role := b.global(rbacVersion, kind, name)
 	role["rules"] = rules
-	binding := b.global(rbacVersion, kind+"Binding", name+"binding")
-	if !strings.HasSuffix(name, "role") {
-		binding = b.global(rbacVersion, kind+"Binding", name)
+	if namespace != "" {
+		role["metadata"].(object)["namespace"] = namespace
 	}
-	for _, o := range []object{role, binding} {
-		if namespace != "" {
-			o["metadata"].(object)["namespace"] = namespace
-		}
-	}
-	binding["roleRef"] = object{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
-	binding["subjects"] = []any{object{"kind": "ServiceAccount", "name": b.name("controller-manager"), "namespace": b.settings.Namespace}}
 	b.add(role)
+	binding := name
+	if strings.HasSuffix(name, "role") {
+		binding += "binding"
+	}
+	b.bind(kind, namespace, binding, name)
+}
+
+// bind binds a role to the account of the part.
+func (b *builder) bind(kind, namespace, name, role string) {
+	binding := b.global(rbacVersion, kind+"Binding", name)
+	if namespace != "" {
+		binding["metadata"].(object)["namespace"] = namespace
+	}
+	binding["roleRef"] = object{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
+	binding["subjects"] = []any{object{"kind": "ServiceAccount", "name": b.name(b.account), "namespace": b.settings.Namespace}}
 	b.add(binding)
 }
 

@@ -38,7 +38,23 @@ type Settings struct {
 	Resources Resources `json:"resources,omitzero"`
 	// ServiceMonitor adds one, for clusters with the operator of Prometheus.
 	ServiceMonitor bool `json:"serviceMonitor,omitempty"`
+	// Server is the custom API server, in projects that have one.
+	Server ServerSettings `json:"server,omitzero"`
 }
+
+// ServerSettings are what differs between deployments of custom API servers.
+type ServerSettings struct {
+	// Image of the server. Default: the project's name and "-server", and the tag latest.
+	Image string `json:"image,omitempty"`
+	// Resources of its container. Default: those of the operator.
+	Resources Resources `json:"resources,omitzero"`
+	// Storage is the size of the volume with its objects. Default: 1Gi. "none": there is no
+	// volume, and objects of kinds without a backend end with the Pod.
+	Storage string `json:"storage,omitempty"`
+}
+
+// noStorage is the Storage of a server without a volume.
+const noStorage = "none"
 
 // Resources are quantities by the names of resources, such as cpu and memory.
 type Resources struct {
@@ -66,6 +82,11 @@ func ReadSettings(dir string, p *project.Project) (Settings, error) {
 			Requests: map[string]string{"cpu": "10m", "memory": "64Mi"},
 		}
 	}
+	s.Server.Image = cmp.Or(s.Server.Image, p.Name+"-server:latest")
+	s.Server.Storage = cmp.Or(s.Server.Storage, "1Gi")
+	if s.Server.Resources.Limits == nil && s.Server.Resources.Requests == nil {
+		s.Server.Resources = s.Resources
+	}
 	if err := s.check(); err != nil {
 		return s, fmt.Errorf("%s: %w", file, err)
 	}
@@ -89,12 +110,19 @@ func (s Settings) check() error {
 	switch {
 	case strings.ContainsAny(s.Image, " \t\n\"'"):
 		return fmt.Errorf("image: %q is no name of an image", s.Image)
+	case strings.ContainsAny(s.Server.Image, " \t\n\"'"):
+		return fmt.Errorf("server: image: %q is no name of an image", s.Server.Image)
 	case !label.MatchString(s.Namespace):
 		return fmt.Errorf("namespace: %q is no DNS label", s.Namespace)
 	case s.Replicas < 1:
 		return fmt.Errorf("replicas: %d is not positive", s.Replicas)
 	}
-	for _, list := range []map[string]string{s.Resources.Limits, s.Resources.Requests} {
+	if s.Server.Storage != noStorage {
+		if _, err := resource.ParseQuantity(s.Server.Storage); err != nil {
+			return fmt.Errorf("server: storage: %q is no quantity such as 1Gi, and not %s", s.Server.Storage, noStorage)
+		}
+	}
+	for _, list := range []map[string]string{s.Resources.Limits, s.Resources.Requests, s.Server.Resources.Limits, s.Server.Resources.Requests} {
 		for name, quantity := range list {
 			if _, err := resource.ParseQuantity(quantity); err != nil {
 				return fmt.Errorf("resources: %s: %q is no quantity such as 500m or 128Mi", name, quantity)

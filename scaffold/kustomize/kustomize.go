@@ -56,7 +56,11 @@ func Write(ctx context.Context, o Options) (*project.Report, error) {
 		return nil, err
 	}
 	folder.Force = o.Force
-	return folder.Write()
+	report, err := folder.Write()
+	if err == nil && len(p.Served) > 0 {
+		report.Notes = append(report.Notes, "the custom API server is left out, since it has a binding in kube-system: steer package yaml and helm have it")
+	}
+	return report, err
 }
 
 // Folder has the kustomizations of a project as they are to be.
@@ -67,6 +71,9 @@ func Folder(ctx context.Context, dir string, p *project.Project, s deploy.Settin
 	}
 	t := &tree{project: p, settings: s, files: map[string][]byte{}, resources: map[string][]string{}}
 	for _, o := range objects {
+		if o.Part == deploy.Server { // it has a binding in kube-system
+			continue
+		}
 		if err := t.add(o); err != nil {
 			return nil, err
 		}

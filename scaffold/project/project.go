@@ -39,7 +39,10 @@ type Project struct {
 	Name       string     `yaml:"projectName,omitempty"`
 	Repo       string     `yaml:"repo,omitempty"`
 	Resources  []Resource `yaml:"resources,omitempty"`
-	Version    string     `yaml:"version"`
+	// Served are the kinds of the custom API server of the project. Their API has no version
+	// of CRDs.
+	Served  []Resource `yaml:"served,omitempty"`
+	Version string     `yaml:"version"`
 
 	document yaml.Node // as it was read
 }
@@ -104,8 +107,14 @@ func (r Resource) Alias() string {
 func (p *Project) Kustomized() bool { return slices.Contains(p.Layout, KubebuilderLayout) }
 
 // Find returns the index of a resource, -1 if the project does not have it.
-func (p *Project) Find(gvk GVK) int {
-	return slices.IndexFunc(p.Resources, func(r Resource) bool { return r.GVK() == gvk })
+func (p *Project) Find(gvk GVK) int { return find(p.Resources, gvk) }
+
+// FindServed returns the index of a kind of the custom API server, -1 if the server does
+// not have it.
+func (p *Project) FindServed(gvk GVK) int { return find(p.Served, gvk) }
+
+func find(resources []Resource, gvk GVK) int {
+	return slices.IndexFunc(resources, func(r Resource) bool { return r.GVK() == gvk })
 }
 
 // Read reads the PROJECT file of a folder.
@@ -171,7 +180,7 @@ func (p *Project) Text() ([]byte, error) {
 // projectKeys and resourceKeys are the keys that this package writes: where one is
 // missing in a new mapping, it is removed from the old one.
 func projectKeys() []string {
-	return []string{"domain", "layout", "multigroup", "projectName", "repo", "resources", "version"}
+	return []string{"domain", "layout", "multigroup", "projectName", "repo", "resources", "served", "version"}
 }
 
 func resourceKeys() []string {
@@ -197,7 +206,7 @@ func merge(old, now *yaml.Node, known []string) {
 				next += 2
 			}
 			old.Content = slices.Insert(old.Content, next, now.Content[value], now.Content[value+1])
-		case key == "resources":
+		case key == "resources", key == "served":
 			mergeResources(old.Content[at+1], now.Content[value+1])
 		case key == "webhooks":
 			merge(old.Content[at+1], now.Content[value+1], webhookKeys())

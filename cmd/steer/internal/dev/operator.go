@@ -4,7 +4,6 @@
 package dev
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,40 +24,38 @@ const (
 	stopOutput = time.Second
 )
 
-// binary is the program of the operator.
-func (l *loop) binary() string {
-	name := "operator"
+// next is the end of the name of a binary that takes the place of the one that runs.
+const next = ".next"
+
+// executable is the name of a binary.
+func executable(name string) string {
 	if runtime.GOOS == "windows" {
-		name += ".exe"
+		return name + ".exe"
 	}
-	return filepath.Join(l.target.folder(), name)
+	return name
 }
 
-// build builds beside the binary that runs, which cannot be overwritten everywhere.
-// Without the tables of debuggers a build takes two thirds of the time.
+// binary is the program of the operator.
+func (l *loop) binary() string { return filepath.Join(l.target.folder(), executable("operator")) }
+
+// build builds the operator. Without the tables of debuggers this takes two thirds of the
+// time.
 func (l *loop) build(ctx context.Context) error {
-	args := []string{"build", "-ldflags=-w"}
+	flag := "-ldflags=-w"
 	if l.Debug != "" {
-		args = []string{"build", "-gcflags=all=-N -l"}
+		flag = "-gcflags=all=-N -l"
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "-o", l.binary()+".next", "./cmd")...)
-	var said bytes.Buffer
-	build.Dir, build.Stdout, build.Stderr = l.Dir, &said, &said
-	err := build.Run()
-	fmt.Fprint(l.Errs, said.String())
-	if err != nil {
-		return &buildError{strings.Split(strings.TrimSpace(said.String()), "\n"), err}
-	}
-	return nil
+	return l.compile(ctx, l.binary(), "./cmd", flag)
 }
 
 // buildError is a build that failed, with what the compiler said.
 type buildError struct {
+	pkg   string
 	lines []string
 	err   error
 }
 
-func (e *buildError) Error() string { return "go build ./cmd: " + e.err.Error() }
+func (e *buildError) Error() string { return "go build " + e.pkg + ": " + e.err.Error() }
 func (e *buildError) Unwrap() error { return e.err }
 
 // defaultDebug is the address for debuggers that editors try first.

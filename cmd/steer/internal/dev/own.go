@@ -30,6 +30,7 @@ type own struct {
 	operators  string // kubeconfig that the operator gets
 	fresh      bool   // it has no data of an earlier run
 	webhooks   *localWebhooks
+	server     *localServer
 }
 
 // onOwn runs the loop with a control plane of the project's own.
@@ -47,6 +48,10 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 		return err
 	}
 	t.webhooks = newLocalWebhooks(address)
+	if address, err = freeAddress(); err != nil {
+		return err
+	}
+	t.server = &localServer{own: t, address: address}
 	plane, stop, err := StartPlane(ctx, controlplane.Options{
 		Listen: t.address(), DataDir: data, Version: l.Version, Workloads: &workloads.Options{},
 		Webhooks: webhookclient.Options{Resolve: t.webhooks.resolve},
@@ -58,7 +63,10 @@ func (l *loop) onOwn(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() {
+		t.server.end()
+		err = errors.Join(err, stop())
+	}()
 	if err := plane.WriteKubeconfig(t.kubeconfig); err != nil {
 		return err
 	}
@@ -78,6 +86,9 @@ func (t *own) environment() []string { return []string{"KUBECONFIG=" + t.operato
 
 func (t *own) prepare(ctx context.Context) error {
 	if err := t.define(ctx); err != nil {
+		return err
+	}
+	if err := t.server.renew(ctx); err != nil {
 		return err
 	}
 	return t.authorize(ctx)

@@ -214,7 +214,7 @@ func (l *loop) cycle(ctx context.Context) error {
 	}
 	l.status("restarting")
 	l.stop()
-	if err := os.Rename(l.binary()+".next", l.binary()); err != nil {
+	if err := os.Rename(l.binary()+next, l.binary()); err != nil {
 		return err
 	}
 	if err := l.start(ctx); err != nil {

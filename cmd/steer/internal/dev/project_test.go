@@ -17,6 +17,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
@@ -214,6 +215,8 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 		d.await("the operator runs")
 	}
 
+	servesBeside(d)
+
 	// Data and address stay, and a sample that was deleted is not made again.
 	sample := &guestbook{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "guestbook-sample"}}
 	if err := d.client.Delete(t.Context(), sample); err != nil {
@@ -230,6 +233,32 @@ func TestDevRunsTheOperatorAnewOnEverySave(t *testing.T) {
 	}
 	if err := Project(t.Context(), options(t, dir, io.Discard)); err == nil || !strings.Contains(err.Error(), "another steer dev runs in this project") {
 		t.Errorf("a second one in the project: %v", err)
+	}
+}
+
+// servesBeside adds a custom API server to the project, which serves behind the control
+// plane, and removes it.
+func servesBeside(d *developed) {
+	d.t.Helper()
+	gvk := project.GVK{Group: "notes", Version: "v1", Kind: "Note"}
+	if _, err := scaffold.CreateServer(d.t.Context(), scaffold.ServerOptions{Dir: d.dir, GVK: gvk}); err != nil {
+		d.t.Fatal(err)
+	}
+	write := func() error {
+		note := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"foo": "bar"}}}
+		note.SetGroupVersionKind(schema.GroupVersionKind{Group: "notes.example.com", Version: "v1", Kind: "Note"})
+		note.SetNamespace("default")
+		note.SetGenerateName("note-")
+		return d.client.Create(d.t.Context(), note)
+	}
+	for write() != nil {
+		d.await("the operator runs") // a command can be seen half-way
+	}
+	if _, err := scaffold.DeleteServer(d.t.Context(), scaffold.DeleteOptions{Dir: d.dir, GVK: gvk, Force: true}); err != nil {
+		d.t.Fatal(err)
+	}
+	for write() == nil {
+		d.await("the operator runs")
 	}
 }
 

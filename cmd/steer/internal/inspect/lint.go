@@ -134,7 +134,7 @@ func (l *linter) generated(ctx context.Context) ([]generate.File, error) {
 	}
 	var crds []generate.File
 	for _, file := range result.Files {
-		if file.Generator == "crd" {
+		if file.Generator == "crd" && !file.Embedded {
 			crds = append(crds, file)
 		}
 	}

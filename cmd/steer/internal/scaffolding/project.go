@@ -68,7 +68,7 @@ func NewCreate() *cobra.Command {
 
 // NewDelete returns the command delete.
 func NewDelete() *cobra.Command {
-	return command.Group(&cobra.Command{Use: "delete", Short: "Remove from a project"}, newDeleteAPICommand(), newDeleteWebhookCommand())
+	return command.Group(&cobra.Command{Use: "delete", Short: "Remove from a project"}, newDeleteAPICommand(), newDeleteWebhookCommand(), newDeleteServerCommand())
 }
 
 func newCreateAPICommand() *cobra.Command {
@@ -139,11 +139,11 @@ func newCreateServerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Add a custom API server, or a kind that it serves",
-		Long: `Adds a custom API server to a project, in cmd/server, with a definition of the kind in
-cmd/server/definitions: names, scope and schema, as YAML that is not sent to any cluster.
-A second kind adds its definition. The server runs alone (make run-server) and behind a
-cluster, see docs/custom-api-servers.md of Steer; steer package does not deploy it.
-Remove the folder to remove the server.`,
+		Long: `Adds a custom API server to a project, in cmd/server, with the Go types of the kind. Its
+definition is generated from them into cmd/server/definitions, which the server embeds:
+no cluster gets it. A second kind joins the server. The server runs beside the operator
+in steer dev and alone with make run-server; steer package yaml and helm deploy it. See
+docs/custom-api-servers.md of Steer.`,
 		Example: `  steer create server --group notes --version v1 --kind Note
   make run-server`,
 		Args: command.NoArguments,
@@ -156,9 +156,15 @@ Remove the folder to remove the server.`,
 	gvkFlags(cmd, &o.GVK)
 	f.StringVar(&o.Plural, "plural", "", "name of the resource (default: the plural of the kind)")
 	f.BoolVar(&namespaced, "namespaced", true, "objects belong to namespaces")
-	f.BoolVar(&run, "make", true, "bring go.mod and go.sum up to date afterwards")
+	f.BoolVar(&run, "make", true, "bring generated files, go.mod and go.sum up to date afterwards")
 	f.BoolVar(&o.Force, "force", false, "overwrite existing files")
 	return cmd
+}
+
+func newDeleteServerCommand() *cobra.Command {
+	return newDeletion(scaffold.DeleteServer, "server", "Remove a kind from the custom API server, and the server with the last one",
+		`Removes types and definition of a kind of the custom API server, and with the last kind
+the server. Files with contents that git does not have are removed with --force only.`)
 }
 
 func newDeleteWebhookCommand() *cobra.Command {
