@@ -44,7 +44,7 @@ to stay valid, copy them into the folder pki of the data directory.`,
 				return errors.New("name the etcd with --etcd-servers, or a file of etcdctl snapshot save with --backup")
 			}
 			if data == nil {
-				return runSibling(cmd.Context(), os.Args[1:])
+				return runSibling(cmd.Context(), os.Args[1:], 0)
 			}
 			return importData(cmd.Context(), data, from, backup, args[0], cmd.OutOrStdout())
 		},
