@@ -4,6 +4,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/steer-dev/steer/storage"
 )
@@ -45,11 +48,15 @@ func (s *Store) commit(ctx context.Context, w storage.Write) (*storage.Record, e
 	if t == nil {
 		return nil, storage.ErrNotLeader
 	}
-	resp, err := s.client.Txn(ctx).If(s.conditions(t, &w)...).Then(s.change(&w)).Else(s.found(&w)...).Commit()
+	before := storage.Revision(s.reached.Load())
+	resp, repeated, err := s.transact(ctx, t, &w)
 	if err != nil {
 		return nil, s.failure(ctx, w.Key, err)
 	}
 	rev := storage.Revision(resp.Header.Revision)
+	if !resp.Succeeded && repeated {
+		return s.settle(ctx, t, &w, before, resp)
+	}
 	if !resp.Succeeded {
 		return nil, s.refusal(ctx, t, &w, resp)
 	}
@@ -57,6 +64,95 @@ func (s *Store) commit(ctx context.Context, w storage.Write) (*storage.Record, e
 		return nil, err
 	}
 	return s.mirror.Written(w.Key, rev)
+}
+
+// firstCommit bounds the first attempt of a write that may be repeated.
+const firstCommit = 2 * time.Second
+
+// transact commits a write, and repeats it if no answer comes: the member is paused, or etcd
+// has lost the transaction in a change of its leader. Of a write that expects a revision one
+// attempt at most succeeds, because each changes the revision.
+func (s *Store) transact(ctx context.Context, t *term, w *storage.Write) (resp *clientv3.TxnResponse, repeated bool, err error) {
+	for try := firstCommit; ; try *= 2 {
+		within, cancel := context.WithTimeout(ctx, try)
+		if w.Expect == storage.AnyRevision {
+			within = ctx
+		}
+		resp, err = s.client.Txn(within).If(s.conditions(t, w)...).Then(s.change(w)).Else(s.found(w)...).Commit()
+		again := err != nil && w.Expect != storage.AnyRevision && ctx.Err() == nil && s.ctx.Err() == nil && (within.Err() != nil || isUnknown(err))
+		cancel()
+		if !again {
+			return resp, repeated, err
+		}
+		repeated = true
+		s.pause(retryAfter / 10)
+	}
+}
+
+// isUnknown reports whether etcd says with an error that it does not know the outcome.
+func isUnknown(err error) bool {
+	for _, known := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrLeaderChanged, rpctypes.ErrNoLeader, rpctypes.ErrStopped} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	if _, named := errors.AsType[rpctypes.EtcdError](err); named {
+		return false
+	}
+	// The connection broke; or "raft proposal dropped", which has no code.
+	return status.Code(err) == codes.Unavailable || status.Code(err) == codes.Unknown
+}
+
+// settle returns the outcome of a repeated write that was refused: an earlier attempt may
+// have succeeded, after a revision. The history says what followed the version that it
+// expects; of a deletion it does not say whose it was.
+func (s *Store) settle(ctx context.Context, t *term, w *storage.Write, before storage.Revision, resp *clientv3.TxnResponse) (*storage.Record, error) {
+	_, modified := versions(resp)
+	if w.Expect > 0 && modified[1] == w.Expect {
+		return nil, s.refusal(ctx, t, w, resp) // none has, and none will
+	}
+	if err := s.reach(ctx, storage.Revision(resp.Header.Revision)); err != nil {
+		return nil, err
+	}
+	if w.Value != nil {
+		for _, e := range s.since(w.Key, before) {
+			followed := e.Previous == nil && w.Expect == storage.Absent || e.Previous != nil && e.Previous.Modified == w.Expect
+			if followed && !e.Deleted && bytes.Equal(e.Record.Value, w.Stamped(e.Record.Modified)) {
+				return e.Record, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("etcd: write %s: the connection to etcd broke, whether it was made is unknown", w.Key)
+}
+
+// since returns the events of a key after a revision; none if the history is gone.
+func (s *Store) since(key storage.Key, after storage.Revision) (out []storage.Event) {
+	cursor, err := s.mirror.Watch(storage.Range{Bucket: key.Bucket, Prefix: key.Name}, after)
+	if err != nil {
+		return nil
+	}
+	defer cursor.Close()
+	for {
+		batch, err := cursor.Poll()
+		if err != nil || len(batch.Events) == 0 {
+			return out
+		}
+		for _, e := range batch.Events {
+			if e.Record.Key == key {
+				out = append(out, e)
+			}
+		}
+	}
+}
+
+// versions returns the revisions of the keys that found reads; 0: there is no such key.
+func versions(resp *clientv3.TxnResponse) (created, modified [3]storage.Revision) {
+	for i, r := range resp.Responses {
+		if kvs := r.GetResponseRange().Kvs; len(kvs) > 0 {
+			created[i], modified[i] = storage.Revision(kvs[0].CreateRevision), storage.Revision(kvs[0].ModRevision)
+		}
+	}
+	return created, modified
 }
 
 // conditions are what a write compares.
@@ -98,12 +194,7 @@ func (s *Store) found(w *storage.Write) []clientv3.Op {
 
 // refusal returns why the conditions of a write did not hold.
 func (s *Store) refusal(ctx context.Context, t *term, w *storage.Write, resp *clientv3.TxnResponse) error {
-	var created, modified [3]storage.Revision // 0: there is no such key
-	for i, r := range resp.Responses {
-		if kvs := r.GetResponseRange().Kvs; len(kvs) > 0 {
-			created[i], modified[i] = storage.Revision(kvs[0].CreateRevision), storage.Revision(kvs[0].ModRevision)
-		}
-	}
+	created, modified := versions(resp)
 	if created[0] != t.revision {
 		t.finish()
 		return storage.ErrNotLeader
