@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts disks bench oracle etcdcluster helm olm deploy real release
+.PHONY: help demo test race lint ci fuzz soak clients crash kills restarts ha faults disks bench oracle etcdcluster helm olm deploy real release
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -39,6 +39,12 @@ kills: ## a thousand processes of steer up, killed under load (ten minutes)
 
 restarts: ## fifty rolling restarts of an operator with webhooks under load, also on kube-apiserver if it is built
 	.ci/run restarts
+
+ha: ## three etcd members and three servers of steer up, all restarted in turn under load
+	.ci/run ha
+
+faults: ## three hundred faults of such a cluster: processes, network and data (an hour)
+	STEER_FAULTS=300 STEER_FAULTS_WITHIN=3h .ci/run etcd
 
 disks: ## the suites of the store on tmpfs, ext4, overlayfs and what else can be mounted
 	.ci/run disks

@@ -114,12 +114,14 @@ func (s *Store) settle(ctx context.Context, t *term, w *storage.Write, before st
 	if err := s.reach(ctx, storage.Revision(resp.Header.Revision)); err != nil {
 		return nil, err
 	}
-	if w.Value != nil {
-		for _, e := range s.since(w.Key, before) {
-			followed := e.Previous == nil && w.Expect == storage.Absent || e.Previous != nil && e.Previous.Modified == w.Expect
-			if followed && !e.Deleted && bytes.Equal(e.Record.Value, w.Stamped(e.Record.Modified)) {
-				return e.Record, nil
-			}
+	for _, e := range s.since(w.Key, before) {
+		followed := e.Previous == nil && w.Expect == storage.Absent || e.Previous != nil && e.Previous.Modified == w.Expect
+		switch {
+		case !followed || e.Deleted && w.Value == nil:
+		case !e.Deleted && w.Value != nil && bytes.Equal(e.Record.Value, w.Stamped(e.Record.Modified)):
+			return e.Record, nil
+		case w.Expect > 0: // another write has replaced what it expects, for good
+			return nil, s.refusal(ctx, t, w, resp)
 		}
 	}
 	return nil, fmt.Errorf("etcd: write %s: the connection to etcd broke, whether it was made is unknown", w.Key)

@@ -117,6 +117,7 @@ func (r *Run) Finish(ctx context.Context, gaps bool) (Report, error) {
 	r.clients.Wait()
 	c := r.client()
 	defer c.transport.CloseIdleConnections()
+	c.timeout = max(c.timeout, time.Minute) // there may be thousands of objects
 	var ending error
 	for i := range 1000 {
 		if ending = c.do(ctx, http.MethodPost, "", r.configMap(fmt.Sprintf("%s-end%d", r.Name, i), ""), nil); ending == nil || ctx.Err() != nil {
