@@ -53,7 +53,7 @@ func ReadForeign(ctx context.Context, o Options, use func(Foreign) error) error 
 	return use(Foreign{Revision: storage.Revision(at), Keys: func(yield func(*mvccpb.KeyValue, error) bool) {
 		next, end := string(s.layout), clientv3.GetPrefixRangeEnd(string(s.layout))
 		for {
-			resp, err := s.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(at), clientv3.WithLimit(pageKeys))
+			resp, err := s.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(at), clientv3.WithLimit(largestPage))
 			if err != nil {
 				yield(nil, fmt.Errorf("etcd: read %s: %w", s.layout, err))
 				return

@@ -185,7 +185,7 @@ func (r *Run) operate(number int) {
 			r.failed = append(r.failed, fmt.Errorf("%s: %w", time.Now().Format("15:04:05.000"), err))
 			r.mu.Unlock()
 			c.transport.CloseIdleConnections()
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) // many unknown outcomes take long to check
 		} else {
 			r.done.Add(1)
 		}
