@@ -110,6 +110,7 @@ func (e *Env) bind(roles []manifest.Object) error {
 		if e.Plane == nil { // the role of this test, whatever others call theirs
 			role.Unstructured = role.DeepCopy()
 			role.SetName(e.Namespace + "-" + role.GetName())
+			role.SetNamespace(namespace)
 			e.remove(role.Unstructured)
 		}
 		binding := &unstructured.Unstructured{Object: map[string]any{
@@ -140,7 +141,7 @@ func (e *Env) bind(roles []manifest.Object) error {
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 		}}})
 	}
-	return manifest.Apply(e.ctx, e.Client, "", append(first, objects...))
+	return manifest.Apply(e.ctx, e.Client, e.Namespace, append(first, objects...))
 }
 
 // checkRole fails the test with all markers that the role lacks.

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -19,8 +18,6 @@ import (
 	v1 "github.com/steer-dev/steer/examples/handmade/api/example/v1"
 	"github.com/steer-dev/steer/steertest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // lines gathers what a controller prints.
 type lines struct {
