@@ -189,6 +189,75 @@ func TestListBootsAndLoadsEveryPart(t *testing.T) {
 	}
 }
 
+// named is a controller that has a name and nothing else.
+type named struct {
+	step.Controller
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+func TestListCollectsWhatItsPartsHave(t *testing.T) {
+	t.Parallel()
+	var ran []string
+	run := func(name string, err error) func(context.Context) error {
+		return func(context.Context) error {
+			ran = append(ran, name)
+			return err
+		}
+	}
+	broken := errors.New("broken")
+	list := part.List{
+		{Name: "a", Follows: []string{"as"}, Lead: run("lead a", nil), Close: func() { ran = append(ran, "close a") }, Health: part.Hooks(nil, "x", "y")},
+		part.Controller(named{name: "c1"}),
+		{Name: "b", OnEachServer: true, Controller: named{name: "c2"}, Follows: []string{"bs", "cs"}},
+		part.ServerController(named{name: "c3"}),
+		{Name: "z", Lead: run("lead z", broken), Close: func() { ran = append(ran, "close z") }, Health: part.Hooks(nil, "z")},
+		{Name: "end", Lead: run("lead end", nil)},
+	}
+	names := func(l part.List) string {
+		var out []string
+		for i := range l {
+			out = append(out, l[i].Name)
+		}
+		return strings.Join(out, " ")
+	}
+	each, leader := list.OnEachServer()
+	if names(each) != "b" || names(leader) != "a c1 c3 z end" {
+		t.Errorf("on each server run %s, on the leader %s", names(each), names(leader))
+	}
+	var controllers, checks []string
+	for _, c := range list.Controllers() {
+		controllers = append(controllers, c.Name())
+	}
+	for _, c := range list.Health() {
+		checks = append(checks, c.Name)
+	}
+	for what, tt := range map[string][2][]string{
+		"controllers":              {{"c1", "c2", "c3"}, controllers},
+		"controllers to leave out": {{"c1"}, list.ControllerNames()},
+		"buckets":                  {{"as", "bs", "cs"}, list.Follows()},
+		"checks":                   {{"poststarthook/x", "poststarthook/y", "poststarthook/z"}, checks},
+	} {
+		if !slices.Equal(tt[0], tt[1]) {
+			t.Errorf("%s are %q, want %q", what, tt[1], tt[0])
+		}
+	}
+	if err := list.Lead(t.Context()); !errors.Is(err, broken) || err.Error() != `part "z": broken` {
+		t.Errorf("a part that cannot lead: %v", err)
+	}
+	list.Close()
+	if want := []string{"lead a", "lead z", "close a", "close z"}; !slices.Equal(ran, want) {
+		t.Errorf("what ran is %q, want %q", ran, want)
+	}
+	defer func() {
+		if got := recover(); got != "part: there is no part y to insert others after" {
+			t.Errorf("a part after one that is not there: %v", got)
+		}
+	}()
+	list.After("y")
+}
+
 func TestCatalogFollowsTheServer(t *testing.T) {
 	t.Parallel()
 	server, err := apiserver.New(apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{})})
