@@ -117,12 +117,12 @@ func TestMirrorUpdatesItsCopies(t *testing.T) {
 	same(t, "requests about a second one", "DELETE web-2", sent(t, look()))
 	w.Memory.Index.Remove(storage.Key{Bucket: cluster.EndpointSlices, Name: "default/web-2"})
 	for change, want := range map[[2]string]string{
-		{"192.0.2.1", "192.0.2.9"}:   "PUT web-1 IPv4 http:80 +192.0.2.9",
+		{"192.0.2.1", "192.0.2.9"}:      "PUT web-1 IPv4 http:80 +192.0.2.9",
 		{"note: text", "note: changed"}: "PUT web-1 IPv4 http:80 +192.0.2.1",
-		{"own: x", "own: changed"}:   "PUT web-1 IPv4 http:80 +192.0.2.1",
-		{"port: 80", "port: 81"}:     "PUT web-1 IPv4 http:81 +192.0.2.1", // the slice of the other port is used again
-		{"addresses", "none"}:        "DELETE web-1",
-		{"subsets", "none"}:          "DELETE web-1",
+		{"own: x", "own: changed"}:      "PUT web-1 IPv4 http:80 +192.0.2.1",
+		{"port: 80", "port: 81"}:        "PUT web-1 IPv4 http:81 +192.0.2.1", // the slice of the other port is used again
+		{"addresses", "none"}:           "DELETE web-1",
+		{"subsets", "none"}:             "DELETE web-1",
 	} {
 		w.Put(t, cluster.Endpoints, "web", strings.Replace(endpoints, change[0], change[1], 1))
 		same(t, "requests after a change of "+change[0], want, sent(t, look()))
