@@ -56,6 +56,7 @@ func (k Kubernetes) Start(ctx context.Context) (*Instance, error) {
 		URL     string  `json:"url"`
 		Token   string  `json:"token"`
 		CA      string  `json:"ca"`
+		Etcd    string  `json:"etcd"`
 		PIDs    []int   `json:"pids"`
 		Seconds float64 `json:"seconds"`
 	}
@@ -67,7 +68,7 @@ func (k Kubernetes) Start(ctx context.Context) (*Instance, error) {
 		return nil, errors.Join(err, stop())
 	}
 	return &Instance{
-		URL: about.URL, TLS: secure, Token: about.Token, PIDs: about.PIDs,
+		URL: about.URL, TLS: secure, Token: about.Token, Etcd: about.Etcd, PIDs: about.PIDs,
 		Ready: time.Duration(about.Seconds * float64(time.Second)), stop: stop,
 	}, ctx.Err()
 }

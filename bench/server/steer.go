@@ -26,6 +26,8 @@ type Steer struct {
 	// InMemory leaves the disk out, for what is measured elsewhere than in the
 	// server.
 	InMemory bool
+	// Etcd is the URL of an etcd that keeps the objects; the binary is then steer-etcd.
+	Etcd string
 	// Bare becomes that of the instance.
 	Bare string
 }
@@ -43,6 +45,9 @@ func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
 		keep = "--in-memory"
 	}
 	command := exec.Command(s.Binary, "up", keep, "--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig)
+	if s.Etcd != "" {
+		command.Args = append(command.Args, "--etcd-servers", s.Etcd)
+	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err

@@ -36,6 +36,8 @@ type Instance struct {
 	Kubeconfig string
 	// Token is the bearer token of an administrator; may be empty.
 	Token string
+	// Etcd is the URL of its etcd; empty where it has none of its own.
+	Etcd string
 	// PIDs are its processes.
 	PIDs []int
 	// Ready is the time from exec to /readyz.

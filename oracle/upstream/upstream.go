@@ -162,6 +162,9 @@ func (s *Server) serverFlags(port int) ([]string, error) {
 	}, nil
 }
 
+// Etcd is the URL of etcd, for other programs that are measured on it.
+func (s *Server) Etcd() string { return s.etcdURL }
+
 // Client returns a client that trusts the server. It adds no credentials.
 func (s *Server) Client() *http.Client { return s.client }
 

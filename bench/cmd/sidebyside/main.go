@@ -39,7 +39,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, pods, webhooks, envtest, weight, runtime, generate or scale (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, webhooks, envtest, weight, runtime, generate or scale (default: all)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -73,6 +73,7 @@ func groups() []group {
 	return []group{
 		{"server", prepareServer},
 		{"pods", preparePods},
+		{"etcd", prepareEtcd},
 		{"webhooks", prepareWebhooks},
 		{"envtest", prepareEnvtest},
 		{"weight", prepareWeight},
@@ -182,6 +183,19 @@ func prepareServer(ctx context.Context, s settings, dir string, out *report.Repo
 	scale := choose(s, server.Full, server.Quick)
 	s.setRounds(&scale.Rounds)
 	return func(ctx context.Context) error { return server.Run(ctx, out, os.Stderr, steer, upstream, scale) }, err
+}
+
+func prepareEtcd(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	upstream := server.Kubernetes{Binaries: s.upstream}
+	if !upstream.Built() {
+		return nil, errors.New("it needs kube-apiserver and etcd: build module oracle, and name the folder with -upstream")
+	}
+	binary, err := build(ctx, dir, filepath.Join(s.root, "storage", "etcd"), "./cmd/steer-etcd")
+	scale := choose(s, server.Full, server.Quick)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error {
+		return server.RunEtcd(ctx, out, os.Stderr, server.Steer{Binary: binary}, upstream, scale)
+	}, err
 }
 
 func preparePods(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
