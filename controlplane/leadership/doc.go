@@ -16,6 +16,9 @@
 // executed: nothing of it was written to a connection, or the other server says that it
 // does not lead. Otherwise the answer is 500, and the outcome is unknown.
 //
+// Servers of another version of this protocol execute nothing for each other: the answer is
+// 503 and names both versions.
+//
 // A server campaigns again only when every request of its earlier term has ended.
 package leadership
 
@@ -30,6 +33,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/steer-dev/steer/apiserver/auth"
@@ -45,6 +49,12 @@ const (
 	// refusedHeader is on answers to requests that were not executed because the server
 	// does not lead.
 	refusedHeader = "Steer-Peer-Refused"
+	// protocolHeader is on every request between servers, and on the answer to one that was
+	// not executed because it has another.
+	protocolHeader = "Steer-Peer-Protocol"
+	// protocol is the version of what servers send each other: the headers above and their
+	// meaning. It changes when a server of the version before would misunderstand a request.
+	protocol = 1
 )
 
 // Options of [New]. Without a word to the contrary they are required.
@@ -79,6 +89,7 @@ type Options struct {
 // [apiserver.Leadership].
 type Server struct {
 	options   Options
+	protocol  string // that of this program
 	transport *http.Transport
 	verified  func() (*auth.Certificates, error)
 
@@ -109,7 +120,7 @@ const (
 
 // New returns a server that follows.
 func New(o Options) *Server {
-	s := &Server{options: o, changed: make(chan struct{})}
+	s := &Server{options: o, protocol: strconv.Itoa(protocol), changed: make(chan struct{})}
 	s.verified = sync.OnceValues(func() (*auth.Certificates, error) {
 		authority, err := o.Authority()
 		if err != nil {

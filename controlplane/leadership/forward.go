@@ -52,6 +52,11 @@ func (s *Server) Forward(w http.ResponseWriter, r apiserver.Forwarded) (answered
 		return false, apierrors.NewInternalError(fmt.Errorf("the connection to the server that executes the request broke, whether it was executed is unknown: %w", err))
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if theirs := answer.Header.Get(protocolHeader); theirs != "" {
+		s.options.Log.Error("the server that leads is of a version that does not work together with this one", "leader", leader.Address, "protocol", theirs, "own", s.protocol)
+		return false, apierrors.NewServiceUnavailable(fmt.Sprintf("the server at %s, which executes requests, has version %s of the protocol between servers, and this one %s: "+
+			"upgrade by way of a release that has both, or stop all servers first", leader.Address, theirs, s.protocol))
+	}
 	if answer.Header.Get(refusedHeader) != "" {
 		_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // a short Status
 		return false, s.await(ctx, elected, pause)
@@ -125,6 +130,7 @@ func (s *Server) request(from *http.Request, r apiserver.Forwarded, address stri
 		out.Header.Del(name)
 	}
 	out.Header.Set(userHeader, user)
+	out.Header.Set(protocolHeader, s.protocol)
 	out.Header.Set("Audit-Id", r.AuditID)
 	if _, named := out.Header["User-Agent"]; !named {
 		out.Header["User-Agent"] = nil // the transport would add its own

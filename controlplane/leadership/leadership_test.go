@@ -148,6 +148,24 @@ func (p *pair) forward(t *testing.T, header http.Header) (*httptest.ResponseReco
 	return w, answered, err
 }
 
+func TestServersOfAnotherProtocolRefuseEachOther(t *testing.T) {
+	t.Parallel()
+	var executed atomic.Int32
+	p := newPair(t, func(http.ResponseWriter, *http.Request) { executed.Add(1) })
+	p.follower.SetProtocol("2")
+	_, answered, err := p.forward(t, http.Header{})
+	if answered || !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "has version 1 of the protocol between servers, and this one 2") {
+		t.Errorf("answered %v: %v", answered, err)
+	}
+	if n := executed.Load(); n != 0 {
+		t.Errorf("%d requests of another protocol were executed", n)
+	}
+	p.follower.SetProtocol("1")
+	if _, answered, err := p.forward(t, http.Header{"Steer-Peer-Protocol": {"7"}}); !answered || err != nil || executed.Load() != 1 {
+		t.Errorf("with the same protocol: %v, %v", answered, err)
+	}
+}
+
 func TestForwardNamesTheUserAndNothingThatTheClientClaims(t *testing.T) {
 	t.Parallel()
 	var got *http.Request
@@ -197,6 +215,7 @@ func TestHandlerBelievesTheUserOfServersAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Header.Set("Steer-Peer-Protocol", "1")
 		r.Header.Set("Steer-Peer-User", "eyJOYW1lIjoicm9vdCJ9") // {"Name":"root"}
 		answer, err := client.Do(r)
 		if err != nil {
@@ -311,6 +330,7 @@ func TestEnterRefusesWhatAnotherServerPassedOnUnlessItLeads(t *testing.T) {
 	handler := p.follower.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, entered = p.follower.Enter(r.Context()) }))
 	certificate := p.authority.issue(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+	r.Header.Set("Steer-Peer-Protocol", "1")
 	r.Header.Set("Steer-Peer-User", "eyJOYW1lIjoicm9vdCJ9") // {"Name":"root"}
 	r.TLS = &tls.ConnectionState{ServerName: leadership.ServerName, PeerCertificates: []*x509.Certificate{certificate.Leaf}}
 	w := httptest.NewRecorder()

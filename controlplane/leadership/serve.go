@@ -19,6 +19,12 @@ func (s *Server) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		if r.Header.Get(protocolHeader) != s.protocol {
+			w.Header().Set(protocolHeader, s.protocol)
+			http.Error(w, "servers of these versions do not work together", http.StatusServiceUnavailable)
+			return
+		}
+		r.Header.Del(protocolHeader)
 		user, err := decodeUser(r.Header.Get(userHeader))
 		if err != nil {
 			http.Error(w, "the request of another server names no user: "+err.Error(), http.StatusBadRequest)
