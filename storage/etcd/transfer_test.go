@@ -228,6 +228,28 @@ func TestRestoreThatWasCutOffIsNoticedAndDoneAgain(t *testing.T) {
 	equalContents(t, open(t, o).Latest(), view)
 }
 
+func TestDataOfAnotherFormatIsRefused(t *testing.T) {
+	t.Parallel()
+	o := sharedMember(t).options()
+	s := open(t, o)
+	if _, err := s.Client().Put(t.Context(), o.Prefix+"/.steer/owner", `{"format":2,"id":"x"}`); err != nil {
+		t.Fatal(err)
+	}
+	const want = "is 2, this program knows 1"
+	if _, err := etcd.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("open: %v", err)
+	}
+	if _, err := etcd.Save(t.Context(), o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("save: %v", err)
+	}
+	if err := etcd.Restore(t.Context(), o, filled(t, 1).Latest(), etcd.RestoreOptions{Replace: true}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("restore: %v", err)
+	}
+	if err := s.Sync(t.Context(), 0); !errors.Is(err, etcd.ErrReplaced) {
+		t.Errorf("a server that was running: %v", err)
+	}
+}
+
 func TestStoreOfRestoredDataKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	storagetest.Run(t, func(t *testing.T) storage.Store {
