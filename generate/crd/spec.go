@@ -239,6 +239,9 @@ func (d *definition) check(p *load.Program, strict bool) {
 		}
 	}
 	at := d.versions[0].decl.Spec.Pos()
+	if strict && d.group == "" {
+		p.Problemf(at, "kind %s has no API group: write // +groupName=GROUP above the package clause, or // +kubebuilder:skip if the package is no API version", d.kind)
+	}
 	switch {
 	case len(storage) == 0:
 		p.Problemf(at, "no version of kind %s is its storage version: mark one with +kubebuilder:storageversion", d.kind)
