@@ -67,7 +67,7 @@ func (s *Store) commit(ctx context.Context, w storage.Write) (*storage.Record, e
 }
 
 // firstCommit bounds the first attempt of a write that may be repeated.
-const firstCommit = 2 * time.Second
+const firstCommit = time.Second
 
 // transact commits a write, and repeats it if no answer comes: the member is paused, or etcd
 // has lost the transaction in a change of its leader. Of a write that expects a revision one
@@ -86,6 +86,7 @@ func (s *Store) transact(ctx context.Context, t *term, w *storage.Write) (resp *
 		}
 		repeated = true
 		s.pause(retryAfter / 10)
+		s.takeTurns()
 	}
 }
 

@@ -468,6 +468,7 @@ type proxy struct {
 	listener net.Listener
 	conns    []net.Conn
 	frozen   bool
+	mute     bool
 	running  sync.WaitGroup
 }
 
@@ -488,7 +489,7 @@ func (p *proxy) heal(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.listener, p.frozen = l, false
+	p.listener, p.frozen, p.mute = l, false, false
 	p.running.Go(func() {
 		for {
 			from, err := l.Accept()
@@ -502,24 +503,24 @@ func (p *proxy) heal(t *testing.T) {
 			}
 			p.mu.Lock()
 			p.conns = append(p.conns, from, to)
-			p.running.Go(func() { _, _ = io.Copy(p.gate(to), from); _ = to.Close() })
-			p.running.Go(func() { _, _ = io.Copy(p.gate(from), to); _ = from.Close() })
+			p.running.Go(func() { _, _ = io.Copy(gate{p, to, false}, from); _ = to.Close() })
+			p.running.Go(func() { _, _ = io.Copy(gate{p, from, true}, to); _ = from.Close() })
 			p.mu.Unlock()
 		}
 	})
 }
 
-// gate is a connection that drops what is written to it while the network is frozen.
-func (p *proxy) gate(to io.Writer) io.Writer { return gate{p, to} }
-
+// gate is a connection that drops what is written to it while the network is frozen, or
+// mute if it leads to the store.
 type gate struct {
 	network *proxy
 	to      io.Writer
+	answers bool
 }
 
 func (g gate) Write(b []byte) (int, error) {
 	g.network.mu.Lock()
-	frozen := g.network.frozen
+	frozen := g.network.frozen || g.network.mute && g.answers
 	g.network.mu.Unlock()
 	if frozen {
 		return len(b), nil
@@ -532,6 +533,13 @@ func (p *proxy) freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.frozen = true
+}
+
+// silence is freeze for answers alone.
+func (p *proxy) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = true
 }
 
 // cut ends all connections and accepts none.

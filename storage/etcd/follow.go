@@ -84,18 +84,22 @@ func (s *Store) ended() {
 	_ = w.Close() // there is nothing left to lose
 }
 
-// turn has a watch be opened at another member than one that was stuck. Members take turns
-// by request, and those of an idle store may come in the same order again and again.
+// turn has a watch be opened at another member than one that was stuck.
 func (s *Store) turn() {
 	s.mu.Lock()
 	stuck := s.stream.stuck
 	s.stream.stuck = false
 	s.mu.Unlock()
-	if !stuck {
-		return
+	if stuck {
+		s.takeTurns()
 	}
+}
+
+// takeTurns has the next request go to any of the members. They take turns by request, and
+// one that is paused may have its turn whenever a request is repeated.
+func (s *Store) takeTurns() {
 	for range rand.IntN(len(s.options.Endpoints)) {
-		ctx, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(s.ctx, 20*time.Millisecond)
 		_, _ = s.client.Get(ctx, s.layout.owner()) // it only takes a turn
 		cancel()
 	}

@@ -311,7 +311,7 @@ func (t *term) renew() bool {
 		if left <= 0 {
 			return false
 		}
-		ctx, cancel := context.WithTimeout(t.store.ctx, min(left, t.life/6))
+		ctx, cancel := context.WithTimeout(t.store.ctx, min(left, t.life/10))
 		resp, err := t.store.client.KeepAliveOnce(ctx, t.lease)
 		cancel()
 		switch {
@@ -322,6 +322,7 @@ func (t *term) renew() bool {
 			return false
 		}
 		t.store.pause(min(retryAfter, t.life/10))
+		t.store.takeTurns()
 	}
 	return false
 }

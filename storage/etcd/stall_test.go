@@ -59,6 +59,42 @@ func TestCommitEndsWhileEtcdIsPaused(t *testing.T) {
 	putLeading(t, s, "n", "3")
 }
 
+// Half of the first attempts are made, and their answers lost.
+func TestCommitSucceedsWhereTheFirstAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	m := ownMember(t, "--unsafe-no-fsync")
+	o := m.options()
+	first, second := newProxy(t, m, "first"), newProxy(t, m, "second")
+	o.Endpoints = []string{"unix://" + first.socket, "unix://" + second.socket}
+	s := lead(t, o.WithoutKeepAlive())
+	from := s.Latest().Revision()
+	first.silence()
+	eventually(t, func(ctx context.Context) error { return s.Sync(ctx, 0) })
+	const writes = 8
+	succeeded := 0
+	for i := range writes {
+		w := put(fmt.Sprint(i), "1")
+		w.Expect = storage.Absent
+		if _, err := s.Commit(t.Context(), w); err == nil {
+			succeeded++
+		} else if !strings.Contains(err.Error(), "unknown") {
+			t.Error(err)
+		}
+	}
+	if succeeded < writes*3/4 {
+		t.Errorf("%d of %d writes succeeded", succeeded, writes)
+	}
+	cursor, err := s.Watch(storage.Range{Bucket: "b"}, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cursor.Close()
+	batch, err := cursor.Poll()
+	if err != nil || len(batch.Events) < succeeded || len(batch.Events) > writes {
+		t.Errorf("there are %d events of %d writes, %v", len(batch.Events), succeeded, err)
+	}
+}
+
 // One store is closed, another one cut off while etcd is restored and grows past what they
 // have seen.
 func TestStoreRefusesAnEtcdThatWentBackAndGrew(t *testing.T) {

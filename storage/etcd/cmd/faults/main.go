@@ -169,12 +169,12 @@ func (p *player) round(ctx context.Context, n int, f fault) error {
 	if err := t.Await(ctx, 50); err != nil {
 		return fail(err)
 	}
-	report := traffic.Report{}
 	if f.quiet { // what is written meanwhile is lost by intention
-		if report, err = t.Finish(ctx, false); err != nil {
+		before, err := t.Finish(ctx, false)
+		if err != nil {
 			return fail(err)
 		}
-		p.add(report)
+		p.add(before)
 	}
 	if err := f.play(ctx, p); err != nil {
 		return fail(err)
@@ -190,7 +190,8 @@ func (p *player) round(ctx context.Context, n int, f fault) error {
 	if err := t.Await(ctx, 50); err != nil {
 		return fail(err)
 	}
-	if report, err = t.Finish(ctx, f.gaps); err != nil {
+	report, err := t.Finish(ctx, f.gaps)
+	if err != nil {
 		return fail(err)
 	}
 	p.add(report)

@@ -179,7 +179,7 @@ func begin(ctx context.Context, c *cluster.Cluster, f flags, kubeconfig string) 
 		return nil, err
 	}
 	w := &work{env: append(os.Environ(), "KUBECONFIG="+kubeconfig), log: filepath.Join(c.Dir, "operator.log")}
-	if f.operator != "" {
+	if f.operator != "" && w.hasKubectl() {
 		if err := w.operate(ctx, f); err != nil {
 			return nil, err
 		}
@@ -191,7 +191,7 @@ func begin(ctx context.Context, c *cluster.Cluster, f flags, kubeconfig string) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := exec.LookPath("kubectl"); err != nil {
+	if !w.hasKubectl() {
 		say("there is no kubectl: it is left out")
 		return w, nil
 	}
@@ -207,6 +207,11 @@ func begin(ctx context.Context, c *cluster.Cluster, f flags, kubeconfig string) 
 		}
 	})
 	return w, nil
+}
+
+func (w *work) hasKubectl() bool {
+	_, err := exec.LookPath("kubectl")
+	return err == nil
 }
 
 func clientTLS(config *rest.Config) (*tls.Config, error) {
