@@ -164,7 +164,7 @@ func (s *Store) newest() (storage.Revision, error) {
 
 // firstTry bounds the first attempt of a read, which is repeated at the next member: one
 // that is paused does not answer.
-const firstTry = requestTime / 10
+const firstTry = requestTime / 50
 
 // getTerms reads the key of the terms, and the newest revision with it.
 func (s *Store) getTerms() (*clientv3.GetResponse, error) {
