@@ -6,6 +6,7 @@ package controlplane_test
 import (
 	"encoding/base64"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,18 @@ func TestServiceKubernetesIsRestored(t *testing.T) {
 	labelled.SetLabels(map[string]string{"mine": "yes"})
 	api.must("PUT", service, text(t, labelled))
 	equal(t, "labels of the Service", map[string]string{"mine": "yes"}, api.must("GET", service, "").GetLabels())
+}
+
+func TestServiceKubernetesLeadsToTheAdvertisedAddress(t *testing.T) {
+	t.Parallel()
+	_, api := listening(t, controlplane.Options{ManualControllers: true, Advertise: netip.MustParseAddrPort("192.0.2.7:7443")})
+	endpoints := api.must("GET", "/api/v1/namespaces/default/endpoints/kubernetes", "")
+	slice := api.must("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", "")
+	for name, o := range map[string]*unstructured.Unstructured{"Endpoints": endpoints, "slice": slice} {
+		if got := text(t, o); !strings.Contains(got, `"192.0.2.7"`) || !strings.Contains(got, `7443`) || strings.Contains(got, "127.0.0.1") {
+			t.Errorf("the %s is %s", name, got)
+		}
+	}
 }
 
 func text(t *testing.T, o *unstructured.Unstructured) string {
