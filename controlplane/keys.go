@@ -287,14 +287,6 @@ func encodeCertificate(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-func encodeCertificates(all []*x509.Certificate) []byte {
-	var out []byte
-	for _, c := range all {
-		out = append(out, encodeCertificate(c.Raw)...)
-	}
-	return out
-}
-
 func encodeKey(key crypto.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

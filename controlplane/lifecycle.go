@@ -6,14 +6,12 @@ package controlplane
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"time"
 
-	"github.com/steer-dev/steer/apiserver/auth"
 	"github.com/steer-dev/steer/controlplane/internal/step"
 	"github.com/steer-dev/steer/controlplane/kubernetesservice"
 	"github.com/steer-dev/steer/storage"
@@ -151,15 +149,7 @@ func (p *Plane) listen(ctx context.Context) (err error) {
 
 // advertised is where the listener is for others; see [Options.Advertise].
 func (p *Plane) advertised() *net.TCPAddr {
-	at, as := p.listener.address(), p.options.Advertise
-	if !as.IsValid() {
-		return at
-	}
-	port := at.Port
-	if as.Port() != 0 {
-		port = int(as.Port())
-	}
-	return &net.TCPAddr{IP: as.Addr().AsSlice(), Port: port}
+	return kubernetesservice.Advertised(p.listener.address(), p.options.Advertise)
 }
 
 // announce stores where the listener is, and how users show who they are.
@@ -171,25 +161,11 @@ func (p *Plane) announce(ctx context.Context, at *net.TCPAddr) error {
 	if err := p.self.Announce(ctx, at); err != nil {
 		return err
 	}
-	if err := p.self.Publish(ctx, trust(keys, p.options.Authentication.FrontProxy)); err != nil {
+	if err := p.self.Publish(ctx, kubernetesservice.NewTrust(keys.clients(), keys.FrontProxy.Certificate, frontProxyName, p.options.Authentication.FrontProxy)); err != nil {
 		return err
 	}
 	p.stages.Announced.Store(true)
 	return nil
-}
-
-// trust is how users of a plane show who they are: to API servers behind APIServices the
-// plane itself is a front proxy, beside that of the options.
-func trust(keys *Keys, given *auth.FrontProxy) kubernetesservice.Trust {
-	proxy, authorities := auth.FrontProxy{Names: []string{frontProxyName}}, []*x509.Certificate{keys.FrontProxy.Certificate}
-	if given != nil {
-		proxy = *given
-		authorities = append(authorities, given.Certificates.Authorities()...)
-		if len(given.Names) > 0 { // otherwise every name is good
-			proxy.Names = append(slices.Clone(given.Names), frontProxyName)
-		}
-	}
-	return kubernetesservice.Trust{ClientCA: encodeCertificates(keys.clients()), Proxy: &proxy, ProxyCA: encodeCertificates(authorities)}
 }
 
 // Stop ends watches, waits for the requests in flight until ctx ends, joins

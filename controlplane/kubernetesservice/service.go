@@ -191,6 +191,19 @@ func familyOf(ip netip.Addr) string {
 	return "IPv4"
 }
 
+// Advertised returns where a listener is for others: at an address that is given, whose port
+// may be 0 for that of the listener, or where it is.
+func Advertised(listening *net.TCPAddr, as netip.AddrPort) *net.TCPAddr {
+	if !as.IsValid() {
+		return listening
+	}
+	port := listening.Port
+	if as.Port() != 0 {
+		port = int(as.Port())
+	}
+	return &net.TCPAddr{IP: as.Addr().AsSlice(), Port: port}
+}
+
 // Reachable returns the address by which a listener is reached: its own, or that
 // of an interface if it listens on all of them.
 func Reachable(listening *net.TCPAddr) netip.Addr {

@@ -5,7 +5,9 @@ package kubernetesservice
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +36,30 @@ type Trust struct {
 	// its certificates, in PEM.
 	Proxy   *auth.FrontProxy
 	ProxyCA []byte
+}
+
+// NewTrust is how users of a plane show who they are: by certificates of its authorities, and,
+// to API servers behind APIServices, by the plane itself, which is a front proxy to them with
+// a certificate of that name and authority, beside the one that is given; nil: none is.
+func NewTrust(clients []*x509.Certificate, own *x509.Certificate, name string, given *auth.FrontProxy) Trust {
+	proxy, authorities := auth.FrontProxy{Names: []string{name}}, []*x509.Certificate{own}
+	if given != nil {
+		proxy = *given
+		authorities = append(authorities, given.Certificates.Authorities()...)
+		if len(given.Names) > 0 { // otherwise every name is good
+			proxy.Names = append(slices.Clone(given.Names), name)
+		}
+	}
+	return Trust{ClientCA: encode(clients), Proxy: &proxy, ProxyCA: encode(authorities)}
+}
+
+// encode returns certificates in PEM.
+func encode(all []*x509.Certificate) []byte {
+	var out []byte
+	for _, c := range all {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
+	return out
 }
 
 // TrustPart is the health check that reports whether [Server.Publish] has returned.
