@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/apiserver/discovery"
+	"github.com/steer-dev/steer/apiserver/openapi"
 )
 
 // Delegated is a group version that another server serves.
@@ -17,6 +18,11 @@ type Delegated struct {
 	// OpenAPI is the URL of the description of version 3, which Handler answers, relative to
 	// the server: "/openapi/v3/apis/GROUP/VERSION?hash=HASH". Empty: there is none.
 	OpenAPI string
+	// Swagger is the description of version 2 of the server, which may describe other versions, too.
+	// It is merged into that of this server. nil: there is none.
+	Swagger *openapi.Swagger
+	// Convert has this server make a description of version 3 of Swagger.
+	Convert bool
 	// Handler answers all requests for the version, after authentication, authorization
 	// and the limits of this server.
 	Handler http.Handler

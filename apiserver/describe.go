@@ -4,7 +4,10 @@
 package apiserver
 
 import (
+	"cmp"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,13 +27,7 @@ func (t *served) descriptions() func() *openapi.Documents {
 				}
 			}
 		}
-		others := map[string]string{}
-		for path, d := range t.delegated {
-			if d.OpenAPI != "" {
-				others[strings.TrimPrefix(path, "/")] = d.OpenAPI
-			}
-		}
-		return openapi.New(out, openapi.Options{Version: kubernetesVersion, Elsewhere: others})
+		return openapi.New(out, openapi.Options{Version: kubernetesVersion, Elsewhere: t.describedElsewhere()})
 	})
 }
 
@@ -62,4 +59,24 @@ func (in *installed) described(v *resource.Version) openapi.Resource {
 		r.Subresources = append(r.Subresources, s)
 	}
 	return r
+}
+
+// describedElsewhere returns what other servers say about their versions, those of groups with a high
+// priority first.
+func (t *served) describedElsewhere() []openapi.Elsewhere {
+	priorities := map[string]int32{}
+	for _, d := range t.delegated {
+		priorities[d.Group] = max(priorities[d.Group], d.GroupPriority)
+	}
+	paths := slices.SortedFunc(maps.Keys(t.delegated), func(a, b string) int {
+		x, y := t.delegated[a], t.delegated[b]
+		return cmp.Or(cmp.Compare(priorities[y.Group], priorities[x.Group]), cmp.Compare(x.Version+"."+x.Group, y.Version+"."+y.Group))
+	})
+	var out []openapi.Elsewhere
+	for _, path := range paths {
+		if d := t.delegated[path]; d.OpenAPI != "" || d.Swagger != nil {
+			out = append(out, openapi.Elsewhere{Path: strings.TrimPrefix(path, "/"), URL: d.OpenAPI, Swagger: d.Swagger, Convert: d.Convert})
+		}
+	}
+	return out
 }

@@ -92,6 +92,8 @@ func New(resources []Resource, o Options) *Documents {
 type group struct {
 	name     string
 	priority int32
+	// first is the first name of the APIServices of the group with its priority.
+	first    string
 	versions []groupVersion
 }
 
@@ -115,7 +117,10 @@ func arrange(resources []Resource, others []Elsewhere) []group {
 			g = &group{name: gv.Group}
 			groups[gv.Group] = g
 		}
-		g.priority = max(g.priority, priority)
+		name := gv.Version + "." + gv.Group
+		if g.first == "" || priority > g.priority || priority == g.priority && name < g.first {
+			g.priority, g.first = priority, name
+		}
 	}
 	for i := range others {
 		o := &others[i]

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,7 +51,7 @@ func TestLegacyDocuments(t *testing.T) {
 	d := New(resources, Options{ServerAddress: "192.0.2.1:6443"})
 	for path, want := range map[string]string{
 		"/api":               `{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"192.0.2.1:6443"}]}`,
-		"/apis":              `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},{"name":"another.example.com","versions":[{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}],"preferredVersion":{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}},{"name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"},{"groupVersion":"example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"example.com/v1","version":"v1"}}]}`,
+		"/apis":              `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},{"name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"},{"groupVersion":"example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"example.com/v1","version":"v1"}},{"name":"another.example.com","versions":[{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}],"preferredVersion":{"groupVersion":"another.example.com/v1alpha1","version":"v1alpha1"}}]}`,
 		"/apis/example.com/": `{"kind":"APIGroup","apiVersion":"v1","name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"},{"groupVersion":"example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"example.com/v1","version":"v1"}}`,
 		"/apis/example.com/v1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.com/v1","resources":[
 			{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["wd"],"categories":["all"],"storageVersionHash":"gIwvi5rymmg="},
@@ -174,7 +175,8 @@ func TestDiscoveryClient(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("legacy %v: resources (-want +got):\n%s", legacy, diff)
 		}
-		if preferred := groups[len(groups)-1].PreferredVersion; preferred != (metav1.GroupVersionForDiscovery{GroupVersion: "example.com/v1", Version: "v1"}) {
+		at := slices.IndexFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == "example.com" })
+		if preferred := groups[at].PreferredVersion; preferred != (metav1.GroupVersionForDiscovery{GroupVersion: "example.com/v1", Version: "v1"}) {
 			t.Errorf("legacy %v: preferred version %v", legacy, preferred)
 		}
 	}

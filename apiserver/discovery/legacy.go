@@ -4,6 +4,9 @@
 package discovery
 
 import (
+	"cmp"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -42,10 +45,15 @@ func (d *Documents) versionsDocument() *metav1.APIVersions {
 	return out
 }
 
-// groupsDocument is /apis.
+// groupsDocument is /apis. Groups of one priority are sorted by the names of their APIServices, which
+// begin with the version, unlike in the aggregated form.
 func (d *Documents) groupsDocument() *metav1.APIGroupList {
 	out := &metav1.APIGroupList{TypeMeta: typeMeta("APIGroupList"), Groups: []metav1.APIGroup{}}
-	for _, g := range d.groups() {
+	groups := slices.Clone(d.groups())
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.first, b.first))
+	})
+	for _, g := range groups {
 		if g.name != "" {
 			out.Groups = append(out.Groups, g.document())
 		}

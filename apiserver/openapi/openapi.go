@@ -26,6 +26,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/openapiconv"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -64,9 +65,9 @@ type Subresource struct {
 type Options struct {
 	// Version of Kubernetes in the documents, such as "v1.36.0".
 	Version string
-	// Elsewhere has the URLs of the documents of version 3 that other servers have, relative to
-	// this one, by paths such as "apis/example.com/v1".
-	Elsewhere map[string]string
+	// Elsewhere is what other servers say about their versions, in the order in which documents of
+	// version 2 are merged.
+	Elsewhere []Elsewhere
 }
 
 // Documents are the OpenAPI documents of a list of resources. They are safe for
@@ -74,8 +75,10 @@ type Options struct {
 type Documents struct {
 	options  Options
 	versions map[string]*groupVersion // by path, such as "apis/apps/v1"
-	merged   func() *document
-	etag     func() string // of merged
+	// converted are those made of documents of version 2 of other servers.
+	converted map[string]*groupVersion
+	merged    func() *document
+	etag      func() string // of merged
 }
 
 // groupVersion is the document of one group version.
@@ -88,14 +91,14 @@ type groupVersion struct {
 
 // New returns the documents of a list of resources, which must not be changed any more.
 func New(resources []Resource, o Options) *Documents {
-	d := &Documents{options: o, versions: map[string]*groupVersion{}}
+	d := &Documents{options: o, versions: map[string]*groupVersion{}, converted: map[string]*groupVersion{}}
 	for _, r := range resources {
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
 		v := d.versions[path(gv)]
 		if v == nil {
 			v = &groupVersion{GroupVersion: gv}
 			v.fingerprint = sync.OnceValue(func() string { return fingerprint(o.Version, v.resources) })
-			v.document = sync.OnceValue(func() *document { return newDocument(v.v3(o)) })
+			v.document = sync.OnceValue(func() *document { return newDocument(v.v3(o), parseV3) })
 			d.versions[path(gv)] = v
 		}
 		v.resources = append(v.resources, r)
@@ -105,9 +108,28 @@ func New(resources []Resource, o Options) *Documents {
 		for _, p := range slices.Sorted(maps.Keys(d.versions)) {
 			all.WriteString(d.versions[p].fingerprint())
 		}
+		for _, e := range o.Elsewhere {
+			if e.Swagger != nil {
+				all.WriteString(e.Path + e.Swagger.hash)
+			}
+		}
 		return sum([]byte(all.String()))
 	})
-	d.merged = sync.OnceValue(func() *document { return newDocument(d.v2()) })
+	d.merged = sync.OnceValue(func() *document {
+		content, err := merge(d.v2(), o.Elsewhere)
+		if err != nil {
+			return &document{err: err}
+		}
+		return newDocument(content, parseV2)
+	})
+	for _, e := range o.Elsewhere {
+		if e.Convert && e.Swagger != nil {
+			d.converted[e.Path] = &groupVersion{
+				fingerprint: func() string { return e.Swagger.hash },
+				document:    sync.OnceValue(func() *document { return newDocument(openapiconv.ConvertV2ToV3(e.Swagger.document), parseV3) }),
+			}
+		}
+	}
 	return d
 }
 

@@ -32,30 +32,23 @@ type document struct {
 	protobuf func() ([]byte, error)
 }
 
-func newDocument(content any) *document {
+// newDocument encodes content. parse reads the encoded form, for the protobuf form.
+func newDocument(content any, parse func([]byte) (proto.Message, error)) *document {
 	d := &document{}
 	d.json, d.err = json.Marshal(content)
-	d.protobuf = sync.OnceValues(func() ([]byte, error) { return nil, fmt.Errorf("no protobuf form of this document") })
-	switch content.(map[string]any)["swagger"] {
-	case nil:
-		d.protobuf = sync.OnceValues(func() ([]byte, error) {
-			parsed, err := openapi_v3.ParseDocument(d.json)
-			if err != nil {
-				return nil, err
-			}
-			return proto.Marshal(parsed)
-		})
-	default:
-		d.protobuf = sync.OnceValues(func() ([]byte, error) {
-			parsed, err := openapi_v2.ParseDocument(d.json)
-			if err != nil {
-				return nil, err
-			}
-			return proto.Marshal(parsed)
-		})
-	}
+	d.protobuf = sync.OnceValues(func() ([]byte, error) {
+		parsed, err := parse(d.json)
+		if err != nil {
+			return nil, err
+		}
+		return proto.Marshal(parsed)
+	})
 	return d
 }
+
+func parseV2(data []byte) (proto.Message, error) { return openapi_v2.ParseDocument(data) }
+
+func parseV3(data []byte) (proto.Message, error) { return openapi_v3.ParseDocument(data) }
 
 // ServeHTTP answers GET requests for /openapi/v2, /openapi/v3 and the paths below it.
 // An unknown path is a 404.
@@ -69,7 +62,10 @@ func (d *Documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isV3 && below == "":
 		d.index(w)
 	case isV3:
-		v := d.versions[strings.TrimPrefix(below, "/")]
+		v := d.converted[strings.TrimPrefix(below, "/")]
+		if v == nil {
+			v = d.versions[strings.TrimPrefix(below, "/")]
+		}
 		if v == nil {
 			w.WriteHeader(http.StatusNotFound)
 			return
@@ -86,8 +82,13 @@ func (d *Documents) index(w http.ResponseWriter) {
 	for p, v := range d.versions {
 		paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + v.fingerprint()}
 	}
-	for p, url := range d.options.Elsewhere {
-		paths[p] = map[string]string{"serverRelativeURL": url}
+	for p, v := range d.converted {
+		paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + v.fingerprint()}
+	}
+	for _, e := range d.options.Elsewhere {
+		if e.URL != "" {
+			paths[e.Path] = map[string]string{"serverRelativeURL": e.URL}
+		}
 	}
 	body, err := json.Marshal(map[string]any{"paths": paths})
 	if err != nil {

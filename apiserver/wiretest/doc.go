@@ -86,7 +86,7 @@
 // expired certificate. The section is the body that it answers, in YAML, with the directives
 // @status, @header, @raw, @wait and @hangup of webhooks, and @upgrade: it switches to the protocol
 // that the request asks for, writes the body and closes the connection. Other paths are answered
-// with 404. It shows the requests that it received but those of the aggregator itself.
+// with 404. The server with the expired certificate has the paths below expired/. It shows the requests that it received but those of the aggregator itself.
 //
 // What the server was sent is part of the answer of the request that caused it. A line
 // "@sent PATH..." before the first request holds for all requests without that directive.

@@ -86,13 +86,13 @@ func startWebhooks(script *Script, fill func(string) string) (*webhookServer, er
 		return nil, err
 	}
 	s.authority, s.stranger = authority.bundle(), stranger.bundle()
-	s.server, s.expired = s.listen(current), s.listen(old)
+	s.server, s.expired = s.listen(s, current), s.listen(expiredServer{s}, old)
 	s.port = portOf(s.server)
 	return s, nil
 }
 
-func (s *webhookServer) listen(certificate tls.Certificate) *httptest.Server {
-	server := httptest.NewUnstartedServer(s)
+func (s *webhookServer) listen(h http.Handler, certificate tls.Certificate) *httptest.Server {
+	server := httptest.NewUnstartedServer(h)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	if len(s.backends) > 0 {
 		server.TLS.ClientAuth, server.EnableHTTP2 = tls.RequestClientCert, true
@@ -100,6 +100,16 @@ func (s *webhookServer) listen(certificate tls.Certificate) *httptest.Server {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that refuse the certificate
 	server.StartTLS()
 	return server
+}
+
+// expiredServer answers at the port whose certificate has expired.
+type expiredServer struct{ *webhookServer }
+
+func (s expiredServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if len(s.backends) > 0 {
+		r.URL.Path = "/expired" + r.URL.Path // it is another API server
+	}
+	s.webhookServer.ServeHTTP(w, r)
 }
 
 func portOf(server *httptest.Server) string {

@@ -32,6 +32,7 @@ type Aggregation struct {
 	services *egress.Services
 	identity Identity
 	log      *slog.Logger
+	metrics  *metrics
 	buffers  buffers
 	// running ends with Close, and all requests with it.
 	running context.Context //nolint:containedctx // the life of the aggregation
@@ -49,7 +50,7 @@ type Aggregation struct {
 
 // NewAggregation returns an aggregation that has told the server nothing yet.
 func NewAggregation(store storage.Store, server *apiserver.Server, services *egress.Services, identity Identity, log *slog.Logger) *Aggregation {
-	a := &Aggregation{store: store, server: server, services: services, identity: identity, log: log, backends: map[reach]*backend{}, documents: map[string]*document{}}
+	a := &Aggregation{store: store, server: server, services: services, identity: identity, log: log, metrics: newMetrics(store), backends: map[reach]*backend{}, documents: map[string]*document{}}
 	a.running, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -73,6 +74,9 @@ func (a *Aggregation) Resource() *resource.Resource {
 		if !isRemote(c.Object) && !isRemote(c.Old) {
 			return nil
 		}
+		s, _ := c.Object.(service)
+		old, _ := c.Old.(service)
+		a.metrics.changed(s, old)
 		return a.Load(ctx)
 	}
 	return &r
@@ -118,8 +122,7 @@ func (a *Aggregation) Load(ctx context.Context) error {
 func (a *Aggregation) publish() {
 	var others []apiserver.Delegated
 	for _, s := range a.remote {
-		b := a.backend(reachOf(s))
-		c, d := condition(s), a.documents[s.Name]
+		b, d := a.backend(reachOf(s)), a.documents[s.Name]
 		if d == nil {
 			d = &document{stale: true}
 		}
@@ -129,9 +132,9 @@ func (a *Aggregation) publish() {
 				GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority,
 				Resources: d.resources, Stale: d.stale,
 			},
-			OpenAPI: d.openAPI,
+			OpenAPI: d.openAPI, Swagger: d.swagger, Convert: d.onlyOld,
 			Handler: &proxy{
-				backend: b, available: c != nil && c.Status == v1.ConditionTrue,
+				backend: b, available: available(s),
 				running: a.running, buffers: &a.buffers, log: a.log,
 			},
 		})
@@ -145,22 +148,35 @@ func (a *Aggregation) describe(ctx context.Context, s service) error {
 	a.mu.Lock()
 	b, last := a.backend(reachOf(s)), a.documents[s.Name]
 	a.mu.Unlock()
-	next, err := b.describe(ctx, s, last)
-	if err != nil {
-		next = &document{stale: true}
-		if last != nil {
-			*next = *last
-			next.stale = true
-		}
+	known := document{stale: true}
+	if last != nil {
+		known = *last
 	}
+	next := known
+	next.stale = false
+	err := b.discover(ctx, s, last, &next)
+	if err != nil {
+		next = known
+		next.stale = true
+	}
+	last = a.learn(s, last, &next)
+	if err == nil {
+		a.learn(s, last, b.openAPI(ctx, s, next))
+	}
+	return err
+}
+
+// learn publishes what a server says about the version of a service, if that is new, and returns it.
+func (a *Aggregation) learn(s service, last, next *document) *document {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	stored := slices.ContainsFunc(a.remote, func(other service) bool { return other.Name == s.Name })
-	if stored && !reflect.DeepEqual(last, next) {
-		a.documents[s.Name] = next
-		a.publish()
+	if !stored || reflect.DeepEqual(last, next) {
+		return last
 	}
-	return err
+	a.documents[s.Name] = next
+	a.publish()
+	return next
 }
 
 // backend returns a server, new ones included. The caller holds mu.

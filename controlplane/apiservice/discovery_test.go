@@ -22,7 +22,7 @@ import (
 // Documents of servers, in the forms that there are.
 const (
 	aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	aggregatedList = `{"items":[{"metadata":{"name":"other.com"},"versions":[{"version":"v1","resources":[{"resource":"lies"}]}]},` +
+	aggregatedList = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"other.com"},"versions":[{"version":"v1","resources":[{"resource":"lies"}]}]},` +
 		`{"metadata":{"name":"example.com"},"versions":[{"version":"v2","resources":[{"resource":"lies"}]},{"version":"v1","resources":[` +
 		`{"resource":"wings","scope":"Namespaced","verbs":["get"],"subresources":[{"subresource":"exec","verbs":["create"]}]},` +
 		`{"resource":"tails","responseKind":{"group":"","version":"","kind":"Tail"},"scope":"Cluster","verbs":["list"]}]}]}]}`
@@ -88,10 +88,10 @@ func TestDiscoveryUnderstandsTheFormsOfServers(t *testing.T) {
 		want    string
 	}{
 		"all versions":             {answers{"/apis": text(200, aggregatedType, aggregatedList)}, fromAggregated},
-		"all versions but the one": {answers{"/apis": text(200, aggregatedType, `{"items":[]}`)}, "v1 Current"},
+		"all versions but the one": {answers{"/apis": text(200, aggregatedType, `{"kind":"APIGroupDiscoveryList","items":[]}`)}, "v1 Current"},
 		"one version":              {answers{"/apis": text(406, "", ""), "/apis/example.com/v1": text(200, "application/json", resourceList)}, fromLists},
 		"an older form of all":     {answers{"/apis": text(200, "application/json", aggregatedList), "/apis/example.com/v1": text(200, "application/json", resourceList)}, fromLists},
-		"a form of no media type":      {answers{"/apis": text(200, ";", aggregatedList), "/apis/example.com/v1": text(200, "application/json", resourceList)}, fromLists},
+		"a form of no media type":  {answers{"/apis": text(200, ";", aggregatedList), "/apis/example.com/v1": text(200, "application/json", resourceList)}, fromLists},
 		"no answer":                {answers{"/apis": down}, "v1 Stale"},
 		"an overloaded server":     {answers{"/apis": text(503, "", ""), "/apis/example.com/v1": text(200, "application/json", resourceList)}, "v1 Stale"},
 		"no such version":          {answers{}, "v1 Stale"},
@@ -99,9 +99,11 @@ func TestDiscoveryUnderstandsTheFormsOfServers(t *testing.T) {
 		"garbage about all":        {answers{"/apis": text(200, aggregatedType, `[`)}, "v1 Stale"},
 		"garbage about one":        {answers{"/apis/example.com/v1": text(200, "application/json", `[`)}, "v1 Stale"},
 		"an index of OpenAPI that is garbage": {
-			answers{"/apis": text(200, aggregatedType, aggregatedList), "/openapi/v3": text(200, "application/json", "[")}, "v1 Stale",
+			answers{"/apis": text(200, aggregatedType, aggregatedList), "/openapi/v3": text(200, "application/json", "[")}, fromAggregated,
 		},
-		"no answer about OpenAPI": {answers{"/apis": text(200, aggregatedType, aggregatedList), "/openapi/v3": down}, "v1 Stale"},
+		"no answer about OpenAPI": {answers{"/apis": text(200, aggregatedType, aggregatedList), "/openapi/v3": down}, fromAggregated},
+		"another kind about all":  {answers{"/apis": text(200, aggregatedType, `{"kind":"PodList","items":[]}`)}, "v1 Stale"},
+		"another kind about one":  {answers{"/apis/example.com/v1": text(200, "application/json", `{"kind":"PodList","items":[]}`)}, "v1 Stale"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@
 // passed on; a request for an upgrade has a connection of its own, and if the upgrade fails
 // neither that nor the client's is used again. [Availability] asks the servers whether they
 // answer: one that does not is unavailable, and requests for its versions are answered with
-// 503 at once. [Discovery] asks them what they serve, for the discovery documents and the index
-// of OpenAPI v3 of this server; what a server said last is stale while it does not answer.
+// 503 at once. [Discovery] asks them what they serve, for the discovery documents and the
+// descriptions of OpenAPI of this server: those of version 2 are merged into its own, and stand for those
+// of version 3 where a server has none. What a server said last is stale while it does not answer.
 package apiservice

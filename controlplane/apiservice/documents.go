@@ -10,9 +10,12 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steer-dev/steer/apiserver/openapi"
 )
 
 // document is what a server says about a version. It is not changed once it is published.
@@ -24,6 +27,12 @@ type document struct {
 	// openAPI is the URL of the description of version 3, relative to the server; empty: it has
 	// none.
 	openAPI string
+	// onlyOld reports that the server has no descriptions of version 3 at all.
+	onlyOld bool
+	// swagger is the description of version 2, nil if the server has none, and swaggerETag the ETag of
+	// the answer that had it.
+	swagger     *openapi.Swagger
+	swaggerETag string
 	// stale reports that the server did not answer when it was asked last.
 	stale bool
 }
@@ -32,40 +41,61 @@ type document struct {
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
-// describe asks the server what it says about a version, and returns last if that has not
-// changed.
-func (b *backend) describe(ctx context.Context, s service, last *document) (*document, error) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+// openAPI asks the server how it describes a version, and returns last with what is new of that. What
+// it described last holds while it does not answer, or answers nonsense.
+func (b *backend) openAPI(ctx context.Context, s service, last document) *document {
+	ctx, cancel := context.WithTimeout(ctx, openAPITimeout)
 	defer cancel()
-	next := &document{}
-	if err := b.discover(ctx, s, last, next); err != nil {
-		return nil, err
+	next := last
+	if answer, err := b.get(ctx, checker(), "/openapi/v3", nil); err == nil {
+		next.openAPI, next.onlyOld = indexed(answer, s, last.openAPI), answer.code == http.StatusNotFound
 	}
-	answer, err := b.get(ctx, checker(), "/openapi/v3", nil)
-	if err != nil {
-		return nil, err
+	header := http.Header{"Accept": {"application/json"}}
+	if last.swagger != nil && last.swaggerETag != "" {
+		header["If-None-Match"] = []string{last.swaggerETag}
 	}
-	if answer.code == http.StatusOK {
-		var index struct {
-			Paths map[string]struct {
-				ServerRelativeURL string `json:"serverRelativeURL"`
-			} `json:"paths"`
-		}
-		if err := json.Unmarshal(answer.body, &index); err != nil {
-			return nil, fmt.Errorf("the index of OpenAPI: %w", err)
-		}
-		// What the server says about versions that are not its own is ignored.
-		path := strings.TrimPrefix(versionPath(s), "/")
-		if url := index.Paths[path].ServerRelativeURL; strings.HasPrefix(url, "/openapi/v3/"+path) {
-			next.openAPI = url
+	answer, err := b.get(ctx, checker(), "/openapi/v2", header)
+	switch {
+	case err != nil:
+	case answer.code == http.StatusNotFound:
+		next.swagger, next.swaggerETag = nil, ""
+	case answer.code == http.StatusOK:
+		if swagger, err := openapi.ParseSwagger(answer.body, last.swagger); err == nil {
+			next.swagger, next.swaggerETag = swagger, answer.header.Get("ETag")
 		}
 	}
-	return next, nil
+	return &next
 }
+
+// indexed returns the URL of the description of a version in an index of OpenAPI v3; empty: it has
+// none. What the server says about versions that are not its own is ignored.
+func indexed(answer *fetched, s service, last string) string {
+	if answer.code == http.StatusNotFound {
+		return ""
+	}
+	var index struct {
+		Paths map[string]struct {
+			ServerRelativeURL string `json:"serverRelativeURL"`
+		} `json:"paths"`
+	}
+	if answer.code != http.StatusOK || json.Unmarshal(answer.body, &index) != nil {
+		return last
+	}
+	at := strings.TrimPrefix(versionPath(s), "/")
+	if url := index.Paths[at].ServerRelativeURL; strings.HasPrefix(url, "/openapi/v3/"+at) {
+		return url
+	}
+	return ""
+}
+
+// openAPITimeout bounds the requests for the descriptions of a server.
+const openAPITimeout = 30 * time.Second
 
 // discover asks for the resources of a version: in the form that has those of all versions,
 // or that of one if the server has no other.
 func (b *backend) discover(ctx context.Context, s service, last, next *document) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
 	header := http.Header{"Accept": {acceptDiscovery}}
 	if last != nil && last.etag != "" {
 		header["If-None-Match"] = []string{last.etag}
@@ -84,6 +114,9 @@ func (b *backend) discover(ctx context.Context, s service, last, next *document)
 		if err := json.Unmarshal(answer.body, &list); err != nil {
 			return fmt.Errorf("%s: %w", "/apis", err)
 		}
+		if list.Kind != "APIGroupDiscoveryList" {
+			return fmt.Errorf("%s is answered with a %q", "/apis", list.Kind)
+		}
 		next.etag = answer.header.Get("ETag")
 		next.resources = resourcesOf(&list, s)
 		return nil
@@ -98,7 +131,10 @@ func (b *backend) discover(ctx context.Context, s service, last, next *document)
 	if err := json.Unmarshal(answer.body, &list); err != nil {
 		return fmt.Errorf("%s: %w", versionPath(s), err)
 	}
-	next.resources = aggregated(list.APIResources)
+	if list.Kind != "APIResourceList" {
+		return fmt.Errorf("%s is answered with a %q", versionPath(s), list.Kind)
+	}
+	next.resources, next.etag = aggregated(list.APIResources), ""
 	return nil
 }
 

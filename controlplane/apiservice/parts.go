@@ -16,7 +16,9 @@ import (
 
 // New returns the aggregation of a control plane.
 func New(d part.Deps, identity Identity) *Aggregation {
-	return NewAggregation(d.Store, d.Server, d.Webhooks.Services(), identity, d.Logger())
+	a := NewAggregation(d.Store, d.Server, d.Webhooks.Services(), identity, d.Logger())
+	d.Measure(a.metrics)
+	return a
 }
 
 // DiscoveryPart returns the controller that asks other servers what they serve.

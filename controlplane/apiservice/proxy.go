@@ -54,6 +54,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(p.running, cancel)()
+	if ctx.Value(http.ServerContextKey) == nil {
+		// The proxy aborts an incomplete answer only of a request that a server has received; those
+		// of this process have to fail as well.
+		ctx = context.WithValue(ctx, http.ServerContextKey, &http.Server{ReadHeaderTimeout: discoveryTimeout})
+	}
 	if isDiscovery(r.URL.Path) {
 		bounded, ended := context.WithTimeout(ctx, discoveryTimeout)
 		defer ended()
