@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"github.com/steer-dev/steer/controlplane/migrate"
 	"github.com/steer-dev/steer/storage"
 	"github.com/steer-dev/steer/storage/local"
 )
@@ -74,26 +73,6 @@ func Restore(dataDir string, r io.Reader) error {
 		return fmt.Errorf("controlplane: %w", err)
 	}
 	return nil
-}
-
-// Import writes a snapshot of the data of a kube-apiserver, for [Restore].
-func Import(ctx context.Context, from migrate.Source, w io.Writer) (*migrate.Report, error) {
-	p := &Plane{store: storage.NewMemory(storage.MemoryOptions{}), options: Options{}.withDefaults()}
-	list, _, err := p.declare()
-	if err == nil {
-		err = list.Install(p.server)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("controlplane: %w", err)
-	}
-	view, report, err := migrate.View(ctx, p.server, from)
-	if err == nil {
-		err = storage.Save(ctx, w, view)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("controlplane: %w", err)
-	}
-	return report, nil
 }
 
 // serveSnapshot answers [SnapshotPath].

@@ -10,12 +10,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/steer-dev/steer/apiserver"
+	"github.com/steer-dev/steer/controlplane/apiservice"
+	"github.com/steer-dev/steer/controlplane/certificates"
+	"github.com/steer-dev/steer/controlplane/core"
 	"github.com/steer-dev/steer/controlplane/crd"
 	"github.com/steer-dev/steer/storage"
 )
@@ -58,12 +62,38 @@ var (
 	errNoCRD     = errors.New("the kind is not served, and no CustomResourceDefinition has it")
 )
 
-// View returns the objects of a source, with the revisions that they have there. The server
+// Snapshot writes the objects of a source as a snapshot, as [storage.Load] reads it.
+func Snapshot(ctx context.Context, from Source, w io.Writer) (*Report, error) {
+	server, err := builtins()
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	view, report, err := view(ctx, server, from)
+	if err == nil {
+		err = storage.Save(ctx, w, view)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return report, nil
+}
+
+// builtins returns a server that knows the kinds of a control plane, and answers nothing.
+func builtins() (*apiserver.Server, error) {
+	server, err := apiserver.New(apiserver.Options{Store: storage.NewMemory(storage.MemoryOptions{})})
+	if err != nil {
+		return nil, err
+	}
+	kinds := append(core.Resources(), new(crd.Definitions).Resource(), new(apiservice.Aggregation).Resource())
+	return server, server.Install(append(kinds, certificates.Part().Resources...)...)
+}
+
+// view returns the objects of a source, with the revisions that they have there. The server
 // serves the built-in kinds; its store is not used.
 //
 // Definitions of custom resources get a revision above all others, so that custom resources
 // are older than what defines them, and get its defaults when they are read.
-func View(ctx context.Context, server *apiserver.Server, from Source) (storage.View, *Report, error) {
+func view(ctx context.Context, server *apiserver.Server, from Source) (storage.View, *Report, error) {
 	report := &Report{Taken: map[string]int{}}
 	byBucket := map[string][]*storage.Record{}
 	paths := map[string][]string{} // of custom resources

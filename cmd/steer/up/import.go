@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/steer-dev/steer/controlplane"
 	"github.com/steer-dev/steer/controlplane/migrate"
 )
 
@@ -64,7 +63,7 @@ func importData(ctx context.Context, data *EtcdData, from Etcd, backup, file str
 	var report *migrate.Report
 	err := writeSnapshot(file, out, func(w io.Writer) error {
 		return data.Read(ctx, from, backup, func(s migrate.Source) (err error) {
-			report, err = controlplane.Import(ctx, s, w)
+			report, err = migrate.Snapshot(ctx, s, w)
 			return err
 		})
 	})

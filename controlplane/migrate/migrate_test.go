@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane_test
+package migrate_test
 
 import (
 	"bytes"
@@ -72,7 +72,7 @@ func TestDataOfKubeAPIServerIsTakenOver(t *testing.T) {
 		}
 	}}
 	var snapshot bytes.Buffer
-	report, err := controlplane.Import(t.Context(), source, &snapshot)
+	report, err := migrate.Snapshot(t.Context(), source, &snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
