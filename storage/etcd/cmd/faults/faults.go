@@ -35,7 +35,8 @@ type fault struct {
 func all(restores bool) []fault {
 	out := append(ofEtcd(), append(ofServers(), ofData()...)...)
 	if restores {
-		out = append(out, fault{name: "a backup is restored", play: restore, quiet: true})
+		// Servers begin anew one after the other, each with the history since then.
+		out = append(out, fault{name: "a backup is restored", play: restore, quiet: true, gaps: true})
 	}
 	return out
 }
