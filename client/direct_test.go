@@ -321,7 +321,7 @@ func TestMistakesAreRefusedBeforeTheWire(t *testing.T) {
 		"force on update":    {direct.Update(ctx, configMap("a"), client.ForceOwnership), "for Apply only"},
 		"metadata create":    {direct.Create(ctx, &other), "metadata-only"},
 		"label value":        {direct.List(ctx, &corev1.ConfigMapList{}, client.MatchingLabels{"a": "not valid!"}), "label selector a"},
-		"unregistered":       {direct.Get(ctx, client.ObjectKey{Name: "x"}, &batchv1.Job{}), `batchv1.AddToScheme(scheme) // import batchv1 "k8s.io/api/batch/v1"`},
+		"unregistered":       {direct.Get(ctx, client.ObjectKey{Name: "x"}, &batchv1.Job{}), `batchv1.AddToScheme // import batchv1 "k8s.io/api/batch/v1"`},
 		"unknown kind":       {direct.Get(ctx, client.ObjectKey{Name: "x"}, client.NewUnstructured(schema.GroupVersionKind{Group: "no.io", Version: "v1", Kind: "No"})), "install its CustomResourceDefinition"},
 		"lock without rv":    {direct.Patch(ctx, configMap("a"), client.MergeFrom(configMap("a"), client.OptimisticLock)), "resourceVersion is empty"},
 		"patch of two types": {direct.Patch(ctx, configMap("a"), client.MergeFrom(&corev1.Pod{})), "pass a DeepCopy"},

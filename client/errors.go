@@ -30,8 +30,9 @@ type UnregisteredError struct {
 	GoType string
 	// GVK is the kind asked for, if any.
 	GVK schema.GroupVersionKind
-	// AddToScheme is the call that is missing, such as
-	// "batchv1.AddToScheme(scheme) // k8s.io/api/batch/v1".
+	// AddToScheme is the function that is missing in the scheme, such as
+	// `batchv1.AddToScheme // import batchv1 "k8s.io/api/batch/v1"`: an element of
+	// steer.Scheme, or one to call with the scheme.
 	AddToScheme string
 }
 
@@ -40,7 +41,7 @@ func (e *UnregisteredError) Error() string {
 	if what == "" {
 		what = e.GVK.String()
 	}
-	return fmt.Sprintf("%s is not registered in the scheme: add %s", what, e.AddToScheme)
+	return fmt.Sprintf("%s is not registered in the scheme: add to steer.Scheme{...} of the operator, or call with its scheme: %s", what, e.AddToScheme)
 }
 
 // IgnoreNotFound is nil for a NotFound error and err otherwise.

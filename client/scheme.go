@@ -132,5 +132,5 @@ func addToScheme(pkgPath string, gvk schema.GroupVersionKind) string {
 	if versionName.MatchString(name) {
 		name = strings.ReplaceAll(path.Base(path.Dir(pkgPath)), "-", "") + name
 	}
-	return fmt.Sprintf("%s.AddToScheme(scheme) // import %s %q", name, name, pkgPath)
+	return fmt.Sprintf("%s.AddToScheme // import %s %q", name, name, pkgPath)
 }

@@ -383,19 +383,19 @@ func TestAddRefusesWhatCannotWork(t *testing.T) {
 	unknown := controller.Func[*corev1.Pod](func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Done(), nil })
 	add := func(options ...controller.Option) error { return controller.Add(newFake(), objects, options...) }
 	for want, err := range map[string]error{
-		"needs a name like example.com/cleanup":        add(controller.Finalizer("cleanup", cleanup)),
-		"is there twice":                               add(controller.Finalizer("example.com/a", cleanup), controller.Finalizer("example.com/a", cleanup)),
-		"in use and retired":                           add(controller.Finalizer("example.com/a", cleanup), controller.RetiredFinalizer("example.com/a")),
-		"takes a *v1.ConfigMap, but Reconcile a":       add(controller.Where(controller.LabelsChanged[*corev1.ConfigMap])),
-		"takes a *v1.Secret, which Reconcile does not": add(controller.References[*corev1.ConfigMap](func(*corev1.Secret) []client.ObjectKey { return nil })),
-		"add corev1.AddToScheme(scheme)":               controller.Add(newFake(), unknown),
-		"give AddRequests a name":                      requests("", controller.Watches(controller.Self[*Web]())),
-		"nothing would ever request":                   requests("x"),
-		"is an object and no request":                  controller.AddRequests(newFake(), "x", objects, nil),
-		"contradicts":                                  add(controller.OfKind(metav1.SchemeGroupVersion.WithKind("Other"))),
-		"does not say which kind is meant: use Owns":   add(controller.Owns[*metav1.PartialObjectMetadata]()),
-		"want retries per second above 0":              add(controller.RetryRate(0, 5)),
-		"exclude each other":                           add(controller.RetryRate(1, 5), controller.RateLimiter(queue.Bucket[controller.Request](1, 1))),
+		"needs a name like example.com/cleanup":              add(controller.Finalizer("cleanup", cleanup)),
+		"is there twice":                                     add(controller.Finalizer("example.com/a", cleanup), controller.Finalizer("example.com/a", cleanup)),
+		"in use and retired":                                 add(controller.Finalizer("example.com/a", cleanup), controller.RetiredFinalizer("example.com/a")),
+		"takes a *v1.ConfigMap, but Reconcile a":             add(controller.Where(controller.LabelsChanged[*corev1.ConfigMap])),
+		"takes a *v1.Secret, which Reconcile does not":       add(controller.References[*corev1.ConfigMap](func(*corev1.Secret) []client.ObjectKey { return nil })),
+		"call with its scheme: corev1.AddToScheme // import": controller.Add(newFake(), unknown),
+		"give AddRequests a name":                            requests("", controller.Watches(controller.Self[*Web]())),
+		"nothing would ever request":                         requests("x"),
+		"is an object and no request":                        controller.AddRequests(newFake(), "x", objects, nil),
+		"contradicts":                                        add(controller.OfKind(metav1.SchemeGroupVersion.WithKind("Other"))),
+		"does not say which kind is meant: use Owns":         add(controller.Owns[*metav1.PartialObjectMetadata]()),
+		"want retries per second above 0":                    add(controller.RetryRate(0, 5)),
+		"exclude each other":                                 add(controller.RetryRate(1, 5), controller.RateLimiter(queue.Bucket[controller.Request](1, 1))),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
