@@ -36,7 +36,9 @@ func (r *release) artifacts(binaries []binary, parts []part) (map[string]file, e
 		content := []zipFile{
 			{"LICENSE", file{r.files["LICENSE"].data, 0o644}},
 			{licensesFile, file{licenses, 0o644}},
-			{b.name(), file{b.data, 0o755}},
+		}
+		for _, p := range b.programs {
+			content = append(content, zipFile{p.name, file{p.data, 0o755}})
 		}
 		base := fmt.Sprintf("steer_%s_%s_%s", r.version, b.system, b.architecture)
 		pack, suffix := tarGzip, ".tar.gz"

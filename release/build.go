@@ -12,23 +12,35 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // allPlatforms are the systems that releases have binaries for.
 const allPlatforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
-// binary is the command line for one system.
+// binary is the command line for one system: steer, and steer-etcd, which steer looks for
+// beside itself.
 type binary struct {
 	system, architecture string
-	data                 []byte
-	info                 *buildinfo.BuildInfo
+	programs             []program
 }
 
-func (b binary) name() string {
-	if b.system == "windows" {
-		return "steer.exe"
+// program is one file of a binary.
+type program struct {
+	name string // of the file
+	data []byte
+	info *buildinfo.BuildInfo
+}
+
+// source is what a program is built from.
+type source struct{ name, module, pkg string }
+
+func sources() []source {
+	const etcd = steerPath + "/storage/etcd"
+	return []source{
+		{"steer", steerPath, steerPath + "/cmd/steer"},
+		{"steer-etcd", etcd, etcd + "/cmd/steer-etcd"},
 	}
-	return "steer"
 }
 
 // builder builds the command line as users do it, with go install ...@VERSION from a
@@ -81,26 +93,53 @@ func (b *builder) binary(ctx context.Context, platform string) (binary, error) {
 		return binary{}, fmt.Errorf("%w: -platforms has %q: give some of %s", errUsage, platform, allPlatforms)
 	}
 	one := binary{system: system, architecture: architecture}
-	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s", steerPath+"/cmd/steer@"+b.version)
-	cmd.Dir, cmd.Env = b.work, b.environment("GOOS="+system, "GOARCH="+architecture)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return binary{}, commandError(cmd, err, out)
+	for _, c := range sources() {
+		p, err := b.program(ctx, one, c)
+		if err != nil {
+			return binary{}, err
+		}
+		one.programs = append(one.programs, p)
 	}
-	folder := system + "_" + architecture
-	if system == runtime.GOOS && architecture == runtime.GOARCH {
+	return one, nil
+}
+
+// program builds one program of a binary.
+func (b *builder) program(ctx context.Context, of binary, c source) (program, error) {
+	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s", c.pkg+"@"+b.version)
+	cmd.Dir, cmd.Env = b.work, b.environment("GOOS="+of.system, "GOARCH="+of.architecture)
+	// The go command ends what it has started when it is interrupted, and then itself.
+	cmd.Cancel = func() error {
+		if runtime.GOOS == "windows" { // which has no such signal
+			return cmd.Process.Kill()
+		}
+		return cmd.Process.Signal(os.Interrupt)
+	}
+	cmd.WaitDelay = interruptTime
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return program{}, commandError(cmd, err, out)
+	}
+	folder := of.system + "_" + of.architecture
+	if of.system == runtime.GOOS && of.architecture == runtime.GOARCH {
 		folder = ""
 	}
-	name := filepath.Join(b.work, "go", "bin", folder, one.name())
+	p := program{name: c.name}
+	if of.system == "windows" {
+		p.name += ".exe"
+	}
+	name := filepath.Join(b.work, "go", "bin", folder, p.name)
 	var err error
-	if one.info, err = buildinfo.ReadFile(name); err != nil {
-		return binary{}, err
+	if p.info, err = buildinfo.ReadFile(name); err != nil {
+		return program{}, err
 	}
-	if one.info.Main.Path != steerPath || one.info.Main.Version != b.version {
-		return binary{}, fmt.Errorf("%s was built of %s %s, not of version %s", name, one.info.Main.Path, one.info.Main.Version, b.version)
+	if p.info.Main.Path != c.module || p.info.Main.Version != b.version {
+		return program{}, fmt.Errorf("%s was built of %s %s, not of %s %s", name, p.info.Main.Path, p.info.Main.Version, c.module, b.version)
 	}
-	one.data, err = os.ReadFile(name)
-	return one, err
+	p.data, err = os.ReadFile(name)
+	return p, err
 }
+
+// interruptTime is how long the go command may take to end.
+const interruptTime = 30 * time.Second
 
 // writeFiles writes files below a folder.
 func writeFiles(dir string, files map[string]file) error {

@@ -33,16 +33,17 @@ func main() {
 	fmt.Println(info.Main.Version)
 }
 `,
-		"interop/go.mod":         nested("interop", ""),
-		"interop/interop.go":     "package interop\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
-		"storage/etcd/go.mod":    nested("storage/etcd", "../"),
-		"storage/etcd/etcd.go":   "package etcd\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
-		"storage/sqlite/go.mod":  nested("storage/sqlite", "../"),
-		"storage/sqlite/db.go":   "package sqlite\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
-		"trace/otel/go.mod":      nested("trace/otel", "../"),
-		"trace/otel/otel.go":     "package otel\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
-		"testdata/house/api.txt": ".: const Name\n",
-		changelogFile:            "# Changelog\n\n## Unreleased\n\n## " + version + " - 2026-11-23\n\n### Added\n\n- A command.\n",
+		"interop/go.mod":                      nested("interop", ""),
+		"interop/interop.go":                  "package interop\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
+		"storage/etcd/go.mod":                 nested("storage/etcd", "../"),
+		"storage/etcd/etcd.go":                "package etcd\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
+		"storage/etcd/cmd/steer-etcd/main.go": "package main\n\nimport \"" + steerPath + "/storage/etcd\"\n\nfunc main() { println(etcd.Name) }\n",
+		"storage/sqlite/go.mod":               nested("storage/sqlite", "../"),
+		"storage/sqlite/db.go":                "package sqlite\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
+		"trace/otel/go.mod":                   nested("trace/otel", "../"),
+		"trace/otel/otel.go":                  "package otel\n\nimport \"" + steerPath + "\"\n\n// Name is that of steer.\nconst Name = steer.Name\n",
+		"testdata/house/api.txt":              ".: const Name\n",
+		changelogFile:                         "# Changelog\n\n## Unreleased\n\n## " + version + " - 2026-11-23\n\n### Added\n\n- A command.\n",
 	}
 }
 

@@ -96,11 +96,14 @@ func (r *release) imageOf(b binary, licenses []byte) (v1.Image, error) {
 			return nil, err
 		}
 	}
-	if err := writeTar(w, []zipFile{
+	files := []zipFile{
 		{"LICENSE", file{r.files["LICENSE"].data, 0o644}},
 		{licensesFile, file{licenses, 0o644}},
-		{"steer", file{b.data, 0o755}},
-	}, r.time); err != nil {
+	}
+	for _, p := range b.programs {
+		files = append(files, zipFile{p.name, file{p.data, 0o755}})
+	}
+	if err := writeTar(w, files, r.time); err != nil {
 		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -22,7 +23,7 @@ import (
 var errUsage = errors.New("wrong arguments")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	switch err := run(ctx, os.Args[1:], os.Stdout); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -164,14 +165,16 @@ func (r *release) publish(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	var binaries []binary
-	for platform := range strings.SplitSeq(o.platforms, ",") {
-		fmt.Fprintf(out, "building for %s\n", platform)
+	platforms := strings.Split(o.platforms, ",")
+	for i, platform := range platforms {
+		fmt.Fprintf(out, "building for %s, %d of %d\n", platform, i+1, len(platforms))
 		one, err := b.binary(ctx, platform)
 		if err != nil {
 			return err
 		}
 		binaries = append(binaries, one)
 	}
+	fmt.Fprintln(out, "reading licenses and packing")
 	parts, err := b.modules(ctx, binaries)
 	if err != nil {
 		return err

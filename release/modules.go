@@ -34,18 +34,22 @@ type part struct {
 func (b *builder) modules(ctx context.Context, binaries []binary) ([]part, error) {
 	linked := map[module.Version]string{}
 	for _, one := range binaries {
-		for _, dep := range one.info.Deps {
-			if dep.Replace != nil {
-				return nil, fmt.Errorf("%s/%s links a replacement of %s", one.system, one.architecture, dep.Path)
+		for _, p := range one.programs {
+			for _, dep := range p.info.Deps {
+				if dep.Replace != nil {
+					return nil, fmt.Errorf("%s for %s/%s links a replacement of %s", p.name, one.system, one.architecture, dep.Path)
+				}
+				if !b.has(dep.Path) {
+					linked[module.Version{Path: dep.Path, Version: dep.Version}] = dep.Sum
+				}
 			}
-			linked[module.Version{Path: dep.Path, Version: dep.Version}] = dep.Sum
 		}
 	}
 	goLicense, err := os.ReadFile(filepath.Join(b.goRoot, "LICENSE"))
 	if err != nil {
 		return nil, fmt.Errorf("the license of Go: %w", err)
 	}
-	parts := []part{{Version: module.Version{Path: "std", Version: strings.TrimPrefix(binaries[0].info.GoVersion, "go")}, license: "BSD-3-Clause", texts: []string{string(goLicense)}}}
+	parts := []part{{Version: module.Version{Path: "std", Version: strings.TrimPrefix(binaries[0].programs[0].info.GoVersion, "go")}, license: "BSD-3-Clause", texts: []string{string(goLicense)}}}
 	folders, err := b.folders(ctx, linked)
 	if err != nil {
 		return nil, err
