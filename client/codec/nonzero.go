@@ -46,7 +46,7 @@ func addFields(out map[string]any, v reflect.Value) error {
 		field := t.Field(i)
 		tag := field.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
-		if name == "-" && options == "" || !field.IsExported() && !field.Anonymous {
+		if tag == "-" || !field.IsExported() && !field.Anonymous {
 			continue
 		}
 		if field.Anonymous && name == "" {
