@@ -150,7 +150,7 @@ func TestWatchRefusesMistakesBeforeTheWire(t *testing.T) {
 		want string
 	}{
 		"no kind":      {list: widgets, want: "watch: a *unstructured.UnstructuredList must say its apiVersion and kind: call SetGroupVersionKind first"},
-		"no Go type":   {list: &batchv1.JobList{}, want: "*v1.JobList is not registered in the scheme: add batchv1.AddToScheme(scheme) // import batchv1 \"k8s.io/api/batch/v1\""},
+		"no Go type":   {list: &batchv1.JobList{}, want: "*v1.JobList is not registered in the scheme: add to steer.Scheme{...} of the operator, or call with its scheme: batchv1.AddToScheme // import batchv1 \"k8s.io/api/batch/v1\""},
 		"wrong option": {list: &corev1.ConfigMapList{}, opts: []client.ListOption{client.MatchingLabels{"x": "not a value"}}, want: "label selector x"},
 	} {
 		cl, s := newClient(t, always(200, ""), client.Options{})
@@ -341,7 +341,7 @@ func TestUnregisteredKindsNameTheMissingCall(t *testing.T) {
 		obj  runtime.Object
 		want string
 	}{
-		"Go type":  {&batchv1.Job{}, `*v1.Job is not registered in the scheme: add batchv1.AddToScheme(scheme) // import batchv1 "k8s.io/api/batch/v1"`},
+		"Go type":  {&batchv1.Job{}, `*v1.Job is not registered in the scheme: add to steer.Scheme{...} of the operator, or call with its scheme: batchv1.AddToScheme // import batchv1 "k8s.io/api/batch/v1"`},
 		"metadata": {&metav1.PartialObjectMetadata{}, "a *v1.PartialObjectMetadata must say its apiVersion and kind: call SetGroupVersionKind first"},
 		"several":  {&metav1.Status{}, ""},
 	} {
