@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/steer-dev/steer/scaffold/internal/gofile"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -188,8 +189,8 @@ func (c *command) addTypes(p *project.Project, r project.Resource) error {
 // registerTypes registers the types of a kind with the scheme of their package.
 func (c *command) registerTypes(at places) error {
 	kind := at.r.Kind
-	return c.edit(at.groupVersion(), func(s *source) error {
-		found, err := s.register(kind, kind+"List")
+	return c.edit(at.groupVersion(), func(s *gofile.File) error {
+		found, err := s.Register(kind, kind+"List")
 		if err == nil && !found {
 			c.note("%s: register &%s{} and &%sList{} with the scheme", at.groupVersion(), kind, kind)
 		}
@@ -221,8 +222,8 @@ func (c *command) storeFirstVersion(p *project.Project, r project.Resource) erro
 	if first == "" {
 		return nil
 	}
-	return c.edit(first, func(s *source) error {
-		found, err := s.markType(r.Kind, marker)
+	return c.edit(first, func(s *gofile.File) error {
+		found, err := s.MarkType(r.Kind, marker)
 		if err == nil && !found {
 			c.note("add // %s to the version of %s that is stored", marker, r.Kind)
 		}
@@ -232,9 +233,9 @@ func (c *command) storeFirstVersion(p *project.Project, r project.Resource) erro
 
 // useScheme makes the operator know the types.
 func (c *command) useScheme(p *project.Project, r project.Resource) error {
-	return c.editMain(func(s *source) error {
+	return c.editMain(func(s *gofile.File) error {
 		add := r.Alias() + ".AddToScheme"
-		found, err := s.addElement("steer.Scheme", add)
+		found, err := s.AddElement("steer.Scheme", add)
 		if err != nil {
 			return err
 		}
@@ -242,12 +243,12 @@ func (c *command) useScheme(p *project.Project, r project.Resource) error {
 			c.note("%s: add %s of %s to the scheme of the operator", mainFile, add, r.Path)
 			return nil
 		}
-		return s.importAs(r.Alias(), r.Path, p.Repo)
+		return s.ImportAs(r.Alias(), r.Path, p.Repo)
 	})
 }
 
 // editMain changes cmd/main.go, if the project has one.
-func (c *command) editMain(change func(s *source) error) error {
+func (c *command) editMain(change func(s *gofile.File) error) error {
 	text, err := c.read(mainFile)
 	if err != nil {
 		return err
@@ -275,9 +276,9 @@ func (c *command) addController(p *project.Project, r project.Resource) error {
 	if err := c.create(at.controllerTest(), test, at.values()); err != nil {
 		return err
 	}
-	return c.editMain(func(s *source) error {
+	return c.editMain(func(s *gofile.File) error {
 		_, imported := at.controllerPackage()
-		found, err := s.addSetup(func(m string) string {
+		found, err := s.AddSetup(func(m string) string {
 			return "(&" + imported + "." + at.reconciler() + "{}).SetupWithManager(" + m + ")"
 		})
 		if err != nil {
@@ -287,6 +288,6 @@ func (c *command) addController(p *project.Project, r project.Resource) error {
 			c.note("%s: call SetupWithManager of %s in the setup of the operator", mainFile, at.reconciler())
 			return nil
 		}
-		return s.importAs(imported, path.Join(p.Repo, at.controllerDir()), p.Repo)
+		return s.ImportAs(imported, path.Join(p.Repo, at.controllerDir()), p.Repo)
 	})
 }

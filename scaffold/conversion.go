@@ -5,12 +5,11 @@ package scaffold
 
 import (
 	"fmt"
-	"go/ast"
-	"go/token"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/steer-dev/steer/scaffold/internal/gofile"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -69,8 +68,8 @@ func (c *command) addConversion(p *project.Project, hub project.Resource, spokes
 			return err
 		}
 	}
-	err := c.edit(at.types(), func(s *source) error {
-		found, err := s.markType(hub.Kind, conversionMarker)
+	err := c.edit(at.types(), func(s *gofile.File) error {
+		found, err := s.MarkType(hub.Kind, conversionMarker)
 		if err == nil && !found {
 			c.note("add // %s to %s of %s", conversionMarker, hub.Kind, hub.Version)
 		}
@@ -84,11 +83,11 @@ func (c *command) addConversion(p *project.Project, hub project.Resource, spokes
 			return err
 		}
 	}
-	return c.editIfThere(at.controllerTest(), func(s *source) error {
+	return c.editIfThere(at.controllerTest(), func(s *gofile.File) error {
 		for _, r := range append([]project.Resource{hub}, spokes...) {
-			found, err := s.addElement("steer.Scheme", r.Alias()+".AddToScheme")
+			found, err := s.AddElement("steer.Scheme", r.Alias()+".AddToScheme")
 			if err == nil && found {
-				err = s.importAs(r.Alias(), r.Path, p.Repo)
+				err = s.ImportAs(r.Alias(), r.Path, p.Repo)
 			}
 			if err != nil {
 				return err
@@ -113,22 +112,22 @@ func (c *command) addSpoke(p *project.Project, hub, spoke project.Resource) erro
 		return err
 	}
 	test := placesOf(p, hub).conversionTest()
-	return c.editIfThere(test, func(s *source) error {
-		call := s.call(s.file, "client.NewScheme")
+	return c.editIfThere(test, func(s *gofile.File) error {
+		call := s.Call(s.Syntax(), "client.NewScheme")
 		add := spoke.Alias() + ".AddToScheme"
 		if call == nil {
 			c.note("%s: add %s to the scheme", test, add)
 			return nil
 		}
-		if err := s.appendTo(call.Args, call.Lparen, call.Rparen, add); err != nil {
+		if err := s.AppendTo(call.Args, call.Lparen, call.Rparen, add); err != nil {
 			return err
 		}
-		return s.importAs(spoke.Alias(), spoke.Path, p.Repo)
+		return s.ImportAs(spoke.Alias(), spoke.Path, p.Repo)
 	})
 }
 
 // typesOf reads the files with the types of two versions.
-func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b *source, err error) {
+func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b *gofile.File, err error) {
 	for i, r := range []project.Resource{hub, spoke} {
 		name := placesOf(p, r).types()
 		text, err := c.read(name)
@@ -138,7 +137,7 @@ func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b
 		if text == nil {
 			return nil, nil, project.Usagef("there is no %s, which should have the type %s", name, r.Kind)
 		}
-		s, err := parseSource(name, text)
+		s, err := gofile.Parse(name, text)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -153,17 +152,17 @@ func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b
 
 // assignments are the lines that copy the fields which two versions of a kind have in
 // common, and a comment for each of the others of the first.
-func assignments(kind string, from, to *source, fromVersion, toVersion string) string {
+func assignments(kind string, from, to *gofile.File, fromVersion, toVersion string) string {
 	var copied, left []string
 	for _, part := range []string{"Spec", "Status"} {
-		has := to.fields(kind + part)
-		for _, f := range from.fields(kind + part) {
-			name := part + "." + f.name
-			i := slices.IndexFunc(has, func(other structField) bool { return other.name == f.name })
+		has := to.Fields(kind + part)
+		for _, f := range from.Fields(kind + part) {
+			name := part + "." + f.Name
+			i := slices.IndexFunc(has, func(other gofile.Field) bool { return other.Name == f.Name })
 			switch {
 			case i < 0:
 				left = append(left, fmt.Sprintf("\t// %s has no %s: convert it here, or keep it in an annotation.\n", toVersion, name))
-			case has[i] != f || f.local:
+			case has[i] != f || f.Local:
 				left = append(left, fmt.Sprintf("\t// %s has types of their own in %s and %s: convert it here.\n", name, fromVersion, toVersion))
 			default:
 				copied = append(copied, "\tdst."+name+" = src."+name+"\n")
@@ -173,56 +172,11 @@ func assignments(kind string, from, to *source, fromVersion, toVersion string) s
 	return strings.Join(append(copied, left...), "")
 }
 
-// structField is a field of a struct type.
-type structField struct {
-	name, typ string
-	// local: its type is, or has a part, of the same package.
-	local bool
-}
-
-// fields are those of a struct type of the file, without embedded ones; none if there is
-// no such type.
-func (s *source) fields(typ string) (out []structField) {
-	for _, decl := range s.file.Decls {
-		gen, ok := decl.(*ast.GenDecl)
-		if !ok || gen.Tok != token.TYPE {
-			continue
-		}
-		for _, spec := range gen.Specs {
-			spec := spec.(*ast.TypeSpec)
-			body, ok := spec.Type.(*ast.StructType)
-			if !ok || spec.Name.Name != typ {
-				continue
-			}
-			for _, f := range body.Fields.List {
-				for _, name := range f.Names {
-					out = append(out, structField{name.Name, s.src(f.Type), isLocal(f.Type)})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// isLocal reports whether a type has a name without a package that is not one of Go's own.
-func isLocal(typ ast.Expr) (local bool) {
-	ast.Inspect(typ, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			return false
-		case *ast.Ident:
-			local = local || ast.IsExported(n.Name)
-		}
-		return true
-	})
-	return local
-}
-
 // removeConversion removes the methods of a hub and its spokes.
 func (c *command) removeConversion(p *project.Project, hub project.Resource, spokes []string) error {
 	at := placesOf(p, hub)
 	c.remove(at.conversion(), at.conversionTest())
-	if err := c.editIfThere(at.types(), func(s *source) error { return s.unmarkType(hub.Kind, conversionMarker) }); err != nil {
+	if err := c.editIfThere(at.types(), func(s *gofile.File) error { return s.UnmarkType(hub.Kind, conversionMarker) }); err != nil {
 		return err
 	}
 	versions := []project.Resource{hub}
@@ -232,15 +186,15 @@ func (c *command) removeConversion(p *project.Project, hub project.Resource, spo
 			versions = append(versions, r)
 		}
 	}
-	return c.editIfThere(at.controllerTest(), func(s *source) error {
+	return c.editIfThere(at.controllerTest(), func(s *gofile.File) error {
 		for _, r := range versions {
 			if r.Controller {
 				continue
 			}
-			if _, err := s.removeElement("steer.Scheme", r.Alias()+".AddToScheme"); err != nil {
+			if _, err := s.RemoveElement("steer.Scheme", r.Alias()+".AddToScheme"); err != nil {
 				return err
 			}
-			if err := s.dropImport(r.Alias(), r.Path); err != nil {
+			if err := s.DropImport(r.Alias(), r.Path); err != nil {
 				return err
 			}
 		}
@@ -249,7 +203,7 @@ func (c *command) removeConversion(p *project.Project, hub project.Resource, spo
 }
 
 // editIfThere changes a Go file in place, if there is one.
-func (c *command) editIfThere(name string, change func(s *source) error) error {
+func (c *command) editIfThere(name string, change func(s *gofile.File) error) error {
 	if text, err := c.read(name); err != nil || text == nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/steer-dev/steer/scaffold/internal/gofile"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -152,16 +153,16 @@ func (c *command) regenerate(ctx context.Context, p *project.Project) error {
 func (c *command) removeController(p *project.Project, r project.Resource) error {
 	at := placesOf(p, r)
 	c.remove(at.controller(), at.controllerTest())
-	return c.editMain(func(s *source) error {
+	return c.editMain(func(s *gofile.File) error {
 		_, imported := at.controllerPackage()
-		found, err := s.removeSetup(s.setsUp(imported + "." + at.reconciler()))
+		found, err := s.RemoveSetup(s.SetsUp(imported + "." + at.reconciler()))
 		if err != nil {
 			return err
 		}
 		if !found {
 			c.note("%s: remove the call of SetupWithManager of %s", mainFile, at.reconciler())
 		}
-		return s.dropImport(imported, path.Join(p.Repo, at.controllerDir()))
+		return s.DropImport(imported, path.Join(p.Repo, at.controllerDir()))
 	})
 }
 
@@ -182,8 +183,8 @@ func (c *command) unregisterTypes(at places, left []project.Resource) error {
 		c.remove(at.groupVersion(), path.Join(at.apiDir(), "zz_generated.deepcopy.go"))
 		return nil
 	}
-	return c.edit(at.groupVersion(), func(s *source) error {
-		_, err := s.unregister(at.r.Kind, at.r.Kind+"List")
+	return c.edit(at.groupVersion(), func(s *gofile.File) error {
+		_, err := s.Unregister(at.r.Kind, at.r.Kind+"List")
 		return err
 	})
 }
@@ -194,16 +195,16 @@ func (c *command) dropScheme(p *project.Project, r project.Resource) error {
 	if slices.ContainsFunc(p.Resources, func(other project.Resource) bool { return other.Path == r.Path }) {
 		return nil
 	}
-	return c.editMain(func(s *source) error {
+	return c.editMain(func(s *gofile.File) error {
 		remove := r.Alias() + ".AddToScheme"
-		found, err := s.removeElement("steer.Scheme", remove)
+		found, err := s.RemoveElement("steer.Scheme", remove)
 		if err != nil {
 			return err
 		}
 		if !found {
 			c.note("%s: remove %s from the scheme of the operator", mainFile, remove)
 		}
-		return s.dropImport(r.Alias(), r.Path)
+		return s.DropImport(r.Alias(), r.Path)
 	})
 }
 

@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/steer-dev/steer/generate"
+	"github.com/steer-dev/steer/scaffold/internal/gofile"
 	"github.com/steer-dev/steer/scaffold/internal/transaction"
 	"github.com/steer-dev/steer/scaffold/project"
 )
@@ -90,11 +91,11 @@ func (c *command) create(name, template string, v values) error {
 		if err != nil {
 			return err
 		}
-		s, err := parseSource(name, append([]byte(header), text...))
+		s, err := gofile.Parse(name, append([]byte(header), text...))
 		if err != nil {
 			return err
 		}
-		if text, err = s.formatted(); err != nil {
+		if text, err = s.Formatted(); err != nil {
 			return err
 		}
 	}
@@ -103,19 +104,19 @@ func (c *command) create(name, template string, v values) error {
 }
 
 // edit changes a Go file in place.
-func (c *command) edit(name string, change func(s *source) error) error {
+func (c *command) edit(name string, change func(s *gofile.File) error) error {
 	text, err := c.read(name)
 	if err != nil {
 		return err
 	}
-	s, err := parseSource(name, text)
+	s, err := gofile.Parse(name, text)
 	if err != nil {
 		return err
 	}
 	if err := change(s); err != nil {
 		return err
 	}
-	if c.pending[name], err = s.formatted(); err != nil {
+	if c.pending[name], err = s.Formatted(); err != nil {
 		return fmt.Errorf("format %s: %w", name, err)
 	}
 	return nil

@@ -582,3 +582,23 @@ func TestGoVersionIsThatOfSteer(t *testing.T) {
 		t.Errorf("go.mod does not say go %s: change goVersion (%v)", goVersion, err)
 	}
 }
+
+// TestEditsOfUnknownFormsAreLeftToTheAuthor: what is not found is not guessed.
+func TestEditsOfUnknownFormsAreLeftToTheAuthor(t *testing.T) {
+	t.Parallel()
+	dir := newProject(t)
+	write(t, dir, mainFile, "package main\n\nfunc main() {}\n")
+	report := create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
+	notes := strings.Join(report.Notes, "\n")
+	for _, want := range []string{
+		"cmd/main.go: add webappv1.AddToScheme of example.com/guestbook/api/v1 to the scheme of the operator",
+		"cmd/main.go: call SetupWithManager of GuestbookReconciler in the setup of the operator",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes lack %q:\n%s", want, notes)
+		}
+	}
+	if now := tree(t, dir)[mainFile]; now != "package main\n\nfunc main() {}\n" {
+		t.Errorf("main is changed:\n%s", now)
+	}
+}

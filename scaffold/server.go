@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/steer-dev/steer/scaffold/internal/gofile"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -134,13 +135,13 @@ func (c *command) serve(p *project.Project, r project.Resource) error {
 			}
 		}
 	}
-	err := c.edit(serverFile, func(s *source) error {
+	err := c.edit(serverFile, func(s *gofile.File) error {
 		kind := servedType(r)
-		if s.element(kindList, kind) != nil {
+		if s.Element(kindList, kind) != nil {
 			return nil
 		}
 		element := fmt.Sprintf("%s{Definition: definition(%q)}", kind, definitionFile(r))
-		found, err := s.addElement(kindList, element)
+		found, err := s.AddElement(kindList, element)
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (c *command) serve(p *project.Project, r project.Resource) error {
 			c.note("%s: add %s to the kinds of the server", serverFile, element)
 			return nil
 		}
-		return s.importAs(r.Alias(), r.Path, p.Repo)
+		return s.ImportAs(r.Alias(), r.Path, p.Repo)
 	})
 	if err != nil {
 		return err
@@ -224,15 +225,15 @@ func (o *DeleteOptions) deleteServer(ctx context.Context, c *command) error {
 
 // stopServing takes a kind out of the list of kinds of the server.
 func (c *command) stopServing(r project.Resource) error {
-	return c.edit(serverFile, func(s *source) error {
-		element := s.element(kindList, servedType(r))
+	return c.edit(serverFile, func(s *gofile.File) error {
+		element := s.Element(kindList, servedType(r))
 		if element == nil {
 			c.note("%s: remove %s from the kinds of the server", serverFile, servedType(r))
 			return nil
 		}
-		if err := s.removeFrom(element); err != nil {
+		if err := s.RemoveFrom(element); err != nil {
 			return err
 		}
-		return s.dropImport(r.Alias(), r.Path)
+		return s.DropImport(r.Alias(), r.Path)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/steer-dev/steer/scaffold/internal/gofile"
 	"github.com/steer-dev/steer/scaffold/project"
 )
 
@@ -141,29 +142,29 @@ func (c *command) addWebhook(p *project.Project, r project.Resource, anew bool, 
 	if err := c.extend(at.webhook(), anew, "webhook.go", template, at.values()); err != nil {
 		return err
 	}
-	return c.edit(at.webhook(), func(s *source) error {
-		if err := s.importAs("webhook", steerPath+"/webhook", p.Repo); err != nil {
+	return c.edit(at.webhook(), func(s *gofile.File) error {
+		if err := s.ImportAs("webhook", steerPath+"/webhook", p.Repo); err != nil {
 			return err
 		}
 		if template != "" {
-			if err := s.importAs("context", "context", p.Repo); err != nil {
+			if err := s.ImportAs("context", "context", p.Repo); err != nil {
 				return err
 			}
 		}
-		setup := s.function("Setup" + r.Kind + "WebhookWithManager")
+		setup := s.Function("Setup" + r.Kind + "WebhookWithManager")
 		if setup == nil {
 			c.note("%s: call %s where the webhooks are added", at.webhook(), call)
 			return nil
 		}
-		join := s.call(setup, "errors.Join")
+		join := s.Call(setup, "errors.Join")
 		if join == nil {
 			c.note("%s: call %s in %s", at.webhook(), call, setup.Name.Name)
 			return nil
 		}
-		if slices.ContainsFunc(join.Args, func(e ast.Expr) bool { return s.src(e) == call }) {
+		if slices.ContainsFunc(join.Args, func(e ast.Expr) bool { return s.Text(e) == call }) {
 			return nil
 		}
-		return s.appendTo(join.Args, join.Lparen, join.Rparen, call)
+		return s.AppendTo(join.Args, join.Lparen, join.Rparen, call)
 	})
 }
 
@@ -200,12 +201,12 @@ func (c *command) setUpWebhooks(p *project.Project, r project.Resource) error {
 	at := placesOf(p, r)
 	imported := at.webhookImport()
 	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
-	add := func(file string) func(s *source) error {
-		return func(s *source) error {
-			if s.call(s.file, function) != nil {
+	add := func(file string) func(s *gofile.File) error {
+		return func(s *gofile.File) error {
+			if s.Call(s.Syntax(), function) != nil {
 				return nil
 			}
-			found, err := s.addSetup(func(m string) string { return function + "(" + m + ")" })
+			found, err := s.AddSetup(func(m string) string { return function + "(" + m + ")" })
 			if err != nil {
 				return err
 			}
@@ -213,20 +214,20 @@ func (c *command) setUpWebhooks(p *project.Project, r project.Resource) error {
 				c.note("%s: call %s in the setup of the operator", file, function)
 				return nil
 			}
-			return s.importAs(imported, path.Join(p.Repo, at.webhookDir()), p.Repo)
+			return s.ImportAs(imported, path.Join(p.Repo, at.webhookDir()), p.Repo)
 		}
 	}
 	if text, err := c.read(at.controllerTest()); err != nil {
 		return err
 	} else if text != nil {
-		err := c.edit(at.controllerTest(), func(s *source) error {
+		err := c.edit(at.controllerTest(), func(s *gofile.File) error {
 			if err := add(at.controllerTest())(s); err != nil {
 				return err
 			}
 			if !r.Webhooks.Defaulting && !r.Webhooks.Validation {
 				return nil // a conversion is part of the definition
 			}
-			_, err := s.addElement("steertest.Options", installed)
+			_, err := s.AddElement("steertest.Options", installed)
 			return err
 		})
 		if err != nil {
@@ -265,23 +266,23 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 	c.remove(at.webhook())
 	imported := at.webhookImport()
 	function := imported + ".Setup" + r.Kind + "WebhookWithManager"
-	drop := func(file string) func(s *source) error {
-		return func(s *source) error {
-			found, err := s.removeSetup(func(call *ast.CallExpr) bool { return s.src(call.Fun) == function })
+	drop := func(file string) func(s *gofile.File) error {
+		return func(s *gofile.File) error {
+			found, err := s.RemoveSetup(func(call *ast.CallExpr) bool { return s.Text(call.Fun) == function })
 			if err != nil {
 				return err
 			}
-			if !found && s.call(s.file, function) != nil {
+			if !found && s.Call(s.Syntax(), function) != nil {
 				c.note("%s: remove the call of %s", file, function)
 			}
-			return s.dropImport(imported, path.Join(p.Repo, at.webhookDir()))
+			return s.DropImport(imported, path.Join(p.Repo, at.webhookDir()))
 		}
 	}
 	if text, err := c.read(at.controllerTest()); err != nil {
 		return err
 	} else if text != nil {
-		err := c.edit(at.controllerTest(), func(s *source) error {
-			if _, err := s.removeElement("steertest.Options", installed); err != nil {
+		err := c.edit(at.controllerTest(), func(s *gofile.File) error {
+			if _, err := s.RemoveElement("steertest.Options", installed); err != nil {
 				return err
 			}
 			return drop(at.controllerTest())(s)
@@ -299,16 +300,6 @@ func (o *DeleteOptions) deleteWebhook(ctx context.Context, c *command) error {
 		}
 	}
 	return o.finish(ctx, c, p)
-}
-
-// function is a function of the file; nil if there is none of that name.
-func (s *source) function(name string) *ast.FuncDecl {
-	for _, decl := range s.file.Decls {
-		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == name {
-			return fn
-		}
-	}
-	return nil
 }
 
 func (pl places) webhookDir() string {

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/steer-dev/steer/cmd/steer/internal/screen"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -211,7 +212,7 @@ func (f *feed) readQueues(body io.Reader) error {
 }
 
 // rows are the lines of the table, with who made the changes that were the last causes.
-func (f *feed) rows(author func(trace.Cause) string) []row {
+func (f *feed) rows(author func(trace.Cause) string) []screen.Row {
 	rows, causes := f.counts()
 	for i := range rows {
 		if by := author(causes[i]); by != "" {
@@ -221,11 +222,11 @@ func (f *feed) rows(author func(trace.Cause) string) []row {
 	return rows
 }
 
-func (f *feed) counts() (out []row, causes []trace.Cause) {
+func (f *feed) counts() (out []screen.Row, causes []trace.Cause) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.controllers {
-		r := row{Controller: t.name, Queue: t.queue, OK: t.ok, Errors: t.failed, Cause: causeOf(t.cause)}
+		r := screen.Row{Controller: t.name, Queue: t.queue, OK: t.ok, Errors: t.failed, Cause: causeOf(t.cause)}
 		if len(t.times) > 0 {
 			times := slices.Sorted(slices.Values(t.times))
 			r.Median = times[len(times)/2]

@@ -18,6 +18,7 @@ import (
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/client/manifest"
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
+	"github.com/steer-dev/steer/cmd/steer/internal/screen"
 	"github.com/steer-dev/steer/generate"
 	"github.com/steer-dev/steer/scaffold/project"
 	"github.com/steer-dev/steer/trace"
@@ -104,7 +105,7 @@ func (l *loop) show(ctx context.Context, server, kubeconfig, line string) (err e
 		fmt.Fprintln(l.Errs, line)
 		return l.run(ctx)
 	}
-	if l.live, err = newLive(screen{Project: l.project.Name, Server: server, Kubeconfig: kubeconfig}); err != nil {
+	if l.live, err = newLive(screen.Screen{Project: l.project.Name, Server: server, Kubeconfig: kubeconfig}); err != nil {
 		return err
 	}
 	ctx, quit := context.WithCancel(ctx)
@@ -167,7 +168,7 @@ func (l *loop) run(ctx context.Context) error {
 // status shows what is done now.
 func (l *loop) status(text string) {
 	if l.live != nil {
-		l.live.update(func(s *screen) { s.Status, s.Debugging = text, l.Debug != "" })
+		l.live.update(func(s *screen.Screen) { s.Status, s.Debugging = text, l.Debug != "" })
 	}
 }
 
@@ -223,7 +224,7 @@ func (l *loop) cycle(ctx context.Context) error {
 	if err := l.target.complete(ctx); err != nil {
 		return err
 	}
-	l.status("build " + brief(built.Sub(generated)))
+	l.status("build " + screen.Brief(built.Sub(generated)))
 	fmt.Fprintf(l.Errs, "steer: generated in %s, built in %s, the operator runs\n",
 		generated.Sub(began).Round(time.Millisecond), built.Sub(generated).Round(time.Millisecond))
 	return nil

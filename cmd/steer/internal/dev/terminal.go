@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
+	"github.com/steer-dev/steer/cmd/steer/internal/screen"
 	"github.com/steer-dev/steer/trace"
 )
 
@@ -43,7 +44,7 @@ type live struct {
 	author func(trace.Cause) string
 
 	mu     sync.Mutex
-	screen screen
+	screen screen.Screen
 	failed []string // why the operator was not started anew
 	lacks  []lack
 }
@@ -54,7 +55,7 @@ type lack struct {
 	text  string
 }
 
-func newLive(s screen) (*live, error) {
+func newLive(s screen.Screen) (*live, error) {
 	v := &live{screen: s, dirty: make(chan struct{}, 1), author: func(trace.Cause) string { return "" }}
 	var err error
 	v.feed, err = newFeed(v.changed)
@@ -70,7 +71,7 @@ func (v *live) changed() {
 }
 
 // update changes the screen.
-func (v *live) update(change func(s *screen)) {
+func (v *live) update(change func(s *screen.Screen)) {
 	v.mu.Lock()
 	change(&v.screen)
 	v.mu.Unlock()
@@ -80,7 +81,7 @@ func (v *live) update(change func(s *screen)) {
 // log is for what the operator and the compiler print.
 func (v *live) log() io.Writer {
 	return &lines{to: func(line string) {
-		v.update(func(s *screen) {
+		v.update(func(s *screen.Screen) {
 			if s.Log = append(s.Log, line); len(s.Log) > keptLines {
 				s.Log = slices.Delete(s.Log, 0, len(s.Log)-keptLines)
 			}
@@ -113,7 +114,7 @@ func (v *live) lack(right rights.Right, text string) {
 }
 
 // snapshot is the screen as it is to be drawn.
-func (v *live) snapshot() screen {
+func (v *live) snapshot() screen.Screen {
 	rows := v.feed.rows(v.author)
 	about, reconciles := v.feed.latest()
 	failures := v.feed.failures()
@@ -145,19 +146,19 @@ func (v *live) snapshot() screen {
 
 // key is a key that was pressed.
 func (v *live) key(b byte) {
-	toggle := func(to view) {
-		v.update(func(s *screen) {
+	toggle := func(to screen.View) {
+		v.update(func(s *screen.Screen) {
 			if s.View == to {
-				to = overview
+				to = screen.Overview
 			}
 			s.View = to
 		})
 	}
 	switch b {
 	case '\r', '\n':
-		toggle(objectView)
+		toggle(screen.Object)
 	case 'l', 'L':
-		toggle(logView)
+		toggle(screen.Log)
 	}
 }
 
@@ -210,7 +211,7 @@ func (v *live) draw(ctx context.Context, t *Terminal) {
 			width, height = 80, 24
 		}
 		s := v.snapshot()
-		fmt.Fprint(t.Out, "\x1b[H"+strings.Join(s.render(width, height, !t.NoColor), "\x1b[K\r\n")+"\x1b[K\x1b[J")
+		fmt.Fprint(t.Out, "\x1b[H"+strings.Join(s.Render(width, height, !t.NoColor), "\x1b[K\r\n")+"\x1b[K\x1b[J")
 		select {
 		case <-ctx.Done():
 			return

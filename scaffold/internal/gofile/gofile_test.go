@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+package gofile
 
 import (
 	"strings"
@@ -90,7 +90,7 @@ func TestEditsOfMainAddAndRemoveAndNothingElse(t *testing.T) {
 	for name, text := range operators() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := parseSource(mainFile, []byte(text))
+			s, err := Parse("cmd/main.go", []byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,12 +101,12 @@ func TestEditsOfMainAddAndRemoveAndNothingElse(t *testing.T) {
 				}
 			}
 			for range 2 { // the second time changes nothing
-				did(s.addElement("steer.Scheme", "webappv2.AddToScheme"))
-				did(true, s.importAs("webappv2", api, module))
-				did(true, s.importAs("controller", controllers, module))
+				did(s.AddElement("steer.Scheme", "webappv2.AddToScheme"))
+				did(true, s.ImportAs("webappv2", api, module))
+				did(true, s.ImportAs("controller", controllers, module))
 			}
-			did(s.addSetup(func(m string) string { return "(&controller.BookReconciler{}).SetupWithManager(" + m + ")" }))
-			added, err := s.formatted()
+			did(s.AddSetup(func(m string) string { return "(&controller.BookReconciler{}).SetupWithManager(" + m + ")" }))
+			added, err := s.Formatted()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,36 +120,16 @@ func TestEditsOfMainAddAndRemoveAndNothingElse(t *testing.T) {
 					t.Errorf("the comment %q is lost:\n%s", line[i:], added)
 				}
 			}
-			did(true, s.set(added))
-			did(s.removeElement("steer.Scheme", "webappv2.AddToScheme"))
-			did(s.removeSetup(s.setsUp("controller.BookReconciler")))
-			did(true, s.dropImport("webappv2", api))
-			did(true, s.dropImport("controller", controllers))
-			removed, err := s.formatted()
+			did(true, s.Set(added))
+			did(s.RemoveElement("steer.Scheme", "webappv2.AddToScheme"))
+			did(s.RemoveSetup(s.SetsUp("controller.BookReconciler")))
+			did(true, s.DropImport("webappv2", api))
+			did(true, s.DropImport("controller", controllers))
+			removed, err := s.Formatted()
 			if err != nil || string(removed) != text {
 				t.Errorf("%v, after the removal:\n%s", err, removed)
 			}
 		})
-	}
-}
-
-// TestEditsOfUnknownFormsAreLeftToTheAuthor: what is not found is not guessed.
-func TestEditsOfUnknownFormsAreLeftToTheAuthor(t *testing.T) {
-	t.Parallel()
-	dir := newProject(t)
-	write(t, dir, mainFile, "package main\n\nfunc main() {}\n")
-	report := create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), NoGenerate: true})
-	notes := strings.Join(report.Notes, "\n")
-	for _, want := range []string{
-		"cmd/main.go: add webappv1.AddToScheme of example.com/guestbook/api/v1 to the scheme of the operator",
-		"cmd/main.go: call SetupWithManager of GuestbookReconciler in the setup of the operator",
-	} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("the notes lack %q:\n%s", want, notes)
-		}
-	}
-	if now := tree(t, dir)[mainFile]; now != "package main\n\nfunc main() {}\n" {
-		t.Errorf("main is changed:\n%s", now)
 	}
 }
 
@@ -164,14 +144,14 @@ func AddToScheme(s *Scheme) error {
 	return nil
 }
 `
-	s, err := parseSource("groupversion_info.go", []byte(text))
+	s, err := Parse("groupversion_info.go", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := s.register("Policy", "PolicyList"); err != nil || !found {
+	if found, err := s.Register("Policy", "PolicyList"); err != nil || !found {
 		t.Fatal(found, err)
 	}
-	if left, err := s.unregister("Guestbook", "GuestbookList"); err != nil || left != 2 {
+	if left, err := s.Unregister("Guestbook", "GuestbookList"); err != nil || left != 2 {
 		t.Errorf("%d left, %v:\n%s", left, err, s.text)
 	}
 	for name, want := range map[string]bool{"&Guestbook{}": false, "&GuestbookList{}": false, "&Policy{}": true, "&PolicyList{}": true, "// the first": true} {

@@ -1,7 +1,7 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+package gofile
 
 import (
 	"go/ast"
@@ -17,14 +17,14 @@ type setup struct {
 
 // setup finds the function in which controllers and webhooks are added; nil if the
 // file has none in a form that is known.
-func (s *source) setup() *setup {
-	operator := s.literal("steer.Operator")
+func (s *File) setup() *setup {
+	operator := s.Literal("steer.Operator")
 	if operator == nil {
 		return nil
 	}
 	for _, e := range operator.Elts {
 		field, ok := e.(*ast.KeyValueExpr)
-		if !ok || s.src(field.Key) != "Setup" {
+		if !ok || s.Text(field.Key) != "Setup" {
 			continue
 		}
 		switch value := field.Value.(type) {
@@ -53,9 +53,9 @@ func setupOf(typ *ast.FuncType, body *ast.BlockStmt) *setup {
 	return &setup{body: body, manager: last.Names[len(last.Names)-1].Name}
 }
 
-// addSetup adds a call to the setup of the operator: to the errors that it joins if
+// AddSetup adds a call to the setup of the operator: to the errors that it joins if
 // it ends so, in front of its last return otherwise. It reports whether there is one.
-func (s *source) addSetup(call func(manager string) string) (bool, error) {
+func (s *File) AddSetup(call func(manager string) string) (bool, error) {
 	setup := s.setup()
 	if setup == nil || len(setup.body.List) == 0 {
 		return false, nil
@@ -64,16 +64,16 @@ func (s *source) addSetup(call func(manager string) string) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	if join := s.call(last, "errors.Join"); join != nil && len(last.Results) == 1 && last.Results[0] == ast.Expr(join) {
-		return true, s.appendTo(join.Args, join.Lparen, join.Rparen, call(setup.manager))
+	if join := s.Call(last, "errors.Join"); join != nil && len(last.Results) == 1 && last.Results[0] == ast.Expr(join) {
+		return true, s.AppendTo(join.Args, join.Lparen, join.Rparen, call(setup.manager))
 	}
 	at := s.offset(last.Pos())
 	return true, s.splice(at, at, "if err := "+call(setup.manager)+"; err != nil {\nreturn err\n}\n")
 }
 
-// removeSetup removes a call from the setup of the operator, in one of the two forms
+// RemoveSetup removes a call from the setup of the operator, in one of the two forms
 // in which addSetup writes it, and reports whether it was there.
-func (s *source) removeSetup(match func(*ast.CallExpr) bool) (bool, error) {
+func (s *File) RemoveSetup(match func(*ast.CallExpr) bool) (bool, error) {
 	setup := s.setup()
 	if setup == nil {
 		return false, nil
@@ -85,11 +85,11 @@ func (s *source) removeSetup(match func(*ast.CallExpr) bool) (bool, error) {
 				continue
 			}
 			if call, ok := assign.Rhs[0].(*ast.CallExpr); ok && match(call) {
-				return true, s.cutLine(check)
+				return true, s.CutLine(check)
 			}
 		}
 	}
-	join := s.call(setup.body, "errors.Join")
+	join := s.Call(setup.body, "errors.Join")
 	if join == nil {
 		return false, nil
 	}
@@ -100,12 +100,12 @@ func (s *source) removeSetup(match func(*ast.CallExpr) bool) (bool, error) {
 	if i < 0 {
 		return false, nil
 	}
-	return true, s.removeFrom(join.Args[i])
+	return true, s.RemoveFrom(join.Args[i])
 }
 
-// setsUp matches the call of SetupWithManager on a literal of a type, whatever its
+// SetsUp matches the call of SetupWithManager on a literal of a type, whatever its
 // fields are.
-func (s *source) setsUp(typ string) func(*ast.CallExpr) bool {
+func (s *File) SetsUp(typ string) func(*ast.CallExpr) bool {
 	return func(call *ast.CallExpr) bool {
 		sel, ok := call.Fun.(*ast.SelectorExpr)
 		if !ok || sel.Sel.Name != "SetupWithManager" {
@@ -114,47 +114,47 @@ func (s *source) setsUp(typ string) func(*ast.CallExpr) bool {
 		found := false
 		ast.Inspect(sel.X, func(n ast.Node) bool {
 			lit, ok := n.(*ast.CompositeLit)
-			found = found || ok && lit.Type != nil && s.src(lit.Type) == typ
+			found = found || ok && lit.Type != nil && s.Text(lit.Type) == typ
 			return !found
 		})
 		return found
 	}
 }
 
-// register makes AddToScheme of an API package register kinds, and reports whether
+// Register makes AddToScheme of an API package register kinds, and reports whether
 // it calls AddKnownTypes.
-func (s *source) register(kinds ...string) (bool, error) {
+func (s *File) Register(kinds ...string) (bool, error) {
 	for _, kind := range kinds {
-		call := s.call(s.file, ".AddKnownTypes")
+		call := s.Call(s.file, ".AddKnownTypes")
 		if call == nil || len(call.Args) == 0 {
 			return false, nil
 		}
 		text := "&" + kind + "{}"
-		if slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return s.src(e) == text }) {
+		if slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return s.Text(e) == text }) {
 			continue
 		}
-		if err := s.appendTo(call.Args, call.Lparen, call.Rparen, text); err != nil {
+		if err := s.AppendTo(call.Args, call.Lparen, call.Rparen, text); err != nil {
 			return true, err
 		}
 	}
 	return true, nil
 }
 
-// unregister undoes it. left is how many types are still registered.
-func (s *source) unregister(kinds ...string) (left int, err error) {
+// Unregister undoes it. left is how many types are still registered.
+func (s *File) Unregister(kinds ...string) (left int, err error) {
 	for _, kind := range kinds {
-		call := s.call(s.file, ".AddKnownTypes")
+		call := s.Call(s.file, ".AddKnownTypes")
 		if call == nil {
 			return 0, nil
 		}
-		i := slices.IndexFunc(call.Args, func(e ast.Expr) bool { return s.src(e) == "&"+kind+"{}" })
+		i := slices.IndexFunc(call.Args, func(e ast.Expr) bool { return s.Text(e) == "&"+kind+"{}" })
 		if i >= 0 {
-			if err := s.removeFrom(call.Args[i]); err != nil {
+			if err := s.RemoveFrom(call.Args[i]); err != nil {
 				return 0, err
 			}
 		}
 	}
-	if call := s.call(s.file, ".AddKnownTypes"); call != nil {
+	if call := s.Call(s.file, ".AddKnownTypes"); call != nil {
 		left = len(call.Args) - 1 // the first is the group and version
 	}
 	return left, nil

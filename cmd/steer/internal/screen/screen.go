@@ -1,7 +1,8 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev
+// Package screen lays out what steer dev shows in a terminal.
+package screen
 
 import (
 	"fmt"
@@ -10,22 +11,23 @@ import (
 	"unicode/utf8"
 )
 
-// view is which part of the screen is shown.
-type view int
+// View is which part of the screen is shown.
+type View int
 
+// The parts: the controllers and problems, one object, what the operator prints.
 const (
-	overview view = iota
-	objectView
-	logView
+	Overview View = iota
+	Object
+	Log
 )
 
-// screen is what steer dev shows in a terminal. It is a value without connections:
-// [screen.render] is a function of its fields.
-type screen struct {
+// Screen is what steer dev shows in a terminal. It is a value without connections:
+// [Screen.Render] is a function of its fields.
+type Screen struct {
 	// Project, Server and Kubeconfig are the first line, Status the end of it: what is
 	// done now, or how long the build took.
 	Project, Server, Kubeconfig, Status string
-	Rows                                []row
+	Rows                                []Row
 	// Problems are shown below the table, the newest last.
 	Problems []string
 	// Log is what the operator has printed, the newest last.
@@ -33,12 +35,12 @@ type screen struct {
 	// About and Reconciles are the view of one object.
 	About      string
 	Reconciles []string
-	View       view
+	View       View
 	Debugging  bool
 }
 
-// row is the line of a controller.
-type row struct {
+// Row is the line of a controller.
+type Row struct {
 	Controller        string
 	Queue, OK, Errors int
 	Median            time.Duration
@@ -96,17 +98,17 @@ func (p *painter) wrap(style, text string) {
 	}
 }
 
-// render returns the lines of the screen, at most height of them, none wider than width.
-func (s *screen) render(width, height int, color bool) []string {
+// Render returns the lines of the screen, at most height of them, none wider than width.
+func (s *Screen) Render(width, height int, color bool) []string {
 	head := &painter{width: width, color: color}
 	head.add(bold, strings.Join([]string{s.Project, s.Server, s.Kubeconfig, s.Status}, "  "))
 	body := &painter{width: width, color: color}
 	switch s.View {
-	case logView:
+	case Log:
 		for _, line := range s.Log {
 			body.add("", line)
 		}
-	case objectView:
+	case Object:
 		head.add(bold, s.About)
 		for _, line := range s.Reconciles {
 			body.wrap("", line)
@@ -128,12 +130,12 @@ func (s *screen) render(width, height int, color bool) []string {
 }
 
 // keys are what can be done.
-func (s *screen) keys() string {
+func (s *Screen) keys() string {
 	enter, logs, debug := "[enter] object", "[l]ogs", "[d]ebug"
 	switch s.View {
-	case objectView:
+	case Object:
 		enter = "[enter] back"
-	case logView:
+	case Log:
 		logs = "[l] back"
 	}
 	if s.Debugging {
@@ -143,12 +145,12 @@ func (s *screen) keys() string {
 }
 
 // table adds the table of controllers; the columns are as wide as their contents.
-func (s *screen) table(to *painter) {
+func (s *Screen) table(to *painter) {
 	cells := [][]string{{"CONTROLLER", "QUEUE", "OK", "ERR", "P50", "LAST CAUSE"}}
 	for _, r := range s.Rows {
 		median := ""
 		if r.OK+r.Errors > 0 {
-			median = brief(r.Median)
+			median = Brief(r.Median)
 		}
 		cells = append(cells, []string{r.Controller, fmt.Sprint(r.Queue), fmt.Sprint(r.OK), fmt.Sprint(r.Errors), median, r.Cause})
 	}
@@ -179,8 +181,8 @@ func (s *screen) table(to *painter) {
 	}
 }
 
-// brief is a duration in at most three digits.
-func brief(d time.Duration) string {
+// Brief is a duration in at most three digits.
+func Brief(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
 		return d.Round(time.Second).String()

@@ -1,7 +1,9 @@
 // Copyright The Steer Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+// Package gofile changes Go files in places: elements of literals, imports, markers, and the
+// operator of a main package. What it does not change stays byte for byte.
+package gofile
 
 import (
 	"bytes"
@@ -15,21 +17,23 @@ import (
 	"strings"
 )
 
-// source is a Go file that is being changed in places: all other bytes stay.
-type source struct {
+// File is a Go file that is being changed in places: all other bytes stay. Nodes that its
+// methods return are valid until the next change. It is not safe for concurrent use.
+type File struct {
 	name string // for errors
 	text []byte
 	fset *token.FileSet
 	file *ast.File
 }
 
-func parseSource(name string, text []byte) (*source, error) {
-	s := &source{name: name}
-	return s, s.set(text)
+// Parse reads a file; the name is for errors.
+func Parse(name string, text []byte) (*File, error) {
+	s := &File{name: name}
+	return s, s.Set(text)
 }
 
-// set takes a new text over.
-func (s *source) set(text []byte) error {
+// Set takes a new text over.
+func (s *File) Set(text []byte) error {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, s.name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -39,23 +43,26 @@ func (s *source) set(text []byte) error {
 	return nil
 }
 
-// formatted is the text after all changes.
-func (s *source) formatted() ([]byte, error) { return format.Source(s.text) }
+// Formatted is the text after all changes.
+func (s *File) Formatted() ([]byte, error) { return format.Source(s.text) }
 
-func (s *source) offset(pos token.Pos) int { return s.fset.Position(pos).Offset }
+// Syntax is the file as it is parsed now.
+func (s *File) Syntax() *ast.File { return s.file }
 
-func (s *source) line(pos token.Pos) int { return s.fset.Position(pos).Line }
+func (s *File) offset(pos token.Pos) int { return s.fset.Position(pos).Offset }
+
+func (s *File) line(pos token.Pos) int { return s.fset.Position(pos).Line }
 
 // splice replaces the bytes from begin to end.
-func (s *source) splice(begin, end int, with string) error {
-	return s.set(slices.Concat(s.text[:begin], []byte(with), s.text[end:]))
+func (s *File) splice(begin, end int, with string) error {
+	return s.Set(slices.Concat(s.text[:begin], []byte(with), s.text[end:]))
 }
 
-// src is the text of a node.
-func (s *source) src(n ast.Node) string { return string(s.text[s.offset(n.Pos()):s.offset(n.End())]) }
+// Text is the text of a node.
+func (s *File) Text(n ast.Node) string { return string(s.text[s.offset(n.Pos()):s.offset(n.End())]) }
 
-// importAs makes the file import a package under a name.
-func (s *source) importAs(name, path, module string) error {
+// ImportAs makes the file import a package under a name.
+func (s *File) ImportAs(name, path, module string) error {
 	var last *ast.ImportSpec // of the module's own
 	for _, spec := range s.file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
@@ -101,13 +108,13 @@ func (s *source) importAs(name, path, module string) error {
 }
 
 // lineEnd is the offset of the end of the line that a node ends on.
-func (s *source) lineEnd(n ast.Node) int {
+func (s *File) lineEnd(n ast.Node) int {
 	end := s.offset(n.End())
 	return end + max(bytes.IndexByte(s.text[end:], '\n'), 0)
 }
 
 // lastForeign is the last import of an import declaration that is not of the module.
-func (s *source) lastForeign(gen *ast.GenDecl, module string) ast.Spec {
+func (s *File) lastForeign(gen *ast.GenDecl, module string) ast.Spec {
 	for _, spec := range slices.Backward(gen.Specs) {
 		if !strings.Contains(spec.(*ast.ImportSpec).Path.Value, `"`+module+"/") {
 			return spec
@@ -116,8 +123,8 @@ func (s *source) lastForeign(gen *ast.GenDecl, module string) ast.Spec {
 	return gen.Specs[0]
 }
 
-// dropImport removes an import whose name is not used any more.
-func (s *source) dropImport(name, path string) error {
+// DropImport removes an import whose name is not used any more.
+func (s *File) DropImport(name, path string) error {
 	used := false
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
@@ -131,14 +138,14 @@ func (s *source) dropImport(name, path string) error {
 	}
 	for _, spec := range s.file.Imports {
 		if spec.Path.Value == strconv.Quote(path) && (spec.Name == nil || spec.Name.Name == name) {
-			return s.cutLine(spec)
+			return s.CutLine(spec)
 		}
 	}
 	return nil
 }
 
-// cutLine removes a node with the line that it stands on alone.
-func (s *source) cutLine(n ast.Node) error {
+// CutLine removes a node with the line that it stands on alone.
+func (s *File) CutLine(n ast.Node) error {
 	begin, end := s.offset(n.Pos()), s.offset(n.End())
 	for begin > 0 && (s.text[begin-1] == ' ' || s.text[begin-1] == '\t') {
 		begin--
@@ -149,10 +156,10 @@ func (s *source) cutLine(n ast.Node) error {
 	return s.splice(begin, end, "")
 }
 
-// literal is the first composite literal of a type, such as steer.Scheme.
-func (s *source) literal(typ string) (found *ast.CompositeLit) {
+// Literal is the first composite literal of a type, such as steer.Scheme.
+func (s *File) Literal(typ string) (found *ast.CompositeLit) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
-		if lit, ok := n.(*ast.CompositeLit); ok && found == nil && lit.Type != nil && s.src(lit.Type) == typ {
+		if lit, ok := n.(*ast.CompositeLit); ok && found == nil && lit.Type != nil && s.Text(lit.Type) == typ {
 			found = lit
 		}
 		return found == nil
@@ -160,11 +167,11 @@ func (s *source) literal(typ string) (found *ast.CompositeLit) {
 	return found
 }
 
-// call is the first call of a function or method below a node, such as errors.Join.
-func (s *source) call(in ast.Node, function string) (found *ast.CallExpr) {
+// Call is the first call of a function or method below a node, such as errors.Join.
+func (s *File) Call(in ast.Node, function string) (found *ast.CallExpr) {
 	ast.Inspect(in, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok && found == nil {
-			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && (s.src(sel) == function || "."+sel.Sel.Name == function) {
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && (s.Text(sel) == function || "."+sel.Sel.Name == function) {
 				found = call
 			}
 		}
@@ -173,9 +180,9 @@ func (s *source) call(in ast.Node, function string) (found *ast.CallExpr) {
 	return found
 }
 
-// appendTo adds an element to a list in brackets: an argument, or an element of a
+// AppendTo adds an element to a list in brackets: an argument, or an element of a
 // literal. The list gets a line of its own for it if it is empty or has several lines.
-func (s *source) appendTo(elements []ast.Expr, open, closing token.Pos, text string) error {
+func (s *File) AppendTo(elements []ast.Expr, open, closing token.Pos, text string) error {
 	at := s.offset(closing)
 	if len(elements) == 0 {
 		return s.splice(s.offset(open)+1, at, "\n"+text+",\n")
@@ -194,8 +201,8 @@ func (s *source) appendTo(elements []ast.Expr, open, closing token.Pos, text str
 	return s.splice(last, last, ",\n"+text)
 }
 
-// removeFrom removes an element of a list in brackets, with its comma.
-func (s *source) removeFrom(element ast.Expr) error {
+// RemoveFrom removes an element of a list in brackets, with its comma.
+func (s *File) RemoveFrom(element ast.Expr) error {
 	begin, end := s.offset(element.Pos()), s.offset(element.End())
 	rest := bytes.TrimLeft(s.text[end:], " \t")
 	if bytes.HasPrefix(rest, []byte(",")) {
@@ -212,29 +219,29 @@ func (s *source) removeFrom(element ast.Expr) error {
 	return s.splice(len(bytes.TrimSuffix(before, []byte(","))), end, "")
 }
 
-// addElement adds an element to the first literal of a type, unless it is there.
+// AddElement adds an element to the first literal of a type, unless it is there.
 // It reports whether there is such a literal.
-func (s *source) addElement(typ, text string) (bool, error) {
-	lit := s.literal(typ)
+func (s *File) AddElement(typ, text string) (bool, error) {
+	lit := s.Literal(typ)
 	if lit == nil {
 		return false, nil
 	}
-	if slices.ContainsFunc(lit.Elts, func(e ast.Expr) bool { return s.src(e) == text }) {
+	if slices.ContainsFunc(lit.Elts, func(e ast.Expr) bool { return s.Text(e) == text }) {
 		return true, nil
 	}
-	return true, s.appendTo(lit.Elts, lit.Lbrace, lit.Rbrace, text)
+	return true, s.AppendTo(lit.Elts, lit.Lbrace, lit.Rbrace, text)
 }
 
-// element is the element of the first literal of a type that is itself a literal of another
+// Element is the element of the first literal of a type that is itself a literal of another
 // type; nil if there is none.
-func (s *source) element(typ, of string) ast.Expr {
-	lit := s.literal(typ)
+func (s *File) Element(typ, of string) ast.Expr {
+	lit := s.Literal(typ)
 	if lit == nil {
 		return nil
 	}
 	i := slices.IndexFunc(lit.Elts, func(e ast.Expr) bool {
 		inner, ok := e.(*ast.CompositeLit)
-		return ok && inner.Type != nil && s.src(inner.Type) == of
+		return ok && inner.Type != nil && s.Text(inner.Type) == of
 	})
 	if i < 0 {
 		return nil
@@ -242,22 +249,22 @@ func (s *source) element(typ, of string) ast.Expr {
 	return lit.Elts[i]
 }
 
-// removeElement removes an element of the first literal of a type, and reports
+// RemoveElement removes an element of the first literal of a type, and reports
 // whether it was there.
-func (s *source) removeElement(typ, text string) (bool, error) {
-	lit := s.literal(typ)
+func (s *File) RemoveElement(typ, text string) (bool, error) {
+	lit := s.Literal(typ)
 	if lit == nil {
 		return false, nil
 	}
-	i := slices.IndexFunc(lit.Elts, func(e ast.Expr) bool { return s.src(e) == text })
+	i := slices.IndexFunc(lit.Elts, func(e ast.Expr) bool { return s.Text(e) == text })
 	if i < 0 {
 		return false, nil
 	}
-	return true, s.removeFrom(lit.Elts[i])
+	return true, s.RemoveFrom(lit.Elts[i])
 }
 
-// typeSpec returns the declaration of a type, nil if it is not in the file.
-func (s *source) typeSpec(name string) (*ast.GenDecl, *ast.TypeSpec) {
+// TypeSpec returns the declaration of a type, nil if it is not in the file.
+func (s *File) TypeSpec(name string) (*ast.GenDecl, *ast.TypeSpec) {
 	for _, decl := range s.file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || gen.Tok != token.TYPE {
@@ -272,9 +279,9 @@ func (s *source) typeSpec(name string) (*ast.GenDecl, *ast.TypeSpec) {
 	return nil, nil
 }
 
-// unmarkType removes a marker line of a type's documentation.
-func (s *source) unmarkType(name, marker string) error {
-	gen, typ := s.typeSpec(name)
+// UnmarkType removes a marker line of a type's documentation.
+func (s *File) UnmarkType(name, marker string) error {
+	gen, typ := s.TypeSpec(name)
 	if typ == nil {
 		return nil
 	}
@@ -284,17 +291,17 @@ func (s *source) unmarkType(name, marker string) error {
 		}
 		for _, line := range doc.List {
 			if strings.TrimSpace(strings.TrimPrefix(line.Text, "//")) == marker {
-				return s.cutLine(line)
+				return s.CutLine(line)
 			}
 		}
 	}
 	return nil
 }
 
-// markType adds a marker line to the documentation of a type, unless it has it. It
+// MarkType adds a marker line to the documentation of a type, unless it has it. It
 // reports whether the type is there.
-func (s *source) markType(name, marker string) (bool, error) {
-	gen, typ := s.typeSpec(name)
+func (s *File) MarkType(name, marker string) (bool, error) {
+	gen, typ := s.TypeSpec(name)
 	if typ == nil {
 		return false, nil
 	}
@@ -302,8 +309,63 @@ func (s *source) markType(name, marker string) (bool, error) {
 	if gen.Lparen.IsValid() {
 		doc, at = typ.Doc, typ.Pos()
 	}
-	if doc != nil && strings.Contains(s.src(doc), marker) {
+	if doc != nil && strings.Contains(s.Text(doc), marker) {
 		return true, nil
 	}
 	return true, s.splice(s.offset(at), s.offset(at), "// "+marker+"\n")
+}
+
+// Function is a function of the file; nil if there is none of that name.
+func (s *File) Function(name string) *ast.FuncDecl {
+	for _, decl := range s.file.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == name {
+			return fn
+		}
+	}
+	return nil
+}
+
+// Field is a field of a struct type.
+type Field struct {
+	Name, Type string
+	// Local: its type is, or has a part, of the same package.
+	Local bool
+}
+
+// Fields are those of a struct type of the file, without embedded ones; none if there is
+// no such type.
+func (s *File) Fields(typ string) (out []Field) {
+	for _, decl := range s.file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.TYPE {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			spec := spec.(*ast.TypeSpec)
+			body, ok := spec.Type.(*ast.StructType)
+			if !ok || spec.Name.Name != typ {
+				continue
+			}
+			for _, f := range body.Fields.List {
+				for _, name := range f.Names {
+					out = append(out, Field{name.Name, s.Text(f.Type), isLocal(f.Type)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// isLocal reports whether a type has a name without a package that is not one of Go's own.
+func isLocal(typ ast.Expr) (local bool) {
+	ast.Inspect(typ, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			return false
+		case *ast.Ident:
+			local = local || ast.IsExported(n.Name)
+		}
+		return true
+	})
+	return local
 }

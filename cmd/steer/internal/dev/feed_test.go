@@ -7,118 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steer-dev/steer/cmd/steer/internal/rights"
+	"github.com/steer-dev/steer/cmd/steer/internal/screen"
 	"github.com/steer-dev/steer/trace"
 )
-
-func exampleScreen() *screen {
-	return &screen{
-		Project: "guestbook", Server: "Kubernetes 1.36", Kubeconfig: ".steer/kubeconfig", Status: "build 1.4s",
-		Rows: []row{
-			{"guestbook", 0, 41, 2, 3 * time.Millisecond, "spec.replicas by kubectl"},
-			{"secret-copies", 12, 0, 0, 0, ""},
-		},
-		Problems: []string{"default/demo: may not create services; add the marker at guestbook_controller.go:31"},
-		Log:      []string{"first\x1b[2J", "second", "third"},
-		About:    "Guestbook default/demo", Reconciles: []string{"10:00:00 guestbook default/demo: done"},
-	}
-}
-
-func TestScreenShowsControllersAndProblems(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		change        func(s *screen)
-		width, height int
-		color         bool
-		want          string
-	}{
-		"overview": {nil, 100, 20, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
-CONTROLLER     QUEUE  OK  ERR  P50  LAST CAUSE
-guestbook          0  41    2  3ms  spec.replicas by kubectl
-secret-copies     12   0    0
-x default/demo: may not create services; add the marker at guestbook_controller.go:31
-[enter] object  [l]ogs  [r]estart  [d]ebug  [q]uit`},
-		"a narrow terminal": {nil, 24, 20, false, `
-guestbook  Kubernetes 1…
-CONTROLLER     QUEUE  O…
-guestbook          0  4…
-secret-copies     12   …
-x default/demo: may not
-  create services; add
-  the marker at
-  guestbook_controller.g
-  o:31
-[enter] object  [l]ogs …`},
-		"a low terminal keeps the keys": {nil, 100, 5, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
-CONTROLLER     QUEUE  OK  ERR  P50  LAST CAUSE
-guestbook          0  41    2  3ms  spec.replicas by kubectl
-secret-copies     12   0    0
-[enter] object  [l]ogs  [r]estart  [d]ebug  [q]uit`},
-		"logs are the newest, and do not control the terminal": {func(s *screen) { s.View = logView }, 100, 5, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
-first[2J
-second
-third
-[enter] object  [l] back  [r]estart  [d]ebug  [q]uit`},
-		"an object": {func(s *screen) { s.View, s.Debugging = objectView, true }, 100, 5, false, `
-guestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s
-Guestbook default/demo
-10:00:00 guestbook default/demo: done
-[enter] back  [l]ogs  [r]estart  [d]ebug off  [q]uit`},
-		"a reconcile is shown to its end": {func(s *screen) { s.View = objectView }, 24, 20, false, `
-guestbook  Kubernetes 1…
-Guestbook default/demo
-10:00:00 guestbook
-  default/demo: done
-[enter] back  [l]ogs  […`},
-		"colours": {func(s *screen) { s.Rows = nil }, 100, 20, true, "\n" +
-			"\x1b[1mguestbook  Kubernetes 1.36  .steer/kubeconfig  build 1.4s\x1b[0m\n" +
-			"\x1b[1mCONTROLLER  QUEUE  OK  ERR  P50  LAST CAUSE\x1b[0m\n" +
-			"\x1b[31mx default/demo: may not create services; add the marker at guestbook_controller.go:31\x1b[0m\n" +
-			"\x1b[2m[enter] object  [l]ogs  [r]estart  [d]ebug  [q]uit\x1b[0m"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := exampleScreen()
-			if test.change != nil {
-				test.change(s)
-			}
-			lines := s.render(test.width, test.height, test.color)
-			if got := strings.Join(lines, "\n"); got != test.want[1:] {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want[1:])
-			}
-			for _, line := range lines {
-				if !test.color && utf8.RuneCountInString(line) > test.width {
-					t.Errorf("wider than the terminal: %q", line)
-				}
-			}
-		})
-	}
-}
-
-func FuzzScreenFitsIntoTheTerminal(f *testing.F) {
-	f.Add("guestbook", 10, 3)
-	f.Fuzz(func(t *testing.T, text string, width, height int) {
-		width, height = min(max(width, 1), 500), min(max(height, 1), 200)
-		s := exampleScreen()
-		s.Problems, s.Rows[0].Cause = []string{text, text}, text
-		lines := s.render(width, height, false)
-		if len(lines) > height {
-			t.Errorf("%d lines, the terminal has %d", len(lines), height)
-		}
-		for _, line := range lines {
-			if utf8.RuneCountInString(line) > width || strings.ContainsAny(line, "\x1b\n\r") {
-				t.Errorf("%q does not fit into %d columns", line, width)
-			}
-		}
-	})
-}
 
 func TestFeedCountsByController(t *testing.T) {
 	t.Parallel()
@@ -146,7 +41,7 @@ func TestFeedCountsByController(t *testing.T) {
 		t.Fatal(err)
 	}
 	author := func(c trace.Cause) string { return map[string]string{"spec.replicas": "kubectl"}[c.Changed] }
-	if got, want := f.rows(author), (row{"guestbook", 5, 2, 1, 3 * time.Millisecond, "spec.replicas by kubectl"}); len(got) != 1 || got[0] != want {
+	if got, want := f.rows(author), (screen.Row{Controller: "guestbook", Queue: 5, OK: 2, Errors: 1, Median: 3 * time.Millisecond, Cause: "spec.replicas by kubectl"}); len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if about, lines := f.latest(); about != "Guestbook default/demo" || len(lines) != 4 {
@@ -200,7 +95,7 @@ func TestAuthorIsTheLastManagerOfTheField(t *testing.T) {
 
 func TestLiveShowsWhatARightIsLackedFor(t *testing.T) {
 	t.Parallel()
-	v, err := newLive(screen{Project: "guestbook"})
+	v, err := newLive(screen.Screen{Project: "guestbook"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,13 +110,13 @@ func TestLiveShowsWhatARightIsLackedFor(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	v.fail([]string{"a.go:3: undefined: x"})
-	for key, want := range map[byte]view{'l': logView, '\r': objectView} {
+	for key, want := range map[byte]screen.View{'l': screen.Log, '\r': screen.Object} {
 		v.key(key)
 		if got := v.snapshot().View; got != want {
 			t.Errorf("after %q: view %d, want %d", key, got, want)
 		}
 		v.key(key)
-		if got := v.snapshot().View; got != overview {
+		if got := v.snapshot().View; got != screen.Overview {
 			t.Errorf("after %q twice: view %d", key, got)
 		}
 	}
