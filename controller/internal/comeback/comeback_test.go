@@ -6,6 +6,7 @@ package comeback_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,24 +42,24 @@ func TestRequestsIdleReturnsWhenTheLastBegins(t *testing.T) {
 		var r comeback.Requests[string]
 		r.End("a", 0, true)
 		r.End("b", 0, true)
-		returned := 0
+		var returned atomic.Int32
 		for range 2 {
 			go func() {
 				if idle, err := r.Idle(t.Context()); idle || err != nil {
 					t.Errorf("idle is %v, %v", idle, err)
 				}
-				returned++
+				returned.Add(1)
 			}()
 			synctest.Wait()
 		}
 		for i, tt := range []struct {
 			begins string
-			want   int
+			want   int32
 		}{{"other", 0}, {"a", 0}, {"b", 2}} {
 			r.Begin(tt.begins)
 			synctest.Wait()
-			if returned != tt.want {
-				t.Errorf("%d: %d have returned, want %d", i, returned, tt.want)
+			if got := returned.Load(); got != tt.want {
+				t.Errorf("%d: %d have returned, want %d", i, got, tt.want)
 			}
 		}
 		if idle, err := r.Idle(t.Context()); !idle || err != nil {
