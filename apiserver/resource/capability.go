@@ -31,8 +31,10 @@ type (
 	Watcher interface {
 		Watch(ctx context.Context, r *Request, options *internalversion.ListOptions) (iter.Seq2[WatchEvent, error], error)
 	}
-	// Creater creates an object, or only computes an answer from it. It returns nil if
-	// there is no object to answer with: the answer is a Status.
+	// Creater creates an object, or only computes an answer from it. An object of a backend
+	// that is a [Getter], too, has a name, a uid and a time of creation; if the name was
+	// generated and the error is AlreadyExists, Create is called again with another name.
+	// It returns nil if there is no object to answer with: the answer is a Status.
 	Creater interface {
 		Create(ctx context.Context, r *Request, obj Object, options *metav1.CreateOptions) (Object, error)
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
@@ -211,17 +212,11 @@ func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Re
 	} else if obj, err = wr.PrepareAnswer(ctx, obj); err != nil {
 		return err
 	}
-	wr.Strategy.Prepare(ctx, obj, nil)
-	if errs := wr.Strategy.Validate(ctx, obj, nil); len(errs) > 0 {
-		return apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
-	}
-	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
-		req.Warn(text)
-	}
-	if err := wr.Validate(ctx, obj, nil); err != nil {
-		return err
-	}
-	if obj, err = b.Create(ctx, &req.Request, obj, options); err != nil {
+	err = registry.Named(obj, func(candidate resource.Object) (taken bool, err error) {
+		obj, err = c.createOne(ctx, req, wr, b, candidate, options)
+		return apierrors.IsAlreadyExists(err), err
+	})
+	if err != nil {
 		return err
 	}
 	if obj == nil {
@@ -229,6 +224,31 @@ func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Re
 		return nil
 	}
 	return c.answer(ctx, w, req, choice, http.StatusCreated, obj)
+}
+
+// createOne has a backend create an object. One that can be read afterwards gets a name, a
+// uid and a time; the others are questions, which have none.
+func (c *backendHandler) createOne(ctx context.Context, req *Request, wr *registry.Write, b resource.Creater, obj resource.Object, options *metav1.CreateOptions) (resource.Object, error) {
+	validate := wr.ValidateNew
+	if _, kept := b.(resource.Getter); kept && req.Sub == nil {
+		wr.Identify(obj)
+	} else {
+		validate = func(ctx context.Context, obj resource.Object) field.ErrorList {
+			return wr.Strategy.Validate(ctx, obj, nil)
+		}
+	}
+	wr.Strategy.Prepare(ctx, obj, nil)
+	if errs := validate(ctx, obj); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
+	}
+	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
+		req.Warn(text)
+	}
+	if err := wr.Validate(ctx, obj, nil); err != nil {
+		return nil, err
+	}
+	resource.DecodeObject(obj) // a backend may copy it
+	return b.Create(ctx, &req.Request, obj, options)
 }
 
 func (c *backendHandler) write(req *Request, o registry.WriteOptions) *registry.Write {
@@ -263,7 +283,9 @@ func (c *backendHandler) update(ctx context.Context, w *exchange.Writer, req *Re
 		if errs := wr.Strategy.Validate(ctx, obj, old); len(errs) > 0 {
 			return nil, apierrors.NewInvalid(c.in.GroupKind(obj), obj.GetName(), errs)
 		}
-		return obj, wr.Validate(ctx, obj, old)
+		err = wr.Validate(ctx, obj, old)
+		resource.DecodeObject(obj)
+		return obj, err
 	}, wr.UpdateOptions())
 	if err != nil {
 		return err

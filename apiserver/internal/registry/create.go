@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -25,6 +26,17 @@ func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.R
 	if err != nil {
 		return nil, err
 	}
+	var rec *storage.Record
+	err = Named(obj, func(candidate resource.Object) (taken bool, err error) {
+		rec, err = wr.insert(ctx, candidate)
+		return errors.Is(err, errKeyTaken), err
+	})
+	return rec, err
+}
+
+// Named calls create for a new object; again, with another copy of it, while a name that is
+// generated is taken.
+func Named(obj resource.Object, create func(obj resource.Object) (taken bool, err error)) error {
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	if generated {
 		resource.DecodeObject(obj)
@@ -34,11 +46,24 @@ func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.R
 		if generated && attempt < maxNameAttempts {
 			candidate = obj.DeepCopyObject().(resource.Object)
 		}
-		rec, err := wr.insert(ctx, candidate)
-		if !errors.Is(err, errKeyTaken) || !generated || attempt == maxNameAttempts {
-			return rec, err
+		if taken, err := create(candidate); !taken || !generated || attempt == maxNameAttempts {
+			return err
 		}
 	}
+}
+
+// Identify gives a new object its uid, its time of creation and, if it has none, the name
+// that it wants to have generated.
+func (wr *Write) Identify(obj resource.Object) {
+	wr.g.fillSystemFields(obj)
+	if obj.GetName() == "" && obj.GetGenerateName() != "" {
+		obj.SetName(wr.g.generateName(obj.GetGenerateName()))
+	}
+}
+
+// ValidateNew validates a new object, and its metadata.
+func (wr *Write) ValidateNew(ctx context.Context, obj resource.Object) field.ErrorList {
+	return wr.Served.validateNew(ctx, wr.Strategy, obj, wr.Ownership != nil)
 }
 
 // PrepareCreate does what precedes the assignment of name and uid: managedFields and
@@ -91,15 +116,12 @@ var errKeyTaken = errors.New("apiserver: the key is in use")
 // insert stores an object that does not exist yet. It may change obj.
 func (wr *Write) insert(ctx context.Context, obj resource.Object) (*storage.Record, error) {
 	g, in := wr.g, wr.Served
-	g.fillSystemFields(obj)
-	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(g.generateName(obj.GetGenerateName()))
-	}
+	wr.Identify(obj)
 	if err := EnsureNamespace(wr.Request, in, obj); err != nil {
 		return nil, err // admission has changed it
 	}
 	wr.Strategy.Prepare(ctx, obj, nil)
-	if errs := in.validateNew(ctx, wr.Strategy, obj, wr.Ownership != nil); len(errs) > 0 {
+	if errs := wr.ValidateNew(ctx, obj); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(obj), obj.GetName(), errs)
 	}
 	for _, text := range wr.Strategy.Warnings(ctx, obj, nil) {
