@@ -46,8 +46,7 @@
 // A line "@admission PLUGIN..." before the first request names admission plugins that
 // the conversation needs and that kube-apiserver does not enable by default. A line
 // "@alone" says that it needs a server of its own, a line "@unordered" that the order of
-// warnings is of no interest: they are sorted. A line "@controllers NAME..." names controllers that
-// run during the conversation.
+// warnings is of no interest: they are sorted.
 //
 // A section with the suffix ".webhook" describes one path of a webhook server, which
 // listens on loopback, with TLS, while the conversation lasts. In requests ${webhook_url} is

@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
 	"github.com/steer-dev/steer/apiserver/internal/exchange"
+	"github.com/steer-dev/steer/apiserver/internal/genname"
 	"github.com/steer-dev/steer/apiserver/internal/negotiate"
 	"github.com/steer-dev/steer/apiserver/internal/registry"
 	"github.com/steer-dev/steer/apiserver/resource"
@@ -212,7 +213,7 @@ func (c *backendHandler) create(ctx context.Context, w *exchange.Writer, req *Re
 	} else if obj, err = wr.PrepareAnswer(ctx, obj); err != nil {
 		return err
 	}
-	err = registry.Named(obj, func(candidate resource.Object) (taken bool, err error) {
+	err = genname.Try(obj, func(candidate resource.Object) (taken bool, err error) {
 		obj, err = c.createOne(ctx, req, wr, b, candidate, options)
 		return apierrors.IsAlreadyExists(err), err
 	})

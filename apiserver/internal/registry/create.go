@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/steer-dev/steer/apiserver/internal/encodings"
+	"github.com/steer-dev/steer/apiserver/internal/genname"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -27,38 +28,18 @@ func (wr *Write) createNew(ctx context.Context, obj resource.Object) (*storage.R
 		return nil, err
 	}
 	var rec *storage.Record
-	err = Named(obj, func(candidate resource.Object) (taken bool, err error) {
+	err = genname.Try(obj, func(candidate resource.Object) (taken bool, err error) {
 		rec, err = wr.insert(ctx, candidate)
 		return errors.Is(err, errKeyTaken), err
 	})
 	return rec, err
 }
 
-// Named calls create for a new object; again, with another copy of it, while a name that is
-// generated is taken.
-func Named(obj resource.Object, create func(obj resource.Object) (taken bool, err error)) error {
-	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
-	if generated {
-		resource.DecodeObject(obj)
-	}
-	for attempt := 1; ; attempt++ {
-		candidate := obj
-		if generated && attempt < maxNameAttempts {
-			candidate = obj.DeepCopyObject().(resource.Object)
-		}
-		if taken, err := create(candidate); !taken || !generated || attempt == maxNameAttempts {
-			return err
-		}
-	}
-}
-
 // Identify gives a new object its uid, its time of creation and, if it has none, the name
 // that it wants to have generated.
 func (wr *Write) Identify(obj resource.Object) {
 	wr.g.fillSystemFields(obj)
-	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(wr.g.generateName(obj.GetGenerateName()))
-	}
+	genname.Set(obj, wr.g.identity.Suffix)
 }
 
 // ValidateNew validates a new object, and its metadata.

@@ -40,21 +40,6 @@ func (g *Registry) fillSystemFields(obj resource.Object) {
 // now is the current time in whole seconds, as metadata has it.
 func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
 
-// Lengths of generated names, in bytes.
-const (
-	maxNameLength   = 63
-	suffixLength    = 5
-	maxPrefixLength = maxNameLength - suffixLength
-	maxNameAttempts = 8
-)
-
-func (g *Registry) generateName(prefix string) string {
-	if len(prefix) > maxPrefixLength {
-		prefix = prefix[:maxPrefixLength]
-	}
-	return prefix + g.identity.Suffix(suffixLength)
-}
-
 // EnsureNamespace sets the namespace of an object to that of its request, or returns an
 // error if they differ.
 func EnsureNamespace(req *resource.Request, in *Served, obj resource.Object) error {

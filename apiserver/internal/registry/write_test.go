@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/steer-dev/steer/apiserver/internal/genname"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/storage"
 )
@@ -130,7 +131,7 @@ func TestCreateTriesGeneratedNamesUntilOneIsFree(t *testing.T) {
 	}
 	f.identity.names, f.identity.stuck = 0, 1000
 	_, err := f.write("create", "", WriteOptions{}).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "gen-"}})
-	if !apierrors.IsAlreadyExists(err) || f.identity.names != maxNameAttempts {
+	if !apierrors.IsAlreadyExists(err) || f.identity.names != genname.MaxAttempts {
 		t.Errorf("after %d attempts: %v", f.identity.names, err)
 	}
 }
