@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,7 @@ func TestAdviceSaysWhatToDoAboutAnError(t *testing.T) {
 		{apierrors.NewForbidden(pods, "", errors.New("no")), " (grant it: THE RULE)"},
 		{apierrors.NewUnauthorized("no"), " (the credentials are not accepted: check the token or certificate of the kubeconfig or service account; it may have been revoked or have expired)"},
 		{apierrors.NewTooManyRequests("later", 1), " (the API server is shedding load; the watch is retried with a back-off)"},
-		{apierrors.NewGone("old"), " (the history was too short to resume; everything is listed again)"},
+		{apierrors.NewGenericServerResponse(http.StatusGone, "list", pods, "", "old", 0, false), " (the history was too short to resume; everything is listed again)"},
 		{apierrors.NewResourceExpired("old"), " (the history was too short to resume; everything is listed again)"},
 		{apierrors.NewNotFound(pods, ""), " (the server does not serve the resource right now; discovery is asked again)"},
 		{fmt.Errorf("watch: %w", reflector.ErrIdle), " (it is opened anew where it stopped)"},
