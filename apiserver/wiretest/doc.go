@@ -34,7 +34,7 @@
 //	@where LIST PATH=VALUE   show only the matching elements of a list
 //	@until CODE              repeat the request until it answers with CODE
 //	@until PATH=VALUE        repeat it until the field has the value
-//	@until ~TEXT             repeat it until the answer contains the text
+//	@until ~TEXT             repeat it until the answer, or what @where shows of it, contains the text
 //	@events N                close a watch after N events (else: read to its end)
 //	@raw                     send the body as written
 //	@protobuf                send the body as protobuf

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -181,7 +182,7 @@ func (r *runner) exchangeUntil(ctx context.Context, step *Step) (*reply, error) 
 	for {
 		r.calls()
 		reply, err := r.exchange(ctx, step)
-		if step.until == nil || err == nil && step.until.holds(reply) || time.Now().After(deadline) {
+		if step.until == nil || err == nil && step.until.holds(step, reply) || time.Now().After(deadline) {
 			return reply, err
 		}
 		select {
@@ -192,12 +193,12 @@ func (r *runner) exchangeUntil(ctx context.Context, step *Step) (*reply, error) 
 	}
 }
 
-func (c *condition) holds(reply *reply) bool {
+func (c *condition) holds(step *Step, reply *reply) bool {
 	switch {
 	case c.code != 0:
 		return reply.code == c.code
 	case c.text != "":
-		return strings.Contains(reply.raw, c.text)
+		return strings.Contains(reply.selected(step), c.text)
 	}
 	for _, found := range c.path.find(reply.captured()) {
 		if c.value == "" || fmt.Sprint(found) == c.value {
@@ -205,6 +206,22 @@ func (c *condition) holds(reply *reply) bool {
 		}
 	}
 	return false
+}
+
+// selected is the text of an answer; of one of which @where selects a part, that part.
+func (r *reply) selected(step *Step) string {
+	if r.value == nil || len(step.where) == 0 {
+		return r.raw
+	}
+	value := r.value
+	for _, f := range step.where {
+		value = f.apply(value)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return r.raw
+	}
+	return string(text)
 }
 
 // answerWait is how long a server may take to begin its answer, and to send all of one that
