@@ -206,13 +206,17 @@ func (n *Emptier) look(view storage.View, name string, t *termination, now time.
 	left := n.contents(view, name)
 	requests := deletions(left, name, about)
 	stale := n.catalog.Elsewhere().Stale
+	var sweeps []step.Request
 	if len(left) == 0 || left[0].resource.Bucket != podsBucket {
-		requests = append(requests, n.sweeps(&t.elsewhere, name, about)...)
+		sweeps = n.sweeps(&t.elsewhere, name, about)
+		requests = append(requests, sweeps...)
 	}
 	others, failures := t.left(t.failures)
 	left = append(left, others...)
 	changed := settle(ns, left, failures, stale, now)
-	t.schedule(now, len(stale) > 0)
+	if len(sweeps) == 0 { // else once their outcomes are known
+		t.schedule(now, len(stale) > 0)
+	}
 	switch {
 	case len(requests) > 0 && len(failures) == 0:
 		return requests
