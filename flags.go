@@ -117,6 +117,9 @@ func (s *settings) config() (*rest.Config, error) {
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) { // its text advises a variable that is not read here
 		err = errors.New("no kubeconfig is found")
+		if s.kubeconfig != "" {
+			err = fmt.Errorf("%s names no cluster", s.kubeconfig)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("steer: no cluster: %w; pass --kubeconfig, set KUBECONFIG, or run `steer dev -- COMMAND`", err)

@@ -268,6 +268,17 @@ func TestNoClusterSaysHowToGetOne(t *testing.T) {
 	}
 }
 
+func TestAKubeconfigWithoutAClusterIsNamed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("kind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&settings{kubeconfig: file}).config(); err == nil || !strings.Contains(err.Error(), file+" names no cluster") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTheKubeconfigFlagWins(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config")

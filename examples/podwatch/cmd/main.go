@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 	rules.ExplicitPath = *kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return err
+		return fmt.Errorf("no cluster: pass -kubeconfig or set KUBECONFIG: %w", err)
 	}
 	w, err := podwatch.New(cfg, podwatch.Options{Namespace: *namespace, Fields: chosen, Workers: *workers, Sync: report})
 	if err != nil {
