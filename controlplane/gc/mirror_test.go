@@ -191,3 +191,20 @@ func TestMirrorEndsWithItsWatch(t *testing.T) {
 		})
 	}
 }
+
+// TestMirrorOutdatesEarlierAnswers: an owner that was there when its server was asked is asked
+// for again once the mirror has seen it go.
+func TestMirrorOutdatesEarlierAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutside(t)
+		o.settle()
+		o.server.replace(note("a/n", "1")) // its event is late
+		o.object("a/child", "2", ownedByNote("n", "1"))
+		expect(t, "requests", lookForN, o.settle())
+		o.server.tell("ADDED", note("a/n", "1"))
+		expect(t, "requests once the mirror has it", "", o.settle())
+		o.server.tell("DELETED", note("a/n", "1"))
+		expect(t, "requests once it has gone", lookForN+"\n"+deleteHere, o.settle())
+	})
+}
