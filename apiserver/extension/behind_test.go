@@ -27,7 +27,7 @@ import (
 	"github.com/steer-dev/steer/certificate"
 )
 
-// bookDefinition is a kind of the group of notes with three versions, one not served.
+// bookDefinition is a kind of the group of notes with three versions; the stored one is not served.
 const bookDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -37,9 +37,9 @@ spec:
   scope: Namespaced
   names: {kind: Book, plural: books}
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
   - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
-  - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1alpha1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}
 `
 
 // library serves notes and books.
