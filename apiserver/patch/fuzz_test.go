@@ -21,6 +21,7 @@ func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":{}}}`), []byte(`{"a":[{"x":null}]}`))
 	f.Add([]byte(`{"a":{"b":{"c":1,"d":null},"e":[{"x":null}],"f":{"g":null}}}`), []byte(`{"a":{"b":{"a":{"n":null},"d":[{"y":null}],"z":1.5},"f":[{"y":null}],"e":{"y":null},"h":null}}`))
 	f.Add([]byte(`{"a":{},"b":{"c":1}}`), []byte(`{"a":{"x":1,"é":2},"b":{"c":null,"d":"<"},"e":{"f":{"g":null}}}`))
+	f.Add([]byte(`{}`), []byte(`{"a":0.0,"b":1e3,"c":1.50}`))
 	f.Fuzz(func(t *testing.T, doc, body []byte) {
 		var current map[string]any
 		if kjson.UnmarshalCaseSensitivePreserveInts(doc, &current) != nil || current == nil {
@@ -58,7 +59,8 @@ func FuzzMergeAgreesWithTheLibrary(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if diff := cmp.Diff(object(t, string(want)), object(t, encode(t, patched))); diff != "" {
+		stored := encode(t, object(t, string(want))) // numbers are encoded anew: 0.0 is 0
+		if diff := cmp.Diff(object(t, stored), object(t, encode(t, patched))); diff != "" {
 			t.Errorf("doc %s patch %s (-library +ours):\n%s", doc, body, diff)
 		}
 	})
