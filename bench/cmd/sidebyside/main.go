@@ -39,7 +39,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, webhooks, envtest, weight, runtime, generate or scale (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, webhooks, aggregation, envtest, weight, runtime, generate or scale (default: all)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -75,6 +75,7 @@ func groups() []group {
 		{"pods", preparePods},
 		{"etcd", prepareEtcd},
 		{"webhooks", prepareWebhooks},
+		{"aggregation", prepareAggregation},
 		{"envtest", prepareEnvtest},
 		{"weight", prepareWeight},
 		{"runtime", prepareRuntime},
@@ -211,6 +212,19 @@ func prepareWebhooks(ctx context.Context, s settings, dir string, out *report.Re
 	s.setRounds(&scale.Rounds)
 	return func(ctx context.Context) error {
 		return server.RunWebhooks(ctx, out, os.Stderr, steer, upstream, scale)
+	}, err
+}
+
+func prepareAggregation(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	steer, upstream, err := servers(ctx, s, dir, out)
+	if err != nil {
+		return nil, err
+	}
+	backend, err := build(ctx, dir, filepath.Join(s.root, "bench"), "./cmd/probe-backend")
+	scale := choose(s, server.FullAggregation, server.QuickAggregation)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error {
+		return server.RunAggregation(ctx, out, os.Stderr, steer, upstream, backend, scale)
 	}, err
 }
 
