@@ -139,6 +139,21 @@ func keepOnly(value any, paths []path) any {
 	return value
 }
 
+// under returns what of paths is below a field, nil for all of it, and whether the field is kept
+// at all. No paths keep all.
+func under(paths []path, name string) (below []path, kept bool) {
+	for _, p := range paths {
+		switch {
+		case p[0].name != name:
+		case len(p) == 1, p[0].field != "": // elements are picked by fields that may not be kept
+			return nil, true
+		default:
+			below = append(below, p[1:])
+		}
+	}
+	return below, paths == nil || below != nil
+}
+
 func pickElements(list []any, seg segment) []any {
 	picked := make([]any, 0, len(list))
 	for _, element := range list {

@@ -112,6 +112,35 @@ func TestAListOlderThanItsItemsIsMarked(t *testing.T) {
 	}
 }
 
+// TestFieldsThatAreKeptAreNormalisedByThoseThatAreNot: a version by the uid beside it, and a list
+// by its items; elements are picked by fields that vary.
+func TestFieldsThatAreKeptAreNormalisedByThoseThatAreNot(t *testing.T) {
+	t.Parallel()
+	const (
+		uid  = "11111111-2222-3333-4444-555555555555"
+		item = `{"kind":"Thing","metadata":{"name":"x","uid":"` + uid + `","creationTimestamp":"2020-01-01T00:00:00Z","resourceVersion":"5"},"at":"127.0.0.1:80"}`
+	)
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/x" {
+			fmt.Fprint(w, item)
+			return
+		}
+		fmt.Fprint(w, `{"metadata":{"resourceVersion":"4"},"items":[`+item+`,{"at":"127.0.0.1:81","port":"127.0.0.1:82"},{"at":"other"}]}`)
+	})
+	for request, want := range map[string]string{
+		"GET /x\n@keep metadata.resourceVersion\n":                                  "metadata:\n  resourceVersion: <rv 1>\n",
+		"GET /xs\n@keep metadata\n":                                                 "metadata:\n  resourceVersion: <rv> (older than an item)\n",
+		"GET /xs\n@keep items[at=<host>].port\n":                                       "items:\n- {}\n- port: <host>\n",
+		"GET /xs\n@where items at=<host>\n@keep items.metadata.uid items.at.none\n": "items:\n- at: <host>\n  metadata:\n    uid: <uid x>\n- at: <host>\n",
+		"GET /xs\n@setup\n@keep items\n":                                            "(done)\n",
+	} {
+		if got := replayScript(t, "-- a --\n"+request+"\n", answer); !strings.HasSuffix(got, want) {
+			t.Errorf("%q is answered with\n%s\nwant\n%s", request, got, want)
+		}
+	}
+}
+
 // openWatch answers in memory: with an event, and then nothing until the request ends.
 type openWatch struct{}
 
