@@ -19,7 +19,7 @@ import (
 func deployment(name, secret string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -34,7 +34,7 @@ func deployment(name, secret string) *appsv1.Deployment {
 }
 
 func secret(name, password string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"password": []byte(password)}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": []byte(password)}}
 }
 
 func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
@@ -42,7 +42,7 @@ func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
 	env := steertest.New(t, steertest.Options{Operator: references.Operator()})
 	hash := func(name, other string) string {
 		t.Helper()
-		d := steertest.Wait(env, "default/"+name, func(d *appsv1.Deployment) bool {
+		d := steertest.Wait(env, name, func(d *appsv1.Deployment) bool {
 			got := d.Spec.Template.Annotations[references.Annotation]
 			return got != "" && got != other
 		})
@@ -54,6 +54,7 @@ func TestADeploymentFollowsTheSecretsThatItNames(t *testing.T) {
 	before, aside := hash("web", ""), hash("aside", "")
 
 	changed := secret("login", "new")
+	changed.Namespace = env.Namespace
 	if err := env.Client.Update(env.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestTheOperatorLeadsUnderItsRole(t *testing.T) {
 	env := steertest.New(t, steertest.Options{Operator: references.Operator(), Args: []string{"--leader-elect"}})
 	env.Create(secret("login", "password"))
 	env.Create(deployment("web", "login"))
-	steertest.Wait(env, "default/web", func(d *appsv1.Deployment) bool {
+	steertest.Wait(env, "web", func(d *appsv1.Deployment) bool {
 		return d.Spec.Template.Annotations[references.Annotation] != ""
 	})
 	lease := client.NewMetadata(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
