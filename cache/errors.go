@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// ErrNotStarted is a cached read before Start.
+	// ErrNotStarted is a cached read before Start; see [AwaitStart].
 	ErrNotStarted = errors.New("the cache has not been started: call Start first, or read with client.Live")
 	// ErrStopped is a cached read after Stop.
 	ErrStopped = errors.New("the cache has been stopped")

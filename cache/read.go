@@ -20,6 +20,15 @@ import (
 	"github.com/steer-dev/steer/client"
 )
 
+type awaitStart struct{}
+
+// AwaitStart returns a context in which cached reads before Start wait for it, until
+// the context ends; in others they are [ErrNotStarted]. It is for what may be called
+// while the process starts, as the handlers of a server are.
+func AwaitStart(ctx context.Context) context.Context {
+	return context.WithValue(ctx, awaitStart{}, true)
+}
+
 // Get implements client.Reader: a private copy from the local store. Own writes
 // are visible if they went through a Client of NewClient.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -327,7 +327,7 @@ func (s *shared) waitForSync(ctx context.Context) error {
 	if s.isSynced() {
 		return nil
 	}
-	if !s.cache.started() {
+	if !s.cache.started() && ctx.Value(awaitStart{}) == nil {
 		return fmt.Errorf("cache of %s: %w", s.place.GVK.Kind, ErrNotStarted)
 	}
 	select {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/steer-dev/steer/cache"
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/webhook"
 )
@@ -32,6 +33,9 @@ func (m *Manager) newWebhooks(c client.Client) *webhook.Server {
 	}
 	if o.Authority.Configurations == nil {
 		o.Authority.Configurations = webhookConfigurations(m.opts.Name)
+	}
+	if o.Context == nil {
+		o.Context = cache.AwaitStart
 	}
 	o.Scheme = cmp.Or(o.Scheme, m.opts.Scheme)
 	o.Trace = cmp.Or(o.Trace, m.recorder)

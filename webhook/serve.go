@@ -191,6 +191,9 @@ func (a admission) respond(ctx context.Context, r *Request) Response {
 	var record trace.Active
 	a.opts.Trace.Begin(&record, trace.Start{Controller: a.path, Object: object, Request: describe(r, object), Began: began})
 	ctx = trace.NewContext(NewContext(ctx, r), &record)
+	if a.opts.Context != nil {
+		ctx = a.opts.Context(ctx)
+	}
 
 	response, panicked := a.call(ctx, r)
 	if len(response.Patch) > 0 {

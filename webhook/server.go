@@ -50,6 +50,10 @@ type Options struct {
 	// Client keeps the Secret of Authority, and gives API servers its caBundle. nil
 	// keeps none.
 	Client client.Client
+	// Context changes the context that handlers of admission requests are called with;
+	// nil leaves it as it is. In a manager, cached reads in it wait until the caches have
+	// been started and synced.
+	Context func(context.Context) context.Context
 	// Trace records the requests, beside reconciles; nil records nothing.
 	Trace *trace.Recorder
 	// Metrics measures the requests; nil measures nothing.
