@@ -73,7 +73,13 @@ func newClusterOf(t *testing.T, n int, edit func(*controlplane.Options)) *cluste
 // start adds a server.
 func (c *cluster) start() *server {
 	c.Helper()
-	store := c.db.OpenServer(storage.MemoryOptions{})
+	return c.startWith(storage.MemoryOptions{})
+}
+
+// startWith adds a server with options of its store.
+func (c *cluster) startWith(of storage.MemoryOptions) *server {
+	c.Helper()
+	store := c.db.OpenServer(of)
 	o := controlplane.Options{Store: store, Listen: "127.0.0.1:0", Authentication: controlplane.Authentication{Keys: c.keys}}
 	if c.edit != nil {
 		c.edit(&o)
@@ -159,6 +165,27 @@ func TestServersServeDefinitionsOfOneAnother(t *testing.T) {
 			s.must(http.MethodGet, path+"/"+name, "")
 		}
 	}
+}
+
+// A server that starts long after the last change of a definition does not have that change
+// in its history.
+func TestServersServeDefinitionsThatAreOlderThanTheHistory(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	c.servers[0].must(http.MethodPost, definitions, cronTabCRD("crontabs", "CronTab", "ct"))
+	c.servers[0].must(http.MethodPost, cronTabs, cronTab("one"))
+	state := storage.MemoryOptions{From: c.servers[0].store.Latest()}
+	follower := c.startWith(state)
+	follower.must(http.MethodGet, cronTabs+"/one", "")
+	if err := c.servers[0].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	follower.must(http.MethodPatch, cronTabs+"/one", "spec: {replicas: 2}")
+	if err := follower.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leader := c.startWith(state)
+	leader.must(http.MethodPatch, cronTabs+"/one", "spec: {replicas: 3}")
 }
 
 func TestServersAreTheEndpointsOfTheServiceKubernetes(t *testing.T) {

@@ -94,9 +94,10 @@ type Server struct {
 	verified  func() (*auth.Certificates, error)
 
 	loading sync.Mutex
-	// loaded is the newest write of what the server follows that it has loaded; guarded
-	// by loading.
-	loaded storage.Revision
+	// loaded is the newest write of what the server follows that it has loaded. It may be 0
+	// after the first time: a store does not know the writes before its history.
+	loaded     storage.Revision
+	everLoaded bool // both are guarded by loading
 
 	mu sync.Mutex
 	// phase of this server, and the requests under way that it executes.

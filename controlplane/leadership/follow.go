@@ -21,13 +21,13 @@ func (s *Server) CatchUp(ctx context.Context) error {
 	at := s.options.Store.LastModified(s.options.Follows...)
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if at <= s.loaded {
+	if s.everLoaded && at <= s.loaded {
 		return nil
 	}
 	if err := s.options.Load(ctx); err != nil {
 		return fmt.Errorf("leadership: follow what other servers store: %w", err)
 	}
-	s.loaded = at
+	s.everLoaded, s.loaded = true, at
 	return nil
 }
 

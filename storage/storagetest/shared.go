@@ -48,13 +48,14 @@ func NewShared(seed uint64) *Shared {
 }
 
 // Open returns a store with the contents of the database. It has a goroutine, which its
-// Close ends.
+// Close ends. With o.From, a state of this database, it does not know the history up to that.
 func (d *Shared) Open(o storage.MemoryOptions) *SharedStore {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &SharedStore{
 		db: d, mirror: storage.NewMirror(o), following: make(chan struct{}, 1), elected: make(chan struct{}),
 		end: cancel, ended: make(chan struct{}),
 	}
+	s.from = s.mirror.Latest().Revision()
 	n, grown := s.follow(0)
 	go func() {
 		defer close(s.ended)
@@ -143,6 +144,7 @@ func (d *Shared) check(w storage.Write) (storage.Revision, error) {
 type SharedStore struct {
 	db     *Shared
 	mirror *storage.Mirror
+	from   storage.Revision // the state that mirror began with
 
 	// following is full while transactions are applied, or kept from it: a lock that
 	// synctest can wait for.
@@ -164,6 +166,9 @@ func (s *SharedStore) follow(n int) (int, <-chan struct{}) {
 	transactions, grown := s.db.since(n)
 	for _, t := range transactions {
 		s.follows(t.leader)
+		if t.revision <= s.from {
+			continue
+		}
 		var changes []storage.Change
 		for _, w := range t.writes {
 			changes = append(changes, storage.Change{Revision: t.revision, Time: t.time, Key: w.Key, Value: w.Stamped(t.revision), Stamp: w.Stamp})
