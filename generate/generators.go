@@ -15,6 +15,7 @@ import (
 	"github.com/steer-dev/steer/generate/load"
 	"github.com/steer-dev/steer/generate/markers"
 	"github.com/steer-dev/steer/generate/object"
+	"github.com/steer-dev/steer/generate/protobuf"
 	"github.com/steer-dev/steer/generate/rbac"
 	"github.com/steer-dev/steer/generate/schemapatch"
 	"github.com/steer-dev/steer/generate/webhook"
@@ -116,6 +117,13 @@ func kinds() []kind {
 			files:   []string{"*.go"}, generated: codeBy("controller-gen"),
 		}, "Apply configurations, for server-side apply.", func(o apply.Options, _ Mode) generator {
 			return &apply.Generator{Options: o}
+		}),
+		define(kind{
+			name: "protobuf", markers: protobuf.Markers, wanted: protobuf.Wanted, leaves: true,
+			options: func(dir string) any { return protobuf.Options{HeaderFile: boilerplate(dir)} },
+			files:   []string{protobuf.CodeFile}, generated: codeBy(protobuf.Tool), inPackages: true,
+		}, "Protobuf methods and generated.proto (not of controller-gen).", func(o protobuf.Options, _ Mode) generator {
+			return &protobuf.Generator{Options: o}
 		}),
 	}
 	for _, part := range []struct {

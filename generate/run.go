@@ -304,7 +304,7 @@ func foreign() []string {
 	return []string{
 		"kubebuilder:scaffold", "kubebuilder:docs-gen",
 		"k8s:openapi-gen", "k8s:openapi-model-package", "k8s:defaulter-gen", "k8s:conversion-gen", "k8s:conversion-fn", "k8s:register-gen",
-		"k8s:protobuf-gen", "k8s:prerelease-lifecycle-gen", "k8s:validation-gen", "k8s:deepcopy-gen:nonpointer-interfaces", "k8s:openapi-gen:",
+		"k8s:prerelease-lifecycle-gen", "k8s:validation-gen", "k8s:deepcopy-gen:nonpointer-interfaces", "k8s:openapi-gen:",
 		"k8s:minLength", "k8s:maxLength", "k8s:minItems", "k8s:format", "k8s:forbidden", "k8s:unionDiscriminator", "k8s:unionMember", "k8s:zeroOrOneOfMember",
 		"k8s:eachVal", "k8s:eachKey", "k8s:subfield", "k8s:item", "k8s:opaqueType", "k8s:isSubresource", "k8s:supportsSubresource", "k8s:ifEnabled", "k8s:ifDisabled", "k8s:unique", "k8s:neq", "k8s:maxBytes", "k8s:update", "k8s:customUnique", "k8s:alpha", "k8s:beta", "k8s:validateError", "k8s:validateTrue", "k8s:validateFalse",
 	}
