@@ -41,6 +41,7 @@ func (in *installed) described(v *resource.Version) openapi.Resource {
 	if v.Typed() {
 		r.Type = reflect.TypeOf(v.New()).Elem()
 	} else {
+		r.Protobuf = v.Protobuf()
 		for _, f := range v.Selectable {
 			r.Selectable = append(r.Selectable, f.Path)
 		}

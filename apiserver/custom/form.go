@@ -18,6 +18,24 @@ import (
 type form[T resource.Object] struct {
 	load func(content map[string]any) (T, error)
 	save func(obj T) (map[string]any, error)
+	// message returns an empty object of the Go type of the version; nil if that has no
+	// protobuf form.
+	message func() resource.Object
+}
+
+// marshaler is implemented by the types for which `steer generate` has written a protobuf form.
+type marshaler interface {
+	Marshal() ([]byte, error)
+	Unmarshal(data []byte) error
+}
+
+// messageOf returns the function that makes empty objects of a type, nil if it has no protobuf
+// form.
+func messageOf[T resource.Object]() func() resource.Object {
+	if !reflect.TypeFor[T]().Implements(reflect.TypeFor[marshaler]()) {
+		return nil
+	}
+	return func() resource.Object { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
 }
 
 // Version is a version of a kind whose objects have a Go type of their own; [Spoke] makes
@@ -34,6 +52,7 @@ func Spoke[S, T resource.Object](version string, to func(S) (T, error), from fun
 	return Version[T]{name: version, form: func(apiVersion string) form[T] {
 		of := own[S](apiVersion)
 		return form[T]{
+			message: of.message,
 			load: func(content map[string]any) (T, error) {
 				var none T
 				s, err := of.load(content)
@@ -62,6 +81,7 @@ func Spoke[S, T resource.Object](version string, to func(S) (T, error), from fun
 // own returns the form of a version whose objects are T but for apiVersion.
 func own[T resource.Object](apiVersion string) form[T] {
 	return form[T]{
+		message: messageOf[T](),
 		load: func(content map[string]any) (T, error) {
 			obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 			err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)

@@ -20,7 +20,9 @@ import (
 )
 
 // Kind describes a kind by a definition and by functions on its Go type T, a pointer such
-// as *v1.Note. Only Definition is required.
+// as *v1.Note. Only Definition is required. Clients may speak protobuf in the versions whose Go
+// type has methods Marshal and Unmarshal, as `steer generate` writes them for types marked with
+// +protobuf=true.
 type Kind[T resource.Object] struct {
 	// Definition is a CustomResourceDefinition as YAML or JSON, as `steer generate` writes
 	// it. It is not sent to any cluster: names, scope, versions, schemas, columns,
@@ -95,6 +97,7 @@ func (k Kind[T]) Resource() (*resource.Resource, error) {
 	for i := range r.Versions {
 		v := &r.Versions[i]
 		v.Subresources = append(v.Subresources, k.Subresources...)
+		v.NewMessage = f.of[v.Name].message
 		if !k.Rules.empty() {
 			v.Strategy.(*strategy).hooks = &typed[T]{rules: k.Rules, form: f.of[v.Name]}
 		}

@@ -44,6 +44,8 @@ type Resource struct {
 	// Schema of a custom resource, without metadata, which is added; nil: its objects
 	// are not described. It is not changed.
 	Schema *spec.Schema
+	// Protobuf is set if a custom resource has a protobuf form.
+	Protobuf bool
 	// Selectable fields of a custom resource, such as "spec.colour".
 	Selectable []string
 }

@@ -128,8 +128,8 @@ func (b builder) operation(id, action, description string) operation {
 		id: id, tag: b.group() + "_" + b.v.Version, description: description, action: action, kind: b.v.WithKind(b.r.Kind),
 		produces: []string{mediaJSON, mediaYAML},
 	}
-	if b.r.Type != nil {
-		o.produces = []string{mediaJSON, mediaYAML, mediaProtobuf}
+	if b.r.Type != nil || b.r.Protobuf {
+		o.produces = append(o.produces, mediaProtobuf)
 	}
 	return o
 }
@@ -139,6 +139,9 @@ func (b builder) accepts() []string {
 	if b.r.Type != nil {
 		return []string{"*/*"}
 	}
+	if b.r.Protobuf {
+		return []string{mediaJSON, mediaYAML, mediaProtobuf}
+	}
 	return []string{mediaJSON, mediaYAML}
 }
 
@@ -147,6 +150,8 @@ func (b builder) list(id string) operation {
 	o := b.operation(id, "list", description)
 	if b.r.Type != nil {
 		o.description = "list or watch objects of kind " + b.r.Kind
+	}
+	if b.r.Type != nil || b.r.Protobuf {
 		o.produces = append(o.produces, mediaJSON+";stream=watch", mediaProtobuf+";stream=watch")
 	}
 	o.answers = map[string]string{"200": b.r.listModel()}

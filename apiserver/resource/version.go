@@ -24,6 +24,10 @@ type Version struct {
 	Deprecation string
 	// New returns an empty typed object; nil means unstructured objects.
 	New func() Object
+	// NewMessage returns an empty object of the Go type that has the protobuf form of unstructured
+	// objects, with methods Marshal and Unmarshal; in JSON it is as they are. nil: they have no
+	// protobuf form.
+	NewMessage func() Object
 	// RawMembers allows unstructured objects to hold [RawValue] members during a write.
 	// Strategies, ownerships and the admission of the server must support them.
 	RawMembers bool
@@ -56,6 +60,17 @@ type Version struct {
 
 // Typed reports whether objects of the version have a Go type.
 func (v *Version) Typed() bool { return v.New != nil }
+
+// Protobuf reports whether objects of the version have a protobuf form.
+func (v *Version) Protobuf() bool { return v.New != nil || v.NewMessage != nil }
+
+// NewProtobuf returns an empty object of the type that has the protobuf form.
+func (v *Version) NewProtobuf() Object {
+	if v.NewMessage != nil {
+		return v.NewMessage()
+	}
+	return v.NewObject()
+}
 
 // NewObject returns an empty object.
 func (v *Version) NewObject() Object {

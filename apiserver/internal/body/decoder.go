@@ -5,6 +5,7 @@ package body
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -89,7 +90,12 @@ func Warn(r *resource.Request, findings []error) {
 func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object, gvk schema.GroupVersionKind, findings []error, err error) {
 	if media == negotiate.Protobuf {
 		obj, gvk, err := d.proto(data)
-		return obj, gvk, nil, err
+		if err != nil || d.Version.NewMessage == nil {
+			return obj, gvk, nil, err
+		}
+		if data, err = json.Marshal(obj); err != nil {
+			return nil, gvk, nil, err
+		}
 	}
 	if media == negotiate.YAML {
 		text := data
@@ -205,7 +211,7 @@ func (d *Decoder) proto(data []byte) (resource.Object, schema.GroupVersionKind, 
 	if gvk.Kind != d.Kind.Kind || gvk.Group != d.Kind.Group {
 		return nil, gvk, d.mismatch(gvk)
 	}
-	obj := d.Version.NewObject()
+	obj := d.Version.NewProtobuf()
 	m, ok := obj.(interface{ Unmarshal([]byte) error })
 	if !ok {
 		return nil, gvk, fmt.Errorf("%s has no protobuf form", gvk.Kind)

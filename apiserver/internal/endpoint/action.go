@@ -24,7 +24,7 @@ import (
 func (h *Handler) action(ctx context.Context, w *exchange.Writer, req *Request) error {
 	sub := req.Sub
 	in, v := h.subresourceKind(req)
-	choice, err := negotiate.Output(req.HTTP, negotiate.Offer{Protobuf: v.Typed()})
+	choice, err := negotiate.Output(req.HTTP, negotiate.Offer{Protobuf: v.Protobuf()})
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ type backendHandler struct {
 func (c *backendHandler) offer() negotiate.Offer {
 	_, gets := c.in.Backend.(resource.Getter)
 	_, lists := c.in.Backend.(resource.Lister)
-	return negotiate.Offer{Protobuf: c.v.Typed(), Shapes: true, NoTable: !gets && !lists}
+	return negotiate.Offer{Protobuf: c.v.Protobuf(), Shapes: true, NoTable: !gets && !lists}
 }
 
 func (c *backendHandler) answer(ctx context.Context, w *exchange.Writer, req *Request, choice negotiate.Choice, code int, obj resource.Object) error {

@@ -94,7 +94,7 @@ func connects(subresource string) bool {
 }
 
 func (r *Request) offer() negotiate.Offer {
-	return negotiate.Offer{Protobuf: r.Version.Typed(), Shapes: true, Stream: r.Verb == "watch"}
+	return negotiate.Offer{Protobuf: r.Version.Protobuf(), Shapes: true, Stream: r.Verb == "watch"}
 }
 
 // negotiate chooses the representation of the answer.

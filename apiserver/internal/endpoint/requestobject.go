@@ -17,7 +17,7 @@ import (
 
 // readCreate decodes the body and the options of a POST.
 func (h *Handler) readCreate(req *Request, in *registry.Served, v *resource.Version) (resource.Object, *metav1.CreateOptions, error) {
-	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: v.Typed()})
+	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: v.Protobuf()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +54,7 @@ func (h *Handler) readUpdate(req *Request, in *registry.Served, v *resource.Vers
 	if err != nil {
 		return nil, nil, err
 	}
-	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: v.Typed()})
+	media, err := negotiate.Input(req.HTTP.Header.Get("Content-Type"), negotiate.Offer{Protobuf: v.Protobuf()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -70,13 +70,13 @@ func (g *Registry) ObjectJSON(in *Served, v *resource.Version, rec *storage.Reco
 	return g.encodings.Bytes(rec, v, encodings.JSON, func() ([]byte, error) { return resource.EncodeObject(obj) })
 }
 
-// Proto returns a record as enveloped protobuf of a typed version.
+// Proto returns a record as enveloped protobuf of a version that has this form.
 func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (wire.Pieces, error) {
 	return g.encodings.Pieces(rec, v, encodings.Proto, func() (enveloped wire.Pieces, own int, err error) {
 		if enveloped, own, ok := in.transcode(v, rec); ok {
 			return enveloped, own, nil
 		}
-		obj, err := g.Object(ctx, in, v, rec)
+		obj, err := g.message(ctx, in, v, rec)
 		if err != nil {
 			return wire.Pieces{}, 0, err
 		}
@@ -84,6 +84,22 @@ func (g *Registry) Proto(ctx context.Context, in *Served, v *resource.Version, r
 		enveloped, own = wire.EnvelopeSharing(in.APIVersion(v), in.Kind, raw, nil)
 		return enveloped, own, err
 	})
+}
+
+// message returns the object of a record in a version, of the Go type that has the protobuf form.
+func (g *Registry) message(ctx context.Context, in *Served, v *resource.Version, rec *storage.Record) (resource.Object, error) {
+	if v.NewMessage == nil {
+		return g.Object(ctx, in, v, rec)
+	}
+	value, err := g.JSON(ctx, in, v, rec)
+	if err != nil {
+		return nil, err
+	}
+	obj := v.NewMessage()
+	if err := wire.Decode(value, obj); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("the protobuf of %s: the Go type %T does not accept what the schema accepts: %w", rec.Key, obj, err))
+	}
+	return obj, nil
 }
 
 // transcode converts a stored record to enveloped protobuf without decoding it; ok is
@@ -101,7 +117,7 @@ func (in *Served) transcode(v *resource.Version, rec *storage.Record) (enveloped
 	return enveloped, own, ok
 }
 
-// WatchedAsProto registers a watch that reads every object of a typed version as
+// WatchedAsProto registers a watch that reads every object of a version as
 // protobuf, until done is called. Writes then cache the protobuf of their objects.
 func (in *Served) WatchedAsProto(v *resource.Version) (done func()) {
 	watched := in.watched[v]

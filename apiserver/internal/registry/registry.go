@@ -88,8 +88,8 @@ func (g *Registry) Serve(r *resource.Resource) *Served {
 	}
 	for i := range r.Versions {
 		v := &r.Versions[i]
+		in.watched[v] = &atomic.Int32{}
 		if v.New != nil {
-			in.watched[v] = &atomic.Int32{}
 			in.plans[v] = sync.OnceValue(func() *transcode.Plan { return transcode.Of(v.New()) })
 		}
 		in.blank[v] = sync.OnceValue(func() resource.Object { return in.newBlank(v) })

@@ -206,7 +206,7 @@ func (o *writer) bookmark(f *watch.Frame) ([]byte, error) {
 	if o.req.Choice.Media == negotiate.Protobuf {
 		var obj resource.Object = &metav1.PartialObjectMetadata{}
 		if o.req.Choice.Shape == negotiate.Whole {
-			obj = v.NewObject()
+			obj = v.NewProtobuf()
 		}
 		obj.SetResourceVersion(revision)
 		obj.SetAnnotations(annotations)
