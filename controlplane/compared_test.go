@@ -19,6 +19,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver"
 	"github.com/steer-dev/steer/apiserver/custom"
+	boats "github.com/steer-dev/steer/apiserver/custom/testdata/boats/v1"
 	"github.com/steer-dev/steer/apiserver/delegated"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/controlplane"
@@ -48,7 +49,7 @@ func definitionOf(kind string) string {
 		"schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}"
 }
 
-// besides serves Notes and Clocks behind a plane, and Papers by a definition in it.
+// besides serves Notes, Clocks and Boats behind a plane, and Papers by a definition in it.
 func besides(t testing.TB) (*api, *httptest.Server) {
 	t.Helper()
 	address := ""
@@ -78,9 +79,12 @@ func besides(t testing.TB) (*api, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []custom.Kind[*unstructured.Unstructured]{
-		{Definition: []byte(definitionOf("Note")), Subresources: []resource.Subresource{{Name: "words", Verbs: []string{"get"}, Backend: words{}}}},
-		{Definition: []byte(definitionOf("Clock")), Backend: clocks{}},
+	for _, k := range []interface{ Resource() (*resource.Resource, error) }{
+		custom.Kind[*unstructured.Unstructured]{
+			Definition: []byte(definitionOf("Note")), Subresources: []resource.Subresource{{Name: "words", Verbs: []string{"get"}, Backend: words{}}},
+		},
+		custom.Kind[*unstructured.Unstructured]{Definition: []byte(definitionOf("Clock")), Backend: clocks{}},
+		custom.Kind[*boats.Boat]{Definition: []byte(definitionOf("Boat"))},
 	} {
 		r, err := k.Resource()
 		if err != nil {
@@ -101,7 +105,7 @@ func besides(t testing.TB) (*api, *httptest.Server) {
 	})
 	address = behind.Listener.Addr().String()
 	a := apiOf(t, plane.RESTConfig())
-	for _, plural := range []string{"notes", "clocks"} {
+	for _, plural := range []string{"notes", "clocks", "boats"} {
 		a.must("POST", apiServices, "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1."+plural+".example.com}, spec: {group: "+plural+
 			".example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 10, service: {namespace: default, name: notes}, insecureSkipTLSVerify: true}}")
 	}
@@ -114,6 +118,7 @@ func besides(t testing.TB) (*api, *httptest.Server) {
 
 const (
 	papers = "/apis/papers.example.com/v1/namespaces/default/papers"
+	aBoats = "/apis/boats.example.com/v1/namespaces/default/boats"
 	aNotes = "/apis/notes.example.com/v1/namespaces/default/notes"
 )
 
@@ -157,7 +162,10 @@ func TestDefinitionsAndServersDifferAsDocumented(t *testing.T) {
 			}
 		}},
 		{"protobuf", func(t *testing.T) {
-			codes(t, "GET", papers, aNotes, "", map[string]string{"Accept": "application/vnd.kubernetes.protobuf"}, 406, 406)
+			for _, path := range []string{papers, aBoats} {
+				codes(t, "POST", path, path, `{"metadata": {"name": "p"}}`, map[string]string{}, 201, 201)
+			}
+			codes(t, "GET", papers+"/p", aBoats+"/p", "", map[string]string{"Accept": "application/vnd.kubernetes.protobuf"}, 406, 200)
 		}},
 		{"operation", func(t *testing.T) {
 			behind.CloseClientConnections()

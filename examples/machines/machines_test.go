@@ -26,6 +26,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/extension"
 	"github.com/steer-dev/steer/client"
+	"github.com/steer-dev/steer/client/codec"
 	v1 "github.com/steer-dev/steer/examples/machines/api/v1"
 )
 
@@ -36,6 +37,7 @@ const patience = time.Minute
 type running struct {
 	client.Client
 	t          *testing.T
+	config     *rest.Config
 	kubeconfig string
 	stop       func()
 }
@@ -81,6 +83,7 @@ func start(t *testing.T, dir string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.config = config
 	scheme, err := client.NewScheme(v1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
@@ -205,6 +208,39 @@ func TestMachinesAreReachedByKubectl(t *testing.T) {
 		if out, status := r.command(kubectl, "", c.args...); out != c.want || status != c.status {
 			t.Errorf("%s: status %d, %q; want %d, %q", c.args, status, out, c.status, c.want)
 		}
+	}
+}
+
+// TestMachinesTravelAsProtobuf to and from clients whose types have the form: the controller of
+// the server itself, and all that use package v1.
+func TestMachinesTravelAsProtobuf(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir())
+	m := r.machine("one", "exec sleep 600", 8080)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.config.Host+"/apis/example.com/v1/namespaces/default/machines/one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
+	web, err := rest.HTTPClientFor(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := web.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "application/vnd.kubernetes.protobuf" {
+		t.Fatalf("%d %s: %v", answer.StatusCode, answer.Header, err)
+	}
+	got := &v1.Machine{}
+	if err := codec.Decode(codec.Protobuf, text, got, v1.GroupVersion().WithKind("Machine")); err != nil {
+		t.Fatal(err)
+	}
+	if got.UID != m.UID || got.Spec.Ports[0] != 8080 || len(got.Spec.Command) != 3 || *got.Spec.TerminationGracePeriodSeconds != 30 || got.Status.PID != m.Status.PID {
+		t.Errorf("in protobuf %+v, want %+v", got, m)
 	}
 }
 

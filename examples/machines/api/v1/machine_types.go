@@ -4,6 +4,7 @@
 // Package v1 is the Machine API: processes on the host of the server.
 //
 // +kubebuilder:object:generate=true
+// +k8s:protobuf-gen=package
 // +groupName=example.com
 package v1
 
