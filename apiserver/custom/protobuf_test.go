@@ -192,7 +192,7 @@ func TestTypedClientsSpeakProtobuf(t *testing.T) {
 	updated, err := c.Update(ctx, got, metav1.UpdateOptions{})
 	check(err)
 	updated.Status.Harbour = "Rotterdam"
-	updated, err = c.UpdateStatus(ctx, updated, metav1.UpdateOptions{})
+	_, err = c.UpdateStatus(ctx, updated, metav1.UpdateOptions{})
 	check(err)
 	patched, err := c.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"masts":3}}`), metav1.PatchOptions{})
 	check(err)
