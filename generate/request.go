@@ -3,7 +3,7 @@
 
 // Package generate makes from Go types and markers everything that Kubernetes
 // needs of them: CustomResourceDefinitions, RBAC roles, webhook configurations,
-// deep-copy methods, apply configurations, clients, listers and informers.
+// deep-copy methods, apply configurations, clients, listers, informers and protobuf.
 //
 // It speaks the argument language of controller-gen and writes the same bytes, in
 // one process that loads the sources once for all generators:

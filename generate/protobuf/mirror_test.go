@@ -5,7 +5,6 @@ package protobuf_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -210,37 +209,35 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// TestMirrorsAreGenerated has the committed files equal to what the generator makes.
-func TestMirrorsAreGenerated(t *testing.T) {
+// TestTypesOfTestsAreGenerated has committed files equal to what the generator makes.
+func TestTypesOfTestsAreGenerated(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.Abs(filepath.Join("testdata", "mirror"))
+	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := filepath.Join(t.TempDir(), "header.txt")
-	if err := os.WriteFile(header, []byte("// Copyright The Steer Authors.\n// SPDX-License-Identifier: Apache-2.0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r, err := generate.Parse([]string{"protobuf:headerFile=" + header, "paths=."}, generate.Steer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Dir = dir
-	result, err := generate.Run(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changes, err := result.Changes()
-	if err != nil || len(result.Files) != 2 {
-		t.Fatal(len(result.Files), err)
-	}
-	if *update {
-		if err := generate.Apply(changes); err != nil {
+	for _, dir := range []string{"generate/protobuf/testdata/mirror", "apiserver/custom/testdata/boats/v1"} {
+		r, err := generate.Parse([]string{"protobuf:headerFile=" + filepath.Join(root, "testdata", "house", "header.go.txt"), "paths=."}, generate.Steer)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	for _, change := range changes {
-		t.Errorf("%s is not what the generator makes: go test ./generate/protobuf -update", change.Path)
+		r.Dir = filepath.Join(root, dir)
+		result, err := generate.Run(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, err := result.Changes()
+		if err != nil || len(result.Files) != 2 {
+			t.Fatal(len(result.Files), err)
+		}
+		if *update {
+			if err := generate.Apply(changes); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, change := range changes {
+			t.Errorf("%s is not what the generator makes: go test ./generate/protobuf -update", change.Path)
+		}
 	}
 }
