@@ -49,7 +49,7 @@ func empty(of form) form { return reflect.New(reflect.TypeOf(of).Elem()).Interfa
 
 // fill fills a value with anything that its type can hold.
 func fill(into any, seed int64) {
-	randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 4).MaxDepth(12).Funcs(
+	randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 3).MaxDepth(8).Funcs(
 		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63()%4e9+1, 0) },
 		func(t *metav1.MicroTime, c randfill.Continue) {
 			*t = metav1.NewMicroTime(time.Unix(c.Int63()%4e9+1, 1000))
@@ -123,7 +123,7 @@ func compare(t *testing.T, which int, seed int64) {
 func TestMirrorsHaveTheBytesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	for which := range mirrors() {
-		for seed := range int64(200) {
+		for seed := range int64(40) {
 			compare(t, which, seed)
 		}
 		pair := mirrors()[which]
@@ -146,7 +146,7 @@ func FuzzMirrors(f *testing.F) {
 func TestEveryFormComesBack(t *testing.T) {
 	t.Parallel()
 	got := &mirror.Forms{}
-	for seed := range int64(500) {
+	for seed := range int64(100) {
 		want := &mirror.Forms{}
 		fill(want, seed)
 		data := marshal(t, want)
