@@ -156,6 +156,9 @@ func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
 			r.Controller = false
 		}
 	}
+	if err := o.likeOtherVersions(p, &r); err != nil {
+		return r, err
+	}
 	r.Path = path.Join(p.Repo, placesOf(p, r).apiDir())
 	return r, nil
 }
@@ -164,16 +167,24 @@ func (o *APIOptions) resource(p *project.Project) (project.Resource, error) {
 func (c *command) addTypes(p *project.Project, r project.Resource) error {
 	at := placesOf(p, r)
 	v := at.values()
-	if err := c.create(at.types(), "types.go", v); err != nil {
-		return err
-	}
-	if err := c.create(at.sample(), "sample.yaml", v); err != nil {
-		return err
-	}
 	if text, err := c.read(at.groupVersion()); err != nil {
 		return err
 	} else if text == nil {
 		if err := c.create(at.groupVersion(), "groupversion.go", v); err != nil {
+			return err
+		}
+	}
+	begun, err := c.copyVersion(p, r)
+	if err != nil {
+		return err
+	}
+	if !begun {
+		if err := c.create(at.types(), "types.go", v); err != nil {
+			return err
+		}
+	}
+	if text := c.pending[at.sample()]; text == nil {
+		if err := c.create(at.sample(), "sample.yaml", v); err != nil {
 			return err
 		}
 	}

@@ -106,8 +106,8 @@ func (c *command) addSpoke(p *project.Project, hub, spoke project.Resource) erro
 	}
 	v := at.values()
 	v["hubalias"], v["hubpath"], v["hubversion"] = hub.Alias(), hub.Path, hub.Version
-	v["to"] = assignments(spoke.Kind, spokeTypes, hubTypes, spoke.Version, hub.Version)
-	v["from"] = assignments(spoke.Kind, hubTypes, spokeTypes, hub.Version, spoke.Version)
+	v["to"] = assignments(spoke.Kind, spokeTypes, hubTypes, spoke.Version, hub.Version, hub.Alias()+".")
+	v["from"] = assignments(spoke.Kind, hubTypes, spokeTypes, hub.Version, spoke.Version, "")
 	if err := c.create(at.conversion(), "spoke.go", v); err != nil {
 		return err
 	}
@@ -126,46 +126,46 @@ func (c *command) addSpoke(p *project.Project, hub, spoke project.Resource) erro
 	})
 }
 
-// typesOf reads the files with the types of two versions.
-func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b *gofile.File, err error) {
+// typesOf reads the packages of two versions.
+func (c *command) typesOf(p *project.Project, hub, spoke project.Resource) (a, b gofile.Package, err error) {
 	for i, r := range []project.Resource{hub, spoke} {
-		name := placesOf(p, r).types()
-		text, err := c.read(name)
+		dir := placesOf(p, r).apiDir()
+		files, err := c.goFiles(dir)
 		if err != nil {
 			return nil, nil, err
 		}
-		if text == nil {
-			return nil, nil, project.Usagef("there is no %s, which should have the type %s", name, r.Kind)
-		}
-		s, err := gofile.Parse(name, text)
-		if err != nil {
-			return nil, nil, err
+		if !files.Declares(r.Kind) {
+			return nil, nil, project.Usagef("there is no type %s in %s", r.Kind, dir)
 		}
 		if i == 0 {
-			a = s
+			a = files
 		} else {
-			b = s
+			b = files
 		}
 	}
 	return a, b, nil
 }
 
 // assignments are the lines that copy the fields which two versions of a kind have in
-// common, and a comment for each of the others of the first.
-func assignments(kind string, from, to *gofile.File, fromVersion, toVersion string) string {
+// common, and a comment for each of the others of the first. toPackage is in front of the
+// types of the second.
+func assignments(kind string, from, to gofile.Package, fromVersion, toVersion, toPackage string) string {
 	var copied, left []string
 	for _, part := range []string{"Spec", "Status"} {
 		has := to.Fields(kind + part)
 		for _, f := range from.Fields(kind + part) {
 			name := part + "." + f.Name
 			i := slices.IndexFunc(has, func(other gofile.Field) bool { return other.Name == f.Name })
+			basic := from.Basic(f.Type)
 			switch {
 			case i < 0:
 				left = append(left, fmt.Sprintf("\t// %s has no %s: convert it here, or keep it in an annotation.\n", toVersion, name))
-			case has[i] != f || f.Local:
-				left = append(left, fmt.Sprintf("\t// %s has types of their own in %s and %s: convert it here.\n", name, fromVersion, toVersion))
-			default:
+			case has[i] == f && !f.Local:
 				copied = append(copied, "\tdst."+name+" = src."+name+"\n")
+			case has[i] == f && basic != "" && basic == to.Basic(f.Type):
+				copied = append(copied, "\tdst."+name+" = "+toPackage+f.Type+"(src."+name+")\n")
+			default:
+				left = append(left, fmt.Sprintf("\t// %s is a %s in %s and a %s in %s: convert it here.\n", name, f.Type, fromVersion, has[i].Type, toVersion))
 			}
 		}
 	}

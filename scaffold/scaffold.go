@@ -86,6 +86,11 @@ func (c *command) create(name, template string, v values) error {
 	if err != nil {
 		return err
 	}
+	return c.createText(name, text)
+}
+
+// createText makes a file of a text, to which Go files get the license of the project.
+func (c *command) createText(name string, text []byte) error {
 	if filepath.Ext(name) == ".go" {
 		header, err := c.header()
 		if err != nil {

@@ -147,6 +147,7 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	if t.Logf("%d files, %d lines", own, lines); own > 12 || lines > 400 {
 		t.Errorf("an author owns %d files with %d lines, want at most 12 with 400", own, lines)
 	}
+	addFields(t, dir)
 	create(t, APIOptions{Dir: dir, GVK: guestbook("v2")})
 	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v2"), Conversion: true})
 	create(t, APIOptions{Dir: dir, GVK: kindOf("webapp", "v1", "Policy"), ClusterScoped: true, Plural: "rulebooks"})
@@ -165,6 +166,73 @@ func TestProjectPassesItsOwnTests(t *testing.T) {
 	for _, command := range [][]string{{"go", "mod", "tidy", "-diff"}, {"gofmt", "-l", "."}} {
 		if out := program(t, dir, command...); out != "" {
 			t.Errorf("%v: %s", command, out)
+		}
+	}
+}
+
+// addFields gives v1 a field that objects must have, and a type of its own in another file,
+// as the author would.
+func addFields(t *testing.T, dir string) {
+	t.Helper()
+	for file, edit := range map[string][2]string{
+		"api/v1/guestbook_types.go": {
+			"type GuestbookSpec struct {\n",
+			"type GuestbookSpec struct {\n\t// Size of the book.\n\tSize Size `json:\"size\"`\n\t// Until when it is open.\n\t// +optional\n\tUntil *metav1.Time `json:\"until,omitempty\"`\n",
+		},
+		"config/samples/v1_guestbook.yaml": {"spec:\n", "spec:\n  size: Small\n"},
+	} {
+		text := tree(t, dir)[file]
+		if !strings.Contains(text, edit[0]) {
+			t.Fatalf("%s has no %q:\n%s", file, edit[0], text)
+		}
+		write(t, dir, file, strings.Replace(text, edit[0], edit[1], 1))
+	}
+	write(t, dir, "api/v1/size.go", "package v1\n\n// Size of a book.\n// +kubebuilder:validation:Enum=Small;Large\ntype Size string\n\n// Small is the default.\nconst Small Size = \"Small\"\n")
+}
+
+// TestAFurtherVersionBeginsWithTheFieldsOfTheLast adds versions to a kind that was edited.
+func TestAFurtherVersionBeginsWithTheFieldsOfTheLast(t *testing.T) {
+	t.Parallel()
+	dir := newProject(t)
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v1"), Plural: "books", ClusterScoped: true, NoGenerate: true})
+	addFields(t, dir)
+	create(t, APIOptions{Dir: dir, GVK: guestbook("v2"), NoGenerate: true})
+	now := tree(t, dir)
+	types := now["api/v2/guestbook_types.go"]
+	for _, want := range []string{"package v2\n", "\tSize Size `json:\"size\"`\n", "\tUntil *metav1.Time ", "\ntype Size string\n", "\nconst Small Size = ", "+kubebuilder:resource:path=books,scope=Cluster\n"} {
+		if strings.Count(types, want) != 1 {
+			t.Errorf("v2 has not %q once:\n%s", want, types)
+		}
+	}
+	const stored = "+kubebuilder:storageversion"
+	if strings.Contains(types, stored) || strings.Count(now["api/v1/guestbook_types.go"], stored) != 1 {
+		t.Errorf("v1 is not the version that is stored: v2 is\n%s", types)
+	}
+	if text := now["config/samples/v2_guestbook.yaml"]; text != strings.Replace(now["config/samples/v1_guestbook.yaml"], "/v1\n", "/v2\n", 1) {
+		t.Errorf("the sample is not that of v1:\n%s", text)
+	}
+	p, err := project.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Resources[p.Find(guestbook("v2"))]; r.Plural != "books" || r.API.Namespaced {
+		t.Errorf("PROJECT has %+v", r)
+	}
+	write(t, dir, "api/v2/guestbook_types.go", strings.Replace(types, "\tUntil *", "\tEnd *", 1))
+	createWebhook(t, WebhookOptions{Dir: dir, GVK: guestbook("v1"), Conversion: true, NoGenerate: true})
+	text := tree(t, dir)["api/v2/guestbook_conversion.go"]
+	for _, want := range []string{
+		"dst.Spec.Size = webappv1.Size(src.Spec.Size)", "dst.Spec.Size = Size(src.Spec.Size)", "dst.Spec.Foo = src.Spec.Foo",
+		"// v1 has no Spec.End: convert it here", "// v2 has no Spec.Until: convert it here",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the conversion has no %q:\n%s", want, text)
+		}
+	}
+	for want, o := range map[string]APIOptions{"--plural is \"tomes\"": {Plural: "tomes"}} {
+		o.Dir, o.GVK, o.NoGenerate = dir, guestbook("v3"), true
+		if _, err := CreateAPI(t.Context(), o); !errors.Is(err, project.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want a line with %q, got %v", want, err)
 		}
 	}
 }

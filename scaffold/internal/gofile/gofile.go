@@ -332,9 +332,9 @@ type Field struct {
 	Local bool
 }
 
-// Fields are those of a struct type of the file, without embedded ones; none if there is
+// fields are those of a struct type of the file, without embedded ones; nil if there is
 // no such type.
-func (s *File) Fields(typ string) (out []Field) {
+func (s *File) fields(typ string) (out []Field) {
 	for _, decl := range s.file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || gen.Tok != token.TYPE {
