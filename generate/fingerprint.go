@@ -105,11 +105,9 @@ func (r *Request) Remember(result *Result) {
 	}
 }
 
-// keep puts a file into the cache, if it can.
+// keep puts a file into the cache, if it can. The file may be empty.
 func keep(path string, text []byte) {
-	if temp, err := stage(path, text); err == nil {
-		_ = os.Rename(temp, path) // only a cache
-	}
+	_ = Apply([]Change{{Path: path, After: append([]byte{}, text...)}}) // only a cache
 }
 
 // checkedFile stands for an output that this program has checked and found good.
