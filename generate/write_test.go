@@ -120,3 +120,45 @@ func TestGenerateIsCompletedAfterAKill(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileIsOldOrNewAfterAKill writes one file into a folder that is made for it, as steer
+// package yaml does, and replaces it.
+func TestAFileIsOldOrNewAfterAKill(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]string{"a new file": "", "an existing file": "old"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 0; ; n++ {
+				dir := t.TempDir()
+				change := generate.Change{Path: filepath.Join(dir, "dist", "install.yaml"), After: []byte("new")}
+				was := map[string]string{}
+				if before != "" {
+					change.Before = []byte(before)
+					was[change.Path] = before
+					edit(t, change.Path, before)
+				}
+				killed, err := generate.ApplyKilledAt(n, []generate.Change{change})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !killed {
+					if n < 3 {
+						t.Errorf("%d changes were made of the disk", n)
+					}
+					return
+				}
+				now := files(t, dir)
+				maps.DeleteFunc(now, func(path, _ string) bool { return strings.Contains(filepath.Base(path), ".steer-") })
+				if diff := cmp.Diff(was, now); diff != "" {
+					t.Errorf("killed at change %d (-want +got):\n%s", n, diff)
+				}
+				if err := generate.Apply([]generate.Change{change}); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(map[string]string{change.Path: "new"}, files(t, dir)); diff != "" {
+					t.Errorf("killed at change %d, the next run leaves (-want +got):\n%s", n, diff)
+				}
+			}
+		})
+	}
+}
