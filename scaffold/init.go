@@ -228,7 +228,7 @@ func (c *command) tidy(ctx context.Context) error {
 	command.Dir = c.dir
 	command.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("go mod tidy: %w: %s; --fetch-deps=false of init and --make=false of create leave it to you", err, lastLines(out))
+		return fmt.Errorf("go mod tidy: %w: %s; without a network, --fetch-deps=false of init and --make=false of create leave it to you", err, lastLine(out))
 	}
 	for from, to := range map[string]string{copied: modFile, sum: sumFile} {
 		text, err := os.ReadFile(from)
@@ -240,8 +240,9 @@ func (c *command) tidy(ctx context.Context) error {
 	return c.flush()
 }
 
-// lastLines is the end of what a command printed, in one line.
-func lastLines(out []byte) string {
+// lastLine is the end of what a command printed: the cause, where it prints a chain of
+// imports before.
+func lastLine(out []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
-	return string(bytes.Join(lines[max(0, len(lines)-3):], []byte("; ")))
+	return string(bytes.TrimSpace(lines[len(lines)-1]))
 }

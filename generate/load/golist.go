@@ -64,6 +64,9 @@ func (g *GoList) Roots(ctx context.Context, patterns []string) ([]*Listed, error
 		var failed []error
 		for _, pkg := range found {
 			for _, err := range pkg.Errors {
+				if strings.Contains(err.Msg, "does not contain main module") {
+					return fmt.Errorf("%s is in no Go module: run this in the folder of a project, or make one with steer init", dir)
+				}
 				failed = append(failed, err)
 			}
 			if len(pkg.GoFiles) > 0 && !seen[pkg.ID] {
@@ -112,9 +115,16 @@ func (g *GoList) Import(path string, from *Listed) (*Listed, error) {
 	}
 	found := pkg.Imports[path]
 	if len(found.GoFiles) == 0 && len(found.Errors) > 0 {
-		return nil, found.Errors[0]
+		return nil, brief(found.Errors[0])
 	}
 	return g.of(found), nil
+}
+
+// brief is what the go command says of a package without the commands that it proposes on
+// further lines, and without a place: the caller knows the import.
+func brief(err packages.Error) error {
+	text, _, _ := strings.Cut(err.Msg, "\n")
+	return errors.New(strings.TrimSuffix(text, "; to add:"))
 }
 
 func (g *GoList) of(pkg *packages.Package) *Listed {
