@@ -129,3 +129,54 @@ func TestManifestsOnKubeAPIServer(t *testing.T) {
 	c.equal("type of the field after the upgrade", "integer", kubectl("get", "crd", crd, "-o", typeOfPages))
 	kubectl("delete", "--wait=false", "-f", manifest)
 }
+
+// TestServerOnKubeAPIServer applies what package yaml writes of a project with a custom API
+// server, with strict validation, and a second time without a change. The APIService names
+// the Service of the server, which has no Pods here: its group is not served, and there is
+// no CRD of it. The account of the server may do what its objects say, and no more.
+func TestServerOnKubeAPIServer(t *testing.T) {
+	c, kubectl := kubeAPIServer(t)
+	dir := c.project()
+	c.mustIn(dir, c.steer, "create", "server", "--group", "notes", "--version", "v1", "--kind", "Note")
+	c.mustIn(dir, c.steer, "package", "yaml")
+	manifest := filepath.Join(dir, "dist", "install.yaml")
+	apply := func() string {
+		t.Helper()
+		return kubectl("apply", "--server-side", "--validate=strict", "-f", manifest)
+	}
+	versions := func() string {
+		t.Helper()
+		return kubectl("get", "-f", manifest, "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.generation} {.metadata.uid}{"\n"}{end}`)
+	}
+	defer kubectl("delete", "--wait=false", "-f", manifest)
+	apply()
+	first := versions()
+	apply()
+	c.equal("objects after they were applied again", first, versions())
+	const (
+		apiService = "v1.notes.example.com"
+		namespace  = "guestbook-system"
+		account    = "system:serviceaccount:" + namespace + ":guestbook-server"
+	)
+	c.equal("Service of the APIService", namespace+"/guestbook-server",
+		kubectl("get", "apiservice", apiService, "-o", "jsonpath={.spec.service.namespace}/{.spec.service.name}"))
+	c.equal("CRDs of the server's group", "", kubectl("get", "crd", "-o", `jsonpath={.items[?(@.spec.group=="notes.example.com")].metadata.name}`))
+	program, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for question, want := range map[string]string{
+		"patch apiservices/" + apiService:                                  "yes",
+		"delete apiservices/" + apiService:                                 "no",
+		"create subjectaccessreviews.authorization.k8s.io":                 "yes",
+		"create secrets -n " + namespace:                                   "yes",
+		"list secrets -n " + namespace:                                     "no",
+		"get configmaps/extension-apiserver-authentication -n kube-system": "yes",
+	} {
+		args := append([]string{"auth", "can-i", "--as", account, "--as-group", "system:authenticated"}, strings.Fields(question)...)
+		answer, err := c.runProgram("", program, args...) // "no" is an exit status as well
+		if got := strings.TrimSpace(answer); got != want {
+			t.Errorf("may the server %s: %q (%v), want %s", question, got, err, want)
+		}
+	}
+}
