@@ -61,6 +61,9 @@ type Point struct {
 	At   float64 `json:"at"`
 }
 
+// name of the metric at the point.
+func (p Point) name() string { return fmt.Sprintf("%s, %s %s", p.Line, count(p.At), p.Of) }
+
 // Goal is what a metric is to reach; the zero value asks for nothing.
 type Goal struct {
 	// Times better than upstream, at least.
@@ -114,7 +117,7 @@ func (r *Report) Add(group, name, unit string, better Direction, side Side, valu
 
 // AddPoint records a value that was measured while there was so much of something.
 func (r *Report) AddPoint(group string, p Point, unit string, side Side, value float64) {
-	name := fmt.Sprintf("%s, %s %s", p.Line, count(p.At), p.Of)
+	name := p.name()
 	r.Add(group, name, unit, Lower, side, value)
 	for _, m := range r.Metrics {
 		if m.Group == group && m.Name == name {
@@ -140,6 +143,9 @@ func (r *Report) Expect(group, name string, goal Goal) {
 		}
 	}
 }
+
+// ExpectAt is Expect for what [Report.AddPoint] added.
+func (r *Report) ExpectAt(group string, p Point, goal Goal) { r.Expect(group, p.name(), goal) }
 
 // verdict of a metric: its goal, and whether it was met.
 func verdict(m *Metric) string {

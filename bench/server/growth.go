@@ -13,6 +13,7 @@ import (
 // group scale.
 type Growth struct {
 	instance *Instance
+	load     load
 	clients  []*Client
 	done     func()
 	// filled is how many objects have names in order, watched how many more there
@@ -28,9 +29,13 @@ type Cost struct {
 	P50, P99 float64
 }
 
-// NewGrowth defines the resource on a fresh server.
+// NewGrowth defines the resource on a fresh server. Its objects have 2 KB.
 func NewGrowth(ctx context.Context, instance *Instance) (*Growth, error) {
-	g := &Growth{instance: instance}
+	return newGrowth(ctx, instance, items())
+}
+
+func newGrowth(ctx context.Context, instance *Instance, l load) (*Growth, error) {
+	g := &Growth{instance: instance, load: l}
 	g.clients, g.done = instance.NewClients(16)
 	if _, err := prepare(ctx, g.clients[0]); err != nil {
 		g.Close()
@@ -46,7 +51,7 @@ func (g *Growth) Close() { g.done() }
 func (g *Growth) Fill(ctx context.Context, objects int) error {
 	from := g.filled
 	_, err := drive(ctx, g.clients, max(objects-from, 0), func(ctx context.Context, c *Client, i int) error {
-		return send(ctx, c, http.MethodPost, collection, jsonType, object(name("item", from+i), from+i))
+		return send(ctx, c, http.MethodPost, collection, jsonType, g.load.object(name("item", from+i), from+i, ""))
 	})
 	g.filled = max(objects, from)
 	return err
@@ -61,7 +66,7 @@ func (g *Growth) Cost(ctx context.Context, request string, n int) (Cost, error) 
 	base := g.filled
 	work := map[string]func(ctx context.Context, c *Client, i int) error{
 		"create": func(ctx context.Context, c *Client, i int) error {
-			return send(ctx, c, http.MethodPost, collection, jsonType, object(name("item", base+i), base+i))
+			return send(ctx, c, http.MethodPost, collection, jsonType, g.load.object(name("item", base+i), base+i, ""))
 		},
 		"get": func(ctx context.Context, c *Client, i int) error {
 			return send(ctx, c, http.MethodGet, some(i), "", nil)
@@ -106,7 +111,7 @@ func (g *Growth) Memory(ctx context.Context) (resident, perByte float64, err err
 // writes happen; and counts the events that did not arrive.
 func (g *Growth) Watch(ctx context.Context, watchers, writes int) (cost Cost, lost int, err error) {
 	const perSecond = 150
-	seen, err := watchCrowd(ctx, g.instance, items(), watchers, writes, perSecond)
+	seen, err := watchCrowd(ctx, g.instance, g.load, watchers, writes, perSecond)
 	if err != nil {
 		return cost, 0, fmt.Errorf("%d watchers: %w", watchers, err)
 	}

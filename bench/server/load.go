@@ -44,6 +44,9 @@ const payload = `{"name":"setting-00` + value + `,{"name":"setting-01` + value +
 	`,{"name":"setting-08` + value + `,{"name":"setting-09` + value + `,{"name":"setting-10` + value + `,{"name":"setting-11` + value +
 	`,{"name":"setting-12` + value + `,{"name":"setting-13` + value + `,{"name":"setting-14` + value + `,{"name":"setting-15` + value
 
+// smallPayload makes an object weigh 1 KB once the server has completed it.
+const smallPayload = `{"name":"setting-00` + value + `,{"name":"setting-01` + value + `,{"name":"setting-02` + value
+
 // object returns an item of about 2 KB.
 func object(name string, replicas int) []byte {
 	out := make([]byte, 0, 2560)
@@ -71,6 +74,16 @@ func items() load {
 	return load{collection, jsonType, bufio.ScanLines, func(name string, i int, text string) []byte {
 		return bytes.Replace(object(name, i), []byte(`"image":"`), []byte(`"image":"`+text), 1)
 	}}
+}
+
+// smallItems is the load of custom resources of 1 KB as they are stored.
+func smallItems() load {
+	l := items()
+	large := l.object
+	l.object = func(name string, i int, text string) []byte {
+		return bytes.Replace(large(name, i, text), []byte(payload), []byte(smallPayload), 1)
+	}
+	return l
 }
 
 // outcome is what a load did.

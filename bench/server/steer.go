@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -30,15 +31,30 @@ type Steer struct {
 	Etcd string
 	// Bare becomes that of the instance.
 	Bare string
+	// Dir keeps data, keys and log, so that a server can be started again. Empty: a
+	// temporary directory, which goes with the instance.
+	Dir string
+	// Flags are given to steer up beside those that follow from the fields.
+	Flags []string
+	// Heap has the instance know how much of its heap is in use.
+	Heap bool
+	// Ready is how long the start may take. 0: 30 seconds.
+	Ready time.Duration
 }
 
 // Start implements [Subject].
 func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
-	dir, err := os.MkdirTemp("", "steer-bench-")
-	if err != nil {
-		return nil, err
+	dir, remove := s.Dir, func() error { return nil }
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "steer-bench-"); err != nil {
+			return nil, err
+		}
+		remove = func() error { return os.RemoveAll(dir) }
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.RemoveAll(kubeconfig); err != nil { // that of an earlier start names another port
+		return nil, err
+	}
 	begin := time.Now()
 	keep := "--data-dir=" + filepath.Join(dir, "data")
 	if s.InMemory {
@@ -48,6 +64,10 @@ func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
 	if s.Etcd != "" {
 		command.Args = append(command.Args, "--etcd-servers", s.Etcd)
 	}
+	command.Args = append(command.Args, s.Flags...)
+	if s.Heap {
+		command.Env = append(os.Environ(), "GODEBUG=gctrace=1")
+	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
@@ -55,16 +75,17 @@ func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
 	defer log.Close()
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, remove())
 	}
-	stop := func() error { return errors.Join(stopProcess(command), os.RemoveAll(dir)) }
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	stop := func() error { return errors.Join(stopProcess(command), remove()) }
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Ready, 30*time.Second))
 	defer cancel()
 	for {
 		instance, err := s.reach(ctx, kubeconfig)
 		if err == nil {
-			instance.Kubeconfig, instance.Bare = kubeconfig, s.Bare
-			instance.PIDs, instance.Ready, instance.stop = []int{command.Process.Pid}, time.Since(begin), stop
+			instance.Kubeconfig, instance.Bare, instance.log = kubeconfig, s.Bare, log.Name()
+			instance.PIDs, instance.Ready = []int{command.Process.Pid}, time.Since(begin)
+			instance.stop = stop
 			return instance, nil
 		}
 		select {

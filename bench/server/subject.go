@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,7 @@ type Instance struct {
 	Bare string
 
 	stop func() error
+	log  string // the file of its output
 }
 
 // Stop ends the processes and waits for them.
@@ -222,6 +224,20 @@ func stopProcess(command *exec.Cmd) error {
 		return nil // ended by the signal: what was asked for
 	}
 	return err
+}
+
+// heap is how many bytes of the heap were in use after the last collection, of a server that
+// was started with [Steer.Heap].
+func (i *Instance) heap() (float64, error) {
+	text, err := os.ReadFile(i.log)
+	if err != nil {
+		return 0, err
+	}
+	all := regexp.MustCompile(`(?m)^gc \d+ .*->(\d+) MB,`).FindAllSubmatch(text, -1) // gc 1 @0.1s 2%: ..., 4->5->3 MB, ...
+	if len(all) == 0 {
+		return 0, errors.New("the server has not collected garbage")
+	}
+	return float64(atoi(string(all[len(all)-1][1]))) * (1 << 20), nil
 }
 
 // usage is what processes have used so far.

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -39,7 +40,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, webhooks, aggregation, envtest, weight, runtime, generate or scale (default: all)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, etcdscale, webhooks, aggregation, envtest, weight, runtime, generate or scale (default: all but etcdscale)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -64,6 +65,10 @@ func main() {
 type group struct {
 	name    string
 	prepare func(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error)
+	// limit is how long it may measure. 0: groupLimit.
+	limit time.Duration
+	// named: it runs only where -only names it.
+	named bool
 }
 
 type measurement func(ctx context.Context) error
@@ -71,16 +76,17 @@ type measurement func(ctx context.Context) error
 // groups in the order in which they run.
 func groups() []group {
 	return []group{
-		{"server", prepareServer},
-		{"pods", preparePods},
-		{"etcd", prepareEtcd},
-		{"webhooks", prepareWebhooks},
-		{"aggregation", prepareAggregation},
-		{"envtest", prepareEnvtest},
-		{"weight", prepareWeight},
-		{"runtime", prepareRuntime},
-		{"generate", prepareGenerate},
-		{"scale", prepareScale},
+		{name: "server", prepare: prepareServer},
+		{name: "pods", prepare: preparePods},
+		{name: "etcd", prepare: prepareEtcd},
+		{name: "etcdscale", prepare: prepareEtcdScale, limit: time.Hour, named: true},
+		{name: "webhooks", prepare: prepareWebhooks},
+		{name: "aggregation", prepare: prepareAggregation},
+		{name: "envtest", prepare: prepareEnvtest},
+		{name: "weight", prepare: prepareWeight},
+		{name: "runtime", prepare: prepareRuntime},
+		{name: "generate", prepare: prepareGenerate},
+		{name: "scale", prepare: prepareScale},
 	}
 }
 
@@ -94,7 +100,7 @@ func run(ctx context.Context, s settings) error {
 	var failed []error
 	ran := false
 	for _, g := range groups() {
-		if s.only != "" && s.only != g.name {
+		if s.only != g.name && (s.only != "" || g.named) {
 			continue
 		}
 		ran = true
@@ -132,12 +138,12 @@ func (g group) measure(ctx context.Context, s settings, out *report.Report) (err
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, groupLimit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.limit, groupLimit))
 	defer cancel()
 	return run(ctx)
 }
 
-// groupLimit is how long a group may measure.
+// groupLimit is how long a group may measure that has no limit of its own.
 const groupLimit = 10 * time.Minute
 
 // flags are those that run one group as it was run.
@@ -196,6 +202,18 @@ func prepareEtcd(ctx context.Context, s settings, dir string, out *report.Report
 	s.setRounds(&scale.Rounds)
 	return func(ctx context.Context) error {
 		return server.RunEtcd(ctx, out, os.Stderr, server.Steer{Binary: binary}, upstream, scale)
+	}, err
+}
+
+func prepareEtcdScale(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	etcd, err := server.EtcdBinary(s.upstream)
+	if err != nil {
+		return nil, err
+	}
+	binary, err := build(ctx, dir, filepath.Join(s.root, "storage", "etcd"), "./cmd/steer-etcd")
+	objects := choose(s, server.FullEtcdScale, server.QuickEtcdScale)
+	return func(ctx context.Context) error {
+		return server.RunEtcdScale(ctx, out, os.Stderr, server.Steer{Binary: binary}, etcd, objects)
 	}, err
 }
 
