@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/steer-dev/steer/bench/report"
@@ -169,13 +168,12 @@ func readPages(ctx context.Context, c *Client, limit int) (outcome, error) {
 			return o, err
 		}
 		o.latencies = append(o.latencies, time.Since(began))
-		_, rest, ok := bytes.Cut(page, []byte(`"continue":"`))
-		if !ok {
-			slices.Sort(o.latencies)
+		_, rest, _ := bytes.Cut(page, []byte(`"continue":"`))
+		token, _, _ := bytes.Cut(rest, []byte(`"`))
+		if next = string(token); next == "" {
+			o.sort()
 			return o, nil
 		}
-		token, _, _ := bytes.Cut(rest, []byte(`"`))
-		next = string(token)
 	}
 }
 

@@ -93,6 +93,8 @@ type outcome struct {
 	latencies []time.Duration
 }
 
+func (o outcome) sort() { slices.Sort(o.latencies) }
+
 func (o outcome) percentile(p float64) float64 {
 	if len(o.latencies) == 0 {
 		return 0

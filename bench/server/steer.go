@@ -85,7 +85,7 @@ func (s Steer) Start(ctx context.Context) (_ *Instance, err error) {
 		if err == nil {
 			instance.Kubeconfig, instance.Bare, instance.log = kubeconfig, s.Bare, log.Name()
 			instance.PIDs, instance.Ready = []int{command.Process.Pid}, time.Since(begin)
-			instance.stop = stop
+			instance.stop, instance.kill = stop, command.Process.Kill
 			return instance, nil
 		}
 		select {

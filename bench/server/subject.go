@@ -48,11 +48,15 @@ type Instance struct {
 	Bare string
 
 	stop func() error
+	kill func() error
 	log  string // the file of its output
 }
 
 // Stop ends the processes and waits for them.
 func (i *Instance) Stop() error { return i.stop() }
+
+// Kill ends the process as kill -9 does; Stop is called all the same.
+func (i *Instance) Kill() error { return i.kill() }
 
 // NewClient returns a client with a connection of its own.
 func (i *Instance) NewClient() *Client {
@@ -213,7 +217,7 @@ func trust(ca []byte) (*tls.Config, error) {
 
 // stopProcess interrupts a child, waits, and kills it when it does not end.
 func stopProcess(command *exec.Cmd) error {
-	if err := command.Process.Signal(os.Interrupt); err != nil {
+	if err := command.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	killer := time.AfterFunc(15*time.Second, func() { _ = command.Process.Kill() })

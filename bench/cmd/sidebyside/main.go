@@ -40,7 +40,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, etcdscale, webhooks, aggregation, envtest, weight, runtime, generate or scale (default: all but etcdscale)")
+	flag.StringVar(&s.only, "only", "", "run one group: server, pods, etcd, etcdscale, etcdservers, webhooks, aggregation, envtest, weight, runtime, generate or scale (default: all but etcdscale)")
 	flag.StringVar(&s.json, "json", "", "write everything measured to this file")
 	flag.StringVar(&s.chart, "chart", "", "write an SVG chart to this file")
 	flag.StringVar(&s.benchstat, "benchstat", "", "write everything measured to this file in the format of Go's benchmarks")
@@ -80,6 +80,7 @@ func groups() []group {
 		{name: "pods", prepare: preparePods},
 		{name: "etcd", prepare: prepareEtcd},
 		{name: "etcdscale", prepare: prepareEtcdScale, limit: time.Hour, named: true},
+		{name: "etcdservers", prepare: prepareEtcdServers},
 		{name: "webhooks", prepare: prepareWebhooks},
 		{name: "aggregation", prepare: prepareAggregation},
 		{name: "envtest", prepare: prepareEnvtest},
@@ -206,15 +207,25 @@ func prepareEtcd(ctx context.Context, s settings, dir string, out *report.Report
 }
 
 func prepareEtcdScale(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
-	etcd, err := server.EtcdBinary(s.upstream)
-	if err != nil {
-		return nil, err
-	}
-	binary, err := build(ctx, dir, filepath.Join(s.root, "storage", "etcd"), "./cmd/steer-etcd")
+	steer, etcd, err := onEtcd(ctx, s, dir)
 	objects := choose(s, server.FullEtcdScale, server.QuickEtcdScale)
-	return func(ctx context.Context) error {
-		return server.RunEtcdScale(ctx, out, os.Stderr, server.Steer{Binary: binary}, etcd, objects)
-	}, err
+	return func(ctx context.Context) error { return server.RunEtcdScale(ctx, out, os.Stderr, steer, etcd, objects) }, err
+}
+
+func prepareEtcdServers(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
+	steer, etcd, err := onEtcd(ctx, s, dir)
+	scale := choose(s, server.Full, server.Quick)
+	s.setRounds(&scale.Rounds)
+	return func(ctx context.Context) error { return server.RunEtcdServers(ctx, out, os.Stderr, steer, etcd, scale) }, err
+}
+
+// onEtcd returns steer-etcd, and the program etcd.
+func onEtcd(ctx context.Context, s settings, dir string) (steer server.Steer, etcd string, err error) {
+	if etcd, err = server.EtcdBinary(s.upstream); err != nil {
+		return steer, "", err
+	}
+	steer.Binary, err = build(ctx, dir, filepath.Join(s.root, "storage", "etcd"), "./cmd/steer-etcd")
+	return steer, etcd, err
 }
 
 func preparePods(ctx context.Context, s settings, dir string, out *report.Report) (measurement, error) {
