@@ -3,8 +3,9 @@
 
 // Command ha runs three etcd members and three servers of steer up on this machine, with
 // clients, kubectl and an operator at work behind a TCP balancer, and restarts all six
-// processes one after the other. It fails if one request failed, or if a watcher missed a
-// change. With -keep it leaves the cluster running until it is interrupted.
+// processes one after the other; with -from the servers change from one version to another
+// thereby, and back. It fails if one request failed, or if a watcher missed a change. With
+// -keep it leaves the cluster running until it is interrupted.
 package main
 
 import (
@@ -32,15 +33,16 @@ import (
 
 // flags of the command.
 type flags struct {
-	etcd, steer, operator, definitions string
-	rounds                             int
-	keep                               bool
+	etcd, steer, from, operator, definitions string
+	rounds                                   int
+	keep                                     bool
 }
 
 func main() {
 	var f flags
 	flag.StringVar(&f.etcd, "etcd", "etcd", "the program etcd")
 	flag.StringVar(&f.steer, "steer", "steer-etcd", "the program steer-etcd")
+	flag.StringVar(&f.from, "from", "", "the program steer-etcd of an earlier version, with which the servers run before they are restarted with -steer, and again after that; empty: the same")
 	flag.StringVar(&f.operator, "operator", "", "the operator of examples/replicas; empty: none runs")
 	flag.StringVar(&f.definitions, "definitions", "", "folder of the definitions of the operator")
 	flag.IntVar(&f.rounds, "rounds", 1, "how often all processes are restarted")
@@ -74,7 +76,15 @@ func run(ctx context.Context, f flags) (err error) {
 		return err
 	}
 	say("three members of etcd and three servers start in %s", dir)
-	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Etcd: absolute(etcd), Steer: absolute(steer), Log: say})
+	programs := []string{absolute(steer)}
+	if f.from != "" {
+		from, err := exec.LookPath(f.from)
+		if err != nil {
+			return err
+		}
+		programs = []string{absolute(steer), absolute(from)}
+	}
+	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Etcd: absolute(etcd), Steer: programs[len(programs)-1], Log: say})
 	defer func() {
 		if c != nil {
 			c.Close()
@@ -95,8 +105,10 @@ func run(ctx context.Context, f flags) (err error) {
 		return err
 	}
 	for range f.rounds {
-		if err := rolling(ctx, c, work.traffic); err != nil {
-			return errors.Join(err, work.end(ctx))
+		for _, program := range programs {
+			if err := rolling(ctx, c, work.traffic, program); err != nil {
+				return errors.Join(err, work.end(ctx))
+			}
 		}
 	}
 	if err := work.end(ctx); err != nil {
@@ -116,8 +128,8 @@ func absolute(path string) string {
 	return path
 }
 
-// rolling restarts all servers and all members, one after the other.
-func rolling(ctx context.Context, c *cluster.Cluster, t *traffic.Run) error {
+// rolling restarts all servers, with a program, and all members, one after the other.
+func rolling(ctx context.Context, c *cluster.Cluster, t *traffic.Run, program string) error {
 	settle := func() error {
 		within, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		defer cancel()
@@ -127,8 +139,9 @@ func rolling(ctx context.Context, c *cluster.Cluster, t *traffic.Run) error {
 		return err
 	}
 	for _, s := range c.Servers {
-		say("server %d restarts", s.Index)
+		say("server %d restarts with %s", s.Index, program)
 		s.Stop()
+		s.Program = program
 		if err := s.Start(ctx); err != nil {
 			return err
 		}

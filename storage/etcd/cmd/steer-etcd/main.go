@@ -32,14 +32,19 @@ const openTime = 5 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	root := &cobra.Command{Use: "steer-etcd", Short: "steer up and steer snapshot with objects in etcd", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(up.New(open), up.NewSnapshot(&up.EtcdData{Save: save, Restore: restore, Read: read}))
-	err := root.ExecuteContext(ctx)
+	err := command().ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "steer: "+err.Error())
 		os.Exit(1)
 	}
+}
+
+// command is the program.
+func command() *cobra.Command {
+	root := &cobra.Command{Use: "steer-etcd", Short: "steer up and steer snapshot with objects in etcd", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(up.New(open), up.NewSnapshot(&up.EtcdData{Save: save, Restore: restore, Read: read}))
+	return root
 }
 
 // open opens the store that flags describe.

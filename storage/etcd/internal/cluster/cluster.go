@@ -64,6 +64,8 @@ type Server struct {
 	process
 
 	Index int
+	// Program is steer-etcd; Start runs it. It is Options.Steer at first.
+	Program string
 	// Etcd are the links to the members.
 	Etcd []*Link
 	// Inbound is the link on which other servers reach it.
@@ -84,7 +86,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return c, err
 	}
 	for i := range Size {
-		s := &Server{Index: i, cluster: c}
+		s := &Server{Index: i, Program: o.Steer, cluster: c}
 		for _, m := range c.Members {
 			link, err := newLink("unix", m.socket())
 			if err != nil {
@@ -225,7 +227,7 @@ func (s *Server) attempt(ctx context.Context) error {
 		endpoints = append(endpoints, "http://"+link.Address())
 	}
 	s.args = []string{
-		c.Steer, "up", "--data-dir=data", "--cert-dir=" + filepath.Join(c.Dir, "pki"), "--listen=" + s.Address(),
+		s.Program, "up", "--data-dir=data", "--cert-dir=" + filepath.Join(c.Dir, "pki"), "--listen=" + s.Address(),
 		"--advertise-address=" + s.Inbound.Address(), "--control-plane-endpoint=" + c.Balancer.Address(),
 		"--etcd-servers=" + strings.Join(endpoints, ","), "--shutdown-delay-duration=2s", "--verbose",
 	}
