@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,9 +32,13 @@ type fault struct {
 	quiet bool
 }
 
-// all returns the faults; of a backup only where it can be restored.
-func all(restores bool) []fault {
+// all returns the faults; of a backup only where it can be restored, and of disks only where
+// members have some of their own.
+func all(restores, disks bool) []fault {
 	out := append(ofEtcd(), append(ofServers(), ofData()...)...)
+	if disks {
+		out = append(out, ofDisks()...)
+	}
 	if restores {
 		// Servers begin anew one after the other, each with the history since then.
 		out = append(out, fault{name: "a backup is restored", play: restore, quiet: true, gaps: true})
@@ -118,6 +123,41 @@ func ofEtcd() []fault {
 			}
 			return hold(ctx, 4*time.Second)
 		}},
+	}
+}
+
+// ofDisks are faults of the disks of members.
+func ofDisks() []fault {
+	slow := func(ctx context.Context, members ...*cluster.Member) error {
+		for _, m := range members {
+			if err := m.SlowDisk(ctx, 300*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		return hold(ctx, 6*time.Second)
+	}
+	full := func(ctx context.Context, p *player, members ...*cluster.Member) error {
+		for _, m := range members {
+			if err := m.FillDisk(); err != nil {
+				return err
+			}
+		}
+		running := func(m *cluster.Member) bool { return !m.Gone() }
+		for range 60 { // etcd goes on while it has room in the files that it has, and ends then
+			if !slices.ContainsFunc(members, running) {
+				return hold(ctx, 3*time.Second)
+			}
+			within, cancel := context.WithTimeout(ctx, time.Second)
+			_, _ = p.cluster.Client.Put(within, "ballast", strings.Repeat("x", 1<<20)) // it may fail
+			cancel()
+		}
+		return errors.New("etcd goes on with a full disk")
+	}
+	return []fault{
+		{name: "the disk of a member is full", play: func(ctx context.Context, p *player) error { return full(ctx, p, p.member()) }},
+		{name: "the disk of a member is slow", play: func(ctx context.Context, p *player) error { return slow(ctx, p.member()) }},
+		{name: "all disks are full", play: func(ctx context.Context, p *player) error { return full(ctx, p, p.cluster.Members...) }},
+		{name: "all disks are slow", play: func(ctx context.Context, p *player) error { return slow(ctx, p.cluster.Members...) }},
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 // flags of the command.
 type flags struct {
 	etcd, etcdutl, steer string
+	disks                bool
 	rounds               int
 	within               time.Duration
 	only                 string
@@ -44,6 +45,7 @@ func main() {
 	flag.StringVar(&f.etcd, "etcd", "etcd", "the program etcd")
 	flag.StringVar(&f.etcdutl, "etcdutl", "", "the program etcdutl; empty: no backups are restored")
 	flag.StringVar(&f.steer, "steer", "steer-etcd", "the program steer-etcd")
+	flag.BoolVar(&f.disks, "disks", false, "the disks of members are full and slow as well: this process may mount file systems, in a namespace of its own, and strace may trace members")
 	flag.IntVar(&f.rounds, "rounds", 20, "number of rounds")
 	flag.DurationVar(&f.within, "within", 0, "begin no round after this time; 0: all")
 	flag.StringVar(&f.only, "only", "", "names of faults to play alone, with commas between them")
@@ -86,7 +88,7 @@ func run(ctx context.Context, f flags) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Etcd: programs[0], Steer: programs[1], LeaseTime: 4 * time.Second, Log: say})
+	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Etcd: programs[0], Steer: programs[1], LeaseTime: 4 * time.Second, Disks: f.disks, Log: say})
 	defer func() {
 		if c != nil {
 			c.Close()
@@ -119,7 +121,7 @@ func run(ctx context.Context, f flags) (err error) {
 
 // chosen returns the faults to play.
 func chosen(f flags) ([]fault, error) {
-	out := all(f.etcdutl != "")
+	out := all(f.etcdutl != "", f.disks)
 	if f.only == "" {
 		return out, nil
 	}

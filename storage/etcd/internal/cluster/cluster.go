@@ -25,7 +25,7 @@ import (
 // Size is the number of members, and of servers.
 const Size = 3
 
-// Options of [Start]. All are required but LeaseTime.
+// Options of [Start]. All are required but LeaseTime and Disks.
 type Options struct {
 	// Dir has the data of all. Its path is short: sockets are in it.
 	Dir string
@@ -33,6 +33,9 @@ type Options struct {
 	Etcd, Steer string
 	// LeaseTime is that of the leader. 0: the default of steer up.
 	LeaseTime time.Duration
+	// Disks gives each member a small file system, which can be full. This process may mount
+	// such, and has a mount namespace of its own.
+	Disks bool
 	// Log receives what happens.
 	Log func(format string, args ...any)
 }
@@ -46,17 +49,6 @@ type Cluster struct {
 	Balancer *Balancer
 	// Client of etcd, which no fault of the network concerns.
 	Client *clientv3.Client
-}
-
-// Member of etcd.
-type Member struct {
-	process
-
-	Name string
-	// Peers is the link on which other members reach it.
-	Peers *Link
-	// ID of the member, as it names itself to others.
-	ID string
 }
 
 // Server is a steer up.
@@ -118,13 +110,20 @@ func (c *Cluster) startMembers(ctx context.Context) error {
 		if m.Peers, err = newLink("unix", filepath.Join(m.dir, "localhost:2")); err != nil {
 			return err
 		}
+		m.data = filepath.Join(m.dir, "data")
+		if c.Disks {
+			if err := m.mountDisk(ctx); err != nil {
+				return err
+			}
+			m.data = filepath.Join(m.disk(), "data")
+		}
 		c.Members = append(c.Members, m)
 		initial = append(initial, m.Name+"=http://"+m.Peers.Address())
 	}
 	var endpoints []string
 	for _, m := range c.Members {
 		m.args = []string{
-			c.Etcd, "--name=" + m.Name, "--data-dir=data", "--log-level=error",
+			c.Etcd, "--name=" + m.Name, "--data-dir=" + m.data, "--log-level=error",
 			"--listen-client-urls=unix://localhost:1", "--advertise-client-urls=unix://localhost:1",
 			"--listen-peer-urls=unix://localhost:2", "--initial-advertise-peer-urls=http://" + m.Peers.Address(),
 			"--initial-cluster=" + strings.Join(initial, ","), "--max-request-bytes=33554432", "--strict-reconfig-check=false",
@@ -175,23 +174,6 @@ func (c *Cluster) Retry(ctx context.Context, within time.Duration, f func(contex
 		}
 	}
 }
-
-func (m *Member) socket() string { return filepath.Join(m.dir, "localhost:1") }
-
-// Data is the folder with what the member keeps.
-func (m *Member) Data() string { return filepath.Join(m.dir, "data") }
-
-// Endpoint is where the member listens.
-func (m *Member) Endpoint() string { return "unix://" + m.socket() }
-
-// Start starts the member again.
-func (m *Member) Start() error { return m.start() }
-
-// Kill ends the member as kill -9 does; Stop has it end.
-func (m *Member) Kill() { m.kill() }
-
-// Stop has the member end.
-func (m *Member) Stop() { m.end(syscall.SIGTERM) }
 
 // Start starts the server, and returns when it is up.
 func (s *Server) Start(ctx context.Context) error {
@@ -328,7 +310,14 @@ func (c *Cluster) Leader(ctx context.Context) (leader, follower *Server, err err
 func (c *Cluster) Heal(ctx context.Context) error {
 	for _, m := range c.Members {
 		m.Peers.Heal()
+		m.quickDisk()
 		m.Resume()
+		if err := m.emptyDisk(); err != nil {
+			return err
+		}
+		if m.gone() {
+			m.kill()
+		}
 		if err := m.Start(); err != nil {
 			return err
 		}
@@ -378,47 +367,9 @@ func (c *Cluster) Close() {
 		_ = c.Client.Close() // nothing waits
 	}
 	for _, m := range c.Members {
+		m.quickDisk()
 		m.kill()
 		m.Peers.close()
 	}
 	_ = c.Balancer.listener.Close()
-}
-
-// Ready returns when a member serves the newest revision.
-func (c *Cluster) Ready(ctx context.Context, m *Member) error {
-	return c.Retry(ctx, time.Minute, func(ctx context.Context) error {
-		one, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = one.Close() }() // nothing waits
-		_, err = one.Get(ctx, "x")
-		return err
-	})
-}
-
-// Yield has another member lead if m does, as before a planned restart.
-func (c *Cluster) Yield(ctx context.Context, m *Member) error {
-	return c.Retry(ctx, time.Minute, func(ctx context.Context) error {
-		one, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = one.Close() }() // nothing waits
-		status, err := one.Status(ctx, m.Endpoint())
-		if err != nil || status.Leader != status.Header.MemberId {
-			return err
-		}
-		list, err := one.MemberList(ctx)
-		if err != nil {
-			return err
-		}
-		for _, other := range list.Members {
-			if other.ID != status.Leader {
-				_, err := one.MoveLeader(ctx, other.ID)
-				return err
-			}
-		}
-		return nil
-	})
 }
