@@ -370,6 +370,7 @@ func (c *Cluster) Close() {
 		m.quickDisk()
 		m.kill()
 		m.Peers.close()
+		m.unmountDisk()
 	}
 	_ = c.Balancer.listener.Close()
 }

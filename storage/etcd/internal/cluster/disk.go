@@ -31,6 +31,13 @@ func (m *Member) mountDisk(ctx context.Context) error {
 	return nil
 }
 
+// unmountDisk ends the mount, so that the folder can be removed.
+func (m *Member) unmountDisk() {
+	if m.data == filepath.Join(m.disk(), "data") {
+		_ = exec.Command("umount", m.disk()).Run() // it ends with the namespace otherwise
+	}
+}
+
 func (m *Member) disk() string { return filepath.Join(m.dir, "disk") }
 
 func (m *Member) ballast() string { return filepath.Join(m.disk(), "ballast") }
