@@ -86,7 +86,7 @@ func report(t *testing.T, verdict wiretest.Verdict, key, want string, answer wir
 // kube-controller-manager, so its controllers are left out here as well.
 func steerTarget(t *testing.T, script *wiretest.Script) *wiretest.Target {
 	t.Helper()
-	disable := controlplane.Controllers()
+	disable := slices.DeleteFunc(controlplane.Controllers(), func(name string) bool { return slices.Contains(script.Controllers, name) })
 	if !slices.Contains(script.Admission, "ServiceAccount") {
 		disable = append(disable, "ServiceAccount")
 	}

@@ -45,6 +45,7 @@
 //
 // A line "@admission PLUGIN..." before the first request names admission plugins that
 // the conversation needs and that kube-apiserver does not enable by default. A line
+// "@controllers NAME..." names controllers that run during it, which others have without any. A line
 // "@alone" says that it needs a server of its own, a line "@unordered" that the order of
 // warnings is of no interest: they are sorted.
 //

@@ -31,6 +31,9 @@ type Script struct {
 	// Admission lists the admission plugins that the conversation needs and that
 	// kube-apiserver does not enable by default.
 	Admission []string
+	// Controllers lists the controllers of kube-controller-manager that run during the
+	// conversation; all others do not.
+	Controllers []string
 	// Alone says that the conversation needs a server of its own, because what it
 	// configures concerns requests of other conversations.
 	Alone bool
@@ -129,6 +132,9 @@ func Parse(name string, data []byte) (*Script, error) {
 	for line := range strings.Lines(script.Comment) {
 		if plugins, ok := strings.CutPrefix(line, "@admission "); ok {
 			script.Admission = append(script.Admission, strings.Fields(plugins)...)
+		}
+		if names, ok := strings.CutPrefix(line, "@controllers "); ok {
+			script.Controllers = append(script.Controllers, strings.Fields(names)...)
 		}
 		switch strings.TrimSpace(line) {
 		case "@alone":

@@ -131,7 +131,7 @@ func TestFieldsThatAreKeptAreNormalisedByThoseThatAreNot(t *testing.T) {
 	for request, want := range map[string]string{
 		"GET /x\n@keep metadata.resourceVersion\n":                                  "metadata:\n  resourceVersion: <rv 1>\n",
 		"GET /xs\n@keep metadata\n":                                                 "metadata:\n  resourceVersion: <rv> (older than an item)\n",
-		"GET /xs\n@keep items[at=<host>].port\n":                                       "items:\n- {}\n- port: <host>\n",
+		"GET /xs\n@keep items[at=<host>].port\n":                                    "items:\n- {}\n- port: <host>\n",
 		"GET /xs\n@where items at=<host>\n@keep items.metadata.uid items.at.none\n": "items:\n- at: <host>\n  metadata:\n    uid: <uid x>\n- at: <host>\n",
 		"GET /xs\n@setup\n@keep items\n":                                            "(done)\n",
 	} {

@@ -59,10 +59,13 @@ func record(ctx context.Context, dir, pattern string, check, verbose bool) error
 		return err
 	}
 	scripts = slices.DeleteFunc(scripts, func(s *wiretest.Script) bool { return !match.MatchString(s.Name) })
-	// Those that need other plugins need another server.
+	// Those that need other plugins, or controllers, need another server.
 	servers := map[string][]*wiretest.Script{}
 	for _, script := range scripts {
 		server := strings.Join(script.Admission, " ")
+		if len(script.Controllers) > 0 {
+			server += " with " + strings.Join(script.Controllers, " ")
+		}
 		if script.Alone {
 			server += " for " + script.Name
 		}
@@ -82,7 +85,7 @@ func record(ctx context.Context, dir, pattern string, check, verbose bool) error
 	return nil
 }
 
-// converse has conversations, all of which need the same plugins, with a server,
+// converse has conversations, all of which need the same plugins and controllers, with a server,
 // and returns how many answers are new.
 func converse(ctx context.Context, scripts []*wiretest.Script, dir string, check, verbose bool) (changed int, err error) {
 	var log io.Writer
@@ -96,6 +99,11 @@ func converse(ctx context.Context, scripts []*wiretest.Script, dir string, check
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	fmt.Printf("kube-apiserver ready after %v\n", server.Started.Round(time.Millisecond))
 
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := control(ctx, server, scripts[0].Controllers); err != nil {
+		return 0, err
+	}
 	target := wiretest.Target{Client: server.Client(), Base: server.URL, Token: server.Token, Compact: server.Compact, Settle: settle, Pause: pause}
 	for _, script := range scripts {
 		begin := time.Now()
