@@ -130,7 +130,7 @@ func (a *Aggregation) publish() {
 			Elsewhere: discovery.Elsewhere{
 				GroupVersion:  schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version},
 				GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority,
-				Resources: d.resources, Stale: d.stale,
+				Resources: d.resources, Stale: d.stale || !available(s), // its requests are refused
 			},
 			OpenAPI: d.openAPI, Swagger: d.swagger, Convert: d.onlyOld,
 			Handler: &proxy{

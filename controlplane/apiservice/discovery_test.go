@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/steer-dev/steer/controlplane/apiservice"
 	"github.com/steer-dev/steer/controlplane/internal/egress"
@@ -109,7 +110,7 @@ func TestDiscoveryUnderstandsTheFormsOfServers(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, egress.Services{Resolve: resolve(&other{answers: tt.answers})}, nil)
 			d := drive(w, apiservice.NewDiscovery(w.aggregation))
-			d.put(wingsKey, wings())
+			d.put(wingsKey, wings(is(v1.ConditionTrue)))
 			same(t, "discovery before the server is asked", "v1 Stale", w.described())
 			same(t, "requests", "ask: GET /apis", d.step())
 			same(t, "discovery", tt.want, w.described())
@@ -130,7 +131,7 @@ func TestDiscoveryKeepsWhatAServerSaidLast(t *testing.T) {
 	}}
 	w := newWorld(t, egress.Services{Resolve: resolve(server)}, nil)
 	d := drive(w, apiservice.NewDiscovery(w.aggregation))
-	d.put(wingsKey, wings())
+	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	ask := func() {
 		d.step()
 		d.step() // decides when the server is asked again
@@ -149,8 +150,26 @@ func TestDiscoveryKeepsWhatAServerSaidLast(t *testing.T) {
 	same(t, "discovery once it is back", fromAggregated, w.described())
 	d.put(wingsKey, nil)
 	same(t, "discovery without the APIService", "none", w.described())
-	d.put(wingsKey, wings())
+	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	same(t, "discovery of a new APIService", "v1 Stale", w.described())
+}
+
+// TestDiscoveryOfAnUnavailableVersionIsStale although its server would say what it serves, over a
+// connection that is open, because requests for the version are refused.
+func TestDiscoveryOfAnUnavailableVersionIsStale(t *testing.T) {
+	t.Parallel()
+	server := &other{answers: map[string]func(*http.Request) (*http.Response, error){"/apis": text(200, aggregatedType, aggregatedList)}}
+	w := newWorld(t, egress.Services{Resolve: resolve(server)}, nil)
+	d := drive(w, apiservice.NewDiscovery(w.aggregation))
+	stale := strings.Replace(fromAggregated, "Current", "Stale", 1)
+	for _, test := range []struct {
+		available v1.ConditionStatus
+		want      string
+	}{{v1.ConditionTrue, fromAggregated}, {v1.ConditionFalse, stale}, {v1.ConditionTrue, fromAggregated}, {v1.ConditionUnknown, stale}} {
+		d.put(wingsKey, wings(is(test.available)))
+		d.step()
+		same(t, "discovery while available is "+string(test.available), test.want, w.described())
+	}
 }
 
 func TestDiscoveryAsksAgainInTime(t *testing.T) {
@@ -159,7 +178,7 @@ func TestDiscoveryAsksAgainInTime(t *testing.T) {
 	w := newWorld(t, egress.Services{Resolve: resolve(server)}, nil)
 	c := apiservice.NewDiscovery(w.aggregation)
 	d := drive(w, c)
-	d.put(wingsKey, wings())
+	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	same(t, "the time of the next step of a controller that has asked nothing", time.Time{}, c.Wake())
 	var waits []time.Duration
 	ask := func() {
@@ -180,7 +199,7 @@ func TestDiscoveryAsksAgainInTime(t *testing.T) {
 	server.answers["/apis"] = down
 	ask()
 	ask()
-	d.put(wingsKey, wings()) // a change
+	d.put(wingsKey, wings(is(v1.ConditionTrue))) // a change
 	ask()
 	const ms, s = time.Millisecond, time.Second
 	same(t, "waits", []time.Duration{500 * ms, s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 60 * s, 60 * s, 60 * s, 500 * ms, s, 500 * ms}, waits)
@@ -190,9 +209,9 @@ func TestDiscoveryAsksOnceAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Services{Resolve: resolve(&other{})}, nil)
 	d := drive(w, apiservice.NewDiscovery(w.aggregation))
-	d.put(wingsKey, wings())
+	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	requests := d.requests()
-	d.put(wingsKey, wings())
+	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	same(t, "requests while one is under way", 0, len(d.requests()))
 	d.controller.Report(requests[0], d.carry(requests[0]))
 	requests = d.requests()
@@ -201,7 +220,7 @@ func TestDiscoveryAsksOnceAtATime(t *testing.T) {
 	d.controller.Report(requests[0], d.carry(requests[0]))
 	same(t, "requests once it is gone", 0, len(d.requests()))
 	same(t, "the time of the next step", time.Time{}, d.controller.(*apiservice.Discovery).Wake())
-	d.put(wingsKey, wings())
+	d.put(wingsKey, wings(is(v1.ConditionTrue)))
 	fresh := apiservice.NewDiscovery(w.aggregation)
 	fresh.Reset(d.Store.Latest())
 	same(t, "requests of a controller that starts", 1, len(fresh.Step(d.Store.Latest(), d.now)))

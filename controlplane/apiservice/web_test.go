@@ -136,6 +136,13 @@ func wings(change ...func(*v1.APIService)) *v1.APIService {
 	return s
 }
 
+// is gives an APIService its condition.
+func is(available v1.ConditionStatus) func(*v1.APIService) {
+	return func(s *v1.APIService) {
+		s.Status.Conditions = []v1.APIServiceCondition{{Type: v1.Available, Status: available}}
+	}
+}
+
 // Keys of what tests store.
 var (
 	wingsKey   = storage.Key{Bucket: apiservice.Bucket, Name: "v1.example.com"}

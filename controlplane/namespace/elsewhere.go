@@ -5,14 +5,18 @@ package namespace
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steer-dev/steer/controlplane/internal/step"
 )
@@ -82,10 +86,10 @@ func (n *Emptier) sweeps(e *elsewhere, namespace string, about step.Subject) []s
 func (e *elsewhere) left(failures map[string]string) (left []content, all map[string]string) {
 	all = maps.Clone(failures)
 	for name, s := range e.swept {
-		switch {
-		case s.err != nil:
-			all[name] = s.err.Error()
-		case s.left.total > 0:
+		if s.err != nil {
+			all[name] = said(s.err)
+		}
+		if s.left.total > 0 {
 			left = append(left, s.left)
 		}
 	}
@@ -139,7 +143,7 @@ func (n *Emptier) empty(ctx context.Context, r step.Resource, namespace string) 
 	}
 	if !whole {
 		each := func(m *metav1.PartialObjectMetadata) error {
-			if err := n.delete(ctx, r.Collection(namespace)+"/"+url.PathEscape(m.Name)); err != nil && !apierrors.IsNotFound(err) {
+			if err := n.delete(ctx, r.Collection(namespace)+"/"+url.PathEscape(m.Name)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
 				return err
 			}
 			return nil
@@ -156,7 +160,24 @@ func (n *Emptier) empty(ctx context.Context, r step.Resource, namespace string) 
 		}
 		return nil
 	})
+	if err == nil && left.total > 0 && len(left.finalizers) == 0 {
+		err = fmt.Errorf("unexpected items still remain in namespace: %s for gvr: %s/%s, Resource=%s", namespace, r.Group, r.Version, r.Plural)
+	}
 	return left, err
+}
+
+// said is what a condition says about an error: the message of the server, or that which client-go
+// has for an answer without a Status.
+func said(err error) string {
+	var refused apierrors.APIStatus
+	if !errors.As(err, &refused) {
+		return err.Error()
+	}
+	status := refused.Status()
+	if status.Reason == "" {
+		return apierrors.NewGenericServerResponse(int(status.Code), "", schema.GroupResource{}, "", strings.TrimSpace(status.Message), 0, true).Error()
+	}
+	return status.Message
 }
 
 // delete deletes what is at a path, in the background.

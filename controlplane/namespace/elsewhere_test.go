@@ -29,6 +29,11 @@ func notes(verbs ...string) step.Resource {
 	}
 }
 
+// withoutStatus is the error of an answer whose body is no Status.
+func withoutStatus(code int32) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: "a wall of text\n"}}
+}
+
 const notesPath = "/apis/example.org/v1/namespaces/doomed/notes"
 
 // catalog is a catalog with resources of another server, which may change.
@@ -180,11 +185,15 @@ func TestEmptierHasOtherServersDelete(t *testing.T) {
 		{"one by one, one is refused", []string{"delete", "list"}, map[string][]string{"a": nil, "b": nil}, map[string]error{sweep + "/a": unavailable},
 			[]string{list, sweep + "/a"}, waits, []string{failed + "later"}},
 		{"one by one, one cannot be deleted", []string{"delete", "list"}, map[string][]string{"a": nil}, map[string]error{sweep + "/a": unsupported},
-			[]string{list, sweep + "/a"}, waits, []string{failed + unsupported.Error()}},
+			[]string{list, sweep + "/a", list}, waits, []string{failed + "unexpected items still remain in namespace: doomed for gvr: example.org/v1, Resource=notes", remains}},
 		{"name that is escaped", []string{"delete", "list"}, map[string][]string{"a%b": {"x/y"}}, nil, []string{list, sweep + "/a%25b", list}, waits, []string{remains, held}},
 		{"no such resource", all, nil, map[string]error{sweep: missing, list: missing}, []string{sweep, list, list}, done, nil},
 		{"cannot be listed", []string{"delete", "deletecollection"}, map[string][]string{"a": {"x/y"}}, nil, []string{sweep}, done, nil},
 		{"deletion is refused", all, nil, map[string]error{sweep: unavailable}, []string{sweep}, waits, []string{failed + "later"}},
+		{"deletion is refused without a Status", all, nil, map[string]error{sweep: withoutStatus(503)}, []string{sweep}, waits,
+			[]string{failed + "the server is currently unable to handle the request"}},
+		{"an error without a Status", all, nil, map[string]error{sweep: withoutStatus(500)}, []string{sweep}, waits,
+			[]string{failed + `an error on the server ("a wall of text") has prevented the request from succeeding`}},
 		{"list is refused", all, nil, map[string]error{list: errors.New("connection refused")}, []string{sweep, list}, waits, []string{failed + "connection refused"}},
 		{"cannot be deleted", []string{"get", "list", "deletecollection"}, map[string][]string{"a": nil}, nil, nil, done[1:], nil},
 	} {

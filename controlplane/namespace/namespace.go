@@ -188,7 +188,7 @@ func (n *Emptier) Report(r step.Request, err error) {
 		delete(t.failures, r.Subject.Detail)
 		return
 	}
-	t.failures[r.Subject.Detail] = err.Error()
+	t.failures[r.Subject.Detail] = said(err)
 	t.due = true
 }
 
