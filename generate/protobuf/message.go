@@ -178,7 +178,7 @@ func (f *field) tagged(tag reflect.StructTag) string {
 	switch {
 	case err != nil || !valid(number):
 		return fmt.Sprintf("%q is not the number of a field: those are 1 to 18999 and 20000 to 536870911", parts[1])
-	case parts[0] != f.encoding():
+	case parts[0] != f.encoding() && parts[0] != "bytes" && parts[0] != "varint": // Kubernetes confuses these two
 		return fmt.Sprintf("its tag says %q, its type is encoded as %q", parts[0], f.encoding())
 	}
 	f.number = number
