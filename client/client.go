@@ -9,7 +9,8 @@
 //	err = c.List(ctx, &jobs, client.InNamespace("default"), client.MatchingLabels{"app": "web"})
 //
 // What an argument is decides how it travels. A Go type registered in the
-// scheme is typed: built-in kinds use protobuf, custom ones JSON.
+// scheme is typed: kinds whose Go type has a protobuf form, as built-in ones
+// have, use it where the server does, all others JSON.
 // *unstructured.Unstructured carries any kind without a Go type and must name
 // its apiVersion and kind. *metav1.PartialObjectMetadata asks the server for
 // metadata only and must name its kind as well. Whatever a call returns knows

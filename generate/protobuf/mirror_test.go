@@ -5,15 +5,11 @@ package protobuf_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -244,58 +240,4 @@ func TestTypesOfTestsAreGenerated(t *testing.T) {
 			t.Errorf("%s is not what the generator makes: go test ./generate/protobuf -update", change.Path)
 		}
 	}
-}
-
-// TestTypesOfKubernetesHaveTheirNumbers has the fields of the generated.proto of Kubernetes' packages
-// equal to those that the generator makes of their Go types.
-func TestTypesOfKubernetesHaveTheirNumbers(t *testing.T) {
-	t.Parallel()
-	var args []string
-	for _, pkg := range []string{"apps/v1", "autoscaling/v2", "batch/v1", "coordination/v1", "core/v1", "networking/v1", "resource/v1", "storage/v1"} {
-		args = append(args, "paths=k8s.io/api/"+pkg)
-	}
-	r, err := generate.Parse(append(args, "protobuf"), generate.Compatible)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := generate.Run(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	for _, file := range result.Files {
-		if filepath.Base(file.Path) != "generated.proto" {
-			continue
-		}
-		theirs, err := os.ReadFile(file.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := declarations(theirs)
-		if diff := cmp.Diff(want, declarations(file.Data)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file.Path, diff)
-		}
-		seen += len(want)
-	}
-	if seen < 1500 {
-		t.Errorf("only %d lines were compared", seen)
-	}
-}
-
-// declarations returns the fields of a generated.proto and what is reserved, each after the name
-// of its message, in the order of the alphabet.
-func declarations(text []byte) (lines []string) {
-	message := ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		switch first, _, _ := strings.Cut(line, " "); first {
-		case "message":
-			message = line
-			lines = append(lines, message)
-		case "optional", "repeated", "reserved", "map<string,":
-			lines = append(lines, message+" "+line)
-		}
-	}
-	slices.Sort(lines)
-	return lines
 }

@@ -41,6 +41,7 @@ type Generator struct{ Options Options }
 const (
 	CodeFile  = "zz_generated.protobuf.go"
 	protoFile = "generated.proto"
+	gogoFile  = "generated.pb.go" // of go-to-protobuf
 )
 
 // Tool is what the outputs name as their author.
@@ -60,9 +61,16 @@ func Markers() []*markers.Definition {
 	}
 }
 
-// Wanted reports whether any type in the roots asks for a protobuf form.
+// Wanted reports whether any type in the roots asks for a protobuf form, outside of packages
+// that have it from go-to-protobuf.
 func Wanted(p *load.Program) bool {
-	return slices.ContainsFunc(p.Roots, func(pkg *load.Package) bool { return len(enabled(p, pkg)) > 0 })
+	return slices.ContainsFunc(p.Roots, func(pkg *load.Package) bool { return len(enabled(p, pkg)) > 0 && !has(pkg, gogoFile) })
+}
+
+// has reports whether there is a file in the folder of a package.
+func has(pkg *load.Package, name string) bool {
+	_, err := os.Stat(filepath.Join(pkg.Dir, name))
+	return err == nil
 }
 
 // enabled returns the exported types of a package that ask for a protobuf form.
@@ -109,6 +117,14 @@ func (g *Generator) Generate(p *load.Program) ([]load.Output, error) {
 	for _, pkg := range p.Roots {
 		names := b.closure(pkg)
 		if len(names) == 0 {
+			continue
+		}
+		switch at := pkg.Files[0].Package; {
+		case has(pkg, gogoFile):
+			p.Problemf(at, "package %s has %s of go-to-protobuf: delete it, and the methods are made by steer, with the numbers of %s", pkg.Path, gogoFile, protoFile)
+			continue
+		case has(pkg, CodeFile) && !has(pkg, protoFile):
+			p.Problemf(at, "package %s has %s and no %s, which has the numbers of the fields: restore it, or delete both if nothing uses the numbers", pkg.Path, CodeFile, protoFile)
 			continue
 		}
 		before, err := b.proto(pkg)

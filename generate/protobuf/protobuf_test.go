@@ -41,4 +41,11 @@ func TestWantedFollowsTheMarkers(t *testing.T) {
 			t.Errorf("wanted is %v for\n%s", got, source)
 		}
 	}
+	p := generatetest.Load(t, &txtar.Archive{Files: []txtar.File{
+		{Name: "types.go", Data: []byte("// +k8s:protobuf-gen=package\npackage v1\n\ntype A struct{}\n")},
+		{Name: "generated.pb.go", Data: []byte("package v1\n")},
+	}}, protobuf.Markers())
+	if protobuf.Wanted(p) {
+		t.Error("wanted beside the methods of go-to-protobuf")
+	}
 }
