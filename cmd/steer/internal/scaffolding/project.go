@@ -80,9 +80,9 @@ func newCreateAPICommand() *cobra.Command {
 		Long: `Adds a kind to a project of steer init: Go types, a controller, a test of it, a sample.
 The flags are kubebuilder's.
 
-A further version of a kind gets types and a sample; the version that there was stays
-the one that is stored. --resource=false makes a controller only, of a kind of
-k8s.io/api or of one that the project has.`,
+A further version of a kind begins with the types and the sample of the highest one that
+there is; the version that there was stays the one that is stored. --resource=false makes
+a controller only, of a kind of k8s.io/api or of one that the project has.`,
 		Example: `  steer create api --group webapp --version v1 --kind Guestbook
   steer create api --group webapp --version v2 --kind Guestbook
   steer create api --group apps --version v1 --kind Deployment --resource=false`,
