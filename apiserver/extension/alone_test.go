@@ -25,6 +25,7 @@ import (
 	"github.com/steer-dev/steer/apiserver/extension"
 	"github.com/steer-dev/steer/apiserver/resource"
 	"github.com/steer-dev/steer/certificate"
+	"github.com/steer-dev/steer/internal/kubeapiserver"
 	"github.com/steer-dev/steer/storage"
 )
 
@@ -52,7 +53,7 @@ func TestOptionsHaveTheDefaultsOfTheirPlace(t *testing.T) {
 	t.Parallel()
 	errSeen := errors.New("seen")
 	cluster := &rest.Config{Host: "https://cluster.invalid"}
-	file := writeConfig(t, cluster)
+	file := kubeapiserver.Kubeconfig(t, cluster)
 	for name, c := range map[string]struct {
 		args []string
 		want extension.Options

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -246,7 +245,7 @@ func TestServerBehindKubeAPIServer(t *testing.T) {
 	start(t, noteServer(func(o *extension.Options) {
 		o.Cluster = cluster
 		o.Service.ExternalName = "localhost"
-	}), "--kubeconfig", writeConfig(t, cluster))
+	}), "--kubeconfig", kubeapiserver.Kubeconfig(t, cluster))
 	admin := newClient(t, cluster)
 	admin.await(http.StatusOK, "GET", notes)
 	admin.must(http.StatusCreated, "POST", notes, note)
@@ -270,16 +269,4 @@ func TestServerBehindKubeAPIServer(t *testing.T) {
 	if got := ordinary.await(http.StatusOK, "GET", "/openapi/v3/apis/example.com/v1"); !strings.Contains(got, "com.example.v1.Note") {
 		t.Errorf("OpenAPI through the aggregator: %.300s", got)
 	}
-}
-
-// writeConfig writes a kubeconfig file.
-func writeConfig(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
-clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {token: %q}}]}`, config.Host, config.BearerToken)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/steer-dev/steer/apiserver/extension"
 	"github.com/steer-dev/steer/certificate"
+	"github.com/steer-dev/steer/internal/kubeapiserver"
 )
 
 const (
@@ -242,7 +243,7 @@ func startBehind(t *testing.T, c *fakeCluster, s extension.Server, args ...strin
 	t.Helper()
 	r := &running{t: t, listener: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}, log: &logText{}, ended: make(chan struct{})}
 	config := &rest.Config{Host: "https://cluster.invalid"}
-	args = append([]string{"--kubeconfig", writeConfig(t, config), "--service-namespace", "team"}, args...)
+	args = append([]string{"--kubeconfig", kubeapiserver.Kubeconfig(t, config), "--service-namespace", "team"}, args...)
 	config.Transport = c
 	configure := s.Configure
 	s.Configure = func(o *extension.Options) {

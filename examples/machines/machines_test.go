@@ -165,7 +165,12 @@ func (r *running) command(program, input string, args ...string) (string, int) {
 
 func TestMachinesAreReachedByThePlugin(t *testing.T) {
 	t.Parallel()
-	r, program := start(t, t.TempDir()), plugin(t)
+	start(t, t.TempDir()).reached(plugin(t))
+}
+
+// reached reads logs of a machine and runs commands in it.
+func (r *running) reached(program string) {
+	r.t.Helper()
 	r.machine("one", "echo hello; exec sleep 600")
 	for _, c := range []struct {
 		input, want string
@@ -178,11 +183,11 @@ func TestMachinesAreReachedByThePlugin(t *testing.T) {
 		{"passed on", "passed on", 0, []string{"exec", "-i", "one", "--", "cat"}},
 	} {
 		if out, status := r.command(program, c.input, c.args...); out != c.want || status != c.status {
-			t.Errorf("%s: status %d, %q; want %d, %q", c.args, status, out, c.status, c.want)
+			r.t.Errorf("%s: status %d, %q; want %d, %q", c.args, status, out, c.status, c.want)
 		}
 	}
 	if out, status := r.command(program, "", "logs", "none"); status != 1 || !strings.Contains(out, `machines.example.com \"none\" not found`) {
-		t.Errorf("logs of none: status %d, %s", status, out)
+		r.t.Errorf("logs of none: status %d, %s", status, out)
 	}
 }
 
@@ -247,19 +252,24 @@ func TestMachinesTravelAsProtobuf(t *testing.T) {
 // TestLogFollowsUntilTheMachineEnds, whose deletion sends SIGTERM and waits for it.
 func TestLogFollowsUntilTheMachineEnds(t *testing.T) {
 	t.Parallel()
-	r, program := start(t, t.TempDir()), plugin(t)
-	m := r.machine("one", "exec 2>/dev/null; trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+	start(t, t.TempDir()).followed(plugin(t))
+}
+
+// followed follows the log of a machine while it is deleted.
+func (r *running) followed(program string) {
+	r.t.Helper()
+	m := r.machine("ending", "exec 2>/dev/null; trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
 	log := make(chan string, 1)
 	go func() {
-		out, _ := r.command(program, "", "logs", "-f", "one")
+		out, _ := r.command(program, "", "logs", "-f", m.Name)
 		log <- out
 	}()
-	r.until("the machine is not ready", func() bool { out, _ := r.command(program, "", "logs", "one"); return out == "ready\n" })
-	if err := r.Delete(t.Context(), m); err != nil {
-		t.Fatal(err)
+	r.until("the machine is not ready", func() bool { out, _ := r.command(program, "", "logs", m.Name); return out == "ready\n" })
+	if err := r.Delete(r.t.Context(), m); err != nil {
+		r.t.Fatal(err)
 	}
 	if got := <-log; got != "ready\nbye\n" {
-		t.Errorf("the log is %q", got)
+		r.t.Errorf("the log is %q", got)
 	}
 	r.until("the machine is still there", func() bool { return r.gone(m) })
 }
@@ -326,6 +336,13 @@ func (r *running) forward(program, name string, port int) string {
 
 func TestPortsOfTheSpecAreForwardedAndNoOthers(t *testing.T) {
 	t.Parallel()
+	start(t, t.TempDir()).forwarded(plugin(t))
+}
+
+// forwarded asks a web server through forwarded ports, which one machine has in its spec.
+func (r *running) forwarded(program string) {
+	t := r.t
+	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +351,6 @@ func TestPortsOfTheSpecAreForwardedAndNoOthers(t *testing.T) {
 	go func() { _ = web.Serve(listener) }()
 	t.Cleanup(func() { _ = web.Close() })
 	port := listener.Addr().(*net.TCPAddr).Port
-	r, program := start(t, t.TempDir()), plugin(t)
 	r.machine("open", "exec sleep 600", int32(port)) //nolint:gosec // a port
 	r.machine("closed", "exec sleep 600")
 	get := func(name string) (string, error) {
