@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/steer-dev/steer/controlplane/certificates"
@@ -42,7 +43,8 @@ func keyFiles() []string {
 // OpenKeys returns the keys kept in a directory, which is made if it does not
 // exist; what it lacks is made anew. A certificate of the authority that is missing
 // beside its key is signed again, so that what was issued before stays good. Files
-// that are damaged are refused. Private files have mode 0600, the directory 0700.
+// that are damaged are refused, and so are certificates of other programs whose keys are
+// missing. Private files have mode 0600, the directory 0700.
 func OpenKeys(dir string) (*Keys, error) {
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("controlplane: make the directory for the keys: %w", err)
@@ -91,6 +93,9 @@ func openAuthority(files, name string) (none certificates.Authority, err error) 
 	keyPEM, keyErr := os.ReadFile(keyFile)
 	switch {
 	case errors.Is(keyErr, fs.ErrNotExist):
+		if certErr == nil && !isNamed(certPEM, name) {
+			return none, fmt.Errorf("controlplane: %s is of an authority whose key is not in %s: copy the key as well, or remove the certificate for a new authority", certFile, keyFile)
+		}
 		return createAuthority(certFile, keyFile, name)
 	case keyErr == nil && errors.Is(certErr, fs.ErrNotExist):
 		return certifyAuthority(certFile, keyFile, name, keyPEM)
@@ -108,6 +113,12 @@ func openAuthority(files, name string) (none certificates.Authority, err error) 
 	return certificates.Authority{Certificate: pair.Leaf, Signer: signer}, nil
 }
 
+// isNamed reports whether a file has the certificate of an authority of a name, or none.
+func isNamed(certPEM []byte, name string) bool {
+	all, err := cert.ParseCertsPEM(certPEM)
+	return err != nil || all[0].Subject.CommonName == name
+}
+
 // createAuthority makes a new authority.
 func createAuthority(certFile, keyFile, name string) (none certificates.Authority, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -122,7 +133,7 @@ func createAuthority(certFile, keyFile, name string) (none certificates.Authorit
 	if err != nil {
 		return none, err
 	}
-	// A certificate without its key is of an authority that is gone.
+	// A certificate without its key is of an authority of this program that is gone.
 	err = os.Remove(certFile)
 	if err == nil {
 		err = durable.SyncDir(filepath.Dir(certFile))
