@@ -90,12 +90,20 @@ func (s *Store) transact(ctx context.Context, t *term, w *storage.Write) (resp *
 	}
 }
 
-// isUnknown reports whether etcd says with an error that it does not know the outcome.
-func isUnknown(err error) bool {
+// isLate reports whether etcd says with an error that it has not answered a request in time.
+func isLate(err error) bool {
 	for _, known := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrLeaderChanged, rpctypes.ErrNoLeader, rpctypes.ErrStopped} {
 		if errors.Is(err, known) {
 			return true
 		}
+	}
+	return false
+}
+
+// isUnknown reports whether an error leaves open whether a transaction was executed.
+func isUnknown(err error) bool {
+	if isLate(err) {
+		return true
 	}
 	if _, named := errors.AsType[rpctypes.EtcdError](err); named {
 		return false

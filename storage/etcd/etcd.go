@@ -172,10 +172,17 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	resp, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(string(s.layout)).WithPrefix(), "=", 0)).
-		Then(clientv3.OpPut(s.layout.owner(), string(mine))).
-		Else(clientv3.OpGet(s.layout.owner()), clientv3.OpGet(s.layout.terms())).Commit()
+	txn := func() (*clientv3.TxnResponse, error) {
+		return s.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.CreateRevision(string(s.layout)).WithPrefix(), "=", 0)).
+			Then(clientv3.OpPut(s.layout.owner(), string(mine))).
+			Else(clientv3.OpGet(s.layout.owner()), clientv3.OpGet(s.layout.terms())).Commit()
+	}
+	resp, err := txn()
+	for err != nil && isLate(err) && ctx.Err() == nil { // after a large restore, for example
+		s.pause(retryAfter)
+		resp, err = txn()
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("etcd: ask %v: %w", s.options.Endpoints, err)
 	}
