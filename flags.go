@@ -16,9 +16,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/certificate"
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/manager"
 	"github.com/steer-dev/steer/webhook"
 )
@@ -107,22 +107,9 @@ func (s *settings) register(set *flag.FlagSet) {
 
 // config finds the cluster: flag, environment, the cluster this runs in, home.
 func (s *settings) config() (*rest.Config, error) {
-	if s.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		if cfg, err := rest.InClusterConfig(); err == nil {
-			return cfg, nil
-		}
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = s.kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) { // its text advises a variable that is not read here
-		err = errors.New("no kubeconfig is found")
-		if s.kubeconfig != "" {
-			err = fmt.Errorf("%s names no cluster", s.kubeconfig)
-		}
-	}
+	cfg, err := client.LoadConfig(s.kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("steer: no cluster: %w; pass --kubeconfig, set KUBECONFIG, or run `steer dev -- COMMAND`", err)
+		return nil, fmt.Errorf("steer: %w", err)
 	}
 	return cfg, nil
 }

@@ -143,13 +143,13 @@ func run(ctx context.Context, args []string, op Operator, adopt func(*slog.Logge
 	if err != nil {
 		return err
 	}
+	adopt(opts.Log, s.log.libraries())
 	cfg := op.Config
 	if cfg == nil {
 		if cfg, err = s.config(); err != nil {
 			return err
 		}
 	}
-	adopt(opts.Log, s.log.libraries())
 	m, err := manager.New(cfg, opts)
 	if err != nil {
 		return err

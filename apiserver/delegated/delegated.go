@@ -92,7 +92,12 @@ const trustPath = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver
 func (d *Delegation) Load(ctx context.Context) error {
 	var config corev1.ConfigMap
 	if err := d.client.Get(ctx, trustPath, &config); err != nil {
-		return fmt.Errorf("delegated: read the ConfigMap kube-system/extension-apiserver-authentication (bind the Role extension-apiserver-authentication-reader in kube-system): %w", err)
+		advice := "bind the Role extension-apiserver-authentication-reader in kube-system"
+		var answered *cluster.Error
+		if !errors.As(err, &answered) {
+			advice = "the API server cannot be reached: start it, or correct the address in the kubeconfig"
+		}
+		return fmt.Errorf("delegated: read the ConfigMap kube-system/extension-apiserver-authentication (%s): %w", advice, err)
 	}
 	if old := d.trust.Load(); old != nil && sameData(old.data, config.Data) {
 		return nil // verified certificates stay cached

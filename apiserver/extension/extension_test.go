@@ -234,8 +234,31 @@ func TestRunReportsInvalidArguments(t *testing.T) {
 	if err := extension.Run(t.Context(), nil, extension.Server{}); err == nil || !strings.Contains(err.Error(), "Server.Name") {
 		t.Errorf("no server: %v", err)
 	}
-	if err := extension.Run(t.Context(), []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}, noteServer(nil)); err == nil || !strings.Contains(err.Error(), "--standalone") {
-		t.Errorf("no cluster: %v", err)
+}
+
+func TestRunSaysWhatIsWrongWithTheCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	write := func(text string) string {
+		name := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for want, args := range map[string][]string{
+		"no kubeconfig is given":                nil,
+		"no such file":                          {"--kubeconfig", filepath.Join(t.TempDir(), "none")},
+		"error loading config file":             {"--kubeconfig", write("a: [")},
+		"kubeconfig names no cluster;":          {"--kubeconfig", write("{}")},
+		"correct the address in the kubeconfig": {"--bind-address", "127.0.0.1:0", "--kubeconfig", writeConfig(t, &rest.Config{Host: "http://127.0.0.1:1"})},
+	} {
+		err := extension.Run(t.Context(), args, noteServer(nil))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "KUBERNETES_") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: %v, want one line with %q", args, err, want)
+		}
+		if !strings.Contains(want, "address") && !strings.Contains(err.Error(), "pass --kubeconfig, set KUBECONFIG, or run it alone with --standalone") {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }
 

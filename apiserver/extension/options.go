@@ -138,6 +138,12 @@ func clusterOf(kubeconfig string) (config *rest.Config, err error) {
 	} else {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	}
+	switch {
+	case clientcmd.IsEmptyConfig(err): // its text advises a variable that is not read here
+		err = fmt.Errorf("%s names no cluster", kubeconfig)
+	case errors.Is(err, rest.ErrNotInCluster):
+		err = errors.New("no kubeconfig is given, and this does not run in a cluster")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("extension: no cluster: %w; pass --kubeconfig, set KUBECONFIG, or run it alone with --standalone", err)
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/steer-dev/steer/examples/handmade/api/example/v1"
@@ -49,6 +50,8 @@ func (t *traffic) failed(ctx context.Context, err error) {
 		t.print("the server has no Greetings; run: kubectl apply -f examples/handmade/config/crd/bases")
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		t.print("%v; this program needs get, list and watch of greetings, and update of greetings/status", err)
+	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsProbableEOF(err):
+		t.print("the API server cannot be reached: start it, or correct the address in the kubeconfig; trying again: %v", err)
 	default:
 		t.print("list or watch failed, trying again: %v", err)
 	}

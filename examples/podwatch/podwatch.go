@@ -109,6 +109,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	if err := w.informer.WaitForSync(ctx); err != nil {
 		w.queue.Close()
+		if ctx.Err() != nil { // told to stop before; the cache has logged why it waited
+			return nil
+		}
 		return err
 	}
 	w.options.Log.Info("Starting workers", "count", max(w.options.Workers, 1))

@@ -41,7 +41,7 @@ func Advise(where string, err error, rule func() string) error {
 	case apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		advice = "the API server is in trouble; the watch is retried with a back-off"
 	case isNetwork(err):
-		advice = "the API server cannot be reached; the watch is retried with a back-off"
+		advice = "the API server cannot be reached: start it, or correct the address in the kubeconfig; the watch is retried with a back-off"
 	}
 	if advice == "" {
 		return fmt.Errorf("watch %s: %w", where, err)

@@ -38,8 +38,8 @@ func TestAdviceSaysWhatToDoAboutAnError(t *testing.T) {
 		{apierrors.NewInternalError(errors.New("no")), " (the API server is in trouble; the watch is retried with a back-off)"},
 		{apierrors.NewTimeoutError("no", 1), " (the API server is in trouble; the watch is retried with a back-off)"},
 		{apierrors.NewServerTimeout(pods, "list", 1), " (the API server is in trouble; the watch is retried with a back-off)"},
-		{refused, " (the API server cannot be reached; the watch is retried with a back-off)"},
-		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), " (the API server cannot be reached; the watch is retried with a back-off)"},
+		{refused, " (the API server cannot be reached: start it, or correct the address in the kubeconfig; the watch is retried with a back-off)"},
+		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), " (the API server cannot be reached: start it, or correct the address in the kubeconfig; the watch is retried with a back-off)"},
 		{errors.New("something else"), ""},
 	} {
 		got := collection.Advise("pods in default", tt.err, func() string { return "THE RULE" })

@@ -16,8 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
+	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/examples/handmade"
 )
 
@@ -34,7 +33,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	var o handmade.Options
 	flags := flag.NewFlagSet("handmade", flag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "path of a kubeconfig; empty means $KUBECONFIG, then the cluster it runs in")
+	kubeconfig := flags.String("kubeconfig", "", "`file` that names the cluster; default $KUBECONFIG, the cluster this runs in, ~/.kube/config")
 	flags.IntVar(&o.Workers, "workers", 2, "Greetings to reconcile at once")
 	flags.DurationVar(&o.Resync, "resync", time.Minute, "time between two passes over the cache; 0 for none")
 	flags.DurationVar(&o.Relist, "relist", 3*time.Minute, "time after which the watch is made to expire, to show what follows; 0 for never")
@@ -44,11 +43,9 @@ func run(ctx context.Context, args []string) error {
 	o.Print = func(format string, args ...any) {
 		fmt.Printf(time.Now().Format("15:04:05.000 ")+format+"\n", args...)
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = *kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	cfg, err := client.LoadConfig(*kubeconfig)
 	if err != nil {
-		return fmt.Errorf("no cluster: pass -kubeconfig or set KUBECONFIG: %w", err)
+		return err
 	}
 	c, err := handmade.New(cfg, o)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/steer-dev/steer/client"
 	"github.com/steer-dev/steer/examples/podwatch"
@@ -36,7 +35,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("podwatch", flag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "path of a kubeconfig; empty means $KUBECONFIG, then the cluster it runs in")
+	kubeconfig := flags.String("kubeconfig", "", "`file` that names the cluster; default $KUBECONFIG, the cluster this runs in, ~/.kube/config")
 	namespace := flags.String("namespace", "default", "namespace to watch")
 	selector := flags.String("selector", "", "field selector of the Pods, such as spec.nodeName=node-1")
 	workers := flags.Int("workers", 1, "Pods to handle at once")
@@ -47,11 +46,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("-selector: %w", err)
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = *kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	cfg, err := client.LoadConfig(*kubeconfig)
 	if err != nil {
-		return fmt.Errorf("no cluster: pass -kubeconfig or set KUBECONFIG: %w", err)
+		return err
 	}
 	w, err := podwatch.New(cfg, podwatch.Options{Namespace: *namespace, Fields: chosen, Workers: *workers, Sync: report})
 	if err != nil {
