@@ -99,7 +99,7 @@ func (p program) says(t *testing.T, binary, kubeconfig string, next func(), text
 		t.Fatal(err)
 	}
 	_ = writer.Close()
-	guard := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	guard := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer guard.Stop()
 	var seen strings.Builder
 	for lines := bufio.NewScanner(reader); lines.Scan(); {
