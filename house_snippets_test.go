@@ -132,6 +132,31 @@ func TestBlocksOfTheGuideArePlayed(t *testing.T) {
 	}
 }
 
+// TestPagesShowTheNamesOfFiles holds every file and edit of a page to be named in the text
+// above it: a reader does not see the comment that names it for CI.
+func TestPagesShowTheNamesOfFiles(t *testing.T) {
+	t.Parallel()
+	for _, page := range playedPages(t) {
+		blocks, err := walkthrough.Read(page)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		lines := strings.Split(readPaper(t, page), "\n")
+		last, end := "", 0 // the file before, and the line where its block ends
+		for _, b := range blocks {
+			if b.Kind != walkthrough.File && b.Kind != walkthrough.Edit {
+				continue
+			}
+			text := strings.Join(lines[end:b.Line-2], "\n") // not the comment above the fence
+			if b.Name != last && !strings.Contains(text, "`"+b.Name+"`") {
+				t.Errorf("%s:%d: the text above the block does not name %s", page, b.Line, b.Name)
+			}
+			last, end = b.Name, b.Line+len(b.Lines)+1
+		}
+	}
+}
+
 // TestGuideListsItsPages holds the list of the guide to its pages, and each page to name
 // the one that follows it.
 func TestGuideListsItsPages(t *testing.T) {
