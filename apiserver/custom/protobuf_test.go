@@ -70,7 +70,7 @@ func oldBoats() custom.Version[*boats.Boat] {
 func harbour(t *testing.T, kind custom.Kind[*boats.Boat]) *wireTap {
 	t.Helper()
 	store := storage.NewMemory(storage.MemoryOptions{})
-	server, err := apiserver.New(apiserver.Options{Store: store, Authorizer: auth.AllowAll{}})
+	server, err := apiserver.New(apiserver.Options{Store: store, Authorizer: auth.AllowAll{}, Limits: apiserver.Limits{BodyBytes: 10_000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,6 +327,12 @@ func TestBodiesInProtobufAreRefusedAsOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	crowded := full("crowded")
+	crowded.Spec.Crew = make([]boats.Sailor, 1200) // 6 bytes each, and 12 in JSON
+	crew, err := crowded.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
 	old := strings.Replace(boatsPath, "v1", "v1old", 1)
 	for name, c := range map[string]struct {
 		path, contentType, accept string
@@ -337,6 +343,7 @@ func TestBodiesInProtobufAreRefusedAsOthers(t *testing.T) {
 		"no envelope":     {boatsPath, protobuf, protobuf, raw, 400, "expected prefix [107 56 115 0]"},
 		"damaged":         {boatsPath, protobuf, protobuf, envelope(t, "Boat", raw[:len(raw)-1]), 400, "cannot be handled as a Boat"},
 		"another kind":    {boatsPath, protobuf, protobuf, envelope(t, "Ship", raw), 400, "Ship"},
+		"large as JSON":   {boatsPath, protobuf, protobuf, envelope(t, "Boat", crew), 413, "limit is 10000"},
 		"without kind":    {boatsPath, protobuf, protobuf, envelope(t, "", raw), 201, "Ann"},
 		"version without": {old, protobuf, "application/json", envelope(t, "Boat", raw), 415, "UnsupportedMediaType"},
 		"answer without":  {old, "application/json", protobuf, []byte("{}"), 406, "NotAcceptable"},

@@ -35,6 +35,9 @@ type Decoder struct {
 	// EquivalentVersions are other versions of the kind with the same fields; their
 	// bodies are accepted too.
 	EquivalentVersions []string
+	// Limit bounds the JSON of a body in protobuf, in bytes: JSON shows what protobuf does not
+	// have. 0: there is no limit.
+	Limit int64
 	// Known reports whether the server serves a kind, and the bucket of its objects;
 	// nil: it serves none.
 	Known func(kind schema.GroupVersionKind) (bucket string, ok bool)
@@ -95,6 +98,9 @@ func (d *Decoder) decode(media negotiate.Media, data []byte) (_ resource.Object,
 		}
 		if data, err = json.Marshal(obj); err != nil {
 			return nil, gvk, nil, err
+		}
+		if d.Limit > 0 && int64(len(data)) > d.Limit {
+			return nil, gvk, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", d.Limit))
 		}
 	}
 	if media == negotiate.YAML {
@@ -310,7 +316,7 @@ func (d *Decoder) otherVersion(gvk schema.GroupVersionKind) error {
 
 // refuse is the 400 for a body that cannot be decoded.
 func (d *Decoder) refuse(gvk schema.GroupVersionKind, err error, data []byte) error {
-	if apierrors.IsBadRequest(err) { // it has its message already
+	if apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) { // it has its message already
 		return err
 	}
 	if gvk.Kind != "" {

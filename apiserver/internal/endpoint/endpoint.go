@@ -184,6 +184,7 @@ func (h *Handler) readBody(req *Request) (data []byte, err error) {
 func (h *Handler) decoder(in *registry.Served, v *resource.Version, validation string) *body.Decoder {
 	return &body.Decoder{
 		Kind: in.GroupVersionKind(v.Name), Version: v, FieldValidation: effectiveFieldValidation(validation), EquivalentVersions: in.EquivalentVersions, Known: h.options.Known,
+		Limit: h.options.BodyBytes,
 	}
 }
 
