@@ -47,7 +47,7 @@ func (m *mistakes) look(err error) {
 	m.told[advice] = true
 	m.mu.Unlock()
 	if !known {
-		m.report(fmt.Errorf("a mistake of the operator (Options.Mistakes lets it): %w", err), advice)
+		m.report(fmt.Errorf("a mistake of the operator (Options.Mistakes permits it): %w", err), advice)
 	}
 }
 

@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +33,10 @@ var podDefinition []byte
 //go:embed config/services.yaml
 var serviceDefinition []byte
 
-func main() { extension.Main(server()) }
+func main() {
+	fmt.Println("Try: kubectl apply -f config/queue.yaml -f config/autoscaler.yaml; kubectl get hpa orders; with --standalone: kubectl --kubeconfig externalmetrics.kubeconfig apply -f config/queue.yaml")
+	extension.Main(server())
+}
 
 // server serves queues, and metrics of them.
 func server() extension.Server {
