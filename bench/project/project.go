@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, removeAll(work)) }()
 	b := &bench{Options: o, work: work, bin: filepath.Join(work, "bin")}
-	if err := b.build(ctx, o.Root, "steer", "./cmd/steer"); err != nil {
+	if err := b.build(ctx, o.Root, "steer", "./cmd/steer", ""); err != nil {
 		return err
 	}
 	results := []Result{}
@@ -89,14 +89,11 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	results = append(results, begun)
 	sample := ""
-	for _, tool := range []struct{ name, module, pkg, version string }{
-		{"kubebuilder", "sigs.k8s.io/kubebuilder/v4", "sigs.k8s.io/kubebuilder/v4", o.Kubebuilder},
-		{"operator-sdk", "github.com/operator-framework/operator-sdk", "github.com/operator-framework/operator-sdk/cmd/operator-sdk", o.OperatorSDK},
-	} {
+	for _, tool := range tools(o) {
 		if tool.version == "" {
 			continue
 		}
-		if err := b.fetch(ctx, tool.name, tool.module, tool.pkg, tool.version); err != nil {
+		if err := b.fetch(ctx, tool); err != nil {
 			fmt.Fprintf(out, "%s %s cannot be built and is left out: %v\n\n", tool.name, tool.version, err)
 			continue
 		}
@@ -120,6 +117,20 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	suite.print(out)
 	return nil
+}
+
+// tool is a program to build from its module.
+type tool struct {
+	name, module, pkg, version string
+	tags                       string // build tags
+}
+
+func tools(o Options) []tool {
+	const sdk = "github.com/operator-framework/operator-sdk"
+	return []tool{
+		{"kubebuilder", "sigs.k8s.io/kubebuilder/v4", "sigs.k8s.io/kubebuilder/v4", o.Kubebuilder, ""},
+		{"operator-sdk", sdk, sdk + "/cmd/operator-sdk", o.OperatorSDK, "containers_image_openpgp,exclude_graphdriver_btrfs"}, // no C libraries
+	}
 }
 
 func printResults(out io.Writer, results []Result, cold bool) {
@@ -157,9 +168,9 @@ type bench struct {
 func (b *bench) dir(tool string) string { return filepath.Join(b.work, tool, "guestbook") }
 
 // build compiles a command.
-func (b *bench) build(ctx context.Context, dir, name, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(b.bin, name), pkg)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+func (b *bench) build(ctx context.Context, dir, name, pkg, tags string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags="+tags, "-o", filepath.Join(b.bin, name), pkg)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", pkg, err, lastLines(out))
 	}
@@ -167,13 +178,13 @@ func (b *bench) build(ctx context.Context, dir, name, pkg string) error {
 }
 
 // fetch builds a tool from its module.
-func (b *bench) fetch(ctx context.Context, name, module, pkg, version string) error {
-	dir := filepath.Join(b.work, "fetch-"+name)
+func (b *bench) fetch(ctx context.Context, t tool) error {
+	dir := filepath.Join(b.work, "fetch-"+t.name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for file, text := range map[string]string{
-		"go.mod":   fmt.Sprintf("module fetch\n\ngo 1.26.0\n\ntool %s\n\nrequire %s %s\n", pkg, module, version),
+		"go.mod":   fmt.Sprintf("module fetch\n\ngo 1.26.0\n\ntool %s\n\nrequire %s %s\n", t.pkg, t.module, t.version),
 		"fetch.go": "package fetch\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
@@ -185,7 +196,7 @@ func (b *bench) fetch(ctx context.Context, name, module, pkg, version string) er
 	if out, err := tidy.CombinedOutput(); err != nil {
 		return fmt.Errorf("go mod tidy: %w: %s", err, lastLines(out))
 	}
-	return b.build(ctx, dir, name, pkg)
+	return b.build(ctx, dir, t.name, t.pkg, t.tags)
 }
 
 // lastLines is the end of what a command printed, in one line.
