@@ -70,8 +70,8 @@ func (r Result) Took() (sum time.Duration) {
 	return sum
 }
 
-// Run measures all tools and prints what they took. A tool that cannot be built is named
-// and left out.
+// Run measures all tools and prints what they took. A tool that cannot be built, or fails,
+// is named and left out.
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	work, err := os.MkdirTemp("", "steer-project-")
 	if err != nil {
@@ -98,8 +98,9 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			continue
 		}
 		begun, err := b.kubebuilder(ctx, tool.name)
-		if err != nil {
-			return err
+		if err != nil { // what the others took is worth printing
+			fmt.Fprintf(out, "%s %s failed and is left out: %v\n\n", tool.name, tool.version, err)
+			continue
 		}
 		begun.Tool += " " + tool.version
 		results = append(results, begun)
