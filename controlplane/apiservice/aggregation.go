@@ -183,7 +183,7 @@ func (a *Aggregation) learn(s service, last, next *document) *document {
 func (a *Aggregation) backend(r reach) *backend {
 	b := a.backends[r]
 	if b == nil {
-		b = newBackend(r, a.services, a.identity)
+		b = newBackend(a.running, r, a.services, a.identity)
 		a.backends[r] = b
 	}
 	return b

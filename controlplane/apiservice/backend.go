@@ -56,6 +56,7 @@ func reachOf(s service) reach {
 type backend struct {
 	reach
 	services *egress.Services
+	running  context.Context //nolint:containedctx // the life of the aggregation, and of all connections
 	headers  identityHeaders
 	tls      *tls.Config
 	// err is why it cannot be connected to.
@@ -75,8 +76,8 @@ type carriers struct {
 	plain, upgrade *http.Transport
 }
 
-func newBackend(r reach, services *egress.Services, identity Identity) *backend {
-	b := &backend{reach: r, services: services, headers: identity.headers()}
+func newBackend(running context.Context, r reach, services *egress.Services, identity Identity) *backend {
+	b := &backend{reach: r, services: services, running: running, headers: identity.headers()}
 	config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{Insecure: r.insecure, ServerName: r.service.ServerName(), CAData: []byte(r.bundle)}}
 	if b.tls, b.err = rest.TLSConfigFor(config); b.err != nil {
 		return b
@@ -109,10 +110,17 @@ func (b *backend) carrier(ctx context.Context, upgrade bool) (http.RoundTripper,
 // connect returns carriers without connections.
 func (b *backend) connect(address string) *carriers {
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var conn net.Conn
+		var err error
 		if address == "" {
-			return b.services.Dial(ctx, network, b.service)
+			conn, err = b.services.Dial(ctx, network, b.service)
+		} else {
+			conn, err = b.services.Dialer().DialContext(ctx, network, address)
 		}
-		return b.services.Dialer().DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &connection{conn, context.AfterFunc(b.running, func() { _ = conn.Close() })}, nil
 	}
 	plain := &http.Transport{
 		TLSClientConfig: b.tls, TLSHandshakeTimeout: handshakeTimeout, DialContext: dial,
@@ -125,6 +133,19 @@ func (b *backend) connect(address string) *carriers {
 	}
 	upgrade.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	return &carriers{address: address, plain: plain, upgrade: upgrade}
+}
+
+// connection is closed with the aggregation, at the latest: a transport keeps one whose request has
+// ended for others.
+type connection struct {
+	net.Conn
+	ended func() bool
+}
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	c.ended()
+	return c.Conn.Close()
 }
 
 // close closes the connections without requests.
