@@ -172,23 +172,21 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	txn := func() (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).
-			If(clientv3.Compare(clientv3.CreateRevision(string(s.layout)).WithPrefix(), "=", 0)).
-			Then(clientv3.OpPut(s.layout.owner(), string(mine))).
-			Else(clientv3.OpGet(s.layout.owner()), clientv3.OpGet(s.layout.terms())).Commit()
-	}
-	resp, err := txn()
-	for err != nil && isLate(err) && ctx.Err() == nil { // after a large restore, for example
-		s.pause(retryAfter)
-		resp, err = txn()
+	prefix := string(s.layout)
+	owner, terms := clientv3.OpGet(s.layout.owner()), clientv3.OpGet(s.layout.terms())
+	resp, err := s.unhurried(ctx, s.client.Txn(ctx).Then(owner, terms, clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())))
+	if err == nil && len(resp.Responses[2].GetResponseRange().Kvs) == 0 {
+		// A comparison of a range reads all of it in every member: there is nothing in this one.
+		resp, err = s.unhurried(ctx, s.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "=", 0)).
+			Then(clientv3.OpPut(s.layout.owner(), string(mine))).Else(owner, terms))
+		if err == nil && resp.Succeeded {
+			now = storage.Revision(resp.Header.Revision)
+			return now, now, s.reads.remember(s.options.RevisionFile, id, now, nil)
+		}
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("etcd: ask %v: %w", s.options.Endpoints, err)
-	}
-	now = storage.Revision(resp.Header.Revision)
-	if resp.Succeeded {
-		return now, now, s.reads.remember(s.options.RevisionFile, id, now, nil)
 	}
 	found := resp.Responses[0].GetResponseRange().Kvs
 	o, err := s.parseOwner(found)
@@ -198,13 +196,25 @@ func (s *Store) own(ctx context.Context) (since, now storage.Revision, err error
 	s.base = o.Base
 	s.base.use(s.client)
 	s.base.keys(found[0])
-	now += storage.Revision(s.base)
-	var terms lineage
+	now = storage.Revision(resp.Header.Revision) + storage.Revision(s.base)
+	var history lineage
 	if kvs := resp.Responses[1].GetResponseRange().Kvs; len(kvs) > 0 {
 		s.base.keys(kvs[0])
-		terms = lineageOf(kvs[0])
+		history = lineageOf(kvs[0])
 	}
-	return storage.Revision(found[0].ModRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now, terms)
+	return storage.Revision(found[0].ModRevision), now, s.reads.remember(s.options.RevisionFile, o.ID, now, history)
+}
+
+// unhurried commits a transaction, again while etcd does not answer in time: it may have a
+// large one to apply.
+func (s *Store) unhurried(ctx context.Context, txn clientv3.Txn) (*clientv3.TxnResponse, error) {
+	for {
+		resp, err := txn.Commit()
+		if err == nil || !isLate(err) || ctx.Err() != nil || s.ctx.Err() != nil {
+			return resp, err
+		}
+		s.pause(retryAfter)
+	}
 }
 
 // parseOwner returns the ownership of a prefix that has keys.
