@@ -18,11 +18,12 @@ import (
 )
 
 // One request reads a page of keys: as many as have pageBytes if they are as large as those
-// before, within bounds.
+// before, within bounds. For each page etcd counts all keys that follow, so that small pages
+// of many keys take time that grows with the square of their number.
 const (
-	firstPage, smallestPage, largestPage = 100, 10, 1000
+	firstPage, smallestPage, largestPage = 100, 10, 20_000
 
-	pageBytes = 4 << 20
+	pageBytes = 16 << 20
 )
 
 // nextPage returns how many keys are read after a page of so many.

@@ -51,9 +51,9 @@ func ReadForeign(ctx context.Context, o Options, use func(Foreign) error) error 
 	}
 	at := resp.Header.Revision
 	return use(Foreign{Revision: storage.Revision(at), Keys: func(yield func(*mvccpb.KeyValue, error) bool) {
-		next, end := string(s.layout), clientv3.GetPrefixRangeEnd(string(s.layout))
+		next, end, page := string(s.layout), clientv3.GetPrefixRangeEnd(string(s.layout)), int64(firstPage)
 		for {
-			resp, err := s.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(at), clientv3.WithLimit(largestPage))
+			resp, err := s.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(at), clientv3.WithLimit(page))
 			if err != nil {
 				yield(nil, fmt.Errorf("etcd: read %s: %w", s.layout, err))
 				return
@@ -67,6 +67,7 @@ func ReadForeign(ctx context.Context, o Options, use func(Foreign) error) error 
 			if !resp.More {
 				return
 			}
+			page = nextPage(resp.Kvs)
 		}
 	}})
 }

@@ -69,7 +69,7 @@ func TestPagesAreSmallerWhereValuesAreLarge(t *testing.T) {
 		}
 		return kvs
 	}
-	for _, test := range []struct{ n, size, want int }{{100, 10, largestPage}, {100, 100 << 10, 40}, {100, 4 << 20, smallestPage}} {
+	for _, test := range []struct{ n, size, want int }{{100, 10, largestPage}, {100, 100 << 10, 163}, {100, 4 << 20, smallestPage}} {
 		if got := nextPage(page(test.n, test.size)); int(got) != test.want {
 			t.Errorf("after %d values of %d bytes: %d, want %d", test.n, test.size, got, test.want)
 		}

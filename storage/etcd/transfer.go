@@ -188,12 +188,15 @@ func byAge(v storage.View) []*storage.Record {
 	return all
 }
 
+// clearedAtOnce is how many keys are removed in one revision.
+const clearedAtOnce = 1000
+
 // clear removes all keys but the two that hold the prefix.
 func (t *transfer) clear(ctx context.Context) error {
 	layout := t.store.layout
 	next, end := string(layout), clientv3.GetPrefixRangeEnd(string(layout))
 	for {
-		page, err := t.store.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(largestPage))
+		page, err := t.store.client.Get(ctx, next, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(clearedAtOnce))
 		if err != nil {
 			return fmt.Errorf("etcd: read %s: %w", layout, err)
 		}
