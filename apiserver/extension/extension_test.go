@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -250,7 +251,7 @@ func TestRunSaysWhatIsWrongWithTheCluster(t *testing.T) {
 		"no such file":                          {"--kubeconfig", filepath.Join(t.TempDir(), "none")},
 		"error loading config file":             {"--kubeconfig", write("a: [")},
 		"kubeconfig names no cluster;":          {"--kubeconfig", write("{}")},
-		"correct the address in the kubeconfig": {"--bind-address", "127.0.0.1:0", "--kubeconfig", writeConfig(t, &rest.Config{Host: "http://127.0.0.1:1"})},
+		"correct the address in the kubeconfig": {"--bind-address", "127.0.0.1:0", "--kubeconfig", kubeapiserver.Kubeconfig(t, &rest.Config{Host: "http://127.0.0.1:1"})},
 	} {
 		err := extension.Run(t.Context(), args, noteServer(nil))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "KUBERNETES_") || strings.Contains(err.Error(), "\n") {

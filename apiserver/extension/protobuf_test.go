@@ -50,7 +50,7 @@ func TestProtobufPassesThroughKubeAPIServer(t *testing.T) {
 			o.Cluster = cluster
 			o.Service.ExternalName = "localhost"
 		},
-	}, "--kubeconfig", writeConfig(t, cluster))
+	}, "--kubeconfig", kubeapiserver.Kubeconfig(t, cluster))
 	newClient(t, cluster).await(http.StatusOK, "GET", "/apis/boats.example.com/v1/namespaces/default/boats")
 	scheme, version := runtime.NewScheme(), schema.GroupVersion{Group: "boats.example.com", Version: "v1"}
 	scheme.AddKnownTypes(version, &boats.Boat{}, &boats.BoatList{})
