@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -177,7 +178,9 @@ func TestHandmadeNamesWhatIsMissing(t *testing.T) {
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
-		_, l := start(t.Context(), t, &rest.Config{Host: "http://127.0.0.1:1"})
-		l.await(t.Context(), t, 0, "list or watch failed, trying again: ")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, l := start(ctx, t, &rest.Config{Host: "http://127.0.0.1:1"})
+		l.await(ctx, t, 0, "the API server cannot be reached: start it, or correct the address in the kubeconfig; trying again: ")
 	})
 }
