@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -285,15 +284,7 @@ func selecting(parameter string, s labels.Selector) url.Values {
 func get(ctx context.Context, fetch step.Fetcher, path string, params url.Values, of schema.GroupResource, name string, into any) error {
 	answer, err := fetch(ctx, step.Request{User: user, Method: http.MethodGet, Path: path, Query: params, Accept: step.JSON})
 	if err != nil {
-		var refused apierrors.APIStatus
-		if !errors.As(err, &refused) {
-			return err
-		}
-		status := refused.Status()
-		if status.Reason == "" {
-			return apierrors.NewGenericServerResponse(int(status.Code), "get", of, name, strings.TrimSpace(status.Message), 0, true)
-		}
-		return &apierrors.StatusError{ErrStatus: status}
+		return step.ClientError(err, "get", of, name)
 	}
 	defer answer.Close()
 	if err := json.NewDecoder(io.LimitReader(answer, mostBytes)).Decode(into); err != nil {

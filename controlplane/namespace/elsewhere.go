@@ -5,13 +5,11 @@ package namespace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -166,19 +164,8 @@ func (n *Emptier) empty(ctx context.Context, r step.Resource, namespace string) 
 	return left, err
 }
 
-// said is what a condition says about an error: the message of the server, or that which client-go
-// has for an answer without a Status.
-func said(err error) string {
-	var refused apierrors.APIStatus
-	if !errors.As(err, &refused) {
-		return err.Error()
-	}
-	status := refused.Status()
-	if status.Reason == "" {
-		return apierrors.NewGenericServerResponse(int(status.Code), "", schema.GroupResource{}, "", strings.TrimSpace(status.Message), 0, true).Error()
-	}
-	return status.Message
-}
+// said is what a condition says about an error: its message in client-go.
+func said(err error) string { return step.ClientError(err, "", schema.GroupResource{}, "").Error() }
 
 // delete deletes what is at a path, in the background.
 func (n *Emptier) delete(ctx context.Context, path string) error {

@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -77,6 +79,21 @@ func (r Resource) Can(verbs ...string) bool {
 // [k8s.io/apimachinery/pkg/api/errors]. It is safe for concurrent use, and returns when ctx
 // ends, as reads of the body do.
 type Fetcher func(ctx context.Context, r Request) (io.ReadCloser, error)
+
+// ClientError returns the error of a [Fetcher] as client-go has it, without its request: an
+// answer without a Status becomes the one that client-go makes of it, which names the
+// resource and the object that are given.
+func ClientError(err error, verb string, of schema.GroupResource, name string) error {
+	var refused apierrors.APIStatus
+	if !errors.As(err, &refused) {
+		return err
+	}
+	status := refused.Status()
+	if status.Reason == "" {
+		return apierrors.NewGenericServerResponse(int(status.Code), verb, of, name, strings.TrimSpace(status.Message), 0, true)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
 
 // Bounds of lists of other servers.
 const (
