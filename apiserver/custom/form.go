@@ -29,13 +29,18 @@ type marshaler interface {
 	Unmarshal(data []byte) error
 }
 
+// newObject returns an empty object of a type, a pointer.
+func newObject[T resource.Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
 // messageOf returns the function that makes empty objects of a type, nil if it has no protobuf
 // form.
 func messageOf[T resource.Object]() func() resource.Object {
 	if !reflect.TypeFor[T]().Implements(reflect.TypeFor[marshaler]()) {
 		return nil
 	}
-	return func() resource.Object { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
+	return func() resource.Object { return newObject[T]() }
 }
 
 // Version is a version of a kind whose objects have a Go type of their own; [Spoke] makes
@@ -83,7 +88,7 @@ func own[T resource.Object](apiVersion string) form[T] {
 	return form[T]{
 		message: messageOf[T](),
 		load: func(content map[string]any) (T, error) {
-			obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+			obj := newObject[T]()
 			err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
 			return obj, err
 		},
