@@ -79,7 +79,9 @@ func besides(t testing.TB) (*api, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []interface{ Resource() (*resource.Resource, error) }{
+	for _, k := range []interface {
+		Resource() (*resource.Resource, error)
+	}{
 		custom.Kind[*unstructured.Unstructured]{
 			Definition: []byte(definitionOf("Note")), Subresources: []resource.Subresource{{Name: "words", Verbs: []string{"get"}, Backend: words{}}},
 		},
