@@ -48,27 +48,29 @@ func (m *Member) Stop() { m.end(syscall.SIGTERM) }
 // Gone reports whether the process has ended.
 func (m *Member) Gone() bool { return m.gone() }
 
-// Ready returns when a member serves the newest revision.
-func (c *Cluster) Ready(ctx context.Context, m *Member) error {
-	return c.Retry(ctx, time.Minute, func(ctx context.Context) error {
+// with returns a function that calls do with a client of this member alone.
+func (m *Member) with(do func(ctx context.Context, one *clientv3.Client) error) func(context.Context) error {
+	return func(ctx context.Context) error {
 		one, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 		if err != nil {
 			return err
 		}
 		defer func() { _ = one.Close() }() // nothing waits
-		_, err = one.Get(ctx, "x")
+		return do(ctx, one)
+	}
+}
+
+// Ready returns when a member serves the newest revision.
+func (c *Cluster) Ready(ctx context.Context, m *Member) error {
+	return c.Retry(ctx, time.Minute, m.with(func(ctx context.Context, one *clientv3.Client) error {
+		_, err := one.Get(ctx, "x")
 		return err
-	})
+	}))
 }
 
 // Yield has another member lead if m does, as before a planned restart.
 func (c *Cluster) Yield(ctx context.Context, m *Member) error {
-	return c.Retry(ctx, time.Minute, func(ctx context.Context) error {
-		one, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = one.Close() }() // nothing waits
+	return c.Retry(ctx, time.Minute, m.with(func(ctx context.Context, one *clientv3.Client) error {
 		status, err := one.Status(ctx, m.Endpoint())
 		if err != nil || status.Leader != status.Header.MemberId {
 			return err
@@ -84,5 +86,5 @@ func (c *Cluster) Yield(ctx context.Context, m *Member) error {
 			}
 		}
 		return nil
-	})
+	}))
 }
