@@ -50,11 +50,11 @@ func (files Package) Basic(typ string) string {
 // versionMarkers are lines that hold for one version of a kind and not for the next one.
 var versionMarkers = regexp.MustCompile(`(?m)^[ \t]*//[ \t]*\+kubebuilder:(storageversion|unservedversion|skipversion|deprecatedversion|conversion:webhook)\b.*\n`)
 
-// CopyTypes makes a file of another package that declares types as this one does: with all that they use of the package, and without the markers that
-// say which version is stored, served or converted. The methods of the types are not
-// copied; methods and constants of what the types use are. Names that the other package declares already,
-// which has reports, are left to it. CopyTypes returns nil if the first of the types is in
-// none of the files.
+// CopyTypes makes a file of another package that declares types as this one does: with all
+// that they use of the package, and without the markers that say which version is stored,
+// served or converted. The methods of the types are not copied; methods and constants of
+// what the types use are. Names that the other package declares already, which has reports,
+// are left to it. CopyTypes returns nil if the first of the types is in none of the files.
 func (files Package) CopyTypes(to string, has func(name string) bool, types ...string) ([]byte, error) {
 	c := &copier{names: map[string]declaration{}, parts: map[string][]declaration{}, wanted: map[ast.Decl]bool{}, imports: map[string]bool{}}
 	for _, f := range files {
