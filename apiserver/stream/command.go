@@ -52,7 +52,8 @@ type Session struct {
 	// not read.
 	Resize <-chan Size
 
-	copying sync.WaitGroup // what reads Stdin for [Session.Run]
+	gone    <-chan struct{} // closed when the client is gone or the server stops
+	copying sync.WaitGroup  // what reads Stdin for [Session.Run]
 }
 
 // Size of a terminal, in characters.

@@ -13,6 +13,10 @@
 //		},
 //	}}
 //
+// The context ends the process of the command and not the processes that it has started: to end
+// them, too, make it the leader of a process group (cmd.SysProcAttr with Setpgid on Unix) and let
+// cmd.Cancel signal the group. [Session.Run] waits for none of them when the client is gone.
+//
 // Commands are served over WebSockets (v5.channel.k8s.io, v4.channel.k8s.io) and SPDY
 // (v4.channel.k8s.io), forwarded ports over SPDY, directly or in a WebSocket, as kubectl
 // does. The context of a function ends when its client is gone and when the server stops.

@@ -152,7 +152,7 @@ func commandOverSPDY(ctx context.Context, w http.ResponseWriter, h *http.Request
 	if err != nil {
 		return
 	}
-	session := &Session{}
+	session := &Session{gone: spdy.gone.Done()}
 	defer session.copying.Wait()
 	defer spdy.end()
 	streams := collect(spdy.gone, opened, want)

@@ -379,6 +379,35 @@ func TestCommandEndsWhenTheServerStops(t *testing.T) {
 	}
 }
 
+func TestCommandThatItsClientDoesNotReadEndsWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan error, 1)
+			server, host, path := serve(t, map[string]any{"exec": stream.Command{Run: func(_ context.Context, _ *resource.Request, _ stream.Options, s *stream.Session) error {
+				for {
+					if _, err := s.Stdout.Write(make([]byte, 32<<10)); err != nil {
+						ended <- err
+						return err
+					}
+				}
+			}}})
+			c := start(t, protocol, host, path+"exec?command=x&stdout=true")
+			defer c.close()
+			if _, err := io.ReadFull(c.stdout, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			if err := server.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+			<-ended
+		})
+	}
+}
+
 func TestConnectionsThatAreNotUpgradedAreRefused(t *testing.T) {
 	t.Parallel()
 	_, host, path := serve(t, map[string]any{"exec": stream.Command{Run: shell}, "portforward": stream.PortForward{}})

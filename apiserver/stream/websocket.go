@@ -138,6 +138,8 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 	serveWebSocket(w, h, []string{protocolV5, protocolV4}, func(ws *websocket.Conn) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		// A command that writes to a client that does not read ends, too.
+		defer context.AfterFunc(ctx, func() { _ = ws.SetDeadline(time.Now().Add(closeTimeout)) })()
 		s := &socket{ws: ws, inputs: map[byte]*io.PipeWriter{}, halves: ws.Config().Protocol[0] == protocolV5}
 		var readers []*io.PipeReader
 		in := func(channel byte) io.Reader {
@@ -145,7 +147,7 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 			readers = append(readers, r.(*io.PipeReader))
 			return r
 		}
-		session := &Session{}
+		session := &Session{gone: ctx.Done()}
 		if o.Stdin {
 			session.Stdin = in(stdinChannel)
 		}
@@ -170,7 +172,9 @@ func commandOverWebSocket(ctx context.Context, w http.ResponseWriter, h *http.Re
 			_ = r.Close() // what the client sends from now on is dropped
 		}
 		session.copying.Wait()
-		_ = ws.SetDeadline(time.Now().Add(closeTimeout))
+		if ctx.Err() == nil {
+			_ = ws.SetDeadline(time.Now().Add(closeTimeout))
+		}
 		encoded, _ := json.Marshal(status) // a Status always encodes
 		_, _ = output{s, statusChannel}.Write(encoded)
 		_ = ws.WriteClose(websocketClosed)
