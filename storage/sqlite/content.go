@@ -43,8 +43,9 @@ type row struct {
 	at      time.Time
 }
 
-// read reads the database: the state at the floor of the history, and the history.
-func (s *Store) read(ctx context.Context, tx *sql.Tx, o Options) (*content, error) {
+// read reads the database: the state at the floor of the history, and the history. It first
+// removes what is superseded for longer than age, or all that is where an epoch begins.
+func (s *Store) read(ctx context.Context, tx *sql.Tx, age time.Duration) (*content, error) {
 	state, err := readState(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -52,22 +53,34 @@ func (s *Store) read(ctx context.Context, tx *sql.Tx, o Options) (*content, erro
 	if found, ok := state["format"]; ok && found != format {
 		return nil, fmt.Errorf("its tables have the format %v, this program knows %s: use the program that wrote it", found, format)
 	}
-	floor, _ := state["floor"].(int64)
-	c := &content{from: &snapshot{revision: storage.Revision(floor), buckets: map[string]map[string]*storage.Record{}}}
-	_, known := state["owner"]
-	same, err := s.continues(known, state["closed"])
+	known, _ := state["floor"].(int64)
+	floor := storage.Revision(known)
+	_, owned := state["owner"]
+	same, err := s.continues(owned, state["closed"])
 	if err != nil {
 		return nil, err
 	}
-	if err := c.load(ctx, tx, same); err != nil {
-		return nil, err
+	if same {
+		old, err := superseded(ctx, tx, floor, age)
+		if err != nil {
+			return nil, err
+		}
+		if err := removeSuperseded(ctx, tx, floor, old); err != nil {
+			return nil, err
+		}
+		floor = old
+	} else {
+		var last sql.NullInt64
+		if err := tx.QueryRowContext(ctx, "SELECT max(revision) FROM records").Scan(&last); err != nil {
+			return nil, err
+		}
+		if err := removeSuperseded(ctx, tx, 0, storage.Revision(last.Int64)); err != nil {
+			return nil, err
+		}
+		floor = max(storage.Revision(last.Int64), floor, storage.Revision(time.Now().UnixMicro()))
 	}
-	if !same {
-		c.from.revision = max(c.last, c.from.revision, storage.Revision(time.Now().UnixMicro()))
-		c.last = c.from.revision
-	}
-	c.from.sort()
-	return c, nil
+	c := &content{from: &snapshot{revision: floor, buckets: map[string]map[string]*storage.Record{}}}
+	return c, c.load(ctx, tx)
 }
 
 func readState(ctx context.Context, tx *sql.Tx) (map[string]any, error) {
@@ -102,9 +115,8 @@ func (s *Store) continues(known bool, closed any) (bool, error) {
 	return text != "" && bytes.Equal(mark, []byte(text)), nil
 }
 
-// load reads all rows in the order of their revisions. With history those above the floor
-// become changes; without, all are applied to the snapshot.
-func (c *content) load(ctx context.Context, tx *sql.Tx, history bool) error {
+// load reads all rows in the order of their revisions. Those above the floor become changes.
+func (c *content) load(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, "SELECT revision, bucket, name, created, deleted, stamp, at, value FROM records ORDER BY revision")
 	if err != nil {
 		return err
@@ -119,7 +131,7 @@ func (c *content) load(ctx context.Context, tx *sql.Tx, history bool) error {
 		}
 		r.at = time.UnixMilli(at)
 		c.last = max(c.last, r.record.Modified)
-		if !history || r.record.Modified <= c.from.revision {
+		if r.record.Modified <= c.from.revision {
 			c.from.apply(&r)
 			continue
 		}
@@ -129,6 +141,7 @@ func (c *content) load(ctx context.Context, tx *sql.Tx, history bool) error {
 		}
 		c.changes = append(c.changes, change)
 	}
+	c.from.sort()
 	return rows.Err()
 }
 

@@ -21,13 +21,16 @@
 //
 // # Revisions
 //
-// Writes that arrive together are one transaction. Each gets the next revision inside of
-// it, while the database is locked, so that the order of the revisions is that of the
-// commits. The transaction fails if another process has taken the database over, and then
-// this one writes nothing more. What is read and watched is committed and synced.
+// Writes that arrive together have the revisions that follow, and are one transaction. While
+// it has the database locked, it verifies that the database still belongs to this process and
+// that the newest row is that of the last write: so the order of the revisions is that of the
+// commits, though they are given before. The transaction fails if another process has taken the
+// database over, and then this one writes nothing more. What is read and watched is committed
+// and synced.
 //
 // Superseded rows stay as long as [Options.HistoryAge] says: with them, watches continue
-// after a restart.
+// after a restart. They are removed after every thousandth write and by Open, which removes
+// all of them where an epoch begins.
 //
 // # Epochs
 //

@@ -105,12 +105,11 @@ func (j *journal) Append(changes []storage.Change) error {
 
 // pruneByAge removes what is superseded for longer than the history lasts.
 func (j *journal) pruneByAge(ctx context.Context) error {
-	var oldest sql.NullInt64
-	err := j.db.QueryRowContext(ctx, "SELECT max(revision) FROM records WHERE revision > ? AND at < ?", j.floor, time.Now().Add(-j.age).UnixMilli()).Scan(&oldest)
-	if err != nil || !oldest.Valid {
+	old, err := superseded(ctx, j.db, j.floor, j.age)
+	if err != nil {
 		return err
 	}
-	return j.pruneTo(ctx, storage.Revision(oldest.Int64))
+	return j.pruneTo(ctx, old)
 }
 
 // prune removes rows that were superseded up to a revision.
@@ -130,16 +129,8 @@ func (j *journal) pruneTo(ctx context.Context, upTo storage.Revision) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
-	for _, text := range []string{
-		// Rows that a row of the pruned part has replaced: each the one before it.
-		`DELETE FROM records WHERE revision IN (
-			SELECT (SELECT max(old.revision) FROM records AS old WHERE old.bucket = new.bucket AND old.name = new.name AND old.revision < new.revision)
-			FROM records AS new WHERE new.revision > ?1 AND new.revision <= ?2)`,
-		`DELETE FROM records WHERE deleted AND revision > ?1 AND revision <= ?2`,
-	} {
-		if _, err := tx.ExecContext(ctx, text, j.floor, upTo); err != nil {
-			return err
-		}
+	if err := removeSuperseded(ctx, tx, j.floor, upTo); err != nil {
+		return err
 	}
 	if err := setState(ctx, tx, "floor", int64(upTo)); err != nil {
 		return err
@@ -148,6 +139,31 @@ func (j *journal) pruneTo(ctx context.Context, upTo storage.Revision) error {
 		return err
 	}
 	j.floor = upTo
+	return nil
+}
+
+// superseded returns the newest revision that is older than age, at least the floor.
+func superseded(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, floor storage.Revision, age time.Duration) (storage.Revision, error) {
+	var old sql.NullInt64
+	err := db.QueryRowContext(ctx, "SELECT max(revision) FROM records WHERE revision > ? AND at < ?", floor, time.Now().Add(-age).UnixMilli()).Scan(&old)
+	return max(floor, storage.Revision(old.Int64)), err
+}
+
+// removeSuperseded removes the rows that a row of a part of the history has replaced, and the
+// tombstones of that part: above one revision, up to another.
+func removeSuperseded(ctx context.Context, tx *sql.Tx, above, upTo storage.Revision) error {
+	for _, text := range []string{
+		`DELETE FROM records WHERE revision IN (
+			SELECT (SELECT max(old.revision) FROM records AS old WHERE old.bucket = new.bucket AND old.name = new.name AND old.revision < new.revision)
+			FROM records AS new WHERE new.revision > ?1 AND new.revision <= ?2)`,
+		`DELETE FROM records WHERE deleted AND revision > ?1 AND revision <= ?2`,
+	} {
+		if _, err := tx.ExecContext(ctx, text, above, upTo); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/steer-dev/steer/storage"
+	"github.com/steer-dev/steer/storage/durable"
 )
 
 // Options of a store. The zero value is the default.
@@ -60,8 +61,9 @@ type Store struct {
 	closed  error
 }
 
-// Open opens the database in a file, which is created if it does not exist. The store is
-// fenced when another process opens the same database.
+// Open opens the database in a file, which is created with mode 0600 if it does not exist.
+// Rows that were superseded longer ago than the history lasts are removed. The store is fenced
+// when another process opens the same database.
 func Open(path string, o Options) (*Store, error) {
 	db, err := open(path)
 	if err != nil {
@@ -78,6 +80,14 @@ func Open(path string, o Options) (*Store, error) {
 func open(path string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
+		return nil, err
+	}
+	// The driver would create it as the umask says. What SQLite puts beside it has its mode.
+	file, err := os.OpenFile(absolute, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Close(); err != nil {
 		return nil, err
 	}
 	query := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "busy_timeout(10000)"}, "_txlock": {"immediate"}}
@@ -100,7 +110,8 @@ func (s *Store) load(o Options) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
-	c, err := s.read(ctx, tx, o)
+	age := cmp.Or(o.HistoryAge, 5*time.Minute)
+	c, err := s.read(ctx, tx, age)
 	if err != nil {
 		return err
 	}
@@ -110,15 +121,13 @@ func (s *Store) load(o Options) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(s.mark(), []byte(inUse), 0o600); err != nil {
+	if err := durable.WriteFile(s.mark(), []byte(inUse), 0o600); err != nil {
 		return fmt.Errorf("write the mark of the epoch: %w", err)
 	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	j := &journal{
-		db: s.db, owner: owner, last: c.last, floor: c.from.revision, age: cmp.Or(o.HistoryAge, 5*time.Minute),
-	}
+	j := &journal{db: s.db, owner: owner, last: c.last, floor: c.from.revision, age: age}
 	if err := j.prepare(ctx); err != nil {
 		return err
 	}
@@ -173,7 +182,7 @@ func (s *Store) writeMark(ctx context.Context, mark string) error {
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	return os.WriteFile(s.mark(), []byte(mark), 0o600)
+	return durable.WriteFile(s.mark(), []byte(mark), 0o600)
 }
 
 func setState(ctx context.Context, tx *sql.Tx, name string, value any) error {

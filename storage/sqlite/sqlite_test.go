@@ -291,6 +291,60 @@ func TestCompactRemovesWhatIsSuperseded(t *testing.T) {
 	}
 }
 
+// TestOpenRemovesWhatIsSuperseded: by age, and where an epoch begins all of it, though the history
+// was longer.
+func TestOpenRemovesWhatIsSuperseded(t *testing.T) {
+	t.Parallel()
+	for event, rows := range map[string]string{"a restart": "a=1 a=2 b=1 b a=3", "a restart later": "a=3", "a killed process": "a=3"} {
+		path := filepath.Join(t.TempDir(), "test.db")
+		s := open(t, path)
+		put(t, s, "a", "1")
+		put(t, s, "a", "2")
+		put(t, s, "b", "1")
+		put(t, s, "b", "")
+		last := put(t, s, "a", "3")
+		if event == "a killed process" {
+			killed := filepath.Join(t.TempDir(), "killed.db")
+			for _, suffix := range []string{"", "-wal", "-epoch"} {
+				copyFile(t, path+suffix, killed+suffix)
+			}
+			path = killed
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if event == "a restart later" {
+			execute(t, path, "UPDATE records SET at = 0")
+		}
+		s = open(t, path)
+		if got := query(t, path, "SELECT group_concat(name || coalesce('=' || value, ''), ' ') FROM (SELECT name, value FROM records ORDER BY revision)"); got != rows {
+			t.Errorf("%s: rows %s, want %s", event, got, rows)
+		}
+		if got, want := contents(t, s), fmt.Sprintf("a=3(%d) ", last.Modified-last.Created); got != want {
+			t.Errorf("%s: %s, want %s", event, got, want)
+		}
+		if next := put(t, s, "b", "2"); next.Created != next.Modified {
+			t.Errorf("%s: what was deleted was created at %d, is written at %d", event, next.Created, next.Modified)
+		}
+	}
+}
+
+// TestFilesAreOfTheirOwnerAlone: a database has the mode that its first process gave it.
+func TestFilesAreOfTheirOwnerAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "test.db")
+	put(t, open(t, path), "a", "1")
+	for _, suffix := range []string{"", "-wal", "-shm", "-epoch"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("test.db%s has mode %v", suffix, info.Mode())
+		}
+	}
+}
+
 func TestOpenRefusesTablesOfANewerFormat(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
