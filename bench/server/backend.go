@@ -12,6 +12,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -38,14 +40,24 @@ const logPiece = 16 << 10
 // HTTP/1.1 over TLS, and answers that are the same each time. It prints its address and the PEM
 // of its certificate, followed by a line that is empty.
 func ServeBackend(ctx context.Context, out io.Writer) error {
-	certificate, public, err := selfSigned()
-	if err != nil {
-		return err
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+	return serveTLS(ctx, out, backendHandler())
+}
+
+// ServeBareProxy runs the least that a proxy can be with net/http, in front of a backend at an
+// address, until ctx ends; it prints what [ServeBackend] prints. What a control plane adds to a
+// request beyond it is authentication, authorization, its bounds, and its own code.
+func ServeBareProxy(ctx context.Context, out io.Writer, address string) error {
+	target := &url.URL{Scheme: "https", Host: address}
+	return serveTLS(ctx, out, &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport: &http.Transport{
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as of the APIService
+			ForceAttemptHTTP2: true, DisableCompression: true,
+		},
+	})
+}
+
+func backendHandler() http.Handler {
 	item := object("first", 1)
 	event := append(append([]byte(`{"type":"MODIFIED","object":`), item...), "}\n"...)
 	mux := http.NewServeMux()
@@ -59,8 +71,20 @@ func ServeBackend(ctx context.Context, out io.Writer) error {
 		w.Header().Set("Content-Type", "text/plain")
 		stream(w, []byte(strings.Repeat("a line of a log\n", logPiece/16)), wanted(r), false)
 	})
+	return mux
+}
+
+func serveTLS(ctx context.Context, out io.Writer, handler http.Handler) error {
+	certificate, public, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: exchangeTimeout,
+		Handler: handler, ReadHeaderTimeout: exchangeTimeout,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
@@ -95,16 +119,16 @@ func stream(w http.ResponseWriter, piece []byte, count int, events bool) {
 	}
 }
 
-// backend is a running API server of [ServeBackend].
+// backend is a running API server of [ServeBackend], or a proxy of [ServeBareProxy].
 type backend struct {
 	address string
 	secure  *tls.Config
 	stop    func() error
 }
 
-// startBackend runs the program; stop ends it.
-func startBackend(ctx context.Context, binary string) (*backend, error) {
-	command := exec.CommandContext(ctx, binary)
+// startBackend runs the program, with the address of a backend as a proxy for that; stop ends it.
+func startBackend(ctx context.Context, binary string, args ...string) (*backend, error) {
+	command := exec.CommandContext(ctx, binary, args...)
 	command.Stderr = os.Stderr
 	printed, err := command.StdoutPipe()
 	if err != nil {
