@@ -126,7 +126,7 @@ func (e *Env) reconciles() {
 		e.Logf("the last %d of %d reconciles:", most, len(last))
 		last = last[len(last)-most:]
 	default:
-		e.Logf("all %d reconciles:", len(last))
+		e.Logf("all reconciles: %d", len(last))
 	}
 	for _, line := range last {
 		e.Log(line)

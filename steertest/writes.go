@@ -26,7 +26,7 @@ func (e *Env) ExpectNoWrites() {
 	e.StartOperator()
 	e.Settled()
 	if more := e.writes.since(before); len(more) > 0 {
-		e.Errorf("steertest: the operator sent %d writes after a restart, with nothing to do:\n  %s", len(more), strings.Join(more[:min(len(more), shownWrites)], "\n  "))
+		e.Errorf("steertest: writes of the operator after a restart, with nothing to do: %d\n  %s", len(more), strings.Join(more[:min(len(more), shownWrites)], "\n  "))
 	}
 }
 

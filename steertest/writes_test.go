@@ -93,7 +93,7 @@ func TestAWriteAfterARestartIsListed(t *testing.T) {
 		env.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 		env.ExpectNoWrites()
 	})
-	want := "sent 1 writes after a restart, with nothing to do:\n  PATCH /api/v1/namespaces/default/configmaps/x"
+	want := "writes of the operator after a restart, with nothing to do: 1\n  PATCH /api/v1/namespaces/default/configmaps/x"
 	if !strings.Contains(got, want) {
 		t.Errorf("want %q, got %q", want, got)
 	}
